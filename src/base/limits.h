@@ -1,0 +1,53 @@
+/*
+ * Every bound in Fettle, by name. Anything sized by a peer is compared with one of these before memory is taken.
+ */
+#pragma once
+
+#define KIB(n) ((size_t)(n) * 1024)
+#define MIB(n) ((size_t)(n) * 1024 * 1024)
+
+/* Wire */
+#define LIMIT_FRAME_BYTES MIB(16)          /* one internal frame */
+#define LIMIT_LUXI_FRAME_BYTES MIB(8)      /* one LUXI request */
+#define LIMIT_HELLO_BYTES KIB(4)           /* a peer that is not known yet may send no more */
+#define LIMIT_JSON_DEPTH 32
+#define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
+#define LIMIT_CONNECTIONS 2048             /* per listening socket */
+#define LIMIT_CALLS_IN_FLIGHT 4096         /* per connection */
+#define LIMIT_QMP_LINE_BYTES MIB(4)
+
+/* Objects */
+#define LIMIT_STRING_CHARS 1024
+#define LIMIT_NAME_CHARS 63
+#define LIMIT_TAG_CHARS 128
+#define LIMIT_TAGS_PER_OBJECT 4096
+#define LIMIT_DISKS 16
+#define LIMIT_DISK_MIB (64u * 1024 * 1024)
+#define LIMIT_MEMORY_MIB (16u * 1024 * 1024)
+#define LIMIT_VCPUS 256
+#define LIMIT_NODES 1024
+
+/* Queue */
+#define LIMIT_OPCODES_PER_JOB 256
+#define LIMIT_JOBS_PER_CALL 1024
+#define LIMIT_QUEUED_JOBS 100000
+#define LIMIT_RUNNING_JOBS_DEFAULT 20
+#define LIMIT_JOB_LOG_ENTRIES 1000
+#define LIMIT_JOB_FILE_BYTES MIB(4)
+
+/* Queries */
+#define LIMIT_QUERY_FIELDS 256
+#define LIMIT_FILTER_DEPTH 16
+#define LIMIT_FILTER_TERMS 4096
+
+/* Locks and commits */
+#define LIMIT_LOCKS_PER_CALL 4096
+#define LIMIT_CHANGES_PER_COMMIT 4096
+#define LIMIT_CHANGE_LOG 65536 /* older subscribers get a snapshot */
+#define LIMIT_COMMITS_PER_BATCH 256
+
+/* Healing */
+#define LIMIT_REPAIR_TRIES 3
+#define LIMIT_RESULT_TAGS 10 /* success and enoperm results kept for an instance (ARP A-16) */
+#define LIMIT_DECISIONS_PER_SUBJECT 20
+#define LIMIT_NODE_OPERATIONS 1024 /* procedures under way on one node */

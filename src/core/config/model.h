@@ -1,0 +1,43 @@
+/*
+ * The configuration in memory: objects by kind and key, each a typed struct (records.def) with its version, at one
+ * serial. wconfd has the authoritative one; luxid, the watcher and jobs have copies that follow it (follow.h).
+ * Pointers returned are valid until the object is next put or deleted.
+ */
+#pragma once
+
+#include "proto/records.h"
+
+struct config;
+
+struct config *config_new(void);
+void config_free(struct config *config);
+/* Removes every object; serial and history become 0. */
+void config_reset(struct config *config);
+
+guint64 config_history(const struct config *config);
+guint64 config_serial(const struct config *config);
+void config_set_position(struct config *config, guint64 history, guint64 serial);
+
+/* Puts or deletes one object; does not touch the serial. WRONG_INPUT with kind, key and field path if the object does
+ * not parse; the configuration is unchanged then. */
+bool config_apply(struct config *config, const struct change *change, GError **error);
+
+/* The object as its typed struct; NULL if there is none. */
+const void *config_get(const struct config *config, const char *kind, const char *key, guint64 *ret_version);
+/* By name or UUID, for kinds that have names; UNKNOWN_ENTITY: `instance "x" does not exist`. */
+const void *config_find(const struct config *config, const char *kind, const char *name_or_uuid, GError **error);
+/* All of a kind: keys sorted by name where there is one, else by key. Array of borrowed pointers; unref it. */
+GPtrArray *config_list(const struct config *config, const char *kind);
+guint config_count(const struct config *config, const char *kind);
+json_t *config_object_json(const struct config *config, const char *kind, const char *key); /* new reference */
+
+const struct cluster *config_cluster(const struct config *config); /* NULL before the first load */
+/* Tags of one object, sorted; array of borrowed char *; unref it. */
+GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object);
+char *config_tag_key(enum tag_kind kind, const char *object, const char *tag);
+/* Name of a node for messages; the UUID itself if it is unknown, "nobody" for "". */
+const char *config_node_name(const struct config *config, const char *uuid);
+
+/* A put or delete for a commit, carrying the version that `config` has (0 if it has none). `object` is stolen. */
+struct change *config_put(const struct config *config, const char *kind, const char *key, json_t *object);
+struct change *config_delete(const struct config *config, const char *kind, const char *key);

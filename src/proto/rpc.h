@@ -1,0 +1,76 @@
+/*
+ * Calls inside a cluster, as values: what core asks for and what a daemon or the simulator delivers. The bytes are
+ * envelope.h and frame.h; who carries them is io/ (sockets, TLS) or the simulated network.
+ */
+#pragma once
+
+#include "proto/record.h"
+
+/* Roles of processes; what `from` and `to` name beside the node. */
+#define ROLE_WCONFD "wconfd"
+#define ROLE_LUXID "luxid"
+#define ROLE_JOB "job"
+#define ROLE_NODED "noded"
+#define ROLE_WATCHER "watcher"
+#define ROLE_CLI "cli"
+
+/* Special values of `to_node`. */
+#define NODE_LOCAL ""        /* this host */
+#define NODE_MASTER "master" /* whatever node the local node daemon knows as master */
+
+/* History and epoch of the job or role that a frame comes from (SAF-02, 05). */
+struct stamp {
+    guint64 history;
+    guint64 epoch;
+};
+
+enum timeout_class { TIMEOUT_QUICK, TIMEOUT_NORMAL, TIMEOUT_COPY, TIMEOUT_WAIT };
+
+struct method {
+    const char *server; /* role */
+    const char *name;
+    const struct record *args;
+    const struct record *answer;
+    const char *callers; /* "job|luxid" */
+    enum timeout_class timeout;
+    const char *doc;
+};
+
+/* NULL for an unknown method. */
+const struct method *method_find(const char *server, const char *name);
+const struct method *method_table(size_t *ret_count);
+bool method_allows(const struct method *method, const char *role);
+
+/* One outgoing call. Strings are borrowed for the duration of env_call(); `args` is stolen. For role luxid the method
+ * is a LUXI method and `args` the positional array. */
+struct rpc_call {
+    const char *to_node;
+    const char *to_role;
+    const char *method;
+    json_t *args;
+    struct stamp stamp;
+    guint job; /* calling job; 0 for a daemon */
+    guint timeout_ms; /* 0: by the method's class */
+};
+
+/* Exactly one of `result` (borrowed) and `error` is set. Errors: what the peer answered; UNREACHABLE (surely not
+ * delivered), TIMEOUT or UNKNOWN_RESULT (perhaps delivered), KILLED. */
+typedef void (*rpc_reply_fn)(json_t *result, const GError *error, void *data);
+
+/* One incoming call, owned by the handler until it answers; answering frees it. Every request is answered once. */
+struct rpc_request {
+    const struct method *method; /* NULL for LUXI requests */
+    char *name;                  /* method name */
+    char *from_node;             /* UUID, proven by certificate or being this host */
+    char *from_role;
+    guint from_job;
+    struct stamp stamp;
+    json_t *args; /* parsed and already checked against method->args */
+    void (*answer)(struct rpc_request *request, json_t *result, const GError *error); /* the carrier's */
+    void *carrier;
+};
+/* `result` is stolen; NULL stands for an empty answer. */
+void rpc_answer(struct rpc_request *request, json_t *result);
+void rpc_fail(struct rpc_request *request, const GError *error);
+void rpc_fail_new(struct rpc_request *request, enum fettle_error code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+void rpc_request_free(struct rpc_request *request); /* for carriers */
