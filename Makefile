@@ -1,0 +1,48 @@
+# A thin front of Meson. `make help` lists what there is to make.
+RELEASE := build/release
+CHECK := build/check
+PYTHON := python3
+
+.PHONY: all help packages demo check check-long bench requirements format clean
+
+all: $(RELEASE)/build.ninja ## build everything into build/release
+	@ninja -C $(RELEASE) --quiet
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s '	'
+
+packages:
+	@scripts/install-packages
+
+$(RELEASE)/build.ninja: | packages
+	@meson setup $(RELEASE) -Dbuildtype=debugoptimized >/dev/null || { meson setup $(RELEASE); exit 1; }
+
+$(CHECK)/build.ninja: | packages
+	@meson setup $(CHECK) -Db_sanitize=address,undefined -Db_lundef=false >/dev/null || { meson setup $(CHECK); exit 1; }
+
+demo: root all ## a cluster that loses a node and mends itself, live
+	@$(PYTHON) scripts/demo --build $(RELEASE)
+
+check: root $(CHECK)/build.ninja all ## build with sanitizers and run every test that a commit must pass
+	@ninja -C $(CHECK) --quiet
+	@$(PYTHON) scripts/run-tests --build $(CHECK) --release $(RELEASE)
+
+check-long: root $(CHECK)/build.ninja all ## the longer suites too
+	@ninja -C $(CHECK) --quiet
+	@$(PYTHON) scripts/run-tests --build $(CHECK) --release $(RELEASE) --long
+
+bench: root all ## measure; figures go to build/bench.json
+	@$(PYTHON) scripts/bench --build $(RELEASE) --out build/bench.json
+
+requirements: ## which requirement has a passing test, from the last run of the tests
+	@$(PYTHON) scripts/requirements --results build/test-results.json
+
+format: ## format the sources
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean: ## remove what was built
+	@rm -rf build
+
+.PHONY: root
+root: packages
+	@[ "$$(id -u)" = 0 ] || { echo "fettle: this needs root: it makes network namespaces, mounts and loop devices. Run it as root." >&2; exit 26; }
