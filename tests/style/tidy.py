@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""The house rules that a machine can check (docs/design/house-style.md). Prints TAP."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MAY_INCLUDE = {
+    'base': {'base'},
+    'proto': {'proto', 'base'},
+    'core': {'core', 'proto', 'base'},
+    'io': {'io', 'proto', 'base'},
+    'backend': {'backend', 'io', 'proto', 'base'},
+    'daemons': {'daemons', 'backend', 'io', 'core', 'proto', 'base'},
+    'lab': {'lab', 'io', 'proto', 'base'},
+    'cli': {'cli', 'lab', 'io', 'proto', 'base'},
+}
+FORBIDDEN_IN_CORE = re.compile(
+    r'\b(time|gettimeofday|clock_gettime|g_get_monotonic_time|g_get_real_time|rand|random|g_random_\w+|sleep|usleep|'
+    r'g_usleep|open|fopen|read|write|socket|fork|system|getenv|g_getenv|g_timeout_add|g_idle_add|g_uuid_string_random)\s*\(')
+REPAIR_PREFIX = 'ganeti:watcher:autorepair'
+MAX_LINES = 800
+LATER = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b')
+
+points = []
+
+
+def point(name, problems):
+    points.append((name, problems))
+
+
+def sources(top, endings):
+    listing = subprocess.run(['git', '-C', ROOT, 'ls-files', '-co', '--exclude-standard', top], check=True,
+                             capture_output=True, text=True).stdout
+    return [f for f in listing.splitlines() if f.endswith(endings) and os.path.exists(os.path.join(ROOT, f))]
+
+
+def text(path):
+    with open(os.path.join(ROOT, path), encoding='utf-8') as file:
+        return file.read()
+
+
+def bare(code):
+    """Code without comments and strings."""
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', ' ', code, flags=re.S)
+
+
+def check_layers(files):
+    problems = []
+    for path in files:
+        layer = path.split('/')[1]
+        for number, line in enumerate(text(path).splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if match and match.group(1).split('/')[0] not in MAY_INCLUDE[layer]:
+                problems.append(f'{path}:{number}: {layer}/ may not include {match.group(1)}')
+    return problems
+
+
+def check_core(files):
+    return [f'{path}: core/ may not call {match.group(1)}(); it goes through struct env'
+            for path in files if path.startswith('src/core/')
+            for match in FORBIDDEN_IN_CORE.finditer(re.sub(r'->\w+\s*\(', ' ', bare(text(path))))]
+
+
+def check_headers(files):
+    problems = []
+    for path in files:
+        body = text(path)
+        if not body.lstrip().startswith('/*'):
+            problems.append(f'{path}: begins without a comment that says what it is for')
+        if path.endswith('.h') and '#pragma once' not in body:
+            problems.append(f'{path}: lacks #pragma once')
+    return problems
+
+
+def check_rows_used(files):
+    """Every error, opcode and method must be used by code outside of its table."""
+    code = '\n'.join(text(path) for path in files if not path.endswith('.def'))
+    problems = []
+    for name in re.findall(r'^ERROR\((\w+),', text('src/base/error.def'), re.M):
+        if not re.search(r'\b(FETTLE_ERROR_)?' + name + r'\b', code):
+            problems.append(f'error.def: {name} is used nowhere')
+    for server, name in re.findall(r'^METHOD\((\w+), (\w+),', text('src/proto/methods.def'), re.M):
+        if f'"{name}"' not in code:
+            problems.append(f'methods.def: {server}.{name} is used nowhere')
+    for identifier, record in re.findall(r'^OP_BEGIN\((\w+), (\w+),', text('src/proto/opcodes.def'), re.M):
+        if not re.search(r'\b' + record + r'\b', code) and f'OP_{identifier}' not in code:
+            problems.append(f'opcodes.def: {identifier} is used nowhere')
+    limits = re.findall(r'^#define (LIMIT_\w+)', text('src/base/limits.h'), re.M)
+    everything = code + '\n'.join(text(f'src/proto/{t}.def') for t in ('records', 'opcodes', 'methods'))
+    everything = everything.replace(text('src/base/limits.h'), '')
+    problems += [f'limits.h: {name} is used nowhere' for name in limits if not re.search(r'\b' + name + r'\b', everything)]
+    return problems
+
+
+def check_format(files):
+    problems = []
+    for start in range(0, len(files), 40):
+        run = subprocess.run(['clang-format', '--dry-run', '-Werror', *files[start:start + 40]], cwd=ROOT,
+                             capture_output=True, text=True, check=False)
+        problems += sorted({line.split(':')[0] + ': not formatted; run `make format`'
+                            for line in run.stderr.splitlines() if 'clang-format-violations' in line})
+    return problems
+
+
+def check_clang():
+    """Everything compiles without a warning under clang too."""
+    build = os.environ.get('FETTLE_BUILD', os.path.join(ROOT, 'build/check'))
+    with open(os.path.join(build, 'compile_commands.json'), encoding='utf-8') as file:
+        commands = json.load(file)
+    problems, jobs = [], []
+    for entry in commands:
+        words = [w for w in entry['command'].split()[1:]]
+        out = words.index('-o')
+        del words[out:out + 2]
+        words = [w.strip("'").replace('\\"', '"') for w in words if w != '-c' and not w.startswith('-M')]
+        words = [w for w in words if not w.startswith('-fsanitize') and not w.endswith('.d') and not w.endswith('.o')]
+        jobs.append((entry['file'], entry['directory'],
+                     ['clang', '-fsyntax-only', '-Wno-unknown-warning-option', *words]))
+    running = []
+    for name, directory, words in jobs:
+        running.append((name, subprocess.Popen(words, cwd=directory, stderr=subprocess.PIPE, text=True)))
+        if len(running) >= 2:
+            problems += finish(running.pop(0))
+    for item in running:
+        problems += finish(item)
+    return problems
+
+
+def finish(item):
+    name, process = item
+    errors = process.communicate()[1]
+    return [f'{name}: {line}' for line in errors.splitlines() if ' error: ' in line][:3] if process.returncode else []
+
+
+def main():
+    os.chdir(ROOT)
+    files = sources('src', ('.c', '.h', '.def'))
+    code = [f for f in files if f.endswith(('.c', '.h'))]
+    tests = [f for f in sources('tests', ('.c', '.h'))]
+    point('/style/layering', check_layers(code))
+    point('/style/core-is-pure', check_core(code))
+    point('/style/files-say-what-they-are-for', check_headers(code + tests))
+    point('/style/no-file-over-800-lines',
+          [f'{f}: {n} lines' for f in code + tests if (n := len(text(f).splitlines())) > MAX_LINES])
+    point('/style/nothing-left-for-later', [f'{f}: {m.group(0)}' for f in code + tests for m in LATER.finditer(text(f))])
+    point('/style/every-row-is-used', check_rows_used(files))
+    point('/style/repair-tags-are-read-in-one-place#ARP-05',
+          [f for f in code if REPAIR_PREFIX in text(f) and not f.startswith('src/core/repair/')])
+    point('/style/clang-format', check_format(code + tests))
+    point('/style/clang-compiles-without-warning', check_clang())
+    print(f'1..{len(points)}')
+    for number, (name, problems) in enumerate(points, 1):
+        print(('not ok' if problems else 'ok') + f' {number} {name}')
+        for problem in problems[:40]:
+            print('# ' + problem)
+    sys.exit(1 if any(problems for _, problems in points) else 0)
+
+
+main()
