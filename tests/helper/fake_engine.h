@@ -1,0 +1,29 @@
+/*
+ * An engine in memory for unit tests: what it has stored outlives the wconfd that used it, as a store on disk does.
+ * The test decides when and how commits end.
+ */
+#pragma once
+
+#include "proto/env.h"
+
+struct fake_engine;
+
+/* Stores `changes` (GPtrArray of struct change, may be NULL) as serial 1, as a bootstrap does. */
+struct fake_engine *fake_engine_new(guint64 history, const GPtrArray *changes);
+void fake_engine_free(struct fake_engine *engine);
+struct engine *fake_engine_base(struct fake_engine *engine);
+
+/* While held, commits and barriers queue up; fake_engine_release() lets them end in order (callbacks are posted). */
+void fake_engine_hold(struct fake_engine *engine);
+void fake_engine_release(struct fake_engine *engine);
+guint fake_engine_queued(const struct fake_engine *engine);
+/* How the next commit ends. UNKNOWN with `stored`: it is stored, but the answer is lost. */
+void fake_engine_fail_next(struct fake_engine *engine, enum engine_result result, bool stored);
+/* Mastership is lost: barriers say so, commits are refused. */
+void fake_engine_depose(struct fake_engine *engine, bool deposed);
+/* A kill of the process that used it: queued commits and callbacks are forgotten. */
+void fake_engine_crash(struct fake_engine *engine);
+
+guint64 fake_engine_serial(const struct fake_engine *engine);
+guint64 fake_engine_epoch(const struct fake_engine *engine);
+guint fake_engine_commits(const struct fake_engine *engine);
