@@ -1,0 +1,117 @@
+/* See tags.h. */
+#include "core/repair/tags.h"
+
+#include <string.h>
+
+#define PREFIX "ganeti:watcher:autorepair:"
+
+static const char *const type_names[] = {"fix-storage", "migrate", "failover", "reinstall", NULL};
+static const char *const outcome_names[] = {"success", "failure", "enoperm", NULL};
+
+static int word_index(const char *const *words, const char *text)
+{
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    return -1;
+}
+
+static bool parse_seconds(const char *text, gint64 *ret_seconds)
+{
+    return g_ascii_string_to_signed(text, 10, 0, G_MAXINT64 / 1000000, ret_seconds, NULL);
+}
+
+/* "" or job ids joined by '+'. */
+static GStrv parse_jobs(const char *text)
+{
+    g_auto(GStrv) jobs = *text == '\0' ? g_new0(char *, 1) : g_strsplit(text, "+", -1);
+    for (guint i = 0; jobs[i] != NULL; i++)
+        if (!g_ascii_string_to_unsigned(jobs[i], 10, 1, G_MAXINT64, NULL, NULL))
+            return NULL;
+    return g_steal_pointer(&jobs);
+}
+
+static void parse_suspend(char **parts, guint count, struct repair_tag *tag)
+{
+    tag->kind = count <= 2 ? REPAIR_TAG_SUSPEND : REPAIR_TAG_MALFORMED;
+    /* Somebody wanted a pause: an unreadable end means none. */
+    tag->forever = count == 1 || !parse_seconds(parts[1], &tag->timestamp);
+}
+
+/* pending:TYPE:ID:TIMESTAMP:JOBS and result:TYPE:ID:TIMESTAMP:RESULT:JOBS */
+static void parse_record(char **parts, guint count, bool result, struct repair_tag *tag)
+{
+    tag->kind = REPAIR_TAG_MALFORMED;
+    if (count != (result ? 6 : 5) || *parts[2] == '\0' || !parse_seconds(parts[3], &tag->timestamp))
+        return;
+    int type = word_index(type_names, parts[1]);
+    int outcome = result ? word_index(outcome_names, parts[4]) : 0;
+    g_auto(GStrv) jobs = parse_jobs(parts[count - 1]);
+    if (type < 0 || outcome < 0 || jobs == NULL)
+        return;
+    tag->kind = result ? REPAIR_TAG_RESULT : REPAIR_TAG_PENDING;
+    tag->type = (enum repair_type)type;
+    tag->outcome = (enum repair_outcome)outcome;
+    tag->id = g_strdup(parts[2]);
+    tag->jobs = g_steal_pointer(&jobs);
+}
+
+void repair_tag_parse(const char *text, struct repair_tag *ret_tag)
+{
+    *ret_tag = (struct repair_tag){.kind = REPAIR_TAG_NONE};
+    if (!g_str_has_prefix(text, PREFIX))
+        return;
+    g_auto(GStrv) parts = g_strsplit(text + strlen(PREFIX), ":", -1);
+    guint count = g_strv_length(parts);
+    ret_tag->kind = REPAIR_TAG_MALFORMED;
+    if (count == 0)
+        return;
+    int type = word_index(type_names, parts[0]);
+    if (type >= 0 && count == 1) {
+        ret_tag->kind = REPAIR_TAG_ENABLE;
+        ret_tag->type = (enum repair_type)type;
+    } else if (strcmp(parts[0], "suspend") == 0) {
+        parse_suspend(parts, count, ret_tag);
+    } else if (strcmp(parts[0], "pending") == 0) {
+        parse_record(parts, count, false, ret_tag);
+    } else if (strcmp(parts[0], "result") == 0) {
+        parse_record(parts, count, true, ret_tag);
+    }
+}
+
+void repair_tag_clear(struct repair_tag *tag)
+{
+    g_clear_pointer(&tag->id, g_free);
+    g_clear_pointer(&tag->jobs, g_strfreev);
+}
+
+const char *repair_type_name(enum repair_type type)
+{
+    return type_names[type];
+}
+
+const char *repair_outcome_name(enum repair_outcome outcome)
+{
+    return outcome_names[outcome];
+}
+
+static char *join_jobs(const char *const *jobs)
+{
+    return jobs == NULL ? g_strdup("") : g_strjoinv("+", (char **)jobs);
+}
+
+char *repair_tag_pending(enum repair_type type, const char *id, gint64 timestamp,
+                         const char *const *jobs)
+{
+    g_autofree char *list = join_jobs(jobs);
+    return g_strdup_printf(PREFIX "pending:%s:%s:%" G_GINT64_FORMAT ":%s", type_names[type], id,
+                           timestamp, list);
+}
+
+char *repair_tag_result(enum repair_type type, const char *id, gint64 timestamp,
+                        enum repair_outcome outcome, const char *const *jobs)
+{
+    g_autofree char *list = join_jobs(jobs);
+    return g_strdup_printf(PREFIX "result:%s:%s:%" G_GINT64_FORMAT ":%s:%s", type_names[type], id,
+                           timestamp, outcome_names[outcome], list);
+}

@@ -1,0 +1,44 @@
+/*
+ * The tags of auto-repair (requirements-auto-repair.md, sections 2 and 3), read and written here
+ * and nowhere else (ARP-05). Prefix `ganeti:watcher:autorepair:`, so that tags set by people and
+ * tools of Ganeti hold.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* From least to most risky; each allows what stands before it (ARP-07, 08). */
+enum repair_type { REPAIR_FIX_STORAGE, REPAIR_MIGRATE, REPAIR_FAILOVER, REPAIR_REINSTALL };
+
+enum repair_tag_kind {
+    REPAIR_TAG_NONE,      /* not one of ours */
+    REPAIR_TAG_MALFORMED, /* ours, but unreadable: reported, never removed */
+    REPAIR_TAG_ENABLE,
+    REPAIR_TAG_SUSPEND,
+    REPAIR_TAG_PENDING,
+    REPAIR_TAG_RESULT,
+};
+
+enum repair_outcome { REPAIR_SUCCESS, REPAIR_FAILURE, REPAIR_ENOPERM };
+
+struct repair_tag {
+    enum repair_tag_kind kind;
+    enum repair_type type;       /* enable, pending, result */
+    bool forever;                /* suspend without (readable) timestamp */
+    gint64 timestamp;            /* suspend, pending, result: seconds since 1970 */
+    char *id;                    /* pending, result */
+    enum repair_outcome outcome; /* result */
+    GStrv jobs;                  /* pending, result; never NULL there */
+};
+
+void repair_tag_parse(const char *text, struct repair_tag *ret_tag);
+void repair_tag_clear(struct repair_tag *tag);
+
+const char *repair_type_name(enum repair_type type);
+const char *repair_outcome_name(enum repair_outcome outcome);
+/* Texts of new tags; `jobs` may be NULL for none. Free with g_free(). */
+char *repair_tag_pending(enum repair_type type, const char *id, gint64 timestamp,
+                         const char *const *jobs);
+char *repair_tag_result(enum repair_type type, const char *id, gint64 timestamp,
+                        enum repair_outcome outcome, const char *const *jobs);
