@@ -1,0 +1,22 @@
+/*
+ * Crash points: every call to the outside (write, sync, send, spawn, QMP command) is numbered, so that a test can end
+ * the process right before the n-th one and see what the others and a restart make of it. Used by all of io and
+ * backend, with one line before each such call.
+ *
+ * FETTLE_CRASH_AT=n   the process kills itself (SIGKILL) at its n-th crash point, counted from 1
+ * FETTLE_CRASH_LOG=F  each point appends "n what" to the file F, so that a test can count them
+ *
+ * Both are read once, and taken out of the environment of child processes by the spawner (crash_environment).
+ */
+#pragma once
+
+#include <glib.h>
+
+/* `what` is a short fixed text: "fsync var/node/state.json" is too much, "files: fsync" is right. Any thread. */
+void crash_point(const char *what);
+
+/* How many points this process has passed; 0 if neither variable is set. */
+guint64 crash_count(void);
+
+/* The environment for a child process, without the two variables; free with g_strfreev(). */
+char **crash_environment(void);

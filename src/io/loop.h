@@ -1,0 +1,30 @@
+/*
+ * The event loop of a process: GLib's default main context, with the set-up that every daemon needs (tasks, signals,
+ * descriptor limit) and cheap timers: any number of them costs the loop one source.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* Once, first in main(): posts tasks to GLib's loop, ignores SIGPIPE, raises the limit of open files, and makes
+ * SIGTERM and SIGINT end loop_run(). */
+void loop_init(void);
+
+/* Runs until loop_quit() or SIGTERM; returns the exit code given to loop_quit(), 0 after a signal. */
+int loop_run(void);
+void loop_quit(int exit_code);
+
+/* Calls fn(data) from the loop, in order of posting; may be called from any thread. */
+void loop_post(void (*fn)(void *data), void *data);
+
+/* Calls fn(data) once after `ms`; the handle is never 0 and never used again. */
+guint loop_timer(guint ms, void (*fn)(void *data), void *data);
+/* 0 and handles of timers that have fired are ignored. */
+void loop_timer_cancel(guint handle);
+
+gint64 loop_boot_ms(void); /* CLOCK_BOOTTIME */
+gint64 loop_wall_us(void);
+
+/* Turns of the loop until `*done` or `timeout_ms` is over (then false). For tests and commands that wait. */
+bool loop_run_until(const bool *done, guint timeout_ms);

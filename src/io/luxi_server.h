@@ -1,0 +1,27 @@
+/*
+ * luxid's socket: the LUXI protocol as Ganeti's clients speak it. Frames as in the internal protocol, but no hello, no
+ * ids: requests of a connection are handled one after the other, the next one when the answer to the former was sent.
+ * A request becomes a struct rpc_request with the method's name, the positional array as args, from_role "cli" and no
+ * method row.
+ *
+ * A request that cannot be parsed is answered with a plain string and the connection is closed. A handler that finds a
+ * request unparsable (unknown method, malformed opcode) says so by failing it with PROTOCOL: it is then answered the
+ * same way, "Failed to parse request: MESSAGE". Every other error is answered as [class, [message, code]].
+ */
+#pragma once
+
+#include "proto/rpc.h"
+
+struct luxi_server;
+
+struct luxi_server_options {
+    const char *path;      /* of the socket; mode 0600 */
+    const char *node_uuid; /* of this host */
+    void (*handle)(struct rpc_request *request, void *data);
+    void (*complain)(const char *line, void *data); /* may be NULL */
+    void *data;
+};
+
+struct luxi_server *luxi_server_new(const struct luxi_server_options *options, GError **error);
+void luxi_server_free(struct luxi_server *server);
+guint luxi_server_connections(const struct luxi_server *server);
