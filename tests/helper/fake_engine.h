@@ -1,6 +1,6 @@
 /*
- * An engine in memory for unit tests: what it has stored outlives the wconfd that used it, as a store on disk does.
- * The test decides when and how commits end.
+ * An engine in memory for unit tests: what it has stored outlives the wconfd that used it, as a
+ * store on disk does. The test decides when and how commits end.
  */
 #pragma once
 
@@ -13,7 +13,8 @@ struct fake_engine *fake_engine_new(guint64 history, const GPtrArray *changes);
 void fake_engine_free(struct fake_engine *engine);
 struct engine *fake_engine_base(struct fake_engine *engine);
 
-/* While held, commits and barriers queue up; fake_engine_release() lets them end in order (callbacks are posted). */
+/* While held, commits and barriers queue up; fake_engine_release() lets them end in order
+ * (callbacks are posted). */
 void fake_engine_hold(struct fake_engine *engine);
 void fake_engine_release(struct fake_engine *engine);
 guint fake_engine_queued(const struct fake_engine *engine);

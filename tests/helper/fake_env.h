@@ -1,10 +1,12 @@
 /*
- * A small world in memory for unit tests of core/: virtual time, files, lock files, a network of handlers, an engine
- * (fake_engine.h). One world has any number of processes; each process is a struct env. Nothing happens unless the test
- * lets it: fake_settle() runs what is posted, fake_advance() lets time pass, fake_run() runs a task to its end.
+ * A small world in memory for unit tests of core/: virtual time, files, lock files, a network of
+ * handlers, an engine (fake_engine.h). One world has any number of processes; each process is a
+ * struct env. Nothing happens unless the test lets it: fake_settle() runs what is posted,
+ * fake_advance() lets time pass, fake_run() runs a task to its end.
  *
- * A call goes, in this order: to a script of the test (fake_script), to the handler of the process with that node and
- * role (fake_serve), else it fails with UNREACHABLE. Arguments are checked against the method table as a carrier does.
+ * A call goes, in this order: to a script of the test (fake_script), to the handler of the process
+ * with that node and role (fake_serve), else it fails with UNREACHABLE. Arguments are checked
+ * against the method table as a carrier does.
  */
 #pragma once
 
@@ -18,10 +20,11 @@ void fake_world_free(struct fake_world *world);
 /* The node that NODE_MASTER means; none at first. */
 void fake_world_set_master(struct fake_world *world, const char *node_uuid);
 
-/* A new process. `role` is a ROLE_ word. The env lives until fake_world_free(). engine, hypervisor and storage are
- * NULL until the test sets them: the env is the test's to write. */
+/* A new process. `role` is a ROLE_ word. The env lives until fake_world_free(). engine, hypervisor
+ * and storage are NULL until the test sets them: the env is the test's to write. */
 struct env *fake_process(struct fake_world *world, const char *node_uuid, const char *role);
-/* SIGKILL: its tasks unwind, its timers, calls and handlers are gone, its lock files are released. Settles. */
+/* SIGKILL: its tasks unwind, its timers, calls and handlers are gone, its lock files are released.
+ * Settles. */
 void fake_kill(const struct env *env);
 
 /* --- time and work --- */
@@ -31,8 +34,8 @@ gint64 fake_now_ms(const struct fake_world *world);
 void fake_settle(struct fake_world *world);
 /* Lets `ms` pass: timers fire in order, posted work runs after each. */
 void fake_advance(struct fake_world *world, guint ms);
-/* Runs fn(data) as a task of the process; time passes as needed; returns when it has ended. It is an error of the test
- * if that takes more than an hour of virtual time. */
+/* Runs fn(data) as a task of the process; time passes as needed; returns when it has ended. It is
+ * an error of the test if that takes more than an hour of virtual time. */
 void fake_run(const struct env *env, task_fn fn, void *data);
 
 /* --- calls --- */
@@ -40,29 +43,32 @@ void fake_run(const struct env *env, task_fn fn, void *data);
 typedef void (*fake_handler)(struct rpc_request *request, void *data);
 /* Calls to (node, role of `env`) are given to `handler`. */
 void fake_serve(const struct env *env, fake_handler handler, void *data);
-/* Answers a method instead of any process; return NULL and set `error`, or the answer. `fn` NULL ends the script.
- * `node` NULL: on any node. */
-typedef json_t *(*fake_answer)(const struct rpc_request *request, const char *to_node, void *data, GError **error);
-void fake_script(struct fake_world *world, const char *node, const char *role, const char *method, fake_answer fn,
-                 void *data);
+/* Answers a method instead of any process; return NULL and set `error`, or the answer. `fn` NULL
+ * ends the script. `node` NULL: on any node. */
+typedef json_t *(*fake_answer)(const struct rpc_request *request, const char *to_node, void *data,
+                               GError **error);
+void fake_script(struct fake_world *world, const char *node, const char *role, const char *method,
+                 fake_answer fn, void *data);
 /* A ready script: the answer is always an empty object. */
-json_t *fake_answer_nothing(const struct rpc_request *request, const char *to_node, void *data, GError **error);
+json_t *fake_answer_nothing(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error);
 /* Nothing passes to or from the node until it is healed. */
 void fake_cut(struct fake_world *world, const char *node_uuid, bool cut);
 /* "NODE/role method {args}" of every call made, oldest first. */
 const GPtrArray *fake_calls(const struct fake_world *world);
 guint fake_count_calls(const struct fake_world *world, const char *prefix);
 /* Calls and waits outside of any task; `args` is stolen. NULL with the error that was answered. */
-json_t *fake_call(const struct env *from, const char *to_node, const char *to_role, const char *method, json_t *args,
-                  GError **error);
-/* The same without waiting: the reply is kept in `*reply` when it comes (which must live until then). */
+json_t *fake_call(const struct env *from, const char *to_node, const char *to_role,
+                  const char *method, json_t *args, GError **error);
+/* The same without waiting: the reply is kept in `*reply` when it comes (which must live until
+ * then). */
 struct fake_reply {
     bool done;
     json_t *result;
     GError *error;
 };
-void fake_call_start(const struct env *from, guint job, const char *to_node, const char *to_role, const char *method,
-                     json_t *args, struct fake_reply *reply);
+void fake_call_start(const struct env *from, guint job, const char *to_node, const char *to_role,
+                     const char *method, json_t *args, struct fake_reply *reply);
 void fake_reply_clear(struct fake_reply *reply);
 
 /* --- files --- */
@@ -70,16 +76,19 @@ void fake_reply_clear(struct fake_reply *reply);
 /* The next `count` operations on files whose name contains `part` fail with STORAGE. */
 void fake_fail_files(struct fake_world *world, const char *part, guint count);
 /* Direct access, as a test sees the disk; NULL if there is none. Borrowed. */
-const char *fake_file(struct fake_world *world, const char *node, enum file_area area, const char *name);
-void fake_file_put(struct fake_world *world, const char *node, enum file_area area, const char *name,
-                   const char *text);
-/* The node boots: run/ and its lock files are gone, the boot id is another. Kill its processes first. */
+const char *fake_file(struct fake_world *world, const char *node, enum file_area area,
+                      const char *name);
+void fake_file_put(struct fake_world *world, const char *node, enum file_area area,
+                   const char *name, const char *text);
+/* The node boots: run/ and its lock files are gone, the boot id is another. Kill its processes
+ * first. */
 void fake_reboot(struct fake_world *world, const char *node);
 
 /* --- lock files --- */
 
 /* A lock file held by nobody's process but the test, and what the probe says of it. */
-void fake_livelock(struct fake_world *world, const char *node, const char *name, enum livelock_verdict verdict);
+void fake_livelock(struct fake_world *world, const char *node, const char *name,
+                   enum livelock_verdict verdict);
 
 /* --- starters (luxid) --- */
 
@@ -87,6 +96,7 @@ void fake_livelock(struct fake_world *world, const char *node, const char *name,
 guint fake_starters(const struct fake_world *world);
 guint64 fake_starter_job(const struct fake_world *world, guint index);
 bool fake_starter_confirmed(const struct fake_world *world, guint index);
-/* The child reports its lock file, which from then on is held; the child's pipe breaks. Both are posted. */
+/* The child reports its lock file, which from then on is held; the child's pipe breaks. Both are
+ * posted. */
 void fake_starter_named(struct fake_world *world, guint index, const char *livelock);
 void fake_starter_break(struct fake_world *world, guint index);

@@ -1,0 +1,313 @@
+/* An engine in memory; see fake_engine.h. */
+#include "helper/fake_engine.h"
+
+#include <string.h>
+
+#include "proto/records.h"
+
+struct stored_object {
+    char *kind;
+    char *key;
+    guint64 version;
+    json_t *object;
+};
+
+/* A queued commit, or a barrier (`commit_id` NULL). */
+struct queued {
+    struct fake_engine *engine;
+    char *commit_id;
+    guint64 serial;
+    GPtrArray *changes;
+    engine_commit_fn committed;
+    engine_barrier_fn passed;
+    void *data;
+    guint turn; /* of the process that asked: a crash drops older ones */
+    enum engine_result result;
+    bool master;
+};
+
+struct fake_engine {
+    struct engine base;
+    guint64 history;
+    guint64 serial;
+    struct mastership master;
+    GHashTable *objects;    /* "kind key" -> struct stored_object */
+    GHashTable *commit_ids; /* id -> serial (pointer) */
+    GPtrArray *log;         /* struct change, all */
+    GQueue queue;
+    bool held;
+    bool deposed;
+    enum engine_result next;
+    bool next_stored;
+    guint turn;
+    guint commits;
+};
+
+static void stored_free(void *data)
+{
+    struct stored_object *stored = data;
+    g_free(stored->kind);
+    g_free(stored->key);
+    json_decref(stored->object);
+    g_free(stored);
+}
+
+static void free_change(void *data)
+{
+    change_free(data);
+}
+
+static GPtrArray *copy_changes(const GPtrArray *changes)
+{
+    GPtrArray *copies = g_ptr_array_new_with_free_func(free_change);
+    for (guint i = 0; changes && i < changes->len; i++)
+        g_ptr_array_add(copies, change_copy(changes->pdata[i]));
+    return copies;
+}
+
+static void store(struct fake_engine *engine, const char *commit_id, guint64 serial,
+                  const GPtrArray *changes)
+{
+    for (guint i = 0; i < changes->len; i++) {
+        struct change *change = change_copy(changes->pdata[i]);
+        change->version = serial;
+        g_ptr_array_add(engine->log, change);
+        char *name = g_strdup_printf("%s %s", change->kind, change->key);
+        if (change->op == CHANGE_DELETE) {
+            g_hash_table_remove(engine->objects, name);
+            g_free(name);
+            continue;
+        }
+        struct stored_object *stored = g_new(struct stored_object, 1);
+        *stored = (struct stored_object){g_strdup(change->kind), g_strdup(change->key), serial,
+                                         json_incref(change->object)};
+        g_hash_table_replace(engine->objects, name, stored);
+    }
+    engine->serial = serial;
+    if (commit_id)
+        g_hash_table_replace(engine->commit_ids, g_strdup(commit_id),
+                             GUINT_TO_POINTER((guint)serial));
+    engine->commits++;
+}
+
+static void queued_free(void *data)
+{
+    struct queued *queued = data;
+    g_free(queued->commit_id);
+    if (queued->changes)
+        g_ptr_array_unref(queued->changes);
+    g_free(queued);
+}
+
+static void queued_call_back(void *data)
+{
+    struct queued *queued = data;
+    if (queued->turn == queued->engine->turn) {
+        if (queued->passed) {
+            queued->passed(queued->master, queued->data);
+        } else {
+            g_autoptr(GError) error = NULL;
+            if (queued->result != ENGINE_DONE)
+                fettle_set_error(&error, STORAGE, "disk full (made by the test)");
+            queued->committed(queued->result, error, queued->data);
+        }
+    }
+    queued_free(queued);
+}
+
+/* Work is posted through a task, because that is the poster that everybody shares. */
+static void post_call_back(struct queued *queued)
+{
+    struct task_group *group = task_group_new();
+    task_spawn(group, queued_call_back, queued);
+    task_group_unref(group);
+}
+
+static void process_queue(struct fake_engine *engine)
+{
+    struct queued *queued;
+    while (!engine->held && (queued = g_queue_pop_head(&engine->queue))) {
+        queued->master = !engine->deposed;
+        if (!queued->passed) {
+            queued->result = engine->deposed ? ENGINE_REFUSED : engine->next;
+            bool stored =
+                queued->result == ENGINE_DONE || (!engine->deposed && engine->next_stored);
+            engine->next = ENGINE_DONE;
+            engine->next_stored = false;
+            if (stored)
+                store(engine, queued->commit_id, queued->serial, queued->changes);
+        }
+        post_call_back(queued);
+    }
+}
+
+static bool engine_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
+                        void (*each)(const char *kind, const char *key, guint64 version,
+                                     json_t *object, void *data),
+                        void *data, GError **error)
+{
+    struct fake_engine *engine = (struct fake_engine *)base;
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, engine->objects);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct stored_object *stored = value;
+        each(stored->kind, stored->key, stored->version, stored->object, data);
+    }
+    *ret_history = engine->history;
+    *ret_serial = engine->serial;
+    return true;
+}
+
+static bool engine_campaign(struct engine *base, struct mastership *me, GError **error)
+{
+    struct fake_engine *engine = (struct fake_engine *)base;
+    if (engine->deposed) {
+        fettle_set_error(error, NOT_MASTER, "another node is the master");
+        return false;
+    }
+    bool same = !strcmp(engine->master.node, me->node) &&
+                !strcmp(engine->master.boot_id, me->boot_id) &&
+                !strcmp(engine->master.journal_id, me->journal_id);
+    me->epoch = same ? engine->master.epoch : engine->master.epoch + 1;
+    engine->master = *me;
+    return true;
+}
+
+static void engine_commit(struct engine *base, const struct engine_commit *commit,
+                          engine_commit_fn done, void *data)
+{
+    struct fake_engine *engine = (struct fake_engine *)base;
+    struct queued *queued = g_new0(struct queued, 1);
+    queued->engine = engine;
+    queued->commit_id = g_strdup(commit->commit_id);
+    queued->serial = commit->serial;
+    queued->changes = copy_changes(commit->changes);
+    queued->committed = done;
+    queued->data = data;
+    queued->turn = engine->turn;
+    g_queue_push_tail(&engine->queue, queued);
+    process_queue(engine);
+}
+
+static void engine_barrier(struct engine *base, engine_barrier_fn done, void *data)
+{
+    struct fake_engine *engine = (struct fake_engine *)base;
+    struct queued *queued = g_new0(struct queued, 1);
+    queued->engine = engine;
+    queued->passed = done;
+    queued->data = data;
+    queued->turn = engine->turn;
+    g_queue_push_tail(&engine->queue, queued);
+    process_queue(engine);
+}
+
+static guint64 engine_lookup(struct engine *base, const char *commit_id)
+{
+    struct fake_engine *engine = (struct fake_engine *)base;
+    return GPOINTER_TO_UINT(g_hash_table_lookup(engine->commit_ids, commit_id));
+}
+
+static bool engine_changes(struct engine *base, guint64 since, guint max, GPtrArray *ret_changes)
+{
+    const struct fake_engine *engine = (struct fake_engine *)base;
+    for (guint i = 0; i < engine->log->len && ret_changes->len < max; i++) {
+        const struct change *change = engine->log->pdata[i];
+        if (change->version > since)
+            g_ptr_array_add(ret_changes, change_copy(change));
+    }
+    return true;
+}
+
+static void engine_close(struct engine *base)
+{
+}
+
+static const struct engine_ops fake_engine_ops = {
+    .load = engine_load,
+    .campaign = engine_campaign,
+    .commit = engine_commit,
+    .barrier = engine_barrier,
+    .lookup = engine_lookup,
+    .changes = engine_changes,
+    .close = engine_close,
+};
+
+struct fake_engine *fake_engine_new(guint64 history, const GPtrArray *changes)
+{
+    struct fake_engine *engine = g_new0(struct fake_engine, 1);
+    engine->base.ops = &fake_engine_ops;
+    engine->history = history;
+    engine->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, stored_free);
+    engine->commit_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    engine->log = g_ptr_array_new_with_free_func(free_change);
+    engine->next = ENGINE_DONE;
+    g_queue_init(&engine->queue);
+    if (changes)
+        store(engine, NULL, 1, changes);
+    engine->commits = 0;
+    return engine;
+}
+
+void fake_engine_free(struct fake_engine *engine)
+{
+    g_queue_clear_full(&engine->queue, queued_free);
+    g_hash_table_unref(engine->objects);
+    g_hash_table_unref(engine->commit_ids);
+    g_ptr_array_unref(engine->log);
+    g_free(engine);
+}
+
+struct engine *fake_engine_base(struct fake_engine *engine)
+{
+    return &engine->base;
+}
+
+void fake_engine_hold(struct fake_engine *engine)
+{
+    engine->held = true;
+}
+
+void fake_engine_release(struct fake_engine *engine)
+{
+    engine->held = false;
+    process_queue(engine);
+}
+
+guint fake_engine_queued(const struct fake_engine *engine)
+{
+    return g_queue_get_length((GQueue *)&engine->queue);
+}
+
+void fake_engine_fail_next(struct fake_engine *engine, enum engine_result result, bool stored)
+{
+    engine->next = result;
+    engine->next_stored = stored;
+}
+
+void fake_engine_depose(struct fake_engine *engine, bool deposed)
+{
+    engine->deposed = deposed;
+}
+
+void fake_engine_crash(struct fake_engine *engine)
+{
+    engine->turn++;
+    engine->held = false;
+    g_queue_clear_full(&engine->queue, queued_free);
+}
+
+guint64 fake_engine_serial(const struct fake_engine *engine)
+{
+    return engine->serial;
+}
+
+guint64 fake_engine_epoch(const struct fake_engine *engine)
+{
+    return engine->master.epoch;
+}
+
+guint fake_engine_commits(const struct fake_engine *engine)
+{
+    return engine->commits;
+}

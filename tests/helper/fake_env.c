@@ -1,0 +1,596 @@
+/* The fake world: virtual time, posted work, processes and calls between them. See fake_env.h. */
+#include "helper/fake_private.h"
+
+#include <string.h>
+
+#include "proto/records.h"
+
+struct fake_flight {
+    struct fake_world *world;
+    struct fake_process *from;
+    char *to_node;
+    char *to_role;
+    char *method;
+    json_t *args;
+    struct stamp stamp;
+    guint job;
+    guint timer;
+    rpc_reply_fn done;
+    void *data;
+    json_t *result;
+    GError *error;
+    bool delivered;
+    bool finished; /* the caller has its answer; a later one is dropped */
+    bool answered; /* the handler has let go of the request */
+};
+
+static struct fake_world *the_world;
+static struct env_ops fake_ops;
+
+/* --- work and time --- */
+
+void fake_post(struct fake_world *world, void (*fn)(void *data), void *data)
+{
+    struct fake_work *work = g_new(struct fake_work, 1);
+    *work = (struct fake_work){fn, data};
+    g_queue_push_tail(&world->work, work);
+}
+
+static void post_to_world(void (*fn)(void *data), void *data, void *ctx)
+{
+    fake_post(ctx, fn, data);
+}
+
+void fake_settle(struct fake_world *world)
+{
+    struct fake_work *work;
+    while ((work = g_queue_pop_head(&world->work))) {
+        work->fn(work->data);
+        g_free(work);
+    }
+}
+
+gint64 fake_now_ms(const struct fake_world *world)
+{
+    return world->now_ms;
+}
+
+guint fake_timer_add(struct fake_world *world, const struct env *owner, guint ms,
+                     void (*fn)(void *data), void *data)
+{
+    struct fake_timer *timer = g_new(struct fake_timer, 1);
+    *timer = (struct fake_timer){world->now_ms + ms, ++world->last_handle, owner, fn, data};
+    guint place = world->timers->len;
+    while (place > 0 &&
+           ((struct fake_timer *)world->timers->pdata[place - 1])->due_ms <= timer->due_ms)
+        place--;
+    g_ptr_array_insert(world->timers, (gint)place, timer);
+    return timer->handle;
+}
+
+void fake_timer_remove(struct fake_world *world, guint handle)
+{
+    for (guint i = 0; i < world->timers->len; i++) {
+        if (((struct fake_timer *)world->timers->pdata[i])->handle == handle) {
+            g_ptr_array_remove_index(world->timers, i);
+            return;
+        }
+    }
+}
+
+/* Fires the next timer that is due at `limit_ms` or earlier. */
+static bool fire_next(struct fake_world *world, gint64 limit_ms)
+{
+    if (!world->timers->len)
+        return false;
+    struct fake_timer *next = world->timers->pdata[world->timers->len - 1];
+    if (next->due_ms > limit_ms)
+        return false;
+    void (*fn)(void *) = next->fn;
+    void *data = next->data;
+    world->now_ms = MAX(world->now_ms, next->due_ms);
+    g_ptr_array_remove_index(world->timers, world->timers->len - 1);
+    fn(data);
+    fake_settle(world);
+    return true;
+}
+
+void fake_advance(struct fake_world *world, guint ms)
+{
+    gint64 limit = world->now_ms + ms;
+    fake_settle(world);
+    while (fire_next(world, limit)) {
+    }
+    world->now_ms = limit;
+}
+
+struct run {
+    task_fn fn;
+    void *data;
+    bool ended;
+};
+
+static void run_task(void *data)
+{
+    struct run *run = data;
+    run->fn(run->data);
+    run->ended = true;
+}
+
+static void run_until(struct fake_world *world, const bool *done)
+{
+    gint64 limit = world->now_ms + 3600 * 1000;
+    fake_settle(world);
+    while (!*done) {
+        if (!fire_next(world, limit))
+            g_error("fake world: nothing more will happen, but the test still waits");
+    }
+}
+
+void fake_run(const struct env *env, task_fn fn, void *data)
+{
+    struct run run = {fn, data, false};
+    task_spawn(env->tasks, run_task, &run);
+    run_until(fake_process_of(env)->world, &run.ended);
+}
+
+/* --- env_ops: time --- */
+
+static gint64 op_boot_ms(const struct env *env)
+{
+    return fake_process_of(env)->world->now_ms;
+}
+
+static gint64 op_wall_us(const struct env *env)
+{
+    return G_GINT64_CONSTANT(1700000000000000) + fake_process_of(env)->world->now_ms * 1000;
+}
+
+static guint op_timer(const struct env *env, guint ms, void (*fn)(void *data), void *data)
+{
+    return fake_timer_add(fake_process_of(env)->world, env, ms, fn, data);
+}
+
+static void op_timer_cancel(const struct env *env, guint handle)
+{
+    fake_timer_remove(fake_process_of(env)->world, handle);
+}
+
+static void op_random(const struct env *env, void *ret_bytes, size_t len)
+{
+    struct fake_world *world = fake_process_of(env)->world;
+    guint8 *bytes = ret_bytes;
+    for (size_t i = 0; i < len; i++) {
+        world->random_state += G_GUINT64_CONSTANT(0x9e3779b97f4a7c15);
+        guint64 mixed = (world->random_state ^ (world->random_state >> 30)) *
+                        G_GUINT64_CONSTANT(0xbf58476d1ce4e5b9);
+        bytes[i] = (guint8)(mixed >> 56);
+    }
+}
+
+/* --- calls --- */
+
+static void flight_free(void *data)
+{
+    struct fake_flight *flight = data;
+    g_free(flight->to_node);
+    g_free(flight->to_role);
+    g_free(flight->method);
+    json_decref(flight->args);
+    json_decref(flight->result);
+    g_clear_error(&flight->error);
+    g_free(flight);
+}
+
+/* A flight is dropped when its caller has the answer and no handler holds its request. */
+static void flight_drop_if_over(struct fake_flight *flight)
+{
+    if (flight->finished && (!flight->delivered || flight->answered))
+        g_ptr_array_remove_fast(flight->world->in_flight, flight);
+}
+
+static void flight_reply(void *data)
+{
+    struct fake_flight *flight = data;
+    if (!flight->finished) {
+        flight->finished = true;
+        if (flight->timer)
+            fake_timer_remove(flight->world, flight->timer);
+        if (flight->done)
+            flight->done(flight->error ? NULL : flight->result, flight->error, flight->data);
+    }
+    flight_drop_if_over(flight);
+}
+
+/* `result` is stolen. */
+static void flight_end(struct fake_flight *flight, json_t *result, const GError *error)
+{
+    if (flight->finished || flight->result || flight->error) {
+        json_decref(result);
+        if (flight->finished)
+            flight_drop_if_over(flight);
+        return;
+    }
+    flight->result = error ? NULL : result ? result : json_object();
+    if (error) {
+        json_decref(result);
+        flight->error = g_error_copy(error);
+    }
+    fake_post(flight->world, flight_reply, flight);
+}
+
+static void flight_fail(struct fake_flight *flight, enum fettle_error code, const char *message)
+{
+    g_autoptr(GError) error = g_error_new_literal(FETTLE_ERROR, (gint)code, message);
+    flight_end(flight, NULL, error);
+}
+
+static void flight_timeout_cb(void *data)
+{
+    struct fake_flight *flight = data;
+    flight->timer = 0;
+    flight_fail(flight, FETTLE_ERROR_TIMEOUT, "no answer in time");
+}
+
+static void request_answer(struct rpc_request *request, json_t *result, const GError *error)
+{
+    struct fake_flight *flight = request->carrier;
+    rpc_request_free(request);
+    flight->answered = true;
+    flight_end(flight, result, error);
+}
+
+static const struct fake_script_row *script_find(const struct fake_world *world,
+                                                 const struct fake_flight *flight)
+{
+    for (guint i = world->scripts->len; i > 0; i--) {
+        const struct fake_script_row *row = world->scripts->pdata[i - 1];
+        if ((!row->node || !strcmp(row->node, flight->to_node)) &&
+            !strcmp(row->role, flight->to_role) && !strcmp(row->method, flight->method))
+            return row->fn ? row : NULL;
+    }
+    return NULL;
+}
+
+static struct fake_process *process_find(const struct fake_world *world, const char *node,
+                                         const char *role)
+{
+    for (guint i = world->processes->len; i > 0; i--) {
+        struct fake_process *process = world->processes->pdata[i - 1];
+        if (!process->dead && process->handler && !strcmp(process->node, node) &&
+            !strcmp(process->role, role))
+            return process;
+    }
+    return NULL;
+}
+
+static struct rpc_request *request_new(struct fake_flight *flight, const struct method *method)
+{
+    struct rpc_request *request = g_new0(struct rpc_request, 1);
+    request->method = method;
+    request->name = g_strdup(flight->method);
+    request->from_node = g_strdup(flight->from->node);
+    request->from_role = g_strdup(flight->from->role);
+    request->from_job = flight->job;
+    request->stamp = flight->stamp;
+    request->args = json_incref(flight->args);
+    request->answer = request_answer;
+    request->carrier = flight;
+    return request;
+}
+
+static bool flight_check(const struct fake_flight *flight, const struct method *method,
+                         GError **error)
+{
+    if (!strcmp(flight->to_role, ROLE_LUXID))
+        return true;
+    if (!method) {
+        fettle_set_error(error, PROTOCOL, "%s has no method %s", flight->to_role, flight->method);
+        return false;
+    }
+    if (!method_allows(method, flight->from->role)) {
+        fettle_set_error(error, PERMISSION, "role %s may not call %s.%s", flight->from->role,
+                         flight->to_role, flight->method);
+        return false;
+    }
+    void *args = record_parse(method->args, flight->args, RECORD_STRICT, error);
+    record_free(method->args, args);
+    return args != NULL;
+}
+
+static void flight_answer_script(struct fake_flight *flight, const struct fake_script_row *row,
+                                 const struct method *method)
+{
+    g_autoptr(GError) error = NULL;
+    struct rpc_request *request = request_new(flight, method);
+    json_t *result = row->fn(request, flight->to_node, row->data, &error);
+    rpc_request_free(request);
+    flight->answered = true;
+    flight_end(flight, result, error);
+}
+
+static void flight_deliver(void *data)
+{
+    struct fake_flight *flight = data;
+    struct fake_world *world = flight->world;
+    g_autoptr(GError) error = NULL;
+    if (flight->finished) {
+        flight_drop_if_over(flight);
+        return;
+    }
+    if (!*flight->to_node || g_hash_table_contains(world->cut, flight->to_node) ||
+        (strcmp(flight->from->node, flight->to_node) &&
+         g_hash_table_contains(world->cut, flight->from->node))) {
+        flight_fail(flight, FETTLE_ERROR_UNREACHABLE, "the node cannot be reached");
+        return;
+    }
+    const struct method *method = method_find(flight->to_role, flight->method);
+    if (!flight_check(flight, method, &error)) {
+        flight_end(flight, NULL, error);
+        return;
+    }
+    const struct fake_script_row *row = script_find(world, flight);
+    flight->delivered = true;
+    if (row) {
+        flight_answer_script(flight, row, method);
+        return;
+    }
+    struct fake_process *process = process_find(world, flight->to_node, flight->to_role);
+    if (!process) {
+        flight->delivered = false;
+        flight_fail(flight, FETTLE_ERROR_UNREACHABLE, "nobody listens");
+        return;
+    }
+    process->handler(request_new(flight, method), process->handler_data);
+}
+
+static guint flight_timeout_ms(const struct rpc_call *call, const struct method *method)
+{
+    if (call->timeout_ms || !method)
+        return call->timeout_ms;
+    switch (method->timeout) {
+    case TIMEOUT_QUICK:
+        return 5000;
+    case TIMEOUT_NORMAL:
+        return 30000;
+    case TIMEOUT_COPY:
+        return 0;
+    case TIMEOUT_WAIT:
+        return (guint)json_integer_value(json_object_get(call->args, "wait_ms")) + 5000;
+    }
+    return 0;
+}
+
+static void op_call(const struct env *env, const struct rpc_call *call, rpc_reply_fn done,
+                    void *data)
+{
+    struct fake_process *from = fake_process_of(env);
+    struct fake_world *world = from->world;
+    struct fake_flight *flight = g_new0(struct fake_flight, 1);
+    bool local = !call->to_node || !*call->to_node;
+    bool master = !local && !strcmp(call->to_node, NODE_MASTER);
+    flight->world = world;
+    flight->from = from;
+    flight->to_node = g_strdup(local    ? from->node
+                               : master ? world->master ? world->master : ""
+                                        : call->to_node);
+    flight->to_role = g_strdup(call->to_role);
+    flight->method = g_strdup(call->method);
+    flight->args = call->args ? call->args : json_object();
+    flight->stamp = call->stamp;
+    flight->job = call->job;
+    flight->done = done;
+    flight->data = data;
+    guint timeout_ms = flight_timeout_ms(call, method_find(call->to_role, call->method));
+    if (timeout_ms)
+        flight->timer = fake_timer_add(world, NULL, timeout_ms, flight_timeout_cb, flight);
+    g_ptr_array_add(world->in_flight, flight);
+    g_autofree char *args = json_to_text(flight->args);
+    g_ptr_array_add(world->calls, g_strdup_printf("%s/%s %s %s", flight->to_node, flight->to_role,
+                                                  flight->method, args));
+    fake_post(world, flight_deliver, flight);
+}
+
+void fake_serve(const struct env *env, fake_handler handler, void *data)
+{
+    struct fake_process *process = fake_process_of(env);
+    process->handler = handler;
+    process->handler_data = data;
+}
+
+static void script_row_free(void *data)
+{
+    struct fake_script_row *row = data;
+    g_free(row->node);
+    g_free(row->role);
+    g_free(row->method);
+    g_free(row);
+}
+
+void fake_script(struct fake_world *world, const char *node, const char *role, const char *method,
+                 fake_answer fn, void *data)
+{
+    struct fake_script_row *row = g_new(struct fake_script_row, 1);
+    *row = (struct fake_script_row){g_strdup(node), g_strdup(role), g_strdup(method), fn, data};
+    g_ptr_array_add(world->scripts, row);
+}
+
+json_t *fake_answer_nothing(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    return json_object();
+}
+
+void fake_cut(struct fake_world *world, const char *node_uuid, bool cut)
+{
+    if (cut)
+        g_hash_table_add(world->cut, g_strdup(node_uuid));
+    else
+        g_hash_table_remove(world->cut, node_uuid);
+}
+
+const GPtrArray *fake_calls(const struct fake_world *world)
+{
+    return world->calls;
+}
+
+guint fake_count_calls(const struct fake_world *world, const char *prefix)
+{
+    guint count = 0;
+    for (guint i = 0; i < world->calls->len; i++)
+        count += g_str_has_prefix(world->calls->pdata[i], prefix) ? 1 : 0;
+    return count;
+}
+
+static void fake_reply_cb(json_t *result, const GError *error, void *data)
+{
+    struct fake_reply *reply = data;
+    reply->done = true;
+    reply->result = json_incref(result);
+    reply->error = error ? g_error_copy(error) : NULL;
+}
+
+void fake_call_start(const struct env *from, guint job, const char *to_node, const char *to_role,
+                     const char *method, json_t *args, struct fake_reply *reply)
+{
+    *reply = (struct fake_reply){0};
+    struct rpc_call call = {
+        .to_node = to_node, .to_role = to_role, .method = method, .args = args, .job = job};
+    op_call(from, &call, fake_reply_cb, reply);
+}
+
+void fake_reply_clear(struct fake_reply *reply)
+{
+    json_decref(reply->result);
+    g_clear_error(&reply->error);
+    *reply = (struct fake_reply){0};
+}
+
+json_t *fake_call(const struct env *from, const char *to_node, const char *to_role,
+                  const char *method, json_t *args, GError **error)
+{
+    struct fake_reply reply;
+    fake_call_start(from, 0, to_node, to_role, method, args, &reply);
+    run_until(fake_process_of(from)->world, &reply.done);
+    if (reply.error)
+        g_propagate_error(error, reply.error);
+    return reply.result;
+}
+
+/* --- processes and the world --- */
+
+static void process_free(void *data)
+{
+    struct fake_process *process = data;
+    task_group_unref(process->env.tasks);
+    g_free(process->node);
+    g_free(process->role);
+    g_free(process->boot_id);
+    g_free(process);
+}
+
+struct env *fake_process(struct fake_world *world, const char *node_uuid, const char *role)
+{
+    struct fake_process *process = g_new0(struct fake_process, 1);
+    const char *boot = g_hash_table_lookup(world->boots, node_uuid);
+    if (!boot) {
+        g_hash_table_insert(world->boots, g_strdup(node_uuid),
+                            g_strdup_printf("boot-%.8s-1", node_uuid));
+        boot = g_hash_table_lookup(world->boots, node_uuid);
+    }
+    process->world = world;
+    process->node = g_strdup(node_uuid);
+    process->role = g_strdup(role);
+    process->boot_id = g_strdup(boot);
+    process->env = (struct env){.ops = &fake_ops,
+                                .tasks = task_group_new(),
+                                .node_uuid = process->node,
+                                .role = process->role,
+                                .boot_id = process->boot_id};
+    g_ptr_array_add(world->processes, process);
+    return &process->env;
+}
+
+/* Whoever called the dead gets UNKNOWN_RESULT if the request had arrived; the dead's own calls end
+ * with KILLED. */
+static void process_end_calls(struct fake_process *process)
+{
+    struct fake_world *world = process->world;
+    for (guint i = 0; i < world->in_flight->len; i++) {
+        struct fake_flight *flight = world->in_flight->pdata[i];
+        if (flight->from == process)
+            flight_fail(flight, FETTLE_ERROR_KILLED, "the calling process has ended");
+        else if (flight->delivered && !flight->answered &&
+                 !strcmp(flight->to_node, process->node) && !strcmp(flight->to_role, process->role))
+            flight_fail(flight, FETTLE_ERROR_UNKNOWN_RESULT, "the connection was lost");
+    }
+}
+
+void fake_kill(const struct env *env)
+{
+    struct fake_process *process = fake_process_of(env);
+    struct fake_world *world = process->world;
+    if (process->dead)
+        return;
+    process->dead = true;
+    for (guint i = world->timers->len; i > 0; i--) {
+        if (((struct fake_timer *)world->timers->pdata[i - 1])->owner == env)
+            g_ptr_array_remove_index(world->timers, i - 1);
+    }
+    task_group_kill(env->tasks);
+    process_end_calls(process);
+    fake_node_process_died(process);
+    fake_settle(world);
+}
+
+void fake_world_set_master(struct fake_world *world, const char *node_uuid)
+{
+    g_free(world->master);
+    world->master = g_strdup(node_uuid);
+}
+
+struct fake_world *fake_world_new(void)
+{
+    g_assert(!the_world);
+    struct fake_world *world = g_new0(struct fake_world, 1);
+    world->now_ms = 1000;
+    g_queue_init(&world->work);
+    world->timers = g_ptr_array_new_with_free_func(g_free);
+    world->processes = g_ptr_array_new_with_free_func(process_free);
+    world->scripts = g_ptr_array_new_with_free_func(script_row_free);
+    world->calls = g_ptr_array_new_with_free_func(g_free);
+    world->in_flight = g_ptr_array_new_with_free_func(flight_free);
+    world->cut = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    world->boots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    fake_node_init(world);
+    fake_ops = (struct env_ops){.boot_ms = op_boot_ms,
+                                .wall_us = op_wall_us,
+                                .timer = op_timer,
+                                .timer_cancel = op_timer_cancel,
+                                .random = op_random,
+                                .call = op_call};
+    fake_node_fill(&fake_ops);
+    task_set_poster(post_to_world, world);
+    the_world = world;
+    return world;
+}
+
+void fake_world_free(struct fake_world *world)
+{
+    for (guint i = 0; i < world->processes->len; i++)
+        fake_kill(world->processes->pdata[i]);
+    fake_settle(world);
+    /* Requests that a handler never answered are its leak, not ours: their flights are freed all
+     * the same. */
+    g_ptr_array_unref(world->in_flight);
+    g_ptr_array_unref(world->processes);
+    g_ptr_array_unref(world->timers);
+    g_ptr_array_unref(world->scripts);
+    g_ptr_array_unref(world->calls);
+    g_hash_table_unref(world->cut);
+    g_hash_table_unref(world->boots);
+    fake_node_clear(world);
+    g_free(world->master);
+    g_free(world);
+    the_world = NULL;
+}

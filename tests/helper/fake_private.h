@@ -1,0 +1,108 @@
+/* Insides of the fake world, shared by fake_env.c (time, calls) and fake_node.c (files, lock files,
+ * starters). */
+#pragma once
+
+#include <stdint.h>
+
+#include "helper/fake_env.h"
+
+struct fake_work {
+    void (*fn)(void *data);
+    void *data;
+};
+
+struct fake_timer {
+    gint64 due_ms;
+    guint handle;
+    const struct env *owner; /* NULL: the world's own */
+    void (*fn)(void *data);
+    void *data;
+};
+
+struct fake_script_row {
+    char *node; /* NULL: any */
+    char *role;
+    char *method;
+    fake_answer fn;
+    void *data;
+};
+
+/* A process: `env` is first, so that a struct env leads back to it. */
+struct fake_process {
+    struct env env;
+    struct fake_world *world;
+    char *node;
+    char *role;
+    char *boot_id;
+    bool dead;
+    fake_handler handler;
+    void *handler_data;
+};
+
+struct fake_livelock {
+    char *path; /* node/name */
+    const struct fake_process *holder;
+    enum livelock_verdict verdict; /* LIVELOCK_ALIVE: held, by `holder` or by the test */
+};
+
+struct fake_lock_watch {
+    const struct fake_process *owner;
+    char *path;
+    void (*released)(const char *name, void *data);
+    void *data;
+};
+
+struct fake_file_watch {
+    const struct fake_process *owner;
+    char *folder; /* "node/area/folder" */
+    void (*changed)(const char *name, void *data);
+    void *data;
+};
+
+struct starter {
+    struct fake_world *world;
+    const struct fake_process *owner;
+    guint64 job;
+    struct starter_events events;
+    void *data;
+    bool confirmed;
+    bool broken;
+};
+
+struct fake_world {
+    gint64 now_ms;
+    guint64 random_state;
+    guint last_handle;
+    GQueue work;       /* struct fake_work */
+    GPtrArray *timers; /* struct fake_timer, sorted by (due, handle), last one first to fire */
+    GPtrArray *processes;
+    GPtrArray *scripts;
+    GPtrArray *calls;      /* char * */
+    GPtrArray *in_flight;  /* struct fake_flight */
+    GHashTable *cut;       /* node uuids */
+    GHashTable *files;     /* "node/area/name" -> GString */
+    GHashTable *livelocks; /* path -> struct fake_livelock */
+    GHashTable *boots;     /* node -> boot id */
+    GPtrArray *lock_watches;
+    GPtrArray *file_watches;
+    GPtrArray *starters;
+    char *master;
+    char *fail_part;
+    guint fail_count;
+};
+
+static inline struct fake_process *fake_process_of(const struct env *env)
+{
+    return (struct fake_process *)(uintptr_t)env;
+}
+
+void fake_post(struct fake_world *world, void (*fn)(void *data), void *data);
+guint fake_timer_add(struct fake_world *world, const struct env *owner, guint ms,
+                     void (*fn)(void *data), void *data);
+void fake_timer_remove(struct fake_world *world, guint handle);
+
+/* fake_node.c */
+void fake_node_init(struct fake_world *world);
+void fake_node_clear(struct fake_world *world);
+void fake_node_fill(struct env_ops *ops);
+void fake_node_process_died(struct fake_process *process);
