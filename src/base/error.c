@@ -8,12 +8,13 @@ struct error_row {
 };
 
 static const struct error_row rows[FETTLE_ERROR_COUNT] = {
-#define ERROR(NAME, wire, exit_code, http_status, doc) [FETTLE_ERROR_##NAME] = {wire, exit_code, doc},
+#define ERROR(NAME, wire, exit_code, http_status, doc)                                             \
+    [FETTLE_ERROR_##NAME] = {wire, exit_code, doc},
 #include "base/error.def"
 #undef ERROR
 };
 
-G_DEFINE_QUARK(fettle-error-quark, fettle_error)
+G_DEFINE_QUARK(fettle - error - quark, fettle_error)
 
 static const struct error_row *row_of(const GError *error)
 {

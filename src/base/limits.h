@@ -1,15 +1,16 @@
 /*
- * Every bound in Fettle, by name. Anything sized by a peer is compared with one of these before memory is taken.
+ * Every bound in Fettle, by name. Anything sized by a peer is compared with one of these before
+ * memory is taken.
  */
 #pragma once
 
-#define KIB(n) ((size_t)(n) * 1024)
-#define MIB(n) ((size_t)(n) * 1024 * 1024)
+#define KIB(n) ((size_t)(n)*1024)
+#define MIB(n) ((size_t)(n)*1024 * 1024)
 
 /* Wire */
-#define LIMIT_FRAME_BYTES MIB(16)          /* one internal frame */
-#define LIMIT_LUXI_FRAME_BYTES MIB(8)      /* one LUXI request */
-#define LIMIT_HELLO_BYTES KIB(4)           /* a peer that is not known yet may send no more */
+#define LIMIT_FRAME_BYTES MIB(16)     /* one internal frame */
+#define LIMIT_LUXI_FRAME_BYTES MIB(8) /* one LUXI request */
+#define LIMIT_HELLO_BYTES KIB(4)      /* a peer that is not known yet may send no more */
 #define LIMIT_JSON_DEPTH 32
 #define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
@@ -51,3 +52,22 @@
 #define LIMIT_RESULT_TAGS 10 /* success and enoperm results kept for an instance (ARP A-16) */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_NODE_OPERATIONS 1024 /* procedures under way on one node */
+
+/* Processes */
+#define LIMIT_LOG_LINE_BYTES 4096
+#define LIMIT_TASK_STACKS_KEPT 64 /* stacks of ended tasks that are kept for new ones */
+#if defined(__SANITIZE_ADDRESS__)
+#define TASK_STACK_BYTES KIB(512) /* red zones make frames larger */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TASK_STACK_BYTES KIB(512)
+#endif
+#endif
+#ifndef TASK_STACK_BYTES
+#define TASK_STACK_BYTES KIB(256)
+#endif
+
+/* Answers */
+#define TIMEOUT_QUICK_MS 5000u
+#define TIMEOUT_NORMAL_MS 30000u
+#define TIMEOUT_WAIT_EXTRA_MS 5000u /* on top of the wait that a call names */

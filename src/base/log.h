@@ -14,3 +14,8 @@ void log_init(const char *program);
 void log_info(const char *fields, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void log_warning(const char *fields, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void log_error(const char *fields, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* Lines go to `sink` instead of standard error (without the line's end); NULL: standard error
+ * again. */
+typedef void (*log_sink)(const char *line, void *ctx);
+void log_set_sink(log_sink sink, void *ctx);
