@@ -71,3 +71,10 @@
 #define TIMEOUT_QUICK_MS 5000u
 #define TIMEOUT_NORMAL_MS 30000u
 #define TIMEOUT_WAIT_EXTRA_MS 5000u /* on top of the wait that a call names */
+
+/* Lab */
+#define LIMIT_LAB_NODES 32
+#define LIMIT_LAB_DIR_CHARS 40 /* sockets deep below it must fit into a sockaddr_un */
+#define LIMIT_LAB_FRAME_BYTES KIB(64)
+#define LIMIT_LAB_JSON_BYTES KIB(64)
+#define LIMIT_LAB_LOOP_TRIES 64 /* free loop devices that others took first */
