@@ -60,6 +60,9 @@ struct hypervisor_ops {
     /* Finds guests that outlived the node daemon; returns GPtrArray of struct guest_report. They are known from then
      * on but adopt nothing by themselves. */
     GPtrArray *(*rediscover)(struct hypervisor *hv, GError **error);
+    /* What the host offers: memory in MiB (free: available without swapping), processors. Does not wait; false if it
+     * cannot tell. */
+    bool (*host)(struct hypervisor *hv, guint64 *ret_memory_total, guint64 *ret_memory_free, guint *ret_cpus);
 };
 
 struct hypervisor {
