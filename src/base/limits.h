@@ -78,3 +78,17 @@
 #define LIMIT_LAB_FRAME_BYTES KIB(64)
 #define LIMIT_LAB_JSON_BYTES KIB(64)
 #define LIMIT_LAB_LOOP_TRIES 64 /* free loop devices that others took first */
+
+/* Jobs */
+#define LIMIT_LOCK_RESTARTS 10 /* declarations that grew after the locks were granted */
+#define LOCK_WAIT_MS 60000u    /* one request for locks; repeated for as long as it takes */
+#define LIMIT_COMMIT_TRIES 8   /* commits built anew because an object changed meanwhile */
+#define LIMIT_ACT_TRIES 4      /* calls to a node whose fate stays unknown */
+#define ACT_PAUSE_MS 250u      /* between two of them */
+#define ACT_PATIENCE_MS 10000u /* for a node daemon that is being restarted */
+#define JOB_RELEASE_MS 30000u  /* a job waits for wconfd at its start and end */
+#define JOB_RETRY_MS 250u
+#define NODE_ADD_WAIT_MS 20000u /* for the first answer of a new node */
+#define NODE_ADD_POLL_MS 200u
+#define MIRROR_WAIT_MS 2000u    /* one question about a copy */
+#define MIRROR_STALL_MS 600000u /* a copy that gets no further is given up */
