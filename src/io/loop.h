@@ -7,11 +7,10 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* Once, first in main(): posts tasks to GLib's loop, ignores SIGPIPE, raises the limit of open files, and makes
- * SIGTERM and SIGINT end loop_run(). */
+/* Posts tasks to GLib's loop, ignores SIGPIPE, raises the limit of open files. May be called again. */
 void loop_init(void);
 
-/* Runs until loop_quit() or SIGTERM; returns the exit code given to loop_quit(), 0 after a signal. */
+/* Runs until loop_quit(), SIGTERM or SIGINT; returns the exit code given to loop_quit(), 0 after a signal. */
 int loop_run(void);
 void loop_quit(int exit_code);
 
@@ -25,6 +24,13 @@ void loop_timer_cancel(guint handle);
 
 gint64 loop_boot_ms(void); /* CLOCK_BOOTTIME */
 gint64 loop_wall_us(void);
+
+/* Watches a folder: calls changed(name) after a file in it was written and closed, renamed into place or removed; with
+ * NULL if events were lost and everything in it is to be looked at again. NULL on failure (STORAGE with the folder). */
+struct folder_watch;
+struct folder_watch *folder_watch_new(const char *folder, void (*changed)(const char *name, void *data), void *data,
+                                      GError **error);
+void folder_watch_free(struct folder_watch *watch);
 
 /* Turns of the loop until `*done` or `timeout_ms` is over (then false). For tests and commands that wait. */
 bool loop_run_until(const bool *done, guint timeout_ms);

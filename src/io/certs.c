@@ -1,0 +1,114 @@
+/* See certs.h. */
+#include "io/certs.h"
+
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#define VALIDITY_DAYS                                                                              \
+    "36500" /* a cluster's certificates are replaced by a person, never by a date that passes */
+
+/* Runs openssl; `argv` ends with NULL. */
+static bool openssl(const char *const *argv, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_autofree char *output = NULL;
+    g_autofree char *complaint = NULL;
+    int status = 0;
+
+    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &output,
+                      &complaint, &status, &local)) {
+        fettle_set_error(
+            error, ENVIRONMENT,
+            "certificates are made with the openssl command, which cannot be run (%s); "
+            "install the package openssl",
+            local->message);
+        return false;
+    }
+    if (!g_spawn_check_wait_status(status, NULL)) {
+        fettle_set_error(error, ENVIRONMENT, "openssl %s failed: %s", argv[1],
+                         g_strstrip(complaint));
+        return false;
+    }
+    return true;
+}
+
+static bool make_key(const char *key, GError **error)
+{
+    const char *const argv[] = {"openssl", "genpkey",  "-algorithm",
+                                "EC",      "-pkeyopt", "ec_paramgen_curve:P-256",
+                                "-out",    key,        NULL};
+
+    return openssl(argv, error) && g_chmod(key, 0600) == 0;
+}
+
+bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
+                   GError **error)
+{
+    g_autofree char *subject = g_strdup_printf("/O=%s/CN=ca", cluster_uuid);
+    const char *const argv[] = {"openssl",
+                                "req",
+                                "-x509",
+                                "-new",
+                                "-key",
+                                ca_key,
+                                "-sha256",
+                                "-days",
+                                VALIDITY_DAYS,
+                                "-subj",
+                                subject,
+                                "-addext",
+                                "basicConstraints=critical,CA:TRUE",
+                                "-addext",
+                                "keyUsage=critical,keyCertSign,cRLSign",
+                                "-out",
+                                ca_cert,
+                                NULL};
+
+    return make_key(ca_key, error) && openssl(argv, error);
+}
+
+bool certs_make_node(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
+                     const char *node_uuid, const char *cert, const char *key, GError **error)
+{
+    g_autofree char *subject = g_strdup_printf("/O=%s/CN=%s", cluster_uuid, node_uuid);
+    g_autofree char *request = g_strconcat(cert, ".request", NULL);
+    g_autofree char *id = g_uuid_string_random();
+    g_autofree char *serial = g_strdup_printf("0x%.8s%.4s%.4s", id, id + 9, id + 24);
+    const char *const ask[] = {"openssl", "req",   "-new", "-key",  key,
+                               "-subj",   subject, "-out", request, NULL};
+    const char *const sign[] = {"openssl", "x509",        "-req", "-in",         request, "-CA",
+                                ca_cert,   "-CAkey",      ca_key, "-set_serial", serial,  "-sha256",
+                                "-days",   VALIDITY_DAYS, "-out", cert,          NULL};
+
+    bool ok = make_key(key, error) && openssl(ask, error) && openssl(sign, error);
+    g_unlink(request);
+    return ok;
+}
+
+bool certs_parse_subject(const char *subject, char **ret_cluster_uuid, char **ret_node_uuid,
+                         GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(subject != NULL ? subject : "", ",", 3);
+    const char *cluster = NULL;
+    const char *node = NULL;
+
+    for (guint i = 0; parts[i] != NULL; i++) {
+        g_strstrip(parts[i]);
+        if (g_str_has_prefix(parts[i], "O=") && cluster == NULL)
+            cluster = parts[i] + 2;
+        else if (g_str_has_prefix(parts[i], "CN=") && node == NULL)
+            node = parts[i] + 3;
+    }
+    if (g_strv_length(parts) != 2 || cluster == NULL || node == NULL ||
+        !g_uuid_string_is_valid(cluster) || !g_uuid_string_is_valid(node)) {
+        fettle_set_error(error, PERMISSION,
+                         "the certificate's subject is \"%s\"; it must be O=<cluster uuid>, "
+                         "CN=<node uuid>",
+                         subject != NULL ? subject : "");
+        return false;
+    }
+    *ret_cluster_uuid = g_strdup(cluster);
+    *ret_node_uuid = g_strdup(node);
+    return true;
+}

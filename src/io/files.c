@@ -1,0 +1,406 @@
+/* See files.h. */
+#include "io/files.h"
+#include "io/crash.h"
+#include "io/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODE_DEFAULT 0600
+
+static bool storage_error(const char *doing, const char *path, GError **error)
+{
+    int code = errno;
+    fettle_set_error(error, STORAGE, "cannot %s %s: %s", doing, path, g_strerror(code));
+    return false;
+}
+
+/* --- names --- */
+
+static bool name_is_safe(const char *name)
+{
+    if (name == NULL || name[0] == '\0' || strlen(name) > LIMIT_STRING_CHARS)
+        return false;
+    g_auto(GStrv) parts = g_strsplit(name, "/", -1);
+    for (guint i = 0; parts[i] != NULL; i++)
+        if (parts[i][0] == '\0' || parts[i][0] == '.')
+            return false;
+    return true;
+}
+
+static char *area_folder(const struct node_paths *paths, enum file_area area)
+{
+    switch (area) {
+    case FILE_STATE:
+        return g_strdup(paths->var);
+    case FILE_QUEUE:
+        return g_build_filename(paths->var, "queue", NULL);
+    case FILE_RUN:
+        return g_strdup(paths->run);
+    }
+    g_assert_not_reached();
+}
+
+char *files_path(const struct node_paths *paths, enum file_area area, const char *name,
+                 GError **error)
+{
+    if (!name_is_safe(name)) {
+        fettle_set_error(
+            error, WRONG_INPUT,
+            "file name \"%s\": must be relative, without empty parts and without parts "
+            "that begin with a dot",
+            name != NULL ? name : "");
+        return NULL;
+    }
+    g_autofree char *folder = area_folder(paths, area);
+    return g_build_filename(folder, name, NULL);
+}
+
+/* --- what the kernel is asked, blocking --- */
+
+static bool sync_folder_of(const char *path, GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return storage_error("open the folder", folder, error);
+    crash_point("files: fsync folder");
+    int result = fsync(fd);
+    int code = errno;
+    close(fd);
+    errno = code;
+    return result == 0 || storage_error("sync the folder", folder, error);
+}
+
+static bool write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        crash_point("files: write");
+        ssize_t written = write(fd, data, len);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return false;
+        data += written;
+        len -= (size_t)written;
+    }
+    return true;
+}
+
+/* Opens for writing; makes the folder above if that is what is missing. */
+static int open_making_folder(const char *path, int flags, mode_t mode)
+{
+    int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    g_autofree char *folder = g_path_get_dirname(path);
+    if (g_mkdir_with_parents(folder, 0700) != 0)
+        return -1;
+    return open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+}
+
+static bool fill_temporary(const char *temporary, const char *data, size_t len, guint mode,
+                           bool sync, GError **error)
+{
+    crash_point("files: create");
+    int fd = open_making_folder(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode);
+    if (fd < 0)
+        return storage_error("create", temporary, error);
+    bool ok = write_all(fd, data, len);
+    if (ok && sync) {
+        crash_point("files: fsync");
+        ok = fsync(fd) == 0;
+    }
+    int code = errno;
+    if (close(fd) != 0 && ok) {
+        code = errno;
+        ok = false;
+    }
+    errno = code;
+    return ok || storage_error("write", temporary, error);
+}
+
+bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,
+                      GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *base = g_path_get_basename(path);
+    /* One writer per process and thread: the name needs no more than that to be its own. */
+    g_autofree char *temporary = g_strdup_printf("%s/.%s.%d-%d", folder, base, getpid(), gettid());
+
+    if (!fill_temporary(temporary, data, len, mode, sync, error)) {
+        unlink(temporary);
+        return false;
+    }
+    crash_point("files: rename");
+    if (rename(temporary, path) != 0) {
+        storage_error("rename into place", path, error);
+        unlink(temporary);
+        return false;
+    }
+    return !sync || sync_folder_of(path, error);
+}
+
+static bool append_path(const char *path, const char *data, size_t len, bool sync, GError **error)
+{
+    struct stat before;
+
+    crash_point("files: open for append");
+    int fd = open_making_folder(path, O_WRONLY | O_CREAT | O_APPEND, MODE_DEFAULT);
+    if (fd < 0)
+        return storage_error("open", path, error);
+    bool ok = fstat(fd, &before) == 0 && write_all(fd, data, len);
+    if (ok && sync) {
+        crash_point("files: fsync");
+        ok = fsync(fd) == 0;
+    }
+    if (!ok) {
+        int code = errno;
+        (void)!ftruncate(fd, before.st_size);
+        errno = code;
+        storage_error("append to", path, error);
+    }
+    close(fd);
+    return ok && (!sync || sync_folder_of(path, error));
+}
+
+static bool remove_path(const char *path, bool sync, GError **error)
+{
+    crash_point("files: unlink");
+    if (unlink(path) != 0) {
+        if (errno == ENOENT)
+            return true;
+        return storage_error("remove", path, error);
+    }
+    return !sync || sync_folder_of(path, error);
+}
+
+static char *read_open(int fd, const char *path, size_t max, size_t *ret_len, GError **error)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        errno = EINVAL;
+        storage_error("read", path, error);
+        return NULL;
+    }
+    if ((guint64)info.st_size > max) {
+        fettle_set_error(error, LIMIT, "%s has %" G_GUINT64_FORMAT " bytes; at most %zu are read",
+                         path, (guint64)info.st_size, max);
+        return NULL;
+    }
+    size_t size = (size_t)info.st_size;
+    size_t len = 0;
+    g_autofree char *data = g_malloc(size + 1);
+    while (len < size) {
+        ssize_t got = read(fd, data + len, size - len);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            storage_error("read", path, error);
+            return NULL;
+        }
+        if (got == 0)
+            break;
+        len += (size_t)got;
+    }
+    data[len] = '\0';
+    if (ret_len != NULL)
+        *ret_len = len;
+    return g_steal_pointer(&data);
+}
+
+char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0) {
+        if (errno == ENOENT)
+            fettle_set_error(error, UNKNOWN_ENTITY, "there is no file %s", path);
+        else
+            storage_error("open", path, error);
+        return NULL;
+    }
+    char *data = read_open(fd, path, max, ret_len, error);
+    close(fd);
+    return data;
+}
+
+/* --- the worker: one thread does what tasks wait for --- */
+
+struct work {
+    gatomicrefcount refs; /* the task, the worker */
+    enum { WORK_WRITE, WORK_APPEND, WORK_REMOVE } what;
+    char *path;
+    char *data;
+    size_t len;
+    bool sync;
+    bool ok;
+    GError *error;
+    struct promise done;
+    bool abandoned; /* the task was killed while it waited */
+};
+
+static void work_unref(struct work *work)
+{
+    if (!g_atomic_ref_count_dec(&work->refs))
+        return;
+    g_free(work->path);
+    g_free(work->data);
+    g_clear_error(&work->error);
+    g_free(work);
+}
+
+static bool work_do(struct work *work, GError **error)
+{
+    switch (work->what) {
+    case WORK_WRITE:
+        return files_write_path(work->path, work->data, work->len, MODE_DEFAULT, work->sync, error);
+    case WORK_APPEND:
+        return append_path(work->path, work->data, work->len, work->sync, error);
+    case WORK_REMOVE:
+        return remove_path(work->path, work->sync, error);
+    }
+    g_assert_not_reached();
+}
+
+static void work_done(void *data)
+{
+    struct work *work = data;
+    if (!work->abandoned)
+        promise_complete(&work->done);
+    work_unref(work);
+}
+
+static void worker(gpointer data, gpointer unused)
+{
+    struct work *work = data;
+    work->ok = work_do(work, &work->error);
+    loop_post(work_done, work);
+}
+
+static GThreadPool *worker_pool(void)
+{
+    static GThreadPool *pool;
+
+    if (pool == NULL)
+        pool = g_thread_pool_new(worker, NULL, 1, FALSE, NULL);
+    return pool;
+}
+
+/* Runs the work in the right place and frees it. */
+static bool work_run(struct work *work, GError **error)
+{
+    if (!work->sync || task_self() == NULL) {
+        bool ok = work_do(work, error);
+        work_unref(work);
+        return ok;
+    }
+    g_atomic_ref_count_inc(&work->refs);
+    g_thread_pool_push(worker_pool(), work, NULL);
+    if (!promise_wait(&work->done)) {
+        work->abandoned = true;
+        work_unref(work);
+        fettle_set_error(error, KILLED, "the process ended while it waited for a disk");
+        return false;
+    }
+    bool ok = work->ok;
+    if (!ok)
+        g_propagate_error(error, g_steal_pointer(&work->error));
+    work_unref(work);
+    return ok;
+}
+
+static struct work *work_new(const struct node_paths *paths, enum file_area area, const char *name,
+                             const char *data, size_t len, GError **error)
+{
+    char *path = files_path(paths, area, name, error);
+
+    if (path == NULL)
+        return NULL;
+    struct work *work = g_new0(struct work, 1);
+    g_atomic_ref_count_init(&work->refs);
+    work->path = path;
+    work->data = g_memdup2(data, len);
+    work->len = len;
+    work->sync = area == FILE_STATE;
+    return work;
+}
+
+/* --- the calls --- */
+
+bool files_write(const struct node_paths *paths, enum file_area area, const char *name,
+                 const char *data, size_t len, GError **error)
+{
+    struct work *work = work_new(paths, area, name, data, len, error);
+
+    if (work == NULL)
+        return false;
+    work->what = WORK_WRITE;
+    return work_run(work, error);
+}
+
+bool files_append(const struct node_paths *paths, enum file_area area, const char *name,
+                  const char *data, size_t len, GError **error)
+{
+    struct work *work = work_new(paths, area, name, data, len, error);
+
+    if (work == NULL)
+        return false;
+    work->what = WORK_APPEND;
+    return work_run(work, error);
+}
+
+bool files_remove(const struct node_paths *paths, enum file_area area, const char *name,
+                  GError **error)
+{
+    struct work *work = work_new(paths, area, name, NULL, 0, error);
+
+    if (work == NULL)
+        return false;
+    work->what = WORK_REMOVE;
+    return work_run(work, error);
+}
+
+char *files_read(const struct node_paths *paths, enum file_area area, const char *name, size_t max,
+                 size_t *ret_len, GError **error)
+{
+    g_autofree char *path = files_path(paths, area, name, error);
+
+    return path != NULL ? files_read_path(path, max, ret_len, error) : NULL;
+}
+
+static gint compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,
+                      GError **error)
+{
+    /* "" is the area itself. */
+    g_autofree char *path =
+        folder[0] == '\0' ? area_folder(paths, area) : files_path(paths, area, folder, error);
+    g_autoptr(GError) local = NULL;
+    const char *name;
+
+    if (path == NULL)
+        return NULL;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, &local);
+    if (dir == NULL && !g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+        fettle_set_error(error, STORAGE, "cannot list the folder %s: %s", path, local->message);
+        return NULL;
+    }
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL)
+        if (name[0] != '.')
+            g_ptr_array_add(names, g_strdup(name));
+    g_ptr_array_sort(names, compare_names);
+    return g_steal_pointer(&names);
+}

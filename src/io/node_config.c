@@ -1,0 +1,136 @@
+/* See node_config.h. */
+#include "io/node_config.h"
+#include "io/files.h"
+
+#include <errno.h>
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define CONFIG_BYTES KIB(64)
+#define LONGEST_SOCKET "/run/guests/01234567-0123-0123-0123-0123456789ab/qmp.sock"
+
+static void set_folders(struct node_paths *paths)
+{
+    bool host = strcmp(paths->root, "/") == 0;
+
+    paths->etc = host ? g_strdup("/etc/fettle") : g_build_filename(paths->root, "etc", NULL);
+    paths->var = host ? g_strdup("/var/lib/fettle") : g_build_filename(paths->root, "var", NULL);
+    paths->run = host ? g_strdup("/run/fettle") : g_build_filename(paths->root, "run", NULL);
+    paths->log = host ? g_strdup("/var/log/fettle") : g_build_filename(paths->root, "log", NULL);
+}
+
+struct node_paths *node_paths_new(const char *option, GError **error)
+{
+    const char *chosen = option != NULL ? option : g_getenv("FETTLE_ROOT");
+
+    if (chosen == NULL || chosen[0] == '\0')
+        chosen = "/";
+    g_autofree char *root = g_canonicalize_filename(chosen, NULL);
+    if (!g_file_test(root, G_FILE_TEST_IS_DIR)) {
+        fettle_set_error(error, WRONG_INPUT, "root folder %s: there is no such folder", root);
+        return NULL;
+    }
+    size_t room = sizeof((struct sockaddr_un *)NULL)->sun_path - strlen(LONGEST_SOCKET);
+    if (strlen(root) >= room) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "root folder %s: its name may have at most %zu characters, because names "
+                         "of sockets are short",
+                         root, room - 1);
+        return NULL;
+    }
+    struct node_paths *paths = g_new0(struct node_paths, 1);
+    paths->root = g_steal_pointer(&root);
+    set_folders(paths);
+    return paths;
+}
+
+void node_paths_free(struct node_paths *paths)
+{
+    if (paths == NULL)
+        return;
+    g_free(paths->root);
+    g_free(paths->etc);
+    g_free(paths->var);
+    g_free(paths->run);
+    g_free(paths->log);
+    g_free(paths);
+}
+
+static bool make_below(const char *folder, const char *const *names, GError **error)
+{
+    for (; *names != NULL; names++) {
+        g_autofree char *path = g_build_filename(folder, *names, NULL);
+        if (g_mkdir_with_parents(path, 0755) != 0) {
+            int code = errno;
+            fettle_set_error(error, STORAGE, "cannot make the folder %s: %s", path,
+                             g_strerror(code));
+            return false;
+        }
+    }
+    return true;
+}
+
+bool node_paths_make(const struct node_paths *paths, GError **error)
+{
+    static const char *const etc[] = {"", NULL};
+    static const char *const var[] = {"",      "queue",       "node",   "node/guests",
+                                      "disks", "disks/aside", "images", NULL};
+    static const char *const run[] = {"", "livelocks", "guests", "exports", NULL};
+    static const char *const log[] = {"", "guests", NULL};
+
+    return make_below(paths->etc, etc, error) && make_below(paths->var, var, error) &&
+           make_below(paths->run, run, error) && make_below(paths->log, log, error);
+}
+
+char *node_paths_socket(const struct node_paths *paths, const char *role)
+{
+    return g_strdup_printf("%s/%s.sock", paths->run, role);
+}
+
+struct node_config *node_config_read(const struct node_paths *paths, GError **error)
+{
+    g_autofree char *path = g_build_filename(paths->etc, "node.json", NULL);
+    g_autoptr(GError) local = NULL;
+    size_t len = 0;
+
+    g_autofree char *text = files_read_path(path, CONFIG_BYTES, &len, &local);
+    if (text == NULL && fettle_error_is(local, UNKNOWN_ENTITY)) {
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "this host belongs to no cluster (there is no %s); run `fettle cluster "
+                         "init` or `fettle node add`",
+                         path);
+        return NULL;
+    }
+    json_autoptr json = NULL;
+    if (text != NULL)
+        json = json_parse_limited(text, len, CONFIG_BYTES, &local);
+    struct node_config *config = json != NULL ? node_config_parse(json, RECORD_KEEP, &local) : NULL;
+    if (config == NULL)
+        fettle_set_error(error, CORRUPT, "%s: %s; put back the file as it was", path,
+                         local->message);
+    return config;
+}
+
+static bool check_address(const struct node_config *config, GError **error)
+{
+    g_autoptr(GInetAddress) address = g_inet_address_new_from_string(config->address);
+
+    if (address != NULL)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "address: \"%s\" is no IP address", config->address);
+    return false;
+}
+
+bool node_config_write(const struct node_paths *paths, const struct node_config *config,
+                       GError **error)
+{
+    g_autofree char *path = g_build_filename(paths->etc, "node.json", NULL);
+
+    if (!check_address(config, error))
+        return false;
+    json_autoptr json = node_config_to_json(config);
+    g_autofree char *text = json_to_text(json);
+    return files_write_path(path, text, strlen(text), 0644, true, error);
+}
