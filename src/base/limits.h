@@ -35,11 +35,20 @@
 #define LIMIT_RUNNING_JOBS_DEFAULT 20
 #define LIMIT_JOB_LOG_ENTRIES 1000
 #define LIMIT_JOB_FILE_BYTES MIB(4)
+#define LIMIT_JOB_BYTES MIB(1)           /* one job as submitted, defaults filled in */
+#define LIMIT_COMMIT_BYTES MIB(8)        /* one transaction of luxid, so that it fits a frame */
+#define LIMIT_DEPENDENCIES 256           /* of one opcode */
+#define LIMIT_JOB_WAITERS 4096           /* WaitForJobChange calls under way */
+#define LIMIT_JOB_WAIT_S 600             /* one WaitForJobChange call, in seconds */
+#define LIMIT_QUEUE_RETRY_MS 1000        /* pause before luxid tries again what failed for a passing reason */
+#define LIMIT_FINAL_STATE_LAG_MS 200     /* how long luxid waits for a final state to arrive that a job has committed */
 
 /* Queries */
 #define LIMIT_QUERY_FIELDS 256
 #define LIMIT_FILTER_DEPTH 16
 #define LIMIT_FILTER_TERMS 4096
+#define LIMIT_FILTER_REGEX_STEPS 100000  /* of one match */
+#define LIMIT_QUERY_LIVE_MS 2000         /* wait for the node daemons that a query asks */
 
 /* Locks and commits */
 #define LIMIT_LOCKS_PER_CALL 4096
@@ -51,6 +60,8 @@
 #define LIMIT_REPAIR_TRIES 3
 #define LIMIT_RESULT_TAGS 10 /* success and enoperm results kept for an instance (ARP A-16) */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
+#define LIMIT_WATCHER_PAUSE_MS 50      /* between passes that news start */
+#define LIMIT_REPORT_WAIT_MS 2000      /* a silent node delays a pass or a query by this at most */
 #define LIMIT_NODE_OPERATIONS 1024 /* procedures under way on one node */
 
 /* Processes */
@@ -92,3 +103,16 @@
 #define NODE_ADD_POLL_MS 200u
 #define MIRROR_WAIT_MS 2000u    /* one question about a copy */
 #define MIRROR_STALL_MS 600000u /* a copy that gets no further is given up */
+
+/* Guests and exports on one node */
+#define LIMIT_KILL_WAIT_MS 10000u       /* from SIGKILL to the exit seen */
+#define LIMIT_GUEST_READY_MS 20000u     /* from the start of QEMU to its greeting */
+#define LIMIT_QMP_COMMAND_MS 5000u      /* a command that only asks or starts something */
+#define LIMIT_QMP_DRAIN_MS 30000u       /* a command that first waits for writes under way */
+#define LIMIT_MIRROR_END_MS 30000u      /* until a mirror that was told to end has ended */
+#define LIMIT_EXPORT_READY_MS 10000u    /* from the start of an export to its greeting */
+#define LIMIT_EXPORT_PORT_TRIES 8       /* a free port may be taken by another before the export has it */
+#define LIMIT_PROBE_MS 1000u            /* an export that shall be mirrored to */
+#define LIMIT_ACCEL_PROBE_MS 10000u     /* a boot to see whether an accelerator works */
+#define LIMIT_STATE_FILE_BYTES KIB(256) /* what is kept about one guest or replica */
+#define LIMIT_COMPLAINT_BYTES KIB(16)   /* what is read of a program's standard error for a message */

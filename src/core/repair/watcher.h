@@ -1,6 +1,7 @@
 /*
- * The watcher's thinking: one pass of the healing loop after another (docs/design/procedures.md, "Watcher"). It changes
- * tags and decisions by compare-and-set commits and everything else by submitting jobs over LUXI.
+ * The watcher's thinking: one pass of the healing loop after another (docs/design/procedures.md,
+ * "Watcher"). It changes tags and decisions by compare-and-set commits and everything else by
+ * submitting jobs over LUXI.
  */
 #pragma once
 

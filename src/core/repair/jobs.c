@@ -1,0 +1,96 @@
+/* How the watcher submits jobs and reads their outcome; see watcher_internal.h. */
+#include "core/repair/watcher_internal.h"
+
+#include <string.h>
+
+static bool is_final(const char *status)
+{
+    return strcmp(status, "success") == 0 || strcmp(status, "error") == 0 ||
+           strcmp(status, "canceled") == 0;
+}
+
+/* Errors that pass by themselves. */
+static const enum fettle_error passing[] = {
+    FETTLE_ERROR_TEMPORARY,        FETTLE_ERROR_UNREACHABLE,  FETTLE_ERROR_TIMEOUT,
+    FETTLE_ERROR_VERSION_CONFLICT, FETTLE_ERROR_LOCK_BLOCKED, FETTLE_ERROR_STALE_EPOCH,
+};
+
+/* The result of the opcode that failed: [class, [message, code, changed]], or a plain string for a
+ * job found dead. */
+static enum job_outcome judge_error(const struct job *job, char **ret_message)
+{
+    for (guint i = 0; i < job->ops->len; i++) {
+        const struct job_op *op = job->ops->pdata[i];
+        if (strcmp(op->status, "error") != 0)
+            continue;
+        if (json_is_string(op->result)) {
+            *ret_message = g_strdup(json_string_value(op->result));
+            return JOB_SAFE;
+        }
+        const json_t *args = json_array_get(op->result, 1);
+        const char *message = json_string_value(json_array_get(args, 0));
+        const char *code = json_string_value(json_array_get(args, 1));
+        bool changed = json_is_true(json_array_get(args, 2));
+        *ret_message = g_strdup(message != NULL ? message : "no reason given");
+        if (code == NULL || changed)
+            return JOB_FAILED;
+        if (fettle_error_from_name(code) == FETTLE_ERROR_NO_RESOURCES)
+            return JOB_NO_ROOM;
+        for (guint j = 0; j < G_N_ELEMENTS(passing); j++)
+            if (fettle_error_from_name(code) == passing[j])
+                return JOB_SAFE;
+        return JOB_FAILED;
+    }
+    return JOB_FAILED;
+}
+
+enum job_outcome watcher_job_outcome(const struct watcher *watcher, guint64 id, char **ret_message)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    const struct job *job = config_get(follow_config(watcher->follow), "job", key, NULL);
+    *ret_message = NULL;
+    if (job == NULL) {
+        if (g_hash_table_contains(watcher->unseen, &id))
+            return JOB_UNDER_WAY;
+        *ret_message = g_strdup_printf("job %s is not known any more", key);
+        return JOB_LOST;
+    }
+    g_hash_table_remove(watcher->unseen, &id);
+    if (!is_final(job->status))
+        return JOB_UNDER_WAY;
+    if (strcmp(job->status, "success") == 0)
+        return JOB_SUCCEEDED;
+    if (strcmp(job->status, "canceled") == 0) {
+        *ret_message = g_strdup_printf("job %s was canceled", key);
+        return JOB_FAILED;
+    }
+    return judge_error(job, ret_message);
+}
+
+guint64 watcher_submit(struct watcher *watcher, json_t *opcode, const char *request_id,
+                       const char *reason, gint64 reason_time, GError **error)
+{
+    json_object_set_new(opcode, "request_id", json_string(request_id));
+    /* The time is that of the cause, not of now: a repeated submission must have the same body
+     * (SAF-31). */
+    json_object_set_new(
+        opcode, "reason",
+        json_make("[[ssI]]", "fettle:watcher", reason, (json_int_t)(reason_time * 1000000000)));
+    struct rpc_call call = {.to_node = NODE_LOCAL,
+                            .to_role = ROLE_LUXID,
+                            .method = "SubmitJob",
+                            .args = json_make("[[o]]", opcode)};
+    json_autoptr answer = env_call_wait(watcher->env, &call, error);
+    if (answer == NULL)
+        return 0;
+    if (!json_is_integer(answer) || json_integer_value(answer) < 1) {
+        fettle_set_error(error, PROTOCOL,
+                         "luxid answered SubmitJob with something that is no job id");
+        return 0;
+    }
+    guint64 id = (guint64)json_integer_value(answer);
+    guint64 *key = g_new(guint64, 1);
+    *key = id;
+    g_hash_table_add(watcher->unseen, key);
+    return id;
+}

@@ -1,0 +1,247 @@
+/* See watcher.h: the loop, what one pass sees, and what all parts of it share. */
+#include "core/repair/watcher_internal.h"
+
+#include "base/log.h"
+#include "base/sm.h"
+
+static const struct sm_state repair_states[REPAIR_STATES] = {
+    [REPAIR_HEALTHY] = {"healthy",
+                        SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_PENDING) | SM_TO(REPAIR_FAILED), false},
+    [REPAIR_NEEDED] = {"needs-repair",
+                       SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_PENDING) | SM_TO(REPAIR_FAILED), false},
+    [REPAIR_PENDING] = {"pending",
+                        SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_FAILED), false},
+    [REPAIR_FAILED] = {"failed",
+                       SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_PENDING), false},
+};
+static const struct sm repair_machine = {"repair", repair_states, REPAIR_STATES};
+
+void watcher_move(struct watched *watched, const char *instance, enum repair_state to,
+                  const char *why)
+{
+    if (watched->state != to)
+        sm_move(&repair_machine, instance, &watched->state, to, why);
+}
+
+gint64 watcher_now(const struct watcher *watcher)
+{
+    return watcher->env->ops->wall_us(watcher->env) / G_USEC_PER_SEC;
+}
+
+struct watched *watcher_watched(struct watcher *watcher, const char *instance)
+{
+    struct watched *watched = g_hash_table_lookup(watcher->instances, instance);
+    if (watched == NULL) {
+        watched = g_new0(struct watched, 1);
+        g_hash_table_insert(watcher->instances, g_strdup(instance), watched);
+    }
+    return watched;
+}
+
+const struct guest_report *watcher_guest(const struct watcher *watcher,
+                                         const struct instance *instance, bool *ret_reported)
+{
+    const struct node_report *report =
+        g_hash_table_lookup(watcher->reports, instance->primary_node);
+    *ret_reported = report != NULL;
+    for (guint i = 0; report != NULL && i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        if (g_str_equal(guest->instance, instance->uuid) &&
+            guest->generation == instance->generation)
+            return guest;
+    }
+    return NULL;
+}
+
+bool watcher_commit(struct watcher *watcher, GPtrArray *changes)
+{
+    g_autoptr(GError) error = NULL;
+    struct stamp stamp = {config_history(follow_config(watcher->follow)),
+                          follow_epoch(watcher->follow)};
+    if (follow_commit(watcher->follow, watcher->owner, changes, stamp, 0, &error))
+        return true;
+    if (!fettle_error_is(error, KILLED) && !fettle_error_is(error, VERSION_CONFLICT))
+        log_warning("", "tags or decisions could not be committed, the next pass tries again: %s",
+                    error->message);
+    return false;
+}
+
+/* --- reports of nodes: asked of all at once, each with its own time limit --- */
+
+struct round {
+    struct watcher *watcher;
+    guint open;
+    struct promise all;
+    bool abandoned; /* the pass was killed while it waited */
+};
+
+struct question {
+    struct round *round;
+    char *node;
+};
+
+static void ask_cb(json_t *result, const GError *error, void *data)
+{
+    struct question *question = data;
+    struct round *round = question->round;
+    if (!round->abandoned && result != NULL) {
+        struct node_report *report = node_report_parse(result, RECORD_LAX, NULL);
+        if (report != NULL)
+            g_hash_table_insert(round->watcher->reports, g_strdup(question->node), report);
+    }
+    g_free(question->node);
+    g_free(question);
+    if (--round->open > 0)
+        return;
+    if (round->abandoned)
+        g_free(round);
+    else
+        promise_complete(&round->all);
+}
+
+static bool ask_nodes(struct watcher *watcher)
+{
+    const struct config *config = follow_config(watcher->follow);
+    g_hash_table_remove_all(watcher->reports);
+    watcher->reports_serial = config_serial(config);
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    struct round *round = g_new0(struct round, 1);
+    round->watcher = watcher;
+    round->open = 1; /* ours, so that answers cannot end the round before all are asked */
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (node->offline)
+            continue;
+        struct question *question = g_new0(struct question, 1);
+        question->round = round;
+        question->node = g_strdup(node->uuid);
+        round->open++;
+        struct rpc_call call = {.to_node = question->node,
+                                .to_role = ROLE_NODED,
+                                .method = "node_report",
+                                .args = json_object(),
+                                .stamp = {config_history(config), follow_epoch(watcher->follow)},
+                                .timeout_ms = LIMIT_REPORT_WAIT_MS};
+        watcher->env->ops->call(watcher->env, &call, ask_cb, question);
+    }
+    if (--round->open == 0) {
+        g_free(round);
+        return true;
+    }
+    if (!promise_wait(&round->all)) {
+        round->abandoned = true;
+        if (round->open == 0)
+            g_free(round);
+        return false;
+    }
+    g_free(round);
+    return true;
+}
+
+/* --- the loop --- */
+
+static void remove_expired(struct watcher *watcher)
+{
+    g_autoptr(GPtrArray) changes =
+        repair_policy_expired(follow_config(watcher->follow), watcher_now(watcher));
+    if (changes->len > 0)
+        watcher_commit(watcher, changes);
+}
+
+static void one_pass(struct watcher *watcher)
+{
+    watcher->news = false;
+    if (config_cluster(follow_config(watcher->follow)) == NULL || !ask_nodes(watcher))
+        return;
+    remove_expired(watcher);
+    struct decisions *decisions = decisions_new(follow_config(watcher->follow));
+    watcher_tend(watcher, decisions);
+    watcher_repair(watcher, decisions);
+    decisions_free(decisions);
+}
+
+static void wake(struct watcher *watcher)
+{
+    if (watcher->sleeper != NULL)
+        task_wake(g_steal_pointer(&watcher->sleeper));
+}
+
+static void timer_cb(void *data)
+{
+    struct watcher *watcher = data;
+    watcher->timer = 0;
+    wake(watcher);
+}
+
+/* What happens is looked at when it happens; a change that an own commit made starts one more pass
+ * at most. */
+static void changed_cb(const GPtrArray *changes, void *data)
+{
+    struct watcher *watcher = data;
+    watcher->news = true;
+    wake(watcher);
+}
+
+static void loop(void *data)
+{
+    struct watcher *watcher = data;
+    for (;;) {
+        one_pass(watcher);
+        if (task_group_killed(watcher->env->tasks))
+            return;
+        const struct cluster *cluster = config_cluster(follow_config(watcher->follow));
+        if (watcher->news && !env_sleep(watcher->env, LIMIT_WATCHER_PAUSE_MS))
+            return;
+        if (watcher->news)
+            continue;
+        watcher->sleeper = task_self();
+        watcher->timer = watcher->env->ops->timer(
+            watcher->env, cluster != NULL ? (guint)cluster->watcher_interval_ms : 1000, timer_cb,
+            watcher);
+        bool alive = task_wait();
+        watcher->sleeper = NULL;
+        if (watcher->timer != 0)
+            watcher->env->ops->timer_cancel(watcher->env, watcher->timer);
+        watcher->timer = 0;
+        if (!alive)
+            return;
+    }
+}
+
+struct watcher *watcher_new(const struct env *env)
+{
+    struct watcher *watcher = g_new0(struct watcher, 1);
+    watcher->env = env;
+    watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    watcher->reports =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)node_report_free);
+    watcher->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    watcher->follow = follow_new(env, changed_cb, watcher);
+    return watcher;
+}
+
+bool watcher_start(struct watcher *watcher, GError **error)
+{
+    g_autofree char *livelock = watcher->env->ops->livelock_make(watcher->env, "watcher", error);
+    if (livelock == NULL || !follow_start(watcher->follow, error))
+        return false;
+    watcher->owner = owner_new();
+    g_free(watcher->owner->job);
+    watcher->owner->job = g_strdup(ROLE_WATCHER);
+    g_free(watcher->owner->livelock);
+    watcher->owner->livelock = g_steal_pointer(&livelock);
+    task_spawn(watcher->env->tasks, loop, watcher);
+    return true;
+}
+
+void watcher_free(struct watcher *watcher)
+{
+    if (watcher == NULL)
+        return;
+    follow_free(watcher->follow);
+    owner_free(watcher->owner);
+    g_hash_table_unref(watcher->instances);
+    g_hash_table_unref(watcher->reports);
+    g_hash_table_unref(watcher->unseen);
+    g_free(watcher);
+}

@@ -1,0 +1,75 @@
+/*
+ * What the parts of the watcher share: its state, what one pass sees, and how it submits jobs. Only
+ * core/repair/ includes this.
+ */
+#pragma once
+
+#include "core/config/follow.h"
+#include "core/repair/decisions.h"
+#include "core/repair/plan.h"
+#include "core/repair/policy.h"
+#include "core/repair/watcher.h"
+
+/* What the watcher remembers of one instance between passes. Nothing here is needed after a
+ * restart. */
+struct watched {
+    unsigned state; /* of the repair machine */
+    guint64 restart_generation;
+    guint restart_tries;
+    gint64 restart_after_ms; /* boot clock */
+    guint64 restart_job;
+};
+
+struct watcher {
+    const struct env *env;
+    struct follow *follow;
+    struct owner *owner;
+    GHashTable *instances;  /* uuid -> struct watched */
+    GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
+    guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
+                               next time */
+    GHashTable *unseen;     /* ids of jobs that were submitted and are not in the copy yet */
+    struct task *sleeper;   /* the loop, while it waits for the next pass */
+    guint timer;
+    bool news; /* the configuration changed since the pass began */
+};
+
+/* The state machine of section 4; suspension is a property of the policy, not a state. */
+enum repair_state { REPAIR_HEALTHY, REPAIR_NEEDED, REPAIR_PENDING, REPAIR_FAILED, REPAIR_STATES };
+void watcher_move(struct watched *watched, const char *instance, enum repair_state to,
+                  const char *why);
+
+/* Seconds since 1970. */
+gint64 watcher_now(const struct watcher *watcher);
+struct watched *watcher_watched(struct watcher *watcher, const char *instance);
+/* What the holder's node says of the guest of an instance; NULL if that node has not reported.
+ * `ret_reported` tells a node without this guest from a node without a report. */
+const struct guest_report *watcher_guest(const struct watcher *watcher,
+                                         const struct instance *instance, bool *ret_reported);
+/* Commits tags and decisions, by compare-and-set; a conflict is no fault: the next pass sees what
+ * is there now. */
+bool watcher_commit(struct watcher *watcher, GPtrArray *changes);
+
+/* --- jobs.c --- */
+
+enum job_outcome {
+    JOB_UNDER_WAY,
+    JOB_SUCCEEDED,
+    JOB_NO_ROOM, /* failed for lack of resources: to be waited for */
+    JOB_SAFE,    /* failed, and trying again is safe: it changed nothing, or it died and reality is
+                    looked at anew */
+    JOB_FAILED,
+    JOB_LOST, /* nobody knows it any more */
+};
+enum job_outcome watcher_job_outcome(const struct watcher *watcher, guint64 job,
+                                     char **ret_message);
+/* Submits one opcode under a request id, so that a repetition after a crash gives the same job
+ * (SAF-31). `opcode` is stolen. 0 on error, with the reason. */
+guint64 watcher_submit(struct watcher *watcher, json_t *opcode, const char *request_id,
+                       const char *reason, gint64 reason_time, GError **error);
+
+/* --- tend.c: marks of dead jobs, guests that should run and do not --- */
+void watcher_tend(struct watcher *watcher, struct decisions *decisions);
+
+/* --- repair.c: auto-repair --- */
+void watcher_repair(struct watcher *watcher, struct decisions *decisions);
