@@ -1,0 +1,241 @@
+"""A lab and its cluster, for the demo, the benchmarks and the end-to-end tests.
+
+Everything that a user could do goes through the `fettle` command or the LUXI socket; only what a test must see from
+outside (consoles, images, processes) is looked at directly.
+"""
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+COUNT = re.compile(rb'COUNT (\d+)\r\n')
+
+
+class CommandFailed(Exception):
+    """A command that ended with another exit code than 0."""
+
+    def __init__(self, args, code, out, err):
+        super().__init__(f'{" ".join(args)}: exit code {code}: {err.strip() or out.strip()}')
+        self.code, self.out, self.err = code, out, err
+
+
+class LuxiError(Exception):
+    """A call that luxid refused: (class, [message, code])."""
+
+    def __init__(self, result):
+        self.result = result
+        message = result if isinstance(result, str) else result[1][0] if result[1] else result[0]
+        self.message = message
+        super().__init__(str(message))
+
+
+class Luxi:
+    """One LUXI connection: a JSON document and a byte 3, strictly request and reply."""
+
+    def __init__(self, path, timeout=60):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.buffer = b''
+
+    def send_raw(self, data):
+        self.socket.sendall(data)
+
+    def receive_raw(self):
+        while b'\x03' not in self.buffer:
+            data = self.socket.recv(1 << 20)
+            if not data:
+                raise ConnectionError('luxid closed the connection')
+            self.buffer += data
+        frame, self.buffer = self.buffer.split(b'\x03', 1)
+        return json.loads(frame)
+
+    def call(self, method, *args):
+        self.send_raw(json.dumps({'method': method, 'args': list(args)}).encode() + b'\x03')
+        reply = self.receive_raw()
+        if not reply['success']:
+            raise LuxiError(reply['result'])
+        return reply['result']
+
+    def close(self):
+        self.socket.close()
+
+
+class Lab:
+    """A lab in a folder of its own; use it in a `with` so that nothing is left behind."""
+
+    def __init__(self, build, nodes=3, directory=None, options=()):
+        self.build = os.path.abspath(build)
+        self.fettle = os.path.join(self.build, 'src', 'cli', 'fettle')
+        self.directory = directory or tempfile.mkdtemp(prefix='fettle-lab-', dir='/var/tmp')
+        self.nodes = nodes
+        self.options = list(options)
+        self.master = 'node1'
+        self.luxi_connection = None
+
+    def __enter__(self):
+        try:
+            self.lab('up', '--nodes', str(self.nodes), *self.options)
+        except BaseException:
+            self.down()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.down()
+
+    def down(self):
+        if self.luxi_connection:
+            self.luxi_connection.close()
+        subprocess.run([self.fettle, 'lab', 'down', '--dir', self.directory], check=False, stdin=subprocess.DEVNULL)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # --- commands ---
+
+    def run(self, *args, check=True, timeout=120, env=None):
+        """`fettle ARGS` as root of the master's node; returns (code, stdout, stderr)."""
+        done = subprocess.run([self.fettle, '--root', self.root(self.master), *args], capture_output=True, text=True,
+                              timeout=timeout, check=False, stdin=subprocess.DEVNULL,
+                              env={**os.environ, **(env or {})})
+        if check and done.returncode != 0:
+            raise CommandFailed(args, done.returncode, done.stdout, done.stderr)
+        return done.returncode, done.stdout, done.stderr
+
+    def cli(self, *args, **more):
+        return self.run(*args, **more)[1]
+
+    def json(self, *args):
+        return json.loads(self.cli(*args, '--json'))
+
+    def lab(self, verb, *args, timeout=120):
+        done = subprocess.run([self.fettle, 'lab', verb, *args, '--dir', self.directory], capture_output=True, text=True,
+                              timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise CommandFailed(('lab', verb, *args), done.returncode, done.stdout, done.stderr)
+        return done.stdout
+
+    # --- LUXI ---
+
+    @property
+    def luxi(self):
+        if self.luxi_connection is None:
+            self.luxi_connection = Luxi(os.path.join(self.root(self.master), 'run', 'luxid.sock'))
+        return self.luxi_connection
+
+    def luxi_new(self):
+        return Luxi(os.path.join(self.root(self.master), 'run', 'luxid.sock'))
+
+    def call(self, method, *args):
+        """A LUXI call that survives a restart of luxid."""
+        for attempt in range(200):
+            try:
+                return self.luxi.call(method, *args)
+            except (ConnectionError, FileNotFoundError, BrokenPipeError):
+                self.luxi_connection = None
+                if attempt == 199:
+                    raise
+                time.sleep(0.05)
+        return None
+
+    def query(self, what, fields, condition=None):
+        """Rows as dictionaries; a field without a normal value is None."""
+        rows = self.call('Query', what, fields, condition)['data']
+        return [{name: value for name, (_, value) in zip(fields, row)} for row in rows]
+
+    def instance(self, name, *fields):
+        rows = self.query('instance', list(fields), ['=', 'name', name])
+        return rows[0] if rows else None
+
+    def submit(self, *opcodes):
+        return self.call('SubmitJob', [dict(opcode) for opcode in opcodes])
+
+    def job_status(self, job):
+        rows = self.call('QueryJobs', [job], ['status', 'opresult'])
+        return rows[0] if rows[0] else (None, None)
+
+    def wait_job(self, job, timeout=60):
+        status, result = None, None
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            status, result = self.job_status(job)
+            if status in ('success', 'error', 'canceled'):
+                return status, result
+            time.sleep(0.02)
+        raise TimeoutError(f'job {job} is {status} after {timeout} s: {result}')
+
+    def do(self, opcode, timeout=60, **params):
+        """Runs one opcode to its end; raises if it fails."""
+        job = self.submit({'OP_ID': opcode, **params})
+        status, result = self.wait_job(job, timeout)
+        if status != 'success':
+            raise AssertionError(f'{opcode} (job {job}) ended in {status}: {result}')
+        return job
+
+    # --- what is seen from outside ---
+
+    def root(self, node):
+        return os.path.join(self.directory, node)
+
+    def status(self):
+        return json.loads(self.lab('status', '--json'))
+
+    def console_path(self, instance, uuid, node):
+        return os.path.join(self.root(node), 'log', 'guests', f'{instance}-{uuid}.console')
+
+    def printed(self, instance, uuid, node):
+        """The highest count that the guest has printed on this node."""
+        try:
+            with open(self.console_path(instance, uuid, node), 'rb') as file:
+                numbers = COUNT.findall(file.read())
+        except FileNotFoundError:
+            return 0
+        return max(map(int, numbers), default=0)
+
+    def printed_anywhere(self, instance, uuid):
+        return max(self.printed(instance, uuid, f'node{n}') for n in range(1, self.nodes + 1))
+
+    def qemu_processes(self, uuid):
+        """Pids of QEMU processes of an instance, on all nodes, not zombies."""
+        pids = []
+        for entry in os.listdir('/proc'):
+            if not entry.isdigit():
+                continue
+            try:
+                with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                    line = file.read()
+                with open(f'/proc/{entry}/stat', encoding='utf-8', errors='replace') as file:
+                    state = file.read().rsplit(')', 1)[1].split()[0]
+            except (FileNotFoundError, ProcessLookupError, IndexError):
+                continue
+            if b'qemu-system' in line and uuid.encode() in line and self.directory.encode() in line and state != 'Z':
+                pids.append(int(entry))
+        return pids
+
+
+def image_count(path):
+    """The count on an image: sector 1 is "TICK", count, its complement."""
+    with open(path, 'rb') as file:
+        file.seek(512)
+        magic, count, check = struct.unpack('<4sII', file.read(12))
+    if magic != b'TICK':
+        return 0
+    if check != count ^ 0xffffffff:
+        raise AssertionError(f'{path}: the count is torn')
+    return count
+
+
+def wait_until(what, condition, timeout=30, step=0.05):
+    """Waits until condition() is true and returns its value."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise TimeoutError(f'{what}: not within {timeout} s')
+        time.sleep(step)
