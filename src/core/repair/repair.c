@@ -293,7 +293,7 @@ static bool at_work(const struct watcher *watcher, const struct instance *instan
            watcher_job_outcome(watcher, instance->task_owner, &message) == JOB_UNDER_WAY;
 }
 
-/* One instance of the first half; returns whether it has a pending repair. */
+/* One instance of the first half; returns whether it has a pending repair that may go on. */
 static bool triage(struct watcher *watcher, struct decisions *decisions, struct patient *patient,
                    GPtrArray *changes)
 {
@@ -385,17 +385,35 @@ static struct history read_history(const struct watcher *watcher, const struct r
 }
 
 /* Whether some node could take what the next step needs; nothing is submitted otherwise (ARP-57).
- */
+ * The job chooses the node itself, by the same code. */
 static bool has_room(const struct watcher *watcher, const struct patient *patient,
                      char **ret_reason)
 {
+    const struct instance *instance = patient->instance;
+    bool failover =
+        patient->plan.step == REPAIR_STEP_FAILOVER && instance->disk_template == TEMPLATE_DISKLESS;
+    if (patient->plan.step != REPAIR_STEP_REPLACE_DISKS && !failover)
+        return true;
+    const struct placement_need need = {
+        .what = failover ? "a new primary node" : "a new secondary node",
+        .memory = instance->memory,
+        .disk = failover ? 0 : placement_disk_size(instance->disks),
+        .excluded = {instance->primary_node},
+        .because = {"is its primary node"},
+        .skip = instance->uuid,
+        .prefer = *instance->secondary_node ? instance->secondary_node : NULL,
+    };
+    g_autoptr(GPtrArray) reports = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer report;
+    g_hash_table_iter_init(&iter, watcher->reports);
+    while (g_hash_table_iter_next(&iter, NULL, &report))
+        g_ptr_array_add(reports, report);
     g_autoptr(GError) error = NULL;
-    bool room = true;
-    if (patient->plan.step == REPAIR_STEP_REPLACE_DISKS)
-        room = placement_secondary_possible(follow_config(watcher->follow), watcher->reports,
-                                            patient->instance, &error);
-    *ret_reason = room ? NULL : g_strdup(error->message);
-    return room;
+    if (placement_choose(follow_config(watcher->follow), reports, &need, &error) != NULL)
+        return true;
+    *ret_reason = g_strdup(error->message);
+    return false;
 }
 
 /* Adds the job to the pending tag: a new copy in, the old ones out, in one commit (ARP-31, ARP-32).
