@@ -48,7 +48,6 @@
 #define LIMIT_FILTER_DEPTH 16
 #define LIMIT_FILTER_TERMS 4096
 #define LIMIT_FILTER_REGEX_STEPS 100000  /* of one match */
-#define LIMIT_QUERY_LIVE_MS 2000         /* wait for the node daemons that a query asks */
 
 /* Locks and commits */
 #define LIMIT_LOCKS_PER_CALL 4096

@@ -1,10 +1,11 @@
 /*
- * struct env: everything that core/ may know of the outside world. In a daemon io/real_env.c stands behind it; in the
- * simulator a virtual clock, network, disks and processes do. Core never asks the clock, a file or a random number in
- * any other way (docs/design/architecture.md, "Thinking and doing are apart").
+ * struct env: everything that core/ may know of the outside world. In a daemon io/real_env.c stands
+ * behind it; in the simulator a virtual clock, network, disks and processes do. Core never asks the
+ * clock, a file or a random number in any other way (docs/design/architecture.md, "Thinking and
+ * doing are apart").
  *
- * It lives in proto/, beside engine.h, hypervisor.h and storage.h, so that io/, backend/ and the simulator can
- * implement it without knowing core/.
+ * It lives in proto/, beside engine.h, hypervisor.h and storage.h, so that io/, backend/ and the
+ * simulator can implement it without knowing core/.
  */
 #pragma once
 
@@ -18,7 +19,8 @@ struct env;
 
 /* Files by what they must survive. */
 enum file_area {
-    FILE_STATE, /* var/: survives a power cut: written to a temporary name, synced, renamed, folder synced */
+    FILE_STATE, /* var/: survives a power cut: written to a temporary name, synced, renamed, folder
+                   synced */
     FILE_QUEUE, /* var/queue/: survives the death of a process: written and renamed, not synced */
     FILE_RUN,   /* run/ (tmpfs): gone after a reboot */
 };
@@ -33,8 +35,10 @@ enum livelock_verdict {
 struct starter; /* a fettle-job-start under way */
 struct starter_events {
     /* The child has made and locked its lock file. */
-    void (*named)(struct starter *starter, const char *livelock, guint64 pid, guint64 start_ticks, void *data);
-    /* The pipe is broken; `confirmed` tells whether the confirmation had been sent. Comes exactly once, last. */
+    void (*named)(struct starter *starter, const char *livelock, guint64 pid, guint64 start_ticks,
+                  void *data);
+    /* The pipe is broken; `confirmed` tells whether the confirmation had been sent. Comes exactly
+     * once, last. */
     void (*broken)(struct starter *starter, bool confirmed, void *data);
 };
 
@@ -52,42 +56,50 @@ struct env_ops {
     void (*call)(const struct env *env, const struct rpc_call *call, rpc_reply_fn done, void *data);
 
     /* Files; names are relative to the area and may have folders. In tasks these may wait. */
-    bool (*file_write)(const struct env *env, enum file_area area, const char *name, const char *data, size_t len,
-                       GError **error);
-    bool (*file_append)(const struct env *env, enum file_area area, const char *name, const char *data, size_t len,
-                        GError **error);
+    bool (*file_write)(const struct env *env, enum file_area area, const char *name,
+                       const char *data, size_t len, GError **error);
+    bool (*file_append)(const struct env *env, enum file_area area, const char *name,
+                        const char *data, size_t len, GError **error);
     /* NULL with UNKNOWN_ENTITY if there is none; LIMIT if larger than `max`. */
-    char *(*file_read)(const struct env *env, enum file_area area, const char *name, size_t max, size_t *ret_len,
-                       GError **error);
-    bool (*file_remove)(const struct env *env, enum file_area area, const char *name, GError **error);
+    char *(*file_read)(const struct env *env, enum file_area area, const char *name, size_t max,
+                       size_t *ret_len, GError **error);
+    bool (*file_remove)(const struct env *env, enum file_area area, const char *name,
+                        GError **error);
     /* Names (not paths) in a folder; empty if there is no folder. */
-    GPtrArray *(*file_list)(const struct env *env, enum file_area area, const char *folder, GError **error);
-    /* Calls `changed(name)` after a file in the folder was written or renamed into place, until the process ends. */
+    GPtrArray *(*file_list)(const struct env *env, enum file_area area, const char *folder,
+                            GError **error);
+    /* Calls `changed(name)` after a file in the folder was written or renamed into place, until the
+     * process ends. */
     void (*file_watch)(const struct env *env, enum file_area area, const char *folder,
                        void (*changed)(const char *name, void *data), void *data);
 
-    /* Lock files under run/livelocks (DTH rows, SAF-32). make: held until the process ends or livelock_drop(). */
+    /* Lock files under run/livelocks (DTH rows, SAF-32). make: held until the process ends or
+     * livelock_drop(). */
     char *(*livelock_make)(const struct env *env, const char *stem, GError **error);
-    void (*livelock_drop)(const struct env *env, const char *name); /* unlocks and removes our own */
+    void (*livelock_drop)(const struct env *env,
+                          const char *name); /* unlocks and removes our own */
     enum livelock_verdict (*livelock_probe)(const struct env *env, const char *name);
-    /* Calls `released` once when the holder lets go (or has already); an event, not a proof: probe then. */
-    void (*livelock_watch)(const struct env *env, const char *name, void (*released)(const char *name, void *data),
-                           void *data);
+    /* Calls `released` once when the holder lets go (or has already); an event, not a proof: probe
+     * then. */
+    void (*livelock_watch)(const struct env *env, const char *name,
+                           void (*released)(const char *name, void *data), void *data);
     GPtrArray *(*livelock_list)(const struct env *env);
-    void (*livelock_remove)(const struct env *env, const char *name); /* a dead one's; wconfd only (DTH-18) */
+    void (*livelock_remove)(const struct env *env,
+                            const char *name); /* a dead one's; wconfd only (DTH-18) */
 
     /* Starting a job process (architecture.md 6). Only luxid. */
-    struct starter *(*starter_spawn)(const struct env *env, guint64 job, const struct starter_events *events,
-                                     void *data, GError **error);
+    struct starter *(*starter_spawn)(const struct env *env, guint64 job,
+                                     const struct starter_events *events, void *data,
+                                     GError **error);
     /* Sends the confirmation; false if the pipe is broken already. */
     bool (*starter_confirm)(const struct env *env, struct starter *starter);
 };
 
 struct env {
     const struct env_ops *ops;
-    struct task_group *tasks;      /* of this process */
-    const char *node_uuid;         /* of this host */
-    const char *role;              /* of this process */
+    struct task_group *tasks; /* of this process */
+    const char *node_uuid;    /* of this host */
+    const char *role;         /* of this process */
     const char *boot_id;
     struct engine *engine;         /* wconfd */
     struct hypervisor *hypervisor; /* noded */
@@ -98,10 +110,11 @@ struct env {
 
 /* Calls from a task and waits. The result is a new reference. */
 json_t *env_call_wait(const struct env *env, const struct rpc_call *call, GError **error);
-/* Calls with typed arguments and answer by the method table. `args` is borrowed; NULL: nothing. The answer is to be
- * freed with record_free(). */
-void *env_call_record(const struct env *env, const char *to_node, const char *to_role, const char *method,
-                      const void *args, struct stamp stamp, guint job, guint timeout_ms, GError **error);
+/* Calls with typed arguments and answer by the method table. `args` is borrowed; NULL: nothing. The
+ * answer is to be freed with record_free(). */
+void *env_call_record(const struct env *env, const char *to_node, const char *to_role,
+                      const char *method, const void *args, struct stamp stamp, guint job,
+                      guint timeout_ms, GError **error);
 /* Waits in a task; false if the process is killed. */
 bool env_sleep(const struct env *env, guint ms);
 /* A random UUID, lower case; free with g_free(). */

@@ -1,21 +1,26 @@
 /*
- * Records: the one interpreter of the .def tables. A record is a C struct and a description of its fields; from one
- * row come the struct member, the parser with limits and an error path (`disks[1].size: must be at least 1 (MiB)`),
- * the writer, the CLI flag and its help, and the line in tests/proto/schema.json.
+ * Records: the one interpreter of the .def tables. A record is a C struct and a description of its
+ * fields; from one row come the struct member, the parser with limits and an error path
+ * (`disks[1].size: must be at least 1 (MiB)`), the writer, the CLI flag and its help, and the line
+ * in tests/proto/schema.json.
  *
  * Rows (see records.def for all of them):
  *   RECORD_BEGIN(name, "what it is")
- *   FIELD(TYPE, name, NEED, default, LIMIT, "doc, unit last")    TYPE: STRING NAME UUID UINT INT FLOAT BOOL STRINGS JSON
- *   FIELD_ENUM(words, name, NEED, default, "doc")                words: an ENUM of enums.def; the member is `enum words`
- *   FIELD_OBJECT(record, name, NEED, "doc")                      the member is `struct record *`, NULL if absent
- *   FIELD_OBJECTS(record, name, NEED, max, "doc")                the member is `GPtrArray *` of `struct record *`
- *   RECORD_END(name)
- * NEED: REQUIRED, or OPTIONAL (absent or null: the default; NULL default: "", 0, false, empty list, NULL object).
- * Members by TYPE: STRING/NAME/UUID char * (never NULL after parsing), UINT guint64, INT gint64, FLOAT double,
- * BOOL bool, STRINGS GPtrArray * of char *, JSON json_t *.
+ *   FIELD(TYPE, name, NEED, default, LIMIT, "doc, unit last")    TYPE: STRING NAME UUID UINT INT
+ * FLOAT BOOL STRINGS JSON FIELD_ENUM(words, name, NEED, default, "doc")                words: an
+ * ENUM of enums.def; the member is `enum words` FIELD_OBJECT(record, name, NEED, "doc") the member
+ * is `struct record *`, NULL if absent FIELD_OBJECTS(record, name, NEED, max, "doc") the member is
+ * `GPtrArray *` of `struct record *` RECORD_END(name) NEED: REQUIRED, or OPTIONAL (absent or null:
+ * the default; NULL default: "", 0, false, empty list, NULL object). Members by TYPE:
+ * STRING/NAME/UUID char * (never NULL after parsing), UINT guint64, INT gint64, FLOAT double, BOOL
+ * bool, STRINGS GPtrArray * of char *, JSON json_t *.
  *
- * Unknown fields: kept under `extra` of the record and written back for objects (RECORD_KEEP), refused with their
- * name for requests of this version (RECORD_STRICT), ignored for answers (RECORD_LAX).
+ * Lists own their elements: made by record_new() they free them on removal. JSON members are the
+ * record's alone (copied in and out).
+ *
+ * Unknown fields: kept under `extra` of the record and written back for objects (RECORD_KEEP),
+ * refused with their name for requests of this version (RECORD_STRICT), ignored for answers
+ * (RECORD_LAX). A field that is null asks for nothing, so it is never refused.
  */
 #pragma once
 
@@ -48,10 +53,10 @@ struct field {
     enum field_type type;
     size_t offset;
     bool required;
-    const char *def;                 /* default as text, NULL for none */
-    double min, max;                 /* numbers: value; strings: characters; lists: elements */
-    const struct enum_words *words;  /* ENUM */
-    const struct record *record;     /* OBJECT, OBJECTS */
+    const char *def;                /* default as text, NULL for none */
+    double min, max;                /* numbers: value; strings: characters; lists: elements */
+    const struct enum_words *words; /* ENUM */
+    const struct record *record;    /* OBJECT, OBJECTS */
     const char *doc;
 };
 
@@ -59,14 +64,22 @@ struct record {
     const char *name;
     const char *doc;
     size_t size;
-    size_t extra_offset;      /* of `json_t *extra` */
-    const struct field *fields; /* ends with .name == NULL */
+    size_t extra_offset;                 /* of `json_t *extra` */
+    const struct field *(*fields)(void); /* ends with .name == NULL */
+    void (*destroy)(void *value);        /* record_free() of this record, for lists */
 };
 
 enum record_mode { RECORD_STRICT, RECORD_KEEP, RECORD_LAX };
 
+/* Limits of a row: RANGE(min, max), or NO_LIMIT: texts LIMIT_STRING_CHARS, numbers
+ * RECORD_NUMBER_MAX either way. */
+#define RANGE(min, max) (double)(min), (double)(max)
+#define NO_LIMIT -G_MAXDOUBLE, G_MAXDOUBLE
+#define RECORD_NUMBER_MAX 9007199254740992 /* 2^53: exact in every JSON implementation */
+
 /* Parses `json` into a new struct; NULL and WRONG_INPUT with the field's path on error. */
-void *record_parse(const struct record *record, const json_t *json, enum record_mode mode, GError **error);
+void *record_parse(const struct record *record, const json_t *json, enum record_mode mode,
+                   GError **error);
 /* A new struct with every default in place. */
 void *record_new(const struct record *record);
 void *record_copy(const struct record *record, const void *value);
@@ -75,12 +88,15 @@ json_t *record_to_json(const struct record *record, const void *value);
 /* Frees the struct; NULL is allowed. */
 void record_free(const struct record *record, void *value);
 /* Applies one `name=text` setting as given on a command line; lists append. */
-bool record_set_text(const struct record *record, void *value, const char *field, const char *text, GError **error);
+bool record_set_text(const struct record *record, void *value, const char *field, const char *text,
+                     GError **error);
 const struct field *record_field(const struct record *record, const char *name);
 
 /* Index of a word, or -1. */
 int enum_parse(const struct enum_words *words, const char *text);
 const char *enum_word(const struct enum_words *words, int value);
 
+/* "string", "uint", ...: as in the rows, lower case. */
+const char *field_type_name(enum field_type type);
 /* The whole table as JSON, for tests/proto/schema.json and `fettle` help. */
 json_t *record_schema(const struct record *record);

@@ -1,6 +1,7 @@
 /*
- * Calls inside a cluster, as values: what core asks for and what a daemon or the simulator delivers. The bytes are
- * envelope.h and frame.h; who carries them is io/ (sockets, TLS) or the simulated network.
+ * Calls inside a cluster, as values: what core asks for and what a daemon or the simulator
+ * delivers. The bytes are envelope.h and frame.h; who carries them is io/ (sockets, TLS) or the
+ * simulated network.
  */
 #pragma once
 
@@ -41,23 +42,24 @@ const struct method *method_find(const char *server, const char *name);
 const struct method *method_table(size_t *ret_count);
 bool method_allows(const struct method *method, const char *role);
 
-/* One outgoing call. Strings are borrowed for the duration of env_call(); `args` is stolen. For role luxid the method
- * is a LUXI method and `args` the positional array. */
+/* One outgoing call. Strings are borrowed for the duration of env_call(); `args` is stolen. For
+ * role luxid the method is a LUXI method and `args` the positional array. */
 struct rpc_call {
     const char *to_node;
     const char *to_role;
     const char *method;
     json_t *args;
     struct stamp stamp;
-    guint job; /* calling job; 0 for a daemon */
+    guint job;        /* calling job; 0 for a daemon */
     guint timeout_ms; /* 0: by the method's class */
 };
 
-/* Exactly one of `result` (borrowed) and `error` is set. Errors: what the peer answered; UNREACHABLE (surely not
- * delivered), TIMEOUT or UNKNOWN_RESULT (perhaps delivered), KILLED. */
+/* Exactly one of `result` (borrowed) and `error` is set. Errors: what the peer answered;
+ * UNREACHABLE (surely not delivered), TIMEOUT or UNKNOWN_RESULT (perhaps delivered), KILLED. */
 typedef void (*rpc_reply_fn)(json_t *result, const GError *error, void *data);
 
-/* One incoming call, owned by the handler until it answers; answering frees it. Every request is answered once. */
+/* One incoming call, owned by the handler until it answers; answering frees it. Every request is
+ * answered once. */
 struct rpc_request {
     const struct method *method; /* NULL for LUXI requests */
     char *name;                  /* method name */
@@ -66,11 +68,21 @@ struct rpc_request {
     guint from_job;
     struct stamp stamp;
     json_t *args; /* parsed and already checked against method->args */
-    void (*answer)(struct rpc_request *request, json_t *result, const GError *error); /* the carrier's */
+    /* The carrier's: sends one of the two (`result` is stolen) and frees the request. */
+    void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
     void *carrier;
 };
+/* For carriers: finds the method among those of `role`, checks that the caller's role may call it
+ * (PERMISSION) and that the arguments fit (WRONG_INPUT with the field's path); sets
+ * request->method. PROTOCOL: no such method. */
+bool rpc_request_check(struct rpc_request *request, const char *role, GError **error);
+/* For carriers: how long a call may take, by its own wish or its method's class; 0: as long as the
+ * connection lives. */
+guint rpc_call_timeout_ms(const struct rpc_call *call);
+
 /* `result` is stolen; NULL stands for an empty answer. */
 void rpc_answer(struct rpc_request *request, json_t *result);
 void rpc_fail(struct rpc_request *request, const GError *error);
-void rpc_fail_new(struct rpc_request *request, enum fettle_error code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+void rpc_fail_new(struct rpc_request *request, enum fettle_error code, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
 void rpc_request_free(struct rpc_request *request); /* for carriers */

@@ -1,0 +1,105 @@
+/* See frame.h. */
+#include "proto/frame.h"
+
+#include "base/error.h"
+#include "base/json.h"
+
+#include <string.h>
+
+void frame_splitter_init(struct frame_splitter *splitter, size_t limit)
+{
+    *splitter = (struct frame_splitter){.buffer = g_byte_array_new(), .limit = limit};
+}
+
+void frame_splitter_clear(struct frame_splitter *splitter)
+{
+    g_clear_pointer(&splitter->buffer, g_byte_array_unref);
+}
+
+void frame_splitter_set_limit(struct frame_splitter *splitter, size_t limit)
+{
+    splitter->limit = limit;
+}
+
+/* Whether every frame in the new bytes is within the limit; tells how much of an unfinished one
+ * there would be. */
+static bool fits(const struct frame_splitter *splitter, const char *data, size_t len,
+                 size_t *ret_open)
+{
+    size_t before = splitter->open;
+    while (len > 0) {
+        const char *end = memchr(data, FRAME_END, len);
+        size_t part = end != NULL ? (size_t)(end - data) : len;
+        if (part > splitter->limit || before > splitter->limit - part)
+            return false;
+        *ret_open = before + part;
+        if (end == NULL)
+            return true;
+        *ret_open = 0;
+        len -= part + 1;
+        data = end + 1;
+        before = 0;
+    }
+    return true;
+}
+
+static void drop_taken(struct frame_splitter *splitter)
+{
+    if (splitter->taken == 0)
+        return;
+    if (splitter->taken == splitter->buffer->len)
+        g_byte_array_set_size(splitter->buffer, 0);
+    else
+        g_byte_array_remove_range(splitter->buffer, 0, (guint)splitter->taken);
+    splitter->taken = 0;
+}
+
+bool frame_push(struct frame_splitter *splitter, const char *data, size_t len, GError **error)
+{
+    size_t open = splitter->open;
+    if (!splitter->broken && fits(splitter, data, len, &open)) {
+        splitter->open = open;
+        drop_taken(splitter);
+        g_byte_array_append(splitter->buffer, (const guint8 *)data, (guint)len);
+        return true;
+    }
+    splitter->broken = true;
+    g_byte_array_set_size(splitter->buffer, 0);
+    splitter->taken = splitter->open = 0;
+    fettle_set_error(error, LIMIT, "a frame is larger than %zu bytes", splitter->limit);
+    return false;
+}
+
+bool frame_next(struct frame_splitter *splitter, const char **ret_data, size_t *ret_len)
+{
+    const char *start = (const char *)splitter->buffer->data + splitter->taken;
+    size_t len = splitter->buffer->len - splitter->taken;
+    if (len == splitter->open)
+        return false; /* nothing whole: do not search the same bytes again */
+    const char *end = memchr(start, FRAME_END, len);
+    g_assert(end != NULL);
+    *ret_data = start;
+    *ret_len = (size_t)(end - start);
+    splitter->taken += *ret_len + 1;
+    return true;
+}
+
+size_t frame_pending(const struct frame_splitter *splitter)
+{
+    return splitter->open;
+}
+
+char *frame_encode(const json_t *json, size_t limit, size_t *ret_len, GError **error)
+{
+    g_autofree char *text = json_to_text(json);
+    size_t len = strlen(text);
+    if (len > limit) {
+        fettle_set_error(error, LIMIT, "a frame of %zu bytes: at most %zu are allowed", len, limit);
+        return NULL;
+    }
+    char *frame = g_realloc(g_steal_pointer(&text), len + 2);
+    frame[len] = FRAME_END;
+    frame[len + 1] = '\0';
+    *ret_len = len + 1;
+    return frame;
+}

@@ -1,0 +1,22 @@
+/*
+ * Shared by the files of the record interpreter only: record.c (parsing, writing), record_check.c
+ * (what a value must be), record_text.c (settings as text, schema).
+ */
+#pragma once
+
+#include "proto/record.h"
+
+/* `disks[1]` + `size` -> `disks[1].size`. */
+char *record_path(const char *path, const char *name);
+
+/* Whether `json` has the type and limits of the field; elements of lists and fields of objects are
+ * not looked at. */
+bool record_check(const struct field *field, const json_t *json, const char *path, GError **error);
+/* Whether a list may have `count` elements. */
+bool record_check_count(const struct field *field, size_t count, const char *path, GError **error);
+/* An element of a list of texts. */
+bool record_check_text(const json_t *json, const char *path, GError **error);
+
+/* Text of a command line or a default as JSON: of a list a list of that one element. */
+json_t *record_text_to_json(const struct field *field, const char *text, const char *path,
+                            GError **error);

@@ -1,0 +1,158 @@
+/* See record.h and record_internal.h: settings as they are typed on a command line, and the schema
+ * of a record. */
+#include "proto/record_internal.h"
+
+#include <string.h>
+
+/* --- text to JSON; limits are checked afterwards, as for any other JSON --- */
+
+static json_t *integer_of(const char *text, const char *path, GError **error)
+{
+    gint64 number;
+    if (g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, &number, NULL))
+        return json_integer(number);
+    fettle_set_error(error, WRONG_INPUT, "%s: must be a whole number, not \"%s\"", path, text);
+    return NULL;
+}
+
+static json_t *real_of(const char *text, const char *path, GError **error)
+{
+    char *end = NULL;
+    double number = g_ascii_strtod(text, &end);
+    json_t *json = end != text && *end == '\0' ? json_real(number) : NULL;
+    if (json == NULL)
+        fettle_set_error(error, WRONG_INPUT, "%s: must be a number, not \"%s\"", path, text);
+    return json;
+}
+
+static json_t *bool_of(const char *text, const char *path, GError **error)
+{
+    if (strcmp(text, "true") == 0 || strcmp(text, "yes") == 0)
+        return json_true();
+    if (strcmp(text, "false") == 0 || strcmp(text, "no") == 0)
+        return json_false();
+    fettle_set_error(error, WRONG_INPUT, "%s: must be true or false, not \"%s\"", path, text);
+    return NULL;
+}
+
+static json_t *string_of(const char *text, const char *path, GError **error)
+{
+    json_t *json = json_string(text);
+    if (json == NULL)
+        fettle_set_error(error, WRONG_INPUT, "%s: must be UTF-8", path);
+    return json;
+}
+
+static json_t *json_of(const char *text, const char *path, GError **error)
+{
+    json_t *json = json_parse_limited(text, strlen(text), LIMIT_FRAME_BYTES, error);
+    if (json == NULL)
+        g_prefix_error(error, "%s: ", path);
+    return json;
+}
+
+/* `size=64,name=data` by the record of a part. */
+static json_t *object_of(const struct record *record, const char *text, const char *path,
+                         GError **error)
+{
+    json_autoptr object = json_object();
+    g_auto(GStrv) settings = g_strsplit(text, ",", -1);
+    for (int i = 0; settings[i] != NULL; i++) {
+        char *equals = strchr(settings[i], '=');
+        if (equals == NULL) {
+            fettle_set_error(error, WRONG_INPUT, "%s: must be NAME=VALUE,..., not \"%s\"", path,
+                             text);
+            return NULL;
+        }
+        *equals = '\0';
+        g_autofree char *at = record_path(path, settings[i]);
+        const struct field *field = record_field(record, settings[i]);
+        if (field == NULL) {
+            fettle_set_error(error, WRONG_INPUT, "%s: is not known", at);
+            return NULL;
+        }
+        json_t *member = record_text_to_json(field, equals + 1, at, error);
+        if (member == NULL)
+            return NULL;
+        json_object_set_new(object, settings[i], member);
+    }
+    return json_steal(&object);
+}
+
+static json_t *list_of(json_t *element)
+{
+    if (element == NULL)
+        return NULL;
+    json_t *list = json_array();
+    json_array_append_new(list, element);
+    return list;
+}
+
+json_t *record_text_to_json(const struct field *field, const char *text, const char *path,
+                            GError **error)
+{
+    switch (field->type) {
+    case FIELD_TYPE_STRING:
+    case FIELD_TYPE_NAME:
+    case FIELD_TYPE_UUID:
+    case FIELD_TYPE_ENUM:
+        return string_of(text, path, error);
+    case FIELD_TYPE_UINT:
+    case FIELD_TYPE_INT:
+        return integer_of(text, path, error);
+    case FIELD_TYPE_FLOAT:
+        return real_of(text, path, error);
+    case FIELD_TYPE_BOOL:
+        return bool_of(text, path, error);
+    case FIELD_TYPE_JSON:
+        return json_of(text, path, error);
+    case FIELD_TYPE_OBJECT:
+        return object_of(field->record, text, path, error);
+    case FIELD_TYPE_STRINGS:
+        return list_of(string_of(text, path, error));
+    case FIELD_TYPE_OBJECTS:
+        return list_of(object_of(field->record, text, path, error));
+    }
+    g_assert_not_reached();
+}
+
+/* --- schema --- */
+
+const char *field_type_name(enum field_type type)
+{
+    static const char *const names[] = {
+        [FIELD_TYPE_STRING] = "string", [FIELD_TYPE_NAME] = "name",
+        [FIELD_TYPE_UUID] = "uuid",     [FIELD_TYPE_UINT] = "uint",
+        [FIELD_TYPE_INT] = "int",       [FIELD_TYPE_FLOAT] = "float",
+        [FIELD_TYPE_BOOL] = "bool",     [FIELD_TYPE_STRINGS] = "strings",
+        [FIELD_TYPE_JSON] = "json",     [FIELD_TYPE_ENUM] = "enum",
+        [FIELD_TYPE_OBJECT] = "object", [FIELD_TYPE_OBJECTS] = "objects",
+    };
+    return names[type];
+}
+
+static json_t *field_schema(const struct field *field)
+{
+    json_t *json =
+        json_make("{s:s, s:s, s:b, s:s}", "name", field->name, "type", field_type_name(field->type),
+                  "required", (int)field->required, "doc", field->doc);
+    if (field->def != NULL)
+        json_object_set_new(json, "default", json_string(field->def));
+    if (field->min > -G_MAXDOUBLE)
+        json_object_set_new(json, "min", json_integer((json_int_t)field->min));
+    if (field->max < G_MAXDOUBLE)
+        json_object_set_new(json, "max", json_integer((json_int_t)field->max));
+    if (field->record != NULL)
+        json_object_set_new(json, "record", json_string(field->record->name));
+    if (field->words != NULL)
+        json_object_set_new(json, "words", json_string(field->words->name));
+    return json;
+}
+
+json_t *record_schema(const struct record *record)
+{
+    json_t *fields = json_array();
+    for (const struct field *field = record->fields(); field->name != NULL; field++)
+        json_array_append_new(fields, field_schema(field));
+    return json_make("{s:s, s:s, s:o}", "name", record->name, "doc", record->doc, "fields", fields);
+}

@@ -1,0 +1,277 @@
+/*
+ * See records.h: the tables of every record, opcode and method, made from the .def files. A row
+ * does not know its record's name, so each list of fields stands in a function where the typedef
+ * `self` says it.
+ */
+#include "proto/records.h"
+
+#include "proto/luxi.h"
+#include "proto/rpc.h"
+
+/* --- words --- */
+
+#define ENUM_BEGIN(type) static const char *const type##_list[] = {
+#define ENUM_WORD(NAME, word) [NAME] = word,
+#define ENUM_END(type)                                                                             \
+    NULL                                                                                           \
+    }                                                                                              \
+    ;                                                                                              \
+    const struct enum_words type##_words = {#type, type##_list};
+#include "proto/enums.def"
+#undef ENUM_BEGIN
+#undef ENUM_WORD
+#undef ENUM_END
+
+/* --- fields --- */
+
+#define REQUIRED true
+#define OPTIONAL false
+
+#define RECORD_BEGIN(type, doc)                                                                    \
+    static const struct field *type##_fields(void)                                                 \
+    {                                                                                              \
+        typedef struct type self G_GNUC_UNUSED;                                                    \
+        static const struct field fields[] = {
+#define FIELD(TYPE, name, need, def, limit, doc)                                                   \
+    {#name, FIELD_TYPE_##TYPE, G_STRUCT_OFFSET(self, name), need, def, limit, NULL, NULL, doc},
+#define FIELD_ENUM(words, name, need, def, doc)                                                    \
+    {                                                                                              \
+        #name,                                                                                     \
+        FIELD_TYPE_ENUM,                                                                           \
+        G_STRUCT_OFFSET(self, name),                                                               \
+        need,                                                                                      \
+        def,                                                                                       \
+        NO_LIMIT,                                                                                  \
+        &words##_words,                                                                            \
+        NULL,                                                                                      \
+        doc},
+#define FIELD_OBJECT(type, name, need, doc)                                                        \
+    {#name,                                                                                        \
+     FIELD_TYPE_OBJECT,                                                                            \
+     G_STRUCT_OFFSET(self, name),                                                                  \
+     need,                                                                                         \
+     NULL,                                                                                         \
+     NO_LIMIT,                                                                                     \
+     NULL,                                                                                         \
+     &type##_record,                                                                               \
+     doc},
+#define FIELD_OBJECTS(type, name, need, max, doc)                                                  \
+    {#name,                                                                                        \
+     FIELD_TYPE_OBJECTS,                                                                           \
+     G_STRUCT_OFFSET(self, name),                                                                  \
+     need,                                                                                         \
+     NULL,                                                                                         \
+     RANGE(0, max),                                                                                \
+     NULL,                                                                                         \
+     &type##_record,                                                                               \
+     doc},
+#define RECORD_END(type)                                                                           \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }                                                                                              \
+    }                                                                                              \
+    ;                                                                                              \
+    return fields;                                                                                 \
+    }                                                                                              \
+    static void type##_destroy(void *value)                                                        \
+    {                                                                                              \
+        record_free(&type##_record, value);                                                        \
+    }
+#define OP_BEGIN(ID, type, doc) RECORD_BEGIN(type, doc)
+#define OP_END(ID, type)                                                                           \
+    RECORD_END                                                                                     \
+    (type)
+#define ARGS_BEGIN(type, doc) RECORD_BEGIN(type, doc)
+#define ARGS_END(type)                                                                             \
+    RECORD_END                                                                                     \
+    (type)
+#define LUXI_BEGIN(NAME, type, doc) RECORD_BEGIN(type, doc)
+#define LUXI_END(NAME, type)                                                                       \
+    RECORD_END                                                                                     \
+    (type)
+#define METHOD(server, name, args, answer, callers, timeout, doc)
+#include "proto/luxi.def"
+#include "proto/methods.def"
+#include "proto/opcodes.def"
+#include "proto/records.def"
+#undef RECORD_BEGIN
+#undef RECORD_END
+#undef FIELD
+#undef FIELD_ENUM
+#undef FIELD_OBJECT
+#undef FIELD_OBJECTS
+
+/* --- records --- */
+
+#define FIELD(TYPE, name, need, def, limit, doc)
+#define FIELD_ENUM(words, name, need, def, doc)
+#define FIELD_OBJECT(type, name, need, doc)
+#define FIELD_OBJECTS(type, name, need, max, doc)
+#define RECORD_BEGIN(type, doc)                                                                    \
+    const struct record type##_record = {                                                          \
+        #type,         doc,           sizeof(struct type), G_STRUCT_OFFSET(struct type, extra),    \
+        type##_fields, type##_destroy};
+#define RECORD_END(type)
+#include "proto/luxi.def"
+#include "proto/methods.def"
+#include "proto/opcodes.def"
+#include "proto/records.def"
+#undef RECORD_BEGIN
+
+static const struct record *const objects[] = {
+#define OBJECT(type) &type##_record,
+#include "proto/objects.def"
+#undef OBJECT
+};
+
+static const struct record *const records[] = {
+#define RECORD_BEGIN(type, doc) &type##_record,
+#include "proto/luxi.def"
+#include "proto/methods.def"
+#include "proto/opcodes.def"
+#include "proto/records.def"
+#undef RECORD_BEGIN
+};
+
+const struct record *const *record_table(size_t *ret_count)
+{
+    *ret_count = G_N_ELEMENTS(records);
+    return records;
+}
+
+const struct record *object_record(const char *kind)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(objects); i++)
+        if (g_strcmp0(objects[i]->name, kind) == 0)
+            return objects[i];
+    return NULL;
+}
+
+static const struct enum_words *const all_words[] = {
+#define ENUM_BEGIN(type) &type##_words,
+#define ENUM_WORD(NAME, word)
+#define ENUM_END(type)
+#include "proto/enums.def"
+#undef ENUM_BEGIN
+#undef ENUM_WORD
+#undef ENUM_END
+};
+
+const struct enum_words *const *enum_table(size_t *ret_count)
+{
+    *ret_count = G_N_ELEMENTS(all_words);
+    return all_words;
+}
+
+/* --- opcodes --- */
+
+#define RECORD_BEGIN(type, doc)
+#undef OP_BEGIN
+static const struct opcode opcodes[] = {
+#define OP_BEGIN(ID, type, doc) {"OP_" #ID, &type##_record, doc},
+#include "proto/opcodes.def"
+};
+
+const struct opcode *opcode_table(size_t *ret_count)
+{
+    *ret_count = G_N_ELEMENTS(opcodes);
+    return opcodes;
+}
+
+const struct opcode *opcode_find(const char *id)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(opcodes); i++)
+        if (g_strcmp0(opcodes[i].id, id) == 0)
+            return &opcodes[i];
+    return NULL;
+}
+
+/* Sorts the members of an opcode into those that every opcode has and the rest. */
+static void opcode_split(const json_t *input, json_t *ret_common, json_t *ret_own)
+{
+    const char *name;
+    json_t *member;
+    json_object_foreach((json_t *)input, name, member)
+    {
+        bool common = record_field(&op_common_record, name) != NULL;
+        json_object_set(common ? ret_common : ret_own, name, member);
+    }
+}
+
+bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret_params,
+                  const struct opcode **ret_opcode, GError **error)
+{
+    if (!json_is_object(input)) {
+        fettle_set_error(error, WRONG_INPUT, "opcode: must be an object");
+        return false;
+    }
+    json_autoptr common_part = json_object();
+    json_autoptr own_part = json_object();
+    opcode_split(input, common_part, own_part);
+    record_autoptr(op_common) common = op_common_parse(common_part, RECORD_STRICT, error);
+    if (common == NULL)
+        return false;
+    const struct opcode *opcode = opcode_find(common->OP_ID);
+    if (opcode == NULL) {
+        fettle_set_error(error, WRONG_INPUT, "OP_ID: unknown opcode \"%s\"", common->OP_ID);
+        return false;
+    }
+    void *params = record_parse(opcode->params, own_part, RECORD_STRICT, error);
+    if (params == NULL)
+        return false;
+    *ret_common = g_steal_pointer(&common);
+    *ret_params = params;
+    *ret_opcode = opcode;
+    return true;
+}
+
+/* --- methods --- */
+
+#undef METHOD
+static const struct method methods[] = {
+#define METHOD(server, name, args, answer, callers, timeout, doc)                                  \
+    {#server, #name, &args##_record, &answer##_record, callers, TIMEOUT_##timeout, doc},
+#include "proto/methods.def"
+};
+
+const struct method *method_table(size_t *ret_count)
+{
+    *ret_count = G_N_ELEMENTS(methods);
+    return methods;
+}
+
+const struct method *method_find(const char *server, const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(methods); i++)
+        if (g_strcmp0(methods[i].server, server) == 0 && g_strcmp0(methods[i].name, name) == 0)
+            return &methods[i];
+    return NULL;
+}
+
+bool method_allows(const struct method *method, const char *role)
+{
+    g_auto(GStrv) callers = g_strsplit(method->callers, "|", -1);
+    return role != NULL && g_strv_contains((const char *const *)callers, role);
+}
+
+/* --- LUXI --- */
+
+#undef LUXI_BEGIN
+static const struct luxi_method luxi_methods[] = {
+#define LUXI_BEGIN(NAME, type, doc) {#NAME, &type##_record, doc},
+#include "proto/luxi.def"
+};
+
+const struct luxi_method *luxi_method_table(size_t *ret_count)
+{
+    *ret_count = G_N_ELEMENTS(luxi_methods);
+    return luxi_methods;
+}
+
+const struct luxi_method *luxi_method_find(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(luxi_methods); i++)
+        if (g_strcmp0(luxi_methods[i].name, name) == 0)
+            return &luxi_methods[i];
+    return NULL;
+}

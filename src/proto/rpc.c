@@ -1,0 +1,107 @@
+/* See rpc.h. Answering gives the request back to its carrier, which sends the answer and frees it.
+ */
+#include "proto/rpc.h"
+
+#include "proto/luxi.h"
+
+/* Milliseconds that the arguments name: `wait_ms`, else its default; nothing for a call whose
+ * `wait` is false. */
+static guint named_wait_ms(const struct record *args, const json_t *json)
+{
+    const struct field *flag = record_field(args, "wait");
+    const struct field *field = record_field(args, "wait_ms");
+    if (field == NULL || (flag != NULL && !json_is_true(json_object_get(json, "wait"))))
+        return 0;
+    const json_t *member = json_object_get(json, "wait_ms");
+    gint64 wait = json_is_integer(member)
+                      ? json_integer_value(member)
+                      : g_ascii_strtoll(field->def != NULL ? field->def : "0", NULL, 10);
+    return (guint)CLAMP(wait, 0, (gint64)field->max);
+}
+
+static guint class_timeout_ms(const struct method *method, const json_t *args)
+{
+    switch (method->timeout) {
+    case TIMEOUT_QUICK:
+        return TIMEOUT_QUICK_MS;
+    case TIMEOUT_NORMAL:
+        return TIMEOUT_NORMAL_MS;
+    case TIMEOUT_COPY:
+        return 0;
+    case TIMEOUT_WAIT:
+        return named_wait_ms(method->args, args) + TIMEOUT_WAIT_EXTRA_MS;
+    }
+    g_assert_not_reached();
+}
+
+/* WaitForJobChange names its wait in its last argument, in seconds. */
+static guint luxi_timeout_ms(const struct rpc_call *call)
+{
+    if (g_strcmp0(call->method, "WaitForJobChange") != 0)
+        return TIMEOUT_NORMAL_MS;
+    double seconds = json_number_value(json_array_get(call->args, 4));
+    return (guint)(CLAMP(seconds, 0, 86400) * 1000) + TIMEOUT_WAIT_EXTRA_MS;
+}
+
+guint rpc_call_timeout_ms(const struct rpc_call *call)
+{
+    if (call->timeout_ms > 0)
+        return call->timeout_ms;
+    if (g_strcmp0(call->to_role, ROLE_LUXID) == 0)
+        return luxi_timeout_ms(call);
+    const struct method *method = method_find(call->to_role, call->method);
+    return method != NULL ? class_timeout_ms(method, call->args) : TIMEOUT_NORMAL_MS;
+}
+
+void rpc_answer(struct rpc_request *request, json_t *result)
+{
+    if (result == NULL)
+        result = json_object();
+    request->answer(request, result, NULL);
+}
+
+void rpc_fail(struct rpc_request *request, const GError *error)
+{
+    request->answer(request, NULL, error);
+}
+
+void rpc_fail_new(struct rpc_request *request, enum fettle_error code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autoptr(GError) error = g_error_new_valist(FETTLE_ERROR, (int)code, format, args);
+    va_end(args);
+    rpc_fail(request, error);
+}
+
+void rpc_request_free(struct rpc_request *request)
+{
+    if (request == NULL)
+        return;
+    g_free(request->name);
+    g_free(request->from_node);
+    g_free(request->from_role);
+    json_decref(request->args);
+    g_free(request);
+}
+
+bool rpc_request_check(struct rpc_request *request, const char *role, GError **error)
+{
+    request->method = method_find(role, request->name);
+    if (request->method == NULL) {
+        fettle_set_error(error, PROTOCOL, "%s has no method \"%s\"", role, request->name);
+        return false;
+    }
+    if (!method_allows(request->method, request->from_role)) {
+        fettle_set_error(error, PERMISSION, "%s/%s: role \"%s\" may not call it", role,
+                         request->name, request->from_role);
+        return false;
+    }
+    void *args = record_parse(request->method->args, request->args, RECORD_STRICT, error);
+    if (args == NULL) {
+        g_prefix_error(error, "%s/%s: ", role, request->name);
+        return false;
+    }
+    record_free(request->method->args, args);
+    return true;
+}
