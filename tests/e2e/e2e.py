@@ -1,0 +1,126 @@
+"""What the end-to-end tests share: TAP output, a lab with the sanitized build, and the checks after every step."""
+import glob
+import os
+import re
+import sys
+import traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, 'scripts'))
+import fettlelib  # noqa: E402
+from fettlelib import wait_until  # noqa: E402,F401
+
+LONG = os.environ.get('FETTLE_LONG') == '1'
+REPORT = re.compile(r'ERROR: \w+Sanitizer|runtime error:|Assertion .* failed|assertion failed|\*\* ERROR')
+TICK = {'disk_template': 'mirror', 'disks': [{'size': 8}], 'memory': 8, 'os_type': 'tick-fast'}
+
+
+def build():
+    return os.environ.get('FETTLE_BUILD', os.path.join(ROOT, 'build/check'))
+
+
+def new_lab(nodes=3, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '200')):
+    return fettlelib.Lab(build(), nodes=nodes, options=options)
+
+
+def run(*tests):
+    """Runs functions as TAP points; a test's name is its `title`, which carries the ids that it proves."""
+    print(f'1..{len(tests)}', flush=True)
+    failed = False
+    for number, test in enumerate(tests, 1):
+        title = getattr(test, 'title', test.__name__)
+        try:
+            test()
+            print(f'ok {number} {title}', flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed = True
+            print(f'not ok {number} {title}', flush=True)
+            for line in traceback.format_exc().splitlines():
+                print('# ' + line, flush=True)
+    sys.exit(1 if failed else 0)
+
+
+def title(text):
+    def mark(function):
+        function.title = text
+        return function
+    return mark
+
+
+def check_logs(lab):
+    """No daemon, job or QEMU of the lab may have been reported by a sanitizer or an assertion."""
+    for path in glob.glob(os.path.join(lab.directory, '**', '*.log'), recursive=True):
+        with open(path, encoding='utf-8', errors='replace') as file:
+            for line in file:
+                if REPORT.search(line):
+                    raise AssertionError(f'{path}: {line.strip()}')
+
+
+def uuid_of(lab, name):
+    return lab.instance(name, 'uuid')['uuid']
+
+
+def running_copies(lab, uuid):
+    """How many QEMU processes of an instance let their CPUs run, by their own word."""
+    return len(lab.qemu_processes(uuid))
+
+
+def wait_healthy(lab, name, timeout=60):
+    """Waits until the instance runs with a replica in sync and no job at work on it."""
+    def healthy():
+        row = lab.instance(name, 'replica.state', 'task_state', 'status')
+        return row and row['replica.state'] == 'in-sync' and not row['task_state'] and row['status'] == 'running'
+    wait_until(f'{name} is healthy', healthy, timeout)
+
+
+def wait_counting(lab, name, uuid, node, above=0, timeout=30):
+    """Waits until the guest prints a count above `above` on a node; returns it."""
+    return wait_until(f'{name} counts beyond {above} on {node}',
+                      lambda: (n := lab.printed(name, uuid, node)) > above and n, timeout, step=0.01)
+
+
+def verify(lab):
+    """`fettle cluster verify` as (exit code, text)."""
+    code, out, err = lab.run('cluster', 'verify', check=False)
+    return code, out + err
+
+
+def verify_clean(lab, timeout=30):
+    """Waits until cluster verify finds nothing (what a fault left is being mended) and no lock is held."""
+    last = []
+    def clean():
+        last[:] = [verify(lab)]
+        return last[0][0] == 0
+    try:
+        wait_until('cluster verify is clean', clean, timeout, step=0.2)
+    except TimeoutError as error:
+        raise AssertionError(f'cluster verify: {last[0][1]}') from error
+
+
+def expect_cli_error(lab, exit_code, message, *args):
+    """The command must fail with this exit code and this exact last line on standard error."""
+    code, out, err = lab.run(*args, check=False)
+    line = err.strip().splitlines()[-1] if err.strip() else out.strip()
+    if code != exit_code or line != message:
+        raise AssertionError(f'{" ".join(args)}: expected exit code {exit_code} and\n  {message}\ngot {code} and\n  {line}')
+
+
+def expect_job_error(lab, message, opcode, timeout=60, **params):
+    """The job must end in error with this exact message."""
+    job = lab.submit({'OP_ID': opcode, **params})
+    status, results = lab.wait_job(job, timeout)
+    found = [r for r in results if r is not None]
+    text = found[-1] if found and isinstance(found[-1], str) else found[-1][1][0] if found else None
+    if status != 'error' or text != message:
+        raise AssertionError(f'{opcode}: expected error\n  {message}\ngot {status}\n  {text}')
+
+
+def expect_refusal(lab, message, opcode):
+    """luxid must refuse the submission with this exact message."""
+    try:
+        job = lab.submit(opcode)
+    except fettlelib.LuxiError as error:
+        if error.message != message:
+            raise AssertionError(f'expected\n  {message}\ngot\n  {error.message}') from error
+        return
+    raise AssertionError(f'accepted as job {job}, expected the refusal: {message}')
