@@ -1,7 +1,7 @@
 /*
- * The configuration in memory: objects by kind and key, each a typed struct (records.def) with its version, at one
- * serial. wconfd has the authoritative one; luxid, the watcher and jobs have copies that follow it (follow.h).
- * Pointers returned are valid until the object is next put or deleted.
+ * The configuration in memory: objects by kind and key, each a typed struct (records.def) with its
+ * version, at one serial. wconfd has the authoritative one; luxid, the watcher and jobs have copies
+ * that follow it (follow.h). Pointers returned are valid until the object is next put or deleted.
  */
 #pragma once
 
@@ -18,18 +18,22 @@ guint64 config_history(const struct config *config);
 guint64 config_serial(const struct config *config);
 void config_set_position(struct config *config, guint64 history, guint64 serial);
 
-/* Puts or deletes one object; does not touch the serial. WRONG_INPUT with kind, key and field path if the object does
- * not parse; the configuration is unchanged then. */
+/* Puts or deletes one object; does not touch the serial. WRONG_INPUT with kind, key and field path
+ * if the object does not parse; the configuration is unchanged then. */
 bool config_apply(struct config *config, const struct change *change, GError **error);
 
 /* The object as its typed struct; NULL if there is none. */
-const void *config_get(const struct config *config, const char *kind, const char *key, guint64 *ret_version);
+const void *config_get(const struct config *config, const char *kind, const char *key,
+                       guint64 *ret_version);
 /* By name or UUID, for kinds that have names; UNKNOWN_ENTITY: `instance "x" does not exist`. */
-const void *config_find(const struct config *config, const char *kind, const char *name_or_uuid, GError **error);
-/* All of a kind: keys sorted by name where there is one, else by key. Array of borrowed pointers; unref it. */
+const void *config_find(const struct config *config, const char *kind, const char *name_or_uuid,
+                        GError **error);
+/* All of a kind: keys sorted by name where there is one, else by key. Array of borrowed pointers;
+ * unref it. */
 GPtrArray *config_list(const struct config *config, const char *kind);
 guint config_count(const struct config *config, const char *kind);
-json_t *config_object_json(const struct config *config, const char *kind, const char *key); /* new reference */
+json_t *config_object_json(const struct config *config, const char *kind,
+                           const char *key); /* new reference */
 
 const struct cluster *config_cluster(const struct config *config); /* NULL before the first load */
 /* Tags of one object, sorted; array of borrowed char *; unref it. */
@@ -38,6 +42,29 @@ char *config_tag_key(enum tag_kind kind, const char *object, const char *tag);
 /* Name of a node for messages; the UUID itself if it is unknown, "nobody" for "". */
 const char *config_node_name(const struct config *config, const char *uuid);
 
-/* A put or delete for a commit, carrying the version that `config` has (0 if it has none). `object` is stolen. */
-struct change *config_put(const struct config *config, const char *kind, const char *key, json_t *object);
+/* A put or delete for a commit, carrying the version that `config` has (0 if it has none). `object`
+ * is stolen. */
+struct change *config_put(const struct config *config, const char *kind, const char *key,
+                          json_t *object);
 struct change *config_delete(const struct config *config, const char *kind, const char *key);
+
+/* --- shared objects: for wconfd, which keeps what is committed and what is on its way side by side
+ * --- */
+
+/* One version of one object; immutable, counted. A config holds a reference to each of its objects.
+ */
+struct config_object;
+struct config_object *config_object_ref(struct config_object *object);
+void config_object_unref(struct config_object *object);
+const void *config_object_value(const struct config_object *object);
+/* The object of `config`, borrowed; NULL if there is none. */
+struct config_object *config_peek(const struct config *config, const char *kind, const char *key);
+/* Makes `config` have exactly this version; NULL: no such object. */
+void config_set(struct config *config, const char *kind, const char *key,
+                struct config_object *object);
+/* How many objects of the kind have that name. */
+guint config_count_name(const struct config *config, const char *kind, const char *name);
+/* For each object of every kind: kind, key, version. */
+typedef void (*config_visit)(const char *kind, const char *key, guint64 version, const void *value,
+                             void *data);
+void config_each(const struct config *config, config_visit visit, void *data);

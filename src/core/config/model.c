@@ -1,0 +1,488 @@
+/*
+ * The configuration in memory; see model.h. Per kind a hash from key to object and, where the kind
+ * has unique names, a hash from name to objects; tags are also found by the object that carries
+ * them. Objects are immutable and counted, so that two configurations which differ in a few objects
+ * share the rest.
+ */
+#include "core/config/model.h"
+
+#include <string.h>
+
+struct config_object {
+    guint refs;
+    const struct record *record;
+    char *key;
+    guint64 version;
+    void *value;
+};
+
+struct kind {
+    const struct record *record;
+    const struct field *name; /* unique name, NULL for none */
+    GHashTable *by_key;       /* key -> struct config_object */
+    GHashTable *by_name;      /* name -> GSList of struct config_object; NULL without names */
+    GPtrArray *sorted;        /* made when asked for; NULL after a change */
+};
+
+struct config {
+    guint64 history;
+    guint64 serial;
+    GHashTable *kinds;       /* name of kind -> struct kind */
+    GHashTable *object_tags; /* "kind/uuid" -> GHashTable of struct config_object (a set) */
+};
+
+/* --- objects --- */
+
+struct config_object *config_object_ref(struct config_object *object)
+{
+    object->refs++;
+    return object;
+}
+
+void config_object_unref(struct config_object *object)
+{
+    if (!object || --object->refs > 0)
+        return;
+    record_free(object->record, object->value);
+    g_free(object->key);
+    g_free(object);
+}
+
+const void *config_object_value(const struct config_object *object)
+{
+    return object->value;
+}
+
+static void object_unref(void *data)
+{
+    config_object_unref(data);
+}
+
+static const char *string_member(const void *value, const struct field *field)
+{
+    return *(char *const *)((const char *)value + field->offset);
+}
+
+/* --- kinds --- */
+
+/* Names are unique in these kinds only: a removed instance's name may be used again. */
+static const struct field *unique_name(const struct record *record)
+{
+    static const char *const named[] = {"cluster", "nodegroup", "node", "instance"};
+    for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
+        if (strcmp(record->name, named[i]) == 0)
+            return record_field(record, "name");
+    }
+    return NULL;
+}
+
+static void free_slist(void *data)
+{
+    g_slist_free(data);
+}
+
+static struct kind *kind_new(const struct record *record)
+{
+    struct kind *kind = g_new0(struct kind, 1);
+    kind->record = record;
+    kind->name = unique_name(record);
+    kind->by_key = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, object_unref);
+    if (kind->name)
+        kind->by_name = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return kind;
+}
+
+static void kind_free(void *data)
+{
+    struct kind *kind = data;
+    if (kind->by_name) {
+        GHashTableIter iter;
+        void *list;
+        g_hash_table_iter_init(&iter, kind->by_name);
+        while (g_hash_table_iter_next(&iter, NULL, &list))
+            free_slist(list);
+        g_hash_table_unref(kind->by_name);
+    }
+    g_hash_table_unref(kind->by_key);
+    if (kind->sorted)
+        g_ptr_array_unref(kind->sorted);
+    g_free(kind);
+}
+
+static struct kind *kind_find(const struct config *config, const char *name)
+{
+    return g_hash_table_lookup(config->kinds, name);
+}
+
+static struct kind *kind_need(struct config *config, const struct record *record)
+{
+    struct kind *kind = kind_find(config, record->name);
+    if (!kind) {
+        kind = kind_new(record);
+        g_hash_table_insert(config->kinds, (char *)record->name, kind);
+    }
+    return kind;
+}
+
+static void kind_index_name(struct kind *kind, struct config_object *object, bool add)
+{
+    if (!kind->name)
+        return;
+    const char *name = string_member(object->value, kind->name);
+    GSList *list = g_hash_table_lookup(kind->by_name, name);
+    list = add ? g_slist_prepend(list, object) : g_slist_remove(list, object);
+    if (list)
+        g_hash_table_replace(kind->by_name, g_strdup(name), list);
+    else
+        g_hash_table_remove(kind->by_name, name);
+}
+
+/* --- tags --- */
+
+static void config_index_tag(struct config *config, struct config_object *object, bool add)
+{
+    if (object->record != &tag_record)
+        return;
+    const struct tag *tag = object->value;
+    char *owner = g_strdup_printf("%s/%s", enum_word(&tag_kind_words, tag->kind), tag->object);
+    GHashTable *set = g_hash_table_lookup(config->object_tags, owner);
+    if (!set && add) {
+        set = g_hash_table_new(g_direct_hash, g_direct_equal);
+        g_hash_table_insert(config->object_tags, g_strdup(owner), set);
+    }
+    if (add)
+        g_hash_table_add(set, object);
+    else if (set)
+        g_hash_table_remove(set, object);
+    if (set && g_hash_table_size(set) == 0)
+        g_hash_table_remove(config->object_tags, owner);
+    g_free(owner);
+}
+
+char *config_tag_key(enum tag_kind kind, const char *object, const char *tag)
+{
+    return g_strdup_printf("%s/%s/%s", enum_word(&tag_kind_words, kind), object, tag);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object)
+{
+    g_autofree char *owner = g_strdup_printf("%s/%s", enum_word(&tag_kind_words, kind), object);
+    GHashTable *set = g_hash_table_lookup(config->object_tags, owner);
+    GPtrArray *tags = g_ptr_array_new();
+    GHashTableIter iter;
+    void *key;
+    if (!set)
+        return tags;
+    g_hash_table_iter_init(&iter, set);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const struct tag *tag = ((const struct config_object *)key)->value;
+        g_ptr_array_add(tags, tag->tag);
+    }
+    g_ptr_array_sort(tags, compare_strings);
+    return tags;
+}
+
+/* --- the configuration --- */
+
+struct config *config_new(void)
+{
+    struct config *config = g_new0(struct config, 1);
+    config->kinds = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, kind_free);
+    config->object_tags =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
+    return config;
+}
+
+void config_free(struct config *config)
+{
+    if (!config)
+        return;
+    g_hash_table_unref(config->object_tags);
+    g_hash_table_unref(config->kinds);
+    g_free(config);
+}
+
+void config_reset(struct config *config)
+{
+    g_hash_table_remove_all(config->object_tags);
+    g_hash_table_remove_all(config->kinds);
+    config->history = 0;
+    config->serial = 0;
+}
+
+guint64 config_history(const struct config *config)
+{
+    return config->history;
+}
+
+guint64 config_serial(const struct config *config)
+{
+    return config->serial;
+}
+
+void config_set_position(struct config *config, guint64 history, guint64 serial)
+{
+    config->history = history;
+    config->serial = serial;
+}
+
+/* --- changing --- */
+
+/* The key that an object of the kind must stand under; NULL: any. */
+static char *natural_key(const struct record *record, const void *value)
+{
+    if (record == &tag_record) {
+        const struct tag *tag = value;
+        return config_tag_key(tag->kind, tag->object, tag->tag);
+    }
+    if (record == &job_record)
+        return g_strdup_printf("%" G_GUINT64_FORMAT, ((const struct job *)value)->id);
+    const struct field *uuid = record_field(record, "uuid");
+    return uuid ? g_strdup(string_member(value, uuid)) : NULL;
+}
+
+static struct config_object *object_parse(const struct change *change, const struct record *record,
+                                          GError **error)
+{
+    if (!change->object) {
+        fettle_set_error(error, WRONG_INPUT, "%s %s: object: is missing in a put", change->kind,
+                         change->key);
+        return NULL;
+    }
+    void *value = record_parse(record, change->object, RECORD_KEEP, error);
+    if (!value) {
+        g_prefix_error(error, "%s %s: ", change->kind, change->key);
+        return NULL;
+    }
+    g_autofree char *key = natural_key(record, value);
+    if (key && strcmp(key, change->key) != 0) {
+        fettle_set_error(error, WRONG_INPUT, "%s %s: the object says that its key is %s",
+                         change->kind, change->key, key);
+        record_free(record, value);
+        return NULL;
+    }
+    struct config_object *object = g_new(struct config_object, 1);
+    *object = (struct config_object){1, record, g_strdup(change->key), change->version, value};
+    return object;
+}
+
+static void kind_drop(struct config *config, struct kind *kind, const char *key)
+{
+    struct config_object *old = g_hash_table_lookup(kind->by_key, key);
+    if (!old)
+        return;
+    kind_index_name(kind, old, false);
+    config_index_tag(config, old, false);
+    g_hash_table_remove(kind->by_key, key);
+}
+
+void config_set(struct config *config, const char *kind_name, const char *key,
+                struct config_object *object)
+{
+    const struct record *record = object_record(kind_name);
+    g_assert(record && (!object || object->record == record));
+    struct kind *kind = kind_need(config, record);
+    if (kind->sorted)
+        g_ptr_array_unref(g_steal_pointer(&kind->sorted));
+    if (object)
+        config_object_ref(object);
+    kind_drop(config, kind, key);
+    if (!object)
+        return;
+    g_hash_table_insert(kind->by_key, object->key, object);
+    kind_index_name(kind, object, true);
+    config_index_tag(config, object, true);
+}
+
+bool config_apply(struct config *config, const struct change *change, GError **error)
+{
+    const struct record *record = object_record(change->kind);
+    if (!record) {
+        fettle_set_error(error, WRONG_INPUT, "kind: \"%s\" is no kind of object", change->kind);
+        return false;
+    }
+    if (change->op == CHANGE_DELETE) {
+        config_set(config, change->kind, change->key, NULL);
+        return true;
+    }
+    struct config_object *object = object_parse(change, record, error);
+    if (!object)
+        return false;
+    config_set(config, change->kind, change->key, object);
+    config_object_unref(object);
+    return true;
+}
+
+/* --- reading --- */
+
+struct config_object *config_peek(const struct config *config, const char *kind_name,
+                                  const char *key)
+{
+    const struct kind *kind = kind_find(config, kind_name);
+    return kind && key ? g_hash_table_lookup(kind->by_key, key) : NULL;
+}
+
+const void *config_get(const struct config *config, const char *kind_name, const char *key,
+                       guint64 *ret_version)
+{
+    const struct config_object *object = config_peek(config, kind_name, key);
+    if (ret_version)
+        *ret_version = object ? object->version : 0;
+    return object ? object->value : NULL;
+}
+
+const void *config_find(const struct config *config, const char *kind_name,
+                        const char *name_or_uuid, GError **error)
+{
+    const struct kind *kind = kind_find(config, kind_name);
+    const GSList *named =
+        kind && kind->by_name ? g_hash_table_lookup(kind->by_name, name_or_uuid) : NULL;
+    if (named)
+        return ((const struct config_object *)named->data)->value;
+    const struct config_object *object = config_peek(config, kind_name, name_or_uuid);
+    if (object)
+        return object->value;
+    fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", kind_name, name_or_uuid);
+    return NULL;
+}
+
+guint config_count_name(const struct config *config, const char *kind_name, const char *name)
+{
+    const struct kind *kind = kind_find(config, kind_name);
+    return kind && kind->by_name ? g_slist_length(g_hash_table_lookup(kind->by_name, name)) : 0;
+}
+
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* Numbers (job ids) by value, everything else by its bytes. */
+static int compare_labels(const char *a, const char *b)
+{
+    if (is_number(a) && is_number(b) && strlen(a) != strlen(b))
+        return strlen(a) < strlen(b) ? -1 : 1;
+    return strcmp(a, b);
+}
+
+static int compare_objects(const void *a, const void *b, void *data)
+{
+    const struct config_object *one = *(const struct config_object *const *)a;
+    const struct config_object *other = *(const struct config_object *const *)b;
+    const struct field *name = data;
+    if (name) {
+        int order =
+            compare_labels(string_member(one->value, name), string_member(other->value, name));
+        if (order)
+            return order;
+    }
+    return compare_labels(one->key, other->key);
+}
+
+static void kind_sort(struct kind *kind)
+{
+    GHashTableIter iter;
+    void *object;
+    kind->sorted = g_ptr_array_sized_new(g_hash_table_size(kind->by_key));
+    g_hash_table_iter_init(&iter, kind->by_key);
+    while (g_hash_table_iter_next(&iter, NULL, &object))
+        g_ptr_array_add(kind->sorted, object);
+    g_ptr_array_sort_with_data(kind->sorted, compare_objects,
+                               (void *)record_field(kind->record, "name"));
+}
+
+GPtrArray *config_list(const struct config *config, const char *kind_name)
+{
+    struct kind *kind = kind_find(config, kind_name);
+    if (!kind)
+        return g_ptr_array_new();
+    if (!kind->sorted)
+        kind_sort(kind);
+    GPtrArray *list = g_ptr_array_sized_new(kind->sorted->len);
+    for (guint i = 0; i < kind->sorted->len; i++)
+        g_ptr_array_add(list, ((struct config_object *)kind->sorted->pdata[i])->value);
+    return list;
+}
+
+guint config_count(const struct config *config, const char *kind_name)
+{
+    const struct kind *kind = kind_find(config, kind_name);
+    return kind ? g_hash_table_size(kind->by_key) : 0;
+}
+
+json_t *config_object_json(const struct config *config, const char *kind_name, const char *key)
+{
+    const struct config_object *object = config_peek(config, kind_name, key);
+    return object ? record_to_json(object->record, object->value) : NULL;
+}
+
+void config_each(const struct config *config, config_visit visit, void *data)
+{
+    GHashTableIter kinds;
+    void *name;
+    void *value;
+    g_hash_table_iter_init(&kinds, config->kinds);
+    while (g_hash_table_iter_next(&kinds, &name, &value)) {
+        const struct kind *kind = value;
+        GHashTableIter objects;
+        void *entry;
+        g_hash_table_iter_init(&objects, kind->by_key);
+        while (g_hash_table_iter_next(&objects, NULL, &entry)) {
+            const struct config_object *object = entry;
+            visit(name, object->key, object->version, object->value, data);
+        }
+    }
+}
+
+const struct cluster *config_cluster(const struct config *config)
+{
+    const struct kind *kind = kind_find(config, "cluster");
+    if (!kind)
+        return NULL;
+    GHashTableIter iter;
+    void *object;
+    g_hash_table_iter_init(&iter, kind->by_key);
+    return g_hash_table_iter_next(&iter, NULL, &object)
+               ? ((const struct config_object *)object)->value
+               : NULL;
+}
+
+const char *config_node_name(const struct config *config, const char *uuid)
+{
+    if (!*uuid)
+        return "nobody";
+    const struct node *node = config_get(config, "node", uuid, NULL);
+    return node ? node->name : uuid;
+}
+
+/* --- writing --- */
+
+static struct change *change_make(const struct config *config, enum change_op op, const char *kind,
+                                  const char *key, json_t *object)
+{
+    struct change *change = change_new();
+    change->op = op;
+    g_free(change->kind);
+    change->kind = g_strdup(kind);
+    g_free(change->key);
+    change->key = g_strdup(key);
+    config_get(config, kind, key, &change->version);
+    change->object = object;
+    return change;
+}
+
+struct change *config_put(const struct config *config, const char *kind, const char *key,
+                          json_t *object)
+{
+    return change_make(config, CHANGE_PUT, kind, key, object);
+}
+
+struct change *config_delete(const struct config *config, const char *kind, const char *key)
+{
+    return change_make(config, CHANGE_DELETE, kind, key, NULL);
+}
