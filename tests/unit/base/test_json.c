@@ -1,0 +1,128 @@
+/* Tests of base/json.h: what untrusted bytes may be, and how the rest is refused. */
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+#include <string.h>
+
+static void refused(const char *text, size_t len, enum fettle_error code, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr json = json_parse_limited(text, len, 1000, &error);
+    g_assert_null(json);
+    g_assert_error(error, FETTLE_ERROR, (int)code);
+    g_assert_cmpstr(error->message, ==, message);
+}
+
+#define PROTOCOL_REFUSED(text, message) refused(text, strlen(text), FETTLE_ERROR_PROTOCOL, message)
+
+static void test_good(void)
+{
+    g_autoptr(GError) error = NULL;
+    const char *text = " {\"b\": [1, 2.5, true, null], \"a\": \"x\\\"[{\"} ";
+    json_autoptr json = json_parse_limited(text, strlen(text), strlen(text), &error);
+    g_assert_no_error(error);
+    g_autofree char *again = json_to_text(json);
+    g_assert_cmpstr(again, ==, "{\"a\":\"x\\\"[{\",\"b\":[1,2.5,true,null]}");
+}
+
+static void test_broken(void)
+{
+    PROTOCOL_REFUSED("", "broken JSON at byte 0 (line 1): '[' or '{' expected near end of file");
+    PROTOCOL_REFUSED("7", "broken JSON at byte 1 (line 1): '[' or '{' expected near '7'");
+    PROTOCOL_REFUSED("{\"a\":1", "broken JSON at byte 6 (line 1): '}' expected near end of file");
+    PROTOCOL_REFUSED("[1]\n[2]", "broken JSON at byte 5 (line 2): end of file expected near '['");
+    PROTOCOL_REFUSED("{\"a\":1,\"a\":2}",
+                     "broken JSON at byte 10 (line 1): duplicate object key near '\"a\"'");
+    PROTOCOL_REFUSED("[\"\\u0000\"]", "broken JSON at byte 9 (line 1): \\u0000 is not allowed "
+                                      "without JSON_ALLOW_NUL near '\"\\u0000\"'");
+    PROTOCOL_REFUSED("[\"\xff\"]",
+                     "broken JSON at byte 2 (line 1): unable to decode byte 0xff near '\"'");
+    PROTOCOL_REFUSED("[1e999]",
+                     "broken JSON at byte 6 (line 1): real number overflow near '1e999'");
+    PROTOCOL_REFUSED("[99999999999999999999]", "broken JSON at byte 21 (line 1): too big integer "
+                                               "near '99999999999999999999'");
+    refused("[1,\0 2]", 7, FETTLE_ERROR_PROTOCOL,
+            "broken JSON at byte 4 (line 1): invalid token near end of file");
+}
+
+static void test_too_large(void)
+{
+    g_autofree char *text = g_strnfill(1001, ' ');
+    refused(text, 1001, FETTLE_ERROR_LIMIT, "JSON of 1001 bytes: at most 1000 are allowed");
+}
+
+static json_t *nested(unsigned depth, GError **error)
+{
+    g_autoptr(GString) text = g_string_new("{\"[[[\": ");
+    for (unsigned i = 1; i < depth; i++)
+        g_string_append_c(text, '[');
+    for (unsigned i = 1; i < depth; i++)
+        g_string_append_c(text, ']');
+    g_string_append_c(text, '}');
+    return json_parse_limited(text->str, text->len, text->len, error);
+}
+
+static void test_too_deep(void)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr at_limit = nested(LIMIT_JSON_DEPTH, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(at_limit);
+    json_autoptr over = nested(LIMIT_JSON_DEPTH + 1, &error);
+    g_assert_null(over);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_LIMIT);
+    g_assert_cmpstr(error->message, ==, "JSON is nested deeper than 32 levels");
+}
+
+/* Brackets after the first error must not let a deep nest through, nor must they crash anything. */
+static void test_deep_and_broken(void)
+{
+    g_autofree char *many = g_strnfill(900, '[');
+    refused(many, 900, FETTLE_ERROR_LIMIT, "JSON is nested deeper than 32 levels");
+    g_autofree char *hidden = g_strconcat("\\\"", many, NULL);
+    PROTOCOL_REFUSED(hidden, "broken JSON at byte 1 (line 1): '[' or '{' expected near '\\'");
+}
+
+static void test_make(void)
+{
+    json_autoptr json = json_make("{s:i, s:[s]}", "n", 3, "list", "x");
+    g_autofree char *text = json_to_text(json);
+    g_assert_cmpstr(text, ==, "{\"list\":[\"x\"],\"n\":3}");
+    json_autoptr scalar = json_string("alone");
+    g_autofree char *word = json_to_text(scalar);
+    g_assert_cmpstr(word, ==, "\"alone\"");
+}
+
+static void test_make_bad_format(void)
+{
+    if (g_test_subprocess()) {
+        json_autoptr json = json_make("{s:", "n");
+        return;
+    }
+    g_test_trap_subprocess(NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
+    g_test_trap_assert_failed();
+    g_test_trap_assert_stderr("*json_make(\"{s:\")*");
+}
+
+static void test_steal(void)
+{
+    json_autoptr held = json_object();
+    json_autoptr taken = json_steal(&held);
+    g_assert_null(held);
+    g_assert_nonnull(taken);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/json/good", test_good);
+    g_test_add_func("/json/broken", test_broken);
+    g_test_add_func("/json/too-large", test_too_large);
+    g_test_add_func("/json/too-deep", test_too_deep);
+    g_test_add_func("/json/deep-and-broken", test_deep_and_broken);
+    g_test_add_func("/json/make", test_make);
+    g_test_add_func("/json/make-bad-format", test_make_bad_format);
+    g_test_add_func("/json/steal", test_steal);
+    return g_test_run();
+}
