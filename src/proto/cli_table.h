@@ -1,0 +1,33 @@
+/*
+ * What a command line is for opcodes (cli.def): words and flags of `fettle NOUN VERB`, turned into
+ * an opcode, and its help, both read from the records. General flags of the CLI (--json, --root)
+ * are taken out by the CLI before.
+ */
+#pragma once
+
+#include "proto/records.h"
+
+struct cli_command {
+    const char *noun, *verb;
+    const char *op_id;
+    const char *words; /* see cli.def */
+};
+
+const struct cli_command *cli_command_table(size_t *ret_count);
+/* NULL if there is none. */
+const struct cli_command *cli_command_find(const char *noun, const char *verb);
+/* The sentence that says what it does. */
+const char *cli_command_doc(const struct cli_command *command);
+
+/*
+ * The words after `fettle NOUN VERB` as an opcode to submit; NULL-terminated. Flags: `--memory 512`
+ * or `--memory=512`,
+ * `--start` and `--no-start`, lists by repetition (`--disks size=64 --disks size=128`), `--` before
+ * words that begin with a dash. WRONG_INPUT, naming the word or flag: `--disk-template: is
+ * missing`.
+ */
+json_t *cli_command_parse(const struct cli_command *command, const char *const *words,
+                          GError **error);
+
+/* Text for `fettle NOUN VERB --help`; free with g_free(). */
+char *cli_command_help(const struct cli_command *command);
