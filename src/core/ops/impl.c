@@ -1,0 +1,20 @@
+/*
+ * The table of all opcode bodies, by their ids.
+ */
+#include "core/ops/ops.h"
+
+#include <string.h>
+
+static const struct op_impl *const families[] = {ops_create, ops_failover, ops_node, ops_power,
+                                                 ops_remove, ops_replace,  ops_tags, ops_test};
+
+const struct op_impl *op_impl_find(const char *id)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(families); i++) {
+        for (const struct op_impl *impl = families[i]; impl->id; impl++) {
+            if (!strcmp(impl->id, id))
+                return impl;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,389 @@
+/*
+ * Steps that several instance opcodes share. See instance.h.
+ */
+#include "core/ops/instance.h"
+
+#include <string.h>
+
+struct instance *instance_now(const struct op *op, const char *uuid, GError **error)
+{
+    const struct instance *instance = config_get(op_config(op), "instance", uuid, NULL);
+    if (!instance)
+        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s does not exist any more", uuid);
+    return instance ? instance_copy(instance) : NULL;
+}
+
+/* --- changing an instance --- */
+
+struct edit_call {
+    const char *uuid;
+    instance_edit_fn fn;
+    void *data;
+};
+
+static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct edit_call *call = data;
+    record_autoptr(instance) instance = instance_now(op, call->uuid, error);
+    if (!instance)
+        return false;
+    const struct replica *known = op_replica_of(op, instance);
+    record_autoptr(replica) replica = known ? replica_copy(known) : NULL;
+    struct instance_edit edit = {op, instance, replica, false, changes};
+    if (!call->fn(&edit, call->data, error))
+        return false;
+    op_put(op, changes, "instance", call->uuid, instance_to_json(instance));
+    if (edit.replica_changed)
+        op_put(op, changes, "replica", replica->uuid, replica_to_json(replica));
+    return true;
+}
+
+bool instance_edit(struct op *op, const char *uuid, instance_edit_fn fn, void *data, GError **error)
+{
+    struct edit_call call = {uuid, fn, data};
+    return op_commit_built(op, build_edit, &call, error);
+}
+
+void edit_mark(struct instance_edit *edit, enum task_state mark)
+{
+    struct instance *instance = edit->instance;
+    bool same = instance->task_state == mark && instance->task_owner == edit->op->job;
+    instance->task_state = mark;
+    instance->task_owner = mark == TASK_NONE ? 0 : edit->op->job;
+    if (!same)
+        instance->task_since = mark == TASK_NONE ? 0 : op_now_seconds(edit->op);
+}
+
+void edit_replica(struct instance_edit *edit, enum replica_state state, const char *why)
+{
+    struct replica *replica = edit->replica;
+    if (replica->state != state || !replica->since)
+        replica->since = op_now_seconds(edit->op);
+    replica->state = state;
+    replica->generation = edit->instance->generation;
+    replica->sync++;
+    g_autofree char *valid = g_utf8_make_valid(why, -1);
+    g_autofree char *brief =
+        g_utf8_strlen(valid, -1) > 200 ? g_utf8_substring(valid, 0, 200) : g_strdup(valid);
+    op_set_text(&replica->why, brief);
+    edit->replica_changed = true;
+}
+
+static bool edit_settle(struct instance_edit *edit, void *data, GError **error)
+{
+    edit_mark(edit, TASK_NONE);
+    return true;
+}
+
+bool instance_settle(struct op *op, const char *uuid, GError **error)
+{
+    return instance_edit(op, uuid, edit_settle, NULL, error);
+}
+
+void instance_settle_after(struct op *op, const char *uuid, const GError *error)
+{
+    /* The node may or may not have done it. The mark of an ended job makes the watcher look. */
+    if (op_no_answer(error) || fettle_error_is(error, KILLED))
+        return;
+    g_autoptr(GError) ignored = NULL; /* the mark stays then, with the same effect */
+    instance_settle(op, uuid, &ignored);
+}
+
+bool instance_fail(struct op *op, const char *uuid, GError *failure, GError **error)
+{
+    instance_settle_after(op, uuid, failure);
+    g_propagate_error(error, failure);
+    return false;
+}
+
+static bool edit_stale(struct instance_edit *edit, void *data, GError **error)
+{
+    if (edit->replica && edit->replica->state != REPLICA_STALE)
+        edit_replica(edit, REPLICA_STALE, data);
+    return true;
+}
+
+bool instance_set_stale(struct op *op, const char *uuid, const char *why, GError **error)
+{
+    g_autofree char *copy = g_strdup(why);
+    return instance_edit(op, uuid, edit_stale, copy, error);
+}
+
+/* --- starting --- */
+
+struct start_call {
+    const struct instance_start *how;
+    bool full; /* out: everything is to be copied first */
+};
+
+/* The commit that makes the next generation possible. Whether the copy may be skipped is decided
+ * here, on the record that the commit is compared with: only a clean close allows it (SAF-11). */
+static bool edit_start(struct instance_edit *edit, void *data, GError **error)
+{
+    struct start_call *call = data;
+    struct instance *instance = edit->instance;
+    if (op_node_offline(edit->op, instance->primary_node)) {
+        fettle_set_error(error, WRONG_STATE, "%s, the primary node of instance \"%s\", is offline",
+                         op_node_name(edit->op, instance->primary_node), instance->name);
+        return false;
+    }
+    bool equal = instance->clean && edit->replica && edit->replica->state == REPLICA_IN_SYNC;
+    call->full = !equal;
+    instance->generation++;
+    instance->clean = false;
+    op_set_text(&instance->holder, instance->primary_node);
+    edit_mark(edit, call->how->mark);
+    if (call->how->wish_up)
+        instance->admin_state = ADMIN_UP;
+    if (!edit->replica)
+        return true;
+    if (op_node_offline(edit->op, edit->replica->node))
+        edit_replica(edit, REPLICA_STALE, "started while its node is offline");
+    else if (equal)
+        edit_replica(edit, REPLICA_IN_SYNC, "continues after a clean close");
+    else
+        edit_replica(edit, REPLICA_SYNCING, "copied in full at the start");
+    return true;
+}
+
+/* Opens the replica's exports. If that fails the guest starts without it, but only after `stale`
+ * is on record (SAF-10); `*ret_target` is NULL then. False: not even that could be recorded. */
+static bool open_replica(struct op *op, const struct instance *instance,
+                         struct export_target **ret_target, guint64 *ret_sync, GError **error)
+{
+    const struct replica *replica = op_replica_of(op, instance);
+    *ret_target = NULL;
+    if (!replica || replica->state == REPLICA_STALE)
+        return true;
+    record_autoptr(replica) copy = replica_copy(replica);
+    struct replica_open_args args = {.instance = instance->uuid,
+                                     .replica = copy->uuid,
+                                     .generation = instance->generation,
+                                     .disks = instance->disks};
+    g_autoptr(GError) failure = NULL;
+    *ret_sync = copy->sync;
+    *ret_target = op_act(op, copy->node, "replica_open", &args, 0, &failure);
+    if (*ret_target)
+        return true;
+    op_log(op, "replica on %s cannot be used (%s); going on without it",
+           op_node_name(op, copy->node), failure->message);
+    return instance_set_stale(op, instance->uuid, failure->message, error);
+}
+
+bool instance_start(struct op *op, const char *uuid, const struct instance_start *how,
+                    GError **error)
+{
+    struct start_call call = {how, true};
+    if (!instance_edit(op, uuid, edit_start, &call, error))
+        return false;
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    record_autoptr(export_target) target = NULL;
+    guint64 sync = 0;
+    if (!instance || !open_replica(op, instance, &target, &sync, error))
+        return false;
+    struct guest_start_args args = {
+        .instance = instance, .target = target, .sync = sync, .full = call.full, .run = how->run};
+    op_log(op, "starting generation %" G_GUINT64_FORMAT " of %s on %s", instance->generation,
+           instance->name, op_node_name(op, instance->primary_node));
+    record_autoptr(nothing) done =
+        op_act(op, instance->primary_node, "guest_start", &args, ACT_PATIENCE_MS, error);
+    return done != NULL;
+}
+
+/* --- stopping --- */
+
+static bool edit_stopping(struct instance_edit *edit, void *data, GError **error)
+{
+    const struct instance_stop *how = data;
+    edit_mark(edit, how->mark);
+    if (how->wish_down)
+        edit->instance->admin_state = ADMIN_DOWN;
+    return true;
+}
+
+struct stopped_call {
+    bool equal;           /* the node says: image and replica are equal and at rest */
+    enum task_state mark; /* who goes on with it */
+    guint64 generation;   /* that was stopped */
+    const char *why;      /* if not equal */
+};
+
+/* The record of the close. A replica that was reported lost in between is not in-sync here, so the
+ * close is not clean. */
+static bool edit_stopped(struct instance_edit *edit, void *data, GError **error)
+{
+    const struct stopped_call *call = data;
+    struct instance *instance = edit->instance;
+    if (instance->generation != call->generation) {
+        fettle_set_error(error, VERSION_CONFLICT,
+                         "generation %" G_GUINT64_FORMAT
+                         " of instance \"%s\" was stopped, but %" G_GUINT64_FORMAT
+                         " is on record now",
+                         call->generation, instance->name, instance->generation);
+        return false;
+    }
+    bool clean = call->equal && edit->replica && edit->replica->state == REPLICA_IN_SYNC;
+    instance->generation++;
+    op_set_text(&instance->holder, "");
+    instance->clean = clean;
+    edit_mark(edit, call->mark);
+    if (edit->replica && clean)
+        edit_replica(edit, REPLICA_IN_SYNC, "clean close");
+    else if (edit->replica)
+        edit_replica(edit, REPLICA_STALE, call->why);
+    return true;
+}
+
+/* After the guest is gone: the exports must be gone too before the close may be called clean. */
+static bool close_replica(struct op *op, const struct instance *instance, char **ret_why)
+{
+    const struct replica *replica = op_replica_of(op, instance);
+    if (!replica)
+        return false;
+    if (op_node_offline(op, replica->node)) {
+        *ret_why = g_strdup("stopped while its node is offline");
+        return false;
+    }
+    record_autoptr(replica) copy = replica_copy(replica);
+    struct replica_close_args args = {
+        .instance = instance->uuid, .replica = copy->uuid, .generation = instance->generation + 1};
+    g_autoptr(GError) failure = NULL;
+    record_autoptr(nothing) done = op_act(op, copy->node, "replica_close", &args, 0, &failure);
+    if (!done)
+        *ret_why = g_strdup_printf("could not be closed: %s", failure->message);
+    return done != NULL;
+}
+
+bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *how, GError **error)
+{
+    if (!instance_edit(op, uuid, edit_stopping, (void *)how, error))
+        return false;
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance || !*instance->holder)
+        return instance != NULL;
+    struct guest_stop_args args = {.instance = instance->uuid,
+                                   .generation = instance->generation,
+                                   .timeout_ms = how->timeout_ms};
+    op_log(op, "stopping generation %" G_GUINT64_FORMAT " of %s on %s", instance->generation,
+           instance->name, op_node_name(op, instance->holder));
+    record_autoptr(guest_stop_result) result =
+        op_act(op, instance->holder, "guest_stop", &args, ACT_PATIENCE_MS, error);
+    if (!result)
+        return false;
+    if (result->forced)
+        op_log(op, "the guest did not shut down by itself and was ended");
+    g_autofree char *why = NULL;
+    bool closed = close_replica(op, instance, &why);
+    struct stopped_call call = {.equal = closed && result->clean,
+                                .mark = how->mark,
+                                .generation = instance->generation,
+                                .why = why ? why : "the last run did not end with equal copies"};
+    return instance_edit(op, uuid, edit_stopped, &call, error);
+}
+
+/* --- waiting for a copy --- */
+
+struct mirror_progress {
+    guint64 percent;
+    guint64 logged;
+    gint64 moved_at;
+};
+
+static bool mirror_advanced(struct op *op, struct mirror_progress *progress, guint64 percent,
+                            GError **error)
+{
+    gint64 now = op->env->ops->boot_ms(op->env);
+    if (percent != progress->percent) {
+        progress->percent = percent;
+        progress->moved_at = now;
+    }
+    if (percent >= progress->logged + 10) {
+        progress->logged = percent / 10 * 10;
+        op_log(op, "copied %" G_GUINT64_FORMAT " %% to the replica", progress->logged);
+    }
+    if (now - progress->moved_at < MIRROR_STALL_MS)
+        return true;
+    fettle_set_error(error, TIMEOUT, "the copy stands at %" G_GUINT64_FORMAT " %% for %u s",
+                     percent, MIRROR_STALL_MS / 1000);
+    return false;
+}
+
+bool instance_wait_mirror(struct op *op, const char *uuid, GError **error)
+{
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance)
+        return false;
+    struct mirror_wait_args args = {
+        .instance = instance->uuid, .generation = instance->generation, .wait_ms = MIRROR_WAIT_MS};
+    struct mirror_progress progress = {.moved_at = op->env->ops->boot_ms(op->env)};
+    for (;;) {
+        record_autoptr(mirror_status) status =
+            op_act(op, instance->primary_node, "mirror_wait", &args, ACT_PATIENCE_MS, error);
+        if (!status)
+            return false;
+        if (status->state == MIRROR_READY)
+            return follow_refresh(op->follow, error);
+        if (status->state != MIRROR_SYNCING) {
+            fettle_set_error(error, STORAGE,
+                             "the replica of instance \"%s\" was lost during the copy",
+                             instance->name);
+            return false;
+        }
+        if (!mirror_advanced(op, &progress, status->progress, error))
+            return false;
+    }
+}
+
+/* --- conditions --- */
+
+bool instance_gather(struct op *op, const char *node_a, const char *node_b, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    const char *wanted[] = {node_a, node_b};
+    for (guint i = 0; i < G_N_ELEMENTS(wanted); i++) {
+        if (wanted[i] && *wanted[i] && !op_node_offline(op, wanted[i]))
+            g_ptr_array_add(nodes, (void *)wanted[i]);
+    }
+    return op_gather_reports(op, nodes, error);
+}
+
+bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
+                        const char *role, GError **error)
+{
+    const char *name = op_node_name(op, node_uuid);
+    if (op_node_offline(op, node_uuid)) {
+        fettle_set_error(error, WRONG_STATE, "%s, the %s node of instance \"%s\", is offline", name,
+                         role, instance->name);
+        return false;
+    }
+    if (op_report(op, node_uuid))
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "%s, the %s node of instance \"%s\", does not answer; if it is really dead: "
+                     "fettle node modify %s --offline=yes --statement ...",
+                     name, role, instance->name, name);
+    return false;
+}
+
+bool instance_need_whole(const struct instance *instance, GError **error)
+{
+    if (instance->task_state != TASK_CREATING && instance->task_state != TASK_REMOVING)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "instance \"%s\" is half %s: job %" G_GUINT64_FORMAT
+                     " did not finish; remove it",
+                     instance->name, instance->task_state == TASK_CREATING ? "made" : "removed",
+                     instance->task_owner);
+    return false;
+}
+
+const struct guest_report *instance_guest(const struct node_report *report,
+                                          const struct instance *instance)
+{
+    for (guint i = 0; report && report->guests && i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        if (!strcmp(guest->instance, instance->uuid) && guest->state != GUEST_ABSENT)
+            return guest;
+    }
+    return NULL;
+}

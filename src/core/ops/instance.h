@@ -1,0 +1,82 @@
+/*
+ * Steps that several instance opcodes share: changing an instance and its replica in one commit,
+ * starting (SAF-10), stopping (SAF-11), waiting for a copy. Each function is safe to be cut off
+ * after any call; what it leaves behind is said in docs/design/procedures.md.
+ */
+#pragma once
+
+#include "core/ops/op.h"
+
+/* An instance and its replica while a change is made: copies of the newest record. */
+struct instance_edit {
+    struct op *op;
+    struct instance *instance;
+    struct replica *replica; /* NULL if it has none */
+    bool replica_changed;    /* set by edit_replica() */
+    GPtrArray *changes;      /* further changes of the same commit */
+};
+typedef bool (*instance_edit_fn)(struct instance_edit *edit, void *data, GError **error);
+
+/* Commits what `fn` makes of the instance and, if changed, its replica; `fn` may be called again
+ * with newer records, so it decides anew each time. UNKNOWN_ENTITY if the instance is gone. */
+bool instance_edit(struct op *op, const char *uuid, instance_edit_fn fn, void *data,
+                   GError **error);
+/* Says that this job is at work; TASK_NONE says that nobody is. */
+void edit_mark(struct instance_edit *edit, enum task_state mark);
+/* New state of the replica under the instance's (new) generation; raises its sync number. */
+void edit_replica(struct instance_edit *edit, enum replica_state state, const char *why);
+
+/* A copy of the record; NULL with UNKNOWN_ENTITY. */
+struct instance *instance_now(const struct op *op, const char *uuid, GError **error);
+
+/* Clears the mark. */
+bool instance_settle(struct op *op, const char *uuid, GError **error);
+/* After a failure: clears the mark if the failure tells what is there now; otherwise leaves it, so
+ * that the watcher finds out. Keeps `error` as it is. */
+void instance_settle_after(struct op *op, const char *uuid, const GError *error);
+
+/* The end of a failed body: instance_settle_after(), then `failure` (stolen) is the error. */
+bool instance_fail(struct op *op, const char *uuid, GError *failure, GError **error);
+
+/* Records the replica as stale (no error if there is none, or it is so already). */
+bool instance_set_stale(struct op *op, const char *uuid, const char *why, GError **error);
+
+struct instance_start {
+    enum task_state mark;
+    bool run;     /* false: the guest stays paused; for a copy only */
+    bool wish_up; /* record that it should run */
+};
+/* Starts the next generation on the primary node, with a mirror if the replica's node is there and
+ * without one (replica recorded stale before) if it is not. Leaves the mark. */
+bool instance_start(struct op *op, const char *uuid, const struct instance_start *how,
+                    GError **error);
+
+struct instance_stop {
+    enum task_state mark;
+    bool wish_down; /* record that it should not run, before anything else */
+    guint64 timeout_ms;
+};
+/* Stops the current generation, if there is one, and records the close. Leaves the mark. */
+bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *how,
+                   GError **error);
+
+/* Waits until the running copy is on record as in-sync, with a log line for each 10 %. STORAGE if
+ * the replica was lost, TIMEOUT if the copy got no further for MIRROR_STALL_MS. */
+bool instance_wait_mirror(struct op *op, const char *uuid, GError **error);
+
+/* Gathers the reports of up to two nodes ("" is skipped, offline ones too). */
+bool instance_gather(struct op *op, const char *node_a, const char *node_b, GError **error);
+/* WRONG_STATE if the node is offline, TEMPORARY if its report was not gathered. `role`: "primary"
+ * or "secondary". */
+bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
+                        const char *role, GError **error);
+/* WRONG_STATE for an instance that a dead job left half made or half removed. */
+bool instance_need_whole(const struct instance *instance, GError **error);
+/* The guest of that instance in a report; NULL if it is not there. */
+const struct guest_report *instance_guest(const struct node_report *report,
+                                          const struct instance *instance);
+
+/* Removes guest, disks and record (ops_remove.c). With `go_on` a node that fails is passed over;
+ * names of such nodes are appended to `left`. */
+bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool go_on, GString *left,
+                     GError **error);

@@ -1,0 +1,305 @@
+/*
+ * What all opcode bodies share: locks, objects, calls to nodes, commits. See op.h.
+ */
+#include "core/ops/op.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+void op_clear(struct op *op)
+{
+    g_clear_pointer(&op->locks, g_ptr_array_unref);
+    g_clear_pointer(&op->reports, g_ptr_array_unref);
+    g_clear_pointer(&op->result, json_decref);
+    g_clear_pointer(&op->primary, g_free);
+    g_clear_pointer(&op->secondary, g_free);
+}
+
+void op_log(struct op *op, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    op->log(message, op->log_data);
+}
+
+const struct config *op_config(const struct op *op)
+{
+    return follow_config(op->follow);
+}
+
+guint64 op_now_seconds(const struct op *op)
+{
+    return (guint64)(op->env->ops->wall_us(op->env) / G_USEC_PER_SEC);
+}
+
+void op_set_text(char **member, const char *text)
+{
+    char *copy = g_strdup(text);
+    g_free(*member);
+    *member = copy;
+}
+
+/* --- locks --- */
+
+static void lock_request_unref(void *request)
+{
+    lock_request_free(request);
+}
+
+void op_lock(struct op *op, const char *name, enum lock_mode mode)
+{
+    if (!op->locks)
+        op->locks = g_ptr_array_new_with_free_func(lock_request_unref);
+    for (guint i = 0; i < op->locks->len; i++) {
+        struct lock_request *known = op->locks->pdata[i];
+        if (!strcmp(known->name, name)) {
+            known->mode = MAX(known->mode, mode);
+            return;
+        }
+    }
+    struct lock_request *request = lock_request_new();
+    op_set_text(&request->name, name);
+    request->mode = mode;
+    g_ptr_array_add(op->locks, request);
+}
+
+void op_lock_instance(struct op *op, const char *instance_name)
+{
+    g_autofree char *name = g_strdup_printf("instance/%s", instance_name);
+    op_lock(op, name, LOCK_EXCLUSIVE);
+}
+
+void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode)
+{
+    if (!node_uuid || !*node_uuid)
+        return;
+    g_autofree char *name = g_strdup_printf("node/%s", node_uuid);
+    op_lock(op, name, mode);
+}
+
+/* --- objects --- */
+
+const struct instance *op_find_instance(const struct op *op, const char *name, GError **error)
+{
+    return config_find(op_config(op), "instance", name, error);
+}
+
+const struct node *op_find_node(const struct op *op, const char *name, GError **error)
+{
+    return config_find(op_config(op), "node", name, error);
+}
+
+const struct replica *op_replica_of(const struct op *op, const struct instance *instance)
+{
+    return *instance->replica ? config_get(op_config(op), "replica", instance->replica, NULL)
+                              : NULL;
+}
+
+bool op_node_offline(const struct op *op, const char *node_uuid)
+{
+    const struct node *node = config_get(op_config(op), "node", node_uuid, NULL);
+    return !node || node->offline;
+}
+
+const char *op_node_name(const struct op *op, const char *node_uuid)
+{
+    return config_node_name(op_config(op), node_uuid);
+}
+
+/* --- calls to nodes --- */
+
+static void *call_node(struct op *op, const char *node_uuid, const char *method, const void *args,
+                       guint timeout_ms, GError **error)
+{
+    return env_call_record(op->env, node_uuid, ROLE_NODED, method, args, op->stamp, (guint)op->job,
+                           timeout_ms, error);
+}
+
+void *op_ask(struct op *op, const char *node_uuid, const char *method, const void *args,
+             guint timeout_ms, GError **error)
+{
+    void *answer = call_node(op, node_uuid, method, args, timeout_ms, error);
+    if (!answer)
+        g_prefix_error(error, "%s: ", op_node_name(op, node_uuid));
+    return answer;
+}
+
+bool op_no_answer(const GError *error)
+{
+    return fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, TIMEOUT) ||
+           fettle_error_is(error, UNKNOWN_RESULT);
+}
+
+void *op_act(struct op *op, const char *node_uuid, const char *method, const void *args,
+             guint patience_ms, GError **error)
+{
+    gint64 deadline = op->env->ops->boot_ms(op->env) + patience_ms;
+    guint unknown = 0;
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        void *answer = call_node(op, node_uuid, method, args, 0, &local);
+        bool untouched = fettle_error_is(local, UNREACHABLE) || fettle_error_is(local, TEMPORARY) ||
+                         fettle_error_is(local, PERMISSION) || fettle_error_is(local, STALE_EPOCH);
+        if (!untouched)
+            op->changed = true;
+        if (answer)
+            return answer;
+        bool again = op_no_answer(local) || fettle_error_is(local, TEMPORARY);
+        if (fettle_error_is(local, TIMEOUT) || fettle_error_is(local, UNKNOWN_RESULT))
+            again = ++unknown < LIMIT_ACT_TRIES;
+        else if (op->env->ops->boot_ms(op->env) >= deadline)
+            again = false;
+        if (!again || !env_sleep(op->env, ACT_PAUSE_MS)) {
+            g_propagate_prefixed_error(error, g_steal_pointer(&local),
+                                       "%s: ", op_node_name(op, node_uuid));
+            return NULL;
+        }
+    }
+}
+
+/* Several questions at once. The struct lives until the last answer has come, even if the task that
+ * asked has been killed in the meantime. */
+struct gathering {
+    guint references;
+    guint open;
+    struct promise all;
+    GPtrArray *reports;
+};
+
+static void node_report_unref(void *report)
+{
+    node_report_free(report);
+}
+
+static void gathering_unref(struct gathering *gathering)
+{
+    if (--gathering->references)
+        return;
+    g_ptr_array_unref(gathering->reports);
+    g_free(gathering);
+}
+
+static void gather_reply_cb(json_t *result, const GError *error, void *data)
+{
+    struct gathering *gathering = data;
+    struct node_report *report =
+        error ? NULL : node_report_parse(result, RECORD_LAX, NULL); /* unreadable: no answer */
+    if (report)
+        g_ptr_array_add(gathering->reports, report);
+    /* With one reference left the asking task is gone. */
+    if (!--gathering->open && gathering->references > 1)
+        promise_complete(&gathering->all);
+    gathering_unref(gathering);
+}
+
+bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **error)
+{
+    struct gathering *gathering = g_new0(struct gathering, 1);
+    gathering->references = 1;
+    gathering->reports = g_ptr_array_new_with_free_func(node_report_unref);
+    gathering->open = 1;
+    for (guint i = 0; i < node_uuids->len; i++) {
+        gathering->references++;
+        gathering->open++;
+        struct rpc_call call = {.to_node = node_uuids->pdata[i],
+                                .to_role = ROLE_NODED,
+                                .method = "node_report",
+                                .args = json_object(),
+                                .stamp = op->stamp,
+                                .job = (guint)op->job};
+        op->env->ops->call(op->env, &call, gather_reply_cb, gathering);
+    }
+    bool alive = true;
+    if (--gathering->open)
+        alive = promise_wait(&gathering->all);
+    if (alive) {
+        g_clear_pointer(&op->reports, g_ptr_array_unref);
+        op->reports = g_ptr_array_ref(gathering->reports);
+    } else {
+        fettle_set_error(error, KILLED, "the process ended while it asked the nodes");
+    }
+    gathering_unref(gathering);
+    return alive;
+}
+
+const struct node_report *op_report(const struct op *op, const char *node_uuid)
+{
+    for (guint i = 0; op->reports && i < op->reports->len; i++) {
+        const struct node_report *report = op->reports->pdata[i];
+        if (!strcmp(report->node, node_uuid))
+            return report;
+    }
+    return NULL;
+}
+
+/* --- commits --- */
+
+static void change_unref(void *change)
+{
+    change_free(change);
+}
+
+GPtrArray *op_changes_new(void)
+{
+    return g_ptr_array_new_with_free_func(change_unref);
+}
+
+void op_put(const struct op *op, GPtrArray *changes, const char *kind, const char *key,
+            json_t *object)
+{
+    g_ptr_array_add(changes, config_put(op_config(op), kind, key, object));
+}
+
+void op_delete(const struct op *op, GPtrArray *changes, const char *kind, const char *key)
+{
+    g_ptr_array_add(changes, config_delete(op_config(op), kind, key));
+}
+
+void op_delete_tags(const struct op *op, GPtrArray *changes, enum tag_kind kind, const char *object)
+{
+    g_autoptr(GPtrArray) tags = config_tags(op_config(op), kind, object);
+    for (guint i = 0; i < tags->len; i++) {
+        g_autofree char *key = config_tag_key(kind, object, tags->pdata[i]);
+        op_delete(op, changes, "tag", key);
+    }
+}
+
+/* Whether a failed commit surely changed nothing. */
+static bool surely_not_committed(const GError *error)
+{
+    return !fettle_error_is(error, TIMEOUT) && !fettle_error_is(error, UNKNOWN_RESULT) &&
+           !fettle_error_is(error, KILLED);
+}
+
+bool op_commit(struct op *op, GPtrArray *changes, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    if (follow_commit(op->follow, &op->owner, changes, op->stamp, (guint)op->job, &local)) {
+        op->changed = true;
+        return true;
+    }
+    if (!surely_not_committed(local))
+        op->changed = true;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
+}
+
+bool op_commit_built(struct op *op, op_build build, void *data, GError **error)
+{
+    for (guint tries = 1;; tries++) {
+        g_autoptr(GPtrArray) changes = op_changes_new();
+        g_autoptr(GError) local = NULL;
+        if (!build(op, changes, data, error))
+            return false;
+        if (!changes->len || op_commit(op, changes, &local))
+            return true;
+        if (!fettle_error_is(local, VERSION_CONFLICT) || tries >= LIMIT_COMMIT_TRIES) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        if (!follow_refresh(op->follow, error))
+            return false;
+    }
+}

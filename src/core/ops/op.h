@@ -1,0 +1,107 @@
+/*
+ * One opcode under way: what the runner (job.c) gives to an opcode's body and the body's helpers.
+ * A body is a row {id, declare, check, exec} in one of the ops_*.c files; op_impl_find() knows them
+ * all.
+ *
+ *   declare  names the locks that are needed, from the configuration as it is now. Runs without
+ *            locks and again with them (FUT-05). May ask nodes, changes nothing.
+ *   check    refuses what cannot be done (OpPrereqError). Changes nothing; ends a dry run.
+ *   exec     acts (OpExecError).
+ *
+ * Every step may be the last one: the process can be killed after any call. So the record says what
+ * is about to happen before it happens, and each call to a node can be repeated (SAF-20).
+ */
+#pragma once
+
+#include "core/config/follow.h"
+
+struct op;
+
+typedef bool (*op_step)(struct op *op, GError **error);
+
+struct op_impl {
+    const char *id; /* "OP_INSTANCE_STARTUP" */
+    op_step declare, check, exec;
+};
+
+/* NULL for an opcode that jobs cannot run. */
+const struct op_impl *op_impl_find(const char *id);
+
+struct op {
+    const struct env *env;
+    struct follow *follow;
+    const struct op_common *common;
+    const void *params; /* the opcode's own record */
+    guint64 job;
+    struct owner owner;
+    struct stamp stamp;
+    GPtrArray *locks; /* of struct lock_request; emptied before each declare */
+    json_t *result;   /* exec may set it; NULL stands for null */
+    bool changed;     /* something has, or may have, been changed outside of this process */
+    void (*log)(const char *message, void *data);
+    void *log_data;
+
+    /* What the body carries from one step to the next; freed by the runner. */
+    char *primary;      /* chosen node */
+    char *secondary;    /* chosen node */
+    GPtrArray *reports; /* of struct node_report: nodes that have answered */
+};
+
+void op_clear(struct op *op);
+
+void op_log(struct op *op, const char *format, ...) G_GNUC_PRINTF(2, 3);
+const struct config *op_config(const struct op *op);
+guint64 op_now_seconds(const struct op *op);
+
+/* Adds a lock to the declaration; `node_uuid` "" adds nothing. */
+void op_lock(struct op *op, const char *name, enum lock_mode mode);
+void op_lock_instance(struct op *op, const char *instance_name);
+void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode);
+
+/* Objects; UNKNOWN_ENTITY. Borrowed until the copy of the configuration changes: not across calls
+ * that commit or refresh. */
+const struct instance *op_find_instance(const struct op *op, const char *name, GError **error);
+const struct node *op_find_node(const struct op *op, const char *name, GError **error);
+const struct replica *op_replica_of(const struct op *op, const struct instance *instance);
+/* True for a node that is unknown or was said to be dead. */
+bool op_node_offline(const struct op *op, const char *node_uuid);
+const char *op_node_name(const struct op *op, const char *node_uuid);
+
+/* Asks a node; for questions only, once. The answer is the method's record. */
+void *op_ask(struct op *op, const char *node_uuid, const char *method, const void *args,
+             guint timeout_ms, GError **error);
+/* Makes a node act, and remembers that something may have changed. Calls are idempotent, so one
+ * whose fate is unknown is repeated; one that did not arrive or was refused for now is repeated
+ * for `patience_ms`. The error is prefixed with the node's name. */
+void *op_act(struct op *op, const char *node_uuid, const char *method, const void *args,
+             guint patience_ms, GError **error);
+
+/* Reports of all these nodes, asked at the same time (GPtrArray of char *, borrowed); those who do
+ * not answer are left out. Kept in op->reports. False: the process is killed. */
+bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **error);
+/* A gathered report; NULL if the node did not answer. */
+const struct node_report *op_report(const struct op *op, const char *node_uuid);
+/* Whether an error of a question proves nothing about the node but that it is not there. */
+bool op_no_answer(const GError *error);
+
+/* A transaction: GPtrArray of struct change, to be unreffed. */
+GPtrArray *op_changes_new(void);
+/* `object` is stolen. */
+void op_put(const struct op *op, GPtrArray *changes, const char *kind, const char *key,
+            json_t *object);
+void op_delete(const struct op *op, GPtrArray *changes, const char *kind, const char *key);
+bool op_commit(struct op *op, GPtrArray *changes, GError **error);
+/* Deletes all tags of an object along with it. */
+void op_delete_tags(const struct op *op, GPtrArray *changes, enum tag_kind kind,
+                    const char *object);
+
+/* Commits what `build` makes of the newest configuration; built anew, a few times, if an object
+ * changed in between (a node daemon records replica states without a lock). */
+typedef bool (*op_build)(struct op *op, GPtrArray *changes, void *data, GError **error);
+bool op_commit_built(struct op *op, op_build build, void *data, GError **error);
+
+/* WRONG_INPUT for a tag with other characters than Ganeti allows, or too long. */
+bool op_check_tag(const char *tag, GError **error);
+
+/* Replaces a string member. */
+void op_set_text(char **member, const char *text);

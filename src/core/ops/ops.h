@@ -1,0 +1,15 @@
+/*
+ * The families of opcodes; each array ends with a row without id. Only impl.c uses them.
+ */
+#pragma once
+
+#include "core/ops/op.h"
+
+extern const struct op_impl ops_create[];
+extern const struct op_impl ops_failover[];
+extern const struct op_impl ops_node[];
+extern const struct op_impl ops_power[];
+extern const struct op_impl ops_remove[];
+extern const struct op_impl ops_replace[];
+extern const struct op_impl ops_tags[];
+extern const struct op_impl ops_test[];

@@ -1,0 +1,276 @@
+/*
+ * OP_NODE_ADD, OP_NODE_REMOVE, OP_NODE_SET_PARAMS. They change the record of a node under its
+ * exclusive lock and act on no guest.
+ */
+#include "core/ops/ops.h"
+
+#include <string.h>
+
+/* --- add --- */
+
+static bool add_declare(struct op *op, GError **error)
+{
+    const struct op_node_add *params = op->params;
+    op_lock_node(op, params->node_uuid, LOCK_EXCLUSIVE);
+    return true;
+}
+
+static bool node_is_new(const struct op *op, GError **error)
+{
+    const struct op_node_add *params = op->params;
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!strcmp(node->uuid, params->node_uuid))
+            fettle_set_error(error, ALREADY_EXISTS, "node_uuid: %s is node \"%s\" already",
+                             node->uuid, node->name);
+        else if (!strcmp(node->name, params->node_name))
+            fettle_set_error(error, ALREADY_EXISTS, "node \"%s\" exists already", node->name);
+        else if (!strcmp(node->primary_ip, params->primary_ip) && node->port == params->port)
+            fettle_set_error(error, ALREADY_EXISTS,
+                             "primary_ip: %s port %" G_GUINT64_FORMAT " is the address of node "
+                             "\"%s\"",
+                             node->primary_ip, node->port, node->name);
+        else
+            continue;
+        return false;
+    }
+    return true;
+}
+
+static bool add_check(struct op *op, GError **error)
+{
+    const struct op_node_add *params = op->params;
+    if (config_count(op_config(op), "node") >= LIMIT_NODES) {
+        fettle_set_error(error, LIMIT, "the cluster has %d nodes, which is the limit", LIMIT_NODES);
+        return false;
+    }
+    return node_is_new(op, error) && config_find(op_config(op), "nodegroup", params->group, error);
+}
+
+static bool build_add(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct op_node_add *params = op->params;
+    const struct nodegroup *group = config_find(op_config(op), "nodegroup", params->group, error);
+    if (!group || !node_is_new(op, error))
+        return false;
+    struct node node = {.uuid = params->node_uuid,
+                        .name = params->node_name,
+                        .primary_ip = params->primary_ip,
+                        .port = params->port,
+                        .group = group->uuid,
+                        .offline_statement = (char *)""};
+    op_put(op, changes, "node", node.uuid, node_to_json(&node));
+    return true;
+}
+
+static bool is_pending(const struct cluster_status *status, const char *node)
+{
+    for (guint i = 0; status->nodes_pending && i < status->nodes_pending->len; i++) {
+        if (!strcmp(status->nodes_pending->pdata[i], node))
+            return true;
+    }
+    return false;
+}
+
+/* wconfd announces itself to the new member; until it has answered the node is pending. */
+static bool wait_for_answer(struct op *op, GError **error)
+{
+    const struct op_node_add *params = op->params;
+    gint64 deadline = op->env->ops->boot_ms(op->env) + NODE_ADD_WAIT_MS;
+    for (;;) {
+        g_autoptr(GError) ignored = NULL; /* wconfd away: asked again until the time is over */
+        record_autoptr(cluster_status) status =
+            env_call_record(op->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL, op->stamp,
+                            (guint)op->job, 0, &ignored);
+        if (status && !is_pending(status, params->node_uuid))
+            return true;
+        if (op->env->ops->boot_ms(op->env) >= deadline) {
+            fettle_set_error(error, UNREACHABLE,
+                             "the node daemon of \"%s\" at %s port %" G_GUINT64_FORMAT
+                             " did not answer within %u s; is it running, with a certificate of "
+                             "this cluster for %s?",
+                             params->node_name, params->primary_ip, params->port,
+                             NODE_ADD_WAIT_MS / 1000, params->node_uuid);
+            return false;
+        }
+        if (!env_sleep(op->env, NODE_ADD_POLL_MS)) {
+            fettle_set_error(error, KILLED, "the process ended while it waited");
+            return false;
+        }
+    }
+}
+
+static bool build_delete(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const char *uuid = data;
+    if (!config_get(op_config(op), "node", uuid, NULL))
+        return true;
+    op_delete_tags(op, changes, TAG_NODE, uuid);
+    op_delete(op, changes, "node", uuid);
+    return true;
+}
+
+/* A death in the wait leaves a member that never answers; `fettle node remove` takes it away. */
+static bool add_exec(struct op *op, GError **error)
+{
+    const struct op_node_add *params = op->params;
+    if (!op_commit_built(op, build_add, NULL, error))
+        return false;
+    GError *local = NULL;
+    if (wait_for_answer(op, &local))
+        return true;
+    g_autoptr(GError) failure = NULL;
+    if (fettle_error_is(local, KILLED))
+        op_log(op, "ended before the node answered");
+    else if (op_commit_built(op, build_delete, params->node_uuid, &failure))
+        op->changed = false;
+    else
+        g_prefix_error(&local, "the node stays on record (%s): ", failure->message);
+    g_propagate_error(error, local);
+    return false;
+}
+
+/* --- remove --- */
+
+static bool remove_declare(struct op *op, GError **error)
+{
+    const struct op_node_remove *params = op->params;
+    const struct node *node = op_find_node(op, params->node_name, error);
+    if (node)
+        op_lock_node(op, node->uuid, LOCK_EXCLUSIVE);
+    return node != NULL;
+}
+
+static bool node_is_unused(const struct op *op, const struct node *node, GError **error)
+{
+    g_autoptr(GPtrArray) instances = config_list(op_config(op), "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        bool primary = !strcmp(instance->primary_node, node->uuid);
+        if (!primary && strcmp(instance->secondary_node, node->uuid))
+            continue;
+        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the %s node of instance \"%s\"",
+                         node->name, primary ? "primary" : "secondary", instance->name);
+        return false;
+    }
+    return true;
+}
+
+static bool is_master(const struct op *op, const struct node *node)
+{
+    const struct cluster *cluster = config_cluster(op_config(op));
+    return cluster && !strcmp(cluster->master_node, node->uuid);
+}
+
+static bool remove_check(struct op *op, GError **error)
+{
+    const struct op_node_remove *params = op->params;
+    const struct node *node = op_find_node(op, params->node_name, error);
+    if (!node)
+        return false;
+    if (is_master(op, node)) {
+        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the master", node->name);
+        return false;
+    }
+    return node_is_unused(op, node, error);
+}
+
+static bool remove_exec(struct op *op, GError **error)
+{
+    const struct op_node_remove *params = op->params;
+    const struct node *node = op_find_node(op, params->node_name, error);
+    if (!node)
+        return false;
+    g_autofree char *uuid = g_strdup(node->uuid);
+    return op_commit_built(op, build_delete, uuid, error);
+}
+
+/* --- set params --- */
+
+static bool set_declare(struct op *op, GError **error)
+{
+    const struct op_node_set_params *params = op->params;
+    const struct node *node = op_find_node(op, params->node_name, error);
+    if (node)
+        op_lock_node(op, node->uuid, LOCK_EXCLUSIVE);
+    return node != NULL;
+}
+
+/* A node that answers is not dead. Any answer counts, also a refusal. */
+static bool node_is_silent(struct op *op, const struct node *node, GError **error)
+{
+    g_autofree char *name = g_strdup(node->name);
+    g_autoptr(GError) failure = NULL;
+    record_autoptr(node_report) report = op_ask(op, node->uuid, "node_report", NULL, 0, &failure);
+    if (!report && op_no_answer(failure))
+        return true;
+    if (fettle_error_is(failure, KILLED)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    fettle_set_error(error, UNSAFE,
+                     "node \"%s\" still answers, so it is not dead, and its guests may run; power "
+                     "it off first, or use --force if you know better",
+                     name);
+    return false;
+}
+
+static bool set_check(struct op *op, GError **error)
+{
+    const struct op_node_set_params *params = op->params;
+    const struct node *node = op_find_node(op, params->node_name, error);
+    if (!node)
+        return false;
+    bool yes = !strcmp(params->offline, "yes");
+    if (!*params->offline) {
+        fettle_set_error(error, WRONG_INPUT, "nothing to change: set offline");
+        return false;
+    }
+    if (!yes && strcmp(params->offline, "no")) {
+        fettle_set_error(error, WRONG_INPUT, "offline: must be yes or no, not \"%s\"",
+                         params->offline);
+        return false;
+    }
+    if (yes && is_master(op, node)) {
+        fettle_set_error(error, WRONG_STATE,
+                         "node \"%s\" is the master, which carries out this very job; it cannot "
+                         "be offline",
+                         node->name);
+        return false;
+    }
+    return !yes || params->force || node->offline || node_is_silent(op, node, error);
+}
+
+static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct op_node_set_params *params = op->params;
+    const struct node *found = op_find_node(op, params->node_name, error);
+    if (!found)
+        return false;
+    record_autoptr(node) node = node_copy(found);
+    bool offline = !strcmp(params->offline, "yes");
+    if (node->offline == offline && (!offline || !*params->statement))
+        return true;
+    if (!offline)
+        node->offline_since = 0;
+    else if (!node->offline)
+        node->offline_since = op_now_seconds(op);
+    node->offline = offline;
+    const char *said = *params->statement ? params->statement : "no statement given";
+    op_set_text(&node->offline_statement, offline ? said : "");
+    op_put(op, changes, "node", node->uuid, node_to_json(node));
+    return true;
+}
+
+static bool set_exec(struct op *op, GError **error)
+{
+    return op_commit_built(op, build_set, NULL, error);
+}
+
+const struct op_impl ops_node[] = {
+    {"OP_NODE_ADD", add_declare, add_check, add_exec},
+    {"OP_NODE_REMOVE", remove_declare, remove_check, remove_exec},
+    {"OP_NODE_SET_PARAMS", set_declare, set_check, set_exec},
+    {NULL},
+};

@@ -1,0 +1,211 @@
+/*
+ * OP_INSTANCE_STARTUP, OP_INSTANCE_SHUTDOWN, OP_INSTANCE_REBOOT.
+ */
+#include "core/ops/instance.h"
+#include "core/ops/ops.h"
+#include "core/ops/placement.h"
+
+#include <string.h>
+
+/* Lock of the instance, and shared locks of its nodes. */
+static bool declare_instance(struct op *op, const char *name, GError **error)
+{
+    const struct instance *instance = op_find_instance(op, name, error);
+    if (!instance)
+        return false;
+    op_lock_instance(op, instance->name);
+    op_lock_node(op, instance->primary_node, LOCK_SHARED);
+    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
+    return true;
+}
+
+static bool edit_up_and_settled(struct instance_edit *edit, void *data, GError **error)
+{
+    edit->instance->admin_state = ADMIN_UP;
+    edit_mark(edit, TASK_NONE);
+    return true;
+}
+
+static bool edit_down_and_settled(struct instance_edit *edit, void *data, GError **error)
+{
+    edit->instance->admin_state = ADMIN_DOWN;
+    edit_mark(edit, TASK_NONE);
+    return true;
+}
+
+/* --- startup --- */
+
+static bool startup_declare(struct op *op, GError **error)
+{
+    const struct op_instance_startup *params = op->params;
+    return declare_instance(op, params->instance_name, error);
+}
+
+static bool memory_is_there(struct op *op, const struct instance *instance, GError **error)
+{
+    const struct node *node = config_get(op_config(op), "node", instance->primary_node, NULL);
+    struct placement_room room;
+    placement_room(op_config(op), op_report(op, node->uuid), instance->uuid, 0, &room);
+    if ((gint64)instance->memory <= room.memory)
+        return true;
+    fettle_set_error(error, NO_RESOURCES,
+                     "%s has %" G_GINT64_FORMAT
+                     " MiB of memory left, instance \"%s\" needs %" G_GUINT64_FORMAT " MiB",
+                     node->name, MAX(room.memory, 0), instance->name, instance->memory);
+    return false;
+}
+
+static bool startup_check(struct op *op, GError **error)
+{
+    const struct op_instance_startup *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found || !instance_need_whole(found, error))
+        return false;
+    record_autoptr(instance) instance = instance_copy(found);
+    return instance_gather(op, instance->primary_node, NULL, error) &&
+           instance_need_node(op, instance, instance->primary_node, "primary", error) &&
+           (instance_guest(op_report(op, instance->primary_node), instance) ||
+            memory_is_there(op, instance, error));
+}
+
+static bool startup_body(struct op *op, const char *uuid, GError **error)
+{
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance)
+        return false;
+    const struct guest_report *guest =
+        instance_guest(op_report(op, instance->primary_node), instance);
+    bool current = guest && *instance->holder && guest->generation == instance->generation;
+    if (current && guest->state == GUEST_RUNNING) {
+        /* Also the second half of a start whose job died. */
+        op_log(op, "%s runs already on %s", instance->name,
+               op_node_name(op, instance->primary_node));
+        return instance->admin_state == ADMIN_UP && instance->task_state == TASK_NONE
+                   ? true
+                   : instance_edit(op, uuid, edit_up_and_settled, NULL, error);
+    }
+    /* Switched off by itself, or left paused by a job that died: it is closed first, so that its
+     * replica can be taken over without a copy if it was whole. */
+    struct instance_stop stop = {.mark = TASK_STARTING};
+    struct instance_start start = {.mark = TASK_STARTING, .run = true, .wish_up = true};
+    if (current && !instance_stop(op, uuid, &stop, error))
+        return false;
+    return instance_start(op, uuid, &start, error) && instance_settle(op, uuid, error);
+}
+
+static bool startup_exec(struct op *op, GError **error)
+{
+    const struct op_instance_startup *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    g_autofree char *uuid = g_strdup(found->uuid);
+    GError *local = NULL;
+    return startup_body(op, uuid, &local) || instance_fail(op, uuid, local, error);
+}
+
+/* --- shutdown --- */
+
+static bool shutdown_declare(struct op *op, GError **error)
+{
+    const struct op_instance_shutdown *params = op->params;
+    return declare_instance(op, params->instance_name, error);
+}
+
+static bool shutdown_check(struct op *op, GError **error)
+{
+    const struct op_instance_shutdown *params = op->params;
+    const struct instance *instance = op_find_instance(op, params->instance_name, error);
+    if (!instance || !instance_need_whole(instance, error))
+        return false;
+    if (!*instance->holder || !op_node_offline(op, instance->holder))
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "%s, where instance \"%s\" ran last, is offline; fail the instance over, or "
+                     "bring the node back",
+                     op_node_name(op, instance->holder), instance->name);
+    return false;
+}
+
+static bool shutdown_exec(struct op *op, GError **error)
+{
+    const struct op_instance_shutdown *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    g_autofree char *uuid = g_strdup(found->uuid);
+    if (!*found->holder) {
+        op_log(op, "%s does not run", found->name);
+        return instance_edit(op, uuid, edit_down_and_settled, NULL, error);
+    }
+    struct instance_stop stop = {.mark = TASK_STOPPING,
+                                 .wish_down = true,
+                                 .timeout_ms = params->force ? 0 : params->timeout * 1000};
+    GError *local = NULL;
+    return (instance_stop(op, uuid, &stop, &local) && instance_settle(op, uuid, &local)) ||
+           instance_fail(op, uuid, local, error);
+}
+
+/* --- reboot --- */
+
+static bool reboot_declare(struct op *op, GError **error)
+{
+    const struct op_instance_reboot *params = op->params;
+    return declare_instance(op, params->instance_name, error);
+}
+
+static bool reboot_check(struct op *op, GError **error)
+{
+    const struct op_instance_reboot *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found || !instance_need_whole(found, error))
+        return false;
+    record_autoptr(instance) instance = instance_copy(found);
+    if (!instance_gather(op, instance->primary_node, NULL, error) ||
+        !instance_need_node(op, instance, instance->primary_node, "primary", error))
+        return false;
+    const struct guest_report *guest =
+        instance_guest(op_report(op, instance->primary_node), instance);
+    if (*instance->holder && guest && guest->generation == instance->generation &&
+        guest->state == GUEST_RUNNING)
+        return true;
+    fettle_set_error(error, WRONG_STATE, "instance \"%s\" does not run; start it", instance->name);
+    return false;
+}
+
+static bool reset_guest(struct op *op, const struct instance *instance, GError **error)
+{
+    struct guest_args args = {.instance = instance->uuid, .generation = instance->generation};
+    record_autoptr(nothing) done =
+        op_act(op, instance->holder, "guest_reset", &args, ACT_PATIENCE_MS, error);
+    return done != NULL;
+}
+
+static bool restart(struct op *op, const char *uuid, guint64 timeout_ms, GError **error)
+{
+    struct instance_stop stop = {.mark = TASK_STARTING, .timeout_ms = timeout_ms};
+    struct instance_start start = {.mark = TASK_STARTING, .run = true, .wish_up = true};
+    return instance_stop(op, uuid, &stop, error) && instance_start(op, uuid, &start, error) &&
+           instance_settle(op, uuid, error);
+}
+
+static bool reboot_exec(struct op *op, GError **error)
+{
+    const struct op_instance_reboot *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    record_autoptr(instance) instance = instance_copy(found);
+    if (params->reboot_type == REBOOT_HARD)
+        return reset_guest(op, instance, error);
+    GError *local = NULL;
+    return restart(op, instance->uuid, params->shutdown_timeout * 1000, &local) ||
+           instance_fail(op, instance->uuid, local, error);
+}
+
+const struct op_impl ops_power[] = {
+    {"OP_INSTANCE_STARTUP", startup_declare, startup_check, startup_exec},
+    {"OP_INSTANCE_SHUTDOWN", shutdown_declare, shutdown_check, shutdown_exec},
+    {"OP_INSTANCE_REBOOT", reboot_declare, reboot_check, reboot_exec},
+    {NULL},
+};

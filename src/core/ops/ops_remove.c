@@ -1,0 +1,157 @@
+/*
+ * OP_INSTANCE_REMOVE; also the undoing of a creation. What is left of the instance is a `removed`
+ * record: the proof for nodes that were away that their copy is over (SAF-04).
+ */
+#include "core/ops/instance.h"
+#include "core/ops/ops.h"
+
+#include <string.h>
+
+/* --- the parts, shared with the undoing of a creation --- */
+
+static bool edit_removing(struct instance_edit *edit, void *data, GError **error)
+{
+    edit->instance->admin_state = ADMIN_DOWN;
+    edit_mark(edit, TASK_REMOVING);
+    return true;
+}
+
+static bool build_removed(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const char *uuid = data;
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance)
+        return false;
+    struct removed removed = {
+        .uuid = instance->uuid, .name = instance->name, .generation = instance->generation + 1};
+    op_put(op, changes, "removed", uuid, removed_to_json(&removed));
+    if (op_replica_of(op, instance))
+        op_delete(op, changes, "replica", instance->replica);
+    op_delete_tags(op, changes, TAG_INSTANCE, uuid);
+    op_delete(op, changes, "instance", uuid);
+    return true;
+}
+
+/* Removes what one node has of it. */
+static bool clean_node(struct op *op, const struct instance *instance, const char *node,
+                       guint patience_ms, GError **error)
+{
+    struct disks_remove_args args = {
+        .instance = instance->uuid, .replica = "", .generation = instance->generation};
+    record_autoptr(nothing) done = op_act(op, node, "disks_remove", &args, patience_ms, error);
+    return done != NULL;
+}
+
+/* The guest first, gracefully; disks_remove would kill it. */
+static bool stop_guest(struct op *op, const struct instance *instance, guint64 timeout_ms,
+                       GError **error)
+{
+    if (!*instance->holder || op_node_offline(op, instance->holder))
+        return true;
+    struct guest_stop_args args = {
+        .instance = instance->uuid, .generation = instance->generation, .timeout_ms = timeout_ms};
+    record_autoptr(guest_stop_result) result =
+        op_act(op, instance->holder, "guest_stop", &args, ACT_PATIENCE_MS, error);
+    return result != NULL;
+}
+
+static void note_failure(struct op *op, GString *left, const char *node, const char *why)
+{
+    op_log(op, "could not be cleaned: %s", why);
+    g_string_append_printf(left, "%s%s", left->len ? ", " : "", op_node_name(op, node));
+}
+
+bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool go_on, GString *left,
+                     GError **error)
+{
+    if (!instance_edit(op, uuid, edit_removing, NULL, error))
+        return false;
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance)
+        return false;
+    guint patience = go_on ? 0 : ACT_PATIENCE_MS;
+    g_autoptr(GError) failure = NULL;
+    if (!stop_guest(op, instance, timeout_ms, &failure) && !go_on) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    const char *nodes[] = {instance->primary_node, instance->secondary_node};
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        g_autoptr(GError) local = NULL;
+        if (!*nodes[i])
+            continue;
+        if (op_node_offline(op, nodes[i])) {
+            note_failure(op, left, nodes[i], "its node is offline");
+        } else if (!clean_node(op, instance, nodes[i], patience, &local)) {
+            if (!go_on) {
+                g_propagate_error(error, g_steal_pointer(&local));
+                return false;
+            }
+            note_failure(op, left, nodes[i], local->message);
+        }
+    }
+    return op_commit_built(op, build_removed, (void *)uuid, error);
+}
+
+/* --- the opcode --- */
+
+static bool remove_declare(struct op *op, GError **error)
+{
+    const struct op_instance_remove *params = op->params;
+    const struct instance *instance = op_find_instance(op, params->instance_name, error);
+    if (!instance)
+        return false;
+    op_lock_instance(op, instance->name);
+    op_lock_node(op, instance->primary_node, LOCK_SHARED);
+    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
+    return true;
+}
+
+static bool need_answer(const struct op *op, const struct instance *instance, const char *node,
+                        GError **error)
+{
+    if (!*node || op_node_offline(op, node) || op_report(op, node))
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "%s, which has disks of instance \"%s\", does not answer; try again, or with "
+                     "--ignore-failures",
+                     op_node_name(op, node), instance->name);
+    return false;
+}
+
+static bool remove_check(struct op *op, GError **error)
+{
+    const struct op_instance_remove *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    if (params->ignore_failures)
+        return true;
+    record_autoptr(instance) instance = instance_copy(found);
+    return instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
+           need_answer(op, instance, instance->primary_node, error) &&
+           need_answer(op, instance, instance->secondary_node, error);
+}
+
+static bool remove_exec(struct op *op, GError **error)
+{
+    const struct op_instance_remove *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    g_autofree char *uuid = g_strdup(found->uuid);
+    g_autoptr(GString) left = g_string_new(NULL);
+    /* No settling after a failure: a half removed instance keeps its mark, so that nobody starts
+     * it and the watcher removes the rest. */
+    if (!instance_remove(op, uuid, params->shutdown_timeout * 1000, params->ignore_failures, left,
+                         error))
+        return false;
+    if (left->len)
+        op_log(op, "disks are left on %s; they are set aside when the node returns", left->str);
+    return true;
+}
+
+const struct op_impl ops_remove[] = {
+    {"OP_INSTANCE_REMOVE", remove_declare, remove_check, remove_exec},
+    {NULL},
+};

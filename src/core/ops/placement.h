@@ -1,0 +1,52 @@
+/*
+ * Where a guest or a replica can go. Pure: the answer follows from the configuration and from what
+ * the nodes reported. Used by create, replace-disks and failover of diskless instances.
+ *
+ * Room on a node is the smaller of two figures. By report: what is free now, minus what the
+ * configuration promises to instances whose guest does not run there yet (memory), or whose images
+ * are not made yet (disk, generation 0). By configuration: all that the node has, minus all that is
+ * promised, so that memory a guest has not touched yet and holes of sparse images are not given
+ * away twice.
+ */
+#pragma once
+
+#include "core/config/model.h"
+
+struct placement_room {
+    gint64 memory;       /* MiB; negative: more is promised than there is */
+    gint64 disk;         /* MiB */
+    gint64 spare_memory; /* by configuration alone: does not jitter, so it ranks nodes */
+    gint64 spare_disk;
+};
+
+/* `skip`: UUID of an instance that is not counted, "" for none. `up_to`: only objects up to this
+ * version are counted, so that of two creations at the same moment the later one gives way; 0:
+ * all. */
+void placement_room(const struct config *config, const struct node_report *report, const char *skip,
+                    guint64 up_to, struct placement_room *ret_room);
+
+struct placement_need {
+    const char *what;        /* "the primary node of web1", for the message */
+    guint64 memory;          /* MiB; 0: none is needed */
+    guint64 disk;            /* MiB */
+    const char *excluded[4]; /* node UUIDs that are out, "" or NULL for none … */
+    const char *because[4];  /* … and why: "is its primary node" */
+    const char *skip;        /* instance that is not counted; NULL: none */
+    const char *prefer;      /* node that is taken if it fits; NULL: none */
+    bool rank_by_disk;       /* most disk first; else most memory first */
+};
+
+/* Whether one node fits: not excluded, not offline, not drained, answering (report not NULL), with
+ * room. If not, `ret_why` (may be NULL; free with g_free) continues the node's name: "is
+ * offline". */
+bool placement_fits(const struct config *config, const struct node *node,
+                    const struct node_report *report, const struct placement_need *need,
+                    char **ret_why);
+
+/* The best node; ties go to the one with fewer instances, then by name. `reports`: GPtrArray of
+ * struct node_report. NO_RESOURCES with one sentence that says of each node why it does not fit. */
+const struct node *placement_choose(const struct config *config, const GPtrArray *reports,
+                                    const struct placement_need *need, GError **error);
+
+/* Sum of the sizes of an instance's disks, in MiB. */
+guint64 placement_disk_size(const GPtrArray *disks);
