@@ -10,7 +10,9 @@
 /* Wire */
 #define LIMIT_FRAME_BYTES MIB(16)     /* one internal frame */
 #define LIMIT_LUXI_FRAME_BYTES MIB(8) /* one LUXI request */
+#define LIMIT_ANSWER_BYTES MIB(256) /* one LUXI answer, as a client takes it */
 #define LIMIT_HELLO_BYTES KIB(4)      /* a peer that is not known yet may send no more */
+#define LIMIT_HELLO_WAIT_MS 5000        /* from connecting to the hello */
 #define LIMIT_JSON_DEPTH 32
 #define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
@@ -62,6 +64,8 @@
 #define LIMIT_WATCHER_PAUSE_MS 50      /* between passes that news start */
 #define LIMIT_REPORT_WAIT_MS 2000      /* a silent node delays a pass or a query by this at most */
 #define LIMIT_NODE_OPERATIONS 1024 /* procedures under way on one node */
+#define LIMIT_NODE_GUESTS 4096     /* instances that one node remembers */
+#define LIMIT_GUEST_FILE_BYTES KIB(256)
 
 /* Processes */
 #define LIMIT_LOG_LINE_BYTES 4096
@@ -110,8 +114,10 @@
 #define LIMIT_QMP_DRAIN_MS 30000u       /* a command that first waits for writes under way */
 #define LIMIT_MIRROR_END_MS 30000u      /* until a mirror that was told to end has ended */
 #define LIMIT_EXPORT_READY_MS 10000u    /* from the start of an export to its greeting */
+#define LIMIT_EXPORT_POLL_MS 20u        /* between two looks whether it greets */
 #define LIMIT_EXPORT_PORT_TRIES 8       /* a free port may be taken by another before the export has it */
 #define LIMIT_PROBE_MS 1000u            /* an export that shall be mirrored to */
 #define LIMIT_ACCEL_PROBE_MS 10000u     /* a boot to see whether an accelerator works */
+#define LIMIT_IMAGE_THREADS 4             /* images that are copied or synced at once */
 #define LIMIT_STATE_FILE_BYTES KIB(256) /* what is kept about one guest or replica */
 #define LIMIT_COMPLAINT_BYTES KIB(16)   /* what is read of a program's standard error for a message */

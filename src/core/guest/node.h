@@ -1,6 +1,7 @@
 /*
- * The node daemon's thinking: guests, replicas and their mirrors by the rules SAF-10 to SAF-20, the epoch fence, the
- * list of members. fettle-noded wires it to the bus, QEMU and the disks; the simulator to its models.
+ * The node daemon's thinking: guests, replicas and their mirrors by the rules SAF-10 to SAF-20, the
+ * epoch fence, the list of members. fettle-noded wires it to the bus, QEMU and the disks; the
+ * simulator to its models.
  */
 #pragma once
 
@@ -9,18 +10,22 @@
 struct node_core;
 
 /* `address`: of this node, given out with exports. */
-struct node_core *node_core_new(const struct env *env, const char *cluster_uuid, const char *address);
-/* In a task: state read, guests and exports rediscovered (nothing is adopted before it is confirmed). */
+struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
+                                const char *address);
+/* In a task: state read, guests and exports rediscovered (nothing is adopted before it is
+ * confirmed). */
 bool node_core_start(struct node_core *node, GError **error);
 void node_core_handle(struct node_core *node, struct rpc_request *request);
-/* The bus has (again) a connection to the master: questions are asked now rather than at the next interval. */
+/* The bus has (again) a connection to the master: questions are asked now rather than at the next
+ * interval. */
 void node_core_master_reachable(struct node_core *node);
 void node_core_free(struct node_core *node);
 
-/* For the bus: may this frame pass? Fence by (history, epoch) and by membership; errors STALE_EPOCH, TEMPORARY,
- * PERMISSION. */
-bool node_core_admit(const struct node_core *node, const char *from_node, const struct method *method,
-                     struct stamp stamp, GError **error);
-/* Members, for routing: GPtrArray of struct member (borrowed), and the master's UUID ("" if unknown). */
+/* For the bus: may this frame pass? Fence by (history, epoch) and by membership; errors
+ * STALE_EPOCH, TEMPORARY, PERMISSION. */
+bool node_core_admit(const struct node_core *node, const char *from_node,
+                     const struct method *method, struct stamp stamp, GError **error);
+/* Members, for routing: GPtrArray of struct member (borrowed), and the master's UUID ("" if
+ * unknown). */
 const GPtrArray *node_core_members(const struct node_core *node);
 const char *node_core_master(const struct node_core *node);

@@ -1,0 +1,43 @@
+/*
+ * The epoch fence of a node (SAF-02, 05, 06): the highest (history, epoch) that was announced, the
+ * master, the members, and the operations under way with the epoch that each of them came from.
+ * What it knows is synced to var/node/state.json before an announcement is answered. Used by node.c
+ * for every request, by the bus through node.h, and by the procedures to notice that they have been
+ * overtaken.
+ */
+#pragma once
+
+#include "proto/env.h"
+
+struct fence;
+struct fence_op; /* one operation under way */
+
+struct fence *fence_new(const struct env *env, const char *cluster_uuid);
+void fence_free(struct fence *fence);
+/* In a task. CORRUPT with the file's name if state.json is there and cannot be used: a node that
+ * has forgotten its epoch must not guess one. */
+bool fence_load(struct fence *fence, GError **error);
+
+/* May a request of this node, method and stamp pass? PERMISSION, STALE_EPOCH, TEMPORARY. */
+bool fence_admit(const struct fence *fence, const char *from_node, const struct method *method,
+                 struct stamp stamp, GError **error);
+
+/* Registers an operation. STALE_EPOCH, TEMPORARY as above; LIMIT beyond LIMIT_NODE_OPERATIONS. */
+struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, GError **error);
+void fence_leave(struct fence_op *op);
+/* A higher epoch has been announced since: whatever can end early should. */
+bool fence_overtaken(const struct fence_op *op);
+struct stamp fence_op_stamp(const struct fence_op *op);
+
+/* In a task: takes the announcement over, synced, and returns when every operation of a lower epoch
+ * has ended. STALE_EPOCH, PERMISSION (another cluster, or not from the master it names), STORAGE.
+ */
+bool fence_announce(struct fence *fence, const char *from_node, const struct announce_args *args,
+                    GError **error);
+
+/* What was announced last; epoch 0 before the first. */
+struct stamp fence_stamp(const struct fence *fence);
+const struct announce_args *fence_announced(const struct fence *fence);
+
+/* Negative, 0, positive: order of (history, epoch), and of (history, generation). */
+int stamp_compare(struct stamp a, struct stamp b);

@@ -1,0 +1,245 @@
+/*
+ * One instance on this node; see guest.h.
+ */
+#include "core/guest/guest.h"
+
+#include "base/log.h"
+#include "base/sm.h"
+#include "core/guest/mirror_watch.h"
+
+#define GUEST_FOLDER "node/guests"
+
+#define TO_ALL                                                                                     \
+    (SM_TO(PHASE_USED) | SM_TO(PHASE_STOPPED) | SM_TO(PHASE_SUPERSEDED) | SM_TO(PHASE_REMOVED))
+
+static const struct sm_state guest_phases[] = {
+    [PHASE_NONE] = {"new", TO_ALL, false},
+    [PHASE_USED] = {"used", TO_ALL | SM_TO(PHASE_STARTED), false},
+    [PHASE_STARTED] = {"started", TO_ALL, false},
+    [PHASE_STOPPED] = {"stopped", TO_ALL, false},
+    [PHASE_SUPERSEDED] = {"superseded", TO_ALL, false},
+    [PHASE_REMOVED] = {"removed", TO_ALL, false},
+};
+static const struct sm guest_machine = {"guest", guest_phases, G_N_ELEMENTS(guest_phases)};
+
+void set_string(char **field, const char *value)
+{
+    char *old = *field;
+    *field = g_strdup(value);
+    g_free(old);
+}
+
+bool node_killed(GError **error)
+{
+    fettle_set_error(error, KILLED, "the node daemon has ended");
+    return false;
+}
+
+static struct guest *guest_new(struct node_core *node, struct guest_record *record)
+{
+    struct guest *guest = g_new0(struct guest, 1);
+    guest->node = node;
+    guest->record = record;
+    g_queue_init(&guest->procedure.waiters);
+    g_queue_init(&guest->saving.waiters);
+    guest->replica_state = REPLICA_STALE;
+    g_hash_table_insert(node->guests, record->instance, guest);
+    return guest;
+}
+
+void guest_free(struct guest *guest)
+{
+    guest_record_free(guest->record);
+    g_free(guest->damage);
+    g_free(guest);
+}
+
+static struct guest_record *record_for(const char *instance)
+{
+    struct guest_record *record = guest_record_new();
+    set_string(&record->instance, instance);
+    return record;
+}
+
+struct guest *guest_find(struct node_core *node, const char *instance)
+{
+    return g_hash_table_lookup(node->guests, instance);
+}
+
+struct guest *guest_get(struct node_core *node, const char *instance, GError **error)
+{
+    struct guest *guest = guest_find(node, instance);
+    if (guest)
+        return guest;
+    if (g_hash_table_size(node->guests) >= LIMIT_NODE_GUESTS) {
+        fettle_set_error(error, LIMIT, "this node already remembers %u instances",
+                         g_hash_table_size(node->guests));
+        return NULL;
+    }
+    return guest_new(node, record_for(instance));
+}
+
+static struct guest_record *guest_read(struct node_core *node, const char *name, const char *uuid,
+                                       GError **error)
+{
+    size_t len = 0;
+    g_autofree char *text =
+        node->env->ops->file_read(node->env, FILE_STATE, name, LIMIT_GUEST_FILE_BYTES, &len, error);
+    if (!text)
+        return NULL;
+    json_autoptr json = json_parse_limited(text, len, LIMIT_GUEST_FILE_BYTES, error);
+    record_autoptr(guest_record) record =
+        json ? guest_record_parse(json, RECORD_KEEP, error) : NULL;
+    if (!record)
+        return NULL;
+    if (strcmp(record->instance, uuid) != 0) {
+        fettle_set_error(error, CORRUPT, "it speaks of instance %s", record->instance);
+        return NULL;
+    }
+    return g_steal_pointer(&record);
+}
+
+bool guest_load_all(struct node_core *node, GError **error)
+{
+    g_autoptr(GPtrArray) names =
+        node->env->ops->file_list(node->env, FILE_STATE, GUEST_FOLDER, error);
+    if (!names)
+        return false;
+    for (guint i = 0; i < names->len; i++) {
+        const char *base = names->pdata[i];
+        if (!g_str_has_suffix(base, ".json"))
+            continue;
+        g_autofree char *uuid = g_strndup(base, strlen(base) - strlen(".json"));
+        g_autofree char *name = g_strdup_printf(GUEST_FOLDER "/%s", base);
+        g_autoptr(GError) why = NULL;
+        struct guest_record *record = guest_read(node, name, uuid, &why);
+        if (!record && fettle_error_is(why, KILLED))
+            return node_killed(error);
+        struct guest *guest = guest_new(node, record ? record : record_for(uuid));
+        if (record)
+            continue;
+        guest->damage = g_strdup_printf("var/%s is damaged (%s): which generations were used here "
+                                        "is unknown",
+                                        name, why->message);
+        log_error("", "%s; the instance cannot be started here", guest->damage);
+    }
+    return true;
+}
+
+bool guest_lock(struct guest *guest, GError **error)
+{
+    if (!task_mutex_lock(&guest->procedure))
+        return node_killed(error);
+    guest->moves++;
+    return true;
+}
+
+void guest_unlock(struct guest *guest)
+{
+    guest->moves++;
+    task_mutex_unlock(&guest->procedure);
+}
+
+bool guest_save(struct guest *guest, GError **error)
+{
+    const struct env *env = guest->node->env;
+    if (!task_mutex_lock(&guest->saving))
+        return node_killed(error);
+    g_autofree char *name = g_strdup_printf(GUEST_FOLDER "/%s.json", guest->record->instance);
+    json_autoptr json = guest_record_to_json(guest->record);
+    g_autofree char *text = json_to_text(json);
+    bool ok = env->ops->file_write(env, FILE_STATE, name, text, strlen(text), error);
+    task_mutex_unlock(&guest->saving);
+    if (!ok)
+        g_prefix_error(error, "var/%s: ", name);
+    return ok;
+}
+
+char *guest_name(const struct guest *guest)
+{
+    const struct instance *spec = guest->record->spec;
+    return g_strdup_printf("instance %s", spec ? spec->name : guest->record->instance);
+}
+
+guint64 guest_generation(const struct guest *guest)
+{
+    return guest->record->generation;
+}
+
+void guest_move(struct guest *guest, enum guest_phase phase, const char *why)
+{
+    const struct instance *spec = guest->record->spec;
+    unsigned state = guest->record->phase;
+    g_autofree char *reason =
+        g_strdup_printf("generation %" G_GUINT64_FORMAT "%s%s", guest->record->generation,
+                        why ? ": " : "", why ? why : "");
+    sm_move(&guest_machine, spec ? spec->name : guest->record->instance, &state, phase, reason);
+    guest->record->phase = phase;
+}
+
+bool guest_check_generation(const struct guest *guest, guint64 generation, GError **error)
+{
+    g_autofree char *name = guest_name(guest);
+    guint64 used = guest->record->generation;
+    if (generation < used) {
+        fettle_set_error(error, REFUSED,
+                         "generation %" G_GUINT64_FORMAT " of %s is over: generation "
+                         "%" G_GUINT64_FORMAT " was already used here",
+                         generation, name, used);
+        return false;
+    }
+    if (generation > used || !guest->live) {
+        fettle_set_error(error, WRONG_STATE,
+                         "generation %" G_GUINT64_FORMAT " of %s does not run on this node",
+                         generation, name);
+        return false;
+    }
+    return true;
+}
+
+bool guest_kill(struct guest *guest, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    if (!hv->ops->kill(hv, guest->record->instance, guest->record->generation, error)) {
+        g_prefix_error(error, "generation %" G_GUINT64_FORMAT " could not be ended: ",
+                       guest->record->generation);
+        return false;
+    }
+    guest->live = false;
+    guest->shutdown = false;
+    if (!mirror_watch_stop(guest))
+        return node_killed(error);
+    return true;
+}
+
+bool guest_query(struct guest *guest)
+{
+    struct hypervisor *hv = guest->node->hv;
+    guint64 generation = guest->record->generation;
+    enum guest_state state = GUEST_ABSENT;
+    struct mirror_info mirror = {0};
+    g_autoptr(GError) error = NULL;
+    if (hv->ops->query(hv, guest->record->instance, generation, &state, &mirror, &error)) {
+        if (generation != guest->record->generation)
+            return false;
+        guest->query_late = false;
+        guest->last_state = state;
+        guest->last_mirror = mirror;
+        if (state == GUEST_SHUTDOWN)
+            guest->shutdown = true;
+        if (state == GUEST_ABSENT)
+            guest->live = false;
+        return true;
+    }
+    guest->query_late = true;
+    return false;
+}
+
+void guest_forget_mirror(struct guest *guest)
+{
+    g_autoptr(GError) error = NULL;
+    export_target_free(g_steal_pointer(&guest->record->target));
+    guest->record->attached = false;
+    if (!guest_save(guest, &error) && !fettle_error_is(error, KILLED))
+        log_warning("", "%s", error->message);
+}

@@ -1,0 +1,72 @@
+/*
+ * One instance on this node: what must be remembered (struct guest_record, a synced file), what is
+ * true of the running process, and the lock that lets one procedure at a time act on it.
+ */
+#pragma once
+
+#include "core/guest/node_private.h"
+
+struct mirror_watch;
+
+struct guest {
+    struct node_core *node;
+    struct guest_record *record; /* never NULL */
+    char *damage;                /* why its file cannot be trusted; NULL: it can */
+    struct task_mutex procedure; /* one at a time */
+    struct task_mutex saving;
+    guint64 moves; /* raised whenever a procedure begins or ends: answers to older questions are
+                      dropped */
+
+    /* Of the process of record->generation. */
+    bool live;     /* there is one, as far as is known */
+    bool adopted;  /* started by this node daemon, or confirmed by the master since it began */
+    bool shutdown; /* the guest switched itself off; it is paused */
+    bool query_late;
+    enum guest_state last_state;
+    struct mirror_info last_mirror;
+
+    /* Of its mirror, while record->target is set. */
+    struct mirror_watch *watch;
+    enum replica_state replica_state; /* on record, as far as the master has told */
+    guint64 replica_sync;
+
+    /* Of the replica that this node has (record->replica). */
+    bool export_live;
+};
+
+/* Reads every file of node/guests; a damaged one makes a guest that cannot be started. */
+bool guest_load_all(struct node_core *node, GError **error);
+/* NULL if nothing is known of the instance. */
+struct guest *guest_find(struct node_core *node, const char *instance);
+/* LIMIT beyond LIMIT_NODE_GUESTS. */
+struct guest *guest_get(struct node_core *node, const char *instance, GError **error);
+void guest_free(struct guest *guest);
+
+bool guest_lock(struct guest *guest, GError **error);
+void guest_unlock(struct guest *guest);
+
+/* Synced when it returns true. */
+bool guest_save(struct guest *guest, GError **error);
+/* Moves the phase; one line in the log. */
+void guest_move(struct guest *guest, enum guest_phase phase, const char *why);
+
+/* Name for messages: `instance web1`, by UUID if the name is unknown. Free with g_free(). */
+char *guest_name(const struct guest *guest);
+guint64 guest_generation(const struct guest *guest);
+
+/* Does the request name the generation that was used last here? REFUSED (older, or over) and
+ * WRONG_STATE (never started here, or not running) otherwise; with `live` a process is needed. */
+bool guest_check_generation(const struct guest *guest, guint64 generation, GError **error);
+
+/* Ends the process, if any, and sees its exit; stops its watch. HYPERVISOR, TIMEOUT: it may live.
+ */
+bool guest_kill(struct guest *guest, GError **error);
+/* Asks the hypervisor and remembers the answer; a process that is gone becomes !live. False: no
+ * answer, `last_…` are old. */
+bool guest_query(struct guest *guest);
+
+/* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
+ * asks the master before it touches a mirror. */
+void guest_forget_mirror(struct guest *guest);
+
+void set_string(char **field, const char *value);

@@ -1,0 +1,258 @@
+/*
+ * Starting a generation (SAF-10): confirmed, recorded as used, prepared with stopped processors,
+ * mirrored or on record as not mirrored, and only then run.
+ */
+#include "core/guest/lifecycle.h"
+
+#include "base/log.h"
+#include "core/guest/confirm.h"
+#include "core/guest/mirror_watch.h"
+#include "core/guest/replica.h"
+#include "core/guest/return.h"
+
+#define READY_WAIT_MS 10000
+#define READY_POLL_MS 50
+#define STALE_WAIT_MS 10000
+
+static bool start_check(const struct node_core *node, const struct guest_start_args *args,
+                        GError **error)
+{
+    const struct instance *instance = args->instance;
+    if (strcmp(instance->holder, node->env->node_uuid) != 0 ||
+        strcmp(instance->primary_node, node->env->node_uuid) != 0) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "instance: generation %" G_GUINT64_FORMAT " of %s is held by %s, not by "
+                         "this node",
+                         instance->generation, instance->name,
+                         *instance->holder ? instance->holder : "nobody");
+        return false;
+    }
+    if (instance->generation == 0) {
+        fettle_set_error(error, WRONG_INPUT, "instance.generation: must be at least 1");
+        return false;
+    }
+    if (args->target && args->target->disks->len != instance->disks->len) {
+        fettle_set_error(error, WRONG_INPUT, "target.disks: %u exports for %u disks",
+                         args->target->disks->len, instance->disks->len);
+        return false;
+    }
+    return true;
+}
+
+/* The very generation was used here before: that it lives is success, otherwise it is over. */
+static bool start_again(struct guest *guest, GError **error)
+{
+    if (guest->live && guest->record->phase == PHASE_STARTED) {
+        guest_query(guest);
+        if (guest->live)
+            return return_adopt(guest, error);
+    }
+    g_autofree char *name = guest_name(guest);
+    fettle_set_error(error, REFUSED,
+                     "generation %" G_GUINT64_FORMAT " was already used here: %s needs a higher "
+                     "one to be started",
+                     guest->record->generation, name);
+    return false;
+}
+
+/* Ends a generation that failed to start; it stays used. */
+static void start_abandon(struct guest *guest)
+{
+    g_autoptr(GError) error = NULL;
+    if (task_killed())
+        return;
+    if (!guest_kill(guest, &error) && !task_killed())
+        log_error("", "%s", error->message);
+}
+
+/* What an older generation left: its process ends, and a replica that was promoted by the record
+ * becomes the instance's images (SAF-16). */
+static bool start_clear_the_way(struct guest *guest, GError **error)
+{
+    if (guest->live) {
+        if (!guest_kill(guest, error))
+            return false;
+        guest_move(guest, PHASE_STOPPED, "a newer generation starts");
+    }
+    return replica_promote(guest, error);
+}
+
+/* "g used", synced, before anything else can happen (SAF-10). */
+static bool start_record_used(struct guest *guest, const struct guest_start_args *args,
+                              guint64 history, GError **error)
+{
+    struct guest_record *record = guest->record;
+    record->history = history;
+    record->generation = args->instance->generation;
+    record->clean = false;
+    record->run = args->run;
+    record->attached = false;
+    record->sync = args->sync;
+    set_string(&record->boot_id, guest->node->env->boot_id);
+    instance_free(record->spec);
+    record->spec = instance_copy(args->instance);
+    export_target_free(record->target);
+    record->target = args->target ? export_target_copy(args->target) : NULL;
+    guest->adopted = false;
+    guest->shutdown = false;
+    guest->replica_state = args->full ? REPLICA_SYNCING : REPLICA_IN_SYNC;
+    guest->replica_sync = args->sync;
+    guest_move(guest, PHASE_USED, NULL);
+    return guest_save(guest, error);
+}
+
+static bool start_wait_ready(struct guest *guest, GError **error)
+{
+    for (guint waited = 0; waited < READY_WAIT_MS; waited += READY_POLL_MS) {
+        if (guest_query(guest) && guest->last_mirror.state == MIRROR_READY)
+            return true;
+        if (guest->last_mirror.state == MIRROR_LOST)
+            break;
+        if (!env_sleep(guest->node->env, READY_POLL_MS))
+            return node_killed(error);
+    }
+    fettle_set_error(error, TIMEOUT, "its mirror did not become ready");
+    return false;
+}
+
+/* SAF-10: before the first instruction either the mirror is attached (and ready, if the replica is
+ * on record as in-sync), or the replica is on record as stale. */
+static bool start_mirror(struct guest *guest, bool full, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    struct guest_record *record = guest->record;
+    g_autoptr(GError) why = NULL;
+    if (hv->ops->mirror_start(hv, record->instance, record->generation, record->target, full,
+                              &why) &&
+        (full || start_wait_ready(guest, &why))) {
+        record->attached = true;
+        return true;
+    }
+    if (fettle_error_is(why, KILLED) || task_killed())
+        return node_killed(error);
+    log_warning("", "instance %s starts without its replica: %s", record->spec->name, why->message);
+    g_autofree char *reason = g_strdup_printf("its mirror did not start: %.200s", why->message);
+    return mirror_give_up(guest, reason, STALE_WAIT_MS, error);
+}
+
+static bool start_prepare(struct guest *guest, GError **error)
+{
+    struct node_core *node = guest->node;
+    const struct instance *instance = guest->record->spec;
+    g_autoptr(GPtrArray) images =
+        node->storage->ops->files(node->storage, instance->uuid, "", instance->disks->len, error);
+    if (!images)
+        return false;
+    struct guest_spec spec = {.instance = instance,
+                              .images = images,
+                              .accelerator = fence_announced(node->fence)->accelerator};
+    guest->live = true; /* from here on it may live, whatever prepare says */
+    return node->hv->ops->prepare(node->hv, &spec, error);
+}
+
+static bool start_launch(struct guest *guest, const struct guest_start_args *args, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    struct guest_record *record = guest->record;
+    if (!start_prepare(guest, error))
+        return false;
+    if (record->target && !start_mirror(guest, args->full, error))
+        return false;
+    guest_move(guest, PHASE_STARTED, record->target ? "mirrored" : "without mirror");
+    if (!guest_save(guest, error))
+        return false;
+    if (args->run && !hv->ops->run(hv, record->instance, record->generation, error))
+        return false;
+    guest->adopted = true;
+    if (record->target)
+        mirror_watch_start(guest, NULL);
+    return true;
+}
+
+static bool start_locked(struct guest *guest, const struct fence_op *op,
+                         const struct guest_start_args *args, GError **error)
+{
+    const struct instance *instance = args->instance;
+    if (!return_renew(guest, error))
+        return false;
+    struct stamp used = {guest->record->history, guest->record->generation};
+    struct stamp wanted = {fence_op_stamp(op).history, instance->generation};
+    if (guest->damage) {
+        fettle_set_error(error, CORRUPT,
+                         "%s; start instance %s on another node, or remove the file "
+                         "if you know that it runs nowhere",
+                         guest->damage, instance->name);
+        return false;
+    }
+    int order = stamp_compare(wanted, used);
+    if (order == 0)
+        return start_again(guest, error);
+    if (order < 0) {
+        fettle_set_error(error, REFUSED,
+                         "generation %" G_GUINT64_FORMAT " of instance %s is over: generation "
+                         "%" G_GUINT64_FORMAT " was already used here",
+                         instance->generation, instance->name, used.epoch);
+        return false;
+    }
+    /* A start that was delayed on its way must not run what was stopped or moved since. */
+    if (!confirm_one(guest->node, op, CONFIRM_RUN, instance->uuid, instance->generation, "", error))
+        return false;
+    if (!start_clear_the_way(guest, error) ||
+        !start_record_used(guest, args, wanted.history, error))
+        return false;
+    if (start_launch(guest, args, error))
+        return true;
+    start_abandon(guest);
+    g_prefix_error(error, "instance %s: ", instance->name);
+    return false;
+}
+
+json_t *lifecycle_start(struct node_core *node, struct fence_op *op, const void *args,
+                        GError **error)
+{
+    const struct guest_start_args *start = args;
+    if (!start_check(node, start, error))
+        return NULL;
+    struct guest *guest = guest_get(node, start->instance->uuid, error);
+    if (!guest || !guest_lock(guest, error))
+        return NULL;
+    bool ok = start_locked(guest, op, start, error);
+    guest_unlock(guest);
+    return ok ? json_object() : NULL;
+}
+
+/* A reset drains the disk, so the mirror must be whole (SAF-15); the watch stands aside meanwhile.
+ */
+static bool reset_locked(struct guest *guest, guint64 generation, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    g_autofree char *name = guest_name(guest);
+    if (!guest_check_generation(guest, generation, error) || !return_adopt(guest, error) ||
+        !mirror_watch_stop(guest))
+        return false;
+    bool mirrored = guest->record->target != NULL;
+    bool whole = !mirrored || (guest->replica_state != REPLICA_STALE && mirror_reachable(guest));
+    bool ok = false;
+    if (!whole)
+        fettle_set_error(error, TEMPORARY,
+                         "the replica of %s cannot be reached, so a reset would hang; try again "
+                         "when it is on record as stale",
+                         name);
+    else
+        ok = hv->ops->reset(hv, guest->record->instance, generation, error);
+    if (mirrored && guest->live && !task_killed())
+        mirror_watch_start(guest, NULL);
+    return ok;
+}
+
+json_t *lifecycle_reset(struct node_core *node, struct fence_op *op, const void *args,
+                        GError **error)
+{
+    const struct guest_args *reset = args;
+    struct guest *guest = guest_get(node, reset->instance, error);
+    if (!guest || !guest_lock(guest, error))
+        return NULL;
+    bool ok = reset_locked(guest, reset->generation, error);
+    guest_unlock(guest);
+    return ok ? json_object() : NULL;
+}

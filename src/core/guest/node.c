@@ -1,0 +1,299 @@
+/*
+ * The node daemon's core: requests and events come in here, each request runs as a task of its own;
+ * see node.h and node_private.h.
+ */
+#include "core/guest/node.h"
+
+#include "base/log.h"
+#include "core/guest/lifecycle.h"
+#include "core/guest/mirror.h"
+#include "core/guest/replica.h"
+#include "core/guest/report.h"
+#include "core/guest/return.h"
+
+/* `run` NULL: the announcement itself, which also needs the sender. `fenced`: an operation of its
+ * epoch, which the next announcement waits for. */
+static const struct {
+    const char *method;
+    node_procedure run;
+    bool fenced;
+} procedures[] = {
+    {"announce", NULL, false},
+    {"node_report", report_node, false},
+    {"image_info", replica_image_info, true},
+    {"disks_create", replica_disks_create, true},
+    {"disks_remove", replica_disks_remove, true},
+    {"replica_open", replica_open, true},
+    {"replica_close", replica_close, true},
+    {"guest_start", lifecycle_start, true},
+    {"guest_stop", lifecycle_stop, true},
+    {"guest_reset", lifecycle_reset, true},
+    {"mirror_attach", mirror_attach, true},
+    {"mirror_detach", mirror_detach, true},
+    {"mirror_wait", mirror_wait, true},
+};
+
+/* --- lifetime --- */
+
+void node_hold(struct node_core *node)
+{
+    node->users++;
+}
+
+void node_release(struct node_core *node)
+{
+    if (--node->users > 0)
+        return;
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, node->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        guest_free(value);
+    g_hash_table_unref(node->guests);
+    fence_free(node->fence);
+    g_free(node->address);
+    g_free(node);
+}
+
+struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
+                                const char *address)
+{
+    struct node_core *node = g_new0(struct node_core, 1);
+    node->env = env;
+    node->hv = env->hypervisor;
+    node->storage = env->storage;
+    node->address = g_strdup(address);
+    node->fence = fence_new(env, cluster_uuid);
+    node->guests = g_hash_table_new(g_str_hash, g_str_equal);
+    node->users = 1;
+    return node;
+}
+
+void node_core_free(struct node_core *node)
+{
+    if (!node)
+        return;
+    static const struct hypervisor_events no_guest_events = {0};
+    static const struct storage_events no_storage_events = {0};
+    node->hv->ops->set_events(node->hv, &no_guest_events);
+    node->storage->ops->set_events(node->storage, &no_storage_events);
+    node->ended = true;
+    return_kick(node);
+    node_release(node);
+}
+
+/* --- requests --- */
+
+struct work {
+    struct node_core *node;
+    struct rpc_request *request;
+    struct fence_op *op;
+    node_procedure run;
+};
+
+static json_t *work_announce(struct work *work, const void *args, GError **error)
+{
+    if (!fence_announce(work->node->fence, work->request->from_node, args, error))
+        return NULL;
+    return_kick(work->node);
+    return json_object();
+}
+
+static void work_run(void *data)
+{
+    struct work *work = data;
+    struct node_core *node = work->node;
+    const struct method *method = work->request->method;
+    g_autoptr(GError) error = NULL;
+    json_t *answer = NULL;
+    void *args = record_parse(method->args, work->request->args, RECORD_LAX, &error);
+    if (args)
+        answer =
+            work->run ? work->run(node, work->op, args, &error) : work_announce(work, args, &error);
+    record_free(method->args, args);
+    if (work->op)
+        fence_leave(work->op);
+    if (answer) {
+        rpc_answer(work->request, answer);
+    } else {
+        if (!error)
+            node_killed(&error);
+        rpc_fail(work->request, error);
+    }
+    g_free(work);
+    node_release(node);
+}
+
+void node_core_handle(struct node_core *node, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    guint i = 0;
+    while (i < G_N_ELEMENTS(procedures) && strcmp(procedures[i].method, request->name) != 0)
+        i++;
+    if (i == G_N_ELEMENTS(procedures) || !request->method) {
+        rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "the node daemon has no method %s",
+                     request->name);
+        return;
+    }
+    if (!node->ready) {
+        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY,
+                     "the node daemon is starting and does not know yet what runs here; try again");
+        return;
+    }
+    struct fence_op *op = NULL;
+    if (procedures[i].fenced) {
+        op = fence_enter(node->fence, request->stamp, &error);
+        if (!op) {
+            rpc_fail(request, error);
+            return;
+        }
+    }
+    struct work *work = g_new0(struct work, 1);
+    *work = (struct work){node, request, op, procedures[i].run};
+    node_hold(node);
+    task_spawn(node->env->tasks, work_run, work);
+}
+
+bool node_core_admit(const struct node_core *node, const char *from_node,
+                     const struct method *method, struct stamp stamp, GError **error)
+{
+    return fence_admit(node->fence, from_node, method, stamp, error);
+}
+
+const GPtrArray *node_core_members(const struct node_core *node)
+{
+    return fence_announced(node->fence)->members;
+}
+
+const char *node_core_master(const struct node_core *node)
+{
+    return fence_announced(node->fence)->master_node;
+}
+
+void node_core_master_reachable(struct node_core *node)
+{
+    return_kick(node);
+}
+
+/* --- events --- */
+
+static struct guest *node_guest_of(struct node_core *node, const char *instance, guint64 generation)
+{
+    struct guest *guest = guest_find(node, instance);
+    return guest && guest->record->generation == generation ? guest : NULL;
+}
+
+static void node_guest_exited(const char *instance, guint64 generation, void *data)
+{
+    struct guest *guest = node_guest_of(data, instance, generation);
+    if (!guest || !guest->live)
+        return;
+    guest->live = false;
+    g_autofree char *fields =
+        g_strdup_printf("INSTANCE=%s GENERATION=%" G_GUINT64_FORMAT, instance, generation);
+    log_info(fields, "guest ended");
+}
+
+static void node_guest_shutdown(const char *instance, guint64 generation, void *data)
+{
+    struct guest *guest = node_guest_of(data, instance, generation);
+    if (guest)
+        guest->shutdown = true;
+}
+
+static void node_export_ended(const char *instance, const char *replica, guint64 generation,
+                              void *data)
+{
+    struct guest *guest = guest_find(data, instance);
+    if (!guest || strcmp(guest->record->replica, replica) != 0 ||
+        guest->record->replica_generation != generation || !guest->export_live)
+        return;
+    /* Not opened again from here: the guest's node records the replica as stale (SAF-14). */
+    guest->export_live = false;
+    g_autofree char *fields = g_strdup_printf(
+        "INSTANCE=%s GENERATION=%" G_GUINT64_FORMAT " REPLICA=%s", instance, generation, replica);
+    log_error(fields, "an export ended by itself: the replica's disk failed");
+}
+
+/* --- start --- */
+
+/* A process that was prepared but never told to run: its start was cut off, and nothing of it is
+ * worth keeping. */
+static bool never_ran(const struct guest *guest, enum guest_state state)
+{
+    const struct guest_record *record = guest->record;
+    return state == GUEST_PREPARED && (record->phase != PHASE_STARTED || record->run);
+}
+
+static bool node_found_guest(struct node_core *node, const struct guest_report *found,
+                             GError **error)
+{
+    struct guest *guest = guest_get(node, found->instance, error);
+    if (!guest)
+        return false;
+    struct guest_record *record = guest->record;
+    guint64 newest = record->generation;
+    if (found->generation < newest) {
+        log_warning("", "instance %s: generation %" G_GUINT64_FORMAT " still lives, ended",
+                    found->instance, found->generation);
+        return node->hv->ops->kill(node->hv, found->instance, found->generation, error);
+    }
+    guest->live = true;
+    guest->last_state = found->state;
+    guest->last_mirror = (struct mirror_info){found->mirror, (guint)found->progress};
+    guest->shutdown = found->state == GUEST_SHUTDOWN;
+    if (never_ran(guest, found->state) && found->generation == newest)
+        return guest_kill(guest, error);
+    if (found->generation == newest && record->phase == PHASE_STARTED)
+        return true;
+    /* Its file is gone or was never written to the end; what lives is what was used. */
+    record->history = fence_stamp(node->fence).history;
+    record->generation = found->generation;
+    set_string(&record->boot_id, node->env->boot_id);
+    guest_move(guest, PHASE_USED, "found running");
+    guest_move(guest, PHASE_STARTED, "found running");
+    return guest_save(guest, error);
+}
+
+static bool node_rediscover(struct node_core *node, GError **error)
+{
+    g_autoptr(GPtrArray) guests = node->hv->ops->rediscover(node->hv, error);
+    if (!guests)
+        return false;
+    for (guint i = 0; i < guests->len; i++)
+        if (!node_found_guest(node, guests->pdata[i], error))
+            return false;
+
+    g_autoptr(GPtrArray) exports = node->storage->ops->export_rediscover(node->storage, error);
+    if (!exports)
+        return false;
+    for (guint i = 0; i < exports->len; i++) {
+        const struct replica_report *found = exports->pdata[i];
+        struct guest *guest = guest_find(node, found->instance);
+        bool ours = guest && strcmp(guest->record->replica, found->replica) == 0 &&
+                    guest->record->replica_generation == found->generation;
+        if (ours)
+            guest->export_live = found->exported;
+        else if (!node->storage->ops->export_close(node->storage, found->instance, found->replica,
+                                                   error))
+            return false;
+    }
+    return true;
+}
+
+bool node_core_start(struct node_core *node, GError **error)
+{
+    static const struct hypervisor_events guest_events = {node_guest_exited, node_guest_shutdown,
+                                                          NULL};
+    struct hypervisor_events on_guest = guest_events;
+    struct storage_events on_export = {node_export_ended, node};
+    on_guest.data = node;
+    node->hv->ops->set_events(node->hv, &on_guest);
+    node->storage->ops->set_events(node->storage, &on_export);
+    if (!fence_load(node->fence, error) || !guest_load_all(node, error) ||
+        !node_rediscover(node, error))
+        return false;
+    node->ready = true;
+    return_start(node);
+    return true;
+}

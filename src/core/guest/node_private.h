@@ -1,0 +1,45 @@
+/*
+ * Inside of the node daemon's core: what its modules share. Outside of core/guest only node.h is
+ * known.
+ *
+ *   node.c          requests in, events in, start
+ *   report.c        node_report
+ *   fence.c         epoch and members
+ *   guest.c         one struct per instance, its file, its lock
+ *   confirm.c       questions to the master, and its word on replicas
+ *   lifecycle.c     guest_start, guest_reset
+ *   stop.c          guest_stop
+ *   mirror_watch.c  the task beside each mirrored guest
+ *   mirror.c        mirror_attach, mirror_detach, mirror_wait
+ *   replica.c       images, exports, promotion
+ *   return.c        what comes back from the dead asks first (SAF-19)
+ */
+#pragma once
+
+#include "core/guest/fence.h"
+#include "core/guest/node.h"
+
+struct node_core {
+    const struct env *env;
+    struct hypervisor *hv;
+    struct storage *storage;
+    char *address;
+    struct fence *fence;
+    GHashTable *guests;   /* instance uuid -> struct guest */
+    bool ready;           /* state read, reality rediscovered */
+    bool ended;           /* node_core_free() was called */
+    guint users;          /* tasks that hold a pointer to this, and the owner */
+    struct promise *kick; /* of the task that asks the master, while it pauses */
+    bool kicked;
+};
+
+/* One procedure: `args` is the method's argument record; the answer is a new reference. */
+typedef json_t *(*node_procedure)(struct node_core *node, struct fence_op *op, const void *args,
+                                  GError **error);
+
+/* Tasks of the node: each holds the struct until it ends. */
+void node_hold(struct node_core *node);
+void node_release(struct node_core *node);
+
+/* The node's processes are over; every wait fails from now on. */
+bool node_killed(GError **error);

@@ -1,0 +1,104 @@
+/*
+ * node_report; see report.h. Guests are asked anew, except those whose last question got no answer
+ * in time: one stuck monitor must not delay the report of all others.
+ */
+#include "core/guest/report.h"
+
+static void report_guests(struct node_core *node, struct node_report *report)
+{
+    /* Waiting may change the table: first who, then what. */
+    g_autoptr(GPtrArray) guests = g_ptr_array_new();
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, node->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        g_ptr_array_add(guests, value);
+
+    for (guint i = 0; i < guests->len; i++) {
+        struct guest *guest = guests->pdata[i];
+        const struct guest_record *record = guest->record;
+        if (guest->live && !guest->query_late)
+            guest_query(guest);
+        if (!guest->live)
+            continue;
+        struct guest_report *line = guest_report_new();
+        set_string(&line->instance, record->instance);
+        line->generation = record->generation;
+        line->state = guest->shutdown ? GUEST_SHUTDOWN : guest->last_state;
+        line->memory = record->spec ? record->spec->memory : 0;
+        if (record->target) {
+            set_string(&line->replica, record->target->replica);
+            line->mirror = guest->last_mirror.state;
+            line->progress = MIN(guest->last_mirror.progress, 100);
+        }
+        g_ptr_array_add(report->guests, line);
+    }
+}
+
+static void report_replica(struct node_report *report, const char *instance, const char *replica,
+                           guint64 generation, bool exported)
+{
+    struct replica_report *line = replica_report_new();
+    set_string(&line->instance, instance);
+    set_string(&line->replica, replica);
+    line->generation = generation;
+    line->exported = exported;
+    g_ptr_array_add(report->replicas, line);
+}
+
+/* Replicas that were opened here, and those that only have images yet. */
+static void report_replicas(struct node_core *node, const GPtrArray *images,
+                            struct node_report *report)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, node->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct guest *guest = value;
+        const struct guest_record *record = guest->record;
+        if (*record->replica)
+            report_replica(report, record->instance, record->replica,
+                           record->exported ? record->replica_generation : 0, guest->export_live);
+    }
+    for (guint i = 0; i < images->len; i++) {
+        g_auto(GStrv) words = g_strsplit(images->pdata[i], " ", 2);
+        if (!words[0] || !words[1] || !*words[1])
+            continue;
+        const struct guest *guest = guest_find(node, words[0]);
+        if (!guest || strcmp(guest->record->replica, words[1]) != 0)
+            report_replica(report, words[0], words[1], 0, false);
+    }
+}
+
+json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+{
+    struct storage *storage = node->storage;
+    record_autoptr(node_report) report = node_report_new();
+    struct storage_space space = {0};
+    set_string(&report->node, node->env->node_uuid);
+    set_string(&report->version, FETTLE_VERSION);
+    set_string(&report->boot_id, node->env->boot_id);
+    if (!storage->ops->space(storage, &space, error))
+        return NULL;
+    report->disk_total = space.total_mib;
+    report->disk_free = space.free_mib;
+    guint cpus = 0;
+    if (!node->hv->ops->host(node->hv, &report->memory_total, &report->memory_free, &cpus)) {
+        fettle_set_error(error, ENVIRONMENT, "the host does not tell its memory and processors");
+        return NULL;
+    }
+    report->cpus = cpus;
+    g_autoptr(GPtrArray) images = storage->ops->list(storage, false, error);
+    g_autoptr(GPtrArray) aside = images ? storage->ops->list(storage, true, error) : NULL;
+    if (!aside)
+        return NULL;
+    report_guests(node, report);
+    report_replicas(node, images, report);
+    for (guint i = 0; i < aside->len; i++)
+        g_ptr_array_add(report->leftovers, g_strdup(aside->pdata[i]));
+    if (task_killed()) {
+        node_killed(error);
+        return NULL;
+    }
+    return node_report_to_json(report);
+}

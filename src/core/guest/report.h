@@ -1,0 +1,8 @@
+/*
+ * node_report: what this node has, and what really runs on it.
+ */
+#pragma once
+
+#include "core/guest/guest.h"
+
+json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error);
