@@ -1,0 +1,39 @@
+/*
+ * File systems of the lab: ext4 on a loop file that can lose its power, mounted and unmounted by
+ * system calls. Loop devices free themselves with their last user (autoclear), so a crash at any
+ * moment leaves none behind once nothing is mounted.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* Makes a sparse file with an empty ext4 in it. */
+bool disk_create(const char *image, guint mib, GError **error);
+
+/* Mounts it; refused while the image is still attached to a loop device, as two users would destroy
+ * it. */
+bool disk_mount(const char *image, const char *folder, GError **error);
+bool disk_mount_tmpfs(const char *folder, GError **error);
+bool disk_bind(const char *source, const char *folder, GError **error);
+
+/* Whether a file system is mounted exactly there. */
+bool disk_is_mounted(const char *folder);
+
+/* What a power cut leaves: from now on nothing more reaches the image, neither data nor journal. */
+bool disk_cut(const char *folder, GError **error);
+/* The same for every ext4 mounted at or below `folder`; for cleaning up, so failures are passed
+ * over. */
+void disk_cut_below(const char *folder);
+
+/* Unmounts everything at and below `folder`, innermost first; what stays busy is detached lazily.
+ */
+bool disk_unmount_below(const char *folder, GError **error);
+
+/* Waits until no loop device uses a file below `folder` whose path begins with `path`; STORAGE if
+ * one still does after a few seconds. */
+bool disk_wait_detached(const char *path, GError **error);
+
+/* Fills the file system that `folder` is in with one file, until `leave_mib` MiB are free. */
+bool disk_fill(const char *folder, guint leave_mib, GError **error);
+bool disk_unfill(const char *folder, GError **error);

@@ -1,0 +1,93 @@
+/*
+ * fettle-lab DIR: the supervisor of the lab in DIR, started by lab_up(). Says on standard output,
+ * as one JSON document, whether the lab could be built, and closes it then. Its own log is
+ * DIR/lab.log.
+ *
+ * DIR/lab.lock is locked while it lives and names it ("PID START-TIME"), so that lab_down() finds
+ * it.
+ */
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "io/process.h"
+#include "lab/supervisor.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool take_lock(const struct layout *layout, GError **error)
+{
+    g_autofree char *path = layout_file(layout, "lab.lock");
+    int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || ftruncate(fd, 0) != 0 ||
+        dprintf(fd, "%d %" G_GUINT64_FORMAT "\n", (int)getpid(),
+                process_read_start_ticks((guint64)getpid())) < 0) {
+        fettle_set_error(error, WRONG_STATE, "another supervisor serves the lab in %s (%s: %s)",
+                         layout->dir, path, g_strerror(errno));
+        return false;
+    }
+    return true; /* the descriptor stays open for the life of the process */
+}
+
+static bool become_supervisor(const struct layout *layout, GError **error)
+{
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &children, NULL); /* they come through a signalfd */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    umask(022);
+    g_autofree char *log = layout_file(layout, "lab.log");
+    int fd = open(log, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644);
+    if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || chdir("/") != 0 ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+        fettle_set_error(error, ENVIRONMENT, "cannot set up the supervisor (%s): %s", log,
+                         g_strerror(errno));
+        return false;
+    }
+    close(fd);
+    return take_lock(layout, error);
+}
+
+static void say_result(const GError *error)
+{
+    json_autoptr answer =
+        error ? json_make("{s:[s, s]}", "error", fettle_error_name(error), error->message)
+              : json_make("{s:b}", "result", true);
+    g_autofree char *text = json_to_text(answer);
+    printf("%s\n", text);
+    fflush(stdout);
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(nowhere, STDOUT_FILENO);
+    close(nowhere);
+}
+
+static struct supervisor *build(const struct layout *layout, GError **error)
+{
+    return become_supervisor(layout, error) ? supervisor_new(layout, error) : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    log_init("fettle-lab");
+    if (argc != 2) {
+        g_printerr(
+            "fettle-lab is started by `fettle lab up`; its one argument is the lab's folder\n");
+        return 2;
+    }
+    layout_autoptr layout = layout_load(argv[1], &error);
+    struct supervisor *supervisor = layout ? build(layout, &error) : NULL;
+    say_result(error);
+    if (supervisor)
+        supervisor_run(supervisor);
+    log_error("", "%s", error->message);
+    return fettle_error_exit_code(error);
+}

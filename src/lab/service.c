@@ -1,0 +1,346 @@
+/*
+ * Keeping daemons running (service.h).
+ */
+#include "lab/service.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "lab/net.h"
+#include "lab/proc.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAUSE_FIRST_MS 50
+#define PAUSE_LONGEST_MS 2000
+#define GOOD_RUN_US (5 * G_USEC_PER_SEC) /* after this long the next pause is the first again */
+#define KILL_TIMEOUT_MS 5000
+#define EXIT_CANNOT_START 127
+
+struct service {
+    struct services *services;
+    const struct layout_daemon *daemon;
+    guint node;
+    char *log;
+    char *ready;
+    bool wanted; /* the node has power, and the daemon is one for it */
+    bool paused;
+    pid_t pid; /* 0: does not run */
+    int pidfd;
+    guint restarts;
+    guint pause_ms;
+    guint timer;
+    gint64 started_us;
+};
+
+struct services {
+    const struct layout *layout;
+    bool master_enabled;
+    GPtrArray *all;     /* struct service * */
+    GPtrArray *boot_id; /* char *, by node; NULL without power */
+};
+
+static struct service *service_new(struct services *services, guint node,
+                                   const struct layout_daemon *daemon)
+{
+    struct service *service = g_new0(struct service, 1);
+    g_autofree char *log = layout_log(services->layout, node);
+    g_autofree char *ready = g_strdup_printf("run/%s.ready", daemon->name);
+    service->services = services;
+    service->daemon = daemon;
+    service->node = node;
+    service->log = g_strdup_printf("%s/%s.log", log, daemon->name);
+    service->ready = layout_below_root(services->layout, node, ready);
+    service->pidfd = -1;
+    service->pause_ms = PAUSE_FIRST_MS;
+    return service;
+}
+
+struct services *services_new(const struct layout *layout)
+{
+    struct services *services = g_new0(struct services, 1);
+    services->layout = layout;
+    services->all = g_ptr_array_new();
+    services->boot_id = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_set_size(services->boot_id, (gint)layout->nodes + 1);
+    for (guint node = 1; node <= layout->nodes; node++)
+        for (guint i = 0; i < layout->daemons->len; i++) {
+            const struct layout_daemon *daemon = g_ptr_array_index(layout->daemons, i);
+            if (!daemon->master_only || node == 1)
+                g_ptr_array_add(services->all, service_new(services, node, daemon));
+        }
+    return services;
+}
+
+/* --- starting --- */
+
+static char **environment_for(const struct service *service, const char *const *variables)
+{
+    const struct services *services = service->services;
+    g_autofree char *root = layout_root(services->layout, service->node);
+    g_autofree char *name = g_strdup_printf("node%u", service->node);
+    char **environment = g_get_environ();
+    environment = g_environ_unsetenv(environment, "FETTLE_CRASH_AT");
+    environment = g_environ_unsetenv(environment, "FETTLE_CRASH_LOG");
+    environment = g_environ_setenv(environment, "FETTLE_ROOT", root, TRUE);
+    environment = g_environ_setenv(environment, "FETTLE_NODE", name, TRUE);
+    environment = g_environ_setenv(environment, "FETTLE_BOOT_ID",
+                                   g_ptr_array_index(services->boot_id, service->node), TRUE);
+    for (; variables && *variables; variables++) {
+        g_auto(GStrv) parts = g_strsplit(*variables, "=", 2);
+        environment = g_environ_setenv(environment, parts[0], parts[1] ? parts[1] : "", TRUE);
+    }
+    return environment;
+}
+
+/* In the child, between fork and exec: system calls only. */
+G_GNUC_NORETURN static void become_daemon(int space, int log, char *const *command,
+                                          char *const *environment)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    setsid();
+    int input = open("/dev/null", O_RDONLY);
+    if (setns(space, CLONE_NEWNET) == 0 && dup2(input, STDIN_FILENO) >= 0 &&
+        dup2(log, STDOUT_FILENO) >= 0 && dup2(log, STDERR_FILENO) >= 0) {
+        close(input);
+        execvpe(command[0], command, environment);
+    }
+    dprintf(log, "cannot start %s: %s\n", command[0], strerror(errno));
+    _exit(EXIT_CANNOT_START);
+}
+
+static void service_died(struct service *service, const char *how);
+
+static void service_start(struct service *service, const char *const *variables)
+{
+    g_autofree char *name = layout_netns(service->services->layout, service->node);
+    g_auto(GStrv) environment = environment_for(service, variables);
+    int space = net_open(name);
+    int log = open(service->log, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644);
+    unlink(service->ready);
+    service->started_us = g_get_monotonic_time();
+    service->paused = false;
+    pid_t pid = space >= 0 && log >= 0 ? fork() : -1;
+    if (pid == 0)
+        become_daemon(space, log, service->daemon->command, environment);
+    if (pid > 0) {
+        service->pid = pid;
+        service->pidfd = proc_open(pid);
+    }
+    if (space >= 0)
+        close(space);
+    if (log >= 0)
+        close(log);
+    if (pid < 0)
+        service_died(service, "could not be started");
+}
+
+static gboolean service_start_cb(gpointer data)
+{
+    struct service *service = data;
+    service->timer = 0;
+    service->restarts++;
+    service_start(service, NULL);
+    return G_SOURCE_REMOVE;
+}
+
+static void cancel_timer(struct service *service)
+{
+    if (service->timer)
+        g_source_remove(service->timer);
+    service->timer = 0;
+}
+
+static void forget_process(struct service *service)
+{
+    if (service->pidfd >= 0)
+        close(service->pidfd);
+    service->pidfd = -1;
+    service->pid = 0;
+    service->paused = false;
+}
+
+static void service_died(struct service *service, const char *how)
+{
+    g_autofree char *fields =
+        g_strdup_printf("DAEMON=%s NODE=node%u", service->daemon->name, service->node);
+    bool good_run = g_get_monotonic_time() - service->started_us > GOOD_RUN_US;
+    forget_process(service);
+    if (!service->wanted)
+        return;
+    unlink(service->ready);
+    if (good_run)
+        service->pause_ms = PAUSE_FIRST_MS;
+    log_info(fields, "daemon %s; next start in %u ms", how, service->pause_ms);
+    cancel_timer(service);
+    service->timer = g_timeout_add(service->pause_ms, service_start_cb, service);
+    service->pause_ms = MIN(service->pause_ms * 2, PAUSE_LONGEST_MS);
+}
+
+/* --- nodes --- */
+
+static bool service_belongs(const struct service *service)
+{
+    return !service->daemon->master_only || service->services->master_enabled;
+}
+
+static void service_want(struct service *service)
+{
+    if (service->wanted || !service_belongs(service))
+        return;
+    service->wanted = true;
+    service->pause_ms = PAUSE_FIRST_MS;
+    service_start(service, NULL);
+}
+
+void services_start_node(struct services *services, guint node, const char *boot_id)
+{
+    g_free(services->boot_id->pdata[node]);
+    services->boot_id->pdata[node] = g_strdup(boot_id);
+    for (guint i = 0; i < services->all->len; i++) {
+        struct service *service = g_ptr_array_index(services->all, i);
+        if (service->node == node)
+            service_want(service);
+    }
+}
+
+void services_stop_node(struct services *services, guint node)
+{
+    g_clear_pointer(&services->boot_id->pdata[node], g_free);
+    for (guint i = 0; i < services->all->len; i++) {
+        struct service *service = g_ptr_array_index(services->all, i);
+        if (service->node != node)
+            continue;
+        service->wanted = false;
+        cancel_timer(service);
+    }
+}
+
+void services_enable_master(struct services *services)
+{
+    services->master_enabled = true;
+    for (guint i = 0; i < services->all->len; i++) {
+        struct service *service = g_ptr_array_index(services->all, i);
+        if (service->daemon->master_only && services->boot_id->pdata[service->node])
+            service_want(service);
+    }
+}
+
+static struct service *service_of_pid(const struct services *services, pid_t pid)
+{
+    for (guint i = 0; i < services->all->len; i++) {
+        struct service *service = g_ptr_array_index(services->all, i);
+        if (service->pid == pid)
+            return service;
+    }
+    return NULL;
+}
+
+void services_reap(struct services *services)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct service *service = service_of_pid(services, pid);
+        if (!service)
+            continue; /* an orphan of some daemon: it only had to be collected */
+        g_autofree char *how = WIFSIGNALED(status)
+                                   ? g_strdup_printf("was killed by signal %d", WTERMSIG(status))
+                                   : g_strdup_printf("ended with %d", WEXITSTATUS(status));
+        service_died(service, how);
+    }
+}
+
+/* --- commands --- */
+
+struct service *services_find(struct services *services, const char *daemon_at_node, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(daemon_at_node, "@", 2);
+    guint node = g_strv_length(parts) == 2 ? layout_node_number(parts[1]) : 0;
+    for (guint i = 0; node && i < services->all->len; i++) {
+        struct service *service = g_ptr_array_index(services->all, i);
+        if (service->node == node && strcmp(service->daemon->name, parts[0]) == 0)
+            return service;
+    }
+    fettle_set_error(error, UNKNOWN_ENTITY,
+                     "no daemon %s in this lab; it is written like noded@node2", daemon_at_node);
+    return NULL;
+}
+
+static bool check_runs(const struct service *service, GError **error)
+{
+    if (service->pid)
+        return true;
+    fettle_set_error(error, WRONG_STATE, "%s@node%u does not run (%s)", service->daemon->name,
+                     service->node,
+                     service->wanted            ? "it is about to be started again"
+                     : service_belongs(service) ? "the node has no power"
+                                                : "there is no cluster yet");
+    return false;
+}
+
+static bool service_kill(struct service *service, GError **error)
+{
+    proc_signal(service->pidfd, SIGKILL);
+    if (!proc_wait(service->pidfd, KILL_TIMEOUT_MS)) {
+        fettle_set_error(error, TIMEOUT, "%s@node%u was killed and has not ended yet",
+                         service->daemon->name, service->node);
+        return false;
+    }
+    services_reap(service->services);
+    return true;
+}
+
+bool service_signal(struct service *service, enum lab_signal what, GError **error)
+{
+    if (!check_runs(service, error))
+        return false;
+    switch (what) {
+    case LAB_KILL:
+        return service_kill(service, error);
+    case LAB_PAUSE:
+        service->paused = proc_signal(service->pidfd, SIGSTOP);
+        return true;
+    case LAB_RESUME:
+        proc_signal(service->pidfd, SIGCONT);
+        service->paused = false;
+        return true;
+    }
+    g_assert_not_reached();
+}
+
+bool service_restart_with(struct service *service, const char *const *variables, GError **error)
+{
+    if (!service->wanted)
+        return check_runs(service, error);
+    if (service->pid && !service_kill(service, error))
+        return false;
+    cancel_timer(service);
+    service->pause_ms = PAUSE_FIRST_MS;
+    service->restarts++;
+    service_start(service, variables);
+    return true;
+}
+
+json_t *services_to_json(const struct services *services, guint node)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < services->all->len; i++) {
+        const struct service *service = g_ptr_array_index(services->all, i);
+        if (service->node != node || !service->wanted)
+            continue;
+        const char *state = !service->pid ? "waiting" : service->paused ? "paused" : "running";
+        json_array_append_new(
+            list, json_make("{s:s, s:s, s:i, s:i, s:b}", "name", service->daemon->name, "state",
+                            state, "pid", (int)service->pid, "restarts", (int)service->restarts,
+                            "ready", service->pid && access(service->ready, F_OK) == 0));
+    }
+    return list;
+}

@@ -1,0 +1,520 @@
+/*
+ * The lab itself, with small shell scripts as daemons: power cuts lose exactly what was not synced,
+ * cables carry or do not, daemons come back, and nothing is left after any end. Needs root; skipped
+ * without.
+ */
+#include "base/error.h"
+#include "lab/lab.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 10000
+#define STEP_US 5000
+#define SILENT_TRIES 40 /* the first is heard at once where there is a cable */
+#define PORT 4711
+#define SILENCE "nothing was heard"
+
+/* A daemon that leaves an orphan behind, tells its environment, and is ready. */
+static const char SCRIPT[] = "(sleep 1000 & echo $! >$FETTLE_ROOT/run/orphan)\n"
+                             "echo \"$LAB_TEST\" >$FETTLE_ROOT/run/said\n"
+                             "echo started\n"
+                             "touch $FETTLE_ROOT/run/dummy.ready\n"
+                             "exec sleep 1000\n";
+static const char *const COMMAND[] = {"sh", "-c", SCRIPT, NULL};
+static const char MASTER_SCRIPT[] = "touch $FETTLE_ROOT/run/chief.ready; exec sleep 1000";
+static const char *const MASTER_COMMAND[] = {"sh", "-c", MASTER_SCRIPT, NULL};
+static const struct lab_daemon DAEMONS[] = {
+    {"dummy", COMMAND, false}, {"chief", MASTER_COMMAND, true}, {NULL, NULL, false}};
+
+static char *base; /* folder of all labs of this run */
+
+#define check(call)                                                                                \
+    do {                                                                                           \
+        g_autoptr(GError) check_error = NULL;                                                      \
+        bool check_ok = (call);                                                                    \
+        g_assert_no_error(check_error);                                                            \
+        g_assert_true(check_ok);                                                                   \
+    } while (0)
+#define check_fails(call, CODE, part)                                                              \
+    do {                                                                                           \
+        g_autoptr(GError) check_error = NULL;                                                      \
+        g_assert_false(call);                                                                      \
+        g_assert_error(check_error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                            \
+        g_assert_nonnull(strstr(check_error->message, part));                                      \
+    } while (0)
+
+static char *new_lab(const char *name)
+{
+    g_autofree char *dir = g_build_filename(base, name, NULL);
+    struct lab_options options = {.dir = dir,
+                                  .nodes = 2,
+                                  .root_mib = 32,
+                                  .disks_mib = 32,
+                                  .no_identity = true,
+                                  .daemons = DAEMONS};
+    check(lab_up(&options, &check_error));
+    return g_steal_pointer(&dir);
+}
+
+static void down(const char *dir)
+{
+    check(lab_down(dir, &check_error));
+}
+
+/* --- looking --- */
+
+static char *path_in(const char *dir, const char *node, const char *name)
+{
+    g_autofree char *root = lab_node_root(dir, node);
+    return g_build_filename(root, name, NULL);
+}
+
+static char *content(const char *dir, const char *node, const char *name)
+{
+    g_autofree char *path = path_in(dir, node, name);
+    char *text = NULL;
+    g_file_get_contents(path, &text, NULL, NULL);
+    return text ? g_strchomp(text) : NULL;
+}
+
+static int open_new(const char *dir, const char *node, const char *name)
+{
+    g_autofree char *path = path_in(dir, node, name);
+    int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+    g_assert_cmpint(fd, >=, 0);
+    return fd;
+}
+
+static void write_text(int fd, const char *text, bool synced)
+{
+    g_assert_cmpint(pwrite(fd, text, strlen(text), 0), ==, (int)strlen(text));
+    if (synced)
+        g_assert_cmpint(fsync(fd), ==, 0);
+}
+
+/* The state of a daemon; its numbers by name. */
+static json_t *daemon_status(const char *dir, const char *node, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr status = lab_status(dir, &error);
+    g_assert_no_error(error);
+    size_t i, j;
+    json_t *machine, *daemon;
+    json_array_foreach(json_object_get(status, "nodes"), i, machine)
+    {
+        if (strcmp(json_string_value(json_object_get(machine, "name")), node) != 0)
+            continue;
+        json_array_foreach(json_object_get(machine, "daemons"), j, daemon)
+        {
+            if (strcmp(json_string_value(json_object_get(daemon, "name")), name) == 0)
+                return json_incref(daemon);
+        }
+    }
+    return NULL;
+}
+
+static int daemon_number(const char *dir, const char *node, const char *field)
+{
+    json_autoptr daemon = daemon_status(dir, node, "dummy");
+    return (int)json_integer_value(json_object_get(daemon, field));
+}
+
+static char *node_text(const char *dir, guint index, const char *field)
+{
+    json_autoptr status = lab_status(dir, NULL);
+    return g_strdup(json_string_value(
+        json_object_get(json_array_get(json_object_get(status, "nodes"), index), field)));
+}
+
+static int hold_process(const char *dir, const char *node, const char *file)
+{
+    g_autofree char *text = content(dir, node, file);
+    g_assert_nonnull(text);
+    int pidfd = (int)syscall(SYS_pidfd_open, atoi(text), 0);
+    g_assert_cmpint(pidfd, >=, 0);
+    return pidfd;
+}
+
+static bool has_ended(int pidfd)
+{
+    struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+    return poll(&wait, 1, PATIENCE_MS) > 0;
+}
+
+static bool mentions(const char *file, const char *text)
+{
+    g_autofree char *all = NULL;
+    return g_file_get_contents(file, &all, NULL, NULL) && strstr(all, text);
+}
+
+/* No mount, loop device or namespace of a lab in `dir` is left. */
+static void check_no_trace(const char *dir)
+{
+    g_autofree char *netns = lab_node_netns(dir, "node1");
+    g_autofree char *path = g_build_filename("/run/netns", netns, NULL);
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+    g_assert_false(g_file_test(dir, G_FILE_TEST_EXISTS));
+    g_assert_false(mentions("/proc/self/mountinfo", dir));
+    g_autoptr(GDir) devices = g_dir_open("/sys/block", 0, NULL);
+    const char *name;
+    while (devices && (name = g_dir_read_name(devices))) {
+        g_autofree char *about = g_strdup_printf("/sys/block/%s/loop/backing_file", name);
+        g_assert_false(mentions(about, dir));
+    }
+}
+
+/* --- tests --- */
+
+static void test_refusals(void)
+{
+    g_autofree char *dir = g_build_filename(base, "refused", NULL);
+    g_autofree char *file = g_build_filename(dir, "letter", NULL);
+    g_autofree char *far =
+        g_build_filename(base, "a-name-that-is-longer-than-a-socket-may-be", NULL);
+    struct lab_options options = {.dir = dir, .no_identity = true, .daemons = DAEMONS};
+    g_assert_cmpint(mkdir(dir, 0755), ==, 0);
+    g_assert_true(g_file_set_contents(file, "mine", -1, NULL));
+    check_fails(lab_up(&options, &check_error), WRONG_INPUT, "is not empty and no lab");
+    check_fails(lab_down(dir, &check_error), WRONG_INPUT, "nothing was removed");
+    g_assert_true(g_file_test(file, G_FILE_TEST_EXISTS));
+    check_fails(lab_power(dir, "node1", false, &check_error), UNKNOWN_ENTITY, "there is no lab in");
+    options.dir = far;
+    check_fails(lab_up(&options, &check_error), WRONG_INPUT, "names of sockets below it");
+    options.dir = "/";
+    check_fails(lab_up(&options, &check_error), WRONG_INPUT, "cannot be in the folder /");
+    options.dir = dir;
+    options.nodes = 1000;
+    check_fails(lab_up(&options, &check_error), WRONG_INPUT, "at most 32 nodes, not 1000");
+    options.nodes = 1;
+    options.disks_mib = 1;
+    check_fails(lab_up(&options, &check_error), WRONG_INPUT, "at least 16 MiB");
+    g_assert_cmpint(unlink(file), ==, 0);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+    down(dir); /* a missing folder is nothing to complain about */
+}
+
+static void test_occupied_name(void)
+{
+    g_autofree char *dir = g_build_filename(base, "taken", NULL);
+    g_autofree char *netns = lab_node_netns(dir, "node2");
+    g_autofree char *add = g_strdup_printf("ip netns add %s", netns);
+    struct lab_options options = {.dir = dir, .no_identity = true, .daemons = DAEMONS};
+    g_assert_cmpint(system(add), ==, 0);
+    check_fails(lab_up(&options, &check_error), ENVIRONMENT, netns);
+    g_assert_false(g_file_test(dir, G_FILE_TEST_EXISTS));
+    down(dir); /* it has the name of a lab there, so it goes */
+    check_no_trace(dir);
+}
+
+static void test_missing_program(void)
+{
+    g_autofree char *dir = g_build_filename(base, "poor", NULL);
+    g_autofree char *path = g_strdup(g_getenv("PATH"));
+    struct lab_options options = {.dir = dir, .no_identity = true, .daemons = DAEMONS};
+    g_setenv("PATH", base, TRUE);
+    check_fails(lab_up(&options, &check_error), ENVIRONMENT, "apt-get install iproute2");
+    g_setenv("PATH", path, TRUE);
+    g_assert_false(g_file_test(dir, G_FILE_TEST_EXISTS));
+}
+
+static void test_power_cut(void)
+{
+    g_autofree char *dir = new_lab("power");
+    g_autofree char *boot = node_text(dir, 1, "boot_id");
+    int synced = open_new(dir, "node2", "var/synced");
+    int unsynced = open_new(dir, "node2", "var/unsynced");
+    int image = open_new(dir, "node2", "var/disks/image");
+    write_text(unsynced, "old", true);
+    write_text(image, "old", true);
+    write_text(synced, "kept", true);
+    write_text(unsynced, "new", false);
+    write_text(image, "new", false);
+    close(synced);
+    close(unsynced);
+    close(image);
+    close(open_new(dir, "node2", "run/memory"));
+    int orphan = hold_process(dir, "node2", "run/orphan");
+
+    check(lab_power(dir, "node2", false, &check_error));
+    g_assert_true(has_ended(orphan));
+    close(orphan);
+    g_autofree char *nothing = content(dir, "node2", "var/synced");
+    g_assert_null(nothing);
+    check(lab_power(dir, "node2", false, &check_error)); /* off already */
+    check_fails(lab_signal(dir, "dummy@node2", LAB_KILL, &check_error), WRONG_STATE, "no power");
+    check_fails(lab_disk_fill(dir, "node2", 1, &check_error), WRONG_STATE, "no power");
+
+    check(lab_power(dir, "node2", true, &check_error));
+    check(lab_wait_ready(dir, NULL, PATIENCE_MS, &check_error));
+    g_autofree char *kept = content(dir, "node2", "var/synced");
+    g_autofree char *lost = content(dir, "node2", "var/unsynced");
+    g_autofree char *lost_image = content(dir, "node2", "var/disks/image");
+    g_autofree char *memory = content(dir, "node2", "run/memory");
+    g_autofree char *log = content(dir, "node2", "log/dummy.log");
+    g_autofree char *new_boot = node_text(dir, 1, "boot_id");
+    g_assert_cmpstr(kept, ==, "kept");
+    g_assert_cmpstr(lost, ==, "old");
+    g_assert_cmpstr(lost_image, ==, "old");
+    g_assert_null(memory);
+    g_assert_cmpstr(log, ==, "started\nstarted");
+    g_assert_cmpstr(boot, !=, new_boot);
+    down(dir);
+    check_no_trace(dir);
+}
+
+/* A datagram socket in a node, bound to its address. */
+static int socket_in(const char *dir, const char *node)
+{
+    g_autofree char *netns = lab_node_netns(dir, node);
+    g_autofree char *path = g_build_filename("/run/netns", netns, NULL);
+    int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    int there = open(path, O_RDONLY | O_CLOEXEC);
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    g_assert_cmpint(setns(there, CLONE_NEWNET), ==, 0);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    g_assert_cmpint(setns(home, CLONE_NEWNET), ==, 0);
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&any, sizeof(any)), ==, 0);
+    close(there);
+    close(home);
+    return fd;
+}
+
+static void say(int fd, const char *node, const char *word)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    to.sin_addr.s_addr = htonl(0x0a630000u + (guint32)atoi(node + 4));
+    sendto(fd, word, strlen(word), 0, (struct sockaddr *)&to, sizeof(to));
+}
+
+/* Says `word` again and again until something arrives at the other end, and returns that. */
+static char *say_until_heard(int from, int at, const char *node, const char *word)
+{
+    char buffer[64] = "";
+    for (int i = 0; i < PATIENCE_MS * 1000 / STEP_US; i++) {
+        say(from, node, word);
+        g_usleep(STEP_US);
+        if (recv(at, buffer, sizeof(buffer) - 1, 0) > 0)
+            return g_strdup(buffer);
+    }
+    return g_strdup(SILENCE);
+}
+
+static bool hears(int fd)
+{
+    char buffer[64];
+    return recv(fd, buffer, sizeof(buffer), 0) > 0;
+}
+
+static void drain(int fd)
+{
+    while (hears(fd))
+        continue;
+}
+
+static void test_link(void)
+{
+    g_autofree char *dir = new_lab("link");
+    int one = socket_in(dir, "node1"), two = socket_in(dir, "node2");
+    g_autofree char *before = say_until_heard(one, two, "node2", "before");
+    g_autofree char *back = say_until_heard(two, one, "node1", "back");
+    g_assert_cmpstr(before, ==, "before");
+    g_assert_cmpstr(back, ==, "back");
+
+    check(lab_link(dir, "node2", false, &check_error));
+    drain(one);
+    drain(two);
+    for (int i = 0; i < SILENT_TRIES; i++) {
+        say(one, "node2", "lost");
+        say(two, "node1", "lost");
+        g_usleep(STEP_US);
+        g_assert_false(hears(one));
+        g_assert_false(hears(two));
+    }
+    check(lab_link(dir, "node2", true, &check_error));
+    g_autofree char *after = say_until_heard(one, two, "node2", "after");
+    g_autofree char *after_back = say_until_heard(two, one, "node1", "after");
+    g_assert_cmpstr(after, !=, SILENCE);
+    g_assert_cmpstr(after_back, !=, SILENCE);
+    close(one);
+    close(two);
+    check_fails(lab_link(dir, "node3", false, &check_error), UNKNOWN_ENTITY, "node1 to node2");
+    down(dir);
+}
+
+static void test_supervision(void)
+{
+    g_autofree char *dir = new_lab("super");
+    const char *const variables[] = {"LAB_TEST=once", NULL};
+    int first = daemon_number(dir, "node1", "pid");
+    check(lab_signal(dir, "dummy@node1", LAB_KILL, &check_error));
+    check(lab_wait_ready(dir, "node1", PATIENCE_MS, &check_error));
+    g_assert_cmpint(daemon_number(dir, "node1", "pid"), !=, first);
+    g_assert_cmpint(daemon_number(dir, "node1", "restarts"), ==, 1);
+
+    check(lab_restart_with(dir, "dummy@node1", variables, &check_error));
+    check(lab_wait_ready(dir, "node1", PATIENCE_MS, &check_error));
+    g_autofree char *said = content(dir, "node1", "run/said");
+    g_assert_cmpstr(said, ==, "once");
+    check(lab_signal(dir, "dummy@node1", LAB_KILL, &check_error));
+    check(lab_wait_ready(dir, "node1", PATIENCE_MS, &check_error));
+    g_autofree char *said_after = content(dir, "node1", "run/said");
+    g_assert_cmpstr(said_after, ==, "");
+
+    check(lab_signal(dir, "dummy@node1", LAB_PAUSE, &check_error));
+    json_autoptr paused = daemon_status(dir, "node1", "dummy");
+    g_assert_cmpstr(json_string_value(json_object_get(paused, "state")), ==, "paused");
+    check(lab_signal(dir, "dummy@node1", LAB_RESUME, &check_error));
+    json_autoptr resumed = daemon_status(dir, "node1", "dummy");
+    g_assert_cmpstr(json_string_value(json_object_get(resumed, "state")), ==, "running");
+
+    g_assert_null(daemon_status(dir, "node1", "chief"));
+    check_fails(lab_signal(dir, "chief@node1", LAB_KILL, &check_error), WRONG_STATE, "no cluster");
+    check(lab_enable_master(dir, &check_error));
+    check(lab_wait_ready(dir, "node1", PATIENCE_MS, &check_error));
+    json_autoptr chief = daemon_status(dir, "node1", "chief");
+    g_assert_nonnull(chief);
+    check_fails(lab_signal(dir, "chief@node2", LAB_KILL, &check_error), UNKNOWN_ENTITY,
+                "no daemon chief@node2");
+    down(dir);
+}
+
+static bool write_mib(int fd, guint mib)
+{
+    g_autofree char *block = g_malloc0(1024 * 1024);
+    for (guint i = 0; i < mib; i++)
+        if (write(fd, block, 1024 * 1024) != 1024 * 1024)
+            return false;
+    return fsync(fd) == 0;
+}
+
+static void test_disks(void)
+{
+    g_autofree char *dir = new_lab("disks");
+    int image = open_new(dir, "node2", "var/disks/image");
+    int other = open_new(dir, "node2", "var/other");
+    check(lab_disk_fill(dir, "node2", 4, &check_error));
+    g_assert_true(write_mib(image, 3));
+    g_assert_false(write_mib(image, 3));
+    g_assert_cmpint(errno, ==, ENOSPC);
+    check(lab_disk_unfill(dir, "node2", &check_error));
+    g_assert_true(write_mib(image, 3));
+
+    check(lab_disk_shutdown(dir, "node2", &check_error));
+    g_assert_false(write_mib(image, 1));
+    g_assert_cmpint(errno, ==, EIO);
+    g_assert_true(write_mib(other, 1));
+    close(image);
+    close(other);
+    check(lab_power(dir, "node2", false, &check_error));
+    check(lab_power(dir, "node2", true, &check_error));
+    image = open_new(dir, "node2", "var/disks/image");
+    g_assert_true(write_mib(image, 1));
+    close(image);
+    down(dir);
+}
+
+static void kill_supervisor(const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, "lab.lock", NULL);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    int pidfd = (int)syscall(SYS_pidfd_open, atoi(text), 0);
+    g_assert_cmpint(pidfd, >=, 0);
+    g_assert_cmpint(syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0), ==, 0);
+    g_assert_true(has_ended(pidfd));
+    close(pidfd);
+}
+
+static void test_dead_supervisor(void)
+{
+    g_autofree char *dir = new_lab("dead");
+    g_autofree char *beside = new_lab("beside");
+    int orphan = hold_process(dir, "node1", "run/orphan");
+    int other = hold_process(beside, "node1", "run/orphan");
+    kill_supervisor(dir);
+    check_fails(lab_power(dir, "node1", false, &check_error), WRONG_STATE,
+                "supervisor does not run");
+    json_autoptr status = lab_status(dir, NULL);
+    g_assert_true(json_is_false(json_object_get(status, "supervisor")));
+    down(dir);
+    g_assert_true(has_ended(orphan));
+    check_no_trace(dir);
+    down(dir);
+
+    /* The lab beside it has the same addresses and did not notice. */
+    struct pollfd alive = {.fd = other, .events = POLLIN};
+    g_assert_cmpint(poll(&alive, 1, 0), ==, 0);
+    check(lab_wait_ready(beside, NULL, PATIENCE_MS, &check_error));
+    down(beside);
+    check_no_trace(beside);
+    close(orphan);
+    close(other);
+}
+
+static void test_damaged_description(void)
+{
+    g_autofree char *dir = new_lab("torn");
+    g_autofree char *path = g_build_filename(dir, "lab.json", NULL);
+    g_assert_true(g_file_set_contents(path, "{\"version\":1,", -1, NULL));
+    check_fails(lab_power(dir, "node1", false, &check_error), CORRUPT, "is damaged");
+    down(dir); /* works without it; only the folder itself stays, as nobody knows whose it is */
+    g_assert_cmpint(rmdir(dir), ==, 0);
+    check_no_trace(dir);
+}
+
+static int run_tests(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/lab/refusals", test_refusals);
+    g_test_add_func("/lab/occupied-name", test_occupied_name);
+    g_test_add_func("/lab/missing-program", test_missing_program);
+    g_test_add_func("/lab/power-cut", test_power_cut);
+    g_test_add_func("/lab/link", test_link);
+    g_test_add_func("/lab/supervision", test_supervision);
+    g_test_add_func("/lab/disks", test_disks);
+    g_test_add_func("/lab/dead-supervisor", test_dead_supervisor);
+    g_test_add_func("/lab/damaged-description", test_damaged_description);
+    return g_test_run();
+}
+
+/* Labs that a failed test has left behind. */
+static void remove_leftovers(void)
+{
+    g_autoptr(GDir) labs = g_dir_open(base, 0, NULL);
+    const char *name;
+    while (labs && (name = g_dir_read_name(labs))) {
+        g_autofree char *dir = g_build_filename(base, name, NULL);
+        lab_down(dir, NULL);
+    }
+    rmdir(base);
+}
+
+/* The tests run in a child, so that one that aborts leaves somebody to clean up. */
+int main(int argc, char **argv)
+{
+    int status = 0;
+    if (geteuid() != 0) {
+        printf("1..0 # SKIP the lab needs root\n");
+        return 0;
+    }
+    base = g_dir_make_tmp("fl-XXXXXX", NULL);
+    pid_t child = fork();
+    if (child == 0)
+        return run_tests(argc, argv);
+    waitpid(child, &status, 0);
+    remove_leftovers();
+    g_free(base);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
