@@ -75,8 +75,10 @@ static void log_entry(const char *message, void *data)
     struct runner *runner = data;
     struct job_op *row = runner->row;
     guint64 now = now_us(runner);
-    if (!row->log)
+    if (!json_is_array(row->log)) {
+        json_decref(row->log);
         row->log = json_array();
+    }
     if (json_array_size(row->log) >= LIMIT_JOB_LOG_ENTRIES)
         return;
     bool last = json_array_size(row->log) == LIMIT_JOB_LOG_ENTRIES - 1;
