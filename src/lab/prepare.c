@@ -89,13 +89,12 @@ static bool make_images(const struct layout *layout, guint node, GError **error)
            tick_image_write(fast, "tick-fast", 0, TICK_IMAGE_MIB, error);
 }
 
-static bool sync_root(const struct layout *layout, guint node, GError **error)
+static bool sync_folder(const char *folder, GError **error)
 {
-    g_autofree char *root = layout_root(layout, node);
-    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool ok = fd >= 0 && syncfs(fd) == 0;
     if (!ok)
-        fettle_set_error(error, STORAGE, "cannot sync %s: %s", root, g_strerror(errno));
+        fettle_set_error(error, STORAGE, "cannot sync %s: %s", folder, g_strerror(errno));
     if (fd >= 0)
         close(fd);
     return ok;
@@ -109,5 +108,7 @@ bool prepare_node(const struct layout *layout, guint node, GError **error)
         !(make_certificates(layout, node, error) && write_config(layout, node, error) &&
           make_images(layout, node, error)))
         return false;
-    return sync_root(layout, node, error);
+    g_autofree char *root = layout_root(layout, node);
+    g_autofree char *disks = layout_below_root(layout, node, "var/disks");
+    return sync_folder(root, error) && sync_folder(disks, error);
 }

@@ -323,6 +323,17 @@ static void drain(int fd)
         continue;
 }
 
+static void check_silence(int one, int two)
+{
+    for (int i = 0; i < SILENT_TRIES; i++) {
+        say(one, "node2", "lost");
+        say(two, "node1", "lost");
+        g_usleep(STEP_US);
+        g_assert_false(hears(one));
+        g_assert_false(hears(two));
+    }
+}
+
 static void test_link(void)
 {
     g_autofree char *dir = new_lab("link");
@@ -335,18 +346,24 @@ static void test_link(void)
     check(lab_link(dir, "node2", false, &check_error));
     drain(one);
     drain(two);
-    for (int i = 0; i < SILENT_TRIES; i++) {
-        say(one, "node2", "lost");
-        say(two, "node1", "lost");
-        g_usleep(STEP_US);
-        g_assert_false(hears(one));
-        g_assert_false(hears(two));
-    }
+    check_silence(one, two);
     check(lab_link(dir, "node2", true, &check_error));
     g_autofree char *after = say_until_heard(one, two, "node2", "after");
     g_autofree char *after_back = say_until_heard(two, one, "node1", "after");
     g_assert_cmpstr(after, !=, SILENCE);
     g_assert_cmpstr(after_back, !=, SILENCE);
+
+    /* A power cycle plugs no cable in. */
+    check(lab_link(dir, "node2", false, &check_error));
+    check(lab_power(dir, "node2", false, &check_error));
+    check(lab_power(dir, "node2", true, &check_error));
+    close(two);
+    two = socket_in(dir, "node2");
+    drain(one);
+    check_silence(one, two);
+    check(lab_link(dir, "node2", true, &check_error));
+    g_autofree char *last = say_until_heard(one, two, "node2", "last");
+    g_assert_cmpstr(last, !=, SILENCE);
     close(one);
     close(two);
     check_fails(lab_link(dir, "node3", false, &check_error), UNKNOWN_ENTITY, "node1 to node2");
