@@ -1,0 +1,239 @@
+/*
+ * `fettle cluster init` and `fettle cluster verify`. Init is the one command that runs before there
+ * is a cluster: it makes the identity of this host if it has none, and has fettle-wconfd make the
+ * store, which nobody else opens.
+ */
+#include "cli/cli.h"
+
+#include <gio/gio.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/certs.h"
+#include "io/node_config.h"
+#include "io/process.h"
+#include "proto/cli_table.h"
+
+/* Without etc/node.json this host gets a name, a CA and a certificate of its own. */
+static bool make_identity(const struct node_paths *paths, const struct op_cluster_init *params,
+                          GError **error)
+{
+    g_autoptr(GError) missing = NULL;
+    struct node_config *known = node_config_read(paths, &missing);
+    if (known != NULL) {
+        node_config_free(known);
+        return true;
+    }
+    if (!fettle_error_is(missing, UNKNOWN_ENTITY)) {
+        g_propagate_error(error, g_steal_pointer(&missing));
+        return false;
+    }
+    struct node_config *config = node_config_new();
+    g_free(config->node_uuid);
+    config->node_uuid = g_uuid_string_random();
+    g_free(config->cluster_uuid);
+    config->cluster_uuid = g_uuid_string_random();
+    g_free(config->name);
+    config->name = g_strdup(params->node_name);
+    g_free(config->address);
+    config->address = g_strdup(params->primary_ip);
+    g_autofree char *ca_cert = g_build_filename(paths->etc, "ca.crt", NULL);
+    g_autofree char *ca_key = g_build_filename(paths->etc, "ca.key", NULL);
+    g_autofree char *cert = g_build_filename(paths->etc, "node.crt", NULL);
+    g_autofree char *key = g_build_filename(paths->etc, "node.key", NULL);
+    bool ok = node_paths_make(paths, error) &&
+              certs_make_ca(ca_cert, ca_key, config->cluster_uuid, error) &&
+              certs_make_node(ca_cert, ca_key, config->cluster_uuid, config->node_uuid, cert, key,
+                              error) &&
+              node_config_write(paths, config, error);
+    node_config_free(config);
+    return ok;
+}
+
+static bool run_bootstrap(const struct node_paths *paths, const json_t *opcode, GError **error)
+{
+    g_autofree char *program = program_path("fettle-wconfd");
+    g_autoptr(GSubprocess) child =
+        g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, error,
+                         program, "--root", paths->root, "--bootstrap", NULL);
+    if (child == NULL)
+        return false;
+    g_autofree char *text = json_to_text(opcode);
+    g_autofree char *complaint = NULL;
+    if (!g_subprocess_communicate_utf8(child, text, NULL, NULL, &complaint, error))
+        return false;
+    if (g_subprocess_get_successful(child))
+        return true;
+    const char *last = complaint != NULL ? g_strstrip(complaint) : "";
+    const char *line = strrchr(last, '\n');
+    fettle_set_error(error, WRONG_STATE, "%s", line != NULL ? line + 1 : last);
+    return false;
+}
+
+static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const struct cli_command *command = cli_command_find("cluster", "init");
+    if (cli_take_flag(&argc, argv, "--help")) {
+        g_autofree char *help = cli_command_help(command);
+        printf("%s", help);
+        return 0;
+    }
+    argv[argc] = NULL;
+    json_autoptr opcode = cli_command_parse(command, (const char *const *)argv, error);
+    if (opcode == NULL)
+        return -1;
+    struct op_common *common = NULL;
+    void *params = NULL;
+    if (!opcode_parse(opcode, &common, &params, NULL, error))
+        return -1;
+    g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
+    bool ok =
+        paths != NULL && make_identity(paths, params, error) && run_bootstrap(paths, opcode, error);
+    op_common_free(common);
+    op_cluster_init_free(params);
+    if (!ok)
+        return -1;
+    if (!cli->json)
+        printf("The cluster is made. Now start fettle-wconfd, fettle-luxid and fettle-watcher on "
+               "this node.\n");
+    return 0;
+}
+
+/* --- verify --- */
+
+struct findings {
+    GPtrArray *lines;
+};
+
+static void find(struct findings *findings, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void find(struct findings *findings, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(findings->lines, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+static bool verify_master(struct cli *cli, struct findings *findings, GError **error)
+{
+    json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
+    if (info == NULL)
+        return false;
+    size_t index;
+    const json_t *value;
+    json_array_foreach(json_object_get(info, "problems"), index, value)
+        find(findings, "configuration: %s", json_string_value(value));
+    json_array_foreach(json_object_get(info, "nodes_pending"), index, value) find(
+        findings, "node %s: has not answered this epoch yet; no lock that covers it is granted",
+        json_string_value(value));
+    return true;
+}
+
+static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name", "offline", "mfree", "leftovers", NULL};
+    json_autoptr rows = cli_query(cli, "node", fields, NULL, error);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = cli_cell_string(row, 0);
+        if (json_is_true(cli_cell_value(row, 1))) {
+            find(findings, "node %s: is offline", name);
+            continue;
+        }
+        if (cli_cell_value(row, 2) == NULL)
+            find(findings, "node %s: does not answer", name);
+    }
+    return rows != NULL;
+}
+
+static bool verify_instances(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name",          "status",     "disk_template",
+                                         "replica.state", "task_state", "task_owner",
+                                         "replica.why",   NULL};
+    json_autoptr rows = cli_query(cli, "instance", fields, NULL, error);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = cli_cell_string(row, 0), *status = cli_cell_string(row, 1);
+        if (strcmp(status, "running") != 0 && strcmp(status, "ADMIN_down") != 0)
+            find(findings, "instance %s: status is %s", name, *status ? status : "unknown");
+        if (*cli_cell_string(row, 4))
+            find(findings, "instance %s: job %" G_GINT64_FORMAT " is or was %s it", name,
+                 (gint64)json_integer_value(cli_cell_value(row, 5)), cli_cell_string(row, 4));
+        if (strcmp(cli_cell_string(row, 2), "mirror") != 0)
+            continue;
+        const char *state = cli_cell_string(row, 3), *why = cli_cell_string(row, 6);
+        if (*state == '\0')
+            find(findings, "instance %s: has no replica", name);
+        else if (strcmp(state, "in-sync") != 0)
+            find(findings, "instance %s: its replica is %s%s%s", name, state, *why ? ": " : "",
+                 why);
+    }
+    return rows != NULL;
+}
+
+/* Locks of jobs that have ended: none may outlive its owner. */
+static bool verify_locks(struct cli *cli, struct findings *findings, GError **error)
+{
+    json_autoptr locks =
+        cli_query(cli, "lock", (const char *const[]){"name", "owner", NULL}, NULL, error);
+    json_autoptr jobs =
+        locks == NULL
+            ? NULL
+            : cli_query(cli, "job", (const char *const[]){"id", "status", NULL}, NULL, error);
+    if (jobs == NULL)
+        return false;
+    g_autoptr(GHashTable) live = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *row = json_array_get(jobs, i);
+        const char *status = cli_cell_string(row, 1);
+        if (strcmp(status, "success") != 0 && strcmp(status, "error") != 0 &&
+            strcmp(status, "canceled") != 0)
+            g_hash_table_add(live,
+                             g_strdup_printf("%" G_GINT64_FORMAT,
+                                             (gint64)json_integer_value(cli_cell_value(row, 0))));
+    }
+    for (size_t i = 0; i < json_array_size(locks); i++) {
+        const json_t *row = json_array_get(locks, i);
+        const json_t *owners = cli_cell_value(row, 1), *owner;
+        size_t index;
+        json_array_foreach(owners, index, owner)
+        {
+            const char *text = json_string_value(owner);
+            if (text != NULL && g_ascii_isdigit(text[0]) && !g_hash_table_contains(live, text))
+                find(findings, "lock %s: is held by job %s, which has ended",
+                     cli_cell_string(row, 0), text);
+        }
+    }
+    return true;
+}
+
+static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 0, "cluster verify", error))
+        return -1;
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    struct findings findings = {lines};
+    if (!verify_master(cli, &findings, error) || !verify_nodes(cli, &findings, error) ||
+        !verify_instances(cli, &findings, error) || !verify_locks(cli, &findings, error))
+        return -1;
+    if (cli->json) {
+        json_autoptr list = json_array();
+        for (guint i = 0; i < lines->len; i++)
+            json_array_append_new(list, json_string(lines->pdata[i]));
+        g_autofree char *text = json_dumps(list, JSON_INDENT(2));
+        printf("%s\n", text);
+    }
+    for (guint i = 0; i < lines->len && !cli->json; i++)
+        printf("%s\n", (const char *)lines->pdata[i]);
+    if (lines->len == 0 && !cli->json)
+        printf("The cluster is as it should be.\n");
+    return lines->len == 0 ? 0 : 1;
+}
+
+const struct command cluster_commands[] = {
+    {"cluster", "init", "NAME …", "Make a cluster of one node, this one.", cluster_init},
+    {"cluster", "verify", "", "Say what is not as it should be; exit code 1 if anything is.",
+     cluster_verify},
+    {0},
+};

@@ -1,0 +1,223 @@
+/* `fettle lab …`: a whole cluster on this machine, with power cuts that are real. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lab/lab.h"
+
+/* --dir, which every lab command takes. */
+static const char *take_dir(int *argc, char **argv, GError **error)
+{
+    g_autoptr(GError) bad = NULL;
+    const char *dir = cli_take_option(argc, argv, "--dir", &bad);
+    if (bad != NULL) {
+        g_propagate_error(error, g_steal_pointer(&bad));
+        return NULL;
+    }
+    return dir != NULL ? dir : LAB_DEFAULT_DIR;
+}
+
+static bool take_number(int *argc, char **argv, const char *name, guint *number, GError **error)
+{
+    g_autoptr(GError) bad = NULL;
+    guint64 value;
+    const char *text = cli_take_option(argc, argv, name, &bad);
+    if (bad != NULL) {
+        g_propagate_error(error, g_steal_pointer(&bad));
+        return false;
+    }
+    if (text == NULL)
+        return true;
+    if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT32, &value, NULL)) {
+        fettle_set_error(error, WRONG_INPUT, "%s: \"%s\" is no number", name, text);
+        return false;
+    }
+    *number = (guint)value;
+    return true;
+}
+
+static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
+{
+    struct lab_options options = {.dir = take_dir(&argc, argv, error)};
+    if (options.dir == NULL || !take_number(&argc, argv, "--nodes", &options.nodes, error) ||
+        !take_number(&argc, argv, "--replica-lost-ms", &options.replica_lost_ms, error) ||
+        !take_number(&argc, argv, "--watcher-interval-ms", &options.watcher_interval_ms, error) ||
+        !take_number(&argc, argv, "--disks-mib", &options.disks_mib, error))
+        return -1;
+    options.no_init = cli_take_flag(&argc, argv, "--no-init");
+    if (!cli_expect(argc, argv, 0, "lab up [--nodes N] [--dir DIR] [--no-init]", error) ||
+        !lab_up(&options, error))
+        return -1;
+    if (!cli->json)
+        printf("A lab of %u nodes is up in %s. Try: fettle --root %s/node1 node list\n",
+               options.nodes != 0 ? options.nodes : 3, options.dir, options.dir);
+    return 0;
+}
+
+static int lab_cmd_down(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    return dir != NULL && cli_expect(argc, argv, 0, "lab down [--dir DIR]", error) &&
+                   lab_down(dir, error)
+               ? 0
+               : -1;
+}
+
+static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    if (dir == NULL || !cli_expect(argc, argv, 0, "lab status [--dir DIR]", error))
+        return -1;
+    json_autoptr status = lab_status(dir, error);
+    if (status == NULL)
+        return -1;
+    if (cli->json) {
+        g_autofree char *text = json_dumps(status, JSON_INDENT(2));
+        printf("%s\n", text);
+        return 0;
+    }
+    json_autoptr rows = json_array();
+    size_t i, j;
+    const json_t *node, *daemon;
+    json_array_foreach(json_object_get(status, "nodes"), i, node)
+    {
+        g_autoptr(GString) daemons = g_string_new(NULL);
+        json_array_foreach(json_object_get(node, "daemons"), j, daemon)
+            g_string_append_printf(daemons, "%s%s:%s", j > 0 ? " " : "",
+                                   json_string_value(json_object_get(daemon, "name")),
+                                   json_string_value(json_object_get(daemon, "state")));
+        json_array_append_new(
+            rows,
+            json_make("[[is][is][is][is][is]]", 0, json_string_value(json_object_get(node, "name")),
+                      0, json_string_value(json_object_get(node, "address")), 0,
+                      json_is_true(json_object_get(node, "power")) ? "on" : "off", 0,
+                      json_is_true(json_object_get(node, "link")) ? "up" : "down", 0,
+                      daemons->str));
+    }
+    cli_print_rows(cli, (const char *const[]){"node", "address", "power", "link", "daemons", NULL},
+                   rows);
+    return 0;
+}
+
+/* NODE and one of two words. */
+static int two_words(int argc, char **argv, const char *usage, const char *yes, const char *no,
+                     bool *ret_yes, GError **error)
+{
+    if (!cli_expect(argc, argv, 2, usage, error))
+        return -1;
+    *ret_yes = strcmp(argv[1], yes) == 0;
+    if (*ret_yes || strcmp(argv[1], no) == 0)
+        return 0;
+    fettle_set_error(error, WRONG_INPUT, "\"%s\": must be %s or %s; usage: fettle %s", argv[1], yes,
+                     no, usage);
+    return -1;
+}
+
+static int lab_cmd_power(struct cli *cli, int argc, char **argv, GError **error)
+{
+    bool on;
+    const char *dir = take_dir(&argc, argv, error);
+    if (dir == NULL ||
+        two_words(argc, argv, "lab power NODE off|on [--dir DIR]", "on", "off", &on, error) != 0)
+        return -1;
+    return lab_power(dir, argv[0], on, error) ? 0 : -1;
+}
+
+static int lab_cmd_link(struct cli *cli, int argc, char **argv, GError **error)
+{
+    bool up;
+    const char *dir = take_dir(&argc, argv, error);
+    if (dir == NULL ||
+        two_words(argc, argv, "lab link NODE down|up [--dir DIR]", "up", "down", &up, error) != 0)
+        return -1;
+    return lab_link(dir, argv[0], up, error) ? 0 : -1;
+}
+
+static int signal_daemon(int argc, char **argv, const char *usage, enum lab_signal what,
+                         GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    return dir != NULL && cli_expect(argc, argv, 1, usage, error) &&
+                   lab_signal(dir, argv[0], what, error)
+               ? 0
+               : -1;
+}
+
+static int lab_cmd_kill(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return signal_daemon(argc, argv, "lab kill DAEMON@NODE [--dir DIR]", LAB_KILL, error);
+}
+
+static int lab_cmd_pause(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return signal_daemon(argc, argv, "lab pause DAEMON@NODE [--dir DIR]", LAB_PAUSE, error);
+}
+
+static int lab_cmd_resume(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return signal_daemon(argc, argv, "lab resume DAEMON@NODE [--dir DIR]", LAB_RESUME, error);
+}
+
+static int lab_cmd_restart(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    if (dir == NULL)
+        return -1;
+    if (argc < 1) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "usage: fettle lab restart DAEMON@NODE [VARIABLE=VALUE…] [--dir DIR]");
+        return -1;
+    }
+    argv[argc] = NULL;
+    return lab_restart_with(dir, argv[0], (const char *const *)argv + 1, error) ? 0 : -1;
+}
+
+static int lab_cmd_disk_fail(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    return dir != NULL && cli_expect(argc, argv, 1, "lab disk-fail NODE [--dir DIR]", error) &&
+                   lab_disk_shutdown(dir, argv[0], error)
+               ? 0
+               : -1;
+}
+
+static int lab_cmd_disk_fill(struct cli *cli, int argc, char **argv, GError **error)
+{
+    guint leave = 0;
+    const char *dir = take_dir(&argc, argv, error);
+    return dir != NULL && take_number(&argc, argv, "--leave", &leave, error) &&
+                   cli_expect(argc, argv, 1, "lab disk-fill NODE [--leave MIB] [--dir DIR]",
+                              error) &&
+                   lab_disk_fill(dir, argv[0], leave, error)
+               ? 0
+               : -1;
+}
+
+static int lab_cmd_disk_unfill(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    return dir != NULL && cli_expect(argc, argv, 1, "lab disk-unfill NODE [--dir DIR]", error) &&
+                   lab_disk_unfill(dir, argv[0], error)
+               ? 0
+               : -1;
+}
+
+const struct command lab_commands[] = {
+    {"lab", "up", "[--nodes N] [--no-init]",
+     "Build a lab: nodes are network namespaces with disks of their own.", lab_cmd_up},
+    {"lab", "down", "", "Remove every trace of the lab.", lab_cmd_down},
+    {"lab", "status", "", "Show nodes, power, links and daemons.", lab_cmd_status},
+    {"lab", "power", "NODE off|on", "Cut a node's power, or give it back.", lab_cmd_power},
+    {"lab", "link", "NODE down|up", "Unplug a node's cable, or plug it in.", lab_cmd_link},
+    {"lab", "kill", "DAEMON@NODE", "Kill a daemon; it is started again.", lab_cmd_kill},
+    {"lab", "pause", "DAEMON@NODE", "Stop a daemon with SIGSTOP.", lab_cmd_pause},
+    {"lab", "resume", "DAEMON@NODE", "Let a stopped daemon go on.", lab_cmd_resume},
+    {"lab", "restart", "DAEMON@NODE [VAR=VALUE…]", "Restart a daemon, once with these variables.",
+     lab_cmd_restart},
+    {"lab", "disk-fail", "NODE", "Let a node's disks fail; a power cycle mends them.",
+     lab_cmd_disk_fail},
+    {"lab", "disk-fill", "NODE [--leave MIB]", "Fill a node's disks.", lab_cmd_disk_fill},
+    {"lab", "disk-unfill", "NODE", "Give the space back.", lab_cmd_disk_unfill},
+    {0},
+};

@@ -1,0 +1,135 @@
+/* The command's LUXI connection; see cli.h. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "io/node_config.h"
+#include "proto/frame.h"
+
+struct luxi_client {
+    int fd;
+    struct frame_splitter splitter;
+};
+
+static struct luxi_client *luxi_connect(const struct cli *cli, GError **error)
+{
+    g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
+    if (paths == NULL)
+        return NULL;
+    g_autofree char *path = node_paths_socket(paths, "luxid");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+        fettle_set_error(error, UNREACHABLE,
+                         "luxid does not answer at %s (%s). Is this the master, and does "
+                         "fettle-luxid run? Another "
+                         "node's folder is chosen with --root or FETTLE_ROOT.",
+                         path, g_strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    struct luxi_client *client = g_new0(struct luxi_client, 1);
+    client->fd = fd;
+    frame_splitter_init(&client->splitter, LIMIT_ANSWER_BYTES);
+    return client;
+}
+
+void cli_disconnect(struct cli *cli)
+{
+    if (cli->luxi == NULL)
+        return;
+    close(cli->luxi->fd);
+    frame_splitter_clear(&cli->luxi->splitter);
+    g_clear_pointer(&cli->luxi, g_free);
+}
+
+static bool send_all(int fd, const char *data, size_t len, GError **error)
+{
+    while (len > 0) {
+        ssize_t sent = send(fd, data, len, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0) {
+            fettle_set_error(error, UNKNOWN_RESULT,
+                             "the connection to luxid broke while a request was sent: %s",
+                             g_strerror(errno));
+            return false;
+        }
+        data += sent;
+        len -= (size_t)sent;
+    }
+    return true;
+}
+
+static json_t *receive(struct luxi_client *client, GError **error)
+{
+    const char *data;
+    size_t len;
+    while (!frame_next(&client->splitter, &data, &len)) {
+        char buffer[65536];
+        ssize_t got = recv(client->fd, buffer, sizeof(buffer), 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            fettle_set_error(error, UNKNOWN_RESULT,
+                             "luxid closed the connection before it answered. What was asked for "
+                             "may have been done: "
+                             "look at `fettle job list`.");
+            return NULL;
+        }
+        if (!frame_push(&client->splitter, buffer, (size_t)got, error))
+            return NULL;
+    }
+    return json_parse_limited(data, len, LIMIT_ANSWER_BYTES, error);
+}
+
+/* {"success":false,"result":"text" or [class,[message,code…]]} as an error. */
+static void set_refusal(const json_t *result, GError **error)
+{
+    const json_t *args = json_array_get(result, 1);
+    const char *message = json_is_string(result) ? json_string_value(result)
+                                                 : json_string_value(json_array_get(args, 0));
+    const char *code = json_string_value(json_array_get(args, 1));
+    enum fettle_error number =
+        code != NULL ? fettle_error_from_name(code) : FETTLE_ERROR_WRONG_INPUT;
+    g_set_error_literal(error, FETTLE_ERROR, (int)number,
+                        message != NULL ? message : "luxid refused without a reason");
+}
+
+json_t *cli_call(struct cli *cli, const char *method, json_t *args, GError **error)
+{
+    json_autoptr request = json_make("{ssso}", "method", method, "args", args);
+    if (cli->luxi == NULL && (cli->luxi = luxi_connect(cli, error)) == NULL)
+        return NULL;
+    size_t len;
+    g_autofree char *frame = frame_encode(request, LIMIT_LUXI_FRAME_BYTES, &len, error);
+    if (frame == NULL || !send_all(cli->luxi->fd, frame, len, error))
+        return NULL;
+    json_autoptr reply = receive(cli->luxi, error);
+    if (reply == NULL)
+        return NULL;
+    json_t *result = json_object_get(reply, "result");
+    if (!json_is_true(json_object_get(reply, "success")) || result == NULL) {
+        set_refusal(result, error);
+        return NULL;
+    }
+    return json_incref(result);
+}
+
+json_t *cli_query(struct cli *cli, const char *what, const char *const *fields, json_t *filter,
+                  GError **error)
+{
+    json_t *names = json_array();
+    for (; *fields != NULL; fields++)
+        json_array_append_new(names, json_string(*fields));
+    json_autoptr result =
+        cli_call(cli, "Query",
+                 json_make("[soo]", what, names, filter != NULL ? filter : json_null()), error);
+    return result == NULL ? NULL : json_incref(json_object_get(result, "data"));
+}

@@ -1,0 +1,123 @@
+/* How rows are shown: aligned columns, separated values, or JSON; see cli.h. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
+
+static char *value_text(const json_t *value)
+{
+    if (json_is_string(value))
+        return g_strdup(json_string_value(value));
+    if (json_is_boolean(value))
+        return g_strdup(json_is_true(value) ? "Y" : "N");
+    if (json_is_null(value))
+        return g_strdup("-");
+    if (json_is_array(value)) {
+        g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
+        for (size_t i = 0; i < json_array_size(value); i++)
+            g_ptr_array_add(parts, value_text(json_array_get(value, i)));
+        g_ptr_array_add(parts, NULL);
+        return g_strjoinv(",", (char **)parts->pdata);
+    }
+    g_autofree char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    return g_strdup(text);
+}
+
+char *cli_cell_text(const json_t *cell)
+{
+    static const char *const words[] = {NULL, "?", "-", "(unavailable)", "(offline)"};
+    json_int_t status = json_integer_value(json_array_get(cell, 0));
+    if (status != CELL_NORMAL)
+        return g_strdup(status > 0 && status < (json_int_t)G_N_ELEMENTS(words) ? words[status]
+                                                                               : "?");
+    return value_text(json_array_get(cell, 1));
+}
+
+const json_t *cli_cell_value(const json_t *row, size_t index)
+{
+    const json_t *cell = json_array_get(row, index);
+    return json_integer_value(json_array_get(cell, 0)) == CELL_NORMAL ? json_array_get(cell, 1)
+                                                                      : NULL;
+}
+
+const char *cli_cell_string(const json_t *row, size_t index)
+{
+    const char *text = json_string_value(cli_cell_value(row, index));
+    return text != NULL ? text : "";
+}
+
+static void print_json(const char *const *names, json_t *rows)
+{
+    json_autoptr list = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *object = json_object();
+        for (size_t j = 0; names[j] != NULL; j++) {
+            const json_t *value = cli_cell_value(json_array_get(rows, i), j);
+            json_object_set_new(object, names[j],
+                                value != NULL ? json_deep_copy(value) : json_null());
+        }
+        json_array_append_new(list, object);
+    }
+    g_autofree char *text = json_dumps(list, JSON_INDENT(2));
+    printf("%s\n", text);
+}
+
+static void print_line(const struct cli *cli, const GPtrArray *cells, const int *widths)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (guint i = 0; i < cells->len; i++) {
+        const char *text = cells->pdata[i];
+        if (cli->separator != NULL)
+            g_string_append_printf(line, "%s%s", i > 0 ? cli->separator : "", text);
+        else if (i + 1 < cells->len)
+            g_string_append_printf(line, "%s%*s", text,
+                                   widths[i] - (int)g_utf8_strlen(text, -1) + 1, "");
+        else
+            g_string_append(line, text);
+    }
+    printf("%s\n", line->str);
+}
+
+/* "pnode" -> "Pnode", "be/memory" -> "Memory": short heads, like those operators know. */
+static char *title_of(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    char *title = g_strdup(slash != NULL && slash[1] != '\0' ? slash + 1 : name);
+    title[0] = g_ascii_toupper(title[0]);
+    for (char *c = title; *c != '\0'; c++)
+        if (*c == '.' || *c == '_') {
+            *c = c[1] == '\0' ? *c : '_';
+            c[1] = g_ascii_toupper(c[1]);
+        }
+    return title;
+}
+
+void cli_print_rows(const struct cli *cli, const char *const *names, json_t *rows)
+{
+    if (cli->json) {
+        print_json(names, rows);
+        return;
+    }
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+    GPtrArray *head = g_ptr_array_new_with_free_func(g_free);
+    guint count = 0;
+    for (; names[count] != NULL; count++)
+        g_ptr_array_add(head, title_of(names[count]));
+    g_ptr_array_add(lines, head);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        GPtrArray *cells = g_ptr_array_new_with_free_func(g_free);
+        for (guint j = 0; j < count; j++)
+            g_ptr_array_add(cells, cli_cell_text(json_array_get(json_array_get(rows, i), j)));
+        g_ptr_array_add(lines, cells);
+    }
+    g_autofree int *widths = g_new0(int, count + 1);
+    for (guint i = cli->headers ? 0 : 1; i < lines->len; i++)
+        for (guint j = 0; j < count; j++) {
+            const GPtrArray *cells = lines->pdata[i];
+            widths[j] = MAX(widths[j], (int)g_utf8_strlen(cells->pdata[j], -1));
+        }
+    for (guint i = cli->headers ? 0 : 1; i < lines->len; i++)
+        print_line(cli, lines->pdata[i], widths);
+}
