@@ -33,25 +33,26 @@ static bool init_cluster(const struct layout *layout, const struct lab_options *
     guint interval_ms =
         options->watcher_interval_ms ? options->watcher_interval_ms : WATCHER_INTERVAL_MS;
     g_autofree char *address = layout_address(1);
-    g_autofree char *ip = g_strdup_printf("--primary-ip=%s", address);
-    g_autofree char *accelerator =
-        g_strdup_printf("--accelerator=%s", options->accelerator ? options->accelerator : "tcg");
-    g_autofree char *lost = g_strdup_printf("--replica-lost-ms=%u", lost_ms);
-    g_autofree char *interval = g_strdup_printf("--watcher-interval-ms=%u", interval_ms);
-    const char *arguments[] = {
-        "cluster", "init", "--cluster-name=lab", "--node-name=node1", ip, accelerator, lost,
-        interval,  NULL};
+    g_autofree char *lost = g_strdup_printf("%u", lost_ms);
+    g_autofree char *interval = g_strdup_printf("%u", interval_ms);
+    const char *accelerator = options->accelerator ? options->accelerator : "tcg";
+    const char *arguments[] = {"cluster",   "init",
+                               "lab",       "--node-name",
+                               "node1",     "--primary-ip",
+                               address,     "--accelerator",
+                               accelerator, "--replica-lost-ms",
+                               lost,        "--watcher-interval-ms",
+                               interval,    NULL};
     return fettle(layout, arguments, error);
 }
 
 static bool add_node(const struct layout *layout, guint node, GError **error)
 {
+    g_autofree char *name = g_strdup_printf("node%u", node);
     g_autofree char *address = layout_address(node);
-    g_autofree char *name = g_strdup_printf("--node-name=node%u", node);
-    g_autofree char *ip = g_strdup_printf("--primary-ip=%s", address);
-    g_autofree char *uuid = g_strdup_printf(
-        "--node-uuid=%s", (const char *)g_ptr_array_index(layout->node_uuids, node - 1));
-    const char *arguments[] = {"node", "add", name, ip, uuid, NULL};
+    const char *uuid = g_ptr_array_index(layout->node_uuids, node - 1);
+    const char *arguments[] = {"node",  "add",         name, "--primary-ip",
+                               address, "--node-uuid", uuid, NULL};
     return fettle(layout, arguments, error);
 }
 

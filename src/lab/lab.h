@@ -51,7 +51,8 @@ struct lab_options {
 };
 
 /* Builds the lab, starts the daemons and forms the cluster with the same commands that a user would
- * type. On failure everything that was made is removed again. */
+ * type. On failure everything that was made is removed again, unless FETTLE_LAB_KEEP is set: then
+ * it stays for a look. */
 bool lab_up(const struct lab_options *options, GError **error);
 
 /* Removes every trace: processes, mounts, loop devices, namespaces, files. Safe to repeat; a `dir`

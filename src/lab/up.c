@@ -12,6 +12,7 @@
 #include "lab/net.h"
 #include "lab/tools.h"
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,6 +49,28 @@ static bool check_folder(const char *dir, bool *ret_made, GError **error)
         fettle_set_error(error, WRONG_INPUT, "cannot use %s for a lab: %s", dir,
                          local ? local->message : g_strerror(failed));
     return false;
+}
+
+/* Guests run as an unprivileged user, who must be able to reach their images. */
+static bool check_passable(const char *dir, bool made, GError **error)
+{
+    g_autofree char *at = g_strdup(dir);
+    struct stat about;
+    if (!made && stat(dir, &about) == 0)
+        chmod(dir, (about.st_mode & 07777) | S_IXUSR | S_IXGRP | S_IXOTH);
+    while (strcmp(at, "/") != 0) {
+        if (stat(at, &about) != 0 || !(about.st_mode & S_IXOTH)) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "guests run as an unprivileged user, who may not pass through %s: "
+                             "choose another folder for the lab",
+                             at);
+            return false;
+        }
+        char *parent = g_path_get_dirname(at);
+        g_free(at);
+        at = parent;
+    }
+    return true;
 }
 
 static bool check_sizes(const struct lab_options *options, GError **error)
@@ -166,7 +189,7 @@ bool lab_up(const struct lab_options *options, GError **error)
     layout_autoptr layout = plan(options, error);
     if (!layout || !check_folder(layout->dir, &layout->made_dir, error))
         return false;
-    if (!layout_save(layout, error)) {
+    if (!check_passable(layout->dir, layout->made_dir, error) || !layout_save(layout, error)) {
         if (layout->made_dir)
             rmdir(layout->dir);
         return false;
@@ -174,6 +197,8 @@ bool lab_up(const struct lab_options *options, GError **error)
     if (bring_up(layout, options, error))
         return true;
     g_autoptr(GError) second = NULL;
+    if (g_getenv("FETTLE_LAB_KEEP"))
+        return false;
     if (!lab_down(layout->dir, &second))
         g_prefix_error(error, "(and what was built could not be removed: %s) ", second->message);
     return false;

@@ -181,6 +181,7 @@ static void test_refusals(void)
 {
     g_autofree char *dir = g_build_filename(base, "refused", NULL);
     g_autofree char *file = g_build_filename(dir, "letter", NULL);
+    g_autofree char *inner = g_build_filename(dir, "inner", NULL);
     g_autofree char *far =
         g_build_filename(base, "a-name-that-is-longer-than-a-socket-may-be", NULL);
     struct lab_options options = {.dir = dir, .no_identity = true, .daemons = DAEMONS};
@@ -201,6 +202,11 @@ static void test_refusals(void)
     options.disks_mib = 1;
     check_fails(lab_up(&options, &check_error), WRONG_INPUT, "at least 16 MiB");
     g_assert_cmpint(unlink(file), ==, 0);
+    options.disks_mib = 0;
+    options.dir = inner;
+    g_assert_cmpint(chmod(dir, 0700), ==, 0);
+    check_fails(lab_up(&options, &check_error), WRONG_INPUT, "may not pass through");
+    g_assert_false(g_file_test(inner, G_FILE_TEST_EXISTS));
     g_assert_cmpint(rmdir(dir), ==, 0);
     down(dir); /* a missing folder is nothing to complain about */
 }
@@ -527,6 +533,7 @@ int main(int argc, char **argv)
         return 0;
     }
     base = g_dir_make_tmp("fl-XXXXXX", NULL);
+    chmod(base, 0755);
     pid_t child = fork();
     if (child == 0)
         return run_tests(argc, argv);
