@@ -118,12 +118,25 @@ static bool was_made(const char *dir)
     return layout && layout->made_dir;
 }
 
-static bool is_missing_or_empty(const char *dir)
+/* A folder without lab.json in which there is nothing, or only what a lab_up() that died early had
+ * begun to write. */
+static bool is_unborn(const char *dir)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GDir) folder = g_dir_open(dir, 0, &error);
-    return folder ? g_dir_read_name(folder) == NULL
-                  : g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
+    const char *name;
+    while (folder && (name = g_dir_read_name(folder)))
+        if (!g_str_has_prefix(name, "lab.json."))
+            return false;
+    return folder || g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
+}
+
+static bool remove_unborn(const char *dir, GError **error)
+{
+    if (is_unborn(dir)) /* one whose folder was deleted by hand still has its namespaces */
+        return remove_machines(dir, error) && remove_files(dir, error);
+    fettle_set_error(error, WRONG_INPUT, "%s is not a lab's folder: nothing was removed", dir);
+    return false;
 }
 
 bool lab_down(const char *dir, GError **error)
@@ -131,14 +144,8 @@ bool lab_down(const char *dir, GError **error)
     g_autofree char *resolved = layout_resolve(dir, error);
     if (!resolved || !tools_check_root(error))
         return false;
-    if (!layout_exists(resolved)) {
-        /* A lab whose folder was deleted by hand still has its namespaces. */
-        if (is_missing_or_empty(resolved))
-            return remove_machines(resolved, error);
-        fettle_set_error(error, WRONG_INPUT, "%s is not a lab's folder: nothing was removed",
-                         resolved);
-        return false;
-    }
+    if (!layout_exists(resolved))
+        return remove_unborn(resolved, error);
     int lock = stop_supervisor(resolved, error);
     if (lock < 0)
         return false;

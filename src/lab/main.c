@@ -31,7 +31,12 @@ static bool take_lock(const struct layout *layout, GError **error)
                          layout->dir, path, g_strerror(errno));
         return false;
     }
-    return true; /* the descriptor stays open for the life of the process */
+    /* The descriptor stays open for the life of the process. Asked again under the lock: somebody
+     * may have removed the lab since its description was read. */
+    if (layout_exists(layout->dir))
+        return true;
+    fettle_set_error(error, UNKNOWN_ENTITY, "the lab in %s was removed meanwhile", layout->dir);
+    return false;
 }
 
 static bool become_supervisor(const struct layout *layout, GError **error)

@@ -7,6 +7,7 @@
 #include "lab/lab.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <glib/gstdio.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -22,7 +23,9 @@
 
 #define PATIENCE_MS 10000
 #define STEP_US 5000
-#define SILENT_TRIES 40 /* the first is heard at once where there is a cable */
+#define KILL_ROUNDS 12
+#define KILL_WITHIN_US 200000 /* about as long as lab_up() takes */
+#define SILENT_TRIES 40       /* the first is heard at once where there is a cable */
 #define PORT 4711
 #define SILENCE "nothing was heard"
 
@@ -448,12 +451,16 @@ static void test_disks(void)
     down(dir);
 }
 
-static void kill_supervisor(const char *dir)
+static pid_t supervisor_of(const char *dir)
 {
     g_autofree char *path = g_build_filename(dir, "lab.lock", NULL);
     g_autofree char *text = NULL;
-    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    int pidfd = (int)syscall(SYS_pidfd_open, atoi(text), 0);
+    return g_file_get_contents(path, &text, NULL, NULL) ? atoi(text) : 0;
+}
+
+static void kill_supervisor(const char *dir)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, supervisor_of(dir), 0);
     g_assert_cmpint(pidfd, >=, 0);
     g_assert_cmpint(syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0), ==, 0);
     g_assert_true(has_ended(pidfd));
@@ -486,6 +493,33 @@ static void test_dead_supervisor(void)
     close(other);
 }
 
+/* Ends lab_up() and the supervisor that it started, at some moment of their work. */
+static void test_killed_while_building(void)
+{
+    g_autofree char *dir = g_build_filename(base, "half", NULL);
+    struct lab_options options = {.dir = dir,
+                                  .nodes = 2,
+                                  .root_mib = 32,
+                                  .disks_mib = 32,
+                                  .no_identity = true,
+                                  .daemons = DAEMONS};
+    for (int round = 0; round < KILL_ROUNDS; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            lab_up(&options, NULL);
+            _exit(0);
+        }
+        g_usleep((gulong)g_random_int_range(0, KILL_WITHIN_US));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        if (round % 2 && supervisor_of(dir) > 1)
+            kill_supervisor(dir);
+        down(dir);
+        g_rmdir(dir); /* empty, if it was there before its description */
+        check_no_trace(dir);
+    }
+}
+
 static void test_damaged_description(void)
 {
     g_autofree char *dir = new_lab("torn");
@@ -508,6 +542,7 @@ static int run_tests(int argc, char **argv)
     g_test_add_func("/lab/supervision", test_supervision);
     g_test_add_func("/lab/disks", test_disks);
     g_test_add_func("/lab/dead-supervisor", test_dead_supervisor);
+    g_test_add_func("/lab/killed-while-building", test_killed_while_building);
     g_test_add_func("/lab/damaged-description", test_damaged_description);
     return g_test_run();
 }
