@@ -1,6 +1,6 @@
 /*
- * A copy of the configuration that follows the master's wconfd by wait_changes. Used by luxid, the watcher and job
- * processes. Subscribers see committed changes only (SAF-03).
+ * A copy of the configuration that follows the master's wconfd by wait_changes. Used by luxid, the
+ * watcher and job processes. Subscribers see committed changes only (SAF-03).
  */
 #pragma once
 
@@ -9,20 +9,22 @@
 
 struct follow;
 
-/* `changed` is called from the loop after each batch of changes was applied (changes borrowed; NULL after a
- * snapshot). May be NULL. */
+/* `changed` is called from the loop after each batch of changes was applied (changes borrowed; NULL
+ * after a snapshot). May be NULL. */
 struct follow *follow_new(const struct env *env,
                           void (*changed)(const GPtrArray *changes, void *data), void *data);
 void follow_free(struct follow *follow);
-/* Fetches the first copy (waits, in a task), then keeps following in a task of its own, through restarts of wconfd. */
+/* Fetches the first copy (waits, in a task), then keeps following in a task of its own, through
+ * restarts of wconfd. */
 bool follow_start(struct follow *follow, GError **error);
-/* One fetch without following: for job processes, which read, act and commit. Brings the copy up to date. */
+/* One fetch without following: for job processes, which read, act and commit. Brings the copy up to
+ * date. */
 bool follow_refresh(struct follow *follow, GError **error);
 const struct config *follow_config(const struct follow *follow);
 guint64 follow_epoch(const struct follow *follow);
 
-/* Commits a transaction through wconfd and waits; on success the copy has been brought to at least its serial.
- * `changes`: GPtrArray of struct change, borrowed. An unknown result is looked up by repeating the same commit id
- * until there is an answer (SAF-04). */
-bool follow_commit(struct follow *follow, const struct owner *owner, GPtrArray *changes, struct stamp stamp,
-                   guint job, GError **error);
+/* Commits a transaction through wconfd and waits; on success the copy has been brought to at least
+ * its serial. `changes`: GPtrArray of struct change, borrowed. An unknown result is looked up by
+ * repeating the same commit id until there is an answer (SAF-04). */
+bool follow_commit(struct follow *follow, const struct owner *owner, GPtrArray *changes,
+                   struct stamp stamp, guint job, GError **error);
