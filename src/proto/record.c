@@ -392,6 +392,11 @@ static json_t *write_field(const struct field *field, const void *value)
     g_assert_not_reached();
 }
 
+json_t *record_field_to_json(const struct field *field, const void *value)
+{
+    return write_field(field, value);
+}
+
 json_t *record_to_json(const struct record *record, const void *value)
 {
     if (value == NULL)

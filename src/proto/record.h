@@ -85,6 +85,8 @@ void *record_new(const struct record *record);
 void *record_copy(const struct record *record, const void *value);
 /* Writes every field (and the kept unknown ones); absent objects are left out. */
 json_t *record_to_json(const struct record *record, const void *value);
+/* One field of it; NULL for an absent object. */
+json_t *record_field_to_json(const struct field *field, const void *value);
 /* Frees the struct; NULL is allowed. */
 void record_free(const struct record *record, void *value);
 /* Applies one `name=text` setting as given on a command line; lists append. */

@@ -1,6 +1,8 @@
 /* State tables of jobs and opcodes; see job_state.h. */
 #include "core/queue/job_state.h"
 
+#include "proto/luxi.h"
+
 #define FINAL_STATES (SM_TO(JOB_CANCELED) | SM_TO(JOB_SUCCESS) | SM_TO(JOB_ERROR))
 
 /* Edges may skip states: luxid sees a job through its file, which can change twice before it is
@@ -107,9 +109,7 @@ json_t *job_error_result(enum fettle_error code, const char *message)
 {
     g_autoptr(GError) error = g_error_new_literal(FETTLE_ERROR, (gint)code, message);
 
-    return json_make("[s, [s, s]]",
-                     code == FETTLE_ERROR_WRONG_INPUT ? "OpPrereqError" : "OpExecError", message,
-                     fettle_error_name(error));
+    return luxi_error_make(error);
 }
 
 bool job_untouched(const struct job *job)

@@ -1,6 +1,7 @@
 /*
- * luxid's thinking: the LUXI methods, the job queue, the scheduler, starting job processes, following job files, and
- * queries on the configuration and live data. fettle-luxid wires it to the LUXI socket; the simulator to its own.
+ * luxid's thinking: the LUXI methods, the job queue, the scheduler, starting job processes,
+ * following job files, and queries on the configuration and live data. fettle-luxid wires it to the
+ * LUXI socket; the simulator to its own.
  */
 #pragma once
 
@@ -11,6 +12,7 @@ struct luxi;
 struct luxi *luxi_new(const struct env *env);
 /* In a task: follows the configuration, reconciles job files with records, starts scheduling. */
 bool luxi_start(struct luxi *luxi, GError **error);
-/* One LUXI call: request->name is the method, request->args the positional array (not checked yet). */
+/* One LUXI call: request->name is the method, request->args the positional array (not checked yet).
+ */
 void luxi_handle(struct luxi *luxi, struct rpc_request *request);
 void luxi_free(struct luxi *luxi);

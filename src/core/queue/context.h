@@ -1,0 +1,32 @@
+/*
+ * What the parts of luxid share: the world, the copy of the configuration, the index of jobs, the
+ * committer, and each other. Filled by luxi.c; plain values, valid from luxi_new() to luxi_free().
+ */
+#pragma once
+
+#include "core/queue/commit.h"
+#include "core/queue/queue.h"
+
+struct scheduler;
+struct tracker;
+struct waiters;
+
+struct queue_context {
+    const struct env *env;
+    struct follow *follow;
+    struct queue *queue;
+    struct committer *committer;
+    struct scheduler *scheduler;
+    struct tracker *tracker;
+    struct waiters *waiters;
+    GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
+    char *livelock;       /* luxid's own lock file */
+};
+
+/* The committed record of a job; NULL if there is none. Valid until its next change. */
+const struct job *context_record(const struct queue_context *context, guint64 id);
+/* What clients see of it: the running job's file if it is ahead of the record. */
+const struct job *context_view(const struct queue_context *context, guint64 id);
+guint64 context_now_us(const struct queue_context *context);
+/* History and epoch of the mastership that the copy follows. */
+struct stamp context_stamp(const struct queue_context *context);

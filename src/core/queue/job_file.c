@@ -1,0 +1,84 @@
+/* Job files; see job_file.h. */
+#include "core/queue/job_file.h"
+
+#include "base/log.h"
+
+#define PREFIX "job-"
+
+char *job_file_name(guint64 id)
+{
+    return g_strdup_printf(PREFIX "%" G_GUINT64_FORMAT, id);
+}
+
+bool job_file_parse_name(const char *name, guint64 *ret_id)
+{
+    guint64 id;
+
+    if (!g_str_has_prefix(name, PREFIX) ||
+        !g_ascii_string_to_unsigned(name + strlen(PREFIX), 10, 1, G_MAXINT64, &id, NULL))
+        return false;
+    *ret_id = id;
+    return true;
+}
+
+bool job_file_write(const struct env *env, const struct job *job, GError **error)
+{
+    json_autoptr json = job_to_json(job);
+    g_autofree char *text = json_to_text(json);
+    g_autofree char *name = job_file_name(job->id);
+
+    if (env->ops->file_write(env, FILE_QUEUE, name, text, strlen(text), error))
+        return true;
+    g_prefix_error(error, "job file %s: ", name);
+    return false;
+}
+
+static struct job *parse(const char *text, size_t len, guint64 id, GError **error)
+{
+    json_autoptr json = json_parse_limited(text, len, LIMIT_JOB_FILE_BYTES, error);
+    record_autoptr(job) job = json == NULL ? NULL : job_parse(json, RECORD_KEEP, error);
+
+    if (job == NULL)
+        return NULL;
+    if (job->id != id) {
+        fettle_set_error(error, CORRUPT, "it is the record of job %" G_GUINT64_FORMAT, job->id);
+        return NULL;
+    }
+    return g_steal_pointer(&job);
+}
+
+struct job *job_file_read(const struct env *env, guint64 id, GError **error)
+{
+    g_autofree char *name = job_file_name(id);
+    g_autoptr(GError) broken = NULL;
+    size_t len = 0;
+    g_autofree char *text =
+        env->ops->file_read(env, FILE_QUEUE, name, LIMIT_JOB_FILE_BYTES, &len, error);
+    struct job *job;
+
+    if (text == NULL) {
+        g_prefix_error(error, "job file %s: ", name);
+        return NULL;
+    }
+    job = parse(text, len, id, &broken);
+    if (job == NULL)
+        fettle_set_error(error, CORRUPT, "job file %s: %s", name, broken->message);
+    return job;
+}
+
+void job_file_set_aside(const struct env *env, const char *name, const char *why)
+{
+    g_autofree char *aside =
+        g_strdup_printf("bad-%s-%" G_GINT64_FORMAT, name, env->ops->wall_us(env));
+    g_autoptr(GError) error = NULL;
+    size_t len = 0;
+    g_autofree char *text =
+        env->ops->file_read(env, FILE_QUEUE, name, LIMIT_JOB_FILE_BYTES, &len, &error);
+
+    if (text == NULL || !env->ops->file_write(env, FILE_QUEUE, aside, text, len, &error) ||
+        !env->ops->file_remove(env, FILE_QUEUE, name, &error))
+        log_error("", "%s is of no use (%s) and could not be set aside: %s", name, why,
+                  error->message);
+    else
+        log_warning("", "%s is of no use (%s): set aside as %s", name, why, aside);
+}

@@ -1,0 +1,102 @@
+/* Live data for one query; see live.h. */
+#include "core/queue/live.h"
+
+struct live {
+    GHashTable *answers; /* node uuid -> struct live_answer * */
+    struct promise all;
+    guint missing;
+    bool abandoned;   /* nobody waits any more */
+    guint references; /* the query, and each call under way */
+};
+
+struct live_answer {
+    struct live *live;
+    enum live_state state;
+    struct node_report *report;
+};
+
+static void answer_free(gpointer data)
+{
+    struct live_answer *answer = data;
+
+    node_report_free(answer->report);
+    g_free(answer);
+}
+
+static void live_unref(struct live *live)
+{
+    if (--live->references > 0)
+        return;
+    g_hash_table_unref(live->answers);
+    g_free(live);
+}
+
+void live_free(struct live *live)
+{
+    if (live != NULL)
+        live_unref(live);
+}
+
+static void ask_cb(json_t *result, const GError *error, void *data)
+{
+    struct live_answer *answer = data;
+    struct live *live = answer->live;
+
+    answer->report = result == NULL ? NULL : node_report_parse(result, RECORD_LAX, NULL);
+    if (answer->report != NULL)
+        answer->state = LIVE_ANSWERED;
+    if (--live->missing == 0 && !live->abandoned)
+        promise_complete(&live->all);
+    live_unref(live);
+}
+
+static void ask(const struct queue_context *context, struct live *live, const char *node)
+{
+    const struct node *record = config_get(follow_config(context->follow), "node", node, NULL);
+    struct live_answer *answer = g_new0(struct live_answer, 1);
+    const struct rpc_call call = {.to_node = node,
+                                  .to_role = ROLE_NODED,
+                                  .method = "node_report",
+                                  .args = json_object(),
+                                  .stamp = context_stamp(context),
+                                  .timeout_ms = LIMIT_REPORT_WAIT_MS};
+
+    answer->live = live;
+    answer->state = record != NULL && record->offline ? LIVE_OFFLINE : LIVE_SILENT;
+    g_hash_table_insert(live->answers, g_strdup(node), answer);
+    if (answer->state == LIVE_OFFLINE) {
+        json_decref(call.args);
+        return;
+    }
+    live->missing++;
+    live->references++;
+    context->env->ops->call(context->env, &call, ask_cb, answer);
+}
+
+struct live *live_fetch(const struct queue_context *context, GHashTable *nodes)
+{
+    struct live *live = g_new0(struct live, 1);
+    GHashTableIter iter;
+    gpointer node;
+
+    live->answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, answer_free);
+    live->references = 1;
+    g_hash_table_iter_init(&iter, nodes);
+    while (g_hash_table_iter_next(&iter, &node, NULL))
+        ask(context, live, node);
+    if (live->missing == 0 || promise_wait(&live->all))
+        return live;
+    live->abandoned = true;
+    live_unref(live);
+    return NULL;
+}
+
+const struct node_report *live_report(const struct live *live, const char *node,
+                                      enum live_state *ret_state)
+{
+    const struct live_answer *answer =
+        live == NULL ? NULL : g_hash_table_lookup(live->answers, node);
+
+    *ret_state = answer == NULL ? LIVE_SILENT : answer->state;
+    return answer == NULL ? NULL : answer->report;
+}

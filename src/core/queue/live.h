@@ -1,0 +1,20 @@
+/*
+ * What node daemons say right now, for one query: each node is asked once, all at the same time,
+ * and none is waited for longer than LIMIT_REPORT_WAIT_MS.
+ */
+#pragma once
+
+#include "core/queue/context.h"
+
+enum live_state { LIVE_ANSWERED, LIVE_SILENT, LIVE_OFFLINE };
+
+struct live;
+
+/* In a task. `nodes`: set of node UUIDs (char * keys, borrowed). Never fails; NULL only if luxid is
+ * killed. */
+struct live *live_fetch(const struct queue_context *context, GHashTable *nodes);
+void live_free(struct live *live);
+/* The report of a node; NULL with the reason in `ret_state` (SILENT too for a node that was not
+ * asked). */
+const struct node_report *live_report(const struct live *live, const char *node,
+                                      enum live_state *ret_state);

@@ -1,0 +1,308 @@
+/* The calls Query and QueryFields; see query.h. */
+#include "core/queue/filter.h"
+#include "core/queue/query_rows.h"
+
+/* One Query under way. */
+struct query {
+    struct queue_context *context;
+    struct rpc_request *request;
+    char *what;
+    GPtrArray *names;  /* char *, as asked for */
+    GPtrArray *fields; /* const struct query_field *; NULL for an unknown one */
+    struct filter *filter;
+    GPtrArray *rows;           /* all of the resource */
+    GPtrArray *matching;       /* those that the filter lets through; borrowed from rows */
+    struct lock_states *locks; /* rows of locks live in it */
+    struct query_source source;
+    bool live_filter;
+    bool live_fields;
+    const void *row; /* the one that the filter looks at */
+};
+
+static void query_free(struct query *query)
+{
+    query_source_clear(&query->source);
+    g_free(query->what);
+    g_ptr_array_unref(query->names);
+    g_ptr_array_unref(query->fields);
+    filter_free(query->filter);
+    g_clear_pointer(&query->matching, g_ptr_array_unref);
+    g_clear_pointer(&query->rows, g_ptr_array_unref);
+    lock_states_free(query->locks);
+    g_free(query);
+}
+
+/* --- what is asked --- */
+
+static const void *resolve_field(const char *name, void *what)
+{
+    return query_field_find(what, name);
+}
+
+static void note_live_filter(const void *field, void *data)
+{
+    struct query *query = data;
+
+    query->live_filter = query->live_filter || ((const struct query_field *)field)->live;
+}
+
+static bool check_resource(const char *call, const char *what, GError **error)
+{
+    if (query_resource_exists(what))
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
+                     "repair, decision, lock",
+                     call, what);
+    return false;
+}
+
+static struct query *query_new(struct queue_context *context, const struct luxi_query_args *args,
+                               GError **error)
+{
+    struct query *query;
+    g_autoptr(GError) bad = NULL;
+
+    if (!check_resource("Query", args->what, error))
+        return NULL;
+    query = g_new0(struct query, 1);
+    query->context = context;
+    query->what = g_strdup(args->what);
+    query->names = g_ptr_array_new_with_free_func(g_free);
+    query->fields = g_ptr_array_new();
+    for (guint i = 0; i < args->fields->len; i++) {
+        const char *name = g_ptr_array_index(args->fields, i);
+        const struct query_field *field = query_field_find(args->what, name);
+
+        g_ptr_array_add(query->names, g_strdup(name));
+        g_ptr_array_add(query->fields, (gpointer)field);
+        query->live_fields = query->live_fields || (field != NULL && field->live);
+    }
+    query->filter = filter_parse(args->filter, resolve_field, query->what, &bad);
+    if (bad != NULL) {
+        g_propagate_prefixed_error(error, g_steal_pointer(&bad), "Query: ");
+        query_free(query);
+        return NULL;
+    }
+    filter_fields(query->filter, note_live_filter, query);
+    return query;
+}
+
+/* --- rows --- */
+
+static GPtrArray *job_rows(const struct queue_context *context)
+{
+    g_autoptr(GArray) ids = queue_ids(context->queue);
+    GPtrArray *rows = g_ptr_array_sized_new(ids->len);
+
+    for (guint i = 0; i < ids->len; i++) {
+        const struct job *job = context_view(context, g_array_index(ids, guint64, i));
+
+        if (job != NULL)
+            g_ptr_array_add(rows, (gpointer)job);
+    }
+    return rows;
+}
+
+static bool fetch_locks(struct query *query, GError **error)
+{
+    query->locks = env_call_record(query->context->env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks",
+                                   NULL, context_stamp(query->context), 0, 0, error);
+    if (query->locks == NULL)
+        return false;
+    query->rows = query_lock_rows(query->locks);
+    return true;
+}
+
+static void collect_rows(struct query *query)
+{
+    const struct config *config = query->source.config;
+
+    if (g_str_equal(query->what, "job"))
+        query->rows = job_rows(query->context);
+    else if (g_str_equal(query->what, "repair"))
+        query->rows = query_repair_rows(config);
+    else if (g_str_equal(query->what, "decision"))
+        query->rows = query_decision_rows(config);
+    else if (g_str_equal(query->what, "group"))
+        query->rows = config_list(config, "nodegroup");
+    else
+        query->rows = config_list(config, query->what);
+}
+
+/* A value of the row that the filter looks at; none if there is no data or its node does not
+ * answer. */
+static json_t *row_value(const void *field, void *data)
+{
+    struct query *query = data;
+    enum query_status status;
+
+    return query_field_value(field, &query->source, query->row, &status);
+}
+
+/* The order stays. */
+static void apply_filter(struct query *query)
+{
+    g_clear_pointer(&query->matching, g_ptr_array_unref);
+    query->matching = g_ptr_array_new();
+    for (guint i = 0; i < query->rows->len; i++) {
+        query->row = g_ptr_array_index(query->rows, i);
+        if (filter_match(query->filter, row_value, query))
+            g_ptr_array_add(query->matching, (gpointer)query->row);
+    }
+}
+
+/* --- live data --- */
+
+static void add_node(GHashTable *nodes, const char *uuid)
+{
+    if (uuid[0] != '\0')
+        g_hash_table_add(nodes, (gpointer)uuid);
+}
+
+/* Nodes that rows concern. */
+static bool fetch_live(struct query *query, const GPtrArray *rows)
+{
+    g_autoptr(GHashTable) nodes = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < rows->len; i++) {
+        if (g_str_equal(query->what, "instance")) {
+            const struct instance *instance = g_ptr_array_index(rows, i);
+
+            add_node(nodes, instance->primary_node);
+            add_node(nodes, instance->secondary_node);
+        } else {
+            add_node(nodes, ((const struct node *)g_ptr_array_index(rows, i))->uuid);
+        }
+    }
+    query->source.live = live_fetch(query->context, nodes);
+    return query->source.live != NULL;
+}
+
+/* --- the answer --- */
+
+static const char *const kind_words[] = {"text", "number", "unit", "bool", "timestamp", "other"};
+
+static json_t *describe_field(const struct query_field *field, const char *name)
+{
+    if (field == NULL)
+        return json_make("{ss, ss, ss, so}", "name", name, "title", name, "kind", "unknown", "doc",
+                         json_sprintf("Unknown field '%s'", name));
+    return json_make("{ss, ss, ss, ss}", "name", field->name, "title", field->title, "kind",
+                     kind_words[field->kind], "doc", field->doc);
+}
+
+static json_t *answer_row(struct query *query, const void *row)
+{
+    json_t *values = json_array();
+
+    for (guint i = 0; i < query->fields->len; i++) {
+        const struct query_field *field = g_ptr_array_index(query->fields, i);
+        enum query_status status = QUERY_UNKNOWN;
+        json_t *value =
+            field == NULL ? json_null() : query_field_value(field, &query->source, row, &status);
+
+        json_array_append_new(values, json_make("[i, o]", (int)status, value));
+    }
+    return values;
+}
+
+static void answer_query(struct query *query)
+{
+    json_t *fields = json_array();
+    json_t *data = json_array();
+
+    for (guint i = 0; i < query->fields->len; i++)
+        json_array_append_new(fields, describe_field(g_ptr_array_index(query->fields, i),
+                                                     g_ptr_array_index(query->names, i)));
+    for (guint i = 0; i < query->matching->len; i++)
+        json_array_append_new(data, answer_row(query, g_ptr_array_index(query->matching, i)));
+    rpc_answer(query->request, json_make("{so, so}", "fields", fields, "data", data));
+}
+
+static bool gather_live(struct query *query, GError **error)
+{
+    bool alive;
+
+    if (!query->live_filter)
+        apply_filter(query);
+    alive = fetch_live(query, query->live_filter ? query->rows : query->matching);
+    if (!alive)
+        fettle_set_error(error, KILLED, "luxid has ended");
+    return alive;
+}
+
+/* Everything that may wait: rows are taken anew after a wait, because records may have changed
+ * meanwhile. */
+static bool gather(struct query *query, GError **error)
+{
+    if (g_str_equal(query->what, "lock"))
+        return fetch_locks(query, error);
+    collect_rows(query);
+    if (!query->live_fields && !query->live_filter)
+        return true;
+    if (!gather_live(query, error))
+        return false;
+    g_clear_pointer(&query->source.by_node, g_hash_table_unref);
+    g_clear_pointer(&query->rows, g_ptr_array_unref);
+    collect_rows(query);
+    return true;
+}
+
+static void query_task(void *data)
+{
+    struct query *query = data;
+    g_autoptr(GError) error = NULL;
+
+    if (gather(query, &error)) {
+        apply_filter(query);
+        answer_query(query);
+    } else {
+        rpc_fail(query->request, error);
+    }
+    query_free(query);
+}
+
+void query_run(struct queue_context *context, struct rpc_request *request,
+               const struct luxi_query_args *args)
+{
+    g_autoptr(GError) error = NULL;
+    struct query *query = query_new(context, args, &error);
+
+    if (query == NULL) {
+        rpc_fail(request, error);
+        return;
+    }
+    query->request = request;
+    query->source =
+        (struct query_source){.context = context, .config = follow_config(context->follow)};
+    if (query->live_fields || query->live_filter || g_str_equal(query->what, "lock"))
+        task_spawn(context->env->tasks, query_task, query);
+    else
+        query_task(query);
+}
+
+/* --- QueryFields --- */
+
+void query_describe_fields(struct rpc_request *request, const struct luxi_query_fields_args *args)
+{
+    g_autoptr(GError) error = NULL;
+    size_t count;
+    const struct query_field *table = query_field_table(&count);
+    json_t *fields;
+
+    if (!check_resource("QueryFields", args->what, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
+    fields = json_array();
+    for (guint i = 0; i < args->fields->len; i++) {
+        const char *name = g_ptr_array_index(args->fields, i);
+
+        json_array_append_new(fields, describe_field(query_field_find(args->what, name), name));
+    }
+    for (size_t i = 0; args->fields->len == 0 && i < count; i++)
+        if (g_str_equal(table[i].resource, args->what))
+            json_array_append_new(fields, describe_field(&table[i], table[i].name));
+    rpc_answer(request, json_make("{so}", "fields", fields));
+}

@@ -1,0 +1,79 @@
+/*
+ * Queries: rows of fields of instances, nodes, groups, jobs, repairs, decisions and locks. What
+ * fields there are stands in proto/fields.def. Configured values come from luxid's copy of the
+ * configuration; live ones are asked of the node daemons concerned, all at once, and only if a
+ * field needs them (LUX-03, LUX-04).
+ */
+#pragma once
+
+#include "core/queue/context.h"
+#include "core/queue/live.h"
+
+/* First member of each [status, value] pair, Ganeti's numbers. */
+enum query_status {
+    QUERY_NORMAL,
+    QUERY_UNKNOWN,     /* no such field */
+    QUERY_NO_DATA,     /* the object has no such value */
+    QUERY_UNAVAILABLE, /* its node does not answer */
+    QUERY_OFFLINE,     /* its node is marked offline */
+};
+
+enum query_kind {
+    QUERY_KIND_TEXT,
+    QUERY_KIND_NUMBER,
+    QUERY_KIND_UNIT, /* MiB */
+    QUERY_KIND_BOOL,
+    QUERY_KIND_TIMESTAMP, /* seconds since 1970 */
+    QUERY_KIND_OTHER,
+};
+
+/* What the values are taken from. */
+struct query_source {
+    const struct queue_context *context;
+    const struct config *config;
+    struct live *live;   /* NULL: no field needs it */
+    GHashTable *by_node; /* node uuid -> struct node_instances; made when first needed */
+};
+
+/* A value, or NULL with a status (QUERY_NO_DATA is preset). */
+typedef json_t *query_getter(struct query_source *source, const void *row,
+                             enum query_status *ret_status);
+
+struct query_field {
+    const char *resource;
+    const char *name;
+    const char *title;
+    enum query_kind kind;
+    bool live;
+    query_getter *get; /* NULL: the member of the row's record */
+    const char *member;
+    const struct record *record;
+    const char *doc;
+};
+
+/* The whole table, resource by resource. */
+const struct query_field *query_field_table(size_t *ret_count);
+bool query_resource_exists(const char *resource);
+/* NULL for an unknown one. */
+const struct query_field *query_field_find(const char *resource, const char *name);
+/* All fields of the names; WRONG_INPUT names the unknown ones. For the old calls, which have no
+ * status. */
+GPtrArray *query_fields_find(const char *resource, const GPtrArray *names, GError **error);
+/* Value of a field; never NULL, json null if there is none. */
+json_t *query_field_value(const struct query_field *field, struct query_source *source,
+                          const void *row, enum query_status *ret_status);
+void query_source_clear(struct query_source *source);
+
+/* Values of a job's fields as a list; all null but `id` for a job that does not exist. */
+json_t *query_job_values(const struct queue_context *context, guint64 id, const GPtrArray *fields);
+
+/* Whole calls. Each takes the request over and answers it, now or later. */
+void query_run(struct queue_context *context, struct rpc_request *request,
+               const struct luxi_query_args *args);
+void query_describe_fields(struct rpc_request *request, const struct luxi_query_fields_args *args);
+void query_jobs(struct queue_context *context, struct rpc_request *request,
+                const struct luxi_query_jobs_args *args);
+/* QueryClusterInfo and QueryTags. */
+void query_cluster_info(struct queue_context *context, struct rpc_request *request);
+void query_object_tags(struct queue_context *context, struct rpc_request *request,
+                       const struct luxi_query_tags_args *args);

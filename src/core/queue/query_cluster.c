@@ -1,0 +1,140 @@
+/* QueryClusterInfo and QueryTags. */
+#include "core/queue/query.h"
+
+#define GANETI_PROTOCOL_VERSION 3000000 /* what Ganeti's clients of 3.0 expect */
+
+struct cluster_info {
+    struct queue_context *context;
+    struct rpc_request *request;
+};
+
+/* Names of nodes; the list in the answer has UUIDs. */
+static json_t *node_names(const struct config *config, const GPtrArray *uuids)
+{
+    json_t *names = json_array();
+
+    for (guint i = 0; i < uuids->len; i++)
+        json_array_append_new(names,
+                              json_string(config_node_name(config, g_ptr_array_index(uuids, i))));
+    return names;
+}
+
+static json_t *texts(const GPtrArray *list)
+{
+    json_t *json = json_array();
+
+    for (guint i = 0; i < list->len; i++)
+        json_array_append_new(json, json_string(g_ptr_array_index(list, i)));
+    return json;
+}
+
+static json_t *parameters(const struct cluster *cluster)
+{
+    return json_make("{sI, sI, sI, sI, ss, ss}", "max_running_jobs",
+                     (json_int_t)cluster->max_running_jobs, "watcher_interval_ms",
+                     (json_int_t)cluster->watcher_interval_ms, "replica_lost_ms",
+                     (json_int_t)cluster->replica_lost_ms, "sweep_interval_ms",
+                     (json_int_t)cluster->sweep_interval_ms, "accelerator",
+                     enum_word(&accelerator_words, (int)cluster->accelerator), "machine_type",
+                     cluster->machine_type);
+}
+
+static json_t *describe(const struct queue_context *context, const struct cluster *cluster,
+                        const struct cluster_status *status)
+{
+    const struct config *config = follow_config(context->follow);
+    json_t *info = json_make(
+        "{ss, sI, sI, ss, ss, ss, ss, ss, so}", "software_version", FETTLE_VERSION,
+        "protocol_version", (json_int_t)GANETI_PROTOCOL_VERSION, "config_version",
+        (json_int_t)GANETI_PROTOCOL_VERSION, "name", cluster->name, "uuid", cluster->uuid, "master",
+        config_node_name(config, cluster->master_node), "master_uuid", cluster->master_node,
+        "default_hypervisor", "kvm", "enabled_hypervisors", json_make("[s]", "kvm"));
+    json_autoptr numbers =
+        json_make("{sI, sI, sI, so, so, sI, sI}", "history", (json_int_t)status->history, "epoch",
+                  (json_int_t)status->epoch, "serial", (json_int_t)status->serial, "nodes_pending",
+                  node_names(config, status->nodes_pending), "problems", texts(status->problems),
+                  "jobs_queued", (json_int_t)queue_waiting(context->queue), "jobs_running",
+                  (json_int_t)queue_active(context->queue));
+    json_autoptr settings = parameters(cluster);
+
+    json_object_update(info, numbers);
+    json_object_update(info, settings);
+    json_object_set_new(info, "enabled_disk_templates",
+                        json_make("[s, s]", enum_word(&disk_template_words, TEMPLATE_DISKLESS),
+                                  enum_word(&disk_template_words, TEMPLATE_MIRROR)));
+    return info;
+}
+
+/* A task: how the master stands is asked of wconfd, whose word it is. */
+static void cluster_info_task(void *data)
+{
+    struct cluster_info *info = data;
+    struct queue_context *context = info->context;
+    g_autoptr(GError) error = NULL;
+    record_autoptr(cluster_status) status =
+        env_call_record(context->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
+                        context_stamp(context), 0, 0, &error);
+    const struct cluster *cluster = config_cluster(follow_config(context->follow));
+
+    if (status == NULL)
+        rpc_fail(info->request, error);
+    else if (cluster == NULL)
+        rpc_fail_new(info->request, FETTLE_ERROR_TEMPORARY,
+                     "the configuration has no cluster yet; run `fettle cluster init`");
+    else
+        rpc_answer(info->request, describe(context, cluster, status));
+    g_free(info);
+}
+
+void query_cluster_info(struct queue_context *context, struct rpc_request *request)
+{
+    struct cluster_info *info = g_new0(struct cluster_info, 1);
+
+    info->context = context;
+    info->request = request;
+    task_spawn(context->env->tasks, cluster_info_task, info);
+}
+
+/* --- QueryTags --- */
+
+static const char *tagged_uuid(const struct config *config, enum tag_kind kind, const char *name,
+                               GError **error)
+{
+    const struct cluster *cluster = config_cluster(config);
+    const struct nodegroup *group;
+    const struct node *node;
+    const struct instance *instance;
+
+    switch (kind) {
+    case TAG_CLUSTER:
+        if (cluster == NULL)
+            fettle_set_error(error, TEMPORARY, "the configuration has no cluster yet");
+        return cluster == NULL ? NULL : cluster->uuid;
+    case TAG_NODEGROUP:
+        group = config_find(config, "nodegroup", name, error);
+        return group == NULL ? NULL : group->uuid;
+    case TAG_NODE:
+        node = config_find(config, "node", name, error);
+        return node == NULL ? NULL : node->uuid;
+    case TAG_INSTANCE:
+        instance = config_find(config, "instance", name, error);
+        return instance == NULL ? NULL : instance->uuid;
+    }
+    g_assert_not_reached();
+}
+
+void query_object_tags(struct queue_context *context, struct rpc_request *request,
+                       const struct luxi_query_tags_args *args)
+{
+    const struct config *config = follow_config(context->follow);
+    g_autoptr(GError) error = NULL;
+    const char *uuid = tagged_uuid(config, args->kind, args->name, &error);
+    g_autoptr(GPtrArray) tags = NULL;
+
+    if (uuid == NULL) {
+        rpc_fail(request, error);
+        return;
+    }
+    tags = config_tags(config, args->kind, uuid);
+    rpc_answer(request, texts(tags));
+}

@@ -1,0 +1,281 @@
+/* Fields of instances (proto/fields.def). */
+#include "core/queue/query_rows.h"
+
+/* --- configured --- */
+
+json_t *query_get_instance_admin_up(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+
+    return json_boolean(instance->admin_state == ADMIN_UP);
+}
+
+/* Ganeti's name for what runs guests by QEMU, with or without KVM. */
+json_t *query_get_instance_hypervisor(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    return json_string("kvm");
+}
+
+static json_t *node_name(const struct query_source *source, const char *uuid)
+{
+    return uuid[0] == '\0' ? NULL : json_string(config_node_name(source->config, uuid));
+}
+
+json_t *query_get_instance_pnode(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return node_name(source, ((const struct instance *)row)->primary_node);
+}
+
+static const struct nodegroup *primary_group(const struct query_source *source,
+                                             const struct instance *instance)
+{
+    const struct node *node = config_get(source->config, "node", instance->primary_node, NULL);
+
+    return node == NULL ? NULL : config_get(source->config, "nodegroup", node->group, NULL);
+}
+
+json_t *query_get_instance_pnode_group(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    const struct nodegroup *group = primary_group(source, row);
+
+    return group == NULL ? NULL : json_string(group->name);
+}
+
+json_t *query_get_instance_pnode_group_uuid(struct query_source *source, const void *row,
+                                            enum query_status *ret_status)
+{
+    const struct nodegroup *group = primary_group(source, row);
+
+    return group == NULL ? NULL : json_string(group->uuid);
+}
+
+json_t *query_get_instance_snodes(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    json_t *nodes = json_array();
+
+    if (instance->secondary_node[0] != '\0')
+        json_array_append_new(nodes, node_name(source, instance->secondary_node));
+    return nodes;
+}
+
+json_t *query_get_instance_disk_count(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    return json_integer(((const struct instance *)row)->disks->len);
+}
+
+json_t *query_get_instance_disk_sizes(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    json_t *sizes = json_array();
+
+    for (guint i = 0; i < instance->disks->len; i++) {
+        const struct disk *disk = g_ptr_array_index(instance->disks, i);
+
+        json_array_append_new(sizes, json_integer((json_int_t)disk->size));
+    }
+    return sizes;
+}
+
+json_t *query_get_instance_disk_uuids(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    json_t *uuids = json_array();
+
+    for (guint i = 0; i < instance->disks->len; i++) {
+        const struct disk *disk = g_ptr_array_index(instance->disks, i);
+
+        json_array_append_new(uuids, json_string(disk->uuid));
+    }
+    return uuids;
+}
+
+json_t *query_get_instance_disk_usage(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    guint64 sum = 0;
+
+    for (guint i = 0; i < instance->disks->len; i++)
+        sum += ((const struct disk *)g_ptr_array_index(instance->disks, i))->size;
+    return json_integer((json_int_t)sum);
+}
+
+json_t *query_get_instance_tags(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    return query_tags(source, TAG_INSTANCE, ((const struct instance *)row)->uuid);
+}
+
+json_t *query_get_instance_serial_no(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    return query_serial_no(source, "instance", ((const struct instance *)row)->uuid);
+}
+
+json_t *query_get_instance_holder(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    return node_name(source, ((const struct instance *)row)->holder);
+}
+
+static const struct replica *replica_of(const struct query_source *source, const void *row)
+{
+    const struct instance *instance = row;
+
+    return instance->replica[0] == '\0'
+               ? NULL
+               : config_get(source->config, "replica", instance->replica, NULL);
+}
+
+json_t *query_get_instance_replica_state(struct query_source *source, const void *row,
+                                         enum query_status *ret_status)
+{
+    const struct replica *replica = replica_of(source, row);
+
+    return replica == NULL ? NULL
+                           : json_string(enum_word(&replica_state_words, (int)replica->state));
+}
+
+json_t *query_get_instance_replica_sync(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    const struct replica *replica = replica_of(source, row);
+
+    return replica == NULL ? NULL : json_integer((json_int_t)replica->sync);
+}
+
+json_t *query_get_instance_replica_why(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    const struct replica *replica = replica_of(source, row);
+
+    return replica == NULL ? NULL : json_string(replica->why);
+}
+
+json_t *query_get_instance_replica_since(struct query_source *source, const void *row,
+                                         enum query_status *ret_status)
+{
+    const struct replica *replica = replica_of(source, row);
+
+    return replica == NULL || replica->since == 0 ? NULL : json_integer((json_int_t)replica->since);
+}
+
+/* --- live --- */
+
+static const struct guest_report *find_guest(const struct node_report *report, const char *instance)
+{
+    for (guint i = 0; report != NULL && i < report->guests->len; i++) {
+        const struct guest_report *guest = g_ptr_array_index(report->guests, i);
+
+        if (g_str_equal(guest->instance, instance))
+            return guest;
+    }
+    return NULL;
+}
+
+/* The guest on the primary node; false with the status if that node did not answer. */
+static bool primary_guest(const struct query_source *source, const struct instance *instance,
+                          const struct guest_report **ret_guest, enum query_status *ret_status)
+{
+    enum live_state state;
+    const struct node_report *report = live_report(source->live, instance->primary_node, &state);
+
+    if (report == NULL) {
+        *ret_status = state == LIVE_OFFLINE ? QUERY_OFFLINE : QUERY_UNAVAILABLE;
+        return false;
+    }
+    *ret_guest = find_guest(report, instance->uuid);
+    return true;
+}
+
+/* A guest that exists for the hypervisor and was not switched off. */
+static bool is_up(const struct guest_report *guest)
+{
+    return guest != NULL && (guest->state == GUEST_RUNNING || guest->state == GUEST_PAUSED);
+}
+
+static bool runs_elsewhere(const struct query_source *source, const struct instance *instance)
+{
+    enum live_state state;
+    const struct node_report *report =
+        instance->secondary_node[0] == '\0'
+            ? NULL
+            : live_report(source->live, instance->secondary_node, &state);
+
+    return is_up(find_guest(report, instance->uuid));
+}
+
+json_t *query_get_instance_status(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    bool wanted = instance->admin_state == ADMIN_UP;
+    const struct guest_report *guest = NULL;
+    enum query_status reached = QUERY_NORMAL;
+
+    if (!primary_guest(source, instance, &guest, &reached))
+        return json_string(reached == QUERY_OFFLINE ? "ERROR_nodeoffline" : "ERROR_nodedown");
+    if (is_up(guest))
+        return json_string(wanted ? "running" : "ERROR_up");
+    if (runs_elsewhere(source, instance))
+        return json_string("ERROR_wrongnode");
+    return json_string(wanted ? "ERROR_down" : "ADMIN_down");
+}
+
+json_t *query_get_instance_oper_state(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    return primary_guest(source, row, &guest, ret_status) ? json_boolean(is_up(guest)) : NULL;
+}
+
+json_t *query_get_instance_oper_ram(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status) || !is_up(guest))
+        return NULL;
+    return json_integer((json_int_t)guest->memory);
+}
+
+json_t *query_get_instance_guest_state(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status))
+        return NULL;
+    return json_string(
+        enum_word(&guest_state_words, guest == NULL ? GUEST_ABSENT : (int)guest->state));
+}
+
+json_t *query_get_instance_mirror_state(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL)
+        return NULL;
+    return json_string(enum_word(&mirror_state_words, (int)guest->mirror));
+}
+
+json_t *query_get_instance_mirror_progress(struct query_source *source, const void *row,
+                                           enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL)
+        return NULL;
+    return json_integer((json_int_t)guest->progress);
+}

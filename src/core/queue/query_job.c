@@ -1,0 +1,251 @@
+/* Fields of jobs (proto/fields.def), and the calls about jobs that use them. */
+#include "core/queue/query_rows.h"
+
+/* [seconds, microseconds], as Ganeti writes times; NULL for "not yet". */
+static json_t *timestamp(guint64 us)
+{
+    if (us == 0)
+        return NULL;
+    return json_make("[I, I]", (json_int_t)(us / G_USEC_PER_SEC),
+                     (json_int_t)(us % G_USEC_PER_SEC));
+}
+
+static json_t *or_null(json_t *value)
+{
+    return value == NULL ? json_null() : value;
+}
+
+/* A list with one value for each opcode. */
+static json_t *each_op(const void *row, json_t *(*value)(const struct job_op *op))
+{
+    const struct job *job = row;
+    json_t *list = json_array();
+
+    for (guint i = 0; i < job->ops->len; i++)
+        json_array_append_new(list, or_null(value(g_ptr_array_index(job->ops, i))));
+    return list;
+}
+
+json_t *query_get_job_status(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return json_string(sm_name(&job_sm, job_state_of(row)));
+}
+
+json_t *query_get_job_priority(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    return json_integer(job_priority(row));
+}
+
+json_t *query_get_job_archived(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    return json_false();
+}
+
+static json_t *op_input(const struct job_op *op)
+{
+    return json_incref(op->input);
+}
+
+json_t *query_get_job_ops(struct query_source *source, const void *row,
+                          enum query_status *ret_status)
+{
+    return each_op(row, op_input);
+}
+
+static json_t *op_result(const struct job_op *op)
+{
+    return json_incref(op->result);
+}
+
+json_t *query_get_job_opresult(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    return each_op(row, op_result);
+}
+
+static json_t *op_status(const struct job_op *op)
+{
+    return json_string(op->status);
+}
+
+json_t *query_get_job_opstatus(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    return each_op(row, op_status);
+}
+
+static json_t *op_log(const struct job_op *op)
+{
+    return op->log == NULL ? json_array() : json_incref(op->log);
+}
+
+json_t *query_get_job_oplog(struct query_source *source, const void *row,
+                            enum query_status *ret_status)
+{
+    return each_op(row, op_log);
+}
+
+static json_t *op_start(const struct job_op *op)
+{
+    return timestamp(op->start_us);
+}
+
+json_t *query_get_job_opstart(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    return each_op(row, op_start);
+}
+
+static json_t *op_exec(const struct job_op *op)
+{
+    return timestamp(op->exec_us);
+}
+
+json_t *query_get_job_opexec(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return each_op(row, op_exec);
+}
+
+static json_t *op_end(const struct job_op *op)
+{
+    return timestamp(op->end_us);
+}
+
+json_t *query_get_job_opend(struct query_source *source, const void *row,
+                            enum query_status *ret_status)
+{
+    return each_op(row, op_end);
+}
+
+static json_t *op_priority(const struct job_op *op)
+{
+    return json_integer(job_op_priority(op));
+}
+
+json_t *query_get_job_oppriority(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return each_op(row, op_priority);
+}
+
+/* "INSTANCE_STARTUP(web1)": the opcode, and what it is about. */
+static json_t *op_summary(const struct job_op *op)
+{
+    static const char *const subjects[] = {"instance_name", "node_name", "name", "duration"};
+    const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
+    g_autofree char *subject = NULL;
+
+    if (id == NULL)
+        return NULL;
+    if (g_str_has_prefix(id, "OP_"))
+        id += strlen("OP_");
+    for (size_t i = 0; subject == NULL && i < G_N_ELEMENTS(subjects); i++) {
+        const json_t *value = json_object_get(op->input, subjects[i]);
+
+        if (json_is_string(value) && json_string_length(value) > 0)
+            subject = g_strdup(json_string_value(value));
+        else if (json_is_number(value))
+            subject = g_strdup_printf("%g", json_number_value(value));
+    }
+    return subject == NULL ? json_string(id) : json_sprintf("%s(%s)", id, subject);
+}
+
+json_t *query_get_job_summary(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    return each_op(row, op_summary);
+}
+
+json_t *query_get_job_received_ts(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    return timestamp(((const struct job *)row)->received_us);
+}
+
+json_t *query_get_job_start_ts(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    return timestamp(((const struct job *)row)->start_us);
+}
+
+json_t *query_get_job_end_ts(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return timestamp(((const struct job *)row)->end_us);
+}
+
+/* --- calls --- */
+
+json_t *query_job_values(const struct queue_context *context, guint64 id, const GPtrArray *fields)
+{
+    const struct job *job = context_view(context, id);
+    struct query_source source = {.context = context, .config = follow_config(context->follow)};
+    json_t *values = json_array();
+
+    for (guint i = 0; i < fields->len; i++) {
+        const struct query_field *field = g_ptr_array_index(fields, i);
+        enum query_status status;
+
+        if (job != NULL)
+            json_array_append_new(values, query_field_value(field, &source, job, &status));
+        else if (g_str_equal(field->name, "id"))
+            json_array_append_new(values, json_integer((json_int_t)id));
+        else
+            json_array_append_new(values, json_null());
+    }
+    query_source_clear(&source);
+    return values;
+}
+
+/* Ids that are asked for: integers, or their text as old clients send it; all for null and an empty
+ * list. */
+static GArray *wanted_ids(const struct queue_context *context, const json_t *ids, GError **error)
+{
+    g_autoptr(GArray) wanted = NULL;
+    size_t i;
+    const json_t *item;
+
+    if (ids != NULL && !json_is_null(ids) && !json_is_array(ids)) {
+        fettle_set_error(error, WRONG_INPUT, "QueryJobs: ids: must be a list of job ids or null");
+        return NULL;
+    }
+    if (json_array_size(ids) == 0)
+        return queue_ids(context->queue);
+    wanted = g_array_new(FALSE, FALSE, sizeof(guint64));
+    json_array_foreach(ids, i, item)
+    {
+        guint64 id = (guint64)json_integer_value(item);
+
+        if (json_is_string(item))
+            g_ascii_string_to_unsigned(json_string_value(item), 10, 1, G_MAXINT64, &id, NULL);
+        if (id == 0 || id > G_MAXINT64) {
+            fettle_set_error(error, WRONG_INPUT, "QueryJobs: ids[%zu]: must be a job id", i);
+            return NULL;
+        }
+        g_array_append_val(wanted, id);
+    }
+    return g_steal_pointer(&wanted);
+}
+
+void query_jobs(struct queue_context *context, struct rpc_request *request,
+                const struct luxi_query_jobs_args *args)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) fields = query_fields_find("job", args->fields, &error);
+    g_autoptr(GArray) ids = fields == NULL ? NULL : wanted_ids(context, args->ids, &error);
+    json_autoptr rows = NULL;
+
+    if (ids == NULL) {
+        rpc_fail(request, error);
+        return;
+    }
+    rows = json_array();
+    for (guint i = 0; i < ids->len; i++)
+        json_array_append_new(rows,
+                              query_job_values(context, g_array_index(ids, guint64, i), fields));
+    rpc_answer(request, json_steal(&rows));
+}

@@ -1,0 +1,270 @@
+/* Fields of nodes and groups (proto/fields.def). */
+#include "core/queue/query_rows.h"
+
+/* --- nodes, configured --- */
+
+static bool is_master(const struct query_source *source, const struct node *node)
+{
+    const struct cluster *cluster = config_cluster(source->config);
+
+    return cluster != NULL && g_str_equal(cluster->master_node, node->uuid);
+}
+
+json_t *query_get_node_master(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    return json_boolean(is_master(source, row));
+}
+
+json_t *query_get_node_role(struct query_source *source, const void *row,
+                            enum query_status *ret_status)
+{
+    const struct node *node = row;
+
+    if (is_master(source, node))
+        return json_string("M");
+    if (node->offline)
+        return json_string("O");
+    if (node->drained)
+        return json_string("D");
+    return json_string(node->master_candidate ? "C" : "R");
+}
+
+json_t *query_get_node_group(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    const struct nodegroup *group =
+        config_get(source->config, "nodegroup", ((const struct node *)row)->group, NULL);
+
+    return group == NULL ? NULL : json_string(group->name);
+}
+
+static json_t *instance_names(const GPtrArray *instances)
+{
+    json_t *names = json_array();
+
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = g_ptr_array_index(instances, i);
+
+        json_array_append_new(names, json_string(instance->name));
+    }
+    return names;
+}
+
+static const struct node_instances *instances_of(struct query_source *source, const void *row)
+{
+    return query_node_instances(source, ((const struct node *)row)->uuid);
+}
+
+json_t *query_get_node_pinst_cnt(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return json_integer(instances_of(source, row)->primary->len);
+}
+
+json_t *query_get_node_sinst_cnt(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return json_integer(instances_of(source, row)->secondary->len);
+}
+
+json_t *query_get_node_pinst_list(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    return instance_names(instances_of(source, row)->primary);
+}
+
+json_t *query_get_node_sinst_list(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    return instance_names(instances_of(source, row)->secondary);
+}
+
+json_t *query_get_node_tags(struct query_source *source, const void *row,
+                            enum query_status *ret_status)
+{
+    return query_tags(source, TAG_NODE, ((const struct node *)row)->uuid);
+}
+
+json_t *query_get_node_serial_no(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return query_serial_no(source, "node", ((const struct node *)row)->uuid);
+}
+
+/* --- nodes, live --- */
+
+static const struct node_report *report_of(const struct query_source *source, const void *row,
+                                           enum query_status *ret_status)
+{
+    enum live_state state;
+    const struct node_report *report =
+        live_report(source->live, ((const struct node *)row)->uuid, &state);
+
+    if (report == NULL)
+        *ret_status = state == LIVE_OFFLINE ? QUERY_OFFLINE : QUERY_UNAVAILABLE;
+    return report;
+}
+
+json_t *query_get_node_mtotal(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : json_integer((json_int_t)report->memory_total);
+}
+
+json_t *query_get_node_mfree(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : json_integer((json_int_t)report->memory_free);
+}
+
+json_t *query_get_node_mnode(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    if (report == NULL)
+        return NULL;
+    return json_integer((json_int_t)report->memory_total - (json_int_t)report->memory_free);
+}
+
+json_t *query_get_node_dtotal(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : json_integer((json_int_t)report->disk_total);
+}
+
+json_t *query_get_node_dfree(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : json_integer((json_int_t)report->disk_free);
+}
+
+json_t *query_get_node_ctotal(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : json_integer((json_int_t)report->cpus);
+}
+
+json_t *query_get_node_bootid(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : json_string(report->boot_id);
+}
+
+json_t *query_get_node_version(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : json_string(report->version);
+}
+
+json_t *query_get_node_leftovers(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : query_strings(report->leftovers);
+}
+
+/* --- groups --- */
+
+/* Nodes of a group, sorted by name. */
+static GPtrArray *group_nodes(const struct query_source *source, const struct nodegroup *group)
+{
+    g_autoptr(GPtrArray) all = config_list(source->config, "node");
+    GPtrArray *nodes = g_ptr_array_new();
+
+    for (guint i = 0; i < all->len; i++) {
+        const struct node *node = g_ptr_array_index(all, i);
+
+        if (g_str_equal(node->group, group->uuid))
+            g_ptr_array_add(nodes, (gpointer)node);
+    }
+    return nodes;
+}
+
+json_t *query_get_group_node_cnt(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    g_autoptr(GPtrArray) nodes = group_nodes(source, row);
+
+    return json_integer(nodes->len);
+}
+
+json_t *query_get_group_node_list(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    g_autoptr(GPtrArray) nodes = group_nodes(source, row);
+    json_t *names = json_array();
+
+    for (guint i = 0; i < nodes->len; i++)
+        json_array_append_new(
+            names, json_string(((const struct node *)g_ptr_array_index(nodes, i))->name));
+    return names;
+}
+
+static gint compare_names(gconstpointer left, gconstpointer right)
+{
+    const struct instance *a = *(const struct instance *const *)left;
+    const struct instance *b = *(const struct instance *const *)right;
+
+    return g_strcmp0(a->name, b->name);
+}
+
+static GPtrArray *group_instances(struct query_source *source, const struct nodegroup *group)
+{
+    g_autoptr(GPtrArray) nodes = group_nodes(source, group);
+    GPtrArray *instances = g_ptr_array_new();
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        const GPtrArray *primary = query_node_instances(source, node->uuid)->primary;
+
+        for (guint k = 0; k < primary->len; k++)
+            g_ptr_array_add(instances, g_ptr_array_index(primary, k));
+    }
+    g_ptr_array_sort(instances, compare_names);
+    return instances;
+}
+
+json_t *query_get_group_pinst_cnt(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    g_autoptr(GPtrArray) instances = group_instances(source, row);
+
+    return json_integer(instances->len);
+}
+
+json_t *query_get_group_pinst_list(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    g_autoptr(GPtrArray) instances = group_instances(source, row);
+
+    return instance_names(instances);
+}
+
+json_t *query_get_group_tags(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return query_tags(source, TAG_NODEGROUP, ((const struct nodegroup *)row)->uuid);
+}
+
+json_t *query_get_group_serial_no(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    return query_serial_no(source, "nodegroup", ((const struct nodegroup *)row)->uuid);
+}

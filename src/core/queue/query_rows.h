@@ -1,0 +1,50 @@
+/*
+ * Rows and getters of queries, for the files query_*.c only: the getters that proto/fields.def
+ * names, and the rows that are no objects of the configuration.
+ */
+#pragma once
+
+#include "core/queue/query.h"
+
+#define MEMBER(resource, record, name, title, kind, member, doc)
+#define GETTER(resource, name, title, kind, source, function, doc)                                 \
+    query_getter query_get_##resource##_##function;
+#include "proto/fields.def"
+#undef MEMBER
+#undef GETTER
+
+/* A repair, as the tags of its instance tell it. */
+struct query_repair {
+    char *id;
+    char *instance; /* name */
+    const char *type;
+    const char *state;
+    gint64 started; /* 0: not known any more */
+    gint64 ended;   /* 0: not yet */
+    GStrv jobs;
+};
+
+/* A lock with its owners and waiters. */
+struct query_lock {
+    const char *name;
+    GPtrArray *owners;  /* of const struct lock_state *, held */
+    GPtrArray *waiting; /* of const struct lock_state *, wanted */
+};
+
+/* All rows of a resource, in the order of the answer; free with g_ptr_array_unref(). */
+GPtrArray *query_repair_rows(const struct config *config);
+GPtrArray *query_decision_rows(const struct config *config);
+/* `states` must outlive the rows. */
+GPtrArray *query_lock_rows(const struct lock_states *states);
+
+/* Instances of a node, by their records; both lists sorted by name. */
+struct node_instances {
+    GPtrArray *primary; /* of const struct instance * */
+    GPtrArray *secondary;
+};
+const struct node_instances *query_node_instances(struct query_source *source, const char *node);
+
+/* Shared by getters. */
+json_t *query_strings(const GPtrArray *texts);
+json_t *query_tags(const struct query_source *source, enum tag_kind kind, const char *object);
+json_t *query_serial_no(const struct query_source *source, const char *kind, const char *key);

@@ -1,0 +1,94 @@
+/* Which job starts when; see scheduler.h. */
+#include "core/queue/scheduler.h"
+
+#include "core/queue/start.h"
+#include "core/queue/track.h"
+
+struct scheduler {
+    struct queue_context *context;
+    struct task *task;
+};
+
+struct scheduler *scheduler_new(struct queue_context *context)
+{
+    struct scheduler *scheduler = g_new0(struct scheduler, 1);
+
+    scheduler->context = context;
+    return scheduler;
+}
+
+void scheduler_free(struct scheduler *scheduler)
+{
+    g_free(scheduler);
+}
+
+static guint slots(const struct queue_context *context)
+{
+    const struct cluster *cluster = config_cluster(follow_config(context->follow));
+
+    return cluster == NULL ? 0 : (guint)cluster->max_running_jobs;
+}
+
+struct doomed {
+    struct queue_context *context;
+    guint64 id;
+    enum job_state state;
+    char *message;
+};
+
+/* A task: ends a job that can never start. */
+static void end_doomed(void *data)
+{
+    struct doomed *doomed = data;
+
+    tracker_end_job(doomed->context, doomed->id, doomed->state, FETTLE_ERROR_WRONG_STATE,
+                    doomed->message);
+    g_free(doomed->message);
+    g_free(doomed);
+}
+
+static void end_next_doomed(struct queue_context *context, struct queue_job *job)
+{
+    struct doomed *doomed = g_new0(struct doomed, 1);
+
+    queue_set_busy(context->queue, job, true);
+    doomed->context = context;
+    doomed->id = job->id;
+    doomed->state = job->doom_state;
+    doomed->message = g_strdup_printf(
+        "job %" G_GUINT64_FORMAT " was not started: %s; nothing has run", job->id, job->doom);
+    task_spawn(context->env->tasks, end_doomed, doomed);
+}
+
+static void schedule(struct queue_context *context)
+{
+    struct queue_job *job;
+
+    while ((job = queue_next_doomed(context->queue)) != NULL)
+        end_next_doomed(context, job);
+    while (queue_active(context->queue) < slots(context) &&
+           (job = queue_next(context->queue)) != NULL)
+        start_job(context, job);
+}
+
+static void schedule_loop(void *data)
+{
+    struct scheduler *scheduler = data;
+
+    scheduler->task = task_self();
+    do
+        schedule(scheduler->context);
+    while (task_wait());
+    scheduler->task = NULL;
+}
+
+void scheduler_start(struct scheduler *scheduler)
+{
+    task_spawn(scheduler->context->env->tasks, schedule_loop, scheduler);
+}
+
+void scheduler_kick(struct scheduler *scheduler)
+{
+    if (scheduler->task != NULL)
+        task_wake(scheduler->task);
+}

@@ -1,0 +1,261 @@
+/* Starting a job process; see start.h. */
+#include "core/queue/start.h"
+
+#include "base/log.h"
+#include "core/queue/job_file.h"
+#include "core/queue/scheduler.h"
+#include "core/queue/track.h"
+
+struct starting {
+    struct queue_context *context;
+    guint64 id;
+    struct starter *starter; /* until its pipe is broken */
+    struct task *task;       /* the procedure, until it has ended */
+    bool broken;
+    char *livelock; /* of the child, once it is named */
+    guint64 process_id;
+    guint64 process_start;
+};
+
+static GHashTable *starting_set(struct queue_context *context)
+{
+    if (context->starting == NULL)
+        context->starting = g_hash_table_new(NULL, NULL);
+    return context->starting;
+}
+
+static void starting_free(struct starting *starting)
+{
+    g_free(starting->livelock);
+    g_free(starting);
+}
+
+/* The procedure and the starter each need it until they have ended. */
+static void release(struct starting *starting)
+{
+    if (starting->task != NULL || starting->starter != NULL)
+        return;
+    g_hash_table_remove(starting->context->starting, starting);
+    starting_free(starting);
+}
+
+void start_clear(struct queue_context *context)
+{
+    GHashTableIter iter;
+    gpointer starting;
+
+    if (context->starting == NULL)
+        return;
+    g_hash_table_iter_init(&iter, context->starting);
+    while (g_hash_table_iter_next(&iter, &starting, NULL))
+        starting_free(starting);
+    g_clear_pointer(&context->starting, g_hash_table_unref);
+}
+
+/* --- the child --- */
+
+static void on_named(struct starter *starter, const char *livelock, guint64 pid,
+                     guint64 start_ticks, void *data)
+{
+    struct starting *starting = data;
+
+    if (starting->livelock != NULL)
+        return;
+    starting->livelock = g_strdup(livelock);
+    starting->process_id = pid;
+    starting->process_start = start_ticks;
+    if (starting->task != NULL)
+        task_wake(starting->task);
+}
+
+/* Once confirmed this calls for no action: the lock file tells what becomes of the job (LUX-24,
+ * 25). */
+static void on_broken(struct starter *starter, bool confirmed, void *data)
+{
+    struct starting *starting = data;
+
+    starting->broken = true;
+    starting->starter = NULL;
+    if (starting->task != NULL)
+        task_wake(starting->task);
+    release(starting);
+}
+
+static const struct starter_events events = {.named = on_named, .broken = on_broken};
+
+/* --- the procedure --- */
+
+static bool write_file(struct starting *starting, const char *livelock, GError **error)
+{
+    const struct job *record = context_record(starting->context, starting->id);
+    record_autoptr(job) file = record == NULL ? NULL : job_copy(record);
+
+    if (file == NULL) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "its record is gone");
+        return false;
+    }
+    g_free(file->livelock);
+    file->livelock = g_strdup(livelock);
+    file->process_id = starting->process_id;
+    file->process_start = starting->process_start;
+    return job_file_write(starting->context->env, file, error);
+}
+
+/* False: the child is gone, or luxid is killed. */
+static bool wait_for_name(struct starting *starting, GError **error)
+{
+    while (starting->livelock == NULL && !starting->broken) {
+        if (!task_wait()) {
+            fettle_set_error(error, KILLED, "luxid has ended");
+            return false;
+        }
+    }
+    if (!starting->broken)
+        return true;
+    fettle_set_error(error, JOB_FAILED, "its process ended before the confirmation");
+    return false;
+}
+
+/* The child's name must be in the file before it may go on (LUX-20). A disk that refuses it only
+ * delays the job: the child waits, and ends by itself if luxid does. */
+static bool write_name(struct starting *starting, GError **error)
+{
+    g_autoptr(GError) failed = NULL;
+
+    while (!write_file(starting, starting->livelock, &failed)) {
+        if (starting->broken)
+            break;
+        if (fettle_error_is(failed, UNKNOWN_ENTITY) || fettle_error_is(failed, KILLED)) {
+            g_propagate_error(error, g_steal_pointer(&failed));
+            return false;
+        }
+        log_warning("", "job %" G_GUINT64_FORMAT " cannot start yet: %s", starting->id,
+                    failed->message);
+        g_clear_error(&failed);
+        if (!env_sleep(starting->context->env, LIMIT_QUEUE_RETRY_MS))
+            break;
+    }
+    return wait_for_name(starting, error);
+}
+
+static bool start_procedure(struct starting *starting, GError **error)
+{
+    const struct env *env = starting->context->env;
+
+    if (!write_file(starting, starting->context->livelock, error))
+        return false;
+    starting->starter = env->ops->starter_spawn(env, starting->id, &events, starting, error);
+    if (starting->starter == NULL)
+        return false;
+    if (!wait_for_name(starting, error) || !write_name(starting, error))
+        return false;
+    if (env->ops->starter_confirm(env, starting->starter))
+        return true;
+    fettle_set_error(error, JOB_FAILED, "its process ended before the confirmation");
+    return false;
+}
+
+static void end_not_started(struct queue_context *context, guint64 id, const GError *why)
+{
+    g_autofree char *message = g_strdup_printf(
+        "job %" G_GUINT64_FORMAT " did not start: %s; nothing has run", id, why->message);
+
+    log_warning("", "%s", message);
+    if (tracker_end_job(context, id, JOB_ERROR, FETTLE_ERROR_JOB_FAILED, message))
+        tracker_finish(context, id);
+}
+
+static void start_task(void *data)
+{
+    struct starting *starting = data;
+    struct queue_context *context = starting->context;
+    g_autoptr(GError) error = NULL;
+    struct queue_job *job;
+    bool started;
+
+    starting->task = task_self();
+    started = start_procedure(starting, &error);
+    job = queue_find(context->queue, starting->id);
+    if (!task_group_killed(context->env->tasks) && job != NULL) {
+        if (started) {
+            g_free(job->livelock);
+            job->livelock = g_strdup(starting->livelock);
+            tracker_follow(context->tracker, job);
+        } else {
+            end_not_started(context, starting->id, error);
+        }
+    }
+    starting->task = NULL;
+    release(starting);
+}
+
+/* --- `started` on record --- */
+
+static bool build_started(struct commit_batch *batch, void *data, GError **error)
+{
+    struct starting *starting = data;
+    const struct job *record = context_record(starting->context, starting->id);
+    record_autoptr(job) job = NULL;
+
+    if (record == NULL || record->started || job_state_of(record) != JOB_QUEUED) {
+        fettle_set_error(error, WRONG_STATE, "it is not queued any more");
+        return false;
+    }
+    job = job_copy(record);
+    job->started = true;
+    job->history = batch->stamp.history;
+    job->epoch = batch->stamp.epoch;
+    job->start_us = context_now_us(starting->context);
+    job_update_status(job);
+    commit_put_job(batch, job);
+    return true;
+}
+
+/* A timer: the job may be picked again. */
+static void queue_again(void *data)
+{
+    struct starting *starting = data;
+    struct queue_context *context = starting->context;
+    struct queue_job *job = queue_find(context->queue, starting->id);
+
+    if (job != NULL && job->phase == JOB_PHASE_STARTING)
+        queue_set_phase(context->queue, job,
+                        job_state_final((enum job_state)job->state) ? JOB_PHASE_ENDED
+                                                                    : JOB_PHASE_QUEUED);
+    scheduler_kick(context->scheduler);
+    release(starting);
+}
+
+static void started_recorded(const GError *error, void *data)
+{
+    struct starting *starting = data;
+    struct queue_context *context = starting->context;
+    struct queue_job *job = queue_find(context->queue, starting->id);
+
+    if (job != NULL)
+        queue_set_busy(context->queue, job, false);
+    if (error == NULL) {
+        task_spawn(context->env->tasks, start_task, starting);
+    } else if (!fettle_error_is(error, KILLED)) {
+        log_warning("", "job %" G_GUINT64_FORMAT " stays queued: its start cannot be recorded: %s",
+                    starting->id, error->message);
+        context->env->ops->timer(context->env, LIMIT_QUEUE_RETRY_MS, queue_again, starting);
+    }
+}
+
+void start_job(struct queue_context *context, struct queue_job *job)
+{
+    struct starting *starting = g_new0(struct starting, 1);
+    const struct commit_item item = {.build = build_started,
+                                     .done = started_recorded,
+                                     .data = starting,
+                                     .changes = 1,
+                                     .bytes = commit_job_bytes(context_record(context, job->id))};
+
+    starting->context = context;
+    starting->id = job->id;
+    g_hash_table_add(starting_set(context), starting);
+    queue_set_phase(context->queue, job, JOB_PHASE_STARTING);
+    queue_set_busy(context->queue, job, true);
+    committer_add(context->committer, &item);
+}

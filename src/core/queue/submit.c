@@ -1,0 +1,440 @@
+/* Accepting jobs; see submit.h. */
+#include "core/queue/submit.h"
+
+#include "base/log.h"
+
+#include <string.h>
+
+/* One job of a call. */
+struct entry {
+    struct job *job;   /* as submitted; NULL if it is refused */
+    struct job *ready; /* as it goes into the transaction: with its id, and dependencies by id */
+    GError *error;
+    guint64 id; /* what is answered */
+};
+
+struct submission {
+    struct queue_context *context;
+    struct rpc_request *request;
+    bool many;
+    GPtrArray *entries; /* of struct entry * */
+    size_t bytes;
+};
+
+static void entry_free(gpointer data)
+{
+    struct entry *entry = data;
+
+    job_free(entry->job);
+    job_free(entry->ready);
+    g_clear_error(&entry->error);
+    g_free(entry);
+}
+
+static void submission_free(struct submission *submission)
+{
+    g_ptr_array_unref(submission->entries);
+    g_free(submission);
+}
+
+/* --- checking --- */
+
+/* Shape of `reason`: a list of [source, text, nanoseconds]. */
+static bool check_reason(const json_t *reason, GError **error)
+{
+    size_t i;
+    const json_t *item;
+
+    if (reason != NULL && !json_is_null(reason) && !json_is_array(reason)) {
+        fettle_set_error(error, WRONG_INPUT, "reason: must be a list");
+        return false;
+    }
+    json_array_foreach(reason, i, item)
+    {
+        if (json_array_size(item) != 3 || !json_is_string(json_array_get(item, 0)) ||
+            !json_is_string(json_array_get(item, 1)) || !json_is_integer(json_array_get(item, 2))) {
+            fettle_set_error(error, WRONG_INPUT, "reason[%zu]: must be [source, text, nanoseconds]",
+                             i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_wanted_states(const json_t *states, GError **error)
+{
+    size_t i;
+    const json_t *word;
+
+    if (!json_is_array(states)) {
+        fettle_set_error(error, WRONG_INPUT, "[1]: must be a list of final job states");
+        return false;
+    }
+    json_array_foreach(states, i, word)
+    {
+        unsigned state;
+
+        if (!json_is_string(word) || !sm_parse(&job_sm, json_string_value(word), &state) ||
+            !job_state_final((enum job_state)state)) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "[1][%zu]: must be one of canceled, success, error", i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Shape of `depends`: a list of [job id, [states]]; a negative id counts back in the same call. */
+static bool check_depends(const json_t *depends, GError **error)
+{
+    size_t i;
+    const json_t *item;
+
+    if (depends == NULL || json_is_null(depends))
+        return true;
+    if (!json_is_array(depends) || json_array_size(depends) > LIMIT_DEPENDENCIES) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "depends: must be a list of at most %d of [job id, [states]]",
+                         LIMIT_DEPENDENCIES);
+        return false;
+    }
+    json_array_foreach(depends, i, item)
+    {
+        if (json_array_size(item) != 2 || json_integer_value(json_array_get(item, 0)) == 0) {
+            fettle_set_error(error, WRONG_INPUT, "depends[%zu]: must be [job id, [states]]", i);
+            return false;
+        }
+        if (!check_wanted_states(json_array_get(item, 1), error)) {
+            g_prefix_error(error, "depends[%zu]", i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The opcode with all defaults filled in; NULL with the path of what is wrong. */
+static json_t *normalise(const json_t *input, char **ret_request_id, GError **error)
+{
+    record_autoptr(op_common) common = NULL;
+    const struct opcode *opcode = NULL;
+    void *params = NULL;
+    json_autoptr json = NULL;
+    json_t *own;
+
+    if (!opcode_parse(input, &common, &params, &opcode, error))
+        return NULL;
+    json = op_common_to_json(common);
+    own = record_to_json(opcode->params, params);
+    record_free(opcode->params, params);
+    json_object_update_missing(json, own);
+    json_decref(own);
+    if (g_str_equal(opcode->id, "OP_CLUSTER_INIT")) {
+        fettle_set_error(error, WRONG_INPUT, "OP_ID: %s does not run as a job", opcode->id);
+        return NULL;
+    }
+    if (!check_reason(common->reason, error) || !check_depends(common->depends, error))
+        return NULL;
+    *ret_request_id = g_strdup(common->request_id);
+    return json_steal(&json);
+}
+
+static bool add_op(struct job *job, const json_t *input, size_t at, GError **error)
+{
+    g_autofree char *request_id = NULL;
+    json_t *normal = normalise(input, &request_id, error);
+    struct job_op *op;
+
+    if (normal == NULL) {
+        g_prefix_error(error, "ops[%zu].", at);
+        return false;
+    }
+    op = job_op_new();
+    json_decref(op->input);
+    op->input = normal;
+    g_ptr_array_add(job->ops, op);
+    if (job->request_id[0] == '\0' && request_id[0] != '\0') {
+        g_free(job->request_id);
+        job->request_id = g_steal_pointer(&request_id);
+    }
+    return true;
+}
+
+static struct job *parse_job(const struct queue_context *context, const json_t *ops, GError **error)
+{
+    record_autoptr(job) job = job_new();
+    size_t bytes;
+
+    if (!json_is_array(ops) || json_array_size(ops) == 0 ||
+        json_array_size(ops) > LIMIT_OPCODES_PER_JOB) {
+        fettle_set_error(error, WRONG_INPUT, "ops: must be a list of 1 to %d opcodes",
+                         LIMIT_OPCODES_PER_JOB);
+        return NULL;
+    }
+    for (size_t i = 0; i < json_array_size(ops); i++)
+        if (!add_op(job, json_array_get(ops, i), i, error))
+            return NULL;
+    bytes = commit_job_bytes(job);
+    if (bytes > LIMIT_JOB_BYTES) {
+        fettle_set_error(error, LIMIT, "ops: the job has %zu bytes, at most %zu are taken", bytes,
+                         LIMIT_JOB_BYTES);
+        return NULL;
+    }
+    job->received_us = context_now_us(context);
+    job_update_status(job);
+    return g_steal_pointer(&job);
+}
+
+static void add_entry(struct submission *submission, const json_t *ops)
+{
+    struct entry *entry = g_new0(struct entry, 1);
+
+    entry->job = parse_job(submission->context, ops, &entry->error);
+    submission->bytes += commit_job_bytes(entry->job);
+    g_ptr_array_add(submission->entries, entry);
+}
+
+/* --- in the transaction --- */
+
+/* The same work is asked for; the reason trail is no part of it. */
+static bool same_work(const struct job *left, const struct job *right)
+{
+    if (left->ops->len != right->ops->len)
+        return false;
+    for (guint i = 0; i < left->ops->len; i++) {
+        const struct job_op *a = g_ptr_array_index(left->ops, i);
+        const struct job_op *b = g_ptr_array_index(right->ops, i);
+        json_autoptr x = json_copy(a->input);
+        json_autoptr y = json_copy(b->input);
+
+        json_object_del(x, "reason");
+        json_object_del(y, "reason");
+        if (!json_equal(x, y))
+            return false;
+    }
+    return true;
+}
+
+/* The job that already has the entry's request id; NULL: none. */
+static const struct job *earlier_job(const struct submission *submission,
+                                     const struct commit_batch *batch, const struct entry *entry)
+{
+    const char *request_id = entry->job->request_id;
+    const struct job *earlier;
+    guint64 id;
+
+    if (request_id[0] == '\0')
+        return NULL;
+    earlier = g_hash_table_lookup(batch->requests, request_id);
+    id = queue_request(submission->context->queue, request_id);
+    return earlier != NULL ? earlier : id == 0 ? NULL : context_record(submission->context, id);
+}
+
+static void refuse(struct entry *entry, enum fettle_error code, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+static void refuse(struct entry *entry, enum fettle_error code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    entry->error = g_error_new_valist(FETTLE_ERROR, (gint)code, format, args);
+    va_end(args);
+}
+
+static bool exists(const struct submission *submission, guint before, guint64 id)
+{
+    for (guint i = 0; i < before; i++)
+        if (((const struct entry *)g_ptr_array_index(submission->entries, i))->id == id)
+            return true;
+    return queue_find(submission->context->queue, id) != NULL;
+}
+
+/* Negative ids become those of earlier jobs of the call; false: there is no such job. */
+static bool resolve_dependency(const struct submission *submission, guint at, json_t *item,
+                               struct entry *entry)
+{
+    json_int_t id = json_integer_value(json_array_get(item, 0));
+    const struct entry *earlier;
+
+    if (id < 0 && (guint64)-id > at) {
+        refuse(entry, FETTLE_ERROR_WRONG_INPUT,
+               "depends: %" JSON_INTEGER_FORMAT " goes back before the first job of the call", id);
+        return false;
+    }
+    if (id < 0) {
+        earlier = g_ptr_array_index(submission->entries, at - (guint)-id);
+        if (earlier->error != NULL) {
+            refuse(entry, FETTLE_ERROR_WRONG_INPUT,
+                   "depends: the job that it depends on is refused");
+            return false;
+        }
+        id = (json_int_t)earlier->id;
+        json_array_set_new(item, 0, json_integer(id));
+    }
+    if (!exists(submission, at, (guint64)id)) {
+        refuse(entry, FETTLE_ERROR_UNKNOWN_ENTITY,
+               "depends: job %" JSON_INTEGER_FORMAT " does not exist", id);
+        return false;
+    }
+    return true;
+}
+
+static bool resolve_dependencies(const struct submission *submission, guint at, struct entry *entry)
+{
+    for (guint i = 0; i < entry->ready->ops->len; i++) {
+        const struct job_op *op = g_ptr_array_index(entry->ready->ops, i);
+        size_t k;
+        json_t *item;
+
+        json_array_foreach(json_object_get(op->input, "depends"), k,
+                           item) if (!resolve_dependency(submission, at, item, entry)) return false;
+    }
+    return true;
+}
+
+/* True if the entry adds a job to the transaction. */
+static bool build_entry(struct submission *submission, struct commit_batch *batch, guint at)
+{
+    struct entry *entry = g_ptr_array_index(submission->entries, at);
+    const struct job *earlier;
+
+    if (entry->error != NULL)
+        return false;
+    job_free(entry->ready);
+    entry->ready = job_copy(entry->job);
+    if (!resolve_dependencies(submission, at, entry))
+        return false;
+    earlier = earlier_job(submission, batch, entry);
+    if (earlier != NULL && !same_work(earlier, entry->ready)) {
+        refuse(entry, FETTLE_ERROR_ALREADY_EXISTS,
+               "request id \"%s\" belongs to job %" G_GUINT64_FORMAT
+               ", which asks for something else",
+               entry->job->request_id, earlier->id);
+        return false;
+    }
+    if (earlier != NULL) {
+        entry->id = earlier->id;
+        return false;
+    }
+    entry->id = entry->ready->id = commit_job_id(batch);
+    commit_put_job(batch, entry->ready);
+    if (entry->ready->request_id[0] != '\0')
+        g_hash_table_insert(batch->requests, entry->ready->request_id, entry->ready);
+    return true;
+}
+
+static bool build_submission(struct commit_batch *batch, void *data, GError **error)
+{
+    struct submission *submission = data;
+    bool any = false;
+
+    for (guint i = 0; i < submission->entries->len; i++)
+        any = build_entry(submission, batch, i) || any;
+    return any;
+}
+
+/* --- the answer --- */
+
+static json_t *entry_answer(const struct entry *entry)
+{
+    if (entry->error != NULL)
+        return json_make("[b, s]", 0, entry->error->message);
+    return json_make("[b, I]", 1, (json_int_t)entry->id);
+}
+
+static void answer_submission(const struct submission *submission)
+{
+    const struct entry *only = g_ptr_array_index(submission->entries, 0);
+    json_t *answers;
+
+    if (!submission->many && only->error != NULL) {
+        rpc_fail(submission->request, only->error);
+    } else if (!submission->many) {
+        rpc_answer(submission->request, json_integer((json_int_t)only->id));
+    } else {
+        answers = json_array();
+        for (guint i = 0; i < submission->entries->len; i++)
+            json_array_append_new(answers, entry_answer(g_ptr_array_index(submission->entries, i)));
+        rpc_answer(submission->request, answers);
+    }
+}
+
+static void submission_done(const GError *error, void *data)
+{
+    struct submission *submission = data;
+
+    if (error != NULL)
+        rpc_fail(submission->request, error);
+    else
+        answer_submission(submission);
+    submission_free(submission);
+}
+
+/* --- the calls --- */
+
+static struct submission *submission_new(struct queue_context *context, struct rpc_request *request,
+                                         bool many)
+{
+    struct submission *submission = g_new0(struct submission, 1);
+
+    submission->context = context;
+    submission->request = request;
+    submission->many = many;
+    submission->entries = g_ptr_array_new_with_free_func(entry_free);
+    return submission;
+}
+
+static void refuse_all(struct submission *submission, enum fettle_error code, const char *message)
+{
+    rpc_fail_new(submission->request, code, "%s", message);
+    submission_free(submission);
+}
+
+static void commit_submission(struct submission *submission)
+{
+    struct queue_context *context = submission->context;
+    guint jobs = submission->entries->len;
+    const struct commit_item item = {.build = build_submission,
+                                     .done = submission_done,
+                                     .data = submission,
+                                     .changes = jobs,
+                                     .bytes = submission->bytes};
+
+    if (submission->bytes > LIMIT_COMMIT_BYTES)
+        refuse_all(submission, FETTLE_ERROR_LIMIT, "jobs: they are too large for one call");
+    else if (queue_waiting(context->queue) + jobs > LIMIT_QUEUED_JOBS)
+        refuse_all(submission, FETTLE_ERROR_TEMPORARY,
+                   "the queue is full: " G_STRINGIFY(
+                       LIMIT_QUEUED_JOBS) " jobs are queued; try again when some have ended");
+    else
+        committer_add(context->committer, &item);
+}
+
+void submit_job(struct queue_context *context, struct rpc_request *request, const json_t *ops)
+{
+    struct submission *submission = submission_new(context, request, false);
+    const struct entry *only;
+
+    add_entry(submission, ops);
+    only = g_ptr_array_index(submission->entries, 0);
+    if (only->error != NULL)
+        submission_done(NULL, submission);
+    else
+        commit_submission(submission);
+}
+
+void submit_many_jobs(struct queue_context *context, struct rpc_request *request,
+                      const json_t *jobs)
+{
+    struct submission *submission = submission_new(context, request, true);
+    size_t i;
+    const json_t *ops;
+
+    if (!json_is_array(jobs) || json_array_size(jobs) > LIMIT_JOBS_PER_CALL) {
+        refuse_all(submission, FETTLE_ERROR_WRONG_INPUT,
+                   "SubmitManyJobs: jobs: must be a list of at most " G_STRINGIFY(
+                       LIMIT_JOBS_PER_CALL) " jobs");
+        return;
+    }
+    json_array_foreach(jobs, i, ops) add_entry(submission, ops);
+    commit_submission(submission);
+}

@@ -1,0 +1,13 @@
+/*
+ * SubmitJob and SubmitManyJobs: opcodes are checked and completed with their defaults, jobs get
+ * their ids in the same transaction that makes them durable, and only then is the id answered
+ * (LUX-06, SAF-31).
+ */
+#pragma once
+
+#include "core/queue/context.h"
+
+/* Both take the request over. */
+void submit_job(struct queue_context *context, struct rpc_request *request, const json_t *ops);
+void submit_many_jobs(struct queue_context *context, struct rpc_request *request,
+                      const json_t *jobs);
