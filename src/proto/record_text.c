@@ -71,6 +71,10 @@ static json_t *object_of(const struct record *record, const char *text, const ch
             fettle_set_error(error, WRONG_INPUT, "%s: is not known", at);
             return NULL;
         }
+        if (json_object_get(object, settings[i]) != NULL) {
+            fettle_set_error(error, WRONG_INPUT, "%s: is given twice", at);
+            return NULL;
+        }
         json_t *member = record_text_to_json(field, equals + 1, at, error);
         if (member == NULL)
             return NULL;
