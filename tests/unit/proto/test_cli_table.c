@@ -1,0 +1,161 @@
+/* Tests of proto/cli_table.h: words and flags as opcodes, each mistake by name, help of every
+ * command. */
+#include "base/json.h"
+#include "proto/cli_table.h"
+
+#include <string.h>
+
+static json_t *parse(const char *line, GError **error)
+{
+    g_auto(GStrv) words = g_strsplit(line, " ", -1);
+    const struct cli_command *command = cli_command_find(words[0], words[1]);
+    g_assert_nonnull(command);
+    return cli_command_parse(command, (const char *const *)words + 2, error);
+}
+
+static void becomes(const char *line, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr opcode = parse(line, &error);
+    g_assert_no_error(error);
+    g_autofree char *text = json_to_text(opcode);
+    g_assert_cmpstr(text, ==, expected);
+}
+
+static void refused(const char *line, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_null(parse(line, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT);
+    g_assert_cmpstr(error->message, ==, message);
+}
+
+static void test_flags(void)
+{
+    becomes(
+        "instance create web1 --disk-template mirror --disks size=64 --disks=size=128 "
+        "--no-start --memory=512 --priority -5 --tags a --tags b",
+        "{\"OP_ID\":\"OP_INSTANCE_CREATE\",\"disk_template\":\"mirror\",\"disks\":[{\"size\":64},"
+        "{\"size\":128}],\"instance_name\":\"web1\",\"memory\":512,\"priority\":-5,\"start\":"
+        "false,\"tags\":[\"a\",\"b\"]}");
+    becomes("instance create --start --disk-template=diskless web1",
+            "{\"OP_ID\":\"OP_INSTANCE_CREATE\",\"disk_template\":\"diskless\",\"instance_name\":"
+            "\"web1\",\"start\":true}");
+    becomes(
+        "instance shutdown web1 --force=no --timeout 0 --dry-run",
+        "{\"OP_ID\":\"OP_INSTANCE_SHUTDOWN\",\"dry_run\":true,\"force\":false,\"instance_name\":"
+        "\"web1\",\"timeout\":0}");
+    becomes("node modify node3 --offline yes --statement=dead",
+            "{\"OP_ID\":\"OP_NODE_SET_PARAMS\",\"node_name\":\"node3\",\"offline\":\"yes\","
+            "\"statement\":\"dead\"}");
+    becomes("test delay 0.5", "{\"OP_ID\":\"OP_TEST_DELAY\",\"duration\":0.5}");
+}
+
+static void test_words(void)
+{
+    becomes("tag add instance web1 a b",
+            "{\"OP_ID\":\"OP_TAGS_SET\",\"kind\":\"instance\",\"name\":\"web1\",\"tags\":[\"a\","
+            "\"b\"]}");
+    becomes("tag add cluster a b",
+            "{\"OP_ID\":\"OP_TAGS_SET\",\"kind\":\"cluster\",\"tags\":[\"a\",\"b\"]}");
+    becomes("tag remove node n1 -- --odd -- x",
+            "{\"OP_ID\":\"OP_TAGS_DEL\",\"kind\":\"node\",\"name\":\"n1\",\"tags\":[\"--odd\","
+            "\"--\",\"x\"]}");
+}
+
+static void test_mistakes(void)
+{
+#define SEE_CREATE "; see \"fettle instance create --help\""
+    refused("instance create", "INSTANCE-NAME: is missing" SEE_CREATE);
+    refused("instance create web1", "--disk-template: is missing" SEE_CREATE);
+    refused("instance create web1 web2 --disk-template mirror",
+            "\"web2\": one word too many" SEE_CREATE);
+    refused("instance create web1 --colour red", "--colour: unknown flag" SEE_CREATE);
+    refused("instance create web1 --disk_template mirror",
+            "--disk_template: unknown flag" SEE_CREATE);
+    refused("instance create web1 --no-memory", "--no-memory: unknown flag" SEE_CREATE);
+    refused("instance create --instance-name web1", "--instance-name: unknown flag" SEE_CREATE);
+    refused("instance create web1 --OP-ID x", "--OP-ID: unknown flag" SEE_CREATE);
+    refused("instance create web1 --memory", "--memory: needs a value");
+    refused("instance create web1 --memory much", "--memory: must be a whole number, not \"much\"");
+    refused("instance create web1 --memory 0", "--memory: must be at least 1 (MiB)");
+    refused("instance create web1 --memory 1 --memory 2", "--memory: is given twice");
+    refused("instance create web1 --start --no-start", "--no-start: is given twice");
+    refused("instance create web1 --no-start=true", "--no-start: takes no value");
+    refused("instance create web1 --start=maybe", "--start: must be true or false, not \"maybe\"");
+    refused("instance create web1 --disk-template drbd",
+            "--disk-template: must be one of diskless, mirror");
+    refused("instance create web1 --disk-template mirror --disks 64",
+            "--disks: must be NAME=VALUE,..., not \"64\"");
+    refused("instance create web1 --disk-template mirror --disks size=1 --disks size=0",
+            "disks[1].size: must be at least 1 (MiB)");
+    refused("instance create Web1",
+            "INSTANCE-NAME: must be a name: 1 to 63 of a-z, 0-9, '.' and '-' "
+            "(no upper case), the first a letter or digit");
+    refused("tag add cluster", "TAGS: is missing; see \"fettle tag add --help\"");
+    refused("tag add planet x", "KIND: must be one of cluster, nodegroup, node, instance");
+    refused("test delay 1 2", "\"2\": one word too many; see \"fettle test delay --help\"");
+}
+
+static void test_every_command(void)
+{
+    size_t count;
+    const struct cli_command *table = cli_command_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        g_assert_true(cli_command_find(table[i].noun, table[i].verb) == &table[i]);
+        g_assert_nonnull(opcode_find(table[i].op_id));
+        g_assert_cmpstr(cli_command_doc(&table[i]), ==, opcode_find(table[i].op_id)->doc);
+        g_autofree char *help = cli_command_help(&table[i]);
+        const struct record *params = opcode_find(table[i].op_id)->params;
+        for (const struct field *field = params->fields(); field->name != NULL; field++)
+            g_assert_nonnull(strstr(help, field->doc));
+    }
+    g_assert_null(cli_command_find("instance", "fly"));
+}
+
+/* Nothing that a job can do is out of the reach of an operator. */
+static void test_every_opcode(void)
+{
+    size_t opcode_count, command_count;
+    const struct opcode *opcodes = opcode_table(&opcode_count);
+    const struct cli_command *commands = cli_command_table(&command_count);
+    for (size_t i = 0; i < opcode_count; i++) {
+        bool found = false;
+        for (size_t n = 0; n < command_count; n++)
+            found = found || strcmp(commands[n].op_id, opcodes[i].id) == 0;
+        if (!found)
+            g_error("cli.def: no command for %s", opcodes[i].id);
+    }
+}
+
+static void test_help(void)
+{
+    g_autofree char *help = cli_command_help(cli_command_find("tag", "add"));
+    const char *start = "Usage: fettle tag add KIND [NAME] TAGS... [flags]\n\n"
+                        "Add tags to an object.\n\n"
+                        "  KIND                         Kind of the object. One of: cluster, "
+                        "nodegroup, node, instance.\n"
+                        "  NAME                         Name or UUID of the object; empty for the "
+                        "cluster.\n"
+                        "  TAGS                         Tags. One or more.\n\n"
+                        "Flags of every job:\n"
+                        "  --reason JSON                ";
+    g_assert_true(g_str_has_prefix(help, start));
+    g_autofree char *create = cli_command_help(cli_command_find("instance", "create"));
+    g_assert_nonnull(strstr(create, "  --[no-]start                 Start it. Default: true.\n"));
+    g_assert_nonnull(
+        strstr(create, "  --memory NUMBER              Memory (MiB). Default: 128.\n"));
+    g_assert_nonnull(strstr(create, "One of: diskless, mirror. Required.\n"));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli_table/flags", test_flags);
+    g_test_add_func("/cli_table/words", test_words);
+    g_test_add_func("/cli_table/mistakes", test_mistakes);
+    g_test_add_func("/cli_table/every-command", test_every_command);
+    g_test_add_func("/cli_table/every-opcode", test_every_opcode);
+    g_test_add_func("/cli_table/help", test_help);
+    return g_test_run();
+}
