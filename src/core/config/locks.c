@@ -366,15 +366,21 @@ struct update_locks_result *locks_explain(struct locks *locks, const struct owne
     return result;
 }
 
-void *locks_withdraw(struct locks *locks, const struct owner *owner)
+/* Leaves the queue to be run. */
+static void *holder_withdraw(struct locks *locks, struct holder *holder)
 {
-    struct holder *holder = holder_find(locks, owner);
     struct request *request = holder ? holder->waiting : NULL;
     if (!request)
         return NULL;
     void *tag = request->tag;
     request_dequeue(locks, request);
     request_free(locks, request);
+    return tag;
+}
+
+void *locks_withdraw(struct locks *locks, const struct owner *owner)
+{
+    void *tag = holder_withdraw(locks, holder_find(locks, owner));
     queue_run(locks);
     return tag;
 }
@@ -387,10 +393,12 @@ static gboolean collect_lock(void *key, void *value, void *data)
 
 void *locks_free_owner(struct locks *locks, const struct owner *owner)
 {
-    void *tag = locks_withdraw(locks, owner);
+    void *tag = holder_withdraw(locks, holder_find(locks, owner));
     struct holder *holder = holder_find(locks, owner);
-    if (!holder)
+    if (!holder) {
+        queue_run(locks);
         return tag;
+    }
     g_autoptr(GPtrArray) held = g_ptr_array_new();
     g_tree_foreach(holder->held, collect_lock, held);
     for (guint i = 0; i < held->len; i++) {
