@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""The queue on real processes: cancel, kill, restart of luxid, damaged job files, repeated submissions."""
+import os
+import signal
+import socket
+import time
+
+import e2e
+from e2e import title, wait_until
+
+lab = None
+
+
+def job_pid(job):
+    """The pid of a job's process, by the name of its program and its argument."""
+    for entry in os.listdir('/proc'):
+        if not entry.isdigit():
+            continue
+        try:
+            if os.path.basename(os.readlink(f'/proc/{entry}/exe')) != 'fettle-job':
+                continue
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                words = file.read().split(b'\0')
+            with open(f'/proc/{entry}/environ', 'rb') as file:
+                if lab.directory.encode() not in file.read():
+                    continue
+        except OSError:
+            continue
+        if str(job).encode() in words:
+            return int(entry)
+    return 0
+
+
+def start_delay(seconds, **more):
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': seconds, **more})
+    wait_until(f'job {job} runs', lambda: lab.job_status(job)[0] == 'running')
+    return job, wait_until(f'job {job} has a process', lambda: job_pid(job))
+
+
+def locks_of(job):
+    rows = lab.query('lock', ['name', 'owner'])
+    return [row['name'] for row in rows if str(job) in map(str, row['owner'] or [])]
+
+
+def livelocks():
+    folder = os.path.join(lab.root('node1'), 'run', 'livelocks')
+    return [name for name in os.listdir(folder) if name.startswith('job')]
+
+
+@title('/jobs/killed-job-ends-in-error-and-frees-its-locks#LUX-08,LUX-14,LUX-36,DTH-09,WCF-15')
+def test_kill():
+    other, _ = start_delay(2)
+    job, pid = start_delay(60, no_locks=False, on_nodes=['node2'], on_instances=['web'])
+    assert locks_of(job), 'the job holds no lock'
+    os.kill(pid, signal.SIGKILL)
+    status, result = lab.wait_job(job, 10)
+    assert status == 'error' and result == [f'detected death of job {job}'], (status, result)
+    wait_until('its locks are free', lambda: not locks_of(job), 2)
+    assert lab.wait_job(other)[0] == 'success'
+    wait_until('its lock file is removed', lambda: not livelocks(), 30)
+
+
+@title('/jobs/cancel#LUX-06')
+def test_cancel():
+    job, pid = start_delay(3)
+    done = lab.call('CancelJob', job)
+    assert done[0] is False, done
+    assert job_pid(job) == pid
+    many = [ok[1] for ok in lab.call('SubmitManyJobs', [[{'OP_ID': 'OP_TEST_DELAY', 'duration': 1}]] * 40)]
+    queued = [j for j in many if lab.job_status(j)[0] == 'queued']
+    assert queued, 'no job waits in the queue'
+    done = lab.call('CancelJob', queued[-1])
+    assert done == [True, 'Job successfully cancelled'], done
+    assert lab.job_status(queued[-1])[0] == 'canceled'
+    for one in many[:-1]:
+        lab.wait_job(one)
+    assert lab.wait_job(job)[0] == 'success'
+
+
+@title('/jobs/never-more-than-the-limit#LUX-07,LUX-12')
+def test_limit():
+    many = [ok[1] for ok in lab.call('SubmitManyJobs', [[{'OP_ID': 'OP_TEST_DELAY', 'duration': 0.3}]] * 50)]
+    most = 0
+    while any(lab.job_status(job)[0] not in ('success', 'error') for job in many[-3:]):
+        rows = lab.call('QueryJobs', many, ['status'])
+        most = max(most, sum(row[0] in ('waiting', 'running') for row in rows))
+    assert 1 < most <= 20, most
+    assert all(lab.wait_job(job)[0] == 'success' for job in many)
+
+
+@title('/jobs/luxid-restarts-while-jobs-run#LUX-16,LUX-30,LUX-34,DTH-02')
+def test_luxid_restart():
+    short, _ = start_delay(1)
+    long, pid = start_delay(5)
+    lab.lab('kill', 'luxid@node1')
+    assert lab.job_status(long)[0] == 'running'
+    assert job_pid(long) == pid
+    status, _ = lab.wait_job(short)
+    assert status == 'success', status
+    assert lab.wait_job(long)[0] == 'success'
+
+
+@title('/jobs/both-daemons-die-then-the-job#DTH-02,WCF-08,WCF-12')
+def test_daemons_restart_then_death():
+    job, pid = start_delay(60, no_locks=False, on_nodes=['node3'])
+    before = locks_of(job)
+    lab.lab('kill', 'wconfd@node1')
+    lab.lab('kill', 'luxid@node1')
+    wait_until('the locks are the same after the restart', lambda: locks_of(job) == before)
+    os.kill(pid, signal.SIGKILL)
+    assert lab.wait_job(job, 20)[0] == 'error'
+    wait_until('its locks are free', lambda: not locks_of(job), 15)
+
+
+@title('/jobs/job-ends-while-luxid-and-wconfd-are-away#LUX-34,LUX-35')
+def test_end_without_daemons():
+    job, _ = start_delay(1.5)
+    lab.lab('pause', 'wconfd@node1')
+    lab.lab('pause', 'luxid@node1')
+    time.sleep(3)
+    lab.lab('resume', 'wconfd@node1')
+    lab.lab('resume', 'luxid@node1')
+    assert lab.wait_job(job)[0] == 'success'
+
+
+@title('/jobs/same-request-id-same-job#SAF-31')
+def test_request_id():
+    opcode = {'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'request_id': 'once'}
+    first = lab.submit(opcode)
+    assert lab.submit(opcode) == first
+    lab.wait_job(first)
+    assert lab.submit(opcode) == first
+    try:
+        lab.submit({**opcode, 'duration': 1})
+    except e2e.fettlelib.LuxiError as error:
+        assert 'once' in error.message, error.message
+    else:
+        raise AssertionError('another body under the same request id was accepted')
+    lab.lab('kill', 'luxid@node1')
+    assert lab.submit(opcode) == first
+
+
+@title('/jobs/power-cut-of-the-master#SAF-01,SAF-30,LUX-11')
+def test_master_power_cut():
+    info = lab.call('QueryClusterInfo')
+    queued = [ok[1] for ok in lab.call('SubmitManyJobs', [[{'OP_ID': 'OP_TEST_DELAY', 'duration': 2}]] * 30)]
+    done = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0})
+    lab.lab('power', 'node1', 'off')
+    lab.luxi_connection = None
+    lab.lab('power', 'node1', 'on')
+    after = lab.call('QueryClusterInfo')
+    assert after['epoch'] > info['epoch'], (info['epoch'], after['epoch'])
+    assert after['serial'] >= info['serial']
+    for job in queued + [done]:
+        status, _ = lab.wait_job(job, 60)
+        assert status in ('success', 'error'), (job, status)
+    new = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0})
+    assert new > max(queued), 'a job id was given out twice'
+    assert lab.wait_job(new)[0] == 'success'
+
+
+@title('/jobs/damaged-job-file-is-set-aside')
+def test_damaged_job_file():
+    folder = os.path.join(lab.root('node1'), 'var', 'queue')
+    with open(os.path.join(folder, 'job-99999999'), 'w', encoding='utf-8') as file:
+        file.write('{"id": 99999999, "ops": [{"inp')
+    lab.lab('kill', 'luxid@node1')
+    lab.do('OP_TEST_DELAY', duration=0)
+    names = os.listdir(folder)
+    assert 'job-99999999' not in names, names
+    assert any('99999999' in name for name in names), names
+
+
+@title('/jobs/garbage-on-the-sockets#WCF-11')
+def test_garbage():
+    for name in ('luxid', 'wconfd', 'noded'):
+        path = os.path.join(lab.root('node1'), 'run', name + '.sock')
+        for data in (b'garbage\x03', b'\x00' * 100 + b'\x03', b'[1]\x03', b'{}\x03', b'{"hello":{"versions":[7,9],"from":"x"}}\x03',
+                     b'"' + b'x' * (9 << 20)):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(20)
+                connection.connect(path)
+                try:
+                    connection.sendall(data)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(65536):
+                        pass
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+    restarts = [d['restarts'] for n in lab.status()['nodes'] for d in n['daemons'] if n['name'] == 'node1']
+    lab.do('OP_TEST_DELAY', duration=0)
+    assert restarts == [d['restarts'] for n in lab.status()['nodes'] for d in n['daemons'] if n['name'] == 'node1']
+
+
+@title('/jobs/torn-store-is-refused')
+def test_torn_store():
+    lab.lab('pause', 'luxid@node1')
+    path = os.path.join(lab.root('node1'), 'var', 'store.db')
+    with open(path, 'r+b') as file:
+        file.seek(100)
+        saved = file.read(4000)
+        file.seek(100)
+        file.write(b'\xff' * 4000)
+        file.flush()
+    lab.lab('kill', 'wconfd@node1')
+    log = os.path.join(lab.root('node1'), 'log', 'wconfd.log')
+    def refused():
+        with open(log, encoding='utf-8', errors='replace') as text:
+            return any('store.db' in line and ('damaged' in line or 'corrupt' in line or 'malformed' in line)
+                       for line in text)
+    wait_until('wconfd says that its store is damaged', refused)
+    with open(path, 'r+b') as file:
+        file.seek(100)
+        file.write(saved)
+    lab.lab('resume', 'luxid@node1')
+    lab.do('OP_TEST_DELAY', duration=0)
+
+
+@title('/jobs/no-sanitizer-report')
+def test_logs():
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab() as lab:
+        lab.do('OP_INSTANCE_CREATE', instance_name='web', disk_template='diskless', memory=8, start=False)
+        e2e.run(test_kill, test_cancel, test_limit, test_luxid_restart, test_daemons_restart_then_death,
+                test_end_without_daemons, test_request_id, test_master_power_cut, test_damaged_job_file, test_garbage,
+                test_torn_store, test_logs)
