@@ -126,7 +126,7 @@ static bool is_unborn(const char *dir)
     g_autoptr(GDir) folder = g_dir_open(dir, 0, &error);
     const char *name;
     while (folder && (name = g_dir_read_name(folder)))
-        if (!g_str_has_prefix(name, "lab.json."))
+        if (!g_str_has_prefix(name, "lab.json.") && strcmp(name, "lab.lock") != 0)
             return false;
     return folder || g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
 }

@@ -91,8 +91,21 @@ static json_t *layout_to_json(const struct layout *layout)
                      "daemons", daemons);
 }
 
+static bool make_lock_file(const struct layout *layout, GError **error)
+{
+    g_autofree char *path = layout_file(layout, "lab.lock");
+    int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0)
+        fettle_set_error(error, STORAGE, "cannot make %s: %s", path, g_strerror(errno));
+    else
+        close(fd);
+    return fd >= 0;
+}
+
 bool layout_save(const struct layout *layout, GError **error)
 {
+    if (!make_lock_file(layout, error))
+        return false;
     g_autofree char *path = layout_file(layout, "lab.json");
     g_autofree char *temporary = g_strdup_printf("%s.%d", path, (int)getpid());
     json_autoptr json = layout_to_json(layout);

@@ -37,7 +37,8 @@ void layout_free_ptr(struct layout **layout);
 void layout_add_daemon(struct layout *layout, const char *name, const char *const *command,
                        bool master_only);
 
-/* Writes DIR/lab.json; ALREADY_EXISTS if there is one. */
+/* Makes DIR/lab.lock, for the supervisor, and writes DIR/lab.json; ALREADY_EXISTS if there is one.
+ */
 bool layout_save(const struct layout *layout, GError **error);
 /* Reads it. UNKNOWN_ENTITY if there is no lab in `dir`, CORRUPT if the file is damaged. */
 struct layout *layout_load(const char *dir, GError **error);

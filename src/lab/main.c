@@ -23,7 +23,7 @@
 static bool take_lock(const struct layout *layout, GError **error)
 {
     g_autofree char *path = layout_file(layout, "lab.lock");
-    int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CLOEXEC); /* made by lab_up(): not here, it may be gone */
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || ftruncate(fd, 0) != 0 ||
         dprintf(fd, "%d %" G_GUINT64_FORMAT "\n", (int)getpid(),
                 process_read_start_ticks((guint64)getpid())) < 0) {
@@ -39,6 +39,18 @@ static bool take_lock(const struct layout *layout, GError **error)
     return false;
 }
 
+static bool open_log(const struct layout *layout, GError **error)
+{
+    g_autofree char *path = layout_file(layout, "lab.log");
+    int fd = open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644);
+    bool ok = fd >= 0 && dup2(fd, STDERR_FILENO) >= 0;
+    if (!ok)
+        fettle_set_error(error, STORAGE, "cannot open %s: %s", path, g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
 static bool become_supervisor(const struct layout *layout, GError **error)
 {
     sigset_t children;
@@ -49,16 +61,13 @@ static bool become_supervisor(const struct layout *layout, GError **error)
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     umask(022);
-    g_autofree char *log = layout_file(layout, "lab.log");
-    int fd = open(log, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644);
-    if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || chdir("/") != 0 ||
-        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-        fettle_set_error(error, ENVIRONMENT, "cannot set up the supervisor (%s): %s", log,
-                         g_strerror(errno));
+    if (chdir("/") != 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+        fettle_set_error(error, ENVIRONMENT, "cannot adopt orphans: %s", g_strerror(errno));
         return false;
     }
-    close(fd);
-    return take_lock(layout, error);
+    /* The lock first: before it nothing may be made that a lab_down() at this moment would not see.
+     */
+    return take_lock(layout, error) && open_log(layout, error);
 }
 
 static void say_result(const GError *error)

@@ -189,11 +189,13 @@ bool lab_up(const struct lab_options *options, GError **error)
     layout_autoptr layout = plan(options, error);
     if (!layout || !check_folder(layout->dir, &layout->made_dir, error))
         return false;
-    if (!check_passable(layout->dir, layout->made_dir, error) || !layout_save(layout, error)) {
+    if (!check_passable(layout->dir, layout->made_dir, error)) {
         if (layout->made_dir)
             rmdir(layout->dir);
         return false;
     }
+    if (!layout_save(layout, error))
+        return false; /* another lab_up() was first: what is there is its own */
     if (bring_up(layout, options, error))
         return true;
     g_autoptr(GError) second = NULL;

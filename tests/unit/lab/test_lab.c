@@ -5,6 +5,7 @@
  */
 #include "base/error.h"
 #include "lab/lab.h"
+#include "lab/wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -212,6 +213,41 @@ static void test_refusals(void)
     g_assert_false(g_file_test(inner, G_FILE_TEST_EXISTS));
     g_assert_cmpint(rmdir(dir), ==, 0);
     down(dir); /* a missing folder is nothing to complain about */
+}
+
+static void check_command_fails(const char *socket, json_t *command, enum fettle_error code,
+                                const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr owned = command;
+    g_assert_null(wire_call(socket, owned, &error));
+    g_assert_error(error, FETTLE_ERROR, (gint)code);
+    g_assert_cmpstr(error->message, ==, message);
+}
+
+static void test_bad_commands(void)
+{
+    g_autofree char *dir = new_lab("wire");
+    g_autofree char *socket = g_build_filename(dir, "lab.sock", NULL);
+    check_command_fails(socket, json_make("{s:s}", "do", "dance"), FETTLE_ERROR_WRONG_INPUT,
+                        "do: the supervisor knows no command dance");
+    check_command_fails(socket, json_make("[]"), FETTLE_ERROR_WRONG_INPUT,
+                        "do: the supervisor knows no command without a name");
+    check_command_fails(socket, json_make("{s:s}", "do", "power"), FETTLE_ERROR_UNKNOWN_ENTITY,
+                        "no node without a name in this lab; it has node1 to node2");
+    check_command_fails(socket,
+                        json_make("{s:s, s:s, s:i}", "do", "power", "node", "node1", "on", 1),
+                        FETTLE_ERROR_WRONG_INPUT, "on: must be true or false");
+    check_command_fails(
+        socket,
+        json_make("{s:s, s:s, s:s}", "do", "signal", "daemon", "dummy@node1", "signal", "tickle"),
+        FETTLE_ERROR_WRONG_INPUT, "signal: must be kill, pause or resume");
+    check_command_fails(socket,
+                        json_make("{s:s, s:s, s:[s]}", "do", "restart_with", "daemon",
+                                  "dummy@node1", "variables", "LAB_TEST"),
+                        FETTLE_ERROR_WRONG_INPUT, "variables[0]: must be NAME=value");
+    check(lab_wait_ready(dir, NULL, PATIENCE_MS, &check_error)); /* it lives */
+    down(dir);
 }
 
 static void test_occupied_name(void)
@@ -535,6 +571,7 @@ static int run_tests(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/lab/refusals", test_refusals);
+    g_test_add_func("/lab/bad-commands", test_bad_commands);
     g_test_add_func("/lab/occupied-name", test_occupied_name);
     g_test_add_func("/lab/missing-program", test_missing_program);
     g_test_add_func("/lab/power-cut", test_power_cut);
