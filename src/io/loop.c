@@ -71,6 +71,21 @@ bool loop_run_until(const bool *done, guint timeout_ms)
     return *done;
 }
 
+static void loop_sleep_cb(void *data)
+{
+    promise_complete(data);
+}
+
+bool loop_sleep(guint ms)
+{
+    struct promise over = {0};
+    guint timer = loop_timer(ms, loop_sleep_cb, &over);
+    bool alive = promise_wait(&over);
+
+    loop_timer_cancel(timer);
+    return alive;
+}
+
 /* --- posting --- */
 
 struct posted {

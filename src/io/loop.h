@@ -32,5 +32,8 @@ struct folder_watch *folder_watch_new(const char *folder, void (*changed)(const 
                                       GError **error);
 void folder_watch_free(struct folder_watch *watch);
 
+/* In a task: waits; false if it was killed meanwhile. */
+bool loop_sleep(guint ms);
+
 /* Turns of the loop until `*done` or `timeout_ms` is over (then false). For tests and commands that wait. */
 bool loop_run_until(const bool *done, guint timeout_ms);
