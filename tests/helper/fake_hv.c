@@ -1,0 +1,739 @@
+/*
+ * Hosts without QEMU: guests, their writes and their mirrors; see fake_hv.h.
+ */
+#include "helper/fake_hv_private.h"
+
+#define TICK_MS 5
+#define OP_MS 1
+#define COMMAND_TIMEOUT_MS 2000
+#define WRITES_IN_FLIGHT 2
+
+struct fault {
+    enum fake_fault kind;
+    guint count;
+};
+
+/* --- hosts --- */
+
+struct fake_hosts *fake_hosts_new(guint64 seed)
+{
+    struct fake_hosts *hosts = g_new0(struct fake_hosts, 1);
+    hosts->all = g_ptr_array_new();
+    hosts->truths = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, fake_truth_free);
+    hosts->random = g_rand_new_with_seed((guint32)seed);
+    hosts->last_port = 10000;
+    return hosts;
+}
+
+static void guest_free(void *data)
+{
+    struct fake_guest *guest = data;
+    const struct env *env = guest->host->env;
+    if (guest->tick)
+        env->ops->timer_cancel(env, guest->tick);
+    if (guest->powerdown)
+        env->ops->timer_cancel(env, guest->powerdown);
+    g_array_unref(guest->writes);
+    export_target_free(guest->target);
+    g_free(guest->copied);
+    g_free(guest->instance);
+    g_free(guest);
+}
+
+void fake_hosts_free(struct fake_hosts *hosts)
+{
+    for (guint i = 0; i < hosts->all->len; i++) {
+        struct fake_host *host = hosts->all->pdata[i];
+        g_ptr_array_unref(host->guests);
+        fake_storage_clear(host);
+        g_hash_table_unref(host->faults);
+        g_ptr_array_unref(host->calls);
+        g_free(host->node);
+        g_free(host);
+    }
+    g_ptr_array_unref(hosts->all);
+    g_hash_table_unref(hosts->truths);
+    g_rand_free(hosts->random);
+    g_free(hosts->problem);
+    g_free(hosts);
+}
+
+struct fake_host *fake_host_find(const struct fake_hosts *hosts, const char *node_uuid)
+{
+    for (guint i = 0; i < hosts->all->len; i++) {
+        struct fake_host *host = hosts->all->pdata[i];
+        if (strcmp(host->node, node_uuid) == 0)
+            return host;
+    }
+    return NULL;
+}
+
+void fake_hosts_set_path(struct fake_hosts *hosts,
+                         bool (*passes)(const char *from, const char *to, void *data), void *data)
+{
+    hosts->passes = passes;
+    hosts->passes_data = data;
+}
+
+const char *fake_hosts_problem(const struct fake_hosts *hosts)
+{
+    return hosts->problem;
+}
+
+struct fake_guest *fake_guest_find(const struct fake_host *host, const char *instance)
+{
+    for (guint i = 0; i < host->guests->len; i++) {
+        struct fake_guest *guest = host->guests->pdata[i];
+        if (strcmp(guest->instance, instance) == 0)
+            return guest;
+    }
+    return NULL;
+}
+
+guint fake_hosts_running(const struct fake_hosts *hosts, const char *instance)
+{
+    guint running = 0;
+    for (guint i = 0; i < hosts->all->len; i++) {
+        const struct fake_guest *guest = fake_guest_find(hosts->all->pdata[i], instance);
+        running += guest && guest->state == GUEST_RUNNING;
+    }
+    return running;
+}
+
+enum guest_state fake_host_state(const struct fake_host *host, const char *instance,
+                                 guint64 *ret_generation)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    if (ret_generation)
+        *ret_generation = guest ? guest->generation : 0;
+    return guest ? guest->state : GUEST_ABSENT;
+}
+
+enum mirror_state fake_host_mirror(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->mirror : MIRROR_NONE;
+}
+
+void fake_host_set_powerdown_ms(struct fake_host *host, guint ms)
+{
+    host->powerdown_ms = ms;
+}
+
+void fake_host_set_quiet(struct fake_host *host, bool quiet)
+{
+    host->quiet = quiet;
+}
+
+/* --- calls: log, faults, hook --- */
+
+const GPtrArray *fake_host_calls(const struct fake_host *host)
+{
+    return host->calls;
+}
+
+guint fake_host_count(const struct fake_host *host, const char *prefix)
+{
+    guint count = 0;
+    for (guint i = 0; i < host->calls->len; i++)
+        count += g_str_has_prefix(host->calls->pdata[i], prefix) ? 1 : 0;
+    return count;
+}
+
+void fake_host_fault(struct fake_host *host, const char *op, enum fake_fault fault, guint count)
+{
+    struct fault *row = g_new0(struct fault, 1);
+    row->kind = fault;
+    row->count = count;
+    g_hash_table_insert(host->faults, g_strdup(op), row);
+}
+
+void fake_host_set_hook(struct fake_host *host, fake_host_hook hook, void *data)
+{
+    host->hook = hook;
+    host->hook_data = data;
+}
+
+static bool op_killed(const char *op, GError **error)
+{
+    fettle_set_error(error, KILLED, "%s: the calling process has ended", op);
+    return false;
+}
+
+/* The caller's process is about to be killed by the test; it gets no further. */
+static bool op_dies_here(struct fake_host *host, const char *op, bool after)
+{
+    if (!host->hook || !host->hook(host, op, after, host->hook_data))
+        return false;
+    while (task_wait())
+        ;
+    return true;
+}
+
+bool fake_op_begin(struct fake_host *host, const char *op, const char *instance, bool *ret_late,
+                   GError **error)
+{
+    if (ret_late)
+        *ret_late = false;
+    if (task_killed())
+        return op_killed(op, error);
+    g_ptr_array_add(host->calls, g_strdup_printf("%s %s", op, instance));
+    if (op_dies_here(host, op, false) || !env_sleep(host->env, OP_MS))
+        return op_killed(op, error);
+    struct fault *fault = g_hash_table_lookup(host->faults, op);
+    if (!fault || fault->count == 0)
+        return true;
+    fault->count--;
+    switch (fault->kind) {
+    case FAKE_FAULT_FAILS:
+        fettle_set_error(error, HYPERVISOR, "%s: failed as the test wanted", op);
+        return false;
+    case FAKE_FAULT_LATE:
+        if (ret_late)
+            *ret_late = true;
+        return true;
+    case FAKE_FAULT_SILENT:
+        break;
+    }
+    if (!env_sleep(host->env, COMMAND_TIMEOUT_MS))
+        return op_killed(op, error);
+    fettle_set_error(error, TIMEOUT, "%s: no answer in %d ms", op, COMMAND_TIMEOUT_MS);
+    return false;
+}
+
+bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error)
+{
+    if (op_dies_here(host, op, true))
+        return ok && op_killed(op, error);
+    if (!ok || !late)
+        return ok;
+    if (!env_sleep(host->env, COMMAND_TIMEOUT_MS))
+        return op_killed(op, error);
+    fettle_set_error(error, TIMEOUT, "%s: no answer in %d ms", op, COMMAND_TIMEOUT_MS);
+    return false;
+}
+
+/* --- writes and mirrors --- */
+
+static bool guest_mirrors(const struct fake_guest *guest)
+{
+    return guest->mirror == MIRROR_SYNCING || guest->mirror == MIRROR_READY;
+}
+
+/* The replica's blocks, if they can be reached. */
+static guint64 *guest_replica(const struct fake_guest *guest)
+{
+    const struct fake_export *export = fake_export_reach(guest->host, guest->target);
+    if (!export)
+        return NULL;
+    return fake_image_find(export->host, export->instance, export->replica)->blocks;
+}
+
+bool fake_host_held(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest && guest->writes->len > 0 && guest_mirrors(guest) && !guest_replica(guest);
+}
+
+static bool coin(struct fake_guest *guest)
+{
+    return g_rand_boolean(guest->host->hosts->random);
+}
+
+static bool block_is_busy(const struct fake_guest *guest, guint block)
+{
+    for (guint i = 0; i < guest->writes->len; i++)
+        if (g_array_index(guest->writes, struct fake_write, i).block == block)
+            return true;
+    return false;
+}
+
+static void guest_copy(struct fake_guest *guest)
+{
+    guint64 *replica = guest_replica(guest);
+    guint left = 0;
+    if (guest->mirror != MIRROR_SYNCING || !replica)
+        return;
+    for (guint i = 0; i < guest->image->count; i++) {
+        if (!guest->copied[i] && !block_is_busy(guest, i) && coin(guest)) {
+            replica[i] = guest->image->blocks[i];
+            guest->copied[i] = true;
+        }
+        left += !guest->copied[i];
+    }
+    if (left == 0)
+        guest->mirror = MIRROR_READY;
+}
+
+static void guest_advance_writes(struct fake_guest *guest)
+{
+    guint64 *replica = guest_mirrors(guest) ? guest_replica(guest) : NULL;
+    for (guint i = guest->writes->len; i > 0; i--) {
+        struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
+        if (!write->local && coin(guest)) {
+            guest->image->blocks[write->block] = write->value;
+            write->local = true;
+        }
+        if (!write->remote && replica && coin(guest)) {
+            replica[write->block] = write->value;
+            guest->copied[write->block] = true;
+            write->remote = true;
+        }
+        if (write->local && (write->remote || !guest_mirrors(guest))) {
+            fake_truth_acknowledge(guest, write);
+            g_array_remove_index(guest->writes, i - 1);
+        }
+    }
+    if (guest->writes->len == 0)
+        guest->frozen = false;
+}
+
+static void guest_issue(struct fake_guest *guest)
+{
+    struct fake_hosts *hosts = guest->host->hosts;
+    if (guest->state != GUEST_RUNNING || guest->host->quiet || !guest->image ||
+        guest->writes->len >= WRITES_IN_FLIGHT)
+        return;
+    guint block = (guint)g_rand_int_range(hosts->random, 0, (gint32)guest->image->count);
+    if (block_is_busy(guest, block))
+        return;
+    struct fake_write write = {.block = block, .value = ++hosts->last_value};
+    g_array_append_val(guest->writes, write);
+    fake_truth_issue(guest, &write);
+}
+
+static void guest_tick_cb(void *data)
+{
+    struct fake_guest *guest = data;
+    const struct env *env = guest->host->env;
+    guest->tick = env->ops->timer(env, TICK_MS, guest_tick_cb, guest);
+    if (!guest->image)
+        return;
+    guest_copy(guest);
+    guest_advance_writes(guest);
+    guest_issue(guest);
+}
+
+/* --- the hypervisor's ops --- */
+
+static struct fake_host *host_of(struct hypervisor *hv)
+{
+    return (struct fake_host *)((char *)hv - G_STRUCT_OFFSET(struct fake_host, hv));
+}
+
+static bool refuse_other(const struct fake_guest *guest, guint64 generation, GError **error)
+{
+    fettle_set_error(error, REFUSED,
+                     "generation %" G_GUINT64_FORMAT " of %s lives, not %" G_GUINT64_FORMAT,
+                     guest->generation, guest->instance, generation);
+    return false;
+}
+
+/* The living guest of that generation; WRONG_STATE if there is none, TIMEOUT if its monitor is
+ * frozen. */
+static struct fake_guest *guest_for(struct fake_host *host, const char *instance,
+                                    guint64 generation, GError **error)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (!guest) {
+        fettle_set_error(error, WRONG_STATE, "%s has no process", instance);
+        return NULL;
+    }
+    if (guest->generation != generation) {
+        refuse_other(guest, generation, error);
+        return NULL;
+    }
+    if (!guest->frozen)
+        return guest;
+    if (!env_sleep(host->env, COMMAND_TIMEOUT_MS)) {
+        op_killed("monitor", error);
+        return NULL;
+    }
+    fettle_set_error(error, TIMEOUT, "the monitor of %s is frozen", instance);
+    return NULL;
+}
+
+static void op_set_events(struct hypervisor *hv, const struct hypervisor_events *events)
+{
+    host_of(hv)->guest_events = *events;
+}
+
+static bool image_in_use(const struct fake_host *host, const struct fake_image *image)
+{
+    for (guint i = 0; i < host->guests->len; i++)
+        if (((struct fake_guest *)host->guests->pdata[i])->image == image)
+            return true;
+    return false;
+}
+
+static bool prepare_now(struct fake_host *host, const struct guest_spec *spec, GError **error)
+{
+    const struct instance *instance = spec->instance;
+    struct fake_guest *other = fake_guest_find(host, instance->uuid);
+    if (other && other->generation == instance->generation)
+        return true;
+    struct fake_image *image =
+        instance->disks->len > 0 ? fake_image_find(host, instance->uuid, "") : NULL;
+    if (other || (image && image_in_use(host, image))) {
+        fake_truth_problem(host->hosts, "a second opener of the images of %s on %s", instance->name,
+                           host->node);
+        fettle_set_error(error, HYPERVISOR, "%s: failed to get \"write\" lock", instance->name);
+        return false;
+    }
+    if (instance->disks->len > 0 && !image) {
+        fettle_set_error(error, HYPERVISOR, "%s: no image", instance->name);
+        return false;
+    }
+    struct fake_guest *guest = g_new0(struct fake_guest, 1);
+    guest->host = host;
+    guest->instance = g_strdup(instance->uuid);
+    guest->generation = instance->generation;
+    guest->memory = instance->memory;
+    guest->state = GUEST_PREPARED;
+    guest->image = image;
+    guest->writes = g_array_new(FALSE, TRUE, sizeof(struct fake_write));
+    g_ptr_array_add(host->guests, guest);
+    guest_tick_cb(guest);
+    return true;
+}
+
+static bool op_prepare(struct hypervisor *hv, const struct guest_spec *spec, GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "prepare", spec->instance->uuid, &late, error))
+        return false;
+    return fake_op_end(host, "prepare", late, prepare_now(host, spec, error), error);
+}
+
+static bool op_run(struct hypervisor *hv, const char *instance, guint64 generation, GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "run", instance, &late, error))
+        return false;
+    struct fake_guest *guest = guest_for(host, instance, generation, error);
+    if (guest && guest->state != GUEST_RUNNING) {
+        fake_truth_run(guest);
+        guest->state = GUEST_RUNNING;
+    }
+    return fake_op_end(host, "run", late, guest != NULL, error);
+}
+
+/* Commands that drain wait until no write is in flight; a held write freezes the monitor. */
+static bool guest_drain(struct fake_host *host, const char *instance, guint64 generation,
+                        GError **error)
+{
+    for (guint waited = 0; waited < COMMAND_TIMEOUT_MS; waited += TICK_MS) {
+        struct fake_guest *guest = fake_guest_find(host, instance);
+        if (!guest || guest->generation != generation) {
+            fettle_set_error(error, HYPERVISOR, "%s: the process has ended", instance);
+            return false;
+        }
+        if (guest->writes->len == 0)
+            return true;
+        guest->frozen = fake_host_held(host, instance);
+        if (!env_sleep(host->env, TICK_MS))
+            return op_killed("drain", error);
+    }
+    fettle_set_error(error, TIMEOUT, "the monitor of %s is frozen", instance);
+    return false;
+}
+
+static bool op_pause(struct hypervisor *hv, const char *instance, guint64 generation,
+                     GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "pause", instance, &late, error))
+        return false;
+    struct fake_guest *guest = guest_for(host, instance, generation, error);
+    if (!guest)
+        return fake_op_end(host, "pause", late, false, error);
+    if (guest->state == GUEST_RUNNING)
+        guest->state = GUEST_PAUSED;
+    bool ok = guest_drain(host, instance, generation, error);
+    return fake_op_end(host, "pause", late, ok, error);
+}
+
+static void guest_shut_down(struct fake_guest *guest)
+{
+    struct fake_host *host = guest->host;
+    if (guest->state != GUEST_RUNNING)
+        return;
+    guest->state = GUEST_SHUTDOWN;
+    if (host->guest_events.shutdown)
+        host->guest_events.shutdown(guest->instance, guest->generation, host->guest_events.data);
+}
+
+static void powerdown_cb(void *data)
+{
+    struct fake_guest *guest = data;
+    const struct env *env = guest->host->env;
+    guest->powerdown = 0;
+    if (guest->writes->len > 0) /* it writes its caches back first */
+        guest->powerdown = env->ops->timer(env, TICK_MS, powerdown_cb, guest);
+    else
+        guest_shut_down(guest);
+}
+
+static bool op_powerdown(struct hypervisor *hv, const char *instance, guint64 generation,
+                         GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "powerdown", instance, &late, error))
+        return false;
+    struct fake_guest *guest = guest_for(host, instance, generation, error);
+    if (guest && host->powerdown_ms > 0 && !guest->powerdown)
+        guest->powerdown =
+            host->env->ops->timer(host->env, host->powerdown_ms, powerdown_cb, guest);
+    return fake_op_end(host, "powerdown", late, guest != NULL, error);
+}
+
+static bool op_reset(struct hypervisor *hv, const char *instance, guint64 generation,
+                     GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "reset", instance, &late, error))
+        return false;
+    bool ok = guest_for(host, instance, generation, error) &&
+              guest_drain(host, instance, generation, error);
+    return fake_op_end(host, "reset", late, ok, error);
+}
+
+static void guest_end(struct fake_guest *guest)
+{
+    struct fake_host *host = guest->host;
+    g_autofree char *instance = g_strdup(guest->instance);
+    guint64 generation = guest->generation;
+    g_ptr_array_remove(host->guests, guest);
+    if (host->guest_events.exited)
+        host->guest_events.exited(instance, generation, host->guest_events.data);
+}
+
+static bool op_kill(struct hypervisor *hv, const char *instance, guint64 generation, GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "kill", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    bool ok = true;
+    if (guest && guest->generation != generation)
+        ok = refuse_other(guest, generation, error);
+    else if (guest)
+        guest_end(guest);
+    return fake_op_end(host, "kill", late, ok, error);
+}
+
+static guint guest_progress(const struct fake_guest *guest)
+{
+    guint done = 0;
+    if (guest->mirror == MIRROR_READY)
+        return 100;
+    for (guint i = 0; guest_mirrors(guest) && i < guest->image->count; i++)
+        done += guest->copied[i];
+    return guest->image && guest->image->count ? done * 100 / guest->image->count : 0;
+}
+
+static bool op_query(struct hypervisor *hv, const char *instance, guint64 generation,
+                     enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    if (!fake_op_begin(host, "query", instance, NULL, error))
+        return false;
+    if (!fake_guest_find(host, instance)) {
+        *ret_state = GUEST_ABSENT;
+        *ret_mirror = (struct mirror_info){MIRROR_NONE, 0};
+        return true;
+    }
+    struct fake_guest *guest = guest_for(host, instance, generation, error);
+    if (!guest)
+        return false;
+    *ret_state = guest->state;
+    *ret_mirror = (struct mirror_info){guest->mirror, guest_progress(guest)};
+    return true;
+}
+
+static bool mirror_start_now(struct fake_guest *guest, const struct export_target *target,
+                             bool full, GError **error)
+{
+    if (guest_mirrors(guest)) {
+        fettle_set_error(error, HYPERVISOR, "Need a root block node");
+        return false;
+    }
+    if (!guest->image || !fake_export_reach(guest->host, target)) {
+        fettle_set_error(error, HYPERVISOR, "%s: connection refused", target->address);
+        return false;
+    }
+    export_target_free(guest->target);
+    guest->target = export_target_copy(target);
+    g_free(guest->copied);
+    guest->copied = g_new0(bool, guest->image->count);
+    guest->mirror = full ? MIRROR_SYNCING : MIRROR_READY;
+    return true;
+}
+
+static bool op_mirror_start(struct hypervisor *hv, const char *instance, guint64 generation,
+                            const struct export_target *target, bool full, GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "mirror_start", instance, &late, error))
+        return false;
+    bool ok = guest_for(host, instance, generation, error) &&
+              guest_drain(host, instance, generation, error);
+    struct fake_guest *guest = ok ? fake_guest_find(host, instance) : NULL;
+    ok = guest && mirror_start_now(guest, target, full, error);
+    return fake_op_end(host, "mirror_start", late, ok, error);
+}
+
+static bool op_mirror_finish(struct hypervisor *hv, const char *instance, guint64 generation,
+                             GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "mirror_finish", instance, &late, error))
+        return false;
+    bool ok = guest_for(host, instance, generation, error) &&
+              guest_drain(host, instance, generation, error);
+    struct fake_guest *guest = ok ? fake_guest_find(host, instance) : NULL;
+    if (guest && (guest->mirror != MIRROR_READY || !guest_replica(guest))) {
+        fettle_set_error(error, HYPERVISOR, "the mirror did not complete");
+        ok = false;
+    }
+    if (ok)
+        guest->mirror = MIRROR_NONE;
+    return fake_op_end(host, "mirror_finish", late, ok, error);
+}
+
+static bool op_mirror_release(struct hypervisor *hv, const char *instance, guint64 generation,
+                              GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    bool late;
+    if (!fake_op_begin(host, "mirror_release", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    bool ok = guest && guest->generation == generation;
+    if (ok)
+        guest->mirror = MIRROR_NONE;
+    else
+        fettle_set_error(error, WRONG_STATE, "%s has no such process", instance);
+    return fake_op_end(host, "mirror_release", late, ok, error);
+}
+
+static void report_free(void *data)
+{
+    guest_report_free(data);
+}
+
+static GPtrArray *op_rediscover(struct hypervisor *hv, GError **error)
+{
+    struct fake_host *host = host_of(hv);
+    if (!fake_op_begin(host, "rediscover", "", NULL, error))
+        return NULL;
+    GPtrArray *found = g_ptr_array_new_with_free_func(report_free);
+    for (guint i = 0; i < host->guests->len; i++) {
+        const struct fake_guest *guest = host->guests->pdata[i];
+        struct guest_report *line = guest_report_new();
+        g_free(line->instance);
+        line->instance = g_strdup(guest->instance);
+        line->generation = guest->generation;
+        line->state = guest->state;
+        line->mirror = guest->mirror;
+        line->progress = guest_progress(guest);
+        line->memory = guest->memory;
+        g_ptr_array_add(found, line);
+    }
+    return found;
+}
+
+static bool op_host(struct hypervisor *hv, guint64 *ret_memory_total, guint64 *ret_memory_free,
+                    guint *ret_cpus)
+{
+    const struct fake_host *host = host_of(hv);
+    guint64 used = 0;
+    for (guint i = 0; i < host->guests->len; i++)
+        used += ((struct fake_guest *)host->guests->pdata[i])->memory;
+    *ret_memory_total = 16384;
+    *ret_memory_free = 16384 - MIN(used, 16384);
+    *ret_cpus = 8;
+    return true;
+}
+
+static const struct hypervisor_ops hv_ops = {
+    .set_events = op_set_events,
+    .prepare = op_prepare,
+    .run = op_run,
+    .pause = op_pause,
+    .powerdown = op_powerdown,
+    .reset = op_reset,
+    .kill = op_kill,
+    .query = op_query,
+    .mirror_start = op_mirror_start,
+    .mirror_finish = op_mirror_finish,
+    .mirror_release = op_mirror_release,
+    .rediscover = op_rediscover,
+    .host = op_host,
+};
+
+struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
+                                const struct env *env)
+{
+    struct fake_host *host = g_new0(struct fake_host, 1);
+    host->hv.ops = &hv_ops;
+    host->hosts = hosts;
+    host->env = env;
+    host->node = g_strdup(node_uuid);
+    host->guests = g_ptr_array_new_with_free_func(guest_free);
+    host->faults = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    host->calls = g_ptr_array_new_with_free_func(g_free);
+    host->powerdown_ms = 20;
+    fake_storage_init(host);
+    g_ptr_array_add(hosts->all, host);
+    return host;
+}
+
+struct hypervisor *fake_host_hypervisor(struct fake_host *host)
+{
+    return &host->hv;
+}
+
+struct storage *fake_host_storage(struct fake_host *host)
+{
+    return &host->storage;
+}
+
+/* --- what a test does --- */
+
+void fake_host_power_off(struct fake_host *host)
+{
+    host->guest_events = (struct hypervisor_events){0};
+    host->export_events = (struct storage_events){0};
+    g_ptr_array_set_size(host->guests, 0);
+    g_ptr_array_set_size(host->exports, 0);
+}
+
+void fake_host_guest_poweroff(struct fake_host *host, const char *instance)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (guest && !guest->powerdown)
+        guest->powerdown = host->env->ops->timer(host->env, TICK_MS, powerdown_cb, guest);
+}
+
+void fake_host_guest_crash(struct fake_host *host, const char *instance)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (guest)
+        guest_end(guest);
+}
+
+void fake_host_mirror_vanish(struct fake_host *host, const char *instance)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (guest && guest_mirrors(guest))
+        guest->mirror = MIRROR_LOST;
+}

@@ -1,0 +1,91 @@
+/*
+ * Hosts without QEMU and disks: a hypervisor and a storage for each host, in which guests really
+ * write, mirrors really copy, and replicas are really lost, so that a test can check that no
+ * acknowledged write is ever missing where the record says that it is (SAF-13).
+ *
+ * Every image is a few blocks, every write has a number that no other write has. A running guest
+ * issues writes; a write is acknowledged when it is on the local image and, while a mirror exists,
+ * on the replica. A replica that cannot be reached holds the writes of its guest until it is
+ * reachable again or the mirror is released. A command that drains (pause, reset, mirror_finish)
+ * while a write is held freezes the monitor, as QEMU's does.
+ *
+ * Everything happens by timers of the env that a host was added with. That env stands for the host,
+ * not for its node daemon: it must outlive the node daemon, as QEMU does. Guests go on when
+ * the node daemon is gone; set_events() by a new one reaches them again.
+ */
+#pragma once
+
+#include "proto/env.h"
+
+#define FAKE_BLOCKS 4 /* of each disk */
+
+struct fake_hosts; /* all hosts, and what their guests were told */
+struct fake_host;
+
+struct fake_hosts *fake_hosts_new(guint64 seed);
+void fake_hosts_free(struct fake_hosts *hosts);
+struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
+                                const struct env *env);
+struct hypervisor *fake_host_hypervisor(struct fake_host *host);
+struct storage *fake_host_storage(struct fake_host *host);
+
+/* Whether exports of `to` can be reached from `from`; NULL: always. */
+void fake_hosts_set_path(struct fake_hosts *hosts,
+                         bool (*passes)(const char *from, const char *to, void *data), void *data);
+
+/* --- what is true --- */
+
+/* What went wrong so far, in words: an acknowledged write that a started guest does not find, a
+ * write acknowledged to a superseded guest, two openers of one image. NULL: nothing. */
+const char *fake_hosts_problem(const struct fake_hosts *hosts);
+/* Does this image have every acknowledged write of the instance (and nothing that nobody wrote)?
+ * `replica` "" for the primary's. */
+bool fake_hosts_whole(const struct fake_hosts *hosts, const char *node_uuid, const char *instance,
+                      const char *replica);
+/* Do the two images have the same content (SAF-11)? */
+bool fake_hosts_equal(const struct fake_hosts *hosts, const char *instance, const char *node_a,
+                      const char *replica_a, const char *node_b, const char *replica_b);
+guint64 fake_hosts_acknowledged(const struct fake_hosts *hosts, const char *instance);
+/* Guests of the instance whose processors run, on all hosts. */
+guint fake_hosts_running(const struct fake_hosts *hosts, const char *instance);
+
+enum guest_state fake_host_state(const struct fake_host *host, const char *instance,
+                                 guint64 *ret_generation);
+enum mirror_state fake_host_mirror(const struct fake_host *host, const char *instance);
+/* A write of the guest waits for an unreachable replica. */
+bool fake_host_held(const struct fake_host *host, const char *instance);
+bool fake_host_exports(const struct fake_host *host, const char *instance);
+bool fake_host_has_image(const struct fake_host *host, const char *instance, const char *replica);
+/* "op instance …" of every call so far, oldest first. */
+const GPtrArray *fake_host_calls(const struct fake_host *host);
+guint fake_host_count(const struct fake_host *host, const char *prefix);
+
+/* --- what a test does to a host --- */
+
+/* Every process is gone at once; images keep what was written. */
+void fake_host_power_off(struct fake_host *host);
+/* The guest switches itself off (paused, event), or its process dies (event). */
+void fake_host_guest_poweroff(struct fake_host *host, const char *instance);
+void fake_host_guest_crash(struct fake_host *host, const char *instance);
+/* The job of the mirror ends by itself; the guest's writes go on. */
+void fake_host_mirror_vanish(struct fake_host *host, const char *instance);
+/* The disk below an export fails: it ends by itself (SAF-14). */
+void fake_host_export_fail(struct fake_host *host, const char *instance);
+/* How long guests take to obey a powerdown; 0: they ignore it. 20 at first. */
+void fake_host_set_powerdown_ms(struct fake_host *host, guint ms);
+/* Guests of this host write nothing from now on (or again). */
+void fake_host_set_quiet(struct fake_host *host, bool quiet);
+
+enum fake_fault {
+    FAKE_FAULT_FAILS,  /* error, nothing was done */
+    FAKE_FAULT_LATE,   /* error TIMEOUT, but it was done */
+    FAKE_FAULT_SILENT, /* error TIMEOUT, nothing was done */
+};
+/* The next `count` calls of the op ("prepare", "query", "probe", "export_open", "sync" …) go wrong.
+ */
+void fake_host_fault(struct fake_host *host, const char *op, enum fake_fault fault, guint count);
+
+/* Called before and after each op. True: the caller never comes back from it (until its process is
+ * killed): the way to kill a node daemon at each step. */
+typedef bool (*fake_host_hook)(struct fake_host *host, const char *op, bool after, void *data);
+void fake_host_set_hook(struct fake_host *host, fake_host_hook hook, void *data);

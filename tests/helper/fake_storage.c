@@ -1,0 +1,405 @@
+/*
+ * Hosts without disks: images, what is kept aside, exports of replicas; see fake_hv.h.
+ */
+#include "helper/fake_hv_private.h"
+
+#define SOURCE_BYTES (1024u * 1024)
+
+static struct fake_host *host_of(struct storage *storage)
+{
+    return (struct fake_host *)((char *)storage - G_STRUCT_OFFSET(struct fake_host, storage));
+}
+
+void fake_image_free(void *data)
+{
+    struct fake_image *image = data;
+    g_free(image->instance);
+    g_free(image->replica);
+    g_free(image->blocks);
+    g_free(image);
+}
+
+static void export_free(void *data)
+{
+    struct fake_export *export = data;
+    g_free(export->instance);
+    g_free(export->replica);
+    export_target_free(export->target);
+    g_free(export);
+}
+
+struct fake_image *fake_image_find(const struct fake_host *host, const char *instance,
+                                   const char *replica)
+{
+    for (guint i = 0; i < host->images->len; i++) {
+        struct fake_image *image = host->images->pdata[i];
+        if (strcmp(image->instance, instance) == 0 && strcmp(image->replica, replica) == 0)
+            return image;
+    }
+    return NULL;
+}
+
+bool fake_host_has_image(const struct fake_host *host, const char *instance, const char *replica)
+{
+    return fake_image_find(host, instance, replica) != NULL;
+}
+
+static struct fake_export *export_find(const struct fake_host *host, const char *instance,
+                                       const char *replica)
+{
+    for (guint i = 0; i < host->exports->len; i++) {
+        struct fake_export *export = host->exports->pdata[i];
+        if (strcmp(export->instance, instance) == 0 &&
+            (!replica || strcmp(export->replica, replica) == 0))
+            return export;
+    }
+    return NULL;
+}
+
+bool fake_host_exports(const struct fake_host *host, const char *instance)
+{
+    const struct fake_export *export = export_find(host, instance, NULL);
+    return export && export->alive;
+}
+
+static bool same_exports(const struct export_target *a, const struct export_target *b)
+{
+    const struct export_disk *first = a->disks->pdata[0];
+    const struct export_disk *second = b->disks->pdata[0];
+    return strcmp(a->replica, b->replica) == 0 && strcmp(a->psk, b->psk) == 0 &&
+           first->port == second->port && strcmp(first->name, second->name) == 0;
+}
+
+struct fake_export *fake_export_reach(const struct fake_host *from,
+                                      const struct export_target *target)
+{
+    struct fake_hosts *hosts = from->hosts;
+    for (guint i = 0; i < hosts->all->len; i++) {
+        const struct fake_host *host = hosts->all->pdata[i];
+        if (hosts->passes && !hosts->passes(from->node, host->node, hosts->passes_data))
+            continue;
+        for (guint j = 0; j < host->exports->len; j++) {
+            struct fake_export *export = host->exports->pdata[j];
+            if (export->alive && same_exports(export->target, target))
+                return export;
+        }
+    }
+    return NULL;
+}
+
+/* --- ops --- */
+
+static void op_set_events(struct storage *storage, const struct storage_events *events)
+{
+    host_of(storage)->export_events = *events;
+}
+
+static bool op_space(struct storage *storage, struct storage_space *ret_space, GError **error)
+{
+    if (!fake_op_begin(host_of(storage), "space", "", NULL, error))
+        return false;
+    *ret_space = (struct storage_space){1024 * 1024, 1024 * 1024};
+    return true;
+}
+
+static bool op_source_size(struct storage *storage, const char *os_type, guint64 *ret_bytes,
+                           GError **error)
+{
+    if (!fake_op_begin(host_of(storage), "source_size", os_type, NULL, error))
+        return false;
+    if (strcmp(os_type, "tick") != 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "image %s does not exist", os_type);
+        return false;
+    }
+    *ret_bytes = SOURCE_BYTES;
+    return true;
+}
+
+static bool op_create(struct storage *storage, const char *instance, const char *replica,
+                      const GPtrArray *disks, const char *os_type, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "create", instance, &late, error))
+        return false;
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    if (image)
+        g_ptr_array_remove(host->images, image);
+    image = g_new0(struct fake_image, 1);
+    image->instance = g_strdup(instance);
+    image->replica = g_strdup(replica);
+    image->count = disks->len * FAKE_BLOCKS;
+    image->blocks = g_new0(guint64, image->count + 1);
+    g_ptr_array_add(host->images, image);
+    return fake_op_end(host, "create", late, true, error);
+}
+
+static GPtrArray *op_files(struct storage *storage, const char *instance, const char *replica,
+                           guint count, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    if (!fake_op_begin(host, "files", instance, NULL, error))
+        return NULL;
+    const struct fake_image *image = fake_image_find(host, instance, replica);
+    if (count > 0 && (!image || image->count < count * FAKE_BLOCKS)) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no disk 0 here", instance);
+        return NULL;
+    }
+    GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < count; i++)
+        g_ptr_array_add(files, g_strdup_printf("/fake/%s.%s.disk%u.raw", instance, replica, i));
+    return files;
+}
+
+static bool op_sync(struct storage *storage, const char *instance, const char *replica,
+                    GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "sync", instance, &late, error))
+        return false;
+    return fake_op_end(host, "sync", late, true, error);
+}
+
+static void check_unused(const struct fake_host *host, const struct fake_image *image,
+                         const char *what)
+{
+    const struct fake_guest *guest = fake_guest_find(host, image->instance);
+    const struct fake_export *export = export_find(host, image->instance, image->replica);
+    if ((guest && guest->image == image) || (export && export->alive))
+        fake_truth_problem(host->hosts, "%s of images of %s on %s while they are in use", what,
+                           image->instance, host->node);
+}
+
+static void move_aside(struct fake_host *host, struct fake_image *image, guint64 generation)
+{
+    guint at = 0;
+    check_unused(host, image, "set_aside");
+    g_free(image->replica);
+    image->replica = g_strdup_printf("%" G_GUINT64_FORMAT, generation);
+    if (g_ptr_array_find(host->images, image, &at))
+        g_ptr_array_add(host->aside, g_ptr_array_steal_index_fast(host->images, at));
+}
+
+static bool op_promote(struct storage *storage, const char *instance, const char *replica,
+                       guint64 aside_generation, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "promote", instance, &late, error))
+        return false;
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    struct fake_image *old = fake_image_find(host, instance, "");
+    if (image) {
+        check_unused(host, image, "promote");
+        if (old)
+            move_aside(host, old, aside_generation);
+        g_free(image->replica);
+        image->replica = g_strdup("");
+    } else if (!old) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "replica %s has no images here", replica);
+        return fake_op_end(host, "promote", late, false, error);
+    }
+    return fake_op_end(host, "promote", late, true, error);
+}
+
+static bool op_set_aside(struct storage *storage, const char *instance, const char *replica,
+                         guint64 generation, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "set_aside", instance, &late, error))
+        return false;
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    if (image)
+        move_aside(host, image, generation);
+    return fake_op_end(host, "set_aside", late, true, error);
+}
+
+static bool op_remove(struct storage *storage, const char *instance, const char *replica,
+                      GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "remove", instance, &late, error))
+        return false;
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    if (image) {
+        check_unused(host, image, "remove");
+        g_ptr_array_remove(host->images, image);
+    }
+    return fake_op_end(host, "remove", late, true, error);
+}
+
+static bool op_remove_aside(struct storage *storage, const char *instance, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    if (!fake_op_begin(host, "remove_aside", instance, NULL, error))
+        return false;
+    for (guint i = host->aside->len; i > 0; i--)
+        if (strcmp(((struct fake_image *)host->aside->pdata[i - 1])->instance, instance) == 0)
+            g_ptr_array_remove_index(host->aside, i - 1);
+    return true;
+}
+
+static GPtrArray *op_list(struct storage *storage, bool aside, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    if (!fake_op_begin(host, "list", "", NULL, error))
+        return NULL;
+    const GPtrArray *from = aside ? host->aside : host->images;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < from->len; i++) {
+        const struct fake_image *image = from->pdata[i];
+        g_ptr_array_add(names, g_strdup_printf("%s %s", image->instance, image->replica));
+    }
+    return names;
+}
+
+static struct export_target *target_new(struct fake_host *host, guint64 history,
+                                        const char *replica, guint64 generation, guint disks,
+                                        const char *address)
+{
+    struct export_target *target = export_target_new();
+    g_free(target->replica);
+    g_free(target->address);
+    g_free(target->psk);
+    target->replica = g_strdup(replica);
+    target->address = g_strdup(address);
+    target->psk = g_strdup_printf("%032x", ++host->hosts->last_port);
+    for (guint i = 0; i < disks; i++) {
+        struct export_disk *disk = export_disk_new();
+        disk->port = ++host->hosts->last_port;
+        g_free(disk->name);
+        disk->name = g_strdup_printf("%" G_GUINT64_FORMAT ".%s.%" G_GUINT64_FORMAT ".%u", history,
+                                     replica, generation, i);
+        g_ptr_array_add(target->disks, disk);
+    }
+    return target;
+}
+
+static bool op_export_open(struct storage *storage, guint64 history, const char *instance,
+                           const char *replica, guint64 generation, const GPtrArray *disks,
+                           const char *address, struct export_target **ret_target, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "export_open", instance, &late, error))
+        return false;
+    struct fake_export *export = export_find(host, instance, replica);
+    if (!fake_image_find(host, instance, replica)) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "replica %s has no images here", replica);
+        return fake_op_end(host, "export_open", late, false, error);
+    }
+    if (export && (!export->alive || export->generation != generation)) {
+        g_ptr_array_remove(host->exports, export);
+        export = NULL;
+    }
+    if (!export) {
+        export = g_new0(struct fake_export, 1);
+        export->host = host;
+        export->instance = g_strdup(instance);
+        export->replica = g_strdup(replica);
+        export->generation = generation;
+        export->alive = true;
+        export->target = target_new(host, history, replica, generation, disks->len, address);
+        g_ptr_array_add(host->exports, export);
+    }
+    struct export_target *target = export_target_copy(export->target);
+    if (!fake_op_end(host, "export_open", late, true, error)) {
+        export_target_free(target);
+        return false;
+    }
+    *ret_target = target;
+    return true;
+}
+
+static bool op_export_close(struct storage *storage, const char *instance, const char *replica,
+                            GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "export_close", instance, &late, error))
+        return false;
+    struct fake_export *export = export_find(host, instance, replica);
+    if (export)
+        g_ptr_array_remove(host->exports, export);
+    return fake_op_end(host, "export_close", late, true, error);
+}
+
+static void report_free(void *data)
+{
+    replica_report_free(data);
+}
+
+static GPtrArray *op_export_rediscover(struct storage *storage, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    if (!fake_op_begin(host, "export_rediscover", "", NULL, error))
+        return NULL;
+    GPtrArray *found = g_ptr_array_new_with_free_func(report_free);
+    for (guint i = 0; i < host->exports->len; i++) {
+        const struct fake_export *export = host->exports->pdata[i];
+        struct replica_report *line = replica_report_new();
+        g_free(line->instance);
+        g_free(line->replica);
+        line->instance = g_strdup(export->instance);
+        line->replica = g_strdup(export->replica);
+        line->generation = export->generation;
+        line->exported = export->alive;
+        g_ptr_array_add(found, line);
+    }
+    return found;
+}
+
+static bool op_probe(struct storage *storage, const struct export_target *target, guint timeout_ms)
+{
+    struct fake_host *host = host_of(storage);
+    if (!fake_op_begin(host, "probe", target->replica, NULL, NULL))
+        return false;
+    return fake_export_reach(host, target) || (env_sleep(host->env, timeout_ms), false);
+}
+
+static const struct storage_ops storage_ops = {
+    .set_events = op_set_events,
+    .space = op_space,
+    .source_size = op_source_size,
+    .create = op_create,
+    .files = op_files,
+    .sync = op_sync,
+    .promote = op_promote,
+    .set_aside = op_set_aside,
+    .remove = op_remove,
+    .remove_aside = op_remove_aside,
+    .list = op_list,
+    .export_open = op_export_open,
+    .export_close = op_export_close,
+    .export_rediscover = op_export_rediscover,
+    .probe = op_probe,
+};
+
+void fake_storage_init(struct fake_host *host)
+{
+    host->storage.ops = &storage_ops;
+    host->images = g_ptr_array_new_with_free_func(fake_image_free);
+    host->aside = g_ptr_array_new_with_free_func(fake_image_free);
+    host->exports = g_ptr_array_new_with_free_func(export_free);
+}
+
+void fake_storage_clear(struct fake_host *host)
+{
+    g_ptr_array_unref(host->exports);
+    g_ptr_array_unref(host->aside);
+    g_ptr_array_unref(host->images);
+}
+
+void fake_host_export_fail(struct fake_host *host, const char *instance)
+{
+    struct fake_export *export = export_find(host, instance, NULL);
+    if (!export || !export->alive)
+        return;
+    export->alive = false;
+    if (host->export_events.export_ended)
+        host->export_events.export_ended(export->instance, export->replica, export->generation,
+                                         host->export_events.data);
+}

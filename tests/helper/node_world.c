@@ -1,0 +1,540 @@
+/*
+ * Two nodes and a master for unit tests of core/guest; see node_world.h.
+ */
+#include "helper/node_world.h"
+
+#define STEP_MS 5
+
+/* --- the master --- */
+
+static json_t *master_confirm_one(const struct node_world *nw, const char *from,
+                                  const struct confirm_item *item)
+{
+    const struct master_record *web1 = &nw->web1;
+    bool known = strcmp(item->instance, WEB1) == 0 && web1->generation > 0;
+    bool current = known && !web1->removed && item->generation == web1->generation;
+    bool its_replica = known && *web1->secondary && strcmp(item->replica, web1->replica) == 0;
+    bool yes = false;
+    switch (item->role) {
+    case CONFIRM_RUN:
+        yes = current && strcmp(web1->holder, from) == 0;
+        break;
+    case CONFIRM_EXPORT:
+        yes = current && its_replica && strcmp(web1->secondary, from) == 0 && *web1->holder;
+        break;
+    case CONFIRM_MIRROR:
+        yes = current && its_replica && strcmp(web1->holder, from) == 0;
+        break;
+    }
+    record_autoptr(confirm_result) result = confirm_result_new();
+    result->answer = yes ? CONFIRM_CONFIRMED : CONFIRM_REFUSED;
+    result->generation = known ? web1->generation : 0;
+    result->removed = known && web1->removed;
+    g_free(result->replica_state);
+    result->replica_state = g_strdup(
+        its_replica && !web1->removed ? enum_word(&replica_state_words, (int)web1->state) : "");
+    result->sync = its_replica ? web1->sync : 0;
+    g_free(result->primary_node);
+    result->primary_node = g_strdup(known && !web1->removed ? web1->primary : "");
+    return confirm_result_to_json(result);
+}
+
+static json_t *master_confirm(const struct node_world *nw, const struct rpc_request *request)
+{
+    record_autoptr(confirm_args) args = confirm_args_parse(request->args, RECORD_STRICT, NULL);
+    json_t *items = json_array();
+    g_assert_nonnull(args);
+    for (guint i = 0; i < args->items->len; i++)
+        json_array_append_new(items,
+                              master_confirm_one(nw, request->from_node, args->items->pdata[i]));
+    return json_make("{s:o}", "items", items);
+}
+
+static json_t *master_set_replica_state(struct node_world *nw, const struct rpc_request *request,
+                                        GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    record_autoptr(set_replica_state_args) args =
+        set_replica_state_args_parse(request->args, RECORD_STRICT, NULL);
+    g_assert_nonnull(args);
+    bool again = web1->sync == args->sync + 1 && web1->state == args->state;
+    if (web1->removed || web1->generation > args->generation) {
+        fettle_set_error(error, REFUSED, "generation %" G_GUINT64_FORMAT " is on record",
+                         web1->generation);
+        return NULL;
+    }
+    if (strcmp(web1->holder, request->from_node) != 0 || web1->generation != args->generation) {
+        fettle_set_error(error, PERMISSION, "only the holder's node may say so");
+        return NULL;
+    }
+    if (!*web1->secondary || strcmp(web1->replica, args->replica) != 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "replica %s does not exist", args->replica);
+        return NULL;
+    }
+    if (!again && web1->sync != args->sync) {
+        fettle_set_error(error, VERSION_CONFLICT, "the replica's sync is %" G_GUINT64_FORMAT,
+                         web1->sync);
+        return NULL;
+    }
+    if (!again) {
+        web1->state = args->state;
+        web1->sync++;
+    }
+    return json_make("{s:I}", "sync", (json_int_t)web1->sync);
+}
+
+static void master_handle(struct rpc_request *request, void *data)
+{
+    struct node_world *nw = data;
+    g_autoptr(GError) error = NULL;
+    if (nw->mood == MASTER_DEPOSED) {
+        rpc_fail_new(request, FETTLE_ERROR_NOT_MASTER, "the master is another node");
+        return;
+    }
+    if (nw->mood == MASTER_SILENT) {
+        g_ptr_array_add(nw->unanswered, request);
+        return;
+    }
+    json_t *answer = strcmp(request->name, "confirm") == 0
+                         ? master_confirm(nw, request)
+                         : master_set_replica_state(nw, request, &error);
+    if (nw->mood == MASTER_LOSES_ANSWER) {
+        json_decref(answer);
+        g_ptr_array_add(nw->unanswered, request);
+    } else if (answer) {
+        rpc_answer(request, answer);
+    } else {
+        rpc_fail(request, error);
+    }
+}
+
+/* --- time --- */
+
+static void check(struct node_world *nw)
+{
+    const struct master_record *web1 = &nw->web1;
+    const char *problem = fake_hosts_problem(nw->hosts);
+    if (problem)
+        g_error("%s", problem);
+    if (nw->quiet_checks || web1->removed || !*web1->secondary || web1->state != REPLICA_IN_SYNC)
+        return;
+    if (!fake_hosts_whole(nw->hosts, web1->secondary, WEB1, web1->replica))
+        g_error("SAF-13: the replica of generation %" G_GUINT64_FORMAT
+                " is on record as in-sync and lacks an acknowledged write",
+                web1->generation);
+}
+
+void nw_pass(struct node_world *nw, guint ms)
+{
+    for (guint passed = 0; passed < ms; passed += STEP_MS) {
+        fake_advance(nw->world, STEP_MS);
+        check(nw);
+    }
+}
+
+/* --- nodes --- */
+
+static void node_handle(struct rpc_request *request, void *data)
+{
+    struct test_node *node = data;
+    g_autoptr(GError) error = NULL;
+    if (node_core_admit(node->core, request->from_node, request->method, request->stamp, &error))
+        node_core_handle(node->core, request);
+    else
+        rpc_fail(request, error);
+}
+
+static void node_start_task(void *data)
+{
+    struct test_node *node = data;
+    g_autoptr(GError) error = NULL;
+    if (!node_core_start(node->core, &error) && !fettle_error_is(error, KILLED))
+        g_error("node_core_start: %s", error->message);
+}
+
+void nw_daemon_start(struct node_world *nw, struct test_node *node)
+{
+    g_assert_null(node->env);
+    node->env = fake_process(nw->world, node->uuid, ROLE_NODED);
+    node->env->hypervisor = fake_host_hypervisor(node->host);
+    node->env->storage = fake_host_storage(node->host);
+    node->core = node_core_new(node->env, CLUSTER, node == &nw->a ? "10.0.0.1" : "10.0.0.2");
+    fake_serve(node->env, node_handle, node);
+    task_spawn(node->env->tasks, node_start_task, node);
+    fake_settle(nw->world);
+    nw_pass(nw, 20);
+}
+
+void nw_daemon_kill(struct node_world *nw, struct test_node *node)
+{
+    if (!node->env)
+        return;
+    fake_host_set_hook(node->host, NULL, NULL);
+    fake_kill(node->env);
+    node_core_free(node->core);
+    node->env = NULL;
+    node->core = NULL;
+    check(nw);
+}
+
+void nw_power_cut(struct node_world *nw, struct test_node *node)
+{
+    fake_host_power_off(node->host);
+    nw_daemon_kill(nw, node);
+    fake_host_power_off(node->host);
+    fake_reboot(nw->world, node->uuid);
+    check(nw);
+}
+
+void nw_cut(struct node_world *nw, struct test_node *node, bool cut)
+{
+    node->cut = cut;
+    fake_cut(nw->world, node->uuid, cut);
+}
+
+struct test_node *nw_node(struct node_world *nw, const char *uuid)
+{
+    return strcmp(uuid, NODE_A) == 0 ? &nw->a : &nw->b;
+}
+
+static bool path_passes(const char *from, const char *to, void *data)
+{
+    struct node_world *nw = data;
+    return strcmp(from, to) == 0 || (!nw_node(nw, from)->cut && !nw_node(nw, to)->cut);
+}
+
+/* --- calls --- */
+
+static void call_cb(json_t *result, const GError *error, void *data)
+{
+    struct fake_reply *reply = data;
+    reply->done = true;
+    reply->result = json_incref(result);
+    reply->error = error ? g_error_copy(error) : NULL;
+}
+
+static void call_as(const struct env *from, struct test_node *node, const char *method,
+                    struct stamp stamp, json_t *args, struct fake_reply *reply)
+{
+    *reply = (struct fake_reply){0};
+    struct rpc_call call = {.to_node = node->uuid,
+                            .to_role = ROLE_NODED,
+                            .method = method,
+                            .args = args,
+                            .stamp = stamp,
+                            .job = 1};
+    from->ops->call(from, &call, call_cb, reply);
+}
+
+void nw_call_start(struct node_world *nw, struct test_node *node, const char *method,
+                   struct stamp stamp, json_t *args, struct fake_reply *reply)
+{
+    call_as(nw->job, node, method, stamp, args, reply);
+}
+
+static json_t *wait_reply(struct node_world *nw, struct fake_reply *reply, GError **error)
+{
+    nw_until(nw, reply->done);
+    if (reply->error)
+        g_propagate_error(error, g_steal_pointer(&reply->error));
+    return reply->result;
+}
+
+json_t *nw_call(struct node_world *nw, struct test_node *node, const char *method, json_t *args,
+                GError **error)
+{
+    struct fake_reply reply;
+    nw_call_start(nw, node, method, nw->stamp, args, &reply);
+    return wait_reply(nw, &reply, error);
+}
+
+static json_t *announcement(const struct node_world *nw)
+{
+    static const char *const nodes[] = {NODE_A, NODE_B, NODE_M};
+    json_t *members = json_array();
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        g_autofree char *name = g_strdup_printf("node%u", i + 1);
+        json_array_append_new(members, json_make("{s:s,s:s,s:s,s:i}", "uuid", nodes[i], "name",
+                                                 name, "address", "10.0.0.9", "port", 1811));
+    }
+    return json_make("{s:I,s:I,s:s,s:s,s:I,s:o,s:i}", "history", (json_int_t)nw->stamp.history,
+                     "epoch", (json_int_t)nw->stamp.epoch, "cluster", CLUSTER, "master_node",
+                     NODE_M, "serial", (json_int_t)nw->serial, "members", members,
+                     "replica_lost_ms", 1500);
+}
+
+bool nw_announce(struct node_world *nw, struct test_node *node, GError **error)
+{
+    struct fake_reply reply;
+    call_as(nw->master, node, "announce", nw->stamp, announcement(nw), &reply);
+    json_autoptr answer = wait_reply(nw, &reply, error);
+    return answer != NULL;
+}
+
+json_t *nw_report(struct node_world *nw, struct test_node *node)
+{
+    g_autoptr(GError) error = NULL;
+    json_t *report = nw_call(nw, node, "node_report", json_object(), &error);
+    g_assert_no_error(error);
+    return report;
+}
+
+/* --- jobs --- */
+
+struct instance *nw_instance(const struct node_world *nw)
+{
+    const struct master_record *web1 = &nw->web1;
+    json_t *disks = json_array();
+    for (guint i = 0; i < web1->disks; i++) {
+        g_autofree char *uuid = g_strdup_printf("22222222-2222-4222-8222-22222222222%u", i);
+        json_array_append_new(disks, json_make("{s:s,s:i}", "uuid", uuid, "size", 1));
+    }
+    json_autoptr json =
+        json_make("{s:s,s:s,s:s,s:i,s:o,s:s,s:s,s:s,s:I,s:s}", "uuid", WEB1, "name", "web1",
+                  "disk_template", web1->disks ? "mirror" : "diskless", "memory", 128, "disks",
+                  disks, "primary_node", web1->primary, "secondary_node", web1->secondary,
+                  "replica", *web1->secondary ? web1->replica : "", "generation",
+                  (json_int_t)web1->generation, "holder", web1->holder);
+    g_autoptr(GError) error = NULL;
+    struct instance *instance = instance_parse(json, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    return instance;
+}
+
+json_t *nw_start_args(const struct node_world *nw, json_t *target, bool full, bool run)
+{
+    record_autoptr(instance) instance = nw_instance(nw);
+    json_t *args = json_make("{s:o,s:I,s:b,s:b}", "instance", instance_to_json(instance), "sync",
+                             (json_int_t)nw->web1.sync, "full", full ? 1 : 0, "run", run ? 1 : 0);
+    if (target)
+        json_object_set(args, "target", target);
+    return args;
+}
+
+json_t *nw_guest_args(const struct node_world *nw)
+{
+    return json_make("{s:s,s:I}", "instance", WEB1, "generation", (json_int_t)nw->web1.generation);
+}
+
+json_t *nw_stop_args(const struct node_world *nw, guint timeout_ms)
+{
+    json_t *args = nw_guest_args(nw);
+    json_object_set_new(args, "timeout_ms", json_integer(timeout_ms));
+    return args;
+}
+
+static json_t *replica_args(const struct node_world *nw)
+{
+    record_autoptr(instance) instance = nw_instance(nw);
+    json_autoptr json = instance_to_json(instance);
+    return json_make("{s:s,s:s,s:I,s:O}", "instance", WEB1, "replica", nw->web1.replica,
+                     "generation", (json_int_t)nw->web1.generation, "disks",
+                     json_object_get(json, "disks"));
+}
+
+static bool create_images(struct node_world *nw, const char *node, const char *replica,
+                          GError **error)
+{
+    json_t *args = replica_args(nw);
+    json_object_del(args, "generation");
+    json_object_set_new(args, "replica", json_string(replica));
+    json_autoptr answer = nw_call(nw, nw_node(nw, node), "disks_create", args, error);
+    return answer != NULL;
+}
+
+static void new_replica(struct node_world *nw, const char *node)
+{
+    struct master_record *web1 = &nw->web1;
+    g_snprintf(web1->replica, sizeof web1->replica, "33333333-3333-4333-8333-%012x",
+               ++nw->replicas_made);
+    web1->secondary = node;
+    web1->replica_generation = web1->generation;
+    web1->state = REPLICA_SYNCING;
+    web1->sync = 1;
+}
+
+bool nw_create(struct node_world *nw, const char *primary, const char *secondary, guint disks,
+               GError **error)
+{
+    nw->web1 = (struct master_record){.generation = 1,
+                                      .primary = primary,
+                                      .holder = "",
+                                      .secondary = "",
+                                      .disks = disks,
+                                      .state = REPLICA_STALE};
+    if (*secondary)
+        new_replica(nw, secondary);
+    return (disks == 0 || create_images(nw, primary, "", error)) &&
+           (!*secondary || create_images(nw, secondary, nw->web1.replica, error));
+}
+
+bool nw_commit_start(struct node_world *nw)
+{
+    struct master_record *web1 = &nw->web1;
+    bool full = !(web1->clean && web1->state == REPLICA_IN_SYNC);
+    web1->generation++;
+    web1->holder = web1->primary;
+    web1->clean = false;
+    if (*web1->secondary) {
+        web1->state = full ? REPLICA_SYNCING : REPLICA_IN_SYNC;
+        web1->replica_generation = web1->generation;
+        web1->sync++;
+    }
+    return full;
+}
+
+json_t *nw_open_replica(struct node_world *nw, GError **error)
+{
+    return nw_call(nw, nw_node(nw, nw->web1.secondary), "replica_open", replica_args(nw), error);
+}
+
+bool nw_start(struct node_world *nw, GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    bool full = nw_commit_start(nw);
+    json_autoptr target = *web1->secondary ? nw_open_replica(nw, NULL) : NULL;
+    if (*web1->secondary && !target) {
+        web1->state = REPLICA_STALE;
+        web1->sync++;
+    }
+    json_autoptr answer = nw_call(nw, nw_node(nw, web1->primary), "guest_start",
+                                  nw_start_args(nw, target, full, true), error);
+    return answer != NULL;
+}
+
+bool nw_stop(struct node_world *nw, guint timeout_ms, GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    json_autoptr answer =
+        nw_call(nw, nw_node(nw, web1->primary), "guest_stop", nw_stop_args(nw, timeout_ms), error);
+    if (!answer)
+        return false;
+    bool clean = json_is_true(json_object_get(answer, "clean")) && web1->state == REPLICA_IN_SYNC;
+    if (*web1->secondary) {
+        json_autoptr closed =
+            nw_call(nw, nw_node(nw, web1->secondary), "replica_close", replica_args(nw), NULL);
+        if (!closed)
+            clean = false;
+    }
+    web1->generation++;
+    web1->holder = "";
+    web1->clean = clean;
+    if (*web1->secondary) {
+        web1->state = clean ? REPLICA_IN_SYNC : REPLICA_STALE;
+        web1->replica_generation = web1->generation;
+        web1->sync++;
+    }
+    return true;
+}
+
+bool nw_failover(struct node_world *nw, GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    g_assert_cmpint(web1->state, ==, REPLICA_IN_SYNC);
+    bool was_up = *web1->holder;
+    json_t *close = replica_args(nw);
+    json_object_set_new(close, "generation", json_integer((json_int_t)web1->generation + 1));
+    json_object_set_new(close, "promote", json_true());
+    web1->generation++;
+    web1->primary = web1->secondary;
+    web1->holder = was_up ? web1->primary : "";
+    web1->secondary = "";
+    web1->clean = false;
+    struct test_node *node = nw_node(nw, web1->primary);
+    json_autoptr closed = nw_call(nw, node, "replica_close", close, error);
+    if (!closed || !was_up)
+        return closed != NULL;
+    json_autoptr answer =
+        nw_call(nw, node, "guest_start", nw_start_args(nw, NULL, true, true), error);
+    return answer != NULL;
+}
+
+bool nw_replace_replica(struct node_world *nw, GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    struct test_node *primary = nw_node(nw, web1->primary);
+    const char *other = primary == &nw->a ? NODE_B : NODE_A;
+    if (*web1->secondary) {
+        web1->state = REPLICA_STALE;
+        web1->sync++;
+        json_autoptr detached = nw_call(nw, primary, "mirror_detach", nw_guest_args(nw), error);
+        if (!detached)
+            return false;
+        json_autoptr gone =
+            nw_call(nw, nw_node(nw, other), "disks_remove",
+                    json_make("{s:s,s:s,s:I}", "instance", WEB1, "replica", web1->replica,
+                              "generation", (json_int_t)web1->generation),
+                    error);
+        if (!gone)
+            return false;
+    }
+    new_replica(nw, other);
+    if (!create_images(nw, other, web1->replica, error))
+        return false;
+    json_autoptr target = nw_open_replica(nw, error);
+    if (!target)
+        return false;
+    json_t *args = nw_guest_args(nw);
+    json_object_set(args, "target", target);
+    json_object_set_new(args, "sync", json_integer((json_int_t)web1->sync));
+    json_autoptr answer = nw_call(nw, primary, "mirror_attach", args, error);
+    return answer != NULL;
+}
+
+bool nw_create_and_start(struct node_world *nw)
+{
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 2, &error);
+    g_assert_no_error(error);
+    nw_start(nw, &error);
+    g_assert_no_error(error);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    return true;
+}
+
+/* --- life --- */
+
+static void node_init(struct node_world *nw, struct test_node *node, const char *uuid)
+{
+    node->uuid = uuid;
+    node->host_env = fake_process(nw->world, uuid, "host");
+    node->host = fake_host_add(nw->hosts, uuid, node->host_env);
+    nw_daemon_start(nw, node);
+    g_autoptr(GError) error = NULL;
+    nw_announce(nw, node, &error);
+    g_assert_no_error(error);
+}
+
+struct node_world *node_world_new(guint64 seed)
+{
+    struct node_world *nw = g_new0(struct node_world, 1);
+    nw->world = fake_world_new();
+    nw->hosts = fake_hosts_new(seed);
+    nw->unanswered = g_ptr_array_new();
+    nw->stamp = (struct stamp){1, 1};
+    nw->serial = 1;
+    nw->web1 = (struct master_record){.primary = "", .holder = "", .secondary = ""};
+    fake_hosts_set_path(nw->hosts, path_passes, nw);
+    fake_world_set_master(nw->world, NODE_M);
+    nw->master = fake_process(nw->world, NODE_M, ROLE_WCONFD);
+    fake_serve(nw->master, master_handle, nw);
+    nw->job = fake_process(nw->world, NODE_M, ROLE_JOB);
+    node_init(nw, &nw->a, NODE_A);
+    node_init(nw, &nw->b, NODE_B);
+    return nw;
+}
+
+void node_world_free(struct node_world *nw)
+{
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_kill(nw, &nw->b);
+    g_autoptr(GError) over =
+        g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_KILLED, "the test is over");
+    for (guint i = 0; i < nw->unanswered->len; i++)
+        rpc_fail(nw->unanswered->pdata[i], over);
+    fake_settle(nw->world);
+    g_ptr_array_unref(nw->unanswered);
+    fake_hosts_free(nw->hosts);
+    fake_world_free(nw->world);
+    g_free(nw);
+}

@@ -1,0 +1,121 @@
+/*
+ * Two nodes with fake hosts, and a master that is a few fields: what the unit tests of core/guest
+ * share. The test plays the jobs: it changes the master's record as a job commits, and calls the
+ * nodes as a job calls them.
+ *
+ * After every step of time it is checked that no acknowledged write is missing on a replica that is
+ * recorded in-sync (SAF-13), and that no guest was hurt (fake_hosts_problem).
+ */
+#pragma once
+
+#include "core/guest/node.h"
+#include "helper/fake_env.h"
+#include "helper/fake_hv.h"
+
+#define NODE_A "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define NODE_B "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+#define NODE_M "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
+#define CLUSTER "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
+#define WEB1 "11111111-1111-4111-8111-111111111111"
+
+enum master_mood {
+    MASTER_ANSWERS,
+    MASTER_DEPOSED,      /* answers NOT_MASTER */
+    MASTER_SILENT,       /* the request arrives and nothing comes back */
+    MASTER_LOSES_ANSWER, /* does it; the answer is lost */
+};
+
+/* The master's record of the one instance. */
+struct master_record {
+    guint64 generation;
+    const char *primary; /* NODE_A, NODE_B */
+    const char *holder;  /* "" or primary */
+    bool clean;
+    bool removed;
+    guint disks;
+    const char *secondary; /* "" if there is no replica */
+    char replica[37];
+    guint64 replica_generation;
+    enum replica_state state;
+    guint64 sync;
+};
+
+struct test_node {
+    const char *uuid;
+    struct env *host_env; /* of the host: outlives the node daemon */
+    struct fake_host *host;
+    struct env *env; /* of the node daemon; NULL: it does not run */
+    struct node_core *core;
+    bool cut;
+};
+
+struct node_world {
+    struct fake_world *world;
+    struct fake_hosts *hosts;
+    struct env *master;
+    struct env *job;
+    struct test_node a, b;
+    struct stamp stamp; /* what was announced, and what jobs carry */
+    guint64 serial;
+    enum master_mood mood;
+    GPtrArray *unanswered; /* struct rpc_request */
+    struct master_record web1;
+    guint replicas_made;
+    bool quiet_checks; /* a test that makes the model lie on purpose */
+};
+
+/* Both nodes run and have heard the announcement of epoch 1. */
+struct node_world *node_world_new(guint64 seed);
+void node_world_free(struct node_world *nw);
+
+/* Time passes, with the checks. */
+void nw_pass(struct node_world *nw, guint ms);
+/* Until `done` says so; an error of the test after two minutes. */
+#define nw_until(nw, condition)                                                                    \
+    do {                                                                                           \
+        for (guint nw_waited = 0; !(condition); nw_waited += 5) {                                  \
+            g_assert_cmpuint(nw_waited, <, 120000);                                                \
+            nw_pass(nw, 5);                                                                        \
+        }                                                                                          \
+    } while (0)
+
+/* --- node daemons and hosts --- */
+
+struct test_node *nw_node(struct node_world *nw, const char *uuid);
+void nw_daemon_kill(struct node_world *nw, struct test_node *node);
+void nw_daemon_start(struct node_world *nw, struct test_node *node);
+void nw_power_cut(struct node_world *nw,
+                  struct test_node *node); /* and booted again, no daemon yet */
+/* From the network of calls and of exports. */
+void nw_cut(struct node_world *nw, struct test_node *node, bool cut);
+
+/* --- the master and jobs --- */
+
+/* A call of a job; waits for the answer. NULL: the error. */
+json_t *nw_call(struct node_world *nw, struct test_node *node, const char *method, json_t *args,
+                GError **error);
+void nw_call_start(struct node_world *nw, struct test_node *node, const char *method,
+                   struct stamp stamp, json_t *args, struct fake_reply *reply);
+bool nw_announce(struct node_world *nw, struct test_node *node, GError **error);
+json_t *nw_report(struct node_world *nw, struct test_node *node);
+
+/* Arguments as a job builds them from the record. */
+struct instance *nw_instance(const struct node_world *nw);
+json_t *nw_start_args(const struct node_world *nw, json_t *target, bool full, bool run);
+json_t *nw_guest_args(const struct node_world *nw);
+json_t *nw_stop_args(const struct node_world *nw, guint timeout_ms);
+
+/* The commits and calls of whole procedures (procedures.md), web1 only. Each returns false with the
+ * error of the step that failed; commits that were made stay. */
+bool nw_create(struct node_world *nw, const char *primary, const char *secondary, guint disks,
+               GError **error);
+bool nw_start(struct node_world *nw, GError **error);
+bool nw_stop(struct node_world *nw, guint timeout_ms, GError **error);
+bool nw_failover(struct node_world *nw, GError **error); /* the old primary counts as dead */
+/* A new replica on the other node, copied while the guest runs. */
+bool nw_replace_replica(struct node_world *nw, GError **error);
+bool nw_create_and_start(struct node_world *nw); /* on A with a replica on B, in sync; asserts */
+
+/* The commit of a start alone; returns whether a full copy is needed. */
+bool nw_commit_start(struct node_world *nw);
+json_t *nw_open_replica(struct node_world *nw, GError **error);
