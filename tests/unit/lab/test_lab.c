@@ -28,6 +28,7 @@
 #define KILL_WITHIN_US 200000 /* about as long as lab_up() takes */
 #define SILENT_TRIES 40       /* the first is heard at once where there is a cable */
 #define PORT 4711
+#define NOBODY 65534
 #define SILENCE "nothing was heard"
 
 /* A daemon that leaves an orphan behind, tells its environment, and is ready. */
@@ -261,6 +262,22 @@ static void test_occupied_name(void)
     g_assert_false(g_file_test(dir, G_FILE_TEST_EXISTS));
     down(dir); /* it has the name of a lab there, so it goes */
     check_no_trace(dir);
+}
+
+static void test_no_root(void)
+{
+    g_autofree char *dir = g_build_filename(base, "common", NULL);
+    struct lab_options options = {.dir = dir, .no_identity = true, .daemons = DAEMONS};
+    g_assert_cmpint(seteuid(NOBODY), ==, 0);
+    g_autoptr(GError) up_error = NULL, down_error = NULL, power_error = NULL;
+    bool up = lab_up(&options, &up_error), gone = lab_down(dir, &down_error);
+    bool power = lab_power(dir, "node1", false, &power_error);
+    g_assert_cmpint(seteuid(0), ==, 0);
+    g_assert_false(up || gone || power);
+    g_assert_error(up_error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_assert_error(down_error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_assert_error(power_error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_assert_true(g_str_has_suffix(up_error->message, "run it as root"));
 }
 
 static void test_missing_program(void)
@@ -573,6 +590,7 @@ static int run_tests(int argc, char **argv)
     g_test_add_func("/lab/refusals", test_refusals);
     g_test_add_func("/lab/bad-commands", test_bad_commands);
     g_test_add_func("/lab/occupied-name", test_occupied_name);
+    g_test_add_func("/lab/no-root", test_no_root);
     g_test_add_func("/lab/missing-program", test_missing_program);
     g_test_add_func("/lab/power-cut", test_power_cut);
     g_test_add_func("/lab/link", test_link);
