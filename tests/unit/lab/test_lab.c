@@ -336,6 +336,37 @@ static void test_power_cut(void)
     check_no_trace(dir);
 }
 
+/* What an installer would have left on a node is there, and survives the first power cut. */
+static void test_identity(void)
+{
+    g_autofree char *dir = g_build_filename(base, "identity", NULL);
+    struct lab_options options = {.dir = dir, .nodes = 2, .no_init = true, .daemons = DAEMONS};
+    check(lab_up(&options, &check_error));
+    check(lab_power(dir, "node2", false, &check_error));
+    check(lab_power(dir, "node2", true, &check_error));
+    static const char *const files[] = {"etc/node.crt", "etc/node.key", "etc/node.json",
+                                        "var/images/tick.raw", "var/images/tick-fast.raw"};
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = path_in(dir, "node2", files[i]);
+        struct stat about;
+        g_assert_cmpint(stat(path, &about), ==, 0);
+        g_assert_cmpint(about.st_size, >, 0);
+    }
+    g_autofree char *authority = content(dir, "node1", "etc/ca.crt");
+    g_autofree char *copy = content(dir, "node2", "etc/ca.crt");
+    g_assert_cmpstr(authority, ==, copy);
+    g_autofree char *secret = path_in(dir, "node1", "etc/ca.key");
+    g_autofree char *no_secret = path_in(dir, "node2", "etc/ca.key");
+    struct stat about;
+    g_assert_cmpint(stat(secret, &about), ==, 0);
+    g_assert_cmpint(about.st_mode & 0777, ==, 0600);
+    g_assert_false(g_file_test(no_secret, G_FILE_TEST_EXISTS));
+    g_autofree char *uuid = node_text(dir, 1, "uuid");
+    g_autofree char *config = content(dir, "node2", "etc/node.json");
+    g_assert_nonnull(strstr(config, uuid));
+    down(dir);
+}
+
 /* A datagram socket in a node, bound to its address. */
 static int socket_in(const char *dir, const char *node)
 {
@@ -593,6 +624,7 @@ static int run_tests(int argc, char **argv)
     g_test_add_func("/lab/no-root", test_no_root);
     g_test_add_func("/lab/missing-program", test_missing_program);
     g_test_add_func("/lab/power-cut", test_power_cut);
+    g_test_add_func("/lab/identity", test_identity);
     g_test_add_func("/lab/link", test_link);
     g_test_add_func("/lab/supervision", test_supervision);
     g_test_add_func("/lab/disks", test_disks);
