@@ -55,6 +55,8 @@
 
 /* Locks and commits */
 #define LIMIT_LOCKS_PER_CALL 4096
+#define LIMIT_JOURNAL_SLACK 4096     /* entries of the lock journal beyond twice what is held */
+#define LIMIT_JOURNAL_BYTES MIB(64)
 #define LIMIT_CHANGES_PER_COMMIT 4096
 #define LIMIT_CHANGE_LOG 65536 /* older subscribers get a snapshot */
 #define LIMIT_COMMITS_PER_BATCH 256

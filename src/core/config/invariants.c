@@ -1,0 +1,348 @@
+/* What must be true of the configuration at any time; see invariants.h. */
+#include "core/config/invariants.h"
+
+#include <string.h>
+
+/* A rule about one object of a kind. */
+typedef bool (*state_rule)(const struct config *config, const void *object, GError **error);
+
+char *invariants_subject(const char *kind, const char *key, const void *object)
+{
+    const struct record *record = object_record(kind);
+    const struct field *name = object && record ? record_field(record, "name") : NULL;
+    if (!name)
+        return g_strdup_printf("%s %s", kind, key);
+    const char *text = *(char *const *)((const char *)object + name->offset);
+    return g_strdup_printf("%s %s (%s)", kind, text, key);
+}
+
+static bool exists(const struct config *config, const char *kind, const char *key,
+                   const char *field, GError **error)
+{
+    if (config_get(config, kind, key, NULL))
+        return true;
+    fettle_set_error(error, UNKNOWN_ENTITY, "%s: there is no %s %s", field, kind, key);
+    return false;
+}
+
+static bool name_is_unique(const struct config *config, const char *kind, const char *name,
+                           GError **error)
+{
+    if (config_count_name(config, kind, name) <= 1)
+        return true;
+    fettle_set_error(error, ALREADY_EXISTS, "name: another %s has the name \"%s\" already", kind,
+                     name);
+    return false;
+}
+
+static bool cluster_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct cluster *cluster = object;
+    if (config_count(config, "cluster") > 1) {
+        fettle_set_error(error, ALREADY_EXISTS, "there is a cluster already; a store has one");
+        return false;
+    }
+    return exists(config, "node", cluster->master_node, "master_node", error);
+}
+
+static bool nodegroup_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct nodegroup *group = object;
+    return name_is_unique(config, "nodegroup", group->name, error);
+}
+
+static bool node_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct node *node = object;
+    return name_is_unique(config, "node", node->name, error) &&
+           exists(config, "nodegroup", node->group, "group", error);
+}
+
+/* SAF-10: at most one holder, and only where the current images are. */
+static bool holder_rule(const struct config *config, const struct instance *instance,
+                        GError **error)
+{
+    if (*instance->holder && strcmp(instance->holder, instance->primary_node) != 0) {
+        fettle_set_error(error, UNSAFE, "holder: %s is not the primary node (%s)",
+                         config_node_name(config, instance->holder),
+                         config_node_name(config, instance->primary_node));
+        return false;
+    }
+    if (*instance->holder && instance->clean) {
+        fettle_set_error(error, UNSAFE,
+                         "clean: generation %" G_GUINT64_FORMAT
+                         " may run on %s, so nothing has been closed (SAF-11)",
+                         instance->generation, config_node_name(config, instance->holder));
+        return false;
+    }
+    return true;
+}
+
+static bool secondary_rule(const struct config *config, const struct instance *instance,
+                           GError **error)
+{
+    if (!*instance->secondary_node != !*instance->replica) {
+        fettle_set_error(error, WRONG_STATE,
+                         "secondary_node \"%s\" and replica \"%s\": either both or none",
+                         instance->secondary_node, instance->replica);
+        return false;
+    }
+    if (!*instance->replica)
+        return true;
+    if (instance->disk_template != TEMPLATE_MIRROR) {
+        fettle_set_error(error, WRONG_STATE, "replica: disk template %s has none",
+                         enum_word(&disk_template_words, instance->disk_template));
+        return false;
+    }
+    if (strcmp(instance->secondary_node, instance->primary_node) == 0) {
+        fettle_set_error(error, WRONG_STATE, "secondary_node: %s is the primary node too",
+                         config_node_name(config, instance->primary_node));
+        return false;
+    }
+    const struct replica *replica = config_get(config, "replica", instance->replica, NULL);
+    if (!exists(config, "node", instance->secondary_node, "secondary_node", error) ||
+        !exists(config, "replica", instance->replica, "replica", error))
+        return false;
+    if (strcmp(replica->node, instance->secondary_node) == 0 &&
+        strcmp(replica->instance, instance->uuid) == 0)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "replica: %s is on %s and of instance %s, not on %s and of this one",
+                     replica->uuid, config_node_name(config, replica->node), replica->instance,
+                     config_node_name(config, instance->secondary_node));
+    return false;
+}
+
+static bool disks_rule(const struct instance *instance, GError **error)
+{
+    bool diskless = instance->disk_template == TEMPLATE_DISKLESS;
+    if (diskless == (instance->disks->len == 0))
+        return true;
+    fettle_set_error(error, WRONG_STATE, "disks: disk template %s does not go with %u disks",
+                     enum_word(&disk_template_words, instance->disk_template),
+                     instance->disks->len);
+    return false;
+}
+
+static bool instance_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct instance *instance = object;
+    if (config_get(config, "removed", instance->uuid, NULL)) {
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "uuid: an instance with it was removed; its generations are over");
+        return false;
+    }
+    return name_is_unique(config, "instance", instance->name, error) &&
+           exists(config, "node", instance->primary_node, "primary_node", error) &&
+           holder_rule(config, instance, error) && secondary_rule(config, instance, error) &&
+           disks_rule(instance, error);
+}
+
+static bool replica_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct replica *replica = object;
+    if (!exists(config, "instance", replica->instance, "instance", error) ||
+        !exists(config, "node", replica->node, "node", error))
+        return false;
+    const struct instance *instance = config_get(config, "instance", replica->instance, NULL);
+    if (strcmp(instance->replica, replica->uuid) != 0) {
+        fettle_set_error(error, WRONG_STATE,
+                         "instance %s has the replica \"%s\"; it can have one only", instance->name,
+                         instance->replica);
+        return false;
+    }
+    bool wrong = replica->state == REPLICA_IN_SYNC ? replica->generation != instance->generation
+                                                   : replica->generation > instance->generation;
+    if (!wrong)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "%s with generation %" G_GUINT64_FORMAT
+                     ", but instance %s is at generation %" G_GUINT64_FORMAT,
+                     enum_word(&replica_state_words, replica->state), replica->generation,
+                     instance->name, instance->generation);
+    return false;
+}
+
+static bool removed_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct removed *removed = object;
+    if (!config_get(config, "instance", removed->uuid, NULL))
+        return true;
+    fettle_set_error(error, WRONG_STATE, "the instance is there; it cannot be removed and exist");
+    return false;
+}
+
+static bool tag_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct tag *tag = object;
+    return exists(config, enum_word(&tag_kind_words, tag->kind), tag->object, "object", error);
+}
+
+static const struct {
+    const char *kind;
+    state_rule rule;
+} state_rules[] = {
+    {"cluster", cluster_rule},   {"nodegroup", nodegroup_rule}, {"node", node_rule},
+    {"instance", instance_rule}, {"replica", replica_rule},     {"removed", removed_rule},
+    {"tag", tag_rule},
+};
+
+static state_rule rule_of(const char *kind)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(state_rules); i++) {
+        if (strcmp(state_rules[i].kind, kind) == 0)
+            return state_rules[i].rule;
+    }
+    return NULL;
+}
+
+static bool check_object(const struct config *config, const char *kind, const char *key,
+                         const void *object, GError **error)
+{
+    state_rule rule = rule_of(kind);
+    if (!object || !rule || rule(config, object, error))
+        return true;
+    g_autofree char *subject = invariants_subject(kind, key, object);
+    g_prefix_error(error, "%s: ", subject);
+    return false;
+}
+
+/* --- those who refer to what is gone or changed --- */
+
+static bool still_used(const char *kind, const char *key, const void *gone, const char *user_kind,
+                       const char *user, GError **error)
+{
+    g_autofree char *subject = invariants_subject(kind, key, gone);
+    fettle_set_error(error, WRONG_STATE, "%s: cannot be deleted, %s %s refers to it", subject,
+                     user_kind, user);
+    return false;
+}
+
+static bool node_unused(const struct config *config, const struct node *node, GError **error)
+{
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (!strcmp(instance->primary_node, node->uuid) ||
+            !strcmp(instance->secondary_node, node->uuid))
+            return still_used("node", node->uuid, node, "instance", instance->name, error);
+    }
+    const struct cluster *cluster = config_cluster(config);
+    return !cluster || strcmp(cluster->master_node, node->uuid) != 0 ||
+           still_used("node", node->uuid, node, "cluster", cluster->name, error);
+}
+
+static bool group_unused(const struct config *config, const struct nodegroup *group, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!strcmp(node->group, group->uuid))
+            return still_used("nodegroup", group->uuid, group, "node", node->name, error);
+    }
+    return true;
+}
+
+static bool tags_unused(const struct config *config, const struct config_delta *delta,
+                        GError **error)
+{
+    int kind = enum_parse(&tag_kind_words, delta->kind);
+    if (kind < 0)
+        return true;
+    g_autoptr(GPtrArray) tags = config_tags(config, (enum tag_kind)kind, delta->key);
+    return tags->len == 0 ||
+           still_used(delta->kind, delta->key, delta->before, "tag", tags->pdata[0], error);
+}
+
+static bool check_gone(const struct config *config, const struct config_delta *delta,
+                       GError **error)
+{
+    if (!tags_unused(config, delta, error))
+        return false;
+    if (!strcmp(delta->kind, "node"))
+        return node_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "nodegroup"))
+        return group_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "replica")) {
+        const struct replica *replica = delta->before;
+        const struct instance *instance = config_get(config, "instance", replica->instance, NULL);
+        return !instance || strcmp(instance->replica, replica->uuid) != 0 ||
+               still_used("replica", replica->uuid, NULL, "instance", instance->name, error);
+    }
+    if (!strcmp(delta->kind, "instance")) {
+        const struct instance *instance = delta->before;
+        return !config_get(config, "replica", instance->replica, NULL) ||
+               still_used("instance", instance->uuid, instance, "replica", instance->replica,
+                          error);
+    }
+    return true;
+}
+
+/* An instance and its replica are judged together: a change of one can break the other. */
+static bool check_partner(const struct config *config, const struct config_delta *delta,
+                          GError **error)
+{
+    if (!strcmp(delta->kind, "instance")) {
+        const struct instance *instance = delta->after ? delta->after : delta->before;
+        const char *old = delta->before ? ((const struct instance *)delta->before)->replica : "";
+        return check_object(config, "replica", instance->replica,
+                            config_get(config, "replica", instance->replica, NULL), error) &&
+               check_object(config, "replica", old, config_get(config, "replica", old, NULL),
+                            error);
+    }
+    if (!strcmp(delta->kind, "replica")) {
+        const struct replica *replica = delta->after ? delta->after : delta->before;
+        return check_object(config, "instance", replica->instance,
+                            config_get(config, "instance", replica->instance, NULL), error);
+    }
+    return true;
+}
+
+bool invariants_check_state(const struct config *after, const GPtrArray *deltas, GError **error)
+{
+    for (guint i = 0; i < deltas->len; i++) {
+        const struct config_delta *delta = deltas->pdata[i];
+        bool whole = delta->after
+                         ? check_object(after, delta->kind, delta->key, delta->after, error)
+                         : !delta->before || check_gone(after, delta, error);
+        if (!whole || !check_partner(after, delta, error))
+            return false;
+    }
+    return true;
+}
+
+bool invariants_check(const struct config *after, const GPtrArray *deltas,
+                      enum invariants_author author, GError **error)
+{
+    return invariants_check_steps(after, deltas, author, error) &&
+           invariants_check_state(after, deltas, error);
+}
+
+struct problems {
+    const struct config *config;
+    GPtrArray *list;
+    guint max;
+};
+
+static void note_problem(const char *kind, const char *key, guint64 version, const void *value,
+                         void *data)
+{
+    struct problems *problems = data;
+    g_autoptr(GError) error = NULL;
+    if (problems->list->len < problems->max &&
+        !check_object(problems->config, kind, key, value, &error))
+        g_ptr_array_add(problems->list, g_strdup(error->message));
+}
+
+static int compare_problems(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+GPtrArray *invariants_problems(const struct config *config, guint max)
+{
+    struct problems problems = {config, g_ptr_array_new_with_free_func(g_free), max};
+    config_each(config, note_problem, &problems);
+    g_ptr_array_sort(problems.list, compare_problems);
+    return problems.list;
+}

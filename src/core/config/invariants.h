@@ -1,0 +1,41 @@
+/*
+ * What must be true of the configuration, and of every change of it: the safety rules SAF-10 to
+ * SAF-12, SAF-16 and SAF-30 as far as records can show them, and that references hold. wconfd
+ * checks each commit; `cluster verify` lists what is broken. Pure.
+ *
+ * Two sorts of rules: about a state (invariants.c: names are unique, references exist, holder is
+ * primary) and about a step from one state to the next (transitions.c: a generation never falls,
+ * only an in-sync replica is promoted). Every refusal names the object, the rule and the values.
+ */
+#pragma once
+
+#include "core/config/model.h"
+
+/* One changed object. `before` or `after` is NULL for a new or deleted one; typed structs,
+ * borrowed. */
+struct config_delta {
+    const char *kind;
+    const char *key;
+    const void *before;
+    const void *after;
+};
+
+/* Who asks: only a node daemon's set_replica_state may make a replica in-sync. */
+enum invariants_author { AUTHOR_COMMIT, AUTHOR_HOLDER };
+
+/* `after` is the configuration with the changes in it; `deltas`: GPtrArray of struct config_delta,
+ * each object once. */
+bool invariants_check(const struct config *after, const GPtrArray *deltas,
+                      enum invariants_author author, GError **error);
+
+/* Every broken rule about the state, in words; GPtrArray of char *, at most `max`. */
+GPtrArray *invariants_problems(const struct config *config, guint max);
+
+/* Parts of invariants_check: about the state of the changed objects and of those that refer to
+ * them, and about the step. */
+bool invariants_check_state(const struct config *after, const GPtrArray *deltas, GError **error);
+bool invariants_check_steps(const struct config *after, const GPtrArray *deltas,
+                            enum invariants_author author, GError **error);
+
+/* "instance web1 (UUID)": how messages name an object; free with g_free(). */
+char *invariants_subject(const char *kind, const char *key, const void *object);

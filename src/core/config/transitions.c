@@ -1,0 +1,328 @@
+/*
+ * What must be true of every step from one configuration to the next (invariants.h). Here stand the
+ * rules that keep a guest single and its data whole: a step that breaks one is refused, whoever
+ * asks.
+ */
+#include <string.h>
+
+#include "core/config/invariants.h"
+
+struct step {
+    const struct config *after;
+    const GPtrArray *deltas;
+    enum invariants_author author;
+};
+
+/* The object as it was before the step. */
+static const void *before_of(const struct step *step, const char *kind, const char *key)
+{
+    for (guint i = 0; i < step->deltas->len; i++) {
+        const struct config_delta *delta = step->deltas->pdata[i];
+        if (!strcmp(delta->kind, kind) && !strcmp(delta->key, key))
+            return delta->before;
+    }
+    return config_get(step->after, kind, key, NULL);
+}
+
+static const char *name_of(const struct step *step, const char *node)
+{
+    return config_node_name(step->after, node);
+}
+
+static bool offline(const struct step *step, const char *uuid)
+{
+    const struct node *node = config_get(step->after, "node", uuid, NULL);
+    return node && node->offline;
+}
+
+/* --- instances --- */
+
+static bool generation_step(const struct step *step, const struct instance *old,
+                            const struct instance *new, GError **error)
+{
+    bool moved =
+        strcmp(old->holder, new->holder) != 0 || strcmp(old->primary_node, new->primary_node) != 0;
+    if (new->generation < old->generation || new->generation > old->generation + 1) {
+        fettle_set_error(error, UNSAFE,
+                         "generation: goes from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
+                         "; a step is 0 or 1",
+                         old->generation, new->generation);
+        return false;
+    }
+    if (!moved || new->generation == old->generation + 1)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "generation: stays %" G_GUINT64_FORMAT
+                     " although holder goes from %s to %s and primary_node from %s to %s",
+                     old->generation, name_of(step, old->holder), name_of(step, new->holder),
+                     name_of(step, old->primary_node), name_of(step, new->primary_node));
+    return false;
+}
+
+/* SAF-16: the old holder can do no harm. */
+static bool holder_fenced(const struct step *step, const struct instance *old, GError **error)
+{
+    if (!*old->holder || offline(step, old->holder))
+        return true;
+    fettle_set_error(
+        error, UNSAFE,
+        "primary_node: %s still holds generation %" G_GUINT64_FORMAT
+        " and is not offline; stop the instance there first, or give evidence that the "
+        "node is dead",
+        name_of(step, old->holder), old->generation);
+    return false;
+}
+
+/* SAF-16: only a replica that has every acknowledged write. */
+static bool replica_promotable(const struct step *step, const struct instance *old,
+                               const struct instance *new, GError **error)
+{
+    if (old->disk_template == TEMPLATE_DISKLESS)
+        return true;
+    const struct replica *replica = before_of(step, "replica", old->replica);
+    if (!replica || strcmp(replica->node, new->primary_node) != 0) {
+        fettle_set_error(error, UNSAFE, "primary_node: %s has no replica of it (replica: %s)",
+                         name_of(step, new->primary_node),
+                         replica ? name_of(step, replica->node) : "none");
+        return false;
+    }
+    if (replica->state == REPLICA_IN_SYNC && replica->generation == old->generation)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "primary_node: the replica on %s is %s (generation %" G_GUINT64_FORMAT
+                     ", sync %" G_GUINT64_FORMAT
+                     "), only an in-sync one of generation %" G_GUINT64_FORMAT " can be promoted",
+                     name_of(step, replica->node), enum_word(&replica_state_words, replica->state),
+                     replica->generation, replica->sync, old->generation);
+    return false;
+}
+
+static bool primary_step(const struct step *step, const struct instance *old,
+                         const struct instance *new, GError **error)
+{
+    if (!strcmp(old->primary_node, new->primary_node))
+        return true;
+    return holder_fenced(step, old, error) && replica_promotable(step, old, new, error);
+}
+
+static bool holder_step(const struct step *step, const struct instance *old,
+                        const struct instance *new, GError **error)
+{
+    bool newly = *new->holder && (!old || new->generation != old->generation);
+    if (!newly || !offline(step, new->holder))
+        return true;
+    fettle_set_error(error, UNSAFE, "holder: %s is offline, nothing is started there",
+                     name_of(step, new->holder));
+    return false;
+}
+
+/* SAF-11: closed cleanly is only what was open, and its replica with it. */
+static bool clean_step(const struct step *step, const struct instance *old,
+                       const struct instance *new, GError **error)
+{
+    if (!new->clean || old->clean)
+        return true;
+    if (*old->holder && !*new->holder &&new->generation == old->generation + 1 &&
+        !strcmp(old->primary_node, new->primary_node))
+        return true;
+    fettle_set_error(
+        error, UNSAFE,
+        "clean: becomes true although no generation ends (holder %s at %" G_GUINT64_FORMAT
+        ", then %s at %" G_GUINT64_FORMAT ")",
+        name_of(step, old->holder), old->generation, name_of(step, new->holder), new->generation);
+    return false;
+}
+
+static bool instance_gone(const struct step *step, const struct instance *old, GError **error)
+{
+    const struct removed *removed = config_get(step->after, "removed", old->uuid, NULL);
+    if (removed && removed->generation > old->generation)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "is deleted at generation %" G_GUINT64_FORMAT
+                     " without a record \"removed\" of a higher one (%" G_GUINT64_FORMAT ")",
+                     old->generation, removed ? removed->generation : 0);
+    return false;
+}
+
+static bool instance_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct instance *old = delta->before;
+    const struct instance *new = delta->after;
+    if (!new)
+        return instance_gone(step, old, error);
+    if (!old) {
+        if (new->clean) {
+            fettle_set_error(error, UNSAFE,
+                             "clean: is true in a new instance; nothing of it was ever closed");
+            return false;
+        }
+        return holder_step(step, NULL, new, error);
+    }
+    return generation_step(step, old, new, error) && primary_step(step, old, new, error) &&
+           holder_step(step, old, new, error) && clean_step(step, old, new, error);
+}
+
+/* --- replicas --- */
+
+static bool replica_identity(const struct replica *old, const struct replica *new, GError **error)
+{
+    if (!strcmp(old->instance, new->instance) && !strcmp(old->node, new->node))
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "moves from instance %s on node %s to instance %s on node %s; another copy is "
+                     "another replica",
+                     old->instance, old->node, new->instance, new->node);
+    return false;
+}
+
+static bool sync_step(const struct replica *old, const struct replica *new, GError **error)
+{
+    if (new->sync > old->sync || (new->sync == old->sync &&new->state == old->state))
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "sync: goes from %" G_GUINT64_FORMAT " (%s) to %" G_GUINT64_FORMAT
+                     " (%s); it rises with each change of state (SAF-12)",
+                     old->sync, enum_word(&replica_state_words, old->state), new->sync,
+                     enum_word(&replica_state_words, new->state));
+    return false;
+}
+
+/* The only ways to be in-sync after a step: it was before and either nothing happened, or a
+ * generation was closed cleanly, or the one after a clean close begins; or the holder's node says
+ * so. */
+static bool in_sync_step(const struct step *step, const struct replica *old,
+                         const struct replica *new, GError **error)
+{
+    if (new->state != REPLICA_IN_SYNC)
+        return true;
+    if (step->author == AUTHOR_HOLDER && old && old->state == REPLICA_SYNCING)
+        return true;
+    const struct instance *was = before_of(step, "instance", new->instance);
+    const struct instance *is = config_get(step->after, "instance", new->instance, NULL);
+    bool stays = old && old->state == REPLICA_IN_SYNC && was && is;
+    if (stays && new->generation == old->generation)
+        return true;
+    bool closed =
+        stays && old->generation == was->generation && *was->holder && !*is->holder && is->clean;
+    bool reopened = stays && old->generation == was->generation && !*was->holder && was->clean;
+    if (closed || reopened)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "would be in-sync at generation %" G_GUINT64_FORMAT
+                     " (was %s at %" G_GUINT64_FORMAT
+                     ") without a clean close and without word from its holder's node",
+                     new->generation, old ? enum_word(&replica_state_words, old->state) : "nothing",
+                     old ? old->generation : 0);
+    return false;
+}
+
+static bool replica_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct replica *old = delta->before;
+    const struct replica *new = delta->after;
+    if (!new)
+        return true;
+    if (old && (!replica_identity(old, new, error) || !sync_step(old, new, error)))
+        return false;
+    return in_sync_step(step, old, new, error);
+}
+
+/* --- records that only grow --- */
+
+static bool never_less(const char *field, guint64 old, guint64 new, GError **error)
+{
+    if (new >= old)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "%s: falls from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT "; it only grows",
+                     field, old, new);
+    return false;
+}
+
+static bool never_deleted(const struct config_delta *delta, GError **error)
+{
+    if (delta->after)
+        return true;
+    fettle_set_error(error, UNSAFE, "is never deleted");
+    return false;
+}
+
+static bool removed_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct removed *old = delta->before;
+    const struct removed *new = delta->after;
+    return never_deleted(delta, error) &&
+           (!old || never_less("generation", old->generation, new->generation, error));
+}
+
+static bool counter_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct counter *old = delta->before;
+    const struct counter *new = delta->after;
+    return never_deleted(delta, error) &&
+           (!old || never_less("value", old->value, new->value, error));
+}
+
+static bool cluster_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    return never_deleted(delta, error);
+}
+
+static bool status_is_final(const char *status)
+{
+    return !strcmp(status, "success") || !strcmp(status, "error") || !strcmp(status, "canceled");
+}
+
+/* SAF-30: started before it runs, and a final state is for ever. */
+static bool job_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct job *old = delta->before;
+    const struct job *new = delta->after;
+    if (!old || !new)
+        return true;
+    if (status_is_final(old->status) && strcmp(old->status, new->status) != 0) {
+        fettle_set_error(error, WRONG_STATE, "status: is %s for ever, it cannot become %s (SAF-30)",
+                         old->status, new->status);
+        return false;
+    }
+    if (!old->started || (new->started &&new->epoch == old->epoch &&new->history == old->history))
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "started: it was started in epoch %" G_GUINT64_FORMAT
+                     "; that cannot be taken back (SAF-30)",
+                     old->epoch);
+    return false;
+}
+
+static const struct {
+    const char *kind;
+    bool (*rule)(const struct step *step, const struct config_delta *delta, GError **error);
+} step_rules[] = {
+    {"instance", instance_step}, {"replica", replica_step}, {"removed", removed_step},
+    {"counter", counter_step},   {"cluster", cluster_step}, {"job", job_step},
+};
+
+static bool check_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(step_rules); i++) {
+        if (strcmp(step_rules[i].kind, delta->kind) != 0 || step_rules[i].rule(step, delta, error))
+            continue;
+        g_autofree char *subject = invariants_subject(delta->kind, delta->key,
+                                                      delta->after ? delta->after : delta->before);
+        g_prefix_error(error, "%s: ", subject);
+        return false;
+    }
+    return true;
+}
+
+bool invariants_check_steps(const struct config *after, const GPtrArray *deltas,
+                            enum invariants_author author, GError **error)
+{
+    struct step step = {after, deltas, author};
+    for (guint i = 0; i < deltas->len; i++) {
+        if (!check_step(&step, deltas->pdata[i], error))
+            return false;
+    }
+    return true;
+}
