@@ -22,12 +22,14 @@
 
 #define LAB_DEFAULT_DIR "/var/tmp/fettle-lab"
 
-/* A daemon that the supervisor keeps running. */
+/* A daemon that the supervisor keeps running. `command` is its argv, ended by NULL; it gets
+ * FETTLE_ROOT, FETTLE_BOOT_ID (new at each power-on) and FETTLE_NODE, and is ready when
+ * run/NAME.ready is there. With `master_only` it runs on node1, once lab_enable_master() was
+ * called. */
 struct lab_daemon {
-    const char *name; /* "noded"; ready when run/NAME.ready is there */
-    const char *const
-        *command;     /* argv, NULL-terminated; gets FETTLE_ROOT, FETTLE_BOOT_ID and FETTLE_NODE */
-    bool master_only; /* runs on node1 only, and only once lab_enable_master() was called */
+    const char *name; /* "noded" */
+    const char *const *command;
+    bool master_only;
 };
 
 struct lab_options {
