@@ -20,6 +20,7 @@ struct fake_flight {
     json_t *result;
     GError *error;
     bool delivered;
+    bool crossed;  /* the answer has travelled */
     bool finished; /* the caller has its answer; a later one is dropped */
     bool answered; /* the handler has let go of the request */
 };
@@ -93,6 +94,21 @@ static bool fire_next(struct fake_world *world, gint64 limit_ms)
     fn(data);
     fake_settle(world);
     return true;
+}
+
+bool fake_step(struct fake_world *world, gint64 limit_ms)
+{
+    fake_settle(world);
+    if (fire_next(world, limit_ms))
+        return true;
+    world->now_ms = MAX(world->now_ms, limit_ms);
+    return false;
+}
+
+void fake_set_delay(struct fake_world *world, fake_delay delay, void *data)
+{
+    world->delay = delay;
+    world->delay_data = data;
 }
 
 void fake_advance(struct fake_world *world, guint ms)
@@ -185,13 +201,43 @@ static void flight_free(void *data)
 /* A flight is dropped when its caller has the answer and no handler holds its request. */
 static void flight_drop_if_over(struct fake_flight *flight)
 {
-    if (flight->finished && (!flight->delivered || flight->answered))
+    if (flight->finished && flight->crossed && (!flight->delivered || flight->answered))
         g_ptr_array_remove_fast(flight->world->in_flight, flight);
+}
+
+static bool flight_cut(const struct fake_flight *flight)
+{
+    const struct fake_world *world = flight->world;
+    return strcmp(flight->from->node, flight->to_node) &&
+           (g_hash_table_contains(world->cut, flight->to_node) ||
+            g_hash_table_contains(world->cut, flight->from->node));
+}
+
+static guint flight_delay(const struct fake_flight *flight)
+{
+    const struct fake_world *world = flight->world;
+    return world->delay ? world->delay(flight->from->node, flight->to_node, world->delay_data) : 0;
+}
+
+static void flight_later(struct fake_flight *flight, void (*fn)(void *data))
+{
+    guint ms = flight_delay(flight);
+    if (ms)
+        fake_timer_add(flight->world, NULL, ms, fn, flight);
+    else
+        fake_post(flight->world, fn, flight);
 }
 
 static void flight_reply(void *data)
 {
     struct fake_flight *flight = data;
+    if (flight->delivered && flight->result && flight_cut(flight)) {
+        json_decref(flight->result);
+        flight->result = NULL;
+        flight->error = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_RESULT,
+                                            "the connection was lost");
+    }
+    flight->crossed = true;
     if (!flight->finished) {
         flight->finished = true;
         if (flight->timer)
@@ -216,7 +262,7 @@ static void flight_end(struct fake_flight *flight, json_t *result, const GError 
         json_decref(result);
         flight->error = g_error_copy(error);
     }
-    fake_post(flight->world, flight_reply, flight);
+    flight_later(flight, flight_reply);
 }
 
 static void flight_fail(struct fake_flight *flight, enum fettle_error code, const char *message)
@@ -388,7 +434,7 @@ static void op_call(const struct env *env, const struct rpc_call *call, rpc_repl
     g_autofree char *args = json_to_text(flight->args);
     g_ptr_array_add(world->calls, g_strdup_printf("%s/%s %s %s", flight->to_node, flight->to_role,
                                                   flight->method, args));
-    fake_post(world, flight_deliver, flight);
+    flight_later(flight, flight_deliver);
 }
 
 void fake_serve(const struct env *env, fake_handler handler, void *data)

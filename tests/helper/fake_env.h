@@ -100,3 +100,19 @@ bool fake_starter_confirmed(const struct fake_world *world, guint index);
  * posted. */
 void fake_starter_named(struct fake_world *world, guint index, const char *livelock);
 void fake_starter_break(struct fake_world *world, guint index);
+
+/* --- for whole clusters (tests/sim) --- */
+
+/* Fires the next timer due until `limit_ms` (and all that it posts); false: none is, and time is
+ * then `limit_ms`. */
+bool fake_step(struct fake_world *world, gint64 limit_ms);
+/* How long a request or an answer travels; NULL: no time. */
+typedef guint (*fake_delay)(const char *from_node, const char *to_node, void *data);
+void fake_set_delay(struct fake_world *world, fake_delay delay, void *data);
+/* Called, posted, after a starter was spawned and after it was confirmed. */
+typedef void (*fake_starter_hook)(guint index, bool confirmed, void *data);
+void fake_set_starter_hook(struct fake_world *world, fake_starter_hook hook, void *data);
+/* A power cut: what was written and not synced may be lost, whole or in part, as `chance` (a number
+ * from 0 to 99) says for each file. Kill the node's processes first; fake_reboot() follows. */
+void fake_lose_unsynced(struct fake_world *world, const char *node, guint (*chance)(void *data),
+                        void *data);

@@ -301,6 +301,34 @@ void fake_livelock(struct fake_world *world, const char *node, const char *name,
 
 /* --- starters --- */
 
+struct hook_event {
+    struct fake_world *world;
+    guint index;
+    bool confirmed;
+};
+
+static void hook_run(void *data)
+{
+    struct hook_event *event = data;
+    event->world->starter_hook(event->index, event->confirmed, event->world->starter_hook_data);
+    g_free(event);
+}
+
+static void hook_post(struct fake_world *world, guint index, bool confirmed)
+{
+    if (!world->starter_hook)
+        return;
+    struct hook_event *event = g_new(struct hook_event, 1);
+    *event = (struct hook_event){world, index, confirmed};
+    fake_post(world, hook_run, event);
+}
+
+void fake_set_starter_hook(struct fake_world *world, fake_starter_hook hook, void *data)
+{
+    world->starter_hook = hook;
+    world->starter_hook_data = data;
+}
+
 static struct starter *op_starter_spawn(const struct env *env, guint64 job,
                                         const struct starter_events *events, void *data,
                                         GError **error)
@@ -309,6 +337,7 @@ static struct starter *op_starter_spawn(const struct env *env, guint64 job,
     struct starter *starter = g_new0(struct starter, 1);
     *starter = (struct starter){process->world, process, job, *events, data, false, false};
     g_ptr_array_add(process->world->starters, starter);
+    hook_post(process->world, process->world->starters->len - 1, false);
     return starter;
 }
 
@@ -317,6 +346,9 @@ static bool op_starter_confirm(const struct env *env, struct starter *starter)
     if (starter->broken)
         return false;
     starter->confirmed = true;
+    guint index = 0;
+    g_ptr_array_find(starter->world->starters, starter, &index);
+    hook_post(starter->world, index, true);
     return true;
 }
 
@@ -431,6 +463,22 @@ void fake_reboot(struct fake_world *world, const char *node)
     g_hash_table_foreach_remove(world->livelocks, has_prefix, locks);
     g_hash_table_replace(world->boots, g_strdup(node),
                          g_strdup_printf("boot-%.8s-%u", node, ++world->last_handle));
+}
+
+void fake_lose_unsynced(struct fake_world *world, const char *node, guint (*chance)(void *data),
+                        void *data)
+{
+    g_autofree char *prefix = g_strdup_printf("%s/queue/", node);
+    g_autoptr(GPtrArray) names = names_below(world->files, prefix);
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *key = g_strconcat(prefix, names->pdata[i], NULL);
+        GString *text = g_hash_table_lookup(world->files, key);
+        guint number = chance(data);
+        if (number < 40)
+            g_hash_table_remove(world->files, key);
+        else if (number < 60)
+            g_string_truncate(text, text->len * number / 100);
+    }
 }
 
 void fake_node_init(struct fake_world *world)

@@ -86,6 +86,10 @@ struct fake_world {
     GPtrArray *lock_watches;
     GPtrArray *file_watches;
     GPtrArray *starters;
+    fake_delay delay;
+    void *delay_data;
+    fake_starter_hook starter_hook;
+    void *starter_hook_data;
     char *master;
     char *fail_part;
     guint fail_count;
