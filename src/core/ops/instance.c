@@ -181,8 +181,11 @@ bool instance_start(struct op *op, const char *uuid, const struct instance_start
     guint64 sync = 0;
     if (!instance || !open_replica(op, instance, &target, &sync, error))
         return false;
-    struct guest_start_args args = {
-        .instance = instance, .target = target, .sync = sync, .full = call.full, .run = how->run};
+    struct guest_start_args args = {.instance = instance,
+                                    .target = target,
+                                    .sync = sync,
+                                    .full = call.full || !target,
+                                    .run = how->run};
     op_log(op, "starting generation %" G_GUINT64_FORMAT " of %s on %s", instance->generation,
            instance->name, op_node_name(op, instance->primary_node));
     record_autoptr(nothing) done =
@@ -275,7 +278,7 @@ bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *
     g_autofree char *why = NULL;
     bool closed = close_replica(op, instance, &why);
     struct stopped_call call = {.equal = closed && result->clean,
-                                .mark = how->mark,
+                                .mark = how->after,
                                 .generation = instance->generation,
                                 .why = why ? why : "the last run did not end with equal copies"};
     return instance_edit(op, uuid, edit_stopped, &call, error);

@@ -53,10 +53,11 @@ bool instance_start(struct op *op, const char *uuid, const struct instance_start
 
 struct instance_stop {
     enum task_state mark;
+    enum task_state after; /* mark that the record of the close gets: TASK_NONE if this was all */
     bool wish_down; /* record that it should not run, before anything else */
     guint64 timeout_ms;
 };
-/* Stops the current generation, if there is one, and records the close. Leaves the mark. */
+/* Stops the current generation, if there is one, and records the close. */
 bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *how,
                    GError **error);
 

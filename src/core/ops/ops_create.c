@@ -333,7 +333,7 @@ static bool first_start(struct op *op, const struct instance *instance, GError *
         return false;
     if (wait && !instance_wait_mirror(op, instance->uuid, error))
         return false;
-    struct instance_stop stop = {.mark = TASK_CREATING};
+    struct instance_stop stop = {.mark = TASK_CREATING, .after = TASK_CREATING};
     return params->start || instance_stop(op, instance->uuid, &stop, error);
 }
 

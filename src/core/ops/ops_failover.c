@@ -217,7 +217,8 @@ static bool stop_on_old_primary(struct op *op, const struct instance *instance, 
 {
     if (!*instance->holder || op_node_offline(op, instance->holder))
         return true;
-    struct instance_stop stop = {.mark = TASK_FAILING_OVER, .timeout_ms = timeout_ms};
+    struct instance_stop stop = {
+        .mark = TASK_FAILING_OVER, .after = TASK_FAILING_OVER, .timeout_ms = timeout_ms};
     if (!instance_stop(op, instance->uuid, &stop, error))
         return false;
     record_autoptr(instance) stopped = instance_now(op, instance->uuid, error);

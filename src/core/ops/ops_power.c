@@ -86,7 +86,7 @@ static bool startup_body(struct op *op, const char *uuid, GError **error)
     }
     /* Switched off by itself, or left paused by a job that died: it is closed first, so that its
      * replica can be taken over without a copy if it was whole. */
-    struct instance_stop stop = {.mark = TASK_STARTING};
+    struct instance_stop stop = {.mark = TASK_STARTING, .after = TASK_STARTING};
     struct instance_start start = {.mark = TASK_STARTING, .run = true, .wish_up = true};
     if (current && !instance_stop(op, uuid, &stop, error))
         return false;
@@ -142,8 +142,7 @@ static bool shutdown_exec(struct op *op, GError **error)
                                  .wish_down = true,
                                  .timeout_ms = params->force ? 0 : params->timeout * 1000};
     GError *local = NULL;
-    return (instance_stop(op, uuid, &stop, &local) && instance_settle(op, uuid, &local)) ||
-           instance_fail(op, uuid, local, error);
+    return instance_stop(op, uuid, &stop, &local) || instance_fail(op, uuid, local, error);
 }
 
 /* --- reboot --- */
@@ -183,7 +182,8 @@ static bool reset_guest(struct op *op, const struct instance *instance, GError *
 
 static bool restart(struct op *op, const char *uuid, guint64 timeout_ms, GError **error)
 {
-    struct instance_stop stop = {.mark = TASK_STARTING, .timeout_ms = timeout_ms};
+    struct instance_stop stop = {
+        .mark = TASK_STARTING, .after = TASK_STARTING, .timeout_ms = timeout_ms};
     struct instance_start start = {.mark = TASK_STARTING, .run = true, .wish_up = true};
     return instance_stop(op, uuid, &stop, error) && instance_start(op, uuid, &start, error) &&
            instance_settle(op, uuid, error);

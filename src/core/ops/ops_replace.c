@@ -220,7 +220,7 @@ static bool copy_at_rest(struct op *op, const struct instance *instance, GError 
 {
     bool up = instance->admin_state == ADMIN_UP;
     struct instance_start start = {.mark = TASK_REPLACING_DISKS, .run = up};
-    struct instance_stop stop = {.mark = TASK_REPLACING_DISKS};
+    struct instance_stop stop = {.mark = TASK_REPLACING_DISKS, .after = TASK_REPLACING_DISKS};
     if (!instance_start(op, instance->uuid, &start, error))
         return false;
     if (instance_wait_mirror(op, instance->uuid, error))
@@ -244,6 +244,7 @@ static bool replace_body(struct op *op, const char *uuid, GError **error)
     /* Paused: left by a copy whose job died, or switched off by itself. It is closed, and what
      * follows is as for a stopped one. */
     struct instance_stop stop = {.mark = TASK_REPLACING_DISKS,
+                                 .after = TASK_REPLACING_DISKS,
                                  .wish_down = current && guest->state == GUEST_SHUTDOWN};
     if (current && !runs) {
         if (!instance_stop(op, uuid, &stop, error))

@@ -1,0 +1,522 @@
+/* See ops_world.h. */
+#include "ops_world.h"
+
+#include <string.h>
+
+struct fault {
+    char *node;
+    char *method;
+    enum fettle_error code;
+    char *message;
+    guint count;
+};
+
+static void fault_free(void *data)
+{
+    struct fault *fault = data;
+    g_free(fault->node);
+    g_free(fault->method);
+    g_free(fault->message);
+    g_free(fault);
+}
+
+static void change_unref(void *change)
+{
+    change_free(change);
+}
+
+static const char *name_of(const struct ops_world *world, const char *node)
+{
+    return *node ? config_node_name(world->config, node) : "-";
+}
+
+void ops_fail(struct ops_world *world, const char *node, const char *method, enum fettle_error code,
+              const char *message, guint count)
+{
+    struct fault *fault = g_new(struct fault, 1);
+    *fault = (struct fault){g_strdup(node), g_strdup(method), code, g_strdup(message), count};
+    g_ptr_array_add(world->faults, fault);
+}
+
+/* Whether the call is to fail. */
+static bool faulty(struct ops_world *world, const char *node, const char *method, GError **error)
+{
+    for (guint i = 0; i < world->faults->len; i++) {
+        struct fault *fault = world->faults->pdata[i];
+        if (!fault->count || strcmp(fault->node, node) || strcmp(fault->method, method))
+            continue;
+        fault->count--;
+        g_set_error_literal(error, FETTLE_ERROR, (int)fault->code, fault->message);
+        return true;
+    }
+    return false;
+}
+
+/* --- commits --- */
+
+static void apply(struct ops_world *world, const struct change *change)
+{
+    g_autoptr(GError) error = NULL;
+    struct change *kept = change_copy(change);
+    kept->version = config_serial(world->config) + 1;
+    config_apply(world->config, kept, &error);
+    g_assert_no_error(error);
+    g_ptr_array_add(world->history, kept);
+}
+
+static void advance(struct ops_world *world)
+{
+    config_set_position(world->config, 1, config_serial(world->config) + 1);
+}
+
+void ops_put(struct ops_world *world, const char *kind, const char *key, json_t *object)
+{
+    record_autoptr(change) change = config_put(world->config, kind, key, object);
+    apply(world, change);
+    advance(world);
+}
+
+void ops_set(struct ops_world *world, const char *kind, const char *key, const char *field,
+             json_t *value)
+{
+    json_t *object = config_object_json(world->config, kind, key);
+    json_object_set_new(object, field, value);
+    ops_put(world, kind, key, object);
+}
+
+static const char *text_of(const struct change *change, const char *field)
+{
+    const char *text = json_string_value(json_object_get(change->object, field));
+    return text ? text : "";
+}
+
+static json_int_t number_of(const struct change *change, const char *field)
+{
+    return json_integer_value(json_object_get(change->object, field));
+}
+
+static void trace_instance(struct ops_world *world, const struct change *change)
+{
+    const char *secondary = text_of(change, "secondary_node");
+    const char *task = text_of(change, "task_state");
+    g_string_append_printf(
+        world->trace, "instance %s g%" JSON_INTEGER_FORMAT " %s @%s %s%s%s%s%s%s",
+        text_of(change, "name"), number_of(change, "generation"), text_of(change, "admin_state"),
+        name_of(world, text_of(change, "holder")), name_of(world, text_of(change, "primary_node")),
+        *secondary ? "/" : "", *secondary ? name_of(world, secondary) : "",
+        json_is_true(json_object_get(change->object, "clean")) ? " clean" : "", *task ? " " : "",
+        task);
+}
+
+static void trace_change(struct ops_world *world, const struct change *change)
+{
+    if (change->op == CHANGE_DELETE)
+        g_string_append_printf(world->trace, "delete %s", change->kind);
+    else if (!strcmp(change->kind, "instance"))
+        trace_instance(world, change);
+    else if (!strcmp(change->kind, "replica"))
+        g_string_append_printf(
+            world->trace, "replica %s g%" JSON_INTEGER_FORMAT " s%" JSON_INTEGER_FORMAT " %s",
+            name_of(world, text_of(change, "node")), number_of(change, "generation"),
+            number_of(change, "sync"), text_of(change, "state"));
+    else if (!strcmp(change->kind, "tag"))
+        g_string_append_printf(world->trace, "tag %s", text_of(change, "tag"));
+    else if (!strcmp(change->kind, "removed"))
+        g_string_append_printf(world->trace, "removed %s g%" JSON_INTEGER_FORMAT,
+                               text_of(change, "name"), number_of(change, "generation"));
+    else if (!strcmp(change->kind, "node"))
+        g_string_append_printf(world->trace, "node %s%s %s", text_of(change, "name"),
+                               json_is_true(json_object_get(change->object, "offline")) ? " offline"
+                                                                                        : "",
+                               text_of(change, "offline_statement"));
+    else
+        g_string_append_printf(world->trace, "%s %s", change->kind, text_of(change, "status"));
+}
+
+static bool versions_hold(const struct ops_world *world, const struct commit_args *args,
+                          GError **error)
+{
+    for (guint i = 0; i < args->changes->len; i++) {
+        const struct change *change = args->changes->pdata[i];
+        guint64 version = 0;
+        config_get(world->config, change->kind, change->key, &version);
+        if (version != change->version) {
+            fettle_set_error(error, VERSION_CONFLICT, "%s %s changed", change->kind, change->key);
+            return false;
+        }
+    }
+    return true;
+}
+
+static json_t *answer_commit(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    struct ops_world *world = data;
+    record_autoptr(commit_args) args = commit_args_parse(request->args, RECORD_STRICT, error);
+    g_assert_nonnull(args);
+    g_assert_cmpstr(args->owner->job, ==, "17");
+    g_assert_cmpstr(args->owner->livelock, ==, LIVELOCK);
+    if (world->on_commit)
+        world->on_commit(world, ++world->commits);
+    if (faulty(world, "wconfd", "commit", error) || !versions_hold(world, args, error))
+        return NULL;
+    g_string_append(world->trace, "commit ");
+    for (guint i = 0; i < args->changes->len; i++) {
+        g_string_append(world->trace, i ? "; " : "");
+        trace_change(world, args->changes->pdata[i]);
+    }
+    g_string_append_c(world->trace, '\n');
+    for (guint i = 0; i < args->changes->len; i++)
+        apply(world, args->changes->pdata[i]);
+    advance(world);
+    return json_make("{s:I}", "serial", (json_int_t)config_serial(world->config));
+}
+
+static json_t *answer_changes(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    struct ops_world *world = data;
+    if (faulty(world, "wconfd", "wait_changes", error))
+        return NULL;
+    guint64 since = (guint64)json_integer_value(json_object_get(request->args, "serial"));
+    json_t *list = json_array();
+    for (guint i = 0; i < world->history->len; i++) {
+        const struct change *change = world->history->pdata[i];
+        if (change->version > since)
+            json_array_append_new(list, change_to_json(change));
+    }
+    return json_make("{s:i, s:i, s:I, s:b, s:o}", "history", 1, "epoch", 5, "serial",
+                     (json_int_t)config_serial(world->config), "snapshot", since ? 0 : 1, "changes",
+                     list);
+}
+
+/* --- locks and status --- */
+
+static json_t *answer_locks(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    struct ops_world *world = data;
+    record_autoptr(update_locks_args) args =
+        update_locks_args_parse(request->args, RECORD_STRICT, error);
+    g_assert_nonnull(args);
+    g_assert_cmpstr(args->owner->livelock, ==, LIVELOCK);
+    g_assert_cmpuint(request->stamp.epoch, ==, 5);
+    if (faulty(world, "wconfd", "update_locks", error))
+        return NULL;
+    if (world->trace_locks) {
+        g_string_append(world->trace, "locks");
+        for (guint i = 0; i < args->locks->len; i++) {
+            const struct lock_request *lock = args->locks->pdata[i];
+            bool node = g_str_has_prefix(lock->name, "node/");
+            g_string_append_printf(world->trace, " %s%s=%s", node ? "node/" : "",
+                                   node ? name_of(world, lock->name + 5) : lock->name,
+                                   enum_word(&lock_mode_words, (int)lock->mode));
+        }
+        g_string_append_c(world->trace, '\n');
+    }
+    if (world->blocked) {
+        world->blocked--;
+        return json_make("{s:b, s:[{ss ss}], s:[s]}", "granted", 0, "blockers", "job", "16",
+                         "livelock", "other", "pending_nodes", NODE3);
+    }
+    if (world->on_locks)
+        world->on_locks(world);
+    return json_make("{s:b}", "granted", 1);
+}
+
+static json_t *answer_free(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    struct ops_world *world = data;
+    if (faulty(world, "wconfd", "free_locks", error))
+        return NULL;
+    if (world->trace_locks)
+        g_string_append(world->trace, "free\n");
+    return json_object();
+}
+
+static json_t *answer_status(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    struct ops_world *world = data;
+    json_t *pending = json_array();
+    for (guint i = 0; i < world->pending->len; i++)
+        json_array_append_new(pending, json_string(world->pending->pdata[i]));
+    return json_make("{s:i, s:i, s:i, s:s, s:o}", "history", 1, "epoch", 5, "serial", 1,
+                     "master_node", NODE1, "nodes_pending", pending);
+}
+
+/* --- nodes --- */
+
+static json_t *report(const struct ops_world *world, const char *node)
+{
+    guint index = (guint)(node[strlen(node) - 1] - '1') % 3;
+    json_int_t memory = (json_int_t)world->memory[index], disk = (json_int_t)world->disk[index];
+    json_t *guests = json_array();
+    if (world->guest_node && !strcmp(world->guest_node, node))
+        json_array_append_new(guests, json_make("{ss sI ss}", "instance", world->guest_instance,
+                                                "generation", (json_int_t)world->guest_generation,
+                                                "state", world->guest_state));
+    return json_make("{ss sI sI sI sI so}", "node", node, "memory_total", memory, "memory_free",
+                     memory, "disk_total", disk, "disk_free", disk, "guests", guests);
+}
+
+static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)
+{
+    const json_t *args = request->args;
+    const json_t *instance = json_object_get(args, "instance");
+    json_int_t generation = json_integer_value(
+        json_object_get(json_is_object(instance) ? instance : args, "generation"));
+    g_string_append_printf(world->trace, "%s %s", name_of(world, node), request->name);
+    if (json_is_object(instance) || json_object_get(args, "generation"))
+        g_string_append_printf(world->trace, " g%" JSON_INTEGER_FORMAT, generation);
+    if (json_object_get(args, "target"))
+        g_string_append(world->trace, " mirror");
+    if (json_is_false(json_object_get(args, "full")))
+        g_string_append(world->trace, " no-copy");
+    if (json_is_false(json_object_get(args, "run")))
+        g_string_append(world->trace, " paused");
+    if (json_is_true(json_object_get(args, "promote")))
+        g_string_append(world->trace, " promote");
+    if (json_string_length(json_object_get(args, "replica")) > 0 &&
+        g_str_has_prefix(request->name, "disks_"))
+        g_string_append(world->trace, " replica");
+    g_string_append_c(world->trace, '\n');
+}
+
+static json_t *start_guest(struct ops_world *world, const json_t *args, const char *node)
+{
+    const json_t *instance = json_object_get(args, "instance");
+    for (int i = 1; i <= 3; i++) {
+        g_autofree char *uuid = g_strdup_printf("00000000-0000-4000-8000-00000000000%d", i);
+        if (!strcmp(uuid, node))
+            world->guest_node = i == 1 ? NODE1 : i == 2 ? NODE2 : NODE3;
+    }
+    g_free(world->guest_instance);
+    world->guest_instance = g_strdup(json_string_value(json_object_get(instance, "uuid")));
+    world->guest_generation = (guint64)json_integer_value(json_object_get(instance, "generation"));
+    world->guest_state = json_is_false(json_object_get(args, "run")) ? "paused" : "running";
+    return json_object();
+}
+
+/* As the node daemon does at READY: in-sync is on record before it is said. */
+static json_t *wait_mirror(struct ops_world *world, const json_t *args)
+{
+    if (world->mirror_steps) {
+        world->mirror_steps--;
+        guint progress = 90 - world->mirror_steps * 30;
+        return json_make("{ss si}", "state", "syncing", "progress", (int)progress);
+    }
+    if (world->mirror)
+        return json_make("{ss}", "state", world->mirror);
+    const struct instance *instance = config_get(
+        world->config, "instance", json_string_value(json_object_get(args, "instance")), NULL);
+    const struct replica *replica = config_get(world->config, "replica", instance->replica, NULL);
+    if (replica && replica->state == REPLICA_SYNCING) {
+        record_autoptr(replica) copy = replica_copy(replica);
+        copy->state = REPLICA_IN_SYNC;
+        copy->sync++;
+        ops_put(world, "replica", copy->uuid, replica_to_json(copy));
+    }
+    return json_make("{ss}", "state", "ready");
+}
+
+static json_t *answer_node(const struct rpc_request *request, const char *node, void *data,
+                           GError **error)
+{
+    struct ops_world *world = data;
+    const char *method = request->name;
+    if (!strcmp(method, "node_report"))
+        return faulty(world, node, method, error) ? NULL : report(world, node);
+    if (strcmp(method, "mirror_wait") && strcmp(method, "image_info"))
+        trace_call(world, request, node);
+    if (faulty(world, node, method, error))
+        return NULL;
+    if (!strcmp(method, "guest_start"))
+        return start_guest(world, request->args, node);
+    if (!strcmp(method, "mirror_wait"))
+        return wait_mirror(world, request->args);
+    if (!strcmp(method, "guest_stop")) {
+        world->guest_node = NULL;
+        return json_make("{s:b}", "clean", world->stop_unclean ? 0 : 1);
+    }
+    if (!strcmp(method, "image_info") && !world->image_bytes)
+        fettle_set_error(error, UNKNOWN_ENTITY, "no such file");
+    else if (!strcmp(method, "image_info"))
+        return json_make("{s:I}", "bytes", (json_int_t)world->image_bytes);
+    else if (!strcmp(method, "replica_open"))
+        return json_make("{s:O, s:s, s:s, s:[{s:i, s:s}]}", "replica",
+                         json_object_get(request->args, "replica"), "address", "10.0.0.2", "psk",
+                         "0123456789abcdef0123456789abcdef", "disks", "port", 4000, "name", "x");
+    else
+        return json_object();
+    return NULL;
+}
+
+/* --- the world --- */
+
+static void put_node(struct ops_world *world, const char *uuid, const char *name, const char *ip)
+{
+    ops_put(
+        world, "node", uuid,
+        json_make("{ss ss ss ss}", "uuid", uuid, "name", name, "primary_ip", ip, "group", GROUP));
+}
+
+static void script(struct ops_world *world)
+{
+    static const char *const methods[] = {"node_report",   "image_info",    "disks_create",
+                                          "disks_remove",  "replica_open",  "replica_close",
+                                          "guest_start",   "guest_stop",    "guest_reset",
+                                          "mirror_attach", "mirror_detach", "mirror_wait"};
+    for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
+        fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
+    fake_script(world->world, NODE1, ROLE_WCONFD, "commit", answer_commit, world);
+    fake_script(world->world, NODE1, ROLE_WCONFD, "wait_changes", answer_changes, world);
+    fake_script(world->world, NODE1, ROLE_WCONFD, "update_locks", answer_locks, world);
+    fake_script(world->world, NODE1, ROLE_WCONFD, "free_locks", answer_free, world);
+    fake_script(world->world, NODE1, ROLE_WCONFD, "cluster_status", answer_status, world);
+}
+
+struct ops_world *ops_world_new(void)
+{
+    struct ops_world *world = g_new0(struct ops_world, 1);
+    world->world = fake_world_new();
+    fake_world_set_master(world->world, NODE1);
+    world->env = fake_process(world->world, NODE1, ROLE_JOB);
+    world->config = config_new();
+    world->history = g_ptr_array_new_with_free_func(change_unref);
+    world->trace = g_string_new(NULL);
+    world->faults = g_ptr_array_new_with_free_func(fault_free);
+    world->pending = g_ptr_array_new();
+    config_set_position(world->config, 1, 0);
+    for (guint i = 0; i < 3; i++) {
+        world->memory[i] = 4096;
+        world->disk[i] = 10000;
+    }
+    ops_put(world, "cluster", CLUSTER,
+            json_make("{ss ss ss}", "uuid", CLUSTER, "name", "c", "master_node", NODE1));
+    ops_put(world, "nodegroup", GROUP, json_make("{ss ss}", "uuid", GROUP, "name", "default"));
+    put_node(world, NODE1, "node1", "10.0.0.1");
+    put_node(world, NODE2, "node2", "10.0.0.2");
+    put_node(world, NODE3, "node3", "10.0.0.3");
+    fake_livelock(world->world, NODE1, LIVELOCK, LIVELOCK_ALIVE);
+    script(world);
+    return world;
+}
+
+void ops_world_free(struct ops_world *world)
+{
+    fake_world_free(world->world);
+    config_free(world->config);
+    g_ptr_array_unref(world->history);
+    g_ptr_array_unref(world->faults);
+    g_ptr_array_unref(world->pending);
+    g_string_free(world->trace, TRUE);
+    g_free(world->guest_instance);
+    job_free(world->done);
+    g_free(world);
+}
+
+void ops_put_web(struct ops_world *world, const char *replica_state, bool running)
+{
+    bool clean = !running && replica_state && !strcmp(replica_state, "in-sync");
+    ops_put(world, "instance", WEB,
+            json_make("{ss ss ss ss si s[{ss si}] ss ss ss si ss sb}", "uuid", WEB, "name", "web1",
+                      "admin_state", running ? "up" : "down", "disk_template", "mirror", "memory",
+                      512, "disks", "uuid", "00000000-0000-4000-8000-0000000000e1", "size", 1000,
+                      "primary_node", NODE1, "secondary_node", replica_state ? NODE2 : "",
+                      "replica", replica_state ? REPLICA : "", "generation", 1, "holder",
+                      running ? NODE1 : "", "clean", (int)clean));
+    if (replica_state)
+        ops_put(world, "replica", REPLICA,
+                json_make("{ss ss ss si si ss}", "uuid", REPLICA, "instance", WEB, "node", NODE2,
+                          "generation", 1, "sync", 3, "state", replica_state));
+    if (!running)
+        return;
+    world->guest_node = NODE1;
+    world->guest_generation = 1;
+    world->guest_state = "running";
+    g_free(world->guest_instance);
+    world->guest_instance = g_strdup(WEB);
+}
+
+const struct instance *ops_web(const struct ops_world *world)
+{
+    return config_get(world->config, "instance", WEB, NULL);
+}
+
+void ops_node_offline(struct ops_world *world, const char *node)
+{
+    ops_set(world, "node", node, "offline", json_true());
+    fake_cut(world->world, node, true);
+}
+
+/* --- running --- */
+
+void ops_submit(struct ops_world *world, json_t *opcodes)
+{
+    json_t *ops = json_array();
+    size_t i;
+    json_t *opcode;
+    json_array_foreach(opcodes, i, opcode)
+        json_array_append_new(ops, json_make("{s:O, s:s}", "input", opcode, "status", "queued"));
+    json_decref(opcodes);
+    json_t *job = json_make("{s:i, s:o, s:s, s:b, s:i, s:i}", "id", JOB, "ops", ops, "status",
+                            "waiting", "started", 1, "history", 1, "epoch", 5);
+    g_autofree char *text = json_to_text(job);
+    fake_file_put(world->world, NODE1, FILE_QUEUE, "job-17", text);
+    ops_put(world, "job", "17", job);
+}
+
+static void run_task(void *data)
+{
+    struct ops_world *world = data;
+    g_autoptr(GError) error = NULL;
+    job_run(world->env, JOB, LIVELOCK, &error);
+    g_assert_no_error(error);
+}
+
+static const char *result_text(struct ops_world *world)
+{
+    static char *text;
+    g_free(text);
+    const struct job_op *op = world->done->ops->pdata[0];
+    text = op->result ? json_dumps(op->result, JSON_ENCODE_ANY) : strdup("null");
+    char *copy = g_strdup(text);
+    free(text);
+    text = copy;
+    return text;
+}
+
+const char *ops_run(struct ops_world *world, json_t *opcodes)
+{
+    ops_submit(world, opcodes);
+    fake_run(world->env, run_task, world);
+    json_autoptr file = json_loads(fake_file(world->world, NODE1, FILE_QUEUE, "job-17"), 0, NULL);
+    job_free(world->done);
+    world->done = job_parse(file, RECORD_KEEP, NULL);
+    g_assert_nonnull(world->done);
+    return result_text(world);
+}
+
+const char *ops_run_one(struct ops_world *world, json_t *opcode)
+{
+    return ops_run(world, json_make("[o]", opcode));
+}
+
+char *ops_log(const struct ops_world *world, guint op)
+{
+    const struct job_op *row = world->done->ops->pdata[op];
+    GString *lines = g_string_new(NULL);
+    size_t i;
+    json_t *entry;
+    json_array_foreach(row->log, i, entry)
+        g_string_append_printf(lines, "%s\n", json_string_value(json_array_get(entry, 3)));
+    return g_string_free(lines, FALSE);
+}
+
+void ops_expect(struct ops_world *world, const char *trace)
+{
+    g_assert_cmpstr(world->trace->str, ==, trace);
+    g_string_truncate(world->trace, 0);
+}

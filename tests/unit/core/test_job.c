@@ -1,0 +1,406 @@
+/* The job runner: its file, its locks, its end. */
+#include "ops_world.h"
+
+#include <string.h>
+
+static struct ops_world *world;
+
+static json_t *delay(double seconds)
+{
+    return json_make("{ss sf}", "OP_ID", "OP_TEST_DELAY", "duration", seconds);
+}
+
+static json_t *start_web(void)
+{
+    return json_make("{ss ss}", "OP_ID", "OP_INSTANCE_STARTUP", "instance_name", "web1");
+}
+
+static json_t *set_tag(const char *tag)
+{
+    return json_make("{ss ss s[s]}", "OP_ID", "OP_TAGS_SET", "kind", "cluster", "tags", tag);
+}
+
+static const struct job *record(void)
+{
+    return config_get(world->config, "job", "17", NULL);
+}
+
+static const struct job_op *op_of(const struct job *job, guint index)
+{
+    return job->ops->pdata[index];
+}
+
+static struct job *file(void)
+{
+    json_autoptr json = json_loads(fake_file(world->world, NODE1, FILE_QUEUE, "job-17"), 0, NULL);
+    return job_parse(json, RECORD_KEEP, NULL);
+}
+
+static void run_job(void *data)
+{
+    job_run(world->env, JOB, LIVELOCK, NULL);
+}
+
+/* --- the way of a job --- */
+
+static void test_success(void)
+{
+    g_assert_cmpstr(ops_run_one(world, delay(0)), ==, "null");
+    g_assert_cmpstr(world->done->status, ==, "success");
+    g_assert_cmpstr(record()->status, ==, "success");
+    g_assert_cmpuint(record()->end_us, >, 0);
+    g_assert_cmpstr(record()->livelock, ==, LIVELOCK);
+    g_assert_cmpint(world->env->ops->livelock_probe(world->env, LIVELOCK), ==, LIVELOCK_GONE);
+    ops_expect(world, "commit job success\n");
+}
+
+static void test_progress_in_file(void)
+{
+    ops_submit(world, json_make("[o, o]", delay(5), delay(5)));
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_settle(world->world);
+    record_autoptr(job) first = file();
+    g_assert_cmpstr(first->status, ==, "running");
+    g_assert_cmpstr(op_of(first, 0)->status, ==, "running");
+    g_assert_cmpstr(op_of(first, 1)->status, ==, "queued");
+    g_assert_cmpuint(op_of(first, 0)->exec_us, >=, op_of(first, 0)->start_us);
+    fake_advance(world->world, 5000);
+    record_autoptr(job) second = file();
+    g_assert_cmpstr(op_of(second, 0)->status, ==, "success");
+    g_assert_cmpstr(op_of(second, 1)->status, ==, "running");
+    fake_advance(world->world, 5000);
+    record_autoptr(job) third = file();
+    g_assert_cmpstr(third->status, ==, "success");
+}
+
+static void test_log(void)
+{
+    json_autoptr op = delay(0.001);
+    json_object_set_new(op, "repeat", json_integer(2));
+    ops_run(world, json_make("[O, O]", op, op));
+    const json_t *first = op_of(world->done, 0)->log;
+    const json_t *second = op_of(world->done, 1)->log;
+    g_assert_cmpint(json_integer_value(json_array_get(json_array_get(first, 0), 0)), ==, 1);
+    g_assert_cmpuint(json_array_size(json_array_get(json_array_get(first, 0), 1)), ==, 2);
+    g_assert_cmpstr(json_string_value(json_array_get(json_array_get(first, 1), 2)), ==, "message");
+    g_assert_cmpstr(json_string_value(json_array_get(json_array_get(first, 1), 3)), ==,
+                    "round 2 of 2");
+    g_assert_cmpint(json_integer_value(json_array_get(json_array_get(second, 0), 0)), ==, 3);
+}
+
+static void test_failure_aborts_the_rest(void)
+{
+    const char *result = ops_run(world, json_make("[o, o, o]", start_web(), delay(0), delay(0)));
+    g_assert_cmpstr(result, ==,
+                    "[\"OpPrereqError\", [\"instance \\\"web1\\\" does not exist\", "
+                    "\"unknown_entity\"]]");
+    g_assert_cmpstr(world->done->status, ==, "error");
+    for (guint i = 1; i < 3; i++) {
+        g_autofree char *text = json_to_text(op_of(world->done, i)->result);
+        g_assert_cmpstr(op_of(world->done, i)->status, ==, "error");
+        g_assert_cmpstr(text, ==, "[\"OpExecError\",[\"Job aborted\",\"job_failed\",false]]");
+    }
+    ops_expect(world, "commit job error\n");
+}
+
+static void test_dry_run(void)
+{
+    json_t *op = set_tag("blue");
+    json_object_set_new(op, "dry_run", json_true());
+    g_assert_cmpstr(ops_run_one(world, op), ==, "null");
+    ops_expect(world, "commit job success\n");
+    op = set_tag("not a tag");
+    json_object_set_new(op, "dry_run", json_true());
+    g_assert_nonnull(strstr(ops_run_one(world, op), "OpPrereqError"));
+}
+
+static void test_unknown_opcode(void)
+{
+    g_assert_nonnull(strstr(ops_run_one(world, json_make("{ss}", "OP_ID", "OP_NOPE")), "OP_NOPE"));
+    g_assert_nonnull(
+        strstr(ops_run_one(world, json_make("{ss sf}", "OP_ID", "OP_TEST_DELAY", "duration", -1.0)),
+               "duration"));
+    g_assert_cmpstr(
+        ops_run_one(world, json_make("{ss ss ss ss}", "OP_ID", "OP_CLUSTER_INIT", "cluster_name",
+                                     "c", "node_name", "n", "primary_ip", "10.0.0.1")),
+        ==, "[\"OpPrereqError\", [\"OP_CLUSTER_INIT cannot be run by a job\", \"wrong_input\"]]");
+}
+
+/* --- bad files --- */
+
+static void refused(void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_false(job_run(world->env, JOB, LIVELOCK, &error));
+    g_assert_cmpstr(error->message, ==, data);
+}
+
+static void test_bad_files(void)
+{
+    fake_run(world->env, refused, (void *)NODE1 "/queue/job-17 does not exist");
+    json_autoptr other = json_make("{si s[]}", "id", 18, "ops");
+    g_autofree char *text = json_to_text(other);
+    fake_file_put(world->world, NODE1, FILE_QUEUE, "job-17", text);
+    fake_run(world->env, refused, (void *)"job-17 is the file of job 18");
+    ops_run_one(world, delay(0));
+    fake_run(world->env, refused, (void *)"job 17 has run before; it is not run twice");
+    ops_expect(world, "commit job success\n");
+}
+
+static void test_torn_file(void)
+{
+    g_autoptr(GError) error = NULL;
+    fake_file_put(world->world, NODE1, FILE_QUEUE, "job-17", "{\"id\":17,\"ops\":[{");
+    fake_run(world->env, run_job, NULL);
+    ops_expect(world, "");
+}
+
+static void break_file(struct ops_world *broken)
+{
+    fake_fail_files(broken->world, "queue/job-17", 1);
+}
+
+static void test_unwritable_file(void)
+{
+    world->on_locks = break_file;
+    ops_put_web(world, NULL, false);
+    g_assert_cmpstr(ops_run_one(world, start_web()), ==,
+                    "[\"OpPrereqError\", [\"job file: " NODE1
+                    "/queue/job-17: input/output error (made by the test)\", \"storage_error\"]]");
+    ops_expect(world, "commit job error\n");
+}
+
+/* --- locks --- */
+
+static void test_locks_before_action(void)
+{
+    world->trace_locks = true;
+    ops_put_web(world, NULL, false);
+    ops_set(world, "instance", WEB, "disk_template", json_string("diskless"));
+    ops_set(world, "instance", WEB, "disks", json_array());
+    ops_run_one(world, start_web());
+    ops_expect(world, "locks instance/web1=exclusive node/node1=shared\n"
+                      "commit instance web1 g2 up @node1 node1 starting\n"
+                      "node1 guest_start g2\n"
+                      "commit instance web1 g2 up @node1 node1\n"
+                      "free\n"
+                      "commit job success\n");
+}
+
+static void move_web(struct ops_world *moved)
+{
+    moved->on_locks = NULL;
+    ops_set(moved, "instance", WEB, "primary_node", json_string(NODE3));
+}
+
+static void test_declaration_grew(void)
+{
+    world->trace_locks = true;
+    world->on_locks = move_web;
+    ops_put_web(world, NULL, false);
+    ops_run_one(world, start_web());
+    g_assert_true(g_str_has_prefix(world->trace->str,
+                                   "locks instance/web1=exclusive node/node1=shared\n"
+                                   "free\n"
+                                   "locks instance/web1=exclusive node/node3=shared\n"
+                                   "commit instance web1 g2 up @node3 node3 starting\n"));
+}
+
+static void keep_moving(struct ops_world *moved)
+{
+    bool first = !strcmp(ops_web(moved)->primary_node, NODE1);
+    ops_set(moved, "instance", WEB, "primary_node", json_string(first ? NODE3 : NODE1));
+}
+
+static void test_declaration_never_settles(void)
+{
+    world->on_locks = keep_moving;
+    ops_put_web(world, NULL, false);
+    g_assert_cmpstr(ops_run_one(world, start_web()), ==,
+                    "[\"OpPrereqError\", [\"what the opcode works on changed 10 times while it "
+                    "waited for locks\", \"resource_not_available\"]]");
+    ops_expect(world, "commit job error\n");
+}
+
+static void lose_node(struct ops_world *changed)
+{
+    ops_set(changed, "instance", WEB, "secondary_node", json_string(""));
+    ops_set(changed, "instance", WEB, "replica", json_string(""));
+}
+
+static void test_declaration_shrank(void)
+{
+    world->trace_locks = true;
+    world->on_locks = lose_node;
+    ops_put_web(world, "in-sync", false);
+    ops_run_one(world, start_web());
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd update_locks"), ==, 1);
+}
+
+static void test_waiting_for_locks(void)
+{
+    world->blocked = 3;
+    ops_put_web(world, NULL, false);
+    ops_run_one(world, start_web());
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_true(g_str_has_prefix(log, "still waiting for locks: job 16, node node3, which has "
+                                        "not answered this master yet\n"
+                                        "starting generation 2"));
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd update_locks"), ==, 4);
+}
+
+static void test_wconfd_restarts_while_waiting(void)
+{
+    ops_put_web(world, NULL, false);
+    ops_fail(world, "wconfd", "update_locks", FETTLE_ERROR_UNKNOWN_RESULT, "gone", 2);
+    ops_fail(world, "wconfd", "update_locks", FETTLE_ERROR_UNREACHABLE, "away", 5);
+    g_assert_cmpstr(ops_run_one(world, start_web()), ==, "null");
+}
+
+static void test_deposed_master(void)
+{
+    ops_put_web(world, NULL, false);
+    ops_fail(world, "wconfd", "update_locks", FETTLE_ERROR_STALE_EPOCH, "epoch 5 is over", 1);
+    g_assert_cmpstr(ops_run_one(world, start_web()), ==,
+                    "[\"OpPrereqError\", [\"locks: epoch 5 is over\", \"stale_epoch\"]]");
+}
+
+static void test_free_between_opcodes_is_insisted_on(void)
+{
+    world->trace_locks = true;
+    ops_put_web(world, NULL, true);
+    ops_fail(world, "wconfd", "free_locks", FETTLE_ERROR_UNREACHABLE, "away", 3);
+    ops_run(world, json_make("[o, o]", start_web(), start_web()));
+    g_assert_cmpstr(world->done->status, ==, "success");
+    ops_expect(world, "locks instance/web1=exclusive node/node1=shared\n"
+                      "free\n"
+                      "locks instance/web1=exclusive node/node1=shared\n"
+                      "free\n"
+                      "commit job success\n");
+}
+
+/* --- the end --- */
+
+static void test_end_waits_for_wconfd(void)
+{
+    ops_fail(world, "wconfd", "commit", FETTLE_ERROR_UNREACHABLE, "away", 20);
+    ops_run_one(world, delay(0));
+    g_assert_cmpstr(record()->status, ==, "success");
+}
+
+static void test_end_without_wconfd(void)
+{
+    ops_fail(world, "wconfd", "commit", FETTLE_ERROR_UNREACHABLE, "away", 100000);
+    ops_run_one(world, delay(0));
+    g_assert_cmpstr(world->done->status, ==, "success"); /* the file has it, luxid commits it */
+    g_assert_cmpstr(record()->status, ==, "waiting");
+    g_assert_cmpint(world->env->ops->livelock_probe(world->env, LIVELOCK), ==, LIVELOCK_GONE);
+}
+
+static void declared_dead(struct ops_world *changed, guint number)
+{
+    json_t *object = config_object_json(changed->config, "job", "17");
+    json_object_set_new(json_array_get(json_object_get(object, "ops"), 0), "status",
+                        json_string("error"));
+    json_object_set_new(object, "status", json_string("error"));
+    if (number == 1)
+        ops_put(changed, "job", "17", object);
+    else
+        json_decref(object);
+}
+
+static void test_final_state_is_never_replaced(void)
+{
+    world->on_commit = declared_dead;
+    ops_run_one(world, delay(0));
+    g_assert_cmpstr(record()->status, ==, "error");
+    ops_expect(world, "");
+}
+
+static void record_touched(struct ops_world *changed, guint number)
+{
+    if (number == 1)
+        ops_set(changed, "job", "17", "process_id", json_integer(4711));
+}
+
+static void test_end_after_a_conflict(void)
+{
+    world->on_commit = record_touched;
+    ops_run_one(world, delay(0));
+    g_assert_cmpstr(record()->status, ==, "success");
+}
+
+static void test_start_waits_for_wconfd(void)
+{
+    ops_fail(world, "wconfd", "wait_changes", FETTLE_ERROR_UNREACHABLE, "away", 10);
+    g_assert_cmpstr(ops_run_one(world, delay(0)), ==, "null");
+}
+
+static void test_start_without_wconfd(void)
+{
+    ops_fail(world, "wconfd", "wait_changes", FETTLE_ERROR_UNREACHABLE, "away", 100000);
+    g_assert_cmpstr(ops_run_one(world, set_tag("blue")), ==,
+                    "[\"OpPrereqError\", [\"configuration: away\", \"unreachable\"]]");
+    ops_expect(world, "");
+}
+
+static void test_killed(void)
+{
+    ops_submit(world, json_make("[o, o]", delay(60), set_tag("blue")));
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_settle(world->world);
+    fake_kill(world->env);
+    record_autoptr(job) left = file();
+    g_assert_cmpstr(left->status, ==, "running"); /* nothing is written by the dead */
+    ops_expect(world, "");
+}
+
+static void with_world(const void *data)
+{
+    union {
+        const void *pointer;
+        void (*fn)(void);
+    } test = {data};
+    world = ops_world_new();
+    test.fn();
+    g_clear_pointer(&world, ops_world_free);
+}
+
+static void add(const char *path, void (*fn)(void))
+{
+    union {
+        void (*fn)(void);
+        const void *pointer;
+    } test = {fn};
+    g_test_add_data_func(path, test.pointer, with_world);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add("/job/success#LUX-30,LUX-32,DTH-17,DTH-20,SAF-30", test_success);
+    add("/job/progress#LUX-30", test_progress_in_file);
+    add("/job/log#LUX-30", test_log);
+    add("/job/failure", test_failure_aborts_the_rest);
+    add("/job/dry-run", test_dry_run);
+    add("/job/unknown-opcode", test_unknown_opcode);
+    add("/job/bad-files", test_bad_files);
+    add("/job/torn-file", test_torn_file);
+    add("/job/unwritable-file", test_unwritable_file);
+    add("/job/locks#LUX-09,DTH-08,DTH-20", test_locks_before_action);
+    add("/job/locks/grew#FUT-05,LCK-25", test_declaration_grew);
+    add("/job/locks/never-settles#FUT-05", test_declaration_never_settles);
+    add("/job/locks/shrank#FUT-05", test_declaration_shrank);
+    add("/job/locks/waiting#SAF-06", test_waiting_for_locks);
+    add("/job/locks/wconfd-restarts#WCF-08", test_wconfd_restarts_while_waiting);
+    add("/job/locks/deposed#SAF-05", test_deposed_master);
+    add("/job/locks/free", test_free_between_opcodes_is_insisted_on);
+    add("/job/end/wconfd-away#LUX-35", test_end_waits_for_wconfd);
+    add("/job/end/without-wconfd#LUX-35,DTH-17", test_end_without_wconfd);
+    add("/job/end/final#SAF-30", test_final_state_is_never_replaced);
+    add("/job/end/conflict#SAF-30", test_end_after_a_conflict);
+    add("/job/start/wconfd-away", test_start_waits_for_wconfd);
+    add("/job/start/without-wconfd", test_start_without_wconfd);
+    add("/job/killed#LUX-36", test_killed);
+    return g_test_run();
+}

@@ -1,0 +1,237 @@
+/* Where guests and replicas can go: room, refusals, ranking. */
+#include "core/ops/placement.h"
+
+#define NODE1 "00000000-0000-4000-8000-000000000001"
+#define NODE2 "00000000-0000-4000-8000-000000000002"
+#define NODE3 "00000000-0000-4000-8000-000000000003"
+#define GROUP "00000000-0000-4000-8000-0000000000a1"
+
+struct fixture {
+    struct config *config;
+    GPtrArray *reports;
+    guint instances;
+};
+
+static void report_unref(void *report)
+{
+    node_report_free(report);
+}
+
+static void put(struct fixture *fixture, const char *kind, const char *key, json_t *object)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(change) change = config_put(fixture->config, kind, key, object);
+    change->version = config_serial(fixture->config) + 1;
+    config_apply(fixture->config, change, &error);
+    g_assert_no_error(error);
+    config_set_position(fixture->config, 1, change->version);
+}
+
+static void put_node(struct fixture *fixture, const char *uuid, const char *name, const char *flag)
+{
+    put(fixture, "node", uuid,
+        json_make("{ss ss ss ss sb sb}", "uuid", uuid, "name", name, "primary_ip", "10.0.0.1",
+                  "group", GROUP, "offline", g_str_equal(flag, "offline"), "drained",
+                  g_str_equal(flag, "drained")));
+}
+
+static struct node_report *put_report(struct fixture *fixture, const char *node, int memory,
+                                      int disk)
+{
+    json_autoptr json = json_make("{ss si si si si}", "node", node, "memory_total", memory,
+                                  "memory_free", memory, "disk_total", disk, "disk_free", disk);
+    struct node_report *report = node_report_parse(json, RECORD_STRICT, NULL);
+    g_ptr_array_add(fixture->reports, report);
+    return report;
+}
+
+static char *put_instance(struct fixture *fixture, const char *primary, const char *secondary,
+                          int memory, int disk, int generation)
+{
+    guint number = ++fixture->instances;
+    char *uuid = g_strdup_printf("00000000-0000-4000-8000-0000000001%02u", number);
+    g_autofree char *name = g_strdup_printf("web%u", number);
+    put(fixture, "instance", uuid,
+        json_make("{ss ss ss si s[{ss si}] ss ss si}", "uuid", uuid, "name", name, "disk_template",
+                  "mirror", "memory", memory, "disks", "uuid", uuid, "size", disk, "primary_node",
+                  primary, "secondary_node", secondary, "generation", generation));
+    return uuid;
+}
+
+static void set_up(struct fixture *fixture, const void *data)
+{
+    fixture->config = config_new();
+    fixture->reports = g_ptr_array_new_with_free_func(report_unref);
+    put_node(fixture, NODE1, "node1", "");
+    put_node(fixture, NODE2, "node2", "");
+    put_node(fixture, NODE3, "node3", "");
+}
+
+static void tear_down(struct fixture *fixture, const void *data)
+{
+    config_free(fixture->config);
+    g_ptr_array_unref(fixture->reports);
+}
+
+static void assert_room(struct fixture *fixture, guint report, gint64 memory, gint64 disk)
+{
+    struct placement_room room;
+    placement_room(fixture->config, fixture->reports->pdata[report], NULL, 0, &room);
+    g_assert_cmpint(room.memory, ==, memory);
+    g_assert_cmpint(room.disk, ==, disk);
+}
+
+/* --- room --- */
+
+static void test_room_promised(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE1, 1000, 5000);
+    put_report(fixture, NODE2, 1000, 5000);
+    g_free(put_instance(fixture, NODE1, NODE2, 300, 700, 1));
+    assert_room(fixture, 0, 700, 4300); /* memory is promised to the primary only */
+    assert_room(fixture, 1, 1000, 4300);
+}
+
+static void test_room_running_is_not_counted_twice(struct fixture *fixture, const void *data)
+{
+    struct node_report *report = put_report(fixture, NODE1, 1000, 5000);
+    g_autofree char *uuid = put_instance(fixture, NODE1, "", 300, 700, 1);
+    struct guest_report *guest = guest_report_new();
+    g_free(guest->instance);
+    guest->instance = g_strdup(uuid);
+    guest->state = GUEST_RUNNING;
+    g_ptr_array_add(report->guests, guest);
+    report->memory_free = 650; /* its memory is in use by now */
+    report->disk_free = 4300;
+    assert_room(fixture, 0, 650, 4300);
+}
+
+static void test_room_untouched_memory_is_not_given_away(struct fixture *fixture, const void *data)
+{
+    struct node_report *report = put_report(fixture, NODE1, 1000, 5000);
+    g_autofree char *uuid = put_instance(fixture, NODE1, "", 900, 4900, 1);
+    struct guest_report *guest = guest_report_new();
+    g_free(guest->instance);
+    guest->instance = g_strdup(uuid);
+    guest->state = GUEST_RUNNING;
+    g_ptr_array_add(report->guests, guest);
+    assert_room(fixture, 0, 100, 100); /* although the node says that nearly all is free */
+}
+
+static void test_room_images_not_made_yet(struct fixture *fixture, const void *data)
+{
+    struct node_report *report = put_report(fixture, NODE1, 1000, 5000);
+    g_free(put_instance(fixture, NODE1, "", 100, 700, 0));
+    report->disk_free = 1000;
+    assert_room(fixture, 0, 900, 300);
+}
+
+static void test_room_up_to_version(struct fixture *fixture, const void *data)
+{
+    struct placement_room room;
+    put_report(fixture, NODE1, 1000, 5000);
+    g_autofree char *first = put_instance(fixture, NODE1, "", 600, 100, 0);
+    guint64 version = config_serial(fixture->config);
+    g_autofree char *second = put_instance(fixture, NODE1, "", 600, 100, 0);
+    placement_room(fixture->config, fixture->reports->pdata[0], first, version, &room);
+    g_assert_cmpint(room.memory, ==, 1000); /* the first sees nobody */
+    placement_room(fixture->config, fixture->reports->pdata[0], second,
+                   config_serial(fixture->config), &room);
+    g_assert_cmpint(room.memory, ==, 400); /* the second gives way */
+}
+
+/* --- choice --- */
+
+static void assert_choice(struct fixture *fixture, const struct placement_need *need,
+                          const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    const struct node *node = placement_choose(fixture->config, fixture->reports, need, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(node->name, ==, name);
+}
+
+static void test_choose_most_memory(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE1, 1000, 9000);
+    put_report(fixture, NODE2, 3000, 5000);
+    put_report(fixture, NODE3, 2000, 9900);
+    struct placement_need need = {.what = "it", .memory = 100, .disk = 100};
+    assert_choice(fixture, &need, "node2");
+    need.rank_by_disk = true;
+    assert_choice(fixture, &need, "node3");
+    need.excluded[0] = NODE3;
+    need.because[0] = "is out";
+    assert_choice(fixture, &need, "node1");
+    need.prefer = NODE2;
+    assert_choice(fixture, &need, "node2");
+}
+
+static void test_choose_ties(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE3, 1000, 5000);
+    put_report(fixture, NODE2, 1000, 5000);
+    put_report(fixture, NODE1, 1000, 5000);
+    struct placement_need need = {.what = "it", .memory = 100};
+    assert_choice(fixture, &need, "node1");
+}
+
+static void test_choose_none(struct fixture *fixture, const void *data)
+{
+    g_autoptr(GError) error = NULL;
+    put_node(fixture, NODE2, "node2", "offline");
+    put_report(fixture, NODE1, 1000, 50);
+    struct placement_need need = {.what = "the secondary node of instance \"web1\"", .disk = 100};
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_true(fettle_error_is(error, NO_RESOURCES));
+    g_assert_cmpstr(error->message, ==,
+                    "no node can be the secondary node of instance \"web1\": node1 has 50 MiB of "
+                    "disk left, 100 MiB are needed; node2 is offline; node3 does not answer");
+}
+
+static void test_choose_none_each_reason(struct fixture *fixture, const void *data)
+{
+    g_autoptr(GError) error = NULL;
+    put_node(fixture, NODE2, "node2", "drained");
+    put_report(fixture, NODE2, 1000, 1000);
+    put_report(fixture, NODE3, 1000, 1000);
+    g_free(put_instance(fixture, NODE3, "", 2000, 1, 1)); /* more than there is */
+    struct placement_need need = {
+        .what = "it", .memory = 64, .excluded = {NODE1}, .because = {"is its primary node"}};
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_cmpstr(error->message, ==,
+                    "no node can be it: node1 is its primary node; node2 is drained; node3 has 0 "
+                    "MiB of memory left, 64 MiB are needed");
+}
+
+static void test_choose_empty_cluster(struct fixture *fixture, const void *data)
+{
+    g_autoptr(GError) error = NULL;
+    struct placement_need need = {.what = "it"};
+    config_reset(fixture->config);
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_cmpstr(error->message, ==, "no node can be it: the cluster has no nodes");
+}
+
+static void add(const char *path, void (*fn)(struct fixture *, const void *))
+{
+    g_test_add(path, struct fixture, NULL, (void (*)(struct fixture *, gconstpointer))set_up,
+               (void (*)(struct fixture *, gconstpointer))fn,
+               (void (*)(struct fixture *, gconstpointer))tear_down);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add("/placement/room/promised", test_room_promised);
+    add("/placement/room/running", test_room_running_is_not_counted_twice);
+    add("/placement/room/untouched", test_room_untouched_memory_is_not_given_away);
+    add("/placement/room/images", test_room_images_not_made_yet);
+    add("/placement/room/version", test_room_up_to_version);
+    add("/placement/choose/most", test_choose_most_memory);
+    add("/placement/choose/ties", test_choose_ties);
+    add("/placement/choose/none#ARP-57", test_choose_none);
+    add("/placement/choose/reasons", test_choose_none_each_reason);
+    add("/placement/choose/empty", test_choose_empty_cluster);
+    return g_test_run();
+}
