@@ -104,12 +104,30 @@ static void read_soon(struct tracker *tracker, struct queue_job *job)
         task_wake(tracker->reader);
 }
 
+/* Events were lost: everything that may have changed. */
+static void read_all_soon(struct tracker *tracker)
+{
+    g_autoptr(GArray) ids = queue_active_ids(tracker->context->queue);
+
+    for (guint i = 0; i < ids->len; i++) {
+        struct queue_job *job = queue_find(tracker->context->queue, g_array_index(ids, guint64, i));
+
+        if (job->phase == JOB_PHASE_RUNNING)
+            read_soon(tracker, job);
+    }
+}
+
+/* `name` NULL: nobody knows which. */
 static void file_changed(const char *name, void *data)
 {
     struct tracker *tracker = data;
     struct queue_job *job;
     guint64 id;
 
+    if (name == NULL) {
+        read_all_soon(tracker);
+        return;
+    }
     if (!job_file_parse_name(name, &id))
         return;
     job = queue_find(tracker->context->queue, id);

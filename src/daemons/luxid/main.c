@@ -1,0 +1,64 @@
+/*
+ * fettle-luxid: the LUXI socket of the master: queries, and the job queue. All thinking is
+ * core/queue's; here it gets its environment and its socket, run/luxid.sock.
+ */
+#include "base/log.h"
+#include "core/queue/luxi.h"
+#include "daemons/common/daemon.h"
+#include "io/luxi_server.h"
+#include "io/real_env.h"
+
+static struct {
+    struct env *env;
+    struct luxi *luxi;
+    struct luxi_server *server;
+} luxid;
+
+static void handle(struct rpc_request *request, void *data)
+{
+    luxi_handle(luxid.luxi, request);
+}
+
+static void complain(const char *line, void *data)
+{
+    log_warning("", "%s", line);
+}
+
+static struct env *setup(const char *root, GError **error)
+{
+    g_autofree char *socket = NULL;
+
+    luxid.env = real_env_new(root, ROLE_LUXID, NULL, error);
+    if (luxid.env == NULL)
+        return NULL;
+    luxid.luxi = luxi_new(luxid.env);
+    socket = node_paths_socket(real_env_paths(luxid.env), ROLE_LUXID);
+    luxid.server = luxi_server_new(&(struct luxi_server_options){.path = socket,
+                                                                 .node_uuid = luxid.env->node_uuid,
+                                                                 .handle = handle,
+                                                                 .complain = complain},
+                                   error);
+    return luxid.server == NULL ? NULL : luxid.env;
+}
+
+static bool start(GError **error)
+{
+    return luxi_start(luxid.luxi, error);
+}
+
+static void stop(void)
+{
+    g_clear_pointer(&luxid.luxi, luxi_free);
+    g_clear_pointer(&luxid.server, luxi_server_free);
+    g_clear_pointer(&luxid.env, real_env_free);
+}
+
+int main(int argc, char **argv)
+{
+    return daemon_main(argc, argv,
+                       &(struct daemon){.name = "luxid",
+                                        .summary = "Serve queries and run the job queue.",
+                                        .setup = setup,
+                                        .start = start,
+                                        .stop = stop});
+}
