@@ -1,7 +1,6 @@
 /* See certs.h. */
 #include "io/certs.h"
 
-#include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
 

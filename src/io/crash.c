@@ -10,12 +10,16 @@
 
 #define VARIABLE_AT "FETTLE_CRASH_AT"
 #define VARIABLE_LOG "FETTLE_CRASH_LOG"
+#define VARIABLE_ONCE "FETTLE_CRASH_ONCE"
+
+static const char *const variables[] = {VARIABLE_AT, VARIABLE_LOG, VARIABLE_ONCE};
 
 static GMutex lock;
 static bool active;
 static guint64 passed;
 static guint64 end_at;
 static int log_fd = -1;
+static char *once_file;
 
 static void read_environment(void)
 {
@@ -25,12 +29,23 @@ static void read_environment(void)
         return;
     const char *at = g_getenv(VARIABLE_AT);
     const char *log = g_getenv(VARIABLE_LOG);
+    once_file = g_strdup(g_getenv(VARIABLE_ONCE));
     if (at != NULL)
         end_at = g_ascii_strtoull(at, NULL, 10);
     if (log != NULL && log[0] != '\0')
         log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     active = end_at != 0 || log_fd >= 0;
     g_once_init_leave(&once, 1);
+}
+
+static bool may_end(void)
+{
+    if (once_file == NULL)
+        return true;
+    int fd = open(once_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 void crash_point(const char *what)
@@ -46,7 +61,7 @@ void crash_point(const char *what)
         /* A lost line only makes a test count fewer points. */
         (void)!write(log_fd, line, MIN((size_t)len, sizeof line - 1));
     }
-    if (number == end_at)
+    if (number == end_at && may_end())
         raise(SIGKILL);
     g_mutex_unlock(&lock);
 }
@@ -62,6 +77,21 @@ guint64 crash_count(void)
 char **crash_environment(void)
 {
     char **environment = g_get_environ();
-    environment = g_environ_unsetenv(environment, VARIABLE_AT);
-    return g_environ_unsetenv(environment, VARIABLE_LOG);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(variables); i++)
+        environment = g_environ_unsetenv(environment, variables[i]);
+    return environment;
+}
+
+char **crash_environment_for(const char *child)
+{
+    char **environment = crash_environment();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(variables); i++) {
+        g_autofree char *named = g_strdup_printf("%s_%s", variables[i], child);
+        const char *value = g_environ_getenv(environment, named);
+        if (value != NULL)
+            environment = g_environ_setenv(environment, variables[i], value, TRUE);
+    }
+    return environment;
 }

@@ -6,7 +6,11 @@
  * FETTLE_CRASH_AT=n   the process kills itself (SIGKILL) at its n-th crash point, counted from 1
  * FETTLE_CRASH_LOG=F  each point appends "n what" to the file F, so that a test can count them
  *
- * Both are read once, and taken out of the environment of child processes by the spawner (crash_environment).
+ * FETTLE_CRASH_ONCE=F crash only if the file F does not exist yet; it is made then
+ *
+ * They are read once, and taken out of the environment of child processes by the spawner. Job processes are given
+ * theirs by name: with FETTLE_CRASH_AT_JOB=n (…_JOB_START=n) in luxid's environment, each fettle-job
+ * (fettle-job-start) gets FETTLE_CRASH_AT=n; the same for _LOG and _ONCE.
  */
 #pragma once
 
@@ -18,5 +22,7 @@ void crash_point(const char *what);
 /* How many points this process has passed; 0 if neither variable is set. */
 guint64 crash_count(void);
 
-/* The environment for a child process, without the two variables; free with g_strfreev(). */
+/* The environment for a child process, without the variables; free with g_strfreev(). */
 char **crash_environment(void);
+/* The same for a child that can be given variables of its own; `child` is "JOB" or "JOB_START". */
+char **crash_environment_for(const char *child);

@@ -60,6 +60,12 @@ char *files_path(const struct node_paths *paths, enum file_area area, const char
     return g_build_filename(folder, name, NULL);
 }
 
+char *files_folder(const struct node_paths *paths, enum file_area area, const char *folder,
+                   GError **error)
+{
+    return folder[0] == '\0' ? area_folder(paths, area) : files_path(paths, area, folder, error);
+}
+
 /* --- what the kernel is asked, blocking --- */
 
 static bool sync_folder_of(const char *path, GError **error)
@@ -384,9 +390,7 @@ static gint compare_names(gconstpointer a, gconstpointer b)
 GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,
                       GError **error)
 {
-    /* "" is the area itself. */
-    g_autofree char *path =
-        folder[0] == '\0' ? area_folder(paths, area) : files_path(paths, area, folder, error);
+    g_autofree char *path = files_folder(paths, area, folder, error);
     g_autoptr(GError) local = NULL;
     const char *name;
 

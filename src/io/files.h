@@ -26,6 +26,9 @@ GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const
 /* Absolute path of a name; NULL and WRONG_INPUT if the name may not be used. */
 char *files_path(const struct node_paths *paths, enum file_area area, const char *name, GError **error);
 
+/* The same for a folder; "" is the area itself. */
+char *files_folder(const struct node_paths *paths, enum file_area area, const char *folder, GError **error);
+
 /* The same for any absolute path, blocking: for certificates, node.json, the lab. */
 bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync, GError **error);
 char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error);

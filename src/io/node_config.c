@@ -2,8 +2,8 @@
 #include "io/node_config.h"
 #include "io/files.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -115,9 +115,10 @@ struct node_config *node_config_read(const struct node_paths *paths, GError **er
 
 static bool check_address(const struct node_config *config, GError **error)
 {
-    g_autoptr(GInetAddress) address = g_inet_address_new_from_string(config->address);
+    unsigned char address[sizeof(struct in6_addr)];
 
-    if (address != NULL)
+    if (inet_pton(AF_INET, config->address, address) == 1 ||
+        inet_pton(AF_INET6, config->address, address) == 1)
         return true;
     fettle_set_error(error, WRONG_INPUT, "address: \"%s\" is no IP address", config->address);
     return false;

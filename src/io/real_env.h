@@ -30,5 +30,9 @@ void real_env_free(struct env *env);
 const struct node_paths *real_env_paths(const struct env *env);
 const struct node_config *real_env_config(const struct env *env);
 
-/* Only fettle-noded: calls to other nodes and to the master go through the bus itself instead of noded's socket. */
+/* Another way for calls than rpc_client.h's. `carrier` is the first argument of `call`. */
+typedef void (*real_env_call)(void *carrier, const struct rpc_call *call, rpc_reply_fn done, void *data);
+void real_env_set_call(struct env *env, real_env_call call, void *carrier);
+
+/* Only fettle-noded (it stands in bus.c, so that no other program needs TLS): calls to other nodes and to the master go through the bus itself instead of noded's socket. */
 void real_env_set_bus(struct env *env, struct bus *bus);

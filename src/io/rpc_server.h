@@ -10,6 +10,8 @@
 #include "proto/rpc.h"
 
 struct rpc_server;
+struct connection;
+struct envelope;
 
 struct rpc_server_options {
     const char *path;      /* of the socket; mode 0600; a socket of a dead predecessor there is replaced */
@@ -17,6 +19,9 @@ struct rpc_server_options {
     const char *node_uuid; /* of this host: what `from` of local peers is */
     /* Answers by rpc_answer() or rpc_fail(), now or later. */
     void (*handle)(struct rpc_request *request, void *data);
+    /* Only the bus: takes a request (and the envelope) that is for somebody else, and then answers it; false: it is
+     * for this role. May be NULL. */
+    bool (*route)(struct connection *connection, struct envelope *envelope, void *data);
     /* One line on a connection that was refused or ended for a fault; may be NULL. */
     void (*complain)(const char *line, void *data);
     void *data;

@@ -1,0 +1,347 @@
+/* See bus_tls.h. */
+#include "io/bus_tls.h"
+#include "io/certs.h"
+#include "io/crash.h"
+#include "io/loop.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+struct bus_tls {
+    GTlsCertificate *certificate;
+    GTlsDatabase *authority;
+    char *cluster;
+    GSocketService *service;
+    const struct bus_tls_events *events;
+    void *data;
+    GHashTable *shaking; /* set of struct bus_dial: both directions */
+};
+
+/* One connection on its way to being trusted, dialled or accepted. */
+struct bus_dial {
+    struct bus_tls *tls; /* NULL: cancelled */
+    bool dialled;
+    char *expected; /* node that was dialled */
+    char *place;    /* "192.0.2.7:1811" */
+    char *distrust; /* why its certificate was refused */
+    GTlsConnection *connection;
+    GCancellable *cancellable;
+    guint timer;
+    bus_tls_dialled_fn done;
+    void *data;
+};
+
+static void dial_free(struct bus_dial *dial)
+{
+    loop_timer_cancel(dial->timer);
+    g_clear_object(&dial->connection);
+    g_object_unref(dial->cancellable);
+    g_free(dial->expected);
+    g_free(dial->place);
+    g_free(dial->distrust);
+    g_free(dial);
+}
+
+static void timeout_cb(void *data)
+{
+    struct bus_dial *dial = data;
+
+    dial->timer = 0;
+    if (dial->distrust == NULL)
+        dial->distrust = g_strdup_printf("no answer within %d ms", LIMIT_DIAL_MS);
+    g_cancellable_cancel(dial->cancellable);
+}
+
+static struct bus_dial *dial_new(struct bus_tls *tls)
+{
+    struct bus_dial *dial = g_new0(struct bus_dial, 1);
+
+    dial->tls = tls;
+    dial->cancellable = g_cancellable_new();
+    dial->timer = loop_timer(LIMIT_DIAL_MS, timeout_cb, dial);
+    g_hash_table_add(tls->shaking, dial);
+    return dial;
+}
+
+void bus_dial_cancel(struct bus_dial *dial)
+{
+    if (dial == NULL || dial->tls == NULL)
+        return;
+    g_hash_table_remove(dial->tls->shaking, dial);
+    dial->tls = NULL;
+    g_cancellable_cancel(dial->cancellable);
+}
+
+/* --- the end of the way --- */
+
+static void fail(struct bus_dial *dial, const char *why)
+{
+    struct bus_tls *tls = dial->tls;
+    g_autoptr(GError) error = NULL;
+
+    if (tls != NULL)
+        g_hash_table_remove(tls->shaking, dial);
+    if (tls != NULL && dial->dialled) {
+        fettle_set_error(&error, UNREACHABLE, "%s: %s", dial->place, why);
+        dial->done(NULL, error, dial->data);
+    } else if (tls != NULL && tls->events->complain != NULL) {
+        g_autofree char *line =
+            g_strdup_printf("bus: connection from %s refused: %s", dial->place, why);
+        tls->events->complain(line, tls->data);
+    }
+    dial_free(dial);
+}
+
+static void succeed(struct bus_dial *dial, const char *node)
+{
+    struct bus_tls *tls = dial->tls;
+
+    g_hash_table_remove(tls->shaking, dial);
+    if (dial->dialled)
+        dial->done(G_IO_STREAM(dial->connection), NULL, dial->data);
+    else
+        tls->events->accepted(G_IO_STREAM(dial->connection), node, tls->data);
+    dial_free(dial);
+}
+
+static bool check_peer(const struct bus_dial *dial, char **ret_node, GError **error)
+{
+    GTlsCertificate *certificate = g_tls_connection_get_peer_certificate(dial->connection);
+    g_autofree char *subject =
+        certificate != NULL ? g_tls_certificate_get_subject_name(certificate) : NULL;
+    g_autofree char *cluster = NULL;
+    g_autofree char *node = NULL;
+
+    if (!certs_parse_subject(subject, &cluster, &node, error))
+        return false;
+    if (strcmp(cluster, dial->tls->cluster) != 0) {
+        fettle_set_error(error, PERMISSION,
+                         "its certificate is of the cluster %s, this node is of %s", cluster,
+                         dial->tls->cluster);
+        return false;
+    }
+    if (dial->expected != NULL && strcmp(node, dial->expected) != 0) {
+        fettle_set_error(error, PERMISSION, "its certificate is of the node %s, expected was %s",
+                         node, dial->expected);
+        return false;
+    }
+    *ret_node = g_steal_pointer(&node);
+    return true;
+}
+
+static void handshake_cb(GObject *object, GAsyncResult *result, gpointer data)
+{
+    struct bus_dial *dial = data;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *node = NULL;
+
+    if (!g_tls_connection_handshake_finish(G_TLS_CONNECTION(object), result, &error)) {
+        fail(dial, dial->distrust != NULL ? dial->distrust : error->message);
+        return;
+    }
+    if (dial->tls == NULL || !check_peer(dial, &node, &error))
+        fail(dial, error != NULL ? error->message : "");
+    else
+        succeed(dial, node);
+}
+
+static gboolean distrust_cb(GTlsConnection *connection, GTlsCertificate *certificate,
+                            GTlsCertificateFlags flags, gpointer data)
+{
+    struct bus_dial *dial = data;
+    g_autofree char *subject = g_tls_certificate_get_subject_name(certificate);
+    const char *why = (flags & G_TLS_CERTIFICATE_UNKNOWN_CA) != 0 ? "it is signed by another CA"
+                      : (flags & G_TLS_CERTIFICATE_EXPIRED) != 0  ? "it has expired"
+                      : (flags & G_TLS_CERTIFICATE_NOT_ACTIVATED) != 0
+                          ? "it is not valid yet; look at the clocks"
+                          : "it cannot be verified";
+
+    g_free(dial->distrust);
+    dial->distrust = g_strdup_printf("its certificate (%s): %s", subject, why);
+    return FALSE;
+}
+
+/* Takes the ends of TLS that were just made. */
+static void shake(struct bus_dial *dial, GIOStream *tls_stream)
+{
+    dial->connection = G_TLS_CONNECTION(tls_stream);
+    g_tls_connection_set_database(dial->connection, dial->tls->authority);
+    g_tls_connection_set_require_close_notify(dial->connection, FALSE);
+    g_signal_connect(dial->connection, "accept-certificate", G_CALLBACK(distrust_cb), dial);
+    g_tls_connection_handshake_async(dial->connection, G_PRIORITY_DEFAULT, dial->cancellable,
+                                     handshake_cb, dial);
+}
+
+static void no_delay(GSocketConnection *connection)
+{
+    g_socket_set_option(g_socket_connection_get_socket(connection), IPPROTO_TCP, TCP_NODELAY, 1,
+                        NULL);
+}
+
+/* --- dialling --- */
+
+static void connected_cb(GObject *object, GAsyncResult *result, gpointer data)
+{
+    struct bus_dial *dial = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSocketConnection) base =
+        g_socket_client_connect_finish(G_SOCKET_CLIENT(object), result, &error);
+
+    if (base == NULL || dial->tls == NULL) {
+        fail(dial, dial->distrust != NULL ? dial->distrust : error != NULL ? error->message : "");
+        return;
+    }
+    no_delay(base);
+    GIOStream *client = g_tls_client_connection_new(G_IO_STREAM(base), NULL, &error);
+    if (client == NULL) {
+        fail(dial, error->message);
+        return;
+    }
+    g_tls_connection_set_certificate(G_TLS_CONNECTION(client), dial->tls->certificate);
+    shake(dial, client);
+}
+
+struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint port,
+                              const char *node, bus_tls_dialled_fn done, void *data)
+{
+    struct bus_dial *dial = dial_new(tls);
+    g_autoptr(GSocketClient) client = g_socket_client_new();
+    g_autoptr(GSocketConnectable) place = g_network_address_new(address, (guint16)port);
+
+    dial->dialled = true;
+    dial->expected = g_strdup(node);
+    dial->place = g_strdup_printf("%s:%u", address, port);
+    dial->done = done;
+    dial->data = data;
+    g_socket_client_set_enable_proxy(client, FALSE);
+    crash_point("bus: dial");
+    g_socket_client_connect_async(client, place, dial->cancellable, connected_cb, dial);
+    return dial;
+}
+
+/* --- accepting --- */
+
+static char *place_of(GSocketConnection *connection)
+{
+    g_autoptr(GSocketAddress) address = g_socket_connection_get_remote_address(connection, NULL);
+
+    if (!G_IS_INET_SOCKET_ADDRESS(address))
+        return g_strdup("an unknown address");
+    GInetSocketAddress *inet = G_INET_SOCKET_ADDRESS(address);
+    g_autofree char *text = g_inet_address_to_string(g_inet_socket_address_get_address(inet));
+    return g_strdup_printf("%s:%u", text, g_inet_socket_address_get_port(inet));
+}
+
+static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GObject *source,
+                            gpointer data)
+{
+    struct bus_tls *tls = data;
+    g_autoptr(GError) error = NULL;
+
+    /* Unknown peers keep no more than this open, and not for long. */
+    if (g_hash_table_size(tls->shaking) >= LIMIT_HANDSHAKES)
+        return TRUE;
+    no_delay(base);
+    GIOStream *server = g_tls_server_connection_new(G_IO_STREAM(base), tls->certificate, &error);
+    if (server == NULL)
+        return TRUE;
+    g_object_set(server, "authentication-mode", G_TLS_AUTHENTICATION_REQUIRED, NULL);
+    struct bus_dial *dial = dial_new(tls);
+    dial->place = place_of(base);
+    shake(dial, server);
+    return TRUE;
+}
+
+static bool listen_on(struct bus_tls *tls, const struct node_config *config, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_autoptr(GSocketAddress) address =
+        g_inet_socket_address_new_from_string(config->address, (guint)config->port);
+
+    if (address == NULL) {
+        fettle_set_error(error, WRONG_INPUT, "address \"%s\" is no IP address", config->address);
+        return false;
+    }
+    crash_point("bus: listen");
+    if (!g_socket_listener_add_address(G_SOCKET_LISTENER(tls->service), address,
+                                       G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL, NULL,
+                                       &local)) {
+        fettle_set_error(error, ENVIRONMENT,
+                         "cannot listen on %s port %u: %s; free the port, or change address and "
+                         "port in etc/node.json",
+                         config->address, (guint)config->port, local->message);
+        return false;
+    }
+    g_signal_connect(tls->service, "incoming", G_CALLBACK(incoming_cb), tls);
+    g_socket_service_start(tls->service);
+    return true;
+}
+
+/* --- certificates --- */
+
+static bool read_certificates(struct bus_tls *tls, const struct node_paths *paths, GError **error)
+{
+    g_autofree char *certificate = g_build_filename(paths->etc, "node.crt", NULL);
+    g_autofree char *key = g_build_filename(paths->etc, "node.key", NULL);
+    g_autofree char *authority = g_build_filename(paths->etc, "ca.crt", NULL);
+    g_autoptr(GError) local = NULL;
+
+    if (!g_tls_backend_supports_tls(g_tls_backend_get_default())) {
+        fettle_set_error(error, ENVIRONMENT,
+                         "GIO has no TLS here; install the package glib-networking");
+        return false;
+    }
+    tls->certificate = g_tls_certificate_new_from_files(certificate, key, &local);
+    if (tls->certificate == NULL) {
+        fettle_set_error(error, CORRUPT, "%s, %s: %s; put back the node's certificate and key",
+                         certificate, key, local->message);
+        return false;
+    }
+    tls->authority = g_tls_file_database_new(authority, &local);
+    if (tls->authority == NULL) {
+        fettle_set_error(error, CORRUPT, "%s: %s; put back the cluster's CA certificate", authority,
+                         local->message);
+        return false;
+    }
+    return true;
+}
+
+struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_config *config,
+                            const struct bus_tls_events *events, void *data, GError **error)
+{
+    struct bus_tls *tls = g_new0(struct bus_tls, 1);
+
+    tls->cluster = g_strdup(config->cluster_uuid);
+    tls->events = events;
+    tls->data = data;
+    tls->shaking = g_hash_table_new(NULL, NULL);
+    tls->service = g_socket_service_new();
+    if (!read_certificates(tls, paths, error) || !listen_on(tls, config, error))
+        g_clear_pointer(&tls, bus_tls_free);
+    return tls;
+}
+
+void bus_tls_free(struct bus_tls *tls)
+{
+    GHashTableIter iter;
+    void *dial;
+
+    if (tls == NULL)
+        return;
+    g_socket_service_stop(tls->service);
+    g_socket_listener_close(G_SOCKET_LISTENER(tls->service));
+    g_signal_handlers_disconnect_by_data(tls->service, tls);
+    g_object_unref(tls->service);
+    for (;;) {
+        g_hash_table_iter_init(&iter, tls->shaking);
+        if (!g_hash_table_iter_next(&iter, &dial, NULL))
+            break;
+        bus_dial_cancel(dial);
+    }
+    g_hash_table_unref(tls->shaking);
+    g_clear_object(&tls->certificate);
+    g_clear_object(&tls->authority);
+    g_free(tls->cluster);
+    g_free(tls);
+}

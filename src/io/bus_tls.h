@@ -1,0 +1,34 @@
+/*
+ * TLS for the bus: reads the node's certificates, dials, accepts, and tells which node is at the other end, proven by its
+ * certificate. Only bus.c uses it.
+ */
+#pragma once
+
+#include "io/node_config.h"
+
+#include <gio/gio.h>
+
+struct bus_tls;
+
+/* `node` is the peer's UUID. */
+typedef void (*bus_tls_accepted_fn)(GIOStream *stream, const char *node, void *data);
+/* Exactly one of stream and error is set. */
+typedef void (*bus_tls_dialled_fn)(GIOStream *stream, const GError *error, void *data);
+
+struct bus_tls_events {
+    bus_tls_accepted_fn accepted;
+    void (*complain)(const char *line, void *data);
+};
+
+/* Listens on the node's address and port. */
+struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_config *config,
+                            const struct bus_tls_events *events, void *data, GError **error);
+/* Handshakes under way end without a callback. */
+void bus_tls_free(struct bus_tls *tls);
+
+struct bus_dial;
+/* Connects to a node and makes sure that it is that one. */
+struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint port, const char *node,
+                              bus_tls_dialled_fn done, void *data);
+/* No callback any more; not after the callback. */
+void bus_dial_cancel(struct bus_dial *dial);

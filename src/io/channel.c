@@ -1,0 +1,318 @@
+/* See channel.h. */
+#include "io/channel.h"
+#include "io/crash.h"
+#include "io/loop.h"
+#include "proto/frame.h"
+
+#include <errno.h>
+
+#define READ_BYTES KIB(64)
+#define READS_PER_TURN 16 /* then the other connections have theirs */
+
+struct channel {
+    guint refs;                  /* the owner, callbacks under way, posted events */
+    struct transport *transport; /* NULL once it is closed */
+    GSource *readable;
+    GSource *writable;
+    struct frame_splitter splitter;
+    const struct channel_events *events;
+    void *data;
+    GByteArray *out;
+    size_t out_written; /* bytes at the front of `out` that are written */
+    guint64 position;   /* of the end of `out` in the stream */
+    guint corked;       /* reading: answers are collected and written at the end */
+    bool paused;
+    bool closed;
+    bool broken;
+    GError *why;
+};
+
+static void channel_unref(struct channel *channel)
+{
+    if (--channel->refs > 0)
+        return;
+    frame_splitter_clear(&channel->splitter);
+    g_byte_array_unref(channel->out);
+    g_clear_error(&channel->why);
+    g_free(channel);
+}
+
+static void drop_source(GSource **source)
+{
+    if (*source == NULL)
+        return;
+    g_source_destroy(*source);
+    g_source_unref(*source);
+    *source = NULL;
+}
+
+/* --- the end --- */
+
+static void broken_cb(void *data)
+{
+    struct channel *channel = data;
+
+    if (!channel->closed)
+        channel->events->broken(channel, channel->why, channel->data);
+    channel_unref(channel);
+}
+
+/* `why` is taken. */
+static void set_broken(struct channel *channel, GError *why)
+{
+    if (channel->broken) {
+        g_clear_error(&why);
+        return;
+    }
+    channel->broken = true;
+    channel->why = why;
+    drop_source(&channel->readable);
+    channel->refs++;
+    loop_post(broken_cb, channel);
+}
+
+static void set_broken_errno(struct channel *channel, const char *doing, int code)
+{
+    GError *why = NULL;
+    fettle_set_error(&why, UNREACHABLE, "%s: %s", doing, g_strerror(code));
+    set_broken(channel, why);
+}
+
+/* --- writing --- */
+
+static void transport_fault(struct channel *channel, const char *doing, GError *error)
+{
+    int code = errno;
+
+    if (error == NULL) {
+        set_broken_errno(channel, doing, code);
+        return;
+    }
+    GError *why = NULL;
+    fettle_set_error(&why, UNREACHABLE, "%s: %s", doing, error->message);
+    g_error_free(error);
+    set_broken(channel, why);
+}
+
+static void writable_cb(void *data);
+
+static void watch_writable(struct channel *channel)
+{
+    if (channel->writable == NULL && !channel->closed)
+        channel->writable =
+            channel->transport->ops->watch(channel->transport, G_IO_OUT, writable_cb, channel);
+}
+
+static void flush(struct channel *channel)
+{
+    while (channel->out_written < channel->out->len) {
+        GError *error = NULL;
+        crash_point("channel: send");
+        ssize_t sent = channel->transport->ops->write(
+            channel->transport, channel->out->data + channel->out_written,
+            channel->out->len - channel->out_written, &error);
+        if (sent > 0) {
+            channel->out_written += (size_t)sent;
+            continue;
+        }
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            watch_writable(channel);
+            return;
+        }
+        /* What has come until now is still read: the end shows there too, with the better reason.
+         */
+        drop_source(&channel->writable);
+        if (channel->readable == NULL || error != NULL || errno != EPIPE)
+            transport_fault(channel, "send", error);
+        return;
+    }
+    drop_source(&channel->writable);
+    g_byte_array_set_size(channel->out, 0);
+    channel->out_written = 0;
+}
+
+static void writable_cb(void *data)
+{
+    struct channel *channel = data;
+
+    channel->refs++;
+    flush(channel);
+    channel_unref(channel);
+}
+
+bool channel_send(struct channel *channel, const json_t *json, size_t limit, guint64 *ret_position,
+                  GError **error)
+{
+    size_t len = 0;
+
+    if (ret_position != NULL)
+        *ret_position = channel->position;
+    g_autofree char *frame = frame_encode(json, limit, &len, error);
+    if (frame == NULL)
+        return false;
+    if (channel->closed)
+        return true;
+    if (channel_waiting(channel) + len > LIMIT_CONNECTION_OUT_BYTES) {
+        GError *why = NULL;
+        fettle_set_error(&why, LIMIT, "the peer does not read: %zu bytes wait for it",
+                         channel_waiting(channel));
+        set_broken(channel, why);
+        return true;
+    }
+    g_byte_array_append(channel->out, (const guint8 *)frame, (guint)len);
+    channel->position += len;
+    if (channel->corked == 0 && channel->writable == NULL)
+        flush(channel);
+    return true;
+}
+
+guint64 channel_written(const struct channel *channel)
+{
+    return channel->position - channel_waiting(channel);
+}
+
+size_t channel_waiting(const struct channel *channel)
+{
+    return channel->out->len - channel->out_written;
+}
+
+/* --- reading --- */
+
+static void hand_out_frames(struct channel *channel)
+{
+    const char *frame;
+    size_t len;
+
+    while (!channel->closed && !channel->paused && frame_next(&channel->splitter, &frame, &len))
+        channel->events->frame(channel, frame, len, channel->data);
+}
+
+static void peer_ended(struct channel *channel)
+{
+    GError *why = NULL;
+
+    if (frame_pending(&channel->splitter) > 0)
+        fettle_set_error(&why, PROTOCOL, "the peer ended in the middle of a frame (%zu bytes)",
+                         frame_pending(&channel->splitter));
+    set_broken(channel, why);
+}
+
+/* One read; false if there is nothing more for now. */
+static bool read_some(struct channel *channel)
+{
+    static char buffer[READ_BYTES];
+    GError *error = NULL;
+    ssize_t got = channel->transport->ops->read(channel->transport, buffer, sizeof buffer, &error);
+
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return false;
+    if (got < 0) {
+        transport_fault(channel, "receive", error);
+        return false;
+    }
+    if (got == 0) {
+        peer_ended(channel);
+        return false;
+    }
+    if (!frame_push(&channel->splitter, buffer, (size_t)got, &error)) {
+        set_broken(channel, error);
+        return false;
+    }
+    hand_out_frames(channel);
+    if (channel->closed)
+        return false;
+    /* A socket is asked again when it is readable; TLS may keep bytes that no poll shows. */
+    return channel->transport->ops->keeps_bytes || (size_t)got == sizeof buffer;
+}
+
+static void readable_cb(void *data)
+{
+    struct channel *channel = data;
+
+    channel->refs++;
+    channel->corked++;
+    bool all = channel->transport->ops->keeps_bytes;
+    for (int i = 0; i < READS_PER_TURN || all; i++)
+        if (channel->closed || channel->broken || channel->paused || !read_some(channel))
+            break;
+    channel->corked--;
+    if (!channel->closed && channel->writable == NULL)
+        flush(channel);
+    channel_unref(channel);
+}
+
+static void watch_readable(struct channel *channel)
+{
+    channel->readable =
+        channel->transport->ops->watch(channel->transport, G_IO_IN, readable_cb, channel);
+}
+
+static void resume_cb(void *data)
+{
+    struct channel *channel = data;
+
+    if (!channel->closed && !channel->paused) {
+        hand_out_frames(channel);
+        if (!channel->closed && !channel->paused && !channel->broken && channel->readable == NULL)
+            watch_readable(channel);
+    }
+    channel_unref(channel);
+}
+
+void channel_pause(struct channel *channel, bool paused)
+{
+    if (channel->paused == paused || channel->closed)
+        return;
+    channel->paused = paused;
+    if (paused) {
+        drop_source(&channel->readable);
+        return;
+    }
+    channel->refs++;
+    loop_post(resume_cb, channel);
+}
+
+/* --- life --- */
+
+struct channel *channel_new(struct transport *transport, size_t limit,
+                            const struct channel_events *events, void *data)
+{
+    struct channel *channel = g_new0(struct channel, 1);
+
+    channel->refs = 1;
+    channel->transport = transport;
+    channel->events = events;
+    channel->data = data;
+    channel->out = g_byte_array_new();
+    frame_splitter_init(&channel->splitter, limit);
+    watch_readable(channel);
+    return channel;
+}
+
+void channel_set_limit(struct channel *channel, size_t limit)
+{
+    frame_splitter_set_limit(&channel->splitter, limit);
+}
+
+void channel_close(struct channel *channel)
+{
+    if (channel->closed)
+        return;
+    channel->corked = 0;
+    flush(channel);
+    channel->closed = true;
+    drop_source(&channel->readable);
+    drop_source(&channel->writable);
+    channel->transport->ops->close(channel->transport);
+    channel->transport = NULL;
+}
+
+void channel_free(struct channel *channel)
+{
+    if (channel == NULL)
+        return;
+    channel_close(channel);
+    channel_unref(channel);
+}

@@ -1,0 +1,318 @@
+/* Reading a store with suspicion: every row against its checksum, the whole against its digest,
+ * serials without gaps. See sqlite_store.h. */
+#include "io/sqlite_internal.h"
+
+#include <string.h>
+
+guint64 store_sum_object(const char *kind, const char *key, guint64 version, const char *json)
+{
+    guint64 sum = store_sum_text(store_sum_text(STORE_SUM_START, kind), key);
+    return store_sum_text(store_sum_number(sum, version), json);
+}
+
+guint64 store_sum_change(guint64 serial, guint place, guint64 epoch, const char *commit_id,
+                         const struct store_row *row)
+{
+    guint64 sum = store_sum_number(store_sum_number(STORE_SUM_START, serial), place);
+
+    sum = store_sum_text(store_sum_number(sum, epoch), commit_id);
+    sum = store_sum_text(store_sum_text(sum, row->kind), row->key);
+    return store_sum_text(store_sum_number(sum, (guint64)row->op), row->json);
+}
+
+guint64 store_sum_commit(const char *commit_id, guint64 serial, guint count)
+{
+    return store_sum_number(store_sum_number(store_sum_text(STORE_SUM_START, commit_id), serial),
+                            count);
+}
+
+bool store_corrupt(const struct sqlite_store *store, const char *what, GError **error)
+{
+    fettle_set_error(error, CORRUPT,
+                     "%s is damaged: %s. The cluster does not start from it. Look at the disk it "
+                     "is on, then put back a copy of the file that was taken while wconfd was "
+                     "stopped",
+                     store->path, what);
+    return false;
+}
+
+static bool row_corrupt(const struct sqlite_store *store, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+static bool row_corrupt(const struct sqlite_store *store, GError **error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    g_autofree char *what = g_strdup_vprintf(format, args);
+    va_end(args);
+    return store_corrupt(store, what, error);
+}
+
+/* --- small queries --- */
+
+static bool ask(struct sqlite_store *store, const char *sql, sqlite3_stmt **ret_statement,
+                GError **error)
+{
+    if (sqlite3_prepare_v2(store->db, sql, -1, ret_statement, NULL) == SQLITE_OK)
+        return true;
+    return store_corrupt(store, sqlite3_errmsg(store->db), error);
+}
+
+/* Steps; false at the end, and at a failure, which then stands in `error`. */
+static bool next(struct sqlite_store *store, sqlite3_stmt *statement, bool *ret_failed,
+                 GError **error)
+{
+    int result = sqlite3_step(statement);
+
+    *ret_failed = result != SQLITE_ROW && result != SQLITE_DONE;
+    if (*ret_failed)
+        store_corrupt(store, sqlite3_errmsg(store->db), error);
+    return result == SQLITE_ROW;
+}
+
+static const char *text(sqlite3_stmt *statement, int column)
+{
+    return (const char *)sqlite3_column_text(statement, column);
+}
+
+static const char *text_or_empty(sqlite3_stmt *statement, int column)
+{
+    const char *value = text(statement, column);
+    return value != NULL ? value : "";
+}
+
+static guint64 number(sqlite3_stmt *statement, int column)
+{
+    return (guint64)sqlite3_column_int64(statement, column);
+}
+
+static bool pragma_number(struct sqlite_store *store, const char *sql, gint64 *ret_number,
+                          GError **error)
+{
+    sqlite3_stmt *statement = NULL;
+    bool failed = true;
+
+    if (ask(store, sql, &statement, error) && next(store, statement, &failed, error))
+        *ret_number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return !failed;
+}
+
+bool store_check_form(struct sqlite_store *store, GError **error)
+{
+    gint64 id = 0, format = 0;
+
+    if (!pragma_number(store, "PRAGMA application_id", &id, error) ||
+        !pragma_number(store, "PRAGMA user_version", &format, error))
+        return false;
+    if (id != STORE_APPLICATION_ID)
+        return store_corrupt(store, "it is not a store of Fettle", error);
+    if (format != STORE_FORMAT)
+        return row_corrupt(store, error, "its format is %" G_GINT64_FORMAT ", known is %d", format,
+                           STORE_FORMAT);
+    return true;
+}
+
+/* --- the parts --- */
+
+static bool check_structure(struct sqlite_store *store, GError **error)
+{
+    sqlite3_stmt *statement = NULL;
+    bool failed = true;
+    bool ok = false;
+
+    if (ask(store, "PRAGMA quick_check(1)", &statement, error) &&
+        next(store, statement, &failed, error)) {
+        ok = strcmp(text_or_empty(statement, 0), "ok") == 0;
+        if (!ok)
+            store_corrupt(store, text_or_empty(statement, 0), error);
+    }
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+static bool meta_take(struct store_meta *meta, guint64 *check, const char *key, const char *value)
+{
+    const struct {
+        const char *key;
+        guint64 *number;
+        char *text;
+        size_t size;
+    } rows[] = {
+        {"history", &meta->history, NULL, 0},
+        {"serial", &meta->serial, NULL, 0},
+        {"digest", &meta->digest, NULL, 0},
+        {"log_from", &meta->log_from, NULL, 0},
+        {"epoch", &meta->master.epoch, NULL, 0},
+        {"node", NULL, meta->master.node, sizeof meta->master.node},
+        {"boot_id", NULL, meta->master.boot_id, sizeof meta->master.boot_id},
+        {"journal_id", NULL, meta->master.journal_id, sizeof meta->master.journal_id},
+        {"check", check, NULL, 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (strcmp(rows[i].key, key) != 0)
+            continue;
+        if (rows[i].number != NULL)
+            return g_ascii_string_to_unsigned(value, 10, 0, G_MAXUINT64, rows[i].number, NULL);
+        return g_strlcpy(rows[i].text, value, rows[i].size) < rows[i].size;
+    }
+    return false;
+}
+
+static bool load_meta(struct sqlite_store *store, GError **error)
+{
+    struct store_meta meta = {0};
+    sqlite3_stmt *statement = NULL;
+    guint64 check = 0;
+    guint count = 0;
+    bool failed = true, ok;
+
+    ok = ask(store, "SELECT key, value FROM meta", &statement, error);
+    while (ok && next(store, statement, &failed, error)) {
+        ok = meta_take(&meta, &check, text_or_empty(statement, 0), text_or_empty(statement, 1));
+        count++;
+        if (!ok)
+            row_corrupt(store, error, "the row \"%s\" of its table meta makes no sense",
+                        text_or_empty(statement, 0));
+    }
+    sqlite3_finalize(statement);
+    if (!ok || failed)
+        return false;
+    if (count != 9 || check != store_meta_sum(&meta))
+        return store_corrupt(store, "its table meta does not match its checksum", error);
+    store->meta = meta;
+    return true;
+}
+
+struct loading {
+    void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data);
+    void *data;
+    guint64 digest;
+};
+
+static bool load_object(struct sqlite_store *store, sqlite3_stmt *row, struct loading *loading,
+                        GError **error)
+{
+    const char *kind = text_or_empty(row, 0);
+    const char *key = text_or_empty(row, 1);
+    guint64 version = number(row, 2);
+    const char *json = text_or_empty(row, 3);
+    guint64 sum = store_sum_object(kind, key, version, json);
+
+    if (sum != number(row, 4) || version == 0 || version > store->meta.serial)
+        return row_corrupt(store, error, "object %s %s does not match its checksum", kind, key);
+    loading->digest ^= sum;
+    if (loading->each == NULL)
+        return true;
+    json_autoptr object = json_parse_limited(json, strlen(json), LIMIT_FRAME_BYTES, NULL);
+    if (object == NULL)
+        return row_corrupt(store, error, "object %s %s is no JSON object", kind, key);
+    loading->each(kind, key, version, object, loading->data);
+    return true;
+}
+
+static bool load_objects(struct sqlite_store *store, struct loading *loading, GError **error)
+{
+    sqlite3_stmt *statement = NULL;
+    bool failed = true;
+
+    bool ok = ask(store, "SELECT kind, key, version, json, sum FROM objects", &statement, error);
+    while (ok && next(store, statement, &failed, error))
+        ok = load_object(store, statement, loading, error);
+    sqlite3_finalize(statement);
+    if (!ok || failed)
+        return false;
+    if (loading->digest != store->meta.digest)
+        return store_corrupt(store, "an object is missing, or older than what was committed",
+                             error);
+    return true;
+}
+
+/* Commits must be exactly the serials (log_from, serial]; fills `counts` with their numbers of
+ * changes. */
+static bool check_commits(struct sqlite_store *store, GArray *counts, GError **error)
+{
+    sqlite3_stmt *statement = NULL;
+    bool failed = true;
+    guint64 expected = store->meta.log_from;
+
+    bool ok = ask(store, "SELECT commit_id, serial, count, sum FROM commits ORDER BY serial",
+                  &statement, error);
+    while (ok && next(store, statement, &failed, error)) {
+        guint count = (guint)number(statement, 2);
+        ok = number(statement, 1) == ++expected &&
+             number(statement, 3) == store_sum_commit(text_or_empty(statement, 0), expected, count);
+        g_array_append_val(counts, count);
+        if (!ok)
+            row_corrupt(store, error, "the commit of serial %" G_GUINT64_FORMAT " is damaged",
+                        expected);
+    }
+    sqlite3_finalize(statement);
+    if (ok && !failed && expected != store->meta.serial)
+        return row_corrupt(store, error,
+                           "its serial is %" G_GUINT64_FORMAT
+                           ", but its commits end with %" G_GUINT64_FORMAT,
+                           store->meta.serial, expected);
+    return ok && !failed;
+}
+
+static bool check_change(struct sqlite_store *store, sqlite3_stmt *row, GArray *counts,
+                         GError **error)
+{
+    struct store_row change = {(enum change_op)sqlite3_column_int(row, 6),
+                               (char *)text_or_empty(row, 4), (char *)text_or_empty(row, 5),
+                               (char *)text(row, 7)};
+    guint64 serial = number(row, 0);
+    guint64 place = number(row, 1);
+    guint64 sum =
+        store_sum_change(serial, (guint)place, number(row, 2), text_or_empty(row, 3), &change);
+
+    if (sum != number(row, 8) || serial <= store->meta.log_from || serial > store->meta.serial)
+        return row_corrupt(store, error,
+                           "change %" G_GUINT64_FORMAT " of serial %" G_GUINT64_FORMAT
+                           " does not match its checksum",
+                           place, serial);
+    g_array_index(counts, guint, serial - store->meta.log_from - 1)--;
+    store->log_rows++;
+    return true;
+}
+
+static bool check_log(struct sqlite_store *store, GError **error)
+{
+    g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(guint));
+    sqlite3_stmt *statement = NULL;
+    bool failed = true;
+
+    store->log_rows = 0;
+    bool ok =
+        check_commits(store, counts, error) &&
+        ask(store, "SELECT serial, place, epoch, commit_id, kind, key, op, json, sum FROM changes",
+            &statement, error);
+    while (ok && next(store, statement, &failed, error))
+        ok = check_change(store, statement, counts, error);
+    sqlite3_finalize(statement);
+    if (!ok || failed)
+        return false;
+    for (guint i = 0; i < counts->len; i++)
+        if (g_array_index(counts, guint, i) != 0)
+            return row_corrupt(store, error, "the change log has gaps at serial %" G_GUINT64_FORMAT,
+                               store->meta.log_from + i + 1);
+    return true;
+}
+
+bool sqlite_store_load(struct sqlite_store *store,
+                       void (*each)(const char *kind, const char *key, guint64 version,
+                                    json_t *object, void *data),
+                       void *data, GError **error)
+{
+    struct loading loading = {0};
+
+    /* Nothing is handed out before everything was found whole. */
+    if (!check_structure(store, error) || !load_meta(store, error) || !check_log(store, error) ||
+        !load_objects(store, &loading, error))
+        return false;
+    loading = (struct loading){each, data, 0};
+    return each == NULL || load_objects(store, &loading, error);
+}

@@ -1,0 +1,336 @@
+/* See sqlite_engine.h. */
+#include "io/sqlite_engine.h"
+#include "io/loop.h"
+#include "io/sqlite_store.h"
+
+#include <string.h>
+
+struct sqlite_engine {
+    struct engine base;
+    gatomicrefcount refs; /* the owner, each batch on its way to the loop */
+    GMutex store_lock;    /* for load and campaign; the worker has it while it commits */
+    struct sqlite_store *store;
+    guint64 epoch;
+
+    GThread *worker;
+    GMutex queue_lock;
+    GCond queue_filled;
+    GCond queue_idle;
+    GQueue queue; /* struct entry */
+    bool busy;    /* a batch is being committed */
+    bool closing;
+
+    /* loop only */
+    GHashTable *unfinished; /* commit ids under way */
+    bool closed;
+    /* worker only: an error left it open whether a commit is stored; a restart reads what is */
+    bool broken;
+};
+
+/* A commit, or a barrier (commit_id NULL). */
+struct entry {
+    char *commit_id;
+    guint64 epoch;
+    guint64 serial;
+    GPtrArray *rows;
+    engine_commit_fn committed;
+    engine_barrier_fn passed;
+    void *data;
+
+    enum engine_result result;
+    GError *error;
+    bool still_master;
+};
+
+/* What the worker has finished at once. */
+struct batch {
+    struct sqlite_engine *engine;
+    GPtrArray *entries;
+};
+
+static void entry_free(void *data)
+{
+    struct entry *entry = data;
+    g_free(entry->commit_id);
+    g_clear_pointer(&entry->rows, g_ptr_array_unref);
+    g_clear_error(&entry->error);
+    g_free(entry);
+}
+
+static void engine_unref(struct sqlite_engine *engine)
+{
+    if (!g_atomic_ref_count_dec(&engine->refs))
+        return;
+    g_hash_table_unref(engine->unfinished);
+    g_mutex_clear(&engine->store_lock);
+    g_mutex_clear(&engine->queue_lock);
+    g_cond_clear(&engine->queue_filled);
+    g_cond_clear(&engine->queue_idle);
+    g_free(engine);
+}
+
+/* --- the worker --- */
+
+/* Waits for work; an empty batch means the end. */
+static GPtrArray *take_batch(struct sqlite_engine *engine)
+{
+    GPtrArray *entries = g_ptr_array_new_with_free_func(entry_free);
+
+    g_mutex_lock(&engine->queue_lock);
+    engine->busy = false;
+    if (g_queue_is_empty(&engine->queue))
+        g_cond_broadcast(&engine->queue_idle);
+    while (g_queue_is_empty(&engine->queue) && !engine->closing)
+        g_cond_wait(&engine->queue_filled, &engine->queue_lock);
+    while (!g_queue_is_empty(&engine->queue) && entries->len < LIMIT_COMMITS_PER_BATCH)
+        g_ptr_array_add(entries, g_queue_pop_head(&engine->queue));
+    engine->busy = entries->len > 0;
+    g_mutex_unlock(&engine->queue_lock);
+    return entries;
+}
+
+/* The whole transaction failed: the same answer to everybody in it. */
+static void fail_all(GPtrArray *entries, enum engine_result result, const GError *error)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        struct entry *entry = entries->pdata[i];
+        if (entry->commit_id == NULL || entry->error != NULL)
+            continue;
+        entry->result = result;
+        entry->error = g_error_copy(error);
+    }
+}
+
+static bool add_all(struct sqlite_engine *engine, GPtrArray *entries, GError **error)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        struct entry *entry = entries->pdata[i];
+        bool refused = false;
+        g_autoptr(GError) local = NULL;
+        if (entry->commit_id == NULL ||
+            sqlite_store_add(engine->store, entry->commit_id, entry->epoch, entry->serial,
+                             entry->rows, &refused, &local))
+            continue;
+        if (!refused) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        entry->result = ENGINE_REFUSED;
+        entry->error = g_steal_pointer(&local);
+    }
+    return true;
+}
+
+static void commit_batch(struct sqlite_engine *engine, GPtrArray *entries)
+{
+    g_autoptr(GError) error = NULL;
+    bool unknown = false;
+
+    if (engine->broken) {
+        fettle_set_error(&error, STORAGE,
+                         "the store had an error that left a commit unknown; wconfd has to be "
+                         "restarted");
+        fail_all(entries, ENGINE_REFUSED, error);
+        return;
+    }
+    if (sqlite_store_begin(engine->store, &error) && add_all(engine, entries, &error) &&
+        sqlite_store_finish(engine->store, &unknown, &error))
+        return;
+    sqlite_store_rollback(engine->store);
+    engine->broken = unknown;
+    fail_all(entries, unknown ? ENGINE_UNKNOWN : ENGINE_REFUSED, error);
+}
+
+static bool has_commit(const GPtrArray *entries)
+{
+    for (guint i = 0; i < entries->len; i++)
+        if (((const struct entry *)entries->pdata[i])->commit_id != NULL)
+            return true;
+    return false;
+}
+
+static void batch_done(void *data);
+
+static void *worker(void *data)
+{
+    struct sqlite_engine *engine = data;
+
+    for (;;) {
+        GPtrArray *entries = take_batch(engine);
+        if (entries->len == 0) {
+            g_ptr_array_unref(entries);
+            return NULL;
+        }
+        g_mutex_lock(&engine->store_lock);
+        if (has_commit(entries))
+            commit_batch(engine, entries);
+        bool master = !engine->broken && sqlite_store_is_master(engine->store, engine->epoch);
+        g_mutex_unlock(&engine->store_lock);
+        for (guint i = 0; i < entries->len; i++)
+            ((struct entry *)entries->pdata[i])->still_master = master;
+        struct batch *batch = g_new(struct batch, 1);
+        *batch = (struct batch){engine, entries};
+        g_atomic_ref_count_inc(&engine->refs);
+        loop_post(batch_done, batch);
+    }
+}
+
+static void batch_done(void *data)
+{
+    struct batch *batch = data;
+    struct sqlite_engine *engine = batch->engine;
+
+    for (guint i = 0; i < batch->entries->len && !engine->closed; i++) {
+        struct entry *entry = batch->entries->pdata[i];
+        if (entry->commit_id == NULL) {
+            entry->passed(entry->still_master, entry->data);
+            continue;
+        }
+        g_hash_table_remove(engine->unfinished, entry->commit_id);
+        entry->committed(entry->result, entry->error, entry->data);
+    }
+    g_ptr_array_unref(batch->entries);
+    g_free(batch);
+    engine_unref(engine);
+}
+
+static void enqueue(struct sqlite_engine *engine, struct entry *entry)
+{
+    g_mutex_lock(&engine->queue_lock);
+    g_queue_push_tail(&engine->queue, entry);
+    g_cond_signal(&engine->queue_filled);
+    g_mutex_unlock(&engine->queue_lock);
+}
+
+/* --- the interface --- */
+
+static bool engine_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
+                        void (*each)(const char *kind, const char *key, guint64 version,
+                                     json_t *object, void *data),
+                        void *data, GError **error)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+
+    g_mutex_lock(&engine->store_lock);
+    bool ok = sqlite_store_load(engine->store, each, data, error);
+    if (ok) {
+        *ret_history = sqlite_store_history(engine->store);
+        *ret_serial = sqlite_store_serial(engine->store);
+    }
+    g_mutex_unlock(&engine->store_lock);
+    return ok;
+}
+
+static bool engine_campaign(struct engine *base, struct mastership *me, GError **error)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+
+    g_mutex_lock(&engine->store_lock);
+    bool ok = sqlite_store_campaign(engine->store, me, error);
+    if (ok)
+        engine->epoch = me->epoch;
+    g_mutex_unlock(&engine->store_lock);
+    return ok;
+}
+
+static void engine_commit(struct engine *base, const struct engine_commit *commit,
+                          engine_commit_fn done, void *data)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+    struct entry *entry = g_new0(struct entry, 1);
+
+    entry->commit_id = g_strdup(commit->commit_id);
+    entry->epoch = commit->epoch;
+    entry->serial = commit->serial;
+    entry->rows = store_rows_from_changes(commit->changes);
+    entry->committed = done;
+    entry->data = data;
+    g_hash_table_add(engine->unfinished, g_strdup(commit->commit_id));
+    enqueue(engine, entry);
+}
+
+static void engine_barrier(struct engine *base, engine_barrier_fn done, void *data)
+{
+    struct entry *entry = g_new0(struct entry, 1);
+
+    entry->passed = done;
+    entry->data = data;
+    enqueue((struct sqlite_engine *)base, entry);
+}
+
+/* For lookups of a commit that is still under way: rare, so waiting for the disk is right. */
+static void wait_until_idle(struct sqlite_engine *engine)
+{
+    g_mutex_lock(&engine->queue_lock);
+    while (engine->busy || !g_queue_is_empty(&engine->queue))
+        g_cond_wait(&engine->queue_idle, &engine->queue_lock);
+    g_mutex_unlock(&engine->queue_lock);
+}
+
+/* Lookups and the change log are read over a handle of their own, which never waits for a commit.
+ */
+static guint64 engine_lookup(struct engine *base, const char *commit_id)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+
+    if (g_hash_table_contains(engine->unfinished, commit_id))
+        wait_until_idle(engine);
+    return sqlite_store_lookup(engine->store, commit_id);
+}
+
+static bool engine_changes(struct engine *base, guint64 since, guint max, GPtrArray *ret_changes)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+    return sqlite_store_changes(engine->store, since, max, ret_changes);
+}
+
+static void engine_close(struct engine *base)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+
+    g_mutex_lock(&engine->queue_lock);
+    engine->closing = true;
+    g_cond_signal(&engine->queue_filled);
+    g_mutex_unlock(&engine->queue_lock);
+    g_thread_join(engine->worker);
+    sqlite_store_close(engine->store);
+    engine->closed = true;
+    engine_unref(engine);
+}
+
+static const struct engine_ops ops = {
+    .load = engine_load,
+    .campaign = engine_campaign,
+    .commit = engine_commit,
+    .barrier = engine_barrier,
+    .lookup = engine_lookup,
+    .changes = engine_changes,
+    .close = engine_close,
+};
+
+struct engine *sqlite_engine_open(const char *path, GError **error)
+{
+    struct sqlite_store *store = sqlite_store_open(path, error);
+
+    if (store == NULL)
+        return NULL;
+    struct sqlite_engine *engine = g_new0(struct sqlite_engine, 1);
+    engine->base.ops = &ops;
+    g_atomic_ref_count_init(&engine->refs);
+    g_mutex_init(&engine->store_lock);
+    g_mutex_init(&engine->queue_lock);
+    g_cond_init(&engine->queue_filled);
+    g_cond_init(&engine->queue_idle);
+    g_queue_init(&engine->queue);
+    engine->store = store;
+    engine->unfinished = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    engine->worker = g_thread_new("store", worker, engine);
+    return &engine->base;
+}
+
+bool sqlite_engine_create(const char *path, guint64 history, const GPtrArray *changes,
+                          GError **error)
+{
+    g_autoptr(GPtrArray) rows = store_rows_from_changes(changes);
+    return sqlite_store_create(path, history, rows, error);
+}

@@ -1,0 +1,88 @@
+/*
+ * Shared by sqlite_store.c and sqlite_check.c only: the open store and its checksums.
+ */
+#pragma once
+
+#include "io/sqlite_store.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+#define STORE_APPLICATION_ID 0x46544c45 /* "FTLE" */
+#define STORE_FORMAT 1
+
+enum store_statement {
+    /* of the writing handle */
+    STATEMENT_OBJECT_SUM,
+    STATEMENT_OBJECT_PUT,
+    STATEMENT_OBJECT_DELETE,
+    STATEMENT_CHANGE_ADD,
+    STATEMENT_COMMIT_ADD,
+    STATEMENT_META_SET,
+    STATEMENT_META_GET,
+    STATEMENT_LOG_OLDEST,
+    STATEMENT_LOG_TRIM,
+    STATEMENT_COMMITS_TRIM,
+    /* of the reading handle */
+    STATEMENT_LOOKUP,
+    STATEMENT_CHANGES,
+    STATEMENT_LOG_RANGE,
+    STATEMENT_COUNT
+};
+#define STATEMENT_FIRST_READING STATEMENT_LOOKUP
+
+struct store_meta {
+    guint64 history;
+    guint64 serial;
+    guint64 digest;   /* checksums of all objects, xor-ed */
+    guint64 log_from; /* the change log has everything after this serial */
+    struct mastership master;
+};
+
+struct sqlite_store {
+    char *path;
+    sqlite3 *db;
+    sqlite3 *reader; /* for the loop while the worker commits */
+    int lock_fd;
+    sqlite3_stmt *statements[STATEMENT_COUNT];
+    struct store_meta meta;    /* as committed */
+    struct store_meta pending; /* of the open transaction */
+    guint64 log_rows;
+    guint64 pending_log_rows;
+};
+
+/* FNV-1a, 64 bits: any change of a single byte changes the sum. */
+#define STORE_SUM_START G_GUINT64_CONSTANT(0xcbf29ce484222325)
+
+static inline guint64 store_sum_bytes(guint64 sum, const void *data, size_t len)
+{
+    const guint8 *byte = data;
+    for (size_t i = 0; i < len; i++)
+        sum = (sum ^ byte[i]) * G_GUINT64_CONSTANT(0x100000001b3);
+    return sum;
+}
+
+/* With the NUL, so that fields do not run together; NULL counts as a byte of its own. */
+static inline guint64 store_sum_text(guint64 sum, const char *text)
+{
+    return text != NULL ? store_sum_bytes(sum, text, strlen(text) + 1)
+                        : store_sum_bytes(sum, "\xff", 1);
+}
+
+static inline guint64 store_sum_number(guint64 sum, guint64 number)
+{
+    return store_sum_bytes(sum, &number, sizeof number);
+}
+
+guint64 store_sum_object(const char *kind, const char *key, guint64 version, const char *json);
+guint64 store_sum_change(guint64 serial, guint place, guint64 epoch, const char *commit_id,
+                         const struct store_row *row);
+guint64 store_sum_commit(const char *commit_id, guint64 serial, guint count);
+guint64 store_meta_sum(const struct store_meta *meta);
+
+/* STORAGE with what SQLite says; returns false. */
+bool store_error(struct sqlite_store *store, const char *doing, GError **error);
+/* CORRUPT with the file and what to do; returns false. */
+bool store_corrupt(const struct sqlite_store *store, const char *what, GError **error);
+/* Is it one of our stores, of a format that we know? */
+bool store_check_form(struct sqlite_store *store, GError **error);

@@ -1,0 +1,542 @@
+/* See sqlite_store.h. This file: opening, creating, transactions. Checking is sqlite_check.c. */
+#include "io/sqlite_store.h"
+#include "io/crash.h"
+#include "io/sqlite_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUSY_MS 5000
+
+static const char *const schema = "PRAGMA application_id=" G_STRINGIFY(
+    STORE_APPLICATION_ID) ";"
+                          "PRAGMA user_version=" G_STRINGIFY(
+                              STORE_FORMAT) ";"
+                                            "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT "
+                                            "NOT NULL) WITHOUT ROWID;"
+                                            "CREATE TABLE objects(kind TEXT, key TEXT, version "
+                                            "INTEGER NOT NULL, json TEXT NOT NULL,"
+                                            " sum INTEGER NOT NULL, PRIMARY KEY(kind, key)) "
+                                            "WITHOUT ROWID;"
+                                            "CREATE TABLE changes(serial INTEGER, place INTEGER, "
+                                            "epoch INTEGER NOT NULL,"
+                                            " commit_id TEXT NOT NULL, kind TEXT NOT NULL, key "
+                                            "TEXT NOT NULL, op INTEGER NOT NULL,"
+                                            " json TEXT, sum INTEGER NOT NULL, PRIMARY KEY(serial, "
+                                            "place)) WITHOUT ROWID;"
+                                            "CREATE TABLE commits(commit_id TEXT PRIMARY KEY, "
+                                            "serial INTEGER NOT NULL,"
+                                            " count INTEGER NOT NULL, sum INTEGER NOT NULL) "
+                                            "WITHOUT ROWID;";
+
+static const char *const statements[STATEMENT_COUNT] = {
+    [STATEMENT_OBJECT_SUM] = "SELECT sum FROM objects WHERE kind=?1 AND key=?2",
+    [STATEMENT_OBJECT_PUT] = "INSERT OR REPLACE INTO objects VALUES(?1,?2,?3,?4,?5)",
+    [STATEMENT_OBJECT_DELETE] = "DELETE FROM objects WHERE kind=?1 AND key=?2",
+    [STATEMENT_CHANGE_ADD] = "INSERT INTO changes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+    [STATEMENT_COMMIT_ADD] = "INSERT INTO commits VALUES(?1,?2,?3,?4)",
+    [STATEMENT_META_SET] = "INSERT OR REPLACE INTO meta VALUES(?1,?2)",
+    [STATEMENT_LOG_OLDEST] = "SELECT serial FROM changes ORDER BY serial, place LIMIT 1 OFFSET ?1",
+    [STATEMENT_LOG_TRIM] = "DELETE FROM changes WHERE serial<=?1",
+    [STATEMENT_COMMITS_TRIM] = "DELETE FROM commits WHERE serial<=?1",
+    [STATEMENT_META_GET] = "SELECT value FROM meta WHERE key=?1",
+    [STATEMENT_LOOKUP] = "SELECT serial FROM commits WHERE commit_id=?1",
+    [STATEMENT_CHANGES] = ("SELECT serial,kind,key,op,json FROM changes WHERE serial>?1 "
+                           "ORDER BY serial, place LIMIT ?2"),
+    [STATEMENT_LOG_RANGE] = ("SELECT a.value, b.value FROM meta a, meta b "
+                             "WHERE a.key='log_from' AND b.key='serial'"),
+};
+
+/* --- rows --- */
+
+void store_row_free(struct store_row *row)
+{
+    g_free(row->kind);
+    g_free(row->key);
+    g_free(row->json);
+    g_free(row);
+}
+
+GPtrArray *store_rows_from_changes(const GPtrArray *changes)
+{
+    GPtrArray *rows = g_ptr_array_new_full(changes->len, (GDestroyNotify)store_row_free);
+
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        struct store_row *row = g_new0(struct store_row, 1);
+        row->op = change->op;
+        row->kind = g_strdup(change->kind);
+        row->key = g_strdup(change->key);
+        row->json = change->op == CHANGE_PUT ? json_to_text(change->object) : NULL;
+        g_ptr_array_add(rows, row);
+    }
+    return rows;
+}
+
+/* --- statements --- */
+
+bool store_error(struct sqlite_store *store, const char *doing, GError **error)
+{
+    if ((sqlite3_errcode(store->db) & 0xff) == SQLITE_FULL)
+        fettle_set_error(error, STORAGE,
+                         "%s: no space left on its disk (%s); free some, nothing was changed",
+                         store->path, doing);
+    else
+        fettle_set_error(error, STORAGE, "%s: %s: %s", store->path, doing,
+                         sqlite3_errmsg(store->db));
+    return false;
+}
+
+static bool run(struct sqlite_store *store, const char *sql, GError **error)
+{
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ||
+           store_error(store, sql, error);
+}
+
+/* A statement ready for new values; `types` says what follows: t = const char * (NULL: null), i =
+ * guint64. */
+static sqlite3_stmt *bound(struct sqlite_store *store, enum store_statement which,
+                           const char *types, va_list values)
+{
+    sqlite3_stmt *statement = store->statements[which];
+
+    sqlite3_reset(statement);
+    for (int i = 1; types[i - 1] != '\0'; i++)
+        if (types[i - 1] == 't')
+            sqlite3_bind_text(statement, i, va_arg(values, const char *), -1, SQLITE_TRANSIENT);
+        else
+            sqlite3_bind_int64(statement, i, (sqlite3_int64)va_arg(values, guint64));
+    return statement;
+}
+
+static bool run_bound(struct sqlite_store *store, GError **error, enum store_statement which,
+                      const char *types, ...)
+{
+    va_list values;
+
+    va_start(values, types);
+    sqlite3_stmt *statement = bound(store, which, types, values);
+    va_end(values);
+    int result = sqlite3_step(statement);
+    sqlite3_reset(statement);
+    return result == SQLITE_DONE || result == SQLITE_ROW || store_error(store, "write", error);
+}
+
+/* First column of the first row; false if there is none. */
+static bool ask_number(struct sqlite_store *store, guint64 *ret_number, enum store_statement which,
+                       const char *types, ...)
+{
+    va_list values;
+
+    va_start(values, types);
+    sqlite3_stmt *statement = bound(store, which, types, values);
+    va_end(values);
+    bool found = sqlite3_step(statement) == SQLITE_ROW;
+    if (found)
+        *ret_number = (guint64)sqlite3_column_int64(statement, 0);
+    sqlite3_reset(statement);
+    return found;
+}
+
+/* --- meta --- */
+
+static char *meta_number(guint64 number)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT, number);
+}
+
+guint64 store_meta_sum(const struct store_meta *meta)
+{
+    guint64 sum = STORE_SUM_START;
+
+    sum = store_sum_number(sum, meta->history);
+    sum = store_sum_number(sum, meta->serial);
+    sum = store_sum_number(sum, meta->digest);
+    sum = store_sum_number(sum, meta->log_from);
+    sum = store_sum_number(sum, meta->master.epoch);
+    sum = store_sum_text(sum, meta->master.node);
+    sum = store_sum_text(sum, meta->master.boot_id);
+    return store_sum_text(sum, meta->master.journal_id);
+}
+
+static bool write_meta(struct sqlite_store *store, const struct store_meta *meta, GError **error)
+{
+    const struct {
+        const char *key;
+        guint64 number;
+        const char *text;
+    } rows[] = {
+        {"history", meta->history, NULL},      {"serial", meta->serial, NULL},
+        {"digest", meta->digest, NULL},        {"log_from", meta->log_from, NULL},
+        {"epoch", meta->master.epoch, NULL},   {"node", 0, meta->master.node},
+        {"boot_id", 0, meta->master.boot_id},  {"journal_id", 0, meta->master.journal_id},
+        {"check", store_meta_sum(meta), NULL},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *number = meta_number(rows[i].number);
+        if (!run_bound(store, error, STATEMENT_META_SET, "tt", rows[i].key,
+                       rows[i].text != NULL ? rows[i].text : number))
+            return false;
+    }
+    return true;
+}
+
+/* --- opening --- */
+
+static struct sqlite_store *open_database(const char *path, int flags, GError **error)
+{
+    struct sqlite_store *store = g_new0(struct sqlite_store, 1);
+
+    store->path = g_strdup(path);
+    store->lock_fd = -1;
+    if (sqlite3_open_v2(path, &store->db, flags | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK) {
+        store_error(store, "open", error);
+        sqlite_store_close(store);
+        return NULL;
+    }
+    sqlite3_extended_result_codes(store->db, 1);
+    sqlite3_busy_timeout(store->db, BUSY_MS);
+    return store;
+}
+
+/* In write-ahead mode a second handle reads the last commit while the first one writes the next. */
+static bool prepare(struct sqlite_store *store, GError **error)
+{
+    if (sqlite3_open_v2(store->path, &store->reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX,
+                        NULL) != SQLITE_OK)
+        return store_error(store, "open for reading", error);
+    sqlite3_busy_timeout(store->reader, BUSY_MS);
+    for (int i = 0; i < STATEMENT_COUNT; i++) {
+        sqlite3 *db = i >= STATEMENT_FIRST_READING ? store->reader : store->db;
+        if (sqlite3_prepare_v3(db, statements[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &store->statements[i], NULL) != SQLITE_OK)
+            return store_error(store, statements[i], error);
+    }
+    return true;
+}
+
+/* One process per store: a second wconfd would number its commits on its own. */
+static bool lock_store(struct sqlite_store *store, GError **error)
+{
+    g_autofree char *path = g_strconcat(store->path, ".lock", NULL);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock_fd >= 0 && fcntl(store->lock_fd, F_OFD_SETLK, &lock) == 0)
+        return true;
+    if (store->lock_fd >= 0 && (errno == EAGAIN || errno == EACCES))
+        fettle_set_error(error, WRONG_STATE,
+                         "%s is in use by another process; only one wconfd may run on a node",
+                         store->path);
+    else
+        fettle_set_error(error, STORAGE, "cannot lock %s: %s", path, g_strerror(errno));
+    return false;
+}
+
+struct sqlite_store *sqlite_store_open(const char *path, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "no cluster here: there is no %s; run `fettle cluster init`", path);
+        return NULL;
+    }
+    struct sqlite_store *store = open_database(path, SQLITE_OPEN_READWRITE, error);
+    if (store == NULL)
+        return NULL;
+    if (!lock_store(store, error)) {
+        sqlite_store_close(store);
+        return NULL;
+    }
+    if (!store_check_form(store, &local) ||
+        !run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", &local) ||
+        !prepare(store, &local)) {
+        if (fettle_error_is(local, CORRUPT))
+            g_propagate_error(error, g_steal_pointer(&local));
+        else
+            store_corrupt(store, local->message, error);
+        sqlite_store_close(store);
+        return NULL;
+    }
+    return store;
+}
+
+void sqlite_store_close(struct sqlite_store *store)
+{
+    if (store == NULL)
+        return;
+    for (int i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(store->statements[i]);
+    sqlite3_close(store->reader);
+    crash_point("sqlite: close");
+    sqlite3_close(store->db);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd);
+    g_free(store->path);
+    g_free(store);
+}
+
+guint64 sqlite_store_history(const struct sqlite_store *store)
+{
+    return store->meta.history;
+}
+
+guint64 sqlite_store_serial(const struct sqlite_store *store)
+{
+    return store->meta.serial;
+}
+
+/* --- creating --- */
+
+static bool fill_new(struct sqlite_store *store, guint64 history, const GPtrArray *rows,
+                     GError **error)
+{
+    g_autofree char *commit_id = g_uuid_string_random();
+    bool refused = false, unknown = false;
+
+    store->meta.history = history;
+    return run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", error) &&
+           run(store, schema, error) && prepare(store, error) &&
+           sqlite_store_begin(store, error) &&
+           sqlite_store_add(store, commit_id, 0, 1, rows, &refused, error) &&
+           sqlite_store_finish(store, &unknown, error);
+}
+
+static bool sync_path(const char *path, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    crash_point("sqlite: fsync");
+    bool ok = fd >= 0 && fsync(fd) == 0;
+    if (!ok)
+        fettle_set_error(error, STORAGE, "cannot sync %s: %s", path, g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+bool sqlite_store_create(const char *path, guint64 history, const GPtrArray *rows, GError **error)
+{
+    g_autofree char *temporary = g_strconcat(path, ".new", NULL);
+    g_autofree char *folder = g_path_get_dirname(path);
+
+    if (g_file_test(path, G_FILE_TEST_EXISTS)) {
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "%s exists: this node has a cluster; it is not overwritten", path);
+        return false;
+    }
+    g_unlink(temporary);
+    crash_point("sqlite: create");
+    struct sqlite_store *store =
+        open_database(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, error);
+    if (store == NULL)
+        return false;
+    bool ok = fill_new(store, history, rows, error);
+    /* Closing moves everything from the log into the file itself. */
+    sqlite_store_close(store);
+    ok = ok && g_chmod(temporary, 0600) == 0 && sync_path(temporary, error);
+    crash_point("sqlite: rename");
+    if (ok && g_rename(temporary, path) != 0) {
+        fettle_set_error(error, STORAGE, "cannot rename %s to %s: %s", temporary, path,
+                         g_strerror(errno));
+        ok = false;
+    }
+    if (!ok)
+        g_unlink(temporary);
+    return ok && sync_path(folder, error);
+}
+
+/* --- transactions --- */
+
+bool sqlite_store_begin(struct sqlite_store *store, GError **error)
+{
+    store->pending = store->meta;
+    store->pending_log_rows = store->log_rows;
+    crash_point("sqlite: begin");
+    return run(store, "BEGIN IMMEDIATE", error);
+}
+
+void sqlite_store_rollback(struct sqlite_store *store)
+{
+    if (!sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static bool add_row(struct sqlite_store *store, const char *commit_id, guint64 epoch,
+                    guint64 serial, guint place, const struct store_row *row, GError **error)
+{
+    guint64 old = 0;
+    guint64 sum = store_sum_object(row->kind, row->key, serial, row->json);
+
+    if (ask_number(store, &old, STATEMENT_OBJECT_SUM, "tt", row->kind, row->key))
+        store->pending.digest ^= old;
+    if (row->op == CHANGE_PUT) {
+        store->pending.digest ^= sum;
+        if (!run_bound(store, error, STATEMENT_OBJECT_PUT, "ttiti", row->kind, row->key, serial,
+                       row->json, sum))
+            return false;
+    } else if (!run_bound(store, error, STATEMENT_OBJECT_DELETE, "tt", row->kind, row->key)) {
+        return false;
+    }
+    guint64 line = store_sum_change(serial, place, epoch, commit_id, row);
+    store->pending_log_rows++;
+    return run_bound(store, error, STATEMENT_CHANGE_ADD, "iiitttiti", serial, (guint64)place, epoch,
+                     commit_id, row->kind, row->key, (guint64)row->op, row->json, line);
+}
+
+bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64 epoch,
+                      guint64 serial, const GPtrArray *rows, bool *ret_refused, GError **error)
+{
+    *ret_refused = true;
+    if (serial != store->pending.serial + 1) {
+        fettle_set_error(error, INTERNAL,
+                         "serial %" G_GUINT64_FORMAT " does not follow %" G_GUINT64_FORMAT, serial,
+                         store->pending.serial);
+        return false;
+    }
+    if (epoch != store->pending.master.epoch) {
+        fettle_set_error(error, NOT_MASTER,
+                         "the commit is of epoch %" G_GUINT64_FORMAT
+                         ", the store of epoch %" G_GUINT64_FORMAT,
+                         epoch, store->pending.master.epoch);
+        return false;
+    }
+    *ret_refused = false;
+    if (!run_bound(store, error, STATEMENT_COMMIT_ADD, "tiii", commit_id, serial,
+                   (guint64)rows->len, store_sum_commit(commit_id, serial, rows->len)))
+        return false;
+    for (guint i = 0; i < rows->len; i++)
+        if (!add_row(store, commit_id, epoch, serial, i, rows->pdata[i], error))
+            return false;
+    store->pending.serial = serial;
+    return true;
+}
+
+/* Cuts the change log at a whole serial, some rows at a time so that it is not done in every
+ * commit. */
+static bool trim_log(struct sqlite_store *store, GError **error)
+{
+    guint64 upto = 0;
+
+    if (store->pending_log_rows <= LIMIT_CHANGE_LOG + LIMIT_CHANGE_LOG / 16)
+        return true;
+    guint64 surplus = store->pending_log_rows - LIMIT_CHANGE_LOG;
+    if (!ask_number(store, &upto, STATEMENT_LOG_OLDEST, "i", surplus - 1))
+        return true;
+    if (!run_bound(store, error, STATEMENT_LOG_TRIM, "i", upto))
+        return false;
+    store->pending_log_rows -= (guint64)sqlite3_changes(store->db);
+    store->pending.log_from = upto;
+    return run_bound(store, error, STATEMENT_COMMITS_TRIM, "i", upto);
+}
+
+bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError **error)
+{
+    *ret_unknown = false;
+    if (!trim_log(store, error) || !write_meta(store, &store->pending, error))
+        return false;
+    crash_point("sqlite: commit");
+    if (!run(store, "COMMIT", error)) {
+        /* Out of space while writing leaves no commit behind; a failed sync may. */
+        *ret_unknown = (sqlite3_errcode(store->db) & 0xff) != SQLITE_FULL;
+        return false;
+    }
+    crash_point("sqlite: committed");
+    store->meta = store->pending;
+    store->log_rows = store->pending_log_rows;
+    return true;
+}
+
+/* --- mastership --- */
+
+bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GError **error)
+{
+    const struct mastership *stored = &store->meta.master;
+    bool unknown;
+
+    if (strcmp(stored->node, me->node) == 0 && strcmp(stored->boot_id, me->boot_id) == 0 &&
+        strcmp(stored->journal_id, me->journal_id) == 0 && stored->epoch != 0) {
+        me->epoch = stored->epoch;
+        return true;
+    }
+    if (!sqlite_store_begin(store, error))
+        return false;
+    guint64 epoch = stored->epoch + 1;
+    store->pending.master = *me;
+    store->pending.master.epoch = epoch;
+    if (!sqlite_store_finish(store, &unknown, error)) {
+        sqlite_store_rollback(store);
+        return false;
+    }
+    me->epoch = epoch;
+    return true;
+}
+
+bool sqlite_store_is_master(struct sqlite_store *store, guint64 epoch)
+{
+    sqlite3_stmt *statement = store->statements[STATEMENT_META_GET];
+
+    sqlite3_reset(statement);
+    sqlite3_bind_text(statement, 1, "epoch", -1, SQLITE_STATIC);
+    bool same = sqlite3_step(statement) == SQLITE_ROW &&
+                (guint64)sqlite3_column_int64(statement, 0) == epoch;
+    sqlite3_reset(statement);
+    return same;
+}
+
+/* --- reading back --- */
+
+guint64 sqlite_store_lookup(struct sqlite_store *store, const char *commit_id)
+{
+    guint64 serial = 0;
+    return ask_number(store, &serial, STATEMENT_LOOKUP, "t", commit_id) ? serial : 0;
+}
+
+static struct change *change_of(sqlite3_stmt *row)
+{
+    struct change *change = change_new();
+    const char *json = (const char *)sqlite3_column_text(row, 4);
+
+    change->version = (guint64)sqlite3_column_int64(row, 0);
+    g_free(change->kind);
+    change->kind = g_strdup((const char *)sqlite3_column_text(row, 1));
+    g_free(change->key);
+    change->key = g_strdup((const char *)sqlite3_column_text(row, 2));
+    change->op = (enum change_op)sqlite3_column_int(row, 3);
+    if (json != NULL)
+        change->object = json_parse_limited(json, strlen(json), LIMIT_FRAME_BYTES, NULL);
+    return change;
+}
+
+static bool log_reaches(struct sqlite_store *store, guint64 since)
+{
+    sqlite3_stmt *statement = store->statements[STATEMENT_LOG_RANGE];
+
+    sqlite3_reset(statement);
+    bool reaches = sqlite3_step(statement) == SQLITE_ROW &&
+                   since >= (guint64)sqlite3_column_int64(statement, 0) &&
+                   since <= (guint64)sqlite3_column_int64(statement, 1);
+    sqlite3_reset(statement);
+    return reaches;
+}
+
+bool sqlite_store_changes(struct sqlite_store *store, guint64 since, guint max,
+                          GPtrArray *ret_changes)
+{
+    sqlite3_stmt *statement = store->statements[STATEMENT_CHANGES];
+
+    if (!log_reaches(store, since))
+        return false;
+    sqlite3_reset(statement);
+    sqlite3_bind_int64(statement, 1, (sqlite3_int64)since);
+    sqlite3_bind_int64(statement, 2, max);
+    while (sqlite3_step(statement) == SQLITE_ROW)
+        g_ptr_array_add(ret_changes, change_of(statement));
+    sqlite3_reset(statement);
+    return true;
+}

@@ -1,0 +1,53 @@
+/*
+ * The file behind the SQLite engine: its tables, its checksums, one transaction after another. Blocking and without
+ * threads; sqlite_engine.c puts the queue and the worker around it.
+ *
+ * Tables: meta(key, value); objects(kind, key, version, json); changes(epoch, serial, …), the change log;
+ * commits(commit_id, serial). Each row has a checksum; meta has one over itself (`check`) and one over the set of
+ * objects (`digest`: the checksums of all rows, xor-ed), so that a lost or an old row is noticed.
+ */
+#pragma once
+
+#include "proto/engine.h"
+#include "proto/records.h"
+
+struct sqlite_store;
+
+/* One change as it is stored. */
+struct store_row {
+    enum change_op op;
+    char *kind;
+    char *key;
+    char *json; /* NULL for a delete */
+};
+
+bool sqlite_store_create(const char *path, guint64 history, const GPtrArray *rows, GError **error);
+struct sqlite_store *sqlite_store_open(const char *path, GError **error);
+void sqlite_store_close(struct sqlite_store *store);
+
+/* Reads and checks everything. `each` may be NULL. */
+bool sqlite_store_load(struct sqlite_store *store,
+                       void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data),
+                       void *data, GError **error);
+guint64 sqlite_store_history(const struct sqlite_store *store);
+guint64 sqlite_store_serial(const struct sqlite_store *store);
+
+bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GError **error);
+/* Whether the mastership record in the file is that of `epoch`. */
+bool sqlite_store_is_master(struct sqlite_store *store, guint64 epoch);
+
+/* A transaction: begin, any number of commits, finish. After any failure but a refused commit: rollback. */
+bool sqlite_store_begin(struct sqlite_store *store, GError **error);
+/* `ret_refused` tells whether only this commit is wrong (then nothing of it was done) and the transaction goes on. */
+bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64 epoch, guint64 serial,
+                      const GPtrArray *rows, bool *ret_refused, GError **error);
+/* False with `*ret_unknown`: perhaps stored. */
+bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError **error);
+void sqlite_store_rollback(struct sqlite_store *store);
+
+guint64 sqlite_store_lookup(struct sqlite_store *store, const char *commit_id);
+bool sqlite_store_changes(struct sqlite_store *store, guint64 since, guint max, GPtrArray *ret_changes);
+
+void store_row_free(struct store_row *row);
+/* GPtrArray of struct store_row from one of struct change. */
+GPtrArray *store_rows_from_changes(const GPtrArray *changes);

@@ -1,0 +1,230 @@
+/* See starter.h. */
+#include "io/starter.h"
+#include "io/crash.h"
+#include "io/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct starter {
+    struct starter_events events;
+    void *data;
+    int fd; /* our end of the channel */
+    guint fd_source;
+    char line[STARTER_LINE_BYTES + 1];
+    size_t line_len;
+    bool named;
+    bool confirmed;
+};
+
+/* --- the child's end, seen so that it leaves no zombie; it outlives the channel --- */
+
+struct child {
+    pid_t pid;
+    int pidfd;
+};
+
+static gboolean exited_cb(gint fd, GIOCondition condition, gpointer data)
+{
+    struct child *child = data;
+    siginfo_t info;
+
+    waitid(P_PIDFD, (id_t)child->pidfd, &info, WEXITED | WNOHANG);
+    close(child->pidfd);
+    g_free(child);
+    return G_SOURCE_REMOVE;
+}
+
+static void watch_child(pid_t pid)
+{
+    struct child *child = g_new(struct child, 1);
+
+    *child = (struct child){pid, (int)syscall(SYS_pidfd_open, pid, 0)};
+    g_unix_fd_add(child->pidfd, G_IO_IN, exited_cb, child);
+}
+
+/* --- the channel --- */
+
+static void broken_cb(void *data)
+{
+    struct starter *starter = data;
+
+    starter->events.broken(starter, starter->confirmed, starter->data);
+    g_free(starter);
+}
+
+static void break_channel(struct starter *starter)
+{
+    if (starter->fd < 0)
+        return;
+    g_clear_handle_id(&starter->fd_source, g_source_remove);
+    close(starter->fd);
+    starter->fd = -1;
+    loop_post(broken_cb, starter);
+}
+
+/* "NAME PID START_TICKS"; false if it is anything else. */
+static bool take_line(struct starter *starter)
+{
+    g_auto(GStrv) words = g_strsplit(starter->line, " ", 4);
+    guint64 pid, ticks;
+
+    if (g_strv_length(words) != 3 || words[0][0] == '\0' ||
+        !g_ascii_string_to_unsigned(words[1], 10, 1, G_MAXINT32, &pid, NULL) ||
+        !g_ascii_string_to_unsigned(words[2], 10, 0, G_MAXUINT64, &ticks, NULL))
+        return false;
+    starter->named = true;
+    starter->events.named(starter, words[0], pid, ticks, starter->data);
+    return true;
+}
+
+static gboolean channel_cb(gint fd, GIOCondition condition, gpointer data)
+{
+    struct starter *starter = data;
+    ssize_t got =
+        read(fd, starter->line + starter->line_len, STARTER_LINE_BYTES - starter->line_len);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return G_SOURCE_CONTINUE;
+    if (got <= 0 || starter->named) {
+        /* The end; or more than one line, which is no starter of ours; or a line that is too long.
+         */
+        break_channel(starter);
+        return G_SOURCE_CONTINUE;
+    }
+    starter->line_len += (size_t)got;
+    starter->line[starter->line_len] = '\0';
+    char *end = strchr(starter->line, '\n');
+    if (end == NULL)
+        return G_SOURCE_CONTINUE;
+    *end = '\0';
+    if (!take_line(starter))
+        break_channel(starter);
+    return G_SOURCE_CONTINUE;
+}
+
+bool starter_confirm(struct starter *starter)
+{
+    const char confirmation = STARTER_CONFIRMATION;
+
+    if (starter->fd < 0)
+        return false;
+    /* It counts as sent before it is: a break from now on says nothing about whether it arrived
+     * (LUX-24, 25). */
+    starter->confirmed = true;
+    crash_point("starter: confirm");
+    if (send(starter->fd, &confirmation, 1, MSG_NOSIGNAL) == 1)
+        return true;
+    starter->confirmed = false;
+    break_channel(starter);
+    return false;
+}
+
+/* --- spawning --- */
+
+char *starter_bin_folder(const char *option)
+{
+    const char *variable = g_getenv("FETTLE_BINDIR");
+
+    if (option != NULL)
+        return g_strdup(option);
+    if (variable != NULL && variable[0] != '\0')
+        return g_strdup(variable);
+    g_autofree char *program = g_file_read_link("/proc/self/exe", NULL);
+    return program != NULL ? g_path_get_dirname(program) : g_strdup("/usr/bin");
+}
+
+char *starter_program(const char *bin_folder, const char *name)
+{
+    g_autofree char *path = g_build_filename(bin_folder, name, NULL);
+
+    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
+        return g_steal_pointer(&path);
+    g_autofree char *built = g_build_filename(bin_folder, "..", "job", name, NULL);
+    if (g_file_test(built, G_FILE_TEST_IS_EXECUTABLE))
+        return g_steal_pointer(&built);
+    return g_steal_pointer(&path);
+}
+
+static void prepare_files(posix_spawn_file_actions_t *actions, const char *log, int channel)
+{
+    posix_spawn_file_actions_init(actions);
+    posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
+                                     0640);
+    posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+    /* Also clears close-on-exec if the descriptor happens to have that very number. */
+    posix_spawn_file_actions_adddup2(actions, channel, STARTER_CHANNEL_FD);
+}
+
+/* A session of its own and plain signals: what happens to luxid does not happen to its jobs. */
+static void prepare_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, plain;
+
+    sigemptyset(&none);
+    sigemptyset(&plain);
+    sigaddset(&plain, SIGPIPE);
+    sigaddset(&plain, SIGTERM);
+    sigaddset(&plain, SIGINT);
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &plain);
+    posix_spawnattr_setflags(attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+static int spawn(const struct node_paths *paths, const char *program, guint64 job, int channel,
+                 pid_t *ret_pid)
+{
+    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, job);
+    g_autofree char *log = g_strdup_printf("%s/job-%s.log", paths->log, id);
+    g_auto(GStrv) environment = crash_environment_for("JOB_START");
+    char *argv[] = {(char *)program, (char *)"--root", paths->root, id, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+
+    prepare_files(&actions, log, channel);
+    prepare_attributes(&attributes);
+    crash_point("starter: spawn");
+    int code = posix_spawn(ret_pid, program, &actions, &attributes, argv, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return code;
+}
+
+struct starter *starter_spawn(const struct node_paths *paths, const char *bin_folder, guint64 job,
+                              const struct starter_events *events, void *data, GError **error)
+{
+    g_autofree char *program = starter_program(bin_folder, "fettle-job-start");
+    int ends[2];
+    pid_t pid = 0;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        fettle_set_error(error, ENVIRONMENT, "cannot make a channel: %s", g_strerror(errno));
+        return NULL;
+    }
+    int code = spawn(paths, program, job, ends[1], &pid);
+    close(ends[1]);
+    if (code != 0) {
+        close(ends[0]);
+        fettle_set_error(error, ENVIRONMENT, "cannot start %s: %s", program, g_strerror(code));
+        return NULL;
+    }
+    watch_child(pid);
+    struct starter *starter = g_new0(struct starter, 1);
+    starter->events = *events;
+    starter->data = data;
+    starter->fd = ends[0];
+    g_unix_set_fd_nonblocking(starter->fd, TRUE, NULL);
+    starter->fd_source = g_unix_fd_add(starter->fd, G_IO_IN, channel_cb, starter);
+    return starter;
+}
