@@ -9,6 +9,7 @@
 #include "io/loop.h"
 #include "io/process.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,13 +22,19 @@
 static const guint8 boot_code[] = {0xfa, 0x66, 0xb9, 0xc0, 0xc6, 0x2d, 0x00, 0x66, 0x49, 0x75,
                                    0xfc, 0xb0, 0x10, 0xba, 0xf4, 0x00, 0xee, 0xf4, 0xeb, 0xfd};
 
+/* A disk of less than a mebibyte is none to the BIOS. */
 static bool write_boot_image(const char *path, GError **error)
 {
-    guint8 image[KIB(64)] = {0};
-    memcpy(image, boot_code, sizeof boot_code);
-    image[510] = 0x55;
-    image[511] = 0xaa;
-    return files_write_path(path, (const char *)image, sizeof image, 0600, false, error);
+    char sector[512] = {0};
+    memcpy(sector, boot_code, sizeof boot_code);
+    sector[510] = 0x55;
+    sector[511] = (char)0xaa;
+    if (!files_write_path(path, sector, sizeof sector, 0600, false, error))
+        return false;
+    if (truncate(path, (off_t)MIB(1)) == 0)
+        return true;
+    fettle_set_error(error, STORAGE, "cannot write %s: %s", path, g_strerror(errno));
+    return false;
 }
 
 /* Milliseconds from start to the guest's sign of life; -1 if there was none. */

@@ -1,0 +1,374 @@
+/*
+ * The QEMU driver on real guests without mirrors: starting, stopping, finding again.
+ */
+#include "world.h"
+
+#include "io/files.h"
+#include "io/process.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *self; /* this program's file */
+
+/* --- starting and stopping --- */
+
+static void start_and_kill(void *unused)
+{
+    struct world_node *node = world_node_new("start");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 4);
+    record_autoptr(instance) other = world_instance(1, 5);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_ABSENT);
+    world_prepare(node, web1, NULL);
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_PREPARED);
+    loop_sleep(400); /* longer than a boot */
+    g_assert_cmpint(world_printed(node, web1), ==, 0);
+
+    world_prepare(node, web1, &error);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ALREADY_EXISTS);
+    g_assert_cmpstr(error->message, ==, "guest web1 of generation 4 is there already");
+    g_clear_error(&error);
+    world_prepare(node, other, &error);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    g_assert_cmpstr(error->message, ==,
+                    "guest web1 of generation 4 is there; 5 cannot be started beside it");
+    g_clear_error(&error);
+
+    g_assert_false(hv->ops->run(hv, web1->uuid, 5, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    g_assert_cmpstr(error->message, ==, "guest web1 is of generation 4, not 5");
+    g_clear_error(&error);
+    g_assert_false(hv->ops->kill(hv, web1->uuid, 3, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    g_clear_error(&error);
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_PREPARED);
+
+    g_assert_true(hv->ops->run(hv, web1->uuid, 4, &error));
+    g_assert_true(world_await_count(node, web1, 3));
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_RUNNING);
+    g_assert_true(hv->ops->pause(hv, web1->uuid, 4, &error));
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_PAUSED);
+    g_assert_true(world_is_frozen(node, web1));
+    g_assert_true(hv->ops->run(hv, web1->uuid, 4, &error));
+    g_assert_true(world_await_count(node, web1, world_printed(node, web1)));
+    g_assert_true(hv->ops->reset(hv, web1->uuid, 4, &error));
+    g_assert_true(world_await_count(node, web1, world_printed(node, web1)));
+
+    guint64 pid = world_guest_pid(node, web1);
+    g_assert_cmpuint(pid, !=, 0);
+    g_assert_cmpuint(node->exited, ==, 0);
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 4, &error));
+    g_assert_cmpuint(node->exited, ==, 1);
+    g_assert_cmpuint(process_read_start_ticks(pid), ==, 0);
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_ABSENT);
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 4, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(world_counted(node, web1, ""), >=, world_printed(node, web1));
+    world_node_free(node);
+}
+
+static void powerdown(void *unused)
+{
+    struct world_node *node = world_node_new("powerdown");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
+    g_assert_true(world_await_count(node, web1, 0));
+    g_assert_true(hv->ops->powerdown(hv, web1->uuid, 1, &error));
+    for (guint i = 0; node->shutdowns == 0 && i < 500; i++)
+        loop_sleep(20);
+    g_assert_cmpuint(node->shutdowns, ==, 1);
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_SHUTDOWN);
+    g_assert_cmpuint(node->exited, ==, 0);
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+    world_node_free(node);
+}
+
+/* --- what does not start --- */
+
+static void image_lock(void *unused)
+{
+    struct world_node *node = world_node_new("lock");
+    struct world_node *twin = world_node_new("lock-twin");
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    /* Another node daemon that knows nothing of the first, on the same image. */
+    g_autoptr(GPtrArray) images =
+        node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
+    struct guest_spec spec = {web1, images, ACCEL_TCG};
+    g_assert_false(twin->hypervisor->ops->prepare(twin->hypervisor, &spec, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
+    g_assert_nonnull(strstr(error->message, "Failed to get \"write\" lock"));
+    g_assert_cmpuint(world_guest_pid(twin, web1), ==, 0);
+    g_assert_cmpuint(twin->exited, ==, 0);
+    g_clear_error(&error);
+    /* And it leaves nothing that would hinder a later start. */
+    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+    g_assert_true(twin->hypervisor->ops->prepare(twin->hypervisor, &spec, &error));
+    g_assert_true(twin->hypervisor->ops->kill(twin->hypervisor, web1->uuid, 1, &error));
+    world_node_free(node);
+    world_node_free(twin);
+}
+
+static void bad_machine(void *unused)
+{
+    struct world_node *node = world_node_new("machine");
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    g_free(web1->machine_type);
+    web1->machine_type = g_strdup("pc,accel=kvm");
+    world_prepare(node, web1, &error);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT);
+    g_assert_cmpstr(
+        error->message, ==,
+        "machine type \"pc,accel=kvm\": letters, digits, dot, dash and plus are allowed");
+    g_clear_error(&error);
+    g_free(web1->machine_type);
+    web1->machine_type = g_strdup("pc-i440fx-77.1");
+    world_prepare(node, web1, &error);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
+    g_assert_nonnull(strstr(error->message, "guest web1: QEMU does not start: "));
+    g_assert_nonnull(strstr(error->message, "unsupported machine type"));
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_ABSENT);
+    world_node_free(node);
+}
+
+static char *command_line(guint64 pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/cmdline", pid);
+    char *text = NULL;
+    gsize len = 0;
+    g_assert_true(g_file_get_contents(path, &text, &len, NULL));
+    for (gsize i = 0; i + 1 < len; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    return text;
+}
+
+static void unprivileged(void *unused)
+{
+    struct world_node *node = world_node_new("user");
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    guint64 pid = world_guest_pid(node, web1);
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status", pid);
+    g_autofree char *status = NULL;
+    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
+    g_assert_nonnull(strstr(status, "Uid:\t64100\t64100\t64100\t64100"));
+    g_assert_nonnull(strstr(status, "NoNewPrivs:\t1"));
+    g_assert_nonnull(strstr(status, "Seccomp:\t2"));
+    g_autofree char *line = command_line(pid);
+    g_assert_null(strstr(line, "kvm"));
+    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+    world_node_free(node);
+}
+
+static void accelerator(void *unused)
+{
+    struct world_node *node = world_node_new("accel");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *result = g_build_filename(node->paths->run, "accelerator.json", NULL);
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL); /* tcg is taken without a trial */
+    g_assert_false(g_file_test(result, G_FILE_TEST_EXISTS));
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+
+    g_autoptr(GPtrArray) images =
+        node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
+    struct guest_spec spec = {web1, images, ACCEL_AUTO};
+    hv->ops->prepare(hv, &spec, &error);
+    g_assert_no_error(error);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(result, &text, NULL, NULL));
+    g_autofree char *line = command_line(world_guest_pid(node, web1));
+    g_assert_nonnull(
+        strstr(line, strstr(text, "\"kvm\":true") != NULL ? "-accel kvm" : "-accel tcg"));
+    g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
+    g_assert_true(world_await_count(node, web1, 0));
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+    world_node_free(node);
+}
+
+/* --- dying and being found --- */
+
+static void killed_by_others(void *unused)
+{
+    struct world_node *node = world_node_new("killed");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
+    g_assert_true(world_await_count(node, web1, 5));
+    kill((pid_t)world_guest_pid(node, web1), SIGKILL);
+    for (guint i = 0; node->exited == 0 && i < 500; i++)
+        loop_sleep(10);
+    g_assert_cmpuint(node->exited, ==, 1);
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_ABSENT);
+    g_assert_false(hv->ops->run(hv, web1->uuid, 1, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    g_clear_error(&error);
+    world_node_free(node);
+}
+
+/* The part of another node daemon: starts a guest and waits to be killed. */
+static void first_daemon(void *unused)
+{
+    struct world_node *node = world_node_new("again");
+    record_autoptr(instance) web1 = world_instance(1, 7);
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    g_assert_true(node->hypervisor->ops->run(node->hypervisor, web1->uuid, 7, NULL));
+    g_assert_true(world_await_count(node, web1, 3));
+    loop_sleep(600000);
+}
+
+static struct process *start_first_daemon(void)
+{
+    const char *argv[] = {self, "first-daemon", NULL};
+    struct process_options options = {.argv = argv};
+    struct process *daemon = process_spawn(&options, NULL);
+    g_assert_nonnull(daemon);
+    return daemon;
+}
+
+static void found_again(void *unused)
+{
+    struct process *daemon = start_first_daemon();
+    struct world_node *node = world_node_new("again");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 7);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(world_await_count(node, web1, 3));
+    loop_sleep(200);
+    g_assert_true(process_kill(daemon, &error));
+    process_free(daemon);
+
+    g_assert_true(world_await_count(node, web1, world_printed(node, web1))); /* it does not mind */
+    g_autoptr(GPtrArray) reports = hv->ops->rediscover(hv, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(reports->len, ==, 1);
+    const struct guest_report *report = reports->pdata[0];
+    g_assert_cmpstr(report->instance, ==, web1->uuid);
+    g_assert_cmpuint(report->generation, ==, 7);
+    g_assert_cmpint(report->state, ==, GUEST_RUNNING);
+    g_assert_cmpint(report->mirror, ==, MIRROR_NONE);
+    g_assert_cmpuint(report->memory, ==, 4);
+    world_prepare(node, web1, &error);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ALREADY_EXISTS);
+    g_clear_error(&error);
+    g_assert_true(hv->ops->pause(hv, web1->uuid, 7, &error));
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_PAUSED);
+    g_assert_cmpuint(node->exited, ==, 0);
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 7, &error));
+    g_assert_cmpuint(node->exited, ==, 1);
+    g_autoptr(GPtrArray) none = hv->ops->rediscover(hv, &error);
+    g_assert_cmpuint(none->len, ==, 0);
+    world_node_free(node);
+}
+
+/* The daemon died between starting QEMU and writing down its pid. */
+static void found_without_pid(void *unused)
+{
+    struct world_node *node = world_node_new("nopid");
+    record_autoptr(instance) web1 = world_instance(1, 2);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    g_autofree char *path =
+        g_build_filename(node->paths->run, "guests", web1->uuid, "state.json", NULL);
+    json_autoptr state = json_load_file(path, 0, NULL);
+    json_object_set_new(state, "pid", json_integer(0));
+    json_object_set_new(state, "start", json_integer(0));
+    g_assert_cmpint(json_dump_file(state, path, 0), ==, 0);
+    world_node_free(node);
+
+    node = world_node_new("nopid");
+    g_autoptr(GPtrArray) reports = node->hypervisor->ops->rediscover(node->hypervisor, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(reports->len, ==, 1);
+    g_assert_cmpint(((struct guest_report *)reports->pdata[0])->state, ==, GUEST_PREPARED);
+    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 2, &error));
+    g_assert_cmpuint(world_guest_pid(node, web1), ==, 0);
+    world_node_free(node);
+}
+
+static void dead_and_damaged_state(void *unused)
+{
+    struct world_node *node = world_node_new("damaged");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 2);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_build_filename(node->paths->run, "guests", web1->uuid, NULL);
+    g_autofree char *path = g_build_filename(folder, "state.json", NULL);
+    g_mkdir_with_parents(folder, 0711);
+    /* Its pid is ours by now, its start time is not. */
+    g_autofree char *dead = g_strdup_printf(
+        "{\"format\":1,\"name\":\"web1\",\"generation\":2,\"memory\":4,\"disks\":1,"
+        "\"pid\":%d,\"start\":1,\"attachment\":0,\"mirrored\":false,\"replica\":\"\"}",
+        (int)getpid());
+    g_assert_true(g_file_set_contents(path, dead, -1, NULL));
+    GPtrArray *reports = hv->ops->rediscover(hv, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(reports->len, ==, 0);
+    g_ptr_array_unref(reports);
+    g_assert_false(g_file_test(folder, G_FILE_TEST_EXISTS));
+
+    g_mkdir_with_parents(folder, 0711);
+    g_assert_true(g_file_set_contents(path, "{\"format\":1,\"name\":\"web1\"}", -1, NULL));
+    g_assert_null(hv->ops->rediscover(hv, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_autofree char *expected =
+        g_strdup_printf("%s/guests/%s/state.json: a field is missing or out of range; end its "
+                        "QEMU process and remove the folder",
+                        node->paths->run, web1->uuid);
+    g_assert_cmpstr(error->message, ==, expected);
+    world_node_free(node);
+}
+
+static void in_task(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+static int tests(int argc, char **argv)
+{
+    loop_init();
+    if (argc > 1 && strcmp(argv[1], "first-daemon") == 0) {
+        world_run(first_daemon, NULL);
+        return 0;
+    }
+    g_test_init(&argc, &argv, NULL);
+    self = g_file_read_link("/proc/self/exe", NULL);
+    g_test_add_data_func("/qemu/start-run-pause-reset-kill#SAF-10,SAF-20", start_and_kill, in_task);
+    g_test_add_data_func("/qemu/own-shutdown-leaves-it-paused#SAF-11", powerdown, in_task);
+    g_test_add_data_func("/qemu/second-start-is-refused-by-image-lock#SAF-10", image_lock, in_task);
+    g_test_add_data_func("/qemu/bad-machine-type", bad_machine, in_task);
+    g_test_add_data_func("/qemu/unprivileged-and-confined", unprivileged, in_task);
+    g_test_add_data_func("/qemu/accelerator-by-trial", accelerator, in_task);
+    g_test_add_data_func("/qemu/death-is-an-event", killed_by_others, in_task);
+    g_test_add_data_func("/qemu/found-after-restart#SAF-19", found_again, in_task);
+    g_test_add_data_func("/qemu/found-without-pid#SAF-19", found_without_pid, in_task);
+    g_test_add_data_func("/qemu/dead-and-damaged-state", dead_and_damaged_state, in_task);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}

@@ -1,0 +1,313 @@
+/*
+ * See world.h.
+ */
+#include "world.h"
+
+#include "io/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_MS 10000
+#define INSTANCE_UUID "11111111-1111-4111-8111-111111111111"
+
+static char folder[64];
+
+/* --- the guard --- */
+
+static pid_t parent_of(pid_t pid)
+{
+    char name[64], line[512];
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(name, "re");
+    int parent = 0;
+    if (file != NULL && fgets(line, sizeof line, file) != NULL && strrchr(line, ')') != NULL)
+        sscanf(strrchr(line, ')') + 2, "%*c %d", &parent);
+    if (file != NULL)
+        fclose(file);
+    return parent;
+}
+
+/* We are the reaper of our descendants, so what the tests left has become our child. */
+static void end_children(void)
+{
+    for (bool any = true; any;) {
+        any = false;
+        DIR *proc = opendir("/proc");
+        struct dirent *entry;
+        while ((entry = readdir(proc)) != NULL) {
+            pid_t pid = atoi(entry->d_name);
+            if (pid <= 0 || parent_of(pid) != getpid())
+                continue;
+            kill(pid, SIGKILL); /* ours and unreaped, so the number is still its own */
+            waitpid(pid, NULL, 0);
+            any = true;
+        }
+        closedir(proc);
+    }
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    if (type == FTW_DP)
+        umount2(path, MNT_DETACH); /* most are no mount points, which is fine */
+    if (remove(path) != 0 && errno == EBUSY && umount2(path, MNT_DETACH) == 0)
+        remove(path);
+    return 0;
+}
+
+int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
+{
+    strcpy(folder, "/tmp/fettle-backend-XXXXXX");
+    const char *given = getenv("WORLD_FOLDER"); /* we are a second process of a test */
+    if (given != NULL) {
+        g_strlcpy(folder, given, sizeof folder);
+        return tests(argc, argv);
+    }
+    if (mkdtemp(folder) == NULL || chmod(folder, 0755) != 0)
+        return 1;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setenv("WORLD_FOLDER", folder, 1);
+        exit(tests(argc, argv));
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    end_children();
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+const char *world_folder(void)
+{
+    return folder;
+}
+
+/* --- nodes --- */
+
+static void exited(const char *instance, guint64 generation, void *data)
+{
+    ((struct world_node *)data)->exited++;
+}
+
+static void shut_down(const char *instance, guint64 generation, void *data)
+{
+    ((struct world_node *)data)->shutdowns++;
+}
+
+static void export_ended(const char *instance, const char *replica, guint64 generation, void *data)
+{
+    ((struct world_node *)data)->exports_ended++;
+}
+
+struct world_node *world_node_new(const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *root = g_build_filename(folder, name, NULL);
+    g_mkdir_with_parents(root, 0755);
+    struct world_node *node = g_new0(struct world_node, 1);
+    node->paths = node_paths_new(root, &error);
+    g_assert_no_error(error);
+    node_paths_make(node->paths, &error);
+    g_assert_no_error(error);
+    g_autofree char *tick = g_build_filename(node->paths->var, "images", "tick.raw", NULL);
+    tick_image_write(tick, name, 0, 1, &error);
+    g_assert_no_error(error);
+    node->hypervisor = qemu_new(node->paths, WORLD_UID);
+    node->storage = file_storage_new(node->paths, WORLD_UID);
+    const struct hypervisor_events guests = {exited, shut_down, node};
+    const struct storage_events exports = {export_ended, node};
+    node->hypervisor->ops->set_events(node->hypervisor, &guests);
+    node->storage->ops->set_events(node->storage, &exports);
+    return node;
+}
+
+void world_node_free(struct world_node *node)
+{
+    qemu_free(node->hypervisor);
+    file_storage_free(node->storage);
+    node_paths_free(node->paths);
+    g_free(node);
+}
+
+void world_limit_disks(const struct world_node *node, guint kib)
+{
+    g_autofree char *disks = g_build_filename(node->paths->var, "disks", NULL);
+    g_autofree char *aside = g_build_filename(disks, "aside", NULL);
+    g_autofree char *options = g_strdup_printf("size=%uk,mode=755", kib);
+    g_assert_cmpint(mount("tmpfs", disks, "tmpfs", 0, options), ==, 0);
+    g_assert_cmpint(mkdir(aside, 0755), ==, 0);
+}
+
+/* --- tasks --- */
+
+struct run {
+    void (*fn)(void *data);
+    void *data;
+    bool done;
+};
+
+static void run_task(void *data)
+{
+    struct run *run = data;
+    run->fn(run->data);
+    run->done = true;
+}
+
+void world_run(void (*fn)(void *data), void *data)
+{
+    struct run run = {fn, data, false};
+    struct task_group *group = task_group_new();
+    task_spawn(group, run_task, &run);
+    g_assert_true(loop_run_until(&run.done, 120000));
+    task_group_unref(group);
+}
+
+/* --- guests --- */
+
+struct instance *world_instance(guint disks, guint64 generation)
+{
+    json_autoptr json = json_make("{s:s,s:s,s:s,s:i,s:s,s:I}", "uuid", INSTANCE_UUID, "name",
+                                  "web1", "disk_template", "mirror", "memory", 4, "primary_node",
+                                  INSTANCE_UUID, "generation", (json_int_t)generation);
+    json_t *list = json_array();
+    for (guint i = 0; i < disks; i++)
+        json_array_append_new(list, json_make("{s:s,s:i}", "uuid", INSTANCE_UUID, "size", 2));
+    json_object_set_new(json, "disks", list);
+    g_autoptr(GError) error = NULL;
+    struct instance *instance = instance_parse(json, RECORD_KEEP, &error);
+    g_assert_no_error(error);
+    return instance;
+}
+
+void world_create(struct world_node *node, const struct instance *instance, const char *replica)
+{
+    g_autoptr(GError) error = NULL;
+    node->storage->ops->create(node->storage, instance->uuid, replica, instance->disks,
+                               replica[0] == '\0' ? "tick" : "", &error);
+    g_assert_no_error(error);
+}
+
+struct export_target *world_export(struct world_node *node, const struct instance *instance,
+                                   const char *replica)
+{
+    g_autoptr(GError) error = NULL;
+    struct export_target *target = NULL;
+    node->storage->ops->export_open(node->storage, 1, instance->uuid, replica, instance->generation,
+                                    instance->disks, "127.0.0.1", &target, &error);
+    g_assert_no_error(error);
+    return target;
+}
+
+void world_prepare(struct world_node *node, const struct instance *instance, GError **error)
+{
+    g_autoptr(GError) missing = NULL;
+    g_autoptr(GPtrArray) images = node->storage->ops->files(node->storage, instance->uuid, "",
+                                                            instance->disks->len, &missing);
+    g_assert_no_error(missing);
+    struct guest_spec spec = {instance, images, ACCEL_TCG};
+    g_autoptr(GError) failure = NULL;
+    bool prepared = node->hypervisor->ops->prepare(node->hypervisor, &spec, &failure);
+    g_assert_true(prepared == (failure == NULL));
+    if (error == NULL)
+        g_assert_no_error(failure);
+    if (failure != NULL)
+        g_propagate_error(error, g_steal_pointer(&failure));
+}
+
+guint32 world_printed(const struct world_node *node, const struct instance *instance)
+{
+    g_autofree char *path = g_strdup_printf("%s/guests/%s-%s.console", node->paths->log,
+                                            instance->name, instance->uuid);
+    g_autoptr(GError) error = NULL;
+    guint32 count = 0;
+    tick_console_last(path, &count, &error);
+    g_assert_no_error(error);
+    return count;
+}
+
+guint32 world_counted(const struct world_node *node, const struct instance *instance,
+                      const char *replica)
+{
+    g_autofree char *path = g_strdup_printf("%s/disks/%s%s%s.disk0.raw", node->paths->var,
+                                            instance->uuid, replica[0] != '\0' ? "." : "", replica);
+    g_autoptr(GError) error = NULL;
+    guint32 count = 0;
+    tick_read_state(path, &count, &error);
+    g_assert_no_error(error);
+    return count;
+}
+
+bool world_await_count(const struct world_node *node, const struct instance *instance,
+                       guint32 above)
+{
+    for (guint waited = 0; waited < WAIT_MS; waited += 20) {
+        if (world_printed(node, instance) > above)
+            return true;
+        loop_sleep(20);
+    }
+    return false;
+}
+
+bool world_is_frozen(const struct world_node *node, const struct instance *instance)
+{
+    loop_sleep(100); /* what was answered before the fault is still being printed */
+    guint32 before = world_printed(node, instance);
+    loop_sleep(500);
+    return world_printed(node, instance) == before;
+}
+
+bool world_await_mirror(struct world_node *node, const struct instance *instance,
+                        enum mirror_state state)
+{
+    enum guest_state guest;
+    struct mirror_info mirror;
+    for (guint waited = 0; waited < WAIT_MS; waited += 20) {
+        g_autoptr(GError) error = NULL;
+        node->hypervisor->ops->query(node->hypervisor, instance->uuid, instance->generation, &guest,
+                                     &mirror, &error);
+        g_assert_no_error(error);
+        if (mirror.state == state)
+            return true;
+        loop_sleep(20);
+    }
+    return false;
+}
+
+enum guest_state world_state(struct world_node *node, const struct instance *instance)
+{
+    enum guest_state state = GUEST_ABSENT;
+    struct mirror_info mirror;
+    g_autoptr(GError) error = NULL;
+    node->hypervisor->ops->query(node->hypervisor, instance->uuid, instance->generation, &state,
+                                 &mirror, &error);
+    g_assert_no_error(error);
+    return state;
+}
+
+guint64 world_export_pid(const struct world_node *node, const struct instance *instance,
+                         const char *replica, guint disk)
+{
+    g_autofree char *argument = g_strdup_printf("file=%s/disks/%s.%s.disk%u.raw", node->paths->var,
+                                                instance->uuid, replica, disk);
+    return process_find_by_argument(argument);
+}
+
+guint64 world_guest_pid(const struct world_node *node, const struct instance *instance)
+{
+    g_autofree char *argument =
+        g_build_filename(node->paths->run, "guests", instance->uuid, "pid", NULL);
+    return process_find_by_argument(argument);
+}

@@ -1,0 +1,70 @@
+/*
+ * What the tests of the real backends share: nodes in a scratch folder, counting guests, tasks that
+ * run to their end, and a guard process that leaves nothing behind however a test ends.
+ */
+#pragma once
+
+#include "backend/hypervisor/qemu.h"
+#include "backend/storage/file_storage.h"
+#include "base/task.h"
+#include "io/loop.h"
+#include "lab/tick.h"
+
+#define WORLD_UID 64100
+
+/* One node: folders, drivers, and what they told. */
+struct world_node {
+    struct node_paths *paths;
+    struct hypervisor *hypervisor;
+    struct storage *storage;
+    guint exited; /* events */
+    guint shutdowns;
+    guint exports_ended;
+};
+
+/* main() of a test program: runs `tests` in a child; when that has ended in whatever way, ends
+ * every process that it left, unmounts and removes what it made. */
+int world_main(int argc, char **argv, int (*tests)(int argc, char **argv));
+
+/* Folder of this program's run; removed at the end. */
+const char *world_folder(void);
+
+/* Makes (or opens again) the node `name` in the run's folder, with the image "tick" to create
+ * instances from. */
+struct world_node *world_node_new(const char *name);
+/* Its guests and exports live on. */
+void world_node_free(struct world_node *node);
+
+/* Runs fn in a task and turns the loop until it has ended. */
+void world_run(void (*fn)(void *data), void *data);
+
+/* An instance "web1" with `disks` disks of 2 MiB. Free with instance_free(). */
+struct instance *world_instance(guint disks, guint64 generation);
+/* With the images of the primary; in a task. */
+void world_prepare(struct world_node *node, const struct instance *instance, GError **error);
+/* Creates its images in a task: the primary's (replica "") from "tick", a replica's empty. */
+void world_create(struct world_node *node, const struct instance *instance, const char *replica);
+struct export_target *world_export(struct world_node *node, const struct instance *instance,
+                                   const char *replica);
+
+/* Highest count printed so far; count on an image. */
+guint32 world_printed(const struct world_node *node, const struct instance *instance);
+guint32 world_counted(const struct world_node *node, const struct instance *instance,
+                      const char *replica);
+/* In a task: waits until a count above `above` is printed; false after ten seconds. */
+bool world_await_count(const struct world_node *node, const struct instance *instance,
+                       guint32 above);
+/* In a task: whether no count is printed for half a second. */
+bool world_is_frozen(const struct world_node *node, const struct instance *instance);
+/* In a task: waits until the mirror is in `state`; false after ten seconds. */
+bool world_await_mirror(struct world_node *node, const struct instance *instance,
+                        enum mirror_state state);
+enum guest_state world_state(struct world_node *node, const struct instance *instance);
+
+/* Process of the export of a disk; that of the guest. */
+guint64 world_export_pid(const struct world_node *node, const struct instance *instance,
+                         const char *replica, guint disk);
+guint64 world_guest_pid(const struct world_node *node, const struct instance *instance);
+
+/* Mounts a tmpfs of `kib` KiB on the node's var/disks. */
+void world_limit_disks(const struct world_node *node, guint kib);
