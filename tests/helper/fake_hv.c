@@ -250,9 +250,9 @@ static bool block_is_busy(const struct fake_guest *guest, guint block)
 
 static void guest_copy(struct fake_guest *guest)
 {
-    guint64 *replica = guest_replica(guest);
+    guint64 *replica = guest->mirror == MIRROR_SYNCING ? guest_replica(guest) : NULL;
     guint left = 0;
-    if (guest->mirror != MIRROR_SYNCING || !replica)
+    if (!replica)
         return;
     for (guint i = 0; i < guest->image->count; i++) {
         if (!guest->copied[i] && !block_is_busy(guest, i) && coin(guest)) {
@@ -291,7 +291,7 @@ static void guest_advance_writes(struct fake_guest *guest)
 static void guest_issue(struct fake_guest *guest)
 {
     struct fake_hosts *hosts = guest->host->hosts;
-    if (guest->state != GUEST_RUNNING || guest->host->quiet || !guest->image ||
+    if (guest->state != GUEST_RUNNING || guest->host->quiet || guest->powerdown ||
         guest->writes->len >= WRITES_IN_FLIGHT)
         return;
     guint block = (guint)g_rand_int_range(hosts->random, 0, (gint32)guest->image->count);

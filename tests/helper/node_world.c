@@ -332,6 +332,13 @@ static json_t *replica_args(const struct node_world *nw)
                      json_object_get(json, "disks"));
 }
 
+static json_t *close_args(const struct node_world *nw)
+{
+    json_t *args = replica_args(nw);
+    json_object_del(args, "disks");
+    return args;
+}
+
 static bool create_images(struct node_world *nw, const char *node, const char *replica,
                           GError **error)
 {
@@ -412,7 +419,7 @@ bool nw_stop(struct node_world *nw, guint timeout_ms, GError **error)
     bool clean = json_is_true(json_object_get(answer, "clean")) && web1->state == REPLICA_IN_SYNC;
     if (*web1->secondary) {
         json_autoptr closed =
-            nw_call(nw, nw_node(nw, web1->secondary), "replica_close", replica_args(nw), NULL);
+            nw_call(nw, nw_node(nw, web1->secondary), "replica_close", close_args(nw), NULL);
         if (!closed)
             clean = false;
     }
@@ -432,7 +439,7 @@ bool nw_failover(struct node_world *nw, GError **error)
     struct master_record *web1 = &nw->web1;
     g_assert_cmpint(web1->state, ==, REPLICA_IN_SYNC);
     bool was_up = *web1->holder;
-    json_t *close = replica_args(nw);
+    json_t *close = close_args(nw);
     json_object_set_new(close, "generation", json_integer((json_int_t)web1->generation + 1));
     json_object_set_new(close, "promote", json_true());
     web1->generation++;
