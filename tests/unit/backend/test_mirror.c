@@ -1,0 +1,452 @@
+/*
+ * Mirrors of real guests onto real fail-stop exports: nothing that was printed may be missing on
+ * the replica, whatever dies; a lost replica freezes the guest until it is released.
+ */
+#include "world.h"
+
+#include "backend/storage/probe.h"
+#include "io/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REPLICA "22222222-2222-4222-8222-222222222222"
+#define REPLICA_2 "33333333-3333-4333-8333-333333333333"
+
+static char *self;
+
+/* A primary that mirrors to a secondary; both run and are in sync when pair_new() returns. */
+struct pair {
+    struct world_node *primary;
+    struct world_node *secondary;
+    struct hypervisor *hv;
+    struct storage *exports;
+    struct instance *web1;
+    struct export_target *target;
+};
+
+static void pair_mirror(struct pair *pair, bool full)
+{
+    g_autoptr(GError) error = NULL;
+    pair->hv->ops->mirror_start(pair->hv, pair->web1->uuid, pair->web1->generation, pair->target,
+                                full, &error);
+    g_assert_no_error(error);
+    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
+}
+
+static void pair_run(struct pair *pair)
+{
+    g_autoptr(GError) error = NULL;
+    pair->hv->ops->run(pair->hv, pair->web1->uuid, pair->web1->generation, &error);
+    g_assert_no_error(error);
+    g_assert_true(
+        world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1) + 5));
+}
+
+static void pair_kill(struct pair *pair)
+{
+    g_autoptr(GError) error = NULL;
+    pair->hv->ops->kill(pair->hv, pair->web1->uuid, pair->web1->generation, &error);
+    g_assert_no_error(error);
+}
+
+static struct pair *pair_new(const char *name, guint disks, bool run)
+{
+    g_autofree char *second = g_strconcat(name, "-2", NULL);
+    struct pair *pair = g_new0(struct pair, 1);
+    pair->primary = world_node_new(name);
+    pair->secondary = world_node_new(second);
+    pair->hv = pair->primary->hypervisor;
+    pair->exports = pair->secondary->storage;
+    pair->web1 = world_instance(disks, 1);
+    world_create(pair->primary, pair->web1, "");
+    world_create(pair->secondary, pair->web1, REPLICA);
+    pair->target = world_export(pair->secondary, pair->web1, REPLICA);
+    world_prepare(pair->primary, pair->web1, NULL);
+    if (run) {
+        pair_mirror(pair, true);
+        pair_run(pair);
+    }
+    return pair;
+}
+
+static void pair_free(struct pair *pair)
+{
+    g_autoptr(GError) error = NULL;
+    pair_kill(pair);
+    pair->exports->ops->export_close(pair->exports, pair->web1->uuid, REPLICA, &error);
+    g_assert_no_error(error);
+    world_node_free(pair->primary);
+    world_node_free(pair->secondary);
+    instance_free(pair->web1);
+    export_target_free(pair->target);
+    g_free(pair);
+}
+
+/* The promise of it all (SAF-13). */
+static void assert_nothing_missing(const struct pair *pair)
+{
+    g_assert_cmpuint(world_counted(pair->secondary, pair->web1, REPLICA), >=,
+                     world_printed(pair->primary, pair->web1));
+}
+
+static void assert_images_equal(const struct pair *pair)
+{
+    for (guint i = 0; i < pair->web1->disks->len; i++) {
+        g_autofree char *one = g_strdup_printf("%s/disks/%s.disk%u.raw", pair->primary->paths->var,
+                                               pair->web1->uuid, i);
+        g_autofree char *two = g_strdup_printf("%s/disks/%s." REPLICA ".disk%u.raw",
+                                               pair->secondary->paths->var, pair->web1->uuid, i);
+        g_autofree char *a = NULL, *b = NULL;
+        gsize a_len = 0, b_len = 0;
+        g_assert_true(g_file_get_contents(one, &a, &a_len, NULL));
+        g_assert_true(g_file_get_contents(two, &b, &b_len, NULL));
+        g_assert_cmpuint(a_len, ==, b_len);
+        g_assert_cmpint(memcmp(a, b, a_len), ==, 0);
+    }
+}
+
+static void release(struct pair *pair)
+{
+    g_autoptr(GError) error = NULL;
+    pair->hv->ops->mirror_release(pair->hv, pair->web1->uuid, pair->web1->generation, &error);
+    g_assert_no_error(error);
+    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_NONE));
+    g_assert_true(
+        world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1)));
+}
+
+/* --- ending in sync --- */
+
+static void finish(void *disks)
+{
+    struct pair *pair = pair_new("finish", GPOINTER_TO_UINT(disks), true);
+    const struct hypervisor_ops *ops = pair->hv->ops;
+    const char *uuid = pair->web1->uuid;
+    g_autoptr(GError) error = NULL;
+    g_assert_false(ops->mirror_finish(pair->hv, uuid, 1, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_cmpstr(error->message, ==,
+                    "guest web1 runs; its mirror can be ended in sync only while it is paused");
+    g_clear_error(&error);
+    g_assert_false(ops->mirror_start(pair->hv, uuid, 1, pair->target, true, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_cmpstr(error->message, ==,
+                    "guest web1 mirrors to replica " REPLICA " already; release that first");
+    g_clear_error(&error);
+
+    ops->pause(pair->hv, uuid, 1, &error);
+    g_assert_no_error(error);
+    ops->mirror_finish(pair->hv, uuid, 1, &error);
+    g_assert_no_error(error);
+    g_assert_true(ops->mirror_finish(pair->hv, uuid, 1, &error)); /* asked again */
+    pair_kill(pair);
+    pair->exports->ops->export_close(pair->exports, uuid, REPLICA, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(pair->secondary->exports_ended, ==, 0);
+    assert_nothing_missing(pair);
+    assert_images_equal(pair);
+
+    /* After that clean close the next generation starts without a copy. */
+    pair->web1->generation = 2;
+    export_target_free(pair->target);
+    pair->target = world_export(pair->secondary, pair->web1, REPLICA);
+    world_prepare(pair->primary, pair->web1, NULL);
+    pair_mirror(pair, false);
+    pair_run(pair);
+    pair_kill(pair);
+    assert_nothing_missing(pair);
+    pair_free(pair);
+}
+
+static void finish_without_mirror(void *unused)
+{
+    struct pair *pair = pair_new("nomirror", 1, false);
+    g_autoptr(GError) error = NULL;
+    g_assert_false(pair->hv->ops->mirror_finish(pair->hv, pair->web1->uuid, 1, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_cmpstr(error->message, ==, "guest web1 has no mirror that could be ended in sync");
+    g_clear_error(&error);
+    g_assert_true(pair->hv->ops->mirror_release(pair->hv, pair->web1->uuid, 1, &error));
+    pair_free(pair);
+}
+
+/* --- the primary dies --- */
+
+static void primary_dies(void *unused)
+{
+    struct pair *pair = pair_new("dies", 1, true);
+    for (guint round = 0; round < 8; round++) {
+        loop_sleep((guint)g_test_rand_int_range(0, 150));
+        kill((pid_t)world_guest_pid(pair->primary, pair->web1), SIGKILL);
+        while (pair->primary->exited <= round)
+            loop_sleep(5);
+        assert_nothing_missing(pair);
+        pair->web1->generation++;
+        export_target_free(pair->target);
+        pair->target = world_export(pair->secondary, pair->web1, REPLICA);
+        world_prepare(pair->primary, pair->web1, NULL);
+        pair_mirror(pair, true);
+        pair_run(pair);
+    }
+    pair_free(pair);
+}
+
+/* --- the replica dies --- */
+
+/* The replica is lost as `lose` does it: the guest freezes, nothing is missing, a release lets it
+ * go on, and a new replica can be attached. */
+static void lose_replica(const char *name, guint disks, void (*lose)(struct pair *pair))
+{
+    struct pair *pair = pair_new(name, disks, true);
+    g_autoptr(GError) error = NULL;
+    lose(pair);
+    g_assert_true(world_is_frozen(pair->primary, pair->web1));
+    assert_nothing_missing(pair);
+    g_assert_false(nbd_probe(pair->target, 300));
+    g_assert_cmpint(world_state(pair->primary, pair->web1), ==,
+                    GUEST_RUNNING); /* questions are answered */
+    assert_nothing_missing(pair);
+    release(pair);
+    release(pair); /* asked again */
+
+    record_autoptr(instance) web1 = instance_copy(pair->web1);
+    world_create(pair->primary, web1, REPLICA_2); /* somewhere else */
+    record_autoptr(export_target) second = world_export(pair->primary, web1, REPLICA_2);
+    pair->hv->ops->mirror_start(pair->hv, web1->uuid, 1, second, true, &error);
+    g_assert_no_error(error);
+    g_assert_true(world_await_mirror(pair->primary, web1, MIRROR_READY));
+    g_assert_true(world_await_count(pair->primary, web1, world_printed(pair->primary, web1) + 3));
+    pair_kill(pair);
+    g_assert_cmpuint(world_counted(pair->primary, web1, REPLICA_2), >=,
+                     world_printed(pair->primary, web1));
+    g_assert_true(pair->primary->storage->ops->export_close(pair->primary->storage, web1->uuid,
+                                                            REPLICA_2, &error));
+    pair_free(pair);
+}
+
+static void await_export_ended(const struct pair *pair)
+{
+    for (guint i = 0; pair->secondary->exports_ended == 0 && i < 500; i++)
+        loop_sleep(20);
+    g_assert_cmpuint(pair->secondary->exports_ended, ==, 1);
+}
+
+static void kill_export(struct pair *pair)
+{
+    guint last = pair->web1->disks->len - 1;
+    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, last), SIGKILL);
+    await_export_ended(pair);
+    for (guint i = 0; i <= last; i++) /* all of a replica or none */
+        g_assert_cmpuint(world_export_pid(pair->secondary, pair->web1, REPLICA, i), ==, 0);
+}
+
+static void export_killed(void *disks)
+{
+    lose_replica("export", GPOINTER_TO_UINT(disks), kill_export);
+}
+
+static void stop_export(struct pair *pair)
+{
+    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGSTOP);
+}
+
+static void export_stopped(void *unused)
+{
+    lose_replica("stopped", 1, stop_export);
+}
+
+static void replica_disk_full(void *unused)
+{
+    struct pair *pair = g_new0(struct pair, 1);
+    g_autoptr(GError) error = NULL;
+    pair->primary = world_node_new("full");
+    pair->secondary = world_node_new("full-2");
+    world_limit_disks(pair->secondary, 256);
+    pair->hv = pair->primary->hypervisor;
+    pair->exports = pair->secondary->storage;
+    pair->web1 = world_instance(1, 1);
+    world_create(pair->primary, pair->web1, "");
+    world_create(pair->secondary, pair->web1, REPLICA);
+    pair->target = world_export(pair->secondary, pair->web1, REPLICA);
+    world_prepare(pair->primary, pair->web1, NULL);
+    pair_mirror(pair, true);
+    pair->hv->ops->run(pair->hv, pair->web1->uuid, 1, &error);
+    g_assert_no_error(error);
+    await_export_ended(pair);
+    g_assert_true(world_is_frozen(pair->primary, pair->web1));
+    g_assert_cmpuint(world_printed(pair->primary, pair->web1), >, 0);
+    assert_nothing_missing(pair);
+    release(pair);
+    pair_free(pair);
+}
+
+/* --- who may write to an export --- */
+
+static void refused(struct pair *pair, struct export_target *target, const char *reason)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_false(
+        pair->hv->ops->mirror_start(pair->hv, pair->web1->uuid, 1, target, true, &error));
+    g_assert_nonnull(error);
+    g_test_message("refused: %s", error->message);
+    g_assert_nonnull(strstr(error->message, reason));
+    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_NONE));
+}
+
+static void rename_export(struct export_target *target, const char *name)
+{
+    struct export_disk *disk = target->disks->pdata[0];
+    g_free(disk->name);
+    disk->name = g_strdup(name);
+}
+
+static void refusals(void *unused)
+{
+    struct pair *pair = pair_new("refused", 1, false);
+    record_autoptr(export_target) wrong = export_target_copy(pair->target);
+    wrong->psk[0] = wrong->psk[0] == 'a' ? 'b' : 'a';
+    refused(pair, wrong, "TLS handshake failed");
+    wrong->psk[0] = pair->target->psk[0];
+    rename_export(wrong, "1." REPLICA ".2.0"); /* generation */
+    refused(pair, wrong, "disk 0: ");
+    rename_export(wrong, "2." REPLICA ".1.0"); /* history */
+    refused(pair, wrong, "disk 0: ");
+    rename_export(wrong, "1." REPLICA_2 ".1.0");
+    refused(pair, wrong, "disk 0: ");
+    rename_export(wrong, "1." REPLICA ".1.1"); /* disk */
+    refused(pair, wrong, "disk 0: ");
+    rename_export(wrong, "x");
+    refused(pair, wrong, "disk 0: ");
+    struct export_disk *disk = wrong->disks->pdata[0];
+    disk->port = 1;
+    refused(pair, wrong,
+            "guest web1: the exports of replica " REPLICA " on 127.0.0.1 do not answer");
+    g_ptr_array_set_size(wrong->disks, 0);
+    refused(pair, wrong, "guest web1 has 1 disks, replica " REPLICA " has 0");
+    g_assert_cmpuint(pair->secondary->exports_ended, ==, 0);
+    /* After all that the right one still works. */
+    pair_mirror(pair, true);
+    pair_run(pair);
+    pair_free(pair);
+}
+
+/* --- the node daemons die --- */
+
+static void first_daemons(void *unused)
+{
+    pair_new("restart", 1, true);
+    loop_sleep(600000);
+}
+
+static void daemons_die(void *unused)
+{
+    const char *argv[] = {self, "first-daemons", NULL};
+    struct process_options options = {.argv = argv};
+    struct process *daemons = process_spawn(&options, NULL);
+    struct pair *pair = g_new0(struct pair, 1);
+    g_autoptr(GError) error = NULL;
+    pair->primary = world_node_new("restart");
+    pair->secondary = world_node_new("restart-2");
+    pair->hv = pair->primary->hypervisor;
+    pair->exports = pair->secondary->storage;
+    pair->web1 = world_instance(1, 1);
+    g_assert_true(world_await_count(pair->primary, pair->web1, 6));
+    g_assert_true(process_kill(daemons, &error));
+    process_free(daemons);
+    g_assert_true(
+        world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1)));
+
+    g_autoptr(GPtrArray) exports = pair->exports->ops->export_rediscover(pair->exports, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(exports->len, ==, 1);
+    const struct replica_report *replica = exports->pdata[0];
+    g_assert_cmpstr(replica->replica, ==, REPLICA);
+    g_assert_cmpuint(replica->generation, ==, 1);
+    g_assert_true(replica->exported);
+    g_autoptr(GPtrArray) guests = pair->hv->ops->rediscover(pair->hv, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(guests->len, ==, 1);
+    const struct guest_report *guest = guests->pdata[0];
+    g_assert_cmpint(guest->state, ==, GUEST_RUNNING);
+    g_assert_cmpint(guest->mirror, ==, MIRROR_READY);
+    g_assert_cmpstr(guest->replica, ==, REPLICA);
+    g_assert_cmpuint(guest->progress, ==, 100);
+
+    /* What was adopted is as good as what one started oneself. */
+    pair->target = world_export(pair->secondary, pair->web1, REPLICA);
+    g_assert_true(nbd_probe(pair->target, 1000));
+    kill_export(pair);
+    g_assert_true(world_is_frozen(pair->primary, pair->web1));
+    assert_nothing_missing(pair);
+    release(pair);
+    pair_free(pair);
+}
+
+static void daemon_dies_while_frozen(void *unused)
+{
+    struct pair *pair = pair_new("frozen", 1, true);
+    g_autoptr(GError) error = NULL;
+    kill_export(pair);
+    g_assert_true(world_is_frozen(pair->primary, pair->web1));
+    world_node_free(pair->primary); /* its connection is gone, as if it had died */
+    pair->primary = world_node_new("frozen");
+    pair->hv = pair->primary->hypervisor;
+    g_autoptr(GPtrArray) guests = pair->hv->ops->rediscover(pair->hv, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(guests->len, ==, 1);
+    g_assert_cmpint(((struct guest_report *)guests->pdata[0])->state, ==, GUEST_RUNNING);
+    assert_nothing_missing(pair);
+    release(pair);
+    pair_free(pair);
+}
+
+static void in_task(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+static void two_disks(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, GUINT_TO_POINTER(2));
+}
+
+static void one_disk(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, GUINT_TO_POINTER(1));
+}
+
+static int tests(int argc, char **argv)
+{
+    loop_init();
+    if (argc > 1 && strcmp(argv[1], "first-daemons") == 0) {
+        world_run(first_daemons, NULL);
+        return 0;
+    }
+    g_test_init(&argc, &argv, NULL);
+    self = g_file_read_link("/proc/self/exe", NULL);
+    g_test_add_data_func("/mirror/finish-leaves-equal-images#SAF-11", finish, one_disk);
+    g_test_add_data_func("/mirror/finish-of-two-disks#SAF-11,SAF-12", finish, two_disks);
+    g_test_add_data_func("/mirror/finish-needs-a-mirror#SAF-11", finish_without_mirror, in_task);
+    g_test_add_data_func("/mirror/primary-dies-at-random#SAF-13", primary_dies, in_task);
+    g_test_add_data_func("/mirror/export-killed#SAF-13,SAF-14,SAF-15,SAF-18", export_killed,
+                         one_disk);
+    g_test_add_data_func("/mirror/export-of-one-disk-of-two-killed#SAF-12,SAF-14", export_killed,
+                         two_disks);
+    g_test_add_data_func("/mirror/export-stopped#SAF-13,SAF-15", export_stopped, in_task);
+    g_test_add_data_func("/mirror/replica-disk-full#SAF-13,SAF-14", replica_disk_full, in_task);
+    g_test_add_data_func("/mirror/wrong-key-name-generation-refused#SAF-14,SAF-16", refusals,
+                         in_task);
+    g_test_add_data_func("/mirror/outlives-both-node-daemons#SAF-19", daemons_die, in_task);
+    g_test_add_data_func("/mirror/frozen-guest-found-and-released#SAF-13,SAF-15,SAF-19",
+                         daemon_dies_while_frozen, in_task);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}
