@@ -47,6 +47,8 @@
 #define LIMIT_QUEUE_RETRY_MS 1000        /* pause before luxid tries again what failed for a passing reason */
 #define LIMIT_FINAL_STATE_LAG_MS 200     /* how long luxid waits for a final state to arrive that a job has committed */
 
+#define LIMIT_WAIT_S 86400 /* longest wait that a client may ask for */
+
 /* Queries */
 #define LIMIT_QUERY_FIELDS 256
 #define LIMIT_FILTER_DEPTH 16

@@ -40,7 +40,7 @@ static guint luxi_timeout_ms(const struct rpc_call *call)
     if (g_strcmp0(call->method, "WaitForJobChange") != 0)
         return TIMEOUT_NORMAL_MS;
     double seconds = json_number_value(json_array_get(call->args, 4));
-    return (guint)(CLAMP(seconds, 0, 86400) * 1000) + TIMEOUT_WAIT_EXTRA_MS;
+    return (guint)(CLAMP(seconds, 0, LIMIT_WAIT_S) * 1000) + TIMEOUT_WAIT_EXTRA_MS;
 }
 
 guint rpc_call_timeout_ms(const struct rpc_call *call)
