@@ -1,6 +1,7 @@
 /*
- * Small helpers on jansson that every layer uses: automatic cleanup, parsing of untrusted bytes with limits, and
- * compact, sorted writing. Typed access with limits and error paths is proto/record.h.
+ * Small helpers on jansson that every layer uses: automatic cleanup, parsing of untrusted bytes
+ * with limits, and compact, sorted writing. Typed access with limits and error paths is
+ * proto/record.h.
  */
 #pragma once
 
@@ -16,8 +17,9 @@ static inline void json_unref_ptr(json_t **json)
 /* `json_autoptr x = …;` drops the reference at the end of the scope. */
 #define json_autoptr __attribute__((cleanup(json_unref_ptr))) json_t *
 
-/* Parses exactly one JSON document (object or array). Refused: larger than `max_bytes`, nested deeper than
- * LIMIT_JSON_DEPTH, duplicate keys, bytes after the document, NUL characters. Errors: PROTOCOL with position, LIMIT. */
+/* Parses exactly one JSON document (object or array). Refused: larger than `max_bytes`, nested
+ * deeper than LIMIT_JSON_DEPTH, duplicate keys, bytes after the document, NUL characters. Errors:
+ * PROTOCOL with position, LIMIT. */
 json_t *json_parse_limited(const char *data, size_t len, size_t max_bytes, GError **error);
 
 /* Compact text with sorted keys; free with g_free(). */

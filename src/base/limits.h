@@ -10,15 +10,15 @@
 /* Wire */
 #define LIMIT_FRAME_BYTES MIB(16)     /* one internal frame */
 #define LIMIT_LUXI_FRAME_BYTES MIB(8) /* one LUXI request */
-#define LIMIT_ANSWER_BYTES MIB(256) /* one LUXI answer, as a client takes it */
+#define LIMIT_ANSWER_BYTES MIB(256)   /* one LUXI answer, as a client takes it */
 #define LIMIT_HELLO_BYTES KIB(4)      /* a peer that is not known yet may send no more */
-#define LIMIT_HELLO_WAIT_MS 5000        /* from connecting to the hello */
+#define LIMIT_HELLO_WAIT_MS 5000      /* from connecting to the hello */
 #define LIMIT_JSON_DEPTH 32
 #define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
 #define LIMIT_CALLS_IN_FLIGHT 4096         /* per connection */
-#define LIMIT_DIAL_MS 3000       /* from dialling another node to the end of the TLS handshake */
-#define LIMIT_HANDSHAKES 256     /* TLS handshakes under way */
+#define LIMIT_DIAL_MS 3000   /* from dialling another node to the end of the TLS handshake */
+#define LIMIT_HANDSHAKES 256 /* TLS handshakes under way */
 #define LIMIT_QMP_LINE_BYTES MIB(4)
 
 /* Objects */
@@ -39,13 +39,15 @@
 #define LIMIT_RUNNING_JOBS_DEFAULT 20
 #define LIMIT_JOB_LOG_ENTRIES 1000
 #define LIMIT_JOB_FILE_BYTES MIB(4)
-#define LIMIT_JOB_BYTES MIB(1)           /* one job as submitted, defaults filled in */
-#define LIMIT_COMMIT_BYTES MIB(8)        /* one transaction of luxid, so that it fits a frame */
-#define LIMIT_DEPENDENCIES 256           /* of one opcode */
-#define LIMIT_JOB_WAITERS 4096           /* WaitForJobChange calls under way */
-#define LIMIT_JOB_WAIT_S 600             /* one WaitForJobChange call, in seconds */
-#define LIMIT_QUEUE_RETRY_MS 1000        /* pause before luxid tries again what failed for a passing reason */
-#define LIMIT_FINAL_STATE_LAG_MS 200     /* how long luxid waits for a final state to arrive that a job has committed */
+#define LIMIT_JOB_BYTES MIB(1)    /* one job as submitted, defaults filled in */
+#define LIMIT_COMMIT_BYTES MIB(8) /* one transaction of luxid, so that it fits a frame */
+#define LIMIT_DEPENDENCIES 256    /* of one opcode */
+#define LIMIT_JOB_WAITERS 4096    /* WaitForJobChange calls under way */
+#define LIMIT_JOB_WAIT_S 600      /* one WaitForJobChange call, in seconds */
+#define LIMIT_QUEUE_RETRY_MS                                                                       \
+    1000 /* pause before luxid tries again what failed for a passing reason */
+#define LIMIT_FINAL_STATE_LAG_MS                                                                   \
+    200 /* how long luxid waits for a final state to arrive that a job has committed */
 
 #define LIMIT_WAIT_S 86400 /* longest wait that a client may ask for */
 
@@ -53,11 +55,11 @@
 #define LIMIT_QUERY_FIELDS 256
 #define LIMIT_FILTER_DEPTH 16
 #define LIMIT_FILTER_TERMS 4096
-#define LIMIT_FILTER_REGEX_STEPS 100000  /* of one match */
+#define LIMIT_FILTER_REGEX_STEPS 100000 /* of one match */
 
 /* Locks and commits */
 #define LIMIT_LOCKS_PER_CALL 4096
-#define LIMIT_JOURNAL_SLACK 4096     /* entries of the lock journal beyond twice what is held */
+#define LIMIT_JOURNAL_SLACK 4096 /* entries of the lock journal beyond twice what is held */
 #define LIMIT_JOURNAL_BYTES MIB(64)
 #define LIMIT_CHANGES_PER_COMMIT 4096
 #define LIMIT_CHANGE_LOG 65536 /* older subscribers get a snapshot */
@@ -67,8 +69,8 @@
 #define LIMIT_REPAIR_TRIES 3
 #define LIMIT_RESULT_TAGS 10 /* success and enoperm results kept for an instance (ARP A-16) */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
-#define LIMIT_WATCHER_PAUSE_MS 50      /* between passes that news start */
-#define LIMIT_REPORT_WAIT_MS 2000      /* a silent node delays a pass or a query by this at most */
+#define LIMIT_WATCHER_PAUSE_MS 50  /* between passes that news start */
+#define LIMIT_REPORT_WAIT_MS 2000  /* a silent node delays a pass or a query by this at most */
 #define LIMIT_NODE_OPERATIONS 1024 /* procedures under way on one node */
 #define LIMIT_NODE_GUESTS 4096     /* instances that one node remembers */
 #define LIMIT_GUEST_FILE_BYTES KIB(256)
@@ -114,16 +116,18 @@
 #define MIRROR_STALL_MS 600000u /* a copy that gets no further is given up */
 
 /* Guests and exports on one node */
-#define LIMIT_KILL_WAIT_MS 10000u       /* from SIGKILL to the exit seen */
-#define LIMIT_GUEST_READY_MS 20000u     /* from the start of QEMU to its greeting */
-#define LIMIT_QMP_COMMAND_MS 5000u      /* a command that only asks or starts something */
-#define LIMIT_QMP_DRAIN_MS 30000u       /* a command that first waits for writes under way */
-#define LIMIT_MIRROR_END_MS 30000u      /* until a mirror that was told to end has ended */
-#define LIMIT_EXPORT_READY_MS 10000u    /* from the start of an export to its greeting */
-#define LIMIT_EXPORT_POLL_MS 20u        /* between two looks whether it greets */
-#define LIMIT_EXPORT_PORT_TRIES 8       /* a free port may be taken by another before the export has it */
-#define LIMIT_PROBE_MS 1000u            /* an export that shall be mirrored to */
+#define LIMIT_KILL_WAIT_MS 10000u    /* from SIGKILL to the exit seen */
+#define LIMIT_GUEST_READY_MS 20000u  /* from the start of QEMU to its greeting */
+#define LIMIT_QMP_COMMAND_MS 5000u   /* a command that only asks or starts something */
+#define LIMIT_QMP_DRAIN_MS 30000u    /* a command that first waits for writes under way */
+#define LIMIT_MIRROR_END_MS 30000u   /* until a mirror that was told to end has ended */
+#define LIMIT_EXPORT_READY_MS 10000u /* from the start of an export to its greeting */
+#define LIMIT_EXPORT_POLL_MS 20u     /* between two looks whether it greets */
+#define LIMIT_EXPORT_PORT_TRIES 8 /* a free port may be taken by another before the export has it  \
+                                   */
+#define LIMIT_PROBE_MS 1000u      /* an export that shall be mirrored to */
 #define LIMIT_ACCEL_PROBE_MS 10000u     /* a boot to see whether an accelerator works */
-#define LIMIT_IMAGE_THREADS 4             /* images that are copied or synced at once */
+#define LIMIT_IMAGE_THREADS 4           /* images that are copied or synced at once */
 #define LIMIT_STATE_FILE_BYTES KIB(256) /* what is kept about one guest or replica */
-#define LIMIT_COMPLAINT_BYTES KIB(16)   /* what is read of a program's standard error for a message */
+#define LIMIT_COMPLAINT_BYTES KIB(16) /* what is read of a program's standard error for a message  \
+                                       */

@@ -1,7 +1,8 @@
 /*
- * State machines as tables. A machine is a `const struct sm_state[]` indexed by the state's number; sm_move() is the
- * only way to change a state: it asserts that the edge is in the table and writes one line
- * `job 17: waiting -> running (locks granted)` to the sink, which is the daemon's log or the simulator's golden log.
+ * State machines as tables. A machine is a `const struct sm_state[]` indexed by the state's number;
+ * sm_move() is the only way to change a state: it asserts that the edge is in the table and writes
+ * one line `job 17: waiting -> running (locks granted)` to the sink, which is the daemon's log or
+ * the simulator's golden log.
  */
 #pragma once
 
@@ -23,7 +24,8 @@ struct sm {
 #define SM_TO(state) (G_GUINT64_CONSTANT(1) << (state))
 
 /* `id` names the subject ("17", "web1"); `why` goes in brackets, NULL for none. */
-void sm_move(const struct sm *machine, const char *id, unsigned *state, unsigned to, const char *why);
+void sm_move(const struct sm *machine, const char *id, unsigned *state, unsigned to,
+             const char *why);
 bool sm_may_move(const struct sm *machine, unsigned from, unsigned to);
 const char *sm_name(const struct sm *machine, unsigned state);
 /* False if `name` is no state of the machine. */

@@ -1,7 +1,8 @@
 /*
- * Where wconfd commits (architecture.md 3.3). One interface, an engine behind it: SQLite (io/sqlite_engine.c), the
- * simulator's model (tests/sim). An engine knows nothing of objects: it stores what it is given, durably and in order.
- * All callbacks come from the loop, in the order of the commits.
+ * Where wconfd commits (architecture.md 3.3). One interface, an engine behind it: SQLite
+ * (io/sqlite_engine.c), the simulator's model (tests/sim). An engine knows nothing of objects: it
+ * stores what it is given, durably and in order. All callbacks come from the loop, in the order of
+ * the commits.
  */
 #pragma once
 
@@ -9,8 +10,8 @@
 
 struct engine;
 
-/* One transaction as it is stored. `serial` is the next one; `changes` is a GPtrArray of struct change whose version
- * is `serial`. Borrowed until the callback. */
+/* One transaction as it is stored. `serial` is the next one; `changes` is a GPtrArray of struct
+ * change whose version is `serial`. Borrowed until the callback. */
 struct engine_commit {
     const char *commit_id;
     guint64 epoch;
@@ -36,21 +37,24 @@ struct mastership {
 };
 
 struct engine_ops {
-    /* Reads everything: the store's history and serial, and each object once through `each` (object borrowed).
-     * A torn or foreign store: CORRUPT, with the file and what is wrong. */
+    /* Reads everything: the store's history and serial, and each object once through `each` (object
+     * borrowed). A torn or foreign store: CORRUPT, with the file and what is wrong. */
     bool (*load)(struct engine *engine, guint64 *ret_history, guint64 *ret_serial,
-                 void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data),
+                 void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
+                              void *data),
                  void *data, GError **error);
-    /* Becomes master: keeps the epoch if the stored record is of the same node, boot and journal, else raises it.
-     * Durable when it returns. */
+    /* Becomes master: keeps the epoch if the stored record is of the same node, boot and journal,
+     * else raises it. Durable when it returns. */
     bool (*campaign)(struct engine *engine, struct mastership *me, GError **error);
     /* Appends to the queue; many queued commits may share one sync. */
-    void (*commit)(struct engine *engine, const struct engine_commit *commit, engine_commit_fn done, void *data);
+    void (*commit)(struct engine *engine, const struct engine_commit *commit, engine_commit_fn done,
+                   void *data);
     /* Calls back after every commit queued before it, with whether mastership still held then. */
     void (*barrier)(struct engine *engine, engine_barrier_fn done, void *data);
     /* The serial that a commit id got; 0: never stored. */
     guint64 (*lookup)(struct engine *engine, const char *commit_id);
-    /* Changes after `since`, oldest first, at most `max`; false if the log does not reach back that far. */
+    /* Changes after `since`, oldest first, at most `max`; false if the log does not reach back that
+     * far. */
     bool (*changes)(struct engine *engine, guint64 since, guint max, GPtrArray *ret_changes);
     void (*close)(struct engine *engine);
 };

@@ -1,7 +1,7 @@
 /*
- * Images, and exports of replicas, on one node: the interface that core/ thinks against; backend/storage/ and the
- * simulator implement it. Calls run in a task. Names on disk are the implementation's; an image is named by
- * (instance, replica or "" for the primary's, index).
+ * Images, and exports of replicas, on one node: the interface that core/ thinks against;
+ * backend/storage/ and the simulator implement it. Calls run in a task. Names on disk are the
+ * implementation's; an image is named by (instance, replica or "" for the primary's, index).
  */
 #pragma once
 
@@ -23,37 +23,44 @@ struct storage_events {
 struct storage_ops {
     void (*set_events)(struct storage *storage, const struct storage_events *events);
     bool (*space)(struct storage *storage, struct storage_space *ret_space, GError **error);
-    /* Size in bytes of a source image; UNKNOWN_ENTITY if there is none, WRONG_INPUT if its name leaves the folder. */
-    bool (*source_size)(struct storage *storage, const char *os_type, guint64 *ret_bytes, GError **error);
-    /* Creates images, synced; existing ones of the same size are made anew. NO_RESOURCES, STORAGE on error, with
-     * nothing left behind. */
-    bool (*create)(struct storage *storage, const char *instance, const char *replica, const GPtrArray *disks,
-                   const char *os_type, GError **error);
-    /* Files of the images, in order; UNKNOWN_ENTITY if one is missing. */
-    GPtrArray *(*files)(struct storage *storage, const char *instance, const char *replica, guint count,
+    /* Size in bytes of a source image; UNKNOWN_ENTITY if there is none, WRONG_INPUT if its name
+     * leaves the folder. */
+    bool (*source_size)(struct storage *storage, const char *os_type, guint64 *ret_bytes,
                         GError **error);
-    bool (*sync)(struct storage *storage, const char *instance, const char *replica, GError **error);
-    /* The replica's images become the primary's; what stood there is kept aside under the generation. Synced. */
-    bool (*promote)(struct storage *storage, const char *instance, const char *replica, guint64 aside_generation,
-                    GError **error);
+    /* Creates images, synced; existing ones of the same size are made anew. NO_RESOURCES, STORAGE
+     * on error, with nothing left behind. */
+    bool (*create)(struct storage *storage, const char *instance, const char *replica,
+                   const GPtrArray *disks, const char *os_type, GError **error);
+    /* Files of the images, in order; UNKNOWN_ENTITY if one is missing. */
+    GPtrArray *(*files)(struct storage *storage, const char *instance, const char *replica,
+                        guint count, GError **error);
+    bool (*sync)(struct storage *storage, const char *instance, const char *replica,
+                 GError **error);
+    /* The replica's images become the primary's; what stood there is kept aside under the
+     * generation. Synced. */
+    bool (*promote)(struct storage *storage, const char *instance, const char *replica,
+                    guint64 aside_generation, GError **error);
     /* Keeps images aside (SAF-19); no error if there are none. */
-    bool (*set_aside)(struct storage *storage, const char *instance, const char *replica, guint64 generation,
-                      GError **error);
-    bool (*remove)(struct storage *storage, const char *instance, const char *replica, GError **error);
+    bool (*set_aside)(struct storage *storage, const char *instance, const char *replica,
+                      guint64 generation, GError **error);
+    bool (*remove)(struct storage *storage, const char *instance, const char *replica,
+                   GError **error);
     bool (*remove_aside)(struct storage *storage, const char *instance, GError **error);
     /* "instance replica" of everything that is there; and of everything kept aside. */
     GPtrArray *(*list)(struct storage *storage, bool aside, GError **error);
 
-    /* Starts one fail-stop export per disk, reachable when it returns. Opening again what is open gives the same
-     * answer. */
-    bool (*export_open)(struct storage *storage, guint64 history, const char *instance, const char *replica,
-                        guint64 generation, const GPtrArray *disks, const char *address,
-                        struct export_target **ret_target, GError **error);
+    /* Starts one fail-stop export per disk, reachable when it returns. Opening again what is open
+     * gives the same answer. */
+    bool (*export_open)(struct storage *storage, guint64 history, const char *instance,
+                        const char *replica, guint64 generation, const GPtrArray *disks,
+                        const char *address, struct export_target **ret_target, GError **error);
     /* Ends them and sees their exit, then syncs the images. No error if there are none. */
-    bool (*export_close)(struct storage *storage, const char *instance, const char *replica, GError **error);
+    bool (*export_close)(struct storage *storage, const char *instance, const char *replica,
+                         GError **error);
     /* Exports that outlived the node daemon: GPtrArray of struct replica_report. */
     GPtrArray *(*export_rediscover)(struct storage *storage, GError **error);
-    /* From the node that mirrors: does every export of the target answer? Waits at most `timeout_ms`. */
+    /* From the node that mirrors: does every export of the target answer? Waits at most
+     * `timeout_ms`. */
     bool (*probe)(struct storage *storage, const struct export_target *target, guint timeout_ms);
 };
 

@@ -425,7 +425,7 @@ static void test_glib(void)
     g_main_loop_run(loop);
     g_source_remove(source);
     while (g_main_context_iteration(NULL, FALSE))
-        ; /* the tasks spawned last */
+        ;                         /* the tasks spawned last */
     g_assert_cmpint(ticks, >, 0); /* tasks that wake themselves do not starve other sources */
 }
 
