@@ -13,6 +13,8 @@ struct fence {
     GPtrArray *ops;     /* struct fence_op, borrowed */
     GPtrArray *waiters; /* struct promise, owned by the waiting announcements */
     struct task_mutex storing;
+    void (*changed)(void *data);
+    void *changed_data;
 };
 
 struct fence_op {
@@ -51,6 +53,12 @@ void fence_free(struct fence *fence)
     announce_args_free(fence->announced);
     g_free(fence->cluster_uuid);
     g_free(fence);
+}
+
+void fence_set_changed(struct fence *fence, void (*changed)(void *data), void *data)
+{
+    fence->changed = changed;
+    fence->changed_data = data;
 }
 
 struct stamp fence_stamp(const struct fence *fence)
@@ -261,6 +269,8 @@ bool fence_announce(struct fence *fence, const char *from_node, const struct ann
     if (newer || args->serial >= fence->announced->serial) {
         announce_args_free(fence->announced);
         fence->announced = announce_args_copy(args);
+        if (fence->changed)
+            fence->changed(fence->changed_data);
     }
     if (!fence_store(fence, error) || !fence_wait_lower(fence, stamp, error))
         return false;

@@ -14,6 +14,8 @@ struct fence_op; /* one operation under way */
 
 struct fence *fence_new(const struct env *env, const char *cluster_uuid);
 void fence_free(struct fence *fence);
+/* Called whenever an announcement was taken over in memory. */
+void fence_set_changed(struct fence *fence, void (*changed)(void *data), void *data);
 /* In a task. CORRUPT with the file's name if state.json is there and cannot be used: a node that
  * has forgotten its epoch must not guess one. */
 bool fence_load(struct fence *fence, GError **error);

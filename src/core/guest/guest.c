@@ -61,14 +61,14 @@ static struct guest_record *record_for(const char *instance)
     return record;
 }
 
-struct guest *guest_find(struct node_core *node, const char *instance)
+struct guest *guest_lookup(struct node_core *node, const char *instance)
 {
     return g_hash_table_lookup(node->guests, instance);
 }
 
 struct guest *guest_get(struct node_core *node, const char *instance, GError **error)
 {
-    struct guest *guest = guest_find(node, instance);
+    struct guest *guest = guest_lookup(node, instance);
     if (guest)
         return guest;
     if (g_hash_table_size(node->guests) >= LIMIT_NODE_GUESTS) {

@@ -37,7 +37,7 @@ struct guest {
 /* Reads every file of node/guests; a damaged one makes a guest that cannot be started. */
 bool guest_load_all(struct node_core *node, GError **error);
 /* NULL if nothing is known of the instance. */
-struct guest *guest_find(struct node_core *node, const char *instance);
+struct guest *guest_lookup(struct node_core *node, const char *instance);
 /* LIMIT beyond LIMIT_NODE_GUESTS. */
 struct guest *guest_get(struct node_core *node, const char *instance, GError **error);
 void guest_free(struct guest *guest);

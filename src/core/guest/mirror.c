@@ -152,7 +152,7 @@ static struct mirror_status status_of(const struct guest *guest)
 json_t *mirror_wait(struct node_core *node, struct fence_op *op, const void *args, GError **error)
 {
     const struct mirror_wait_args *wait = args;
-    struct guest *guest = guest_find(node, wait->instance);
+    struct guest *guest = guest_lookup(node, wait->instance);
     if (!guest) {
         fettle_set_error(error, WRONG_STATE,
                          "generation %" G_GUINT64_FORMAT " of instance %s does not run on this "

@@ -78,6 +78,7 @@ void node_core_free(struct node_core *node)
     node->hv->ops->set_events(node->hv, &no_guest_events);
     node->storage->ops->set_events(node->storage, &no_storage_events);
     node->ended = true;
+    fence_set_changed(node->fence, NULL, NULL);
     return_kick(node);
     node_release(node);
 }
@@ -160,6 +161,11 @@ bool node_core_admit(const struct node_core *node, const char *from_node,
     return fence_admit(node->fence, from_node, method, stamp, error);
 }
 
+void node_core_set_changed(struct node_core *node, void (*changed)(void *data), void *data)
+{
+    fence_set_changed(node->fence, changed, data);
+}
+
 const GPtrArray *node_core_members(const struct node_core *node)
 {
     return fence_announced(node->fence)->members;
@@ -179,7 +185,7 @@ void node_core_master_reachable(struct node_core *node)
 
 static struct guest *node_guest_of(struct node_core *node, const char *instance, guint64 generation)
 {
-    struct guest *guest = guest_find(node, instance);
+    struct guest *guest = guest_lookup(node, instance);
     return guest && guest->record->generation == generation ? guest : NULL;
 }
 
@@ -204,7 +210,7 @@ static void node_guest_shutdown(const char *instance, guint64 generation, void *
 static void node_export_ended(const char *instance, const char *replica, guint64 generation,
                               void *data)
 {
-    struct guest *guest = guest_find(data, instance);
+    struct guest *guest = guest_lookup(data, instance);
     if (!guest || strcmp(guest->record->replica, replica) != 0 ||
         guest->record->replica_generation != generation || !guest->export_live)
         return;
@@ -269,7 +275,7 @@ static bool node_rediscover(struct node_core *node, GError **error)
         return false;
     for (guint i = 0; i < exports->len; i++) {
         const struct replica_report *found = exports->pdata[i];
-        struct guest *guest = guest_find(node, found->instance);
+        struct guest *guest = guest_lookup(node, found->instance);
         bool ours = guest && strcmp(guest->record->replica, found->replica) == 0 &&
                     guest->record->replica_generation == found->generation;
         if (ours)

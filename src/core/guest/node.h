@@ -19,6 +19,8 @@ void node_core_handle(struct node_core *node, struct rpc_request *request);
 /* The bus has (again) a connection to the master: questions are asked now rather than at the next
  * interval. */
 void node_core_master_reachable(struct node_core *node);
+/* `changed` is called from the loop when the members or the master have changed. */
+void node_core_set_changed(struct node_core *node, void (*changed)(void *data), void *data);
 void node_core_free(struct node_core *node);
 
 /* For the bus: may this frame pass? Fence by (history, epoch) and by membership; errors

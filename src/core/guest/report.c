@@ -64,7 +64,7 @@ static void report_replicas(struct node_core *node, const GPtrArray *images,
         g_auto(GStrv) words = g_strsplit(images->pdata[i], " ", 2);
         if (!words[0] || !words[1] || !*words[1])
             continue;
-        const struct guest *guest = guest_find(node, words[0]);
+        const struct guest *guest = guest_lookup(node, words[0]);
         if (!guest || strcmp(guest->record->replica, words[1]) != 0)
             report_replica(report, words[0], words[1], 0, false);
     }

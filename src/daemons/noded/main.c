@@ -1,0 +1,115 @@
+/*
+ * fettle-noded: the node daemon. Wires core/guest to QEMU, the disks and the bus; the bus opens
+ * only when it is known what runs here. Guests and exports live on when it ends.
+ */
+#include "backend/hypervisor/qemu.h"
+#include "backend/storage/file_storage.h"
+#include "base/log.h"
+#include "core/guest/node.h"
+#include "daemons/common/daemon.h"
+#include "io/bus.h"
+#include "io/real_env.h"
+
+static struct {
+    struct env *env;
+    struct node_core *core;
+    struct bus *bus;
+} noded;
+
+static void noded_handle(struct rpc_request *request, void *data)
+{
+    node_core_handle(noded.core, request);
+}
+
+static const GPtrArray *noded_members(void *data)
+{
+    return node_core_members(noded.core);
+}
+
+static const char *noded_master(void *data)
+{
+    return node_core_master(noded.core);
+}
+
+static bool noded_admit(const char *from_node, const struct method *method, struct stamp stamp,
+                        GError **error, void *data)
+{
+    return node_core_admit(noded.core, from_node, method, stamp, error);
+}
+
+static void noded_master_reachable(void *data)
+{
+    node_core_master_reachable(noded.core);
+}
+
+static void noded_complain(const char *line, void *data)
+{
+    log_warning("", "%s", line);
+}
+
+static void noded_changed(void *data)
+{
+    bus_members_changed(noded.bus);
+}
+
+static struct env *noded_setup(const char *root, GError **error)
+{
+    noded.env = real_env_new(root, ROLE_NODED, NULL, error);
+    if (!noded.env)
+        return NULL;
+    const struct node_config *config = real_env_config(noded.env);
+    const struct node_paths *paths = real_env_paths(noded.env);
+    noded.env->hypervisor = qemu_new(paths, (guint32)config->qemu_uid);
+    noded.env->storage = file_storage_new(paths, (guint32)config->qemu_uid);
+    noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
+    return noded.env;
+}
+
+static bool noded_start(GError **error)
+{
+    if (!node_core_start(noded.core, error))
+        return false;
+    const struct bus_options options = {
+        .paths = real_env_paths(noded.env),
+        .config = real_env_config(noded.env),
+        .handle = noded_handle,
+        .members = noded_members,
+        .master = noded_master,
+        .admit = noded_admit,
+        .master_reachable = noded_master_reachable,
+        .complain = noded_complain,
+    };
+    noded.bus = bus_new(&options, error);
+    if (!noded.bus)
+        return false;
+    real_env_set_bus(noded.env, noded.bus);
+    node_core_set_changed(noded.core, noded_changed, NULL);
+    return true;
+}
+
+static void noded_stop(void)
+{
+    if (!noded.env)
+        return;
+    node_core_free(noded.core);
+    if (noded.bus)
+        bus_free(noded.bus);
+    if (noded.env->storage)
+        file_storage_free(noded.env->storage);
+    if (noded.env->hypervisor)
+        qemu_free(noded.env->hypervisor);
+    real_env_free(noded.env);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct daemon daemon = {
+        .name = "noded",
+        .summary = "The node daemon: guests, disks and mirrors of this host, and its connections "
+                   "to other hosts.",
+        .setup = noded_setup,
+        .start = noded_start,
+        .stop = noded_stop,
+    };
+    return daemon_main(argc, argv, &daemon);
+}
