@@ -1,0 +1,127 @@
+/* See world.h. */
+#include "world.h"
+
+#include <arpa/inet.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 30000
+
+struct node_paths *world_new(const char *node)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *root = g_dir_make_tmp("fettle-io-XXXXXX", &error);
+
+    g_assert_no_error(error);
+    loop_init();
+    struct node_paths *paths = node_paths_new(root, &error);
+    g_assert_no_error(error);
+    node_paths_make(paths, &error);
+    g_assert_no_error(error);
+    record_autoptr(node_config) config = node_config_new();
+    config->node_uuid = g_strdup(node);
+    config->name = g_strdup_printf("node-%c", node[0]);
+    config->cluster_uuid = g_strdup(CLUSTER);
+    config->address = g_strdup("127.0.0.1");
+    config->port = world_free_port();
+    node_config_write(paths, config, &error);
+    g_assert_no_error(error);
+    return paths;
+}
+
+void world_remove(struct node_paths *paths)
+{
+    const char *argv[] = {"rm", "-rf", paths->root, NULL};
+
+    g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
+                 NULL);
+    node_paths_free(paths);
+}
+
+guint world_free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
+    g_assert_cmpint(getsockname(fd, (struct sockaddr *)&address, &len), ==, 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+void world_wait(const bool *done)
+{
+    g_assert_true(loop_run_until(done, PATIENCE_MS));
+}
+
+void world_wait_count(const guint *count, guint wanted)
+{
+    gint64 end = loop_boot_ms() + PATIENCE_MS;
+
+    while (*count < wanted) {
+        g_assert_cmpint(loop_boot_ms(), <, end);
+        world_pause(1);
+    }
+}
+
+void world_pause(guint ms)
+{
+    const bool never = false;
+    loop_run_until(&never, ms);
+}
+
+void world_complain(const char *line, void *lines)
+{
+    g_ptr_array_add(lines, g_strdup(line));
+}
+
+bool world_has_line(const GPtrArray *lines, const char *part)
+{
+    for (guint i = 0; i < lines->len; i++)
+        if (strstr(lines->pdata[i], part) != NULL)
+            return true;
+    return false;
+}
+
+void world_wait_line(const GPtrArray *lines, const char *part)
+{
+    gint64 end = loop_boot_ms() + PATIENCE_MS;
+
+    while (!world_has_line(lines, part)) {
+        if (loop_boot_ms() > end)
+            g_error("no line \"%s\"; the last one is \"%s\"", part,
+                    lines->len > 0 ? (const char *)lines->pdata[lines->len - 1] : "");
+        world_pause(5);
+    }
+}
+
+void answer_cb(json_t *result, const GError *error, void *data)
+{
+    struct answer *answer = data;
+
+    answer->done = true;
+    answer->times++;
+    answer->result = json_incref(result);
+    answer->error = error != NULL ? g_error_copy(error) : NULL;
+}
+
+void answer_clear(struct answer *answer)
+{
+    json_decref(answer->result);
+    g_clear_error(&answer->error);
+    *answer = (struct answer){0};
+}
+
+void assert_error_at(GError **error, enum fettle_error code, const char *part, const char *where)
+{
+    if (*error == NULL)
+        g_error("%s: no error, expected %d: %s", where, (int)code, part);
+    if (!g_error_matches(*error, FETTLE_ERROR, (int)code) ||
+        strstr((*error)->message, part) == NULL)
+        g_error("%s: got %s: %s; expected %d: %s", where, fettle_error_name(*error),
+                (*error)->message, (int)code, part);
+    g_clear_error(error);
+}
