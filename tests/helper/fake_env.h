@@ -100,6 +100,8 @@ bool fake_starter_confirmed(const struct fake_world *world, guint index);
  * posted. */
 void fake_starter_named(struct fake_world *world, guint index, const char *livelock);
 void fake_starter_break(struct fake_world *world, guint index);
+/* The same for a child that is a process of this world and has made its lock file itself. */
+void fake_starter_report(struct fake_world *world, guint index, const char *livelock);
 
 /* --- for whole clusters (tests/sim) --- */
 

@@ -401,6 +401,11 @@ void fake_starter_named(struct fake_world *world, guint index, const char *livel
     starter_post(starter, livelock);
 }
 
+void fake_starter_report(struct fake_world *world, guint index, const char *livelock)
+{
+    starter_post(world->starters->pdata[index], livelock);
+}
+
 void fake_starter_break(struct fake_world *world, guint index)
 {
     struct starter *starter = world->starters->pdata[index];

@@ -1,0 +1,63 @@
+/*
+ * The simulator: a whole cluster in virtual time. It runs the shipped thinking of wconfd, luxid,
+ * jobs, noded and the watcher on the fake world (helper/fake_env.h) and on hosts whose guests
+ * really write (helper/fake_hv.h), injects faults, and after each event checks what safety.md lists
+ * under "What checkers watch". Same seed, same run.
+ */
+#pragma once
+
+#include "core/config/model.h"
+#include "helper/fake_engine.h"
+#include "helper/fake_env.h"
+#include "helper/fake_hv.h"
+
+struct sim;
+
+struct sim_options {
+    guint64 seed;
+    guint nodes;                               /* node1 is the master */
+    guint max_delay_ms;                        /* of a message; 0: none, for golden logs */
+    void (*log)(const char *line, void *data); /* every line of the golden log; NULL: none */
+    void *log_data;
+};
+
+struct sim *sim_new(const struct sim_options *options);
+void sim_free(struct sim *sim);
+
+/* What a checker found, in words; NULL: nothing so far. The first finding stays. */
+const char *sim_problem(const struct sim *sim);
+
+gint64 sim_now_ms(const struct sim *sim);
+/* Lets time pass; checks after each event. */
+void sim_pass(struct sim *sim, guint ms);
+/* The committed configuration, as a client of the master sees it. */
+const struct config *sim_config(struct sim *sim);
+guint sim_random(struct sim *sim, guint below);
+void sim_log(struct sim *sim, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* --- as an operator --- */
+
+/* Submits one opcode (stolen); the job's id, 0 with the error if it was refused. */
+guint64 sim_submit(struct sim *sim, json_t *opcode, GError **error);
+/* Final state of a job, NULL while it has none (or is unknown). */
+const char *sim_job_final(struct sim *sim, guint64 job);
+
+/* --- as fate; nodes are "node1"… --- */
+
+bool sim_has_node(const struct sim *sim, const char *node);
+bool sim_powered(const struct sim *sim, const char *node);
+bool sim_linked(const struct sim *sim, const char *node);
+void sim_power(struct sim *sim, const char *node, bool on);
+void sim_link(struct sim *sim, const char *node, bool up);
+/* "wconfd", "luxid", "watcher" (of the master) or "noded": it starts again after a moment. */
+void sim_kill(struct sim *sim, const char *daemon, const char *node);
+/* Kills the process of a running job; `id` 0: the youngest. False if there is none. */
+bool sim_kill_job(struct sim *sim, guint64 id);
+guint sim_running_jobs(const struct sim *sim);
+struct fake_host *sim_host(struct sim *sim, const char *node);
+struct fake_hosts *sim_hosts(struct sim *sim);
+const char *sim_node_uuid(const struct sim *sim, const char *node);
+const char *sim_node_name(const struct sim *sim, const char *uuid);
+/* Whether everything that was accepted has ended and nothing is broken that could be mended: why
+ * not, NULL if so. */
+char *sim_unrest(struct sim *sim);

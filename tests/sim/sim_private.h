@@ -1,0 +1,72 @@
+/* Insides of the simulator, shared by sim.c (cluster), jobs.c (job processes) and check.c
+ * (checkers). */
+#pragma once
+
+#include "core/config/wconf.h"
+#include "core/guest/node.h"
+#include "core/ops/job.h"
+#include "core/queue/luxi.h"
+#include "core/repair/watcher.h"
+#include "sim.h"
+
+#define SIM_CLUSTER "00000000-0000-4000-8000-00000000c1a5"
+#define SIM_GROUP "00000000-0000-4000-8000-0000000064a0"
+
+enum sim_role { SIM_WCONFD, SIM_LUXID, SIM_WATCHER, SIM_NODED, SIM_ROLES };
+
+struct sim_process {
+    struct env *env; /* NULL: it does not run */
+    struct wconf *wconf;
+    struct luxi *luxi;
+    struct watcher *watcher;
+    struct node_core *node;
+};
+
+struct sim_node {
+    char *name, *uuid;
+    bool powered, linked;
+    struct env *host_env; /* of the hardware: outlives every process */
+    struct fake_host *host;
+    struct sim_process processes[SIM_ROLES];
+};
+
+/* A job's process: from the starter's fork on. */
+struct sim_job {
+    struct sim *sim;
+    struct sim_node *node;
+    struct env *env;
+    guint starter;
+    guint64 id;
+    char *livelock;
+    bool confirmed, ended;
+};
+
+struct sim {
+    struct sim_options options;
+    guint64 random_state;
+    struct fake_world *world;
+    struct fake_hosts *hosts;
+    struct fake_engine *engine;
+    GPtrArray *nodes;  /* struct sim_node */
+    GPtrArray *jobs;   /* struct sim_job that live */
+    GPtrArray *failed; /* struct start: daemons that could not start */
+    struct env *operator;
+    GArray *accepted;      /* guint64: jobs whose id an operator was told */
+    GHashTable *ran;       /* ids of jobs whose body began */
+    struct config *mirror; /* the store as committed, followed by the checkers */
+    guint64 checked_serial, checked_epoch;
+    char *problem;
+};
+
+struct sim_node *sim_node(const struct sim *sim, const char *name);
+void sim_find(struct sim *sim, const char *format, ...) G_GNUC_PRINTF(2, 3);
+void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role role);
+void sim_process_end(struct sim *sim, struct sim_node *node, enum sim_role role);
+/* jobs.c */
+void sim_starter_cb(guint index, bool confirmed, void *data);
+void sim_jobs_end(struct sim *sim, const struct sim_node *node);
+/* Ends processes of jobs that are over; `orphans`: and children that luxid, now dead, had not
+ * confirmed. */
+void sim_jobs_reap(struct sim *sim, bool orphans);
+/* check.c */
+void sim_check(struct sim *sim);
