@@ -1,0 +1,489 @@
+/*
+ * Exports of replicas: opening, finding again, refusing; and the fail-stop plugin itself, spoken to
+ * in plain NBD.
+ */
+#include "world.h"
+
+#include "backend/storage/probe.h"
+#include "io/process.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define U "11111111-1111-4111-8111-111111111111"
+#define REPLICA "22222222-2222-4222-8222-222222222222"
+
+/* --- opening and closing --- */
+
+static bool open_generation(struct world_node *node, guint64 history, guint64 generation,
+                            const char *address, struct export_target **ret_target, GError **error)
+{
+    record_autoptr(instance) web1 = world_instance(2, generation);
+    return node->storage->ops->export_open(node->storage, history, U, REPLICA, generation,
+                                           web1->disks, address, ret_target, error);
+}
+
+static void assert_same(const struct export_target *a, const struct export_target *b)
+{
+    json_autoptr one = export_target_to_json(a);
+    json_autoptr two = export_target_to_json(b);
+    g_assert_true(json_equal(one, two));
+}
+
+static void open_and_close(void *unused)
+{
+    struct world_node *node = world_node_new("open");
+    record_autoptr(instance) web1 = world_instance(2, 3);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, REPLICA);
+    record_autoptr(export_target) first = world_export(node, web1, REPLICA);
+    g_assert_cmpuint(strlen(first->psk), ==, 64);
+    g_assert_cmpstr(((struct export_disk *)first->disks->pdata[1])->name, ==, "1." REPLICA ".3.1");
+    g_assert_true(node->storage->ops->probe(node->storage, first, 1000));
+    record_autoptr(export_target) again = world_export(node, web1, REPLICA);
+    assert_same(first, again);
+
+    struct export_target *none = NULL;
+    g_assert_false(open_generation(node, 1, 2, "127.0.0.1", &none, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    g_assert_cmpstr(error->message, ==,
+                    "replica " REPLICA
+                    " is exported for history 1, generation 3, which is newer than 1, 2");
+    g_clear_error(&error);
+    g_assert_false(node->storage->ops->promote(node->storage, U, REPLICA, 3, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_cmpstr(error->message, ==, "replica " REPLICA " is exported; close its exports first");
+    g_clear_error(&error);
+
+    record_autoptr(export_target) newer = NULL;
+    g_assert_true(open_generation(node, 2, 1, "127.0.0.1", &newer, &error)); /* another history */
+    g_assert_cmpstr(newer->psk, !=, first->psk);
+    g_assert_false(node->storage->ops->probe(node->storage, first, 300));
+    g_assert_true(node->storage->ops->probe(node->storage, newer, 1000));
+    g_assert_cmpuint(node->exports_ended, ==, 0);
+
+    for (guint twice = 0; twice < 2; twice++)
+        g_assert_true(node->storage->ops->export_close(node->storage, U, REPLICA, &error));
+    g_assert_cmpuint(world_export_pid(node, web1, REPLICA, 0), ==, 0);
+    g_assert_false(node->storage->ops->probe(node->storage, newer, 300));
+    g_autofree char *folder = g_build_filename(node->paths->run, "exports", NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    g_assert_cmpstr(g_dir_read_name(dir), ==, NULL); /* no key is left */
+    world_node_free(node);
+}
+
+static void assert_not_opened(struct world_node *node, const char *address, enum fettle_error code,
+                              const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    struct export_target *target = NULL;
+    g_assert_false(open_generation(node, 1, 1, address, &target, &error));
+    g_assert_cmpstr(error->message, ==, message);
+    g_assert_error(error, FETTLE_ERROR, (gint)code);
+    g_assert_null(target);
+}
+
+static void bad_openings(void *unused)
+{
+    struct world_node *node = world_node_new("bad");
+    record_autoptr(instance) web1 = world_instance(2, 1);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *missing =
+        g_strdup_printf("image %s/disks/" U "." REPLICA ".disk0.raw is missing", node->paths->var);
+    assert_not_opened(node, "127.0.0.1", FETTLE_ERROR_UNKNOWN_ENTITY, missing);
+    world_create(node, web1, REPLICA);
+    assert_not_opened(node, "nowhere", FETTLE_ERROR_WRONG_INPUT,
+                      "address \"nowhere\" of an export: Name or service not known");
+    assert_not_opened(node, "192.0.2.1", FETTLE_ERROR_ENVIRONMENT,
+                      "cannot listen on 192.0.2.1 for an export: Cannot assign requested address");
+    /* A running guest has the image: neither may have it twice. */
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    g_autofree char *primary = g_strdup_printf("%s/disks/" U ".disk1.raw", node->paths->var);
+    g_autofree char *replica =
+        g_strdup_printf("%s/disks/" U "." REPLICA ".disk1.raw", node->paths->var);
+    g_assert_cmpint(unlink(replica), ==, 0);
+    g_assert_cmpint(link(primary, replica), ==, 0);
+    g_autofree char *in_use = g_strdup_printf(
+        "export of %s does not start: nbdkit: error: %s: is in use by another process", replica,
+        replica);
+    struct export_target *target = NULL;
+    g_assert_false(open_generation(node, 1, 1, "127.0.0.1", &target, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_assert_cmpstr(error->message, ==, in_use);
+    g_assert_cmpuint(world_export_pid(node, web1, REPLICA, 0), ==, 0); /* all or none */
+    g_clear_error(&error);
+    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, U, 1, &error));
+    record_autoptr(export_target) opened = world_export(node, web1, REPLICA);
+    world_prepare(node, web1, &error); /* and the other way round */
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
+    g_assert_nonnull(strstr(error->message, "lock"));
+    world_node_free(node);
+}
+
+static void closed_folder(void *unused)
+{
+    struct world_node *node = world_node_new("shut");
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    struct export_target *target = NULL;
+    world_create(node, web1, REPLICA);
+    g_assert_cmpint(chmod(node->paths->run, 0700), ==, 0);
+    g_assert_false(node->storage->ops->export_open(node->storage, 1, U, REPLICA, 1, web1->disks,
+                                                   "127.0.0.1", &target, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_autofree char *expected =
+        g_strdup_printf("folder %s lets user 64100, as which guests run, not pass to "
+                        "%s/exports/" REPLICA ".psk; add the mode o+x to it",
+                        node->paths->run, node->paths->run);
+    g_assert_cmpstr(error->message, ==, expected);
+    world_node_free(node);
+}
+
+static void unprivileged(void *unused)
+{
+    struct world_node *node = world_node_new("user");
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    world_create(node, web1, REPLICA);
+    record_autoptr(export_target) target = world_export(node, web1, REPLICA);
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status",
+                                            world_export_pid(node, web1, REPLICA, 0));
+    g_autofree char *status = NULL;
+    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
+    g_assert_nonnull(strstr(status, "Uid:\t64100\t64100\t64100\t64100"));
+    g_assert_nonnull(strstr(status, "Gid:\t64100\t64100\t64100\t64100"));
+    world_node_free(node);
+}
+
+/* --- dying and being found --- */
+
+static void found_again(void *unused)
+{
+    struct world_node *node = world_node_new("again");
+    record_autoptr(instance) web1 = world_instance(2, 4);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, REPLICA);
+    record_autoptr(export_target) before = world_export(node, web1, REPLICA);
+    world_node_free(node);
+    node = world_node_new("again");
+    g_autoptr(GPtrArray) reports = node->storage->ops->export_rediscover(node->storage, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(reports->len, ==, 1);
+    record_autoptr(export_target) after = world_export(node, web1, REPLICA);
+    assert_same(before, after);
+    world_node_free(node);
+
+    /* One of two died meanwhile: nothing is found, and the other does not stay. */
+    kill((pid_t)world_export_pid(node = world_node_new("again"), web1, REPLICA, 1), SIGKILL);
+    while (world_export_pid(node, web1, REPLICA, 1) != 0)
+        loop_sleep(5);
+    g_autoptr(GPtrArray) none = node->storage->ops->export_rediscover(node->storage, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(none->len, ==, 0);
+    g_assert_cmpuint(world_export_pid(node, web1, REPLICA, 0), ==, 0);
+    world_node_free(node);
+}
+
+static void damaged_state(void *unused)
+{
+    static const char *const damaged[][2] = {
+        {"{", "broken JSON at byte 1 (line 1)"},
+        {"[]", "format, instance, history, generation, target or processes is wrong"},
+        {"{\"format\":2,\"instance\":\"" U
+         "\",\"history\":1,\"generation\":1,\"target\":{},\"processes\":[]}",
+         "format, instance, history, generation, target or processes is wrong"},
+        {"{\"format\":1,\"instance\":\"" U
+         "\",\"history\":1,\"generation\":1,\"target\":{},\"processes\":[]}",
+         "replica: "},
+    };
+    struct world_node *node = world_node_new("damaged");
+    g_autofree char *path = g_build_filename(node->paths->run, "exports", REPLICA ".json", NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(damaged); i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_true(g_file_set_contents(path, damaged[i][0], -1, NULL));
+        g_assert_null(node->storage->ops->export_rediscover(node->storage, &error));
+        g_test_message("%s", error->message);
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+        g_assert_true(g_str_has_prefix(error->message, path));
+        g_assert_nonnull(strstr(error->message, damaged[i][1]));
+        g_assert_true(
+            g_str_has_suffix(error->message, "; end its nbdkit processes and remove the file"));
+    }
+    world_node_free(node);
+}
+
+static void probing(void *unused)
+{
+    json_autoptr json =
+        json_make("{s:s,s:s,s:s,s:[{s:i,s:s}]}", "replica", REPLICA, "address", "127.0.0.1", "psk",
+                  "00000000000000000000000000000000", "disks", "port", 1, "name", "x");
+    record_autoptr(export_target) target = export_target_parse(json, RECORD_LAX, NULL);
+    struct export_disk *disk = target->disks->pdata[0];
+    g_assert_false(nbd_probe(target, 1000)); /* nobody listens */
+    /* Somebody who says nothing, and then something else. */
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(bind(listener, (struct sockaddr *)&address, len), ==, 0);
+    g_assert_cmpint(listen(listener, 5), ==, 0);
+    g_assert_cmpint(getsockname(listener, (struct sockaddr *)&address, &len), ==, 0);
+    disk->port = ntohs(address.sin_port);
+    g_assert_false(nbd_probe(target, 200));
+    g_free(target->address);
+    target->address = g_strdup("not an address");
+    g_assert_false(nbd_probe(target, 200));
+    close(listener);
+}
+
+/* --- the plugin --- */
+
+/* Runs nbdkit with the plugin and returns its exit code and last line; for parameters that it
+ * refuses. */
+static void assert_plugin_refuses(const char *const *parameters, const char *message)
+{
+    g_autofree char *plugin = program_path("fettle-failstop.so");
+    g_autofree char *log = g_build_filename(world_folder(), "plugin.log", NULL);
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    const char *fixed[] = {"nbdkit", "-f", "-U", "-", plugin};
+    for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
+        g_ptr_array_add(argv, (char *)fixed[i]);
+    for (; *parameters != NULL; parameters++)
+        g_ptr_array_add(argv, (char *)*parameters);
+    g_ptr_array_add(argv, NULL);
+    struct process_options options = {.argv = (const char *const *)argv->pdata, .errors_path = log};
+    struct process *process = process_spawn(&options, NULL);
+    g_assert_true(process_wait(process, 10000));
+    g_assert_cmpint(process_exit_code(process), ==, 1);
+    process_free(process);
+    g_autofree char *said = NULL;
+    g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
+    unlink(log);
+    g_test_message("%s", said);
+    g_assert_nonnull(strstr(said, message));
+}
+
+static void bad_parameters(void *unused)
+{
+    g_autofree char *image = g_build_filename(world_folder(), "image", NULL);
+    g_autofree char *file = g_strconcat("file=", image, NULL);
+    g_assert_true(g_file_set_contents(image, "x", 1, NULL));
+#define REFUSED(message, ...)                                                                      \
+    assert_plugin_refuses((const char *const[]){__VA_ARGS__, NULL}, message)
+    REFUSED("parameters file, history, replica, generation and disk are all needed", file);
+    REFUSED("unknown parameter size; known are file, history, replica, generation, disk", "size=1");
+    REFUSED("parameter disk is given twice", "disk=1", "disk=1");
+    REFUSED("parameter replica is empty", "replica=");
+    REFUSED("generation", file, "history=1", "replica=r", "generation=x", "disk=0");
+    REFUSED("No such file or directory", "file=/nowhere", "history=1", "replica=r", "generation=1",
+            "disk=0");
+#undef REFUSED
+}
+
+struct nbd {
+    struct process *process;
+    char *socket;
+    char *log;
+};
+
+static struct nbd nbd_start(const char *image)
+{
+    struct nbd nbd = {.socket = g_build_filename(world_folder(), "nbd.sock", NULL),
+                      .log = g_build_filename(world_folder(), "nbd.log", NULL)};
+    unlink(nbd.socket); /* not on the disk of the image, which may be full */
+    g_autofree char *plugin = program_path("fettle-failstop.so");
+    g_autofree char *file = g_strconcat("file=", image, NULL);
+    const char *argv[] = {"nbdkit",    "-f",        "-U",           nbd.socket, plugin, file,
+                          "history=1", "replica=r", "generation=2", "disk=0",   NULL};
+    struct process_options options = {.argv = argv, .errors_path = nbd.log};
+    nbd.process = process_spawn(&options, NULL);
+    g_assert_nonnull(nbd.process);
+    while (!g_file_test(nbd.socket, G_FILE_TEST_EXISTS) && !process_ended(nbd.process))
+        loop_sleep(5);
+    return nbd;
+}
+
+static void nbd_stop(struct nbd *nbd)
+{
+    g_assert_true(process_kill(nbd->process, NULL));
+    process_free(nbd->process);
+    g_free(nbd->socket);
+    g_free(nbd->log);
+}
+
+/* These block; the other end is another process. */
+static void put(int fd, const void *data, size_t len)
+{
+    g_assert_cmpint(send(fd, data, len, MSG_NOSIGNAL), ==, (gssize)len);
+}
+
+static bool get(int fd, void *data, size_t len)
+{
+    return recv(fd, data, len, MSG_WAITALL) == (ssize_t)len;
+}
+
+/* A connection to the export, -1 if that is refused. */
+static int nbd_connect(const struct nbd *nbd, const char *name)
+{
+    struct sockaddr_un_like {
+        sa_family_t family;
+        char path[108];
+    } address = {AF_UNIX, ""};
+    g_strlcpy(address.path, nbd->socket, sizeof address.path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct timeval wait = {.tv_usec = 500000};
+    char greeting[18], answer[10];
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    g_assert_true(get(fd, greeting, sizeof greeting));
+    guint32 len = htonl((guint32)strlen(name));
+    put(fd, "\0\0\0\3IHAVEOPT\0\0\0\1", 16);
+    put(fd, &len, 4);
+    put(fd, name, strlen(name));
+    if (get(fd, answer, sizeof answer))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+enum { NBD_READ, NBD_WRITE, NBD_DISCONNECT, NBD_FLUSH, NBD_TRIM, NBD_CACHE, NBD_ZERO };
+
+/* The error number of the reply; -1 if none comes. */
+static int nbd_request(int fd, guint16 type, guint64 offset, guint32 len, void *data)
+{
+    struct __attribute__((packed)) {
+        guint32 magic;
+        guint16 flags, type;
+        guint64 cookie, offset;
+        guint32 len;
+    } request = {htonl(0x25609513), 0, htons(type), 42, htobe64(offset), htonl(len)};
+    guint32 reply[4];
+    put(fd, &request, sizeof request);
+    if (type == NBD_WRITE)
+        put(fd, data, len);
+    if (!get(fd, reply, sizeof reply))
+        return -1;
+    g_assert_cmpuint(ntohl(reply[0]), ==, 0x67446698);
+    if (type == NBD_READ && reply[1] == 0)
+        g_assert_true(get(fd, data, len));
+    return (int)ntohl(reply[1]);
+}
+
+static char *plugin_image(const char *name, goffset size)
+{
+    char *image = g_build_filename(world_folder(), name, NULL);
+    int fd = open(image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    g_assert_cmpint(ftruncate(fd, size), ==, 0);
+    close(fd);
+    return image;
+}
+
+static void plugin_io(void *unused)
+{
+    g_autofree char *image = plugin_image("io", 1 << 20);
+    struct nbd nbd = nbd_start(image);
+    g_assert_cmpint(nbd_connect(&nbd, "1.r.1.0"), ==, -1);
+    g_assert_cmpint(nbd_connect(&nbd, ""), ==, -1);
+    g_assert_cmpint(nbd_connect(&nbd, "1.r.2.00"), ==, -1);
+    int fd = nbd_connect(&nbd, "1.r.2.0");
+    g_assert_cmpint(fd, >=, 0);
+    char block[4096], read[4096], zeros[4096] = {0};
+    memset(block, 'a', sizeof block);
+    g_assert_cmpint(nbd_request(fd, NBD_WRITE, 0, sizeof block, block), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_WRITE, 8192, sizeof block, block), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_FLUSH, 0, 0, NULL), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_READ, 8192, sizeof read, read), ==, 0);
+    g_assert_cmpint(memcmp(read, block, sizeof read), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_ZERO, 0, sizeof block, NULL), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_READ, 0, sizeof read, read), ==, 0);
+    g_assert_cmpint(memcmp(read, zeros, sizeof read), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_TRIM, 8192, sizeof block, NULL), ==, 0);
+    close(fd);
+    nbd_stop(&nbd);
+}
+
+static void plugin_superseded(void *unused)
+{
+    g_autofree char *image = plugin_image("superseded", 1 << 20);
+    struct nbd nbd = nbd_start(image);
+    char one[512], two[512], read[512];
+    memset(one, '1', sizeof one);
+    memset(two, '2', sizeof two);
+    int old = nbd_connect(&nbd, "1.r.2.0");
+    g_assert_cmpint(nbd_request(old, NBD_WRITE, 0, sizeof one, one), ==, 0);
+    int new = nbd_connect(&nbd, "1.r.2.0");
+    g_assert_cmpint(nbd_request(new, NBD_WRITE, 0, sizeof two, two), ==, 0);
+    /* The late write of the connection that was given up is neither done nor answered. */
+    g_assert_cmpint(nbd_request(old, NBD_WRITE, 0, sizeof one, one), ==, -1);
+    g_assert_cmpint(nbd_request(new, NBD_READ, 0, sizeof read, read), ==, 0);
+    g_assert_cmpint(memcmp(read, two, sizeof read), ==, 0);
+    close(old);
+    g_assert_cmpint(nbd_request(new, NBD_WRITE, 512, sizeof two, two), ==, 0);
+    close(new);
+    nbd_stop(&nbd);
+}
+
+static void plugin_fault(void *unused)
+{
+    struct world_node *node = world_node_new("fault");
+    world_limit_disks(node, 128);
+    g_autofree char *image = g_build_filename(node->paths->var, "disks", "x", NULL);
+    int file = open(image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    g_assert_cmpint(ftruncate(file, 1 << 20), ==, 0);
+    close(file);
+    struct nbd nbd = nbd_start(image);
+    int fd = nbd_connect(&nbd, "1.r.2.0");
+    char block[65536] = {1};
+    int answer = 0;
+    for (guint i = 0; answer == 0 && i < 16; i++)
+        answer = nbd_request(fd, NBD_WRITE, i * sizeof block, sizeof block, block);
+    g_assert_cmpint(answer, ==, -1); /* no error reply: no reply */
+    g_assert_true(process_wait(nbd.process, 10000));
+    g_assert_cmpint(process_exit_code(nbd.process), ==, 3);
+    g_autofree char *said = NULL;
+    g_assert_true(g_file_get_contents(nbd.log, &said, NULL, NULL));
+    g_test_message("%s", said);
+    g_assert_nonnull(
+        strstr(said, "write: No space left on device; ending, so that the writer waits"));
+    close(fd);
+    nbd_stop(&nbd);
+    world_node_free(node);
+}
+
+static void in_task(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+static int tests(int argc, char **argv)
+{
+    loop_init();
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/export/open-again-newer-older-close#SAF-14,SAF-16,SAF-20",
+                         open_and_close, in_task);
+    g_test_add_data_func("/export/bad-openings#SAF-14", bad_openings, in_task);
+    g_test_add_data_func("/export/unreachable-key", closed_folder, in_task);
+    g_test_add_data_func("/export/unprivileged", unprivileged, in_task);
+    g_test_add_data_func("/export/found-after-restart#SAF-19", found_again, in_task);
+    g_test_add_data_func("/export/damaged-state", damaged_state, in_task);
+    g_test_add_data_func("/export/probe-needs-a-greeting#SAF-15", probing, in_task);
+    g_test_add_data_func("/failstop/bad-parameters", bad_parameters, in_task);
+    g_test_add_data_func("/failstop/requests-and-export-name#SAF-14", plugin_io, in_task);
+    g_test_add_data_func("/failstop/superseded-connection-is-held#SAF-13,SAF-14", plugin_superseded,
+                         in_task);
+    g_test_add_data_func("/failstop/fault-ends-it-without-an-answer#SAF-14", plugin_fault, in_task);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}

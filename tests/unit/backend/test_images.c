@@ -1,0 +1,331 @@
+/*
+ * Images on files: created whole or not at all, never overwritten when kept aside, promoted in any
+ * number of tries.
+ */
+#include "world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REPLICA "22222222-2222-4222-8222-222222222222"
+
+static char *disk_path(const struct world_node *node, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static char *disk_path(const struct world_node *node, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *name = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    return g_build_filename(node->paths->var, "disks", name, NULL);
+}
+
+static gint compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names below var/disks or a folder of it, sorted, in one line. */
+static char *listing(const struct world_node *node, const char *sub)
+{
+    g_autofree char *folder = g_build_filename(node->paths->var, "disks", sub, NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+    while ((name = g_dir_read_name(dir)) != NULL)
+        if (strcmp(name, "aside") != 0)
+            g_ptr_array_add(names, g_strdup(name));
+    g_ptr_array_sort(names, compare_names);
+    g_ptr_array_add(names, NULL);
+    return g_strjoinv(" ", (char **)names->pdata);
+}
+
+static void mark(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    g_assert_cmpint(pwrite(fd, text, strlen(text), 0), ==, (int)strlen(text));
+    close(fd);
+}
+
+static void assert_mark(const char *path, const char *text)
+{
+    char found[16] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(pread(fd, found, strlen(text), 0), ==, (int)strlen(text));
+    g_assert_cmpstr(found, ==, text);
+    close(fd);
+}
+
+#define U "11111111-1111-4111-8111-111111111111"
+
+static void create(void *unused)
+{
+    struct world_node *node = world_node_new("create");
+    const struct storage_ops *ops = node->storage->ops;
+    record_autoptr(instance) web1 = world_instance(2, 1);
+    g_autoptr(GError) error = NULL;
+    struct storage_space space;
+    guint64 bytes = 0;
+    g_assert_true(ops->source_size(node->storage, "tick", &bytes, &error));
+    g_assert_cmpuint(bytes, ==, 1 << 20);
+    g_assert_true(ops->space(node->storage, &space, &error));
+    g_assert_cmpuint(space.total_mib, >=, space.free_mib);
+    g_assert_cmpuint(space.free_mib, >, 0);
+    for (guint again = 0; again < 2; again++) {
+        world_create(node, web1, "");
+        g_autofree char *names = listing(node, "");
+        g_assert_cmpstr(names, ==, U ".disk0.raw " U ".disk1.raw");
+        for (guint i = 0; i < 2; i++) {
+            g_autofree char *path = disk_path(node, U ".disk%u.raw", i);
+            struct stat status;
+            g_assert_cmpint(stat(path, &status), ==, 0);
+            g_assert_cmpint(status.st_size, ==, 2 << 20);
+            g_assert_cmpint(status.st_blocks * 512, <, 1 << 20); /* holes stay holes */
+            g_assert_cmpuint(status.st_uid, ==, WORLD_UID);
+            g_assert_cmpuint(status.st_gid, ==, WORLD_UID);
+            g_assert_cmpuint(status.st_mode & 0777, ==, 0600);
+        }
+        g_assert_cmpuint(world_counted(node, web1, ""), ==, 0);
+        g_autofree char *first = disk_path(node, U ".disk0.raw");
+        mark(first, "used"); /* the second creation starts anew */
+    }
+    g_autofree char *first = disk_path(node, U ".disk0.raw");
+    g_autofree char *source = g_build_filename(node->paths->var, "images", "tick.raw", NULL);
+    g_autofree char *made = NULL, *from = NULL;
+    gsize made_len = 0, from_len = 0;
+    mark(first, "\xfa\x31\xc0\x8e"); /* the boot code's first bytes */
+    g_assert_true(g_file_get_contents(first, &made, &made_len, NULL));
+    g_assert_true(g_file_get_contents(source, &from, &from_len, NULL));
+    g_assert_cmpint(memcmp(made, from, from_len), ==, 0);
+    world_node_free(node);
+}
+
+static void assert_refused(struct world_node *node, const struct instance *instance,
+                           const char *replica, const char *os_type, enum fettle_error code,
+                           const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_false(node->storage->ops->create(node->storage, instance->uuid, replica,
+                                              instance->disks, os_type, &error));
+    g_assert_cmpstr(error->message, ==, message);
+    g_assert_error(error, FETTLE_ERROR, (gint)code);
+    g_autofree char *names = listing(node, "");
+    g_assert_cmpstr(names, ==, "");
+}
+
+static void bad_creations(void *unused)
+{
+    struct world_node *node = world_node_new("bad");
+    record_autoptr(instance) web1 = world_instance(2, 1);
+    g_autofree char *big = g_build_filename(node->paths->var, "images", "big", NULL);
+    g_autofree char *not_there =
+        g_strdup_printf("image \"gone\" is not in %s/images", node->paths->var);
+    int fd = open(big, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    g_assert_cmpint(ftruncate(fd, (4 << 20) + 1), ==, 0);
+    close(fd);
+    assert_refused(node, web1, "", "big", FETTLE_ERROR_WRONG_INPUT,
+                   "image \"big\" is 5 MiB, disk 0 only 2 MiB");
+    assert_refused(node, web1, "", "gone", FETTLE_ERROR_UNKNOWN_ENTITY, not_there);
+    assert_refused(
+        node, web1, "", "../images/big", FETTLE_ERROR_WRONG_INPUT,
+        "image \"../images/big\": a name without slashes that begins with no dot is needed");
+    assert_refused(node, web1, "", "..", FETTLE_ERROR_WRONG_INPUT,
+                   "image \"..\": a name without slashes that begins with no dot is needed");
+    assert_refused(node, web1, "x/y", "", FETTLE_ERROR_WRONG_INPUT,
+                   "images of \"" U "\", replica \"x/y\": both are named by UUIDs");
+    g_free(web1->uuid);
+    web1->uuid = g_strdup("../../etc");
+    assert_refused(node, web1, "", "", FETTLE_ERROR_WRONG_INPUT,
+                   "images of \"../../etc\", replica \"\": both are named by UUIDs");
+    world_node_free(node);
+}
+
+static void full_disk(void *unused)
+{
+    struct world_node *node = world_node_new("full");
+    record_autoptr(instance) web1 = world_instance(2, 1);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *source = g_build_filename(node->paths->var, "images", "dense", NULL);
+    g_autofree char *data = g_malloc(1 << 20);
+    memset(data, 7, 1 << 20);
+    g_assert_true(g_file_set_contents(source, data, 1 << 20, NULL));
+    world_limit_disks(node, 512);
+    g_autofree char *expected =
+        g_strdup_printf("cannot copy %s to %s/disks/" U ".disk0.raw.new: %s", source,
+                        node->paths->var, g_strerror(ENOSPC));
+    assert_refused(node, web1, "", "dense", FETTLE_ERROR_NO_RESOURCES, expected);
+    /* What was there before a failed creation is still there after it. */
+    world_create(node, web1, "");
+    g_assert_false(
+        node->storage->ops->create(node->storage, web1->uuid, "", web1->disks, "dense", &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NO_RESOURCES);
+    g_autofree char *names = listing(node, "");
+    g_assert_cmpstr(names, ==, U ".disk0.raw " U ".disk1.raw");
+    world_node_free(node);
+}
+
+static void sweep(void *unused)
+{
+    struct world_node *node = world_node_new("sweep");
+    g_autofree char *left = disk_path(node, U ".disk0.raw.new");
+    g_assert_true(g_file_set_contents(left, "half", -1, NULL));
+    world_node_free(node);
+    node = world_node_new("sweep");
+    g_autofree char *names = listing(node, "");
+    g_assert_cmpstr(names, ==, "");
+    world_node_free(node);
+}
+
+/* --- promotion --- */
+
+static void make_both(struct world_node *node, const struct instance *web1)
+{
+    world_create(node, web1, "");
+    world_create(node, web1, REPLICA);
+    for (guint i = 0; i < 2; i++) {
+        g_autofree char *primary = disk_path(node, U ".disk%u.raw", i);
+        g_autofree char *replica = disk_path(node, U "." REPLICA ".disk%u.raw", i);
+        mark(primary, "old");
+        mark(replica, "new");
+    }
+}
+
+static void assert_promoted(struct world_node *node)
+{
+    g_autofree char *names = listing(node, "");
+    g_autofree char *aside = listing(node, "aside");
+    g_assert_cmpstr(names, ==, U ".disk0.raw " U ".disk1.raw");
+    g_assert_cmpstr(aside, ==, U ".g6.disk0.raw " U ".g6.disk1.raw");
+    for (guint i = 0; i < 2; i++) {
+        g_autofree char *primary = disk_path(node, U ".disk%u.raw", i);
+        g_autofree char *old = disk_path(node, "aside/" U ".g6.disk%u.raw", i);
+        assert_mark(primary, "new");
+        assert_mark(old, "old");
+    }
+}
+
+static void promote(void *unused)
+{
+    struct world_node *node = world_node_new("promote");
+    const struct storage_ops *ops = node->storage->ops;
+    record_autoptr(instance) web1 = world_instance(2, 1);
+    g_autoptr(GError) error = NULL;
+    make_both(node, web1);
+    for (guint again = 0; again < 3; again++) {
+        ops->promote(node->storage, U, REPLICA, 6, &error);
+        g_assert_no_error(error);
+        assert_promoted(node);
+    }
+    g_assert_true(ops->remove(node->storage, U, "", &error));
+    g_assert_false(ops->promote(node->storage, U, REPLICA, 6, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    g_clear_error(&error);
+    g_assert_false(ops->promote(node->storage, U, "", 6, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT);
+    world_node_free(node);
+}
+
+/* A death after each rename of a promotion: the repetition ends in the same state. */
+static void promote_halfway(void *unused)
+{
+    static const char *const renames[][2] = {
+        {U ".disk1.raw", "aside/" U ".g6.disk1.raw"},
+        {U "." REPLICA ".disk1.raw", U ".disk1.raw"},
+        {U ".disk0.raw", "aside/" U ".g6.disk0.raw"},
+        {U "." REPLICA ".disk0.raw", U ".disk0.raw"},
+    };
+    for (guint done = 0; done <= G_N_ELEMENTS(renames); done++) {
+        g_autofree char *name = g_strdup_printf("half%u", done);
+        struct world_node *node = world_node_new(name);
+        record_autoptr(instance) web1 = world_instance(2, 1);
+        g_autoptr(GError) error = NULL;
+        make_both(node, web1);
+        for (guint i = 0; i < done; i++) {
+            g_autofree char *from = disk_path(node, "%s", renames[i][0]);
+            g_autofree char *to = disk_path(node, "%s", renames[i][1]);
+            g_assert_cmpint(rename(from, to), ==, 0);
+        }
+        node->storage->ops->promote(node->storage, U, REPLICA, 6, &error);
+        g_assert_no_error(error);
+        assert_promoted(node);
+        world_node_free(node);
+    }
+}
+
+/* --- keeping aside, listing, removing --- */
+
+static char *joined(GPtrArray *list)
+{
+    g_ptr_array_add(list, NULL);
+    char *text = g_strjoinv("; ", (char **)list->pdata);
+    g_ptr_array_unref(list);
+    return text;
+}
+
+static void aside(void *unused)
+{
+    struct world_node *node = world_node_new("aside");
+    const struct storage_ops *ops = node->storage->ops;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_create(node, web1, REPLICA);
+    g_autofree char *all = joined(ops->list(node->storage, false, &error));
+    g_assert_cmpstr(all, ==, U " ; " U " " REPLICA);
+    g_assert_true(ops->set_aside(node->storage, U, "", 3, &error));
+    g_assert_true(ops->set_aside(node->storage, U, "", 3, &error)); /* nothing is there any more */
+    g_assert_true(ops->set_aside(node->storage, U, REPLICA, 3, &error));
+    world_create(node, web1, "");
+    g_assert_true(
+        ops->set_aside(node->storage, U, "", 3, &error)); /* the same name again: both are kept */
+    g_assert_no_error(error);
+    g_autofree char *names = listing(node, "aside");
+    g_assert_cmpstr(names, ==,
+                    U "." REPLICA ".g3.disk0.raw " U ".g3-1.disk0.raw " U ".g3.disk0.raw");
+    g_autofree char *kept = joined(ops->list(node->storage, true, &error));
+    g_assert_cmpstr(kept, ==, U " ; " U " " REPLICA);
+    g_autofree char *none = joined(ops->list(node->storage, false, &error));
+    g_assert_cmpstr(none, ==, "");
+    g_assert_null(ops->files(node->storage, U, "", 1, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    g_autofree char *missing =
+        g_strdup_printf("image %s/disks/" U ".disk0.raw is missing", node->paths->var);
+    g_assert_cmpstr(error->message, ==, missing);
+    g_clear_error(&error);
+    g_assert_true(ops->sync(node->storage, U, "", &error));
+    g_assert_true(ops->remove_aside(node->storage, U, &error));
+    g_assert_true(ops->remove_aside(node->storage, U, &error));
+    g_assert_true(ops->remove(node->storage, U, REPLICA, &error));
+    g_assert_no_error(error);
+    g_autofree char *left = listing(node, "aside");
+    g_assert_cmpstr(left, ==, "");
+    world_node_free(node);
+}
+
+static void in_task(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+static int tests(int argc, char **argv)
+{
+    loop_init();
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/images/create", create, in_task);
+    g_test_add_data_func("/images/bad-creations-leave-nothing", bad_creations, in_task);
+    g_test_add_data_func("/images/full-disk-leaves-nothing", full_disk, in_task);
+    g_test_add_data_func("/images/leftovers-are-swept", sweep, in_task);
+    g_test_add_data_func("/images/promote-is-idempotent#SAF-16,SAF-20", promote, in_task);
+    g_test_add_data_func("/images/promote-after-death-halfway#SAF-16", promote_halfway, in_task);
+    g_test_add_data_func("/images/aside-is-never-overwritten#SAF-19", aside, in_task);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}
