@@ -64,6 +64,7 @@
 #define LIMIT_CHANGES_PER_COMMIT 4096
 #define LIMIT_CHANGE_LOG 65536 /* older subscribers get a snapshot */
 #define LIMIT_COMMITS_PER_BATCH 256
+#define LIMIT_PROBLEMS 1000 /* broken invariants listed in one answer */
 
 /* Healing */
 #define LIMIT_REPAIR_TRIES 3

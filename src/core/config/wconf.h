@@ -14,7 +14,13 @@ struct wconf *wconf_new(const struct env *env);
 bool wconf_start(struct wconf *wconf, GError **error);
 /* One call; answers now or later. */
 void wconf_handle(struct wconf *wconf, struct rpc_request *request);
+/* After the engine was closed. Whatever still waits is answered. */
 void wconf_free(struct wconf *wconf);
+/* Called once when it can be master no longer (SAF-08): a commit was refused or its result is
+ * unknown, or mastership is lost. Everything that waited has been answered by then; the process
+ * must end, a restart begins anew. */
+void wconf_on_step_down(struct wconf *wconf, void (*fn)(const GError *reason, void *data),
+                        void *data);
 
 /* The objects of a new cluster (OP_CLUSTER_INIT): GPtrArray of struct change. `node` is what
  * etc/node.json says. */

@@ -1,0 +1,230 @@
+/* A copy of the configuration that follows the master's wconfd; see follow.h. */
+#include "core/config/follow.h"
+
+#define FOLLOW_WAIT_MS 30000 /* of one wait_changes */
+#define FOLLOW_PAUSE_MS 100  /* after a failure */
+#define FOLLOW_PATIENCE_MS                                                                         \
+    10000 /* with a wconfd that is away, for a commit that has surely not arrived */
+#define FOLLOW_UNKNOWN_MS 60000 /* the same for a commit that may have */
+
+/* Somebody who waits until the copy has a serial. */
+struct serial_wait {
+    struct promise promise;
+    guint64 serial;
+};
+
+struct follow {
+    const struct env *env;
+    struct config *config;
+    guint64 epoch;
+    void (*changed)(const GPtrArray *changes, void *data);
+    void *data;
+    bool following;     /* a task of its own keeps it up to date */
+    bool ended;         /* freed by its owner; the task frees the rest */
+    GPtrArray *waiting; /* struct serial_wait, of tasks */
+};
+
+struct follow *follow_new(const struct env *env,
+                          void (*changed)(const GPtrArray *changes, void *data), void *data)
+{
+    struct follow *follow = g_new0(struct follow, 1);
+    follow->env = env;
+    follow->config = config_new();
+    follow->changed = changed;
+    follow->data = data;
+    follow->waiting = g_ptr_array_new();
+    return follow;
+}
+
+static void follow_destroy(struct follow *follow)
+{
+    config_free(follow->config);
+    g_ptr_array_unref(follow->waiting);
+    g_free(follow);
+}
+
+void follow_free(struct follow *follow)
+{
+    if (!follow)
+        return;
+    follow->ended = true;
+    if (!follow->following)
+        follow_destroy(follow);
+}
+
+const struct config *follow_config(const struct follow *follow)
+{
+    return follow->config;
+}
+
+guint64 follow_epoch(const struct follow *follow)
+{
+    return follow->epoch;
+}
+
+/* --- reading --- */
+
+/* wconfd is away, starting, or not the master: it may be back soon. */
+static bool is_passing(const GError *error)
+{
+    return fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, TIMEOUT) ||
+           fettle_error_is(error, UNKNOWN_RESULT) || fettle_error_is(error, TEMPORARY) ||
+           fettle_error_is(error, NOT_MASTER);
+}
+
+static void wake_waiting(struct follow *follow)
+{
+    for (guint i = follow->waiting->len; i > 0; i--) {
+        struct serial_wait *wait = follow->waiting->pdata[i - 1];
+        if (config_serial(follow->config) < wait->serial)
+            continue;
+        g_ptr_array_remove_index(follow->waiting, i - 1);
+        promise_complete(&wait->promise);
+    }
+}
+
+/* A snapshot is read into a new copy first, so that a bad one leaves the old copy whole. */
+static bool apply_snapshot(struct follow *follow, const struct changes *answer, GError **error)
+{
+    struct config *fresh = config_new();
+    for (guint i = 0; i < answer->changes->len; i++) {
+        if (!config_apply(fresh, answer->changes->pdata[i], error)) {
+            config_free(fresh);
+            return false;
+        }
+    }
+    config_free(follow->config);
+    follow->config = fresh;
+    return true;
+}
+
+static bool apply_deltas(struct follow *follow, const struct changes *answer, GError **error)
+{
+    for (guint i = 0; i < answer->changes->len; i++) {
+        if (!config_apply(follow->config, answer->changes->pdata[i], error)) {
+            config_set_position(follow->config, 0,
+                                0); /* half of it: a snapshot is asked for next */
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Two fetches may be under way at once; what an older one brings is dropped. */
+static bool apply(struct follow *follow, const struct changes *answer, GError **error)
+{
+    bool other_history = answer->history != config_history(follow->config);
+    follow->epoch = answer->epoch;
+    if (!other_history && !answer->snapshot && answer->serial <= config_serial(follow->config))
+        return true;
+    if (!other_history && answer->snapshot && answer->serial < config_serial(follow->config))
+        return true;
+    if (!(answer->snapshot ? apply_snapshot(follow, answer, error)
+                           : apply_deltas(follow, answer, error)))
+        return false;
+    config_set_position(follow->config, answer->history, answer->serial);
+    wake_waiting(follow);
+    if (follow->changed)
+        follow->changed(answer->snapshot ? NULL : answer->changes, follow->data);
+    return true;
+}
+
+static bool fetch(struct follow *follow, guint wait_ms, GError **error)
+{
+    struct wait_changes_args args = {.history = config_history(follow->config),
+                                     .serial = config_serial(follow->config),
+                                     .wait_ms = wait_ms};
+    struct stamp stamp = {args.history, follow->epoch};
+    record_autoptr(changes) answer = env_call_record(follow->env, NODE_LOCAL, ROLE_WCONFD,
+                                                     "wait_changes", &args, stamp, 0, 0, error);
+    return answer && (follow->ended || apply(follow, answer, error));
+}
+
+bool follow_refresh(struct follow *follow, GError **error)
+{
+    return fetch(follow, 0, error);
+}
+
+static void follow_task(void *data)
+{
+    struct follow *follow = data;
+    bool alive = true;
+    while (alive && !follow->ended) {
+        g_autoptr(GError) error = NULL;
+        if (!fetch(follow, FOLLOW_WAIT_MS, &error) && !follow->ended)
+            alive = env_sleep(follow->env, FOLLOW_PAUSE_MS);
+    }
+    follow->following = false;
+    if (follow->ended)
+        follow_destroy(follow);
+}
+
+bool follow_start(struct follow *follow, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        if (fetch(follow, 0, &local))
+            break;
+        if (!is_passing(local) || !env_sleep(follow->env, FOLLOW_PAUSE_MS)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+    }
+    follow->following = true;
+    task_spawn(follow->env->tasks, follow_task, follow);
+    return true;
+}
+
+/* --- committing --- */
+
+static bool wait_for_serial(struct follow *follow, guint64 serial, GError **error)
+{
+    struct serial_wait wait = {.serial = serial};
+    if (!follow->following)
+        return follow_refresh(follow, error);
+    if (config_serial(follow->config) >= serial)
+        return true;
+    g_ptr_array_add(follow->waiting, &wait);
+    if (promise_wait(&wait.promise))
+        return true;
+    g_ptr_array_remove_fast(follow->waiting, &wait);
+    fettle_set_error(error, KILLED,
+                     "the process ended while it waited for its copy of the configuration");
+    return false;
+}
+
+/* Whether to ask once more, with the same id. `*unknown` remembers that an earlier try may have
+ * been stored. */
+static bool ask_again(const struct follow *follow, const GError *error, gint64 begun, bool *unknown)
+{
+    gint64 waited = follow->env->ops->boot_ms(follow->env) - begun;
+    *unknown =
+        *unknown || fettle_error_is(error, TIMEOUT) || fettle_error_is(error, UNKNOWN_RESULT);
+    return is_passing(error) && waited < (*unknown ? FOLLOW_UNKNOWN_MS : FOLLOW_PATIENCE_MS) &&
+           env_sleep(follow->env, FOLLOW_PAUSE_MS);
+}
+
+bool follow_commit(struct follow *follow, const struct owner *owner, GPtrArray *changes,
+                   struct stamp stamp, guint job, GError **error)
+{
+    g_autofree char *commit_id = env_uuid(follow->env);
+    struct commit_args args = {
+        .owner = (struct owner *)owner, .commit_id = commit_id, .changes = changes};
+    gint64 begun = follow->env->ops->boot_ms(follow->env);
+    bool unknown = false;
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        record_autoptr(commit_result) result = env_call_record(
+            follow->env, NODE_LOCAL, ROLE_WCONFD, "commit", &args, stamp, job, 0, &local);
+        if (result)
+            return wait_for_serial(follow, result->serial, error);
+        if (ask_again(follow, local, begun, &unknown))
+            continue;
+        if (unknown && is_passing(local))
+            fettle_set_error(error, UNKNOWN_RESULT, "whether the change is stored is unknown: %s",
+                             local->message);
+        else
+            g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+}

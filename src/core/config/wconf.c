@@ -1,0 +1,365 @@
+/* wconfd's thinking: its life, the dispatch of calls, barriers, stepping down. See wconf.h and
+ * wconf_private.h. */
+#include <string.h>
+
+#include "base/log.h"
+#include "core/config/wconf_private.h"
+
+struct barrier_wait {
+    void (*fn)(struct wconf *wconf, void *data);
+    void *data;
+};
+
+struct late_answer {
+    struct rpc_request *request;
+    json_t *result;
+};
+
+/* --- stepping down --- */
+
+void wconf_on_step_down(struct wconf *wconf, void (*fn)(const GError *reason, void *data),
+                        void *data)
+{
+    wconf->on_down = fn;
+    wconf->on_down_data = data;
+}
+
+void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *format, ...)
+{
+    if (wconf->down)
+        return;
+    va_list args;
+    va_start(args, format);
+    wconf->down = g_error_new_valist(FETTLE_ERROR, (gint)code, format, args);
+    va_end(args);
+    wconf->serving = false;
+    log_error("", "stepping down: %s", wconf->down->message);
+    wconf_stream_end(wconf);
+    wconf_locks_end(wconf);
+    wconf_announce_end(wconf);
+    if (wconf->on_down)
+        wconf->on_down(wconf->down, wconf->on_down_data);
+}
+
+/* --- barriers --- */
+
+static void barrier_start(struct wconf *wconf);
+
+/* Those that wait for the barrier under way; lives until the engine calls back. */
+struct barrier_round {
+    struct wconf *wconf;
+    GPtrArray *waits;
+};
+
+static void run_waits(struct wconf *wconf, GPtrArray *waits)
+{
+    for (guint i = 0; i < waits->len; i++) {
+        struct barrier_wait *wait = waits->pdata[i];
+        wait->fn(wconf, wait->data);
+    }
+    g_ptr_array_unref(waits);
+}
+
+static void barrier_start_cb(bool still_master, void *data)
+{
+    struct barrier_round *round = data;
+    struct wconf *wconf = round->wconf;
+    wconf->barrier_round = NULL;
+    if (!still_master)
+        wconf_step_down(wconf, FETTLE_ERROR_NOT_MASTER,
+                        "mastership is lost: the engine says that another is master");
+    run_waits(wconf, round->waits);
+    g_free(round);
+    if (wconf->barrier_next->len > 0)
+        barrier_start(wconf);
+}
+
+/* Questions that come while a barrier is under way share the next one: it must begin after they
+ * were asked. */
+static void barrier_start(struct wconf *wconf)
+{
+    struct barrier_round *round = g_new(struct barrier_round, 1);
+    *round = (struct barrier_round){wconf, wconf->barrier_next};
+    wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
+    wconf->barrier_round = round;
+    wconf->engine->ops->barrier(wconf->engine, barrier_start_cb, round);
+}
+
+void wconf_barrier(struct wconf *wconf, void (*fn)(struct wconf *wconf, void *data), void *data)
+{
+    struct barrier_wait *wait = g_new(struct barrier_wait, 1);
+    *wait = (struct barrier_wait){fn, data};
+    g_ptr_array_add(wconf->barrier_next, wait);
+    if (!wconf->barrier_round)
+        barrier_start(wconf);
+}
+
+/* The engine is closed before, so no barrier comes back any more. */
+static void barriers_end(struct wconf *wconf)
+{
+    if (wconf->barrier_round) {
+        run_waits(wconf, wconf->barrier_round->waits);
+        g_free(wconf->barrier_round);
+    }
+    run_waits(wconf, wconf->barrier_next);
+}
+
+static void answer_late(struct wconf *wconf, void *data)
+{
+    struct late_answer *late = data;
+    if (wconf->down) {
+        json_decref(late->result);
+        rpc_fail(late->request, wconf->down);
+    } else {
+        rpc_answer(late->request, late->result);
+    }
+    g_free(late);
+}
+
+void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request, json_t *result)
+{
+    struct late_answer *late = g_new(struct late_answer, 1);
+    *late = (struct late_answer){request, result};
+    wconf_barrier(wconf, answer_late, late);
+}
+
+/* --- owners --- */
+
+char *wconf_owner_name(const struct owner *owner)
+{
+    bool number = *owner->job && strspn(owner->job, "0123456789") == strlen(owner->job);
+    return number ? g_strdup_printf("job %s", owner->job) : g_strdup(owner->job);
+}
+
+bool wconf_check_owner(const struct owner *owner, GError **error)
+{
+    if (!strchr(owner->livelock, '/') && owner->livelock[0] != '.')
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "owner.livelock: \"%s\" is not the plain name of a lock file",
+                     owner->livelock);
+    return false;
+}
+
+/* --- calls --- */
+
+static void handle_cluster_status(struct wconf *wconf, struct rpc_request *request)
+{
+    record_autoptr(cluster_status) status = cluster_status_new();
+    const struct cluster *cluster = config_cluster(wconf->committed);
+    status->history = config_history(wconf->committed);
+    status->epoch = wconf->epoch;
+    status->serial = config_serial(wconf->committed);
+    g_free(status->master_node);
+    status->master_node = g_strdup(cluster->master_node);
+    g_ptr_array_unref(status->nodes_pending);
+    status->nodes_pending = wconf_nodes_pending(wconf);
+    g_ptr_array_unref(status->problems);
+    status->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
+    rpc_answer(request, cluster_status_to_json(status));
+}
+
+static const struct {
+    const char *name;
+    void (*handle)(struct wconf *wconf, struct rpc_request *request);
+    bool fenced; /* a job of another epoch may not (SAF-05) */
+} calls[] = {
+    {"wait_changes", wconf_handle_wait_changes, false},
+    {"commit", wconf_handle_commit, true},
+    {"confirm", wconf_handle_confirm, false},
+    {"set_replica_state", wconf_handle_set_replica_state, false},
+    {"cluster_status", handle_cluster_status, false},
+    {"update_locks", wconf_handle_update_locks, true},
+    {"list_locks", wconf_handle_list_locks, false},
+    {"list_all_locks", wconf_handle_list_all_locks, false},
+    {"free_locks", wconf_handle_free_locks, false},
+    {"owner_gone", wconf_handle_owner_gone, false},
+};
+
+/* SAF-05: what a job of an older mastership still wants to change is over. */
+static bool may_pass(const struct wconf *wconf, const struct rpc_request *request, GError **error)
+{
+    guint64 history = config_history(wconf->committed);
+    if (strcmp(request->from_role, ROLE_JOB) != 0 ||
+        (request->stamp.history == history && request->stamp.epoch == wconf->epoch))
+        return true;
+    fettle_set_error(error, STALE_EPOCH,
+                     "%s of job %u: it belongs to history %" G_GUINT64_FORMAT
+                     " epoch %" G_GUINT64_FORMAT ", the master is at history %" G_GUINT64_FORMAT
+                     " epoch %" G_GUINT64_FORMAT,
+                     request->name, request->from_job, request->stamp.history, request->stamp.epoch,
+                     history, wconf->epoch);
+    return false;
+}
+
+void wconf_handle(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    if (wconf->down) {
+        rpc_fail(request, wconf->down);
+        return;
+    }
+    if (!wconf->serving) {
+        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY,
+                     "the configuration daemon is starting; try again");
+        return;
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(calls); i++) {
+        if (strcmp(calls[i].name, request->name) != 0)
+            continue;
+        if (calls[i].fenced && !may_pass(wconf, request, &error))
+            rpc_fail(request, error);
+        else
+            calls[i].handle(wconf, request);
+        return;
+    }
+    rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "wconfd has no method %s", request->name);
+}
+
+/* --- start --- */
+
+struct loading {
+    struct wconf *wconf;
+    GError *error;
+};
+
+static void load_object(const char *kind, const char *key, guint64 version, json_t *object,
+                        void *data)
+{
+    struct loading *loading = data;
+    struct change change = {.op = CHANGE_PUT,
+                            .kind = (char *)kind,
+                            .key = (char *)key,
+                            .version = version,
+                            .object = object};
+    if (!loading->error)
+        config_apply(loading->wconf->committed, &change, &loading->error);
+}
+
+static void share_object(const char *kind, const char *key, guint64 version, const void *value,
+                         void *data)
+{
+    struct wconf *wconf = data;
+    config_set(wconf->head, kind, key, config_peek(wconf->committed, kind, key));
+}
+
+static bool load_store(struct wconf *wconf, GError **error)
+{
+    struct loading loading = {wconf, NULL};
+    guint64 history;
+    guint64 serial;
+    if (!wconf->engine->ops->load(wconf->engine, &history, &serial, load_object, &loading, error)) {
+        g_clear_error(&loading.error);
+        return false;
+    }
+    if (loading.error) {
+        fettle_set_error(error, CORRUPT,
+                         "the store has an object that cannot be read: %s; restore a copy",
+                         loading.error->message);
+        g_error_free(loading.error);
+        return false;
+    }
+    config_set_position(wconf->committed, history, serial);
+    config_set_position(wconf->head, history, serial);
+    config_each(wconf->committed, share_object, wconf);
+    wconf->log_floor = serial;
+    return true;
+}
+
+static bool check_is_master(const struct wconf *wconf, GError **error)
+{
+    const struct cluster *cluster = config_cluster(wconf->committed);
+    if (!cluster) {
+        fettle_set_error(error, CORRUPT, "the store has no cluster in it; restore a copy");
+        return false;
+    }
+    if (!strcmp(cluster->master_node, wconf->env->node_uuid))
+        return true;
+    fettle_set_error(error, NOT_MASTER, "the master is %s, this is node %s",
+                     config_node_name(wconf->committed, cluster->master_node),
+                     wconf->env->node_uuid);
+    return false;
+}
+
+/* SAF-01. The locks of another epoch are nobody's. */
+static bool campaign(struct wconf *wconf, GError **error)
+{
+    struct mastership me = {0};
+    g_strlcpy(me.node, wconf->env->node_uuid, sizeof me.node);
+    g_strlcpy(me.boot_id, wconf->env->boot_id, sizeof me.boot_id);
+    g_strlcpy(me.journal_id, journal_id(wconf->journal), sizeof me.journal_id);
+    if (!wconf->engine->ops->campaign(wconf->engine, &me, error))
+        return false;
+    wconf->epoch = me.epoch;
+    if (me.epoch != journal_epoch(wconf->journal))
+        locks_reset(wconf->locks);
+    return journal_begin(wconf->journal, wconf->locks, me.epoch, error);
+}
+
+bool wconf_start(struct wconf *wconf, GError **error)
+{
+    g_autofree char *note = NULL;
+    wconf->journal = journal_open(wconf->env, wconf->locks, &note, error);
+    if (!wconf->journal || !load_store(wconf, error) || !check_is_master(wconf, error) ||
+        !campaign(wconf, error))
+        return false;
+    log_info("",
+             "master of history %" G_GUINT64_FORMAT ", epoch %" G_GUINT64_FORMAT
+             ", serial %" G_GUINT64_FORMAT "; lock journal: %s, %u locks",
+             config_history(wconf->committed), wconf->epoch, config_serial(wconf->committed),
+             note ? note : "continued", locks_count(wconf->locks));
+    wconf_announce(wconf);
+    wconf_locks_start(wconf);
+    if (wconf->down) {
+        g_propagate_error(error, g_error_copy(wconf->down));
+        return false;
+    }
+    wconf->serving = true;
+    return true;
+}
+
+struct wconf *wconf_new(const struct env *env)
+{
+    struct wconf *wconf = g_new0(struct wconf, 1);
+    wconf->env = env;
+    wconf->engine = env->engine;
+    wconf->committed = config_new();
+    wconf->head = config_new();
+    g_queue_init(&wconf->pending);
+    g_queue_init(&wconf->log);
+    wconf->pending_ids = g_hash_table_new(g_str_hash, g_str_equal);
+    wconf->listeners = g_ptr_array_new();
+    wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
+    wconf->locks = locks_new(wconf_gate, wconf);
+    wconf->lock_waits = g_ptr_array_new();
+    wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
+    return wconf;
+}
+
+void wconf_free(struct wconf *wconf)
+{
+    if (!wconf)
+        return;
+    wconf->on_down = NULL;
+    if (!wconf->down)
+        wconf->down = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_TEMPORARY,
+                                          "the configuration daemon ends");
+    wconf_stream_end(wconf);
+    wconf_locks_end(wconf);
+    wconf_commit_free_all(wconf);
+    wconf_announce_end(wconf);
+    barriers_end(wconf);
+    g_queue_clear(&wconf->log);
+    g_hash_table_unref(wconf->pending_ids);
+    g_ptr_array_unref(wconf->listeners);
+    g_ptr_array_unref(wconf->lock_waits);
+    g_hash_table_unref(wconf->watched);
+    g_hash_table_unref(wconf->nodes);
+    locks_free(wconf->locks);
+    journal_free(wconf->journal);
+    config_free(wconf->head);
+    config_free(wconf->committed);
+    g_error_free(wconf->down);
+    g_free(wconf);
+}

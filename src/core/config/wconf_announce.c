@@ -1,0 +1,246 @@
+/*
+ * Telling the nodes who is master (SAF-05, 06): one task for each node that has to be told, which
+ * tries until it has answered. Until a node has answered the epoch once, its locks are not granted;
+ * a node on record as offline is not waited for.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "core/config/wconf_private.h"
+
+#define ANNOUNCE_PAUSE_MS 1000
+
+struct node_link {
+    struct wconf *wconf;
+    char *uuid;
+    bool answered;   /* this epoch */
+    bool offline;    /* on record */
+    bool gone;       /* not a member any more, or wconf has ended */
+    bool running;    /* its task lives, and frees it if it is gone */
+    guint64 told;    /* serial of the list that it has; 0: none */
+    bool complained; /* about its not answering */
+};
+
+static void link_free(struct node_link *link)
+{
+    g_free(link->uuid);
+    g_free(link);
+}
+
+/* --- what is told --- */
+
+static void free_member(void *data)
+{
+    member_free(data);
+}
+
+static GPtrArray *make_members(const struct config *config)
+{
+    GPtrArray *members = g_ptr_array_new_with_free_func(free_member);
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        struct member from = {.uuid = node->uuid,
+                              .name = node->name,
+                              .address = node->primary_ip,
+                              .port = node->port,
+                              .master_candidate = node->master_candidate};
+        g_ptr_array_add(members, member_copy(&from));
+    }
+    return members;
+}
+
+static bool tell(const struct wconf *wconf, const char *uuid, GError **error)
+{
+    const struct cluster *cluster = config_cluster(wconf->committed);
+    g_autoptr(GPtrArray) members = make_members(wconf->committed);
+    struct announce_args args = {.history = config_history(wconf->committed),
+                                 .epoch = wconf->epoch,
+                                 .cluster = cluster->uuid,
+                                 .master_node = cluster->master_node,
+                                 .serial = wconf->members_serial,
+                                 .members = members,
+                                 .replica_lost_ms = cluster->replica_lost_ms,
+                                 .accelerator = cluster->accelerator};
+    struct stamp stamp = {args.history, args.epoch};
+    record_autoptr(nothing) answer =
+        env_call_record(wconf->env, uuid, ROLE_NODED, "announce", &args, stamp, 0, 0, error);
+    return answer != NULL;
+}
+
+/* --- the tasks --- */
+
+static void open_gates(struct wconf *wconf, const char *uuid)
+{
+    static const char *const levels[] = {"node", "node-res"};
+    for (guint i = 0; i < G_N_ELEMENTS(levels); i++) {
+        g_autofree char *member = g_strdup_printf("%s/%s", levels[i], uuid);
+        g_autofree char *group = g_strdup_printf("%s/[lockset]", levels[i]);
+        locks_gate_changed(wconf->locks, member);
+        locks_gate_changed(wconf->locks, group);
+    }
+    wconf_locks_publish(wconf);
+}
+
+static void link_answered(struct node_link *link)
+{
+    struct wconf *wconf = link->wconf;
+    link->complained = false;
+    if (link->answered || link->offline)
+        return;
+    link->answered = true;
+    log_info("", "node %s has answered epoch %" G_GUINT64_FORMAT,
+             config_node_name(wconf->committed, link->uuid), wconf->epoch);
+    open_gates(wconf, link->uuid);
+}
+
+static void link_failed(struct node_link *link, const GError *error)
+{
+    if (!link->complained && !fettle_error_is(error, KILLED))
+        log_warning("", "node %s does not answer the announcement: %s; trying on",
+                    config_node_name(link->wconf->committed, link->uuid), error->message);
+    link->complained = true;
+}
+
+static void link_task(void *data)
+{
+    struct node_link *link = data;
+    bool alive = true;
+    while (alive && !link->gone && !link->offline && link->told < link->wconf->members_serial) {
+        g_autoptr(GError) error = NULL;
+        guint64 serial = link->wconf->members_serial;
+        bool answered = tell(link->wconf, link->uuid, &error);
+        if (link->gone)
+            break;
+        if (answered) {
+            link->told = serial;
+            link_answered(link);
+        } else {
+            link_failed(link, error);
+            alive = env_sleep(link->wconf->env, ANNOUNCE_PAUSE_MS);
+        }
+    }
+    link->running = false;
+    if (link->gone)
+        link_free(link);
+}
+
+static void link_run(struct node_link *link)
+{
+    if (link->running || link->offline || link->told >= link->wconf->members_serial)
+        return;
+    link->running = true;
+    task_spawn(link->wconf->env->tasks, link_task, link);
+}
+
+/* --- members --- */
+
+static void link_end(struct node_link *link)
+{
+    link->gone = true;
+    if (!link->running)
+        link_free(link);
+}
+
+static void link_refresh(struct wconf *wconf, const struct node *node)
+{
+    struct node_link *link = g_hash_table_lookup(wconf->nodes, node->uuid);
+    if (!link) {
+        link = g_new0(struct node_link, 1);
+        link->wconf = wconf;
+        link->uuid = g_strdup(node->uuid);
+        g_hash_table_insert(wconf->nodes, link->uuid, link);
+    }
+    /* Who comes back from offline may not have heard of this epoch, or may have forgotten. */
+    bool opens = node->offline && !link->offline && !link->answered;
+    if (node->offline) {
+        link->answered = false;
+        link->told = 0;
+    }
+    link->offline = node->offline;
+    if (opens)
+        open_gates(wconf, node->uuid);
+    link_run(link);
+}
+
+static gboolean drop_if_no_member(void *key, void *value, void *data)
+{
+    const struct wconf *wconf = data;
+    if (config_get(wconf->committed, "node", key, NULL))
+        return FALSE;
+    link_end(value);
+    return TRUE;
+}
+
+void wconf_announce(struct wconf *wconf)
+{
+    wconf->members_serial = config_serial(wconf->committed);
+    bool fewer = g_hash_table_foreach_remove(wconf->nodes, drop_if_no_member, wconf) > 0;
+    g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
+    for (guint i = 0; i < nodes->len && !wconf->down; i++)
+        link_refresh(wconf, nodes->pdata[i]);
+    if (fewer && !wconf->down)
+        open_gates(wconf, "[lockset]");
+}
+
+void wconf_announce_again(struct wconf *wconf)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, wconf->nodes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct node_link *link = value;
+        link->told = 0;
+        link_run(link);
+    }
+}
+
+void wconf_announce_end(struct wconf *wconf)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, wconf->nodes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        g_hash_table_iter_steal(&iter);
+        link_end(value);
+    }
+}
+
+/* --- who has not answered --- */
+
+bool wconf_node_pending(const struct wconf *wconf, const char *uuid)
+{
+    const struct node_link *link = g_hash_table_lookup(wconf->nodes, uuid);
+    return link && !link->offline && !link->answered;
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+GPtrArray *wconf_nodes_pending(const struct wconf *wconf)
+{
+    GPtrArray *pending = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    void *uuid;
+    g_hash_table_iter_init(&iter, wconf->nodes);
+    while (g_hash_table_iter_next(&iter, &uuid, NULL)) {
+        if (wconf_node_pending(wconf, uuid))
+            g_ptr_array_add(pending, g_strdup(uuid));
+    }
+    g_ptr_array_sort(pending, compare_strings);
+    return pending;
+}
+
+bool wconf_gate(const char *name, void *data)
+{
+    const struct wconf *wconf = data;
+    const char *rest = strchr(name, '/') + 1;
+    if (!g_str_has_prefix(name, "node/") && !g_str_has_prefix(name, "node-res/"))
+        return false;
+    if (strcmp(rest, "[lockset]") != 0)
+        return wconf_node_pending(wconf, rest);
+    g_autoptr(GPtrArray) pending = wconf_nodes_pending(wconf);
+    return pending->len > 0;
+}

@@ -1,0 +1,54 @@
+/* The first objects of a cluster (OP_CLUSTER_INIT): itself, a node group, its only node. */
+#include "core/config/wconf.h"
+
+static void free_change(void *data)
+{
+    change_free(data);
+}
+
+static void add_put(GPtrArray *changes, const char *kind, const char *key, json_t *object)
+{
+    struct change *change = change_new();
+    change->op = CHANGE_PUT;
+    g_free(change->kind);
+    change->kind = g_strdup(kind);
+    g_free(change->key);
+    change->key = g_strdup(key);
+    change->version = 1;
+    change->object = object;
+    g_ptr_array_add(changes, change);
+}
+
+static void set_text(char **member, const char *text)
+{
+    g_free(*member);
+    *member = g_strdup(text);
+}
+
+GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const char *cluster_uuid,
+                                   const char *node_uuid, guint port, const char *group_uuid)
+{
+    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
+    record_autoptr(cluster) cluster = cluster_new();
+    record_autoptr(nodegroup) group = nodegroup_new();
+    record_autoptr(node) node = node_new();
+    set_text(&cluster->uuid, cluster_uuid);
+    set_text(&cluster->name, params->cluster_name);
+    set_text(&cluster->master_node, node_uuid);
+    cluster->accelerator = params->accelerator;
+    cluster->replica_lost_ms = params->replica_lost_ms;
+    cluster->watcher_interval_ms = params->watcher_interval_ms;
+    cluster->max_running_jobs = params->max_running_jobs;
+    add_put(changes, "cluster", cluster_uuid, cluster_to_json(cluster));
+    set_text(&group->uuid, group_uuid);
+    set_text(&group->name, "default");
+    add_put(changes, "nodegroup", group_uuid, nodegroup_to_json(group));
+    set_text(&node->uuid, node_uuid);
+    set_text(&node->name, params->node_name);
+    set_text(&node->primary_ip, params->primary_ip);
+    set_text(&node->group, group_uuid);
+    node->port = port;
+    node->master_candidate = true;
+    add_put(changes, "node", node_uuid, node_to_json(node));
+    return changes;
+}

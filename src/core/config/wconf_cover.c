@@ -1,0 +1,84 @@
+/*
+ * Does the owner hold the locks that cover what it changes (FUT-04)? instance, replica and removed
+ * need the instance's lock, a node its own, cluster and node groups the big one; tags, jobs,
+ * decisions and counters are compare-and-set by nature and need none.
+ */
+#include <string.h>
+
+#include "core/config/wconf_private.h"
+
+static bool need(const struct locks *locks, const struct owner *owner,
+                 const struct config_delta *delta, const char *level, const char *name,
+                 GError **error)
+{
+    g_autofree char *lock = g_strdup_printf("%s/%s", level, name);
+    if (locks_held(locks, owner, lock) == LOCK_EXCLUSIVE)
+        return true;
+    g_autofree char *subject =
+        invariants_subject(delta->kind, delta->key, delta->after ? delta->after : delta->before);
+    g_autofree char *who = wconf_owner_name(owner);
+    fettle_set_error(error, LOCK_MISSING, "%s: %s does not hold the lock %s exclusively", subject,
+                     who, lock);
+    return false;
+}
+
+/* The instance as it is, or as it was if it goes with the same transaction. */
+static const struct instance *instance_of(const struct config *after, const GPtrArray *deltas,
+                                          const char *uuid)
+{
+    const struct instance *instance = config_get(after, "instance", uuid, NULL);
+    for (guint i = 0; !instance && i < deltas->len; i++) {
+        const struct config_delta *delta = deltas->pdata[i];
+        if (!strcmp(delta->kind, "instance") && !strcmp(delta->key, uuid))
+            instance = delta->before;
+    }
+    return instance;
+}
+
+static bool instance_covered(const struct locks *locks, const struct owner *owner,
+                             const struct config_delta *delta, GError **error)
+{
+    const struct instance *old = delta->before;
+    const struct instance *new = delta->after;
+    return (!old || need(locks, owner, delta, "instance", old->name, error)) &&
+           (!new || need(locks, owner, delta, "instance", new->name, error));
+}
+
+static bool replica_covered(const struct locks *locks, const struct owner *owner,
+                            const struct config *after, const GPtrArray *deltas,
+                            const struct config_delta *delta, GError **error)
+{
+    const struct replica *replica = delta->after ? delta->after : delta->before;
+    const struct instance *instance = instance_of(after, deltas, replica->instance);
+    return need(locks, owner, delta, "instance", instance ? instance->name : replica->instance,
+                error);
+}
+
+static bool delta_covered(const struct locks *locks, const struct owner *owner,
+                          const struct config *after, const GPtrArray *deltas,
+                          const struct config_delta *delta, GError **error)
+{
+    if (!strcmp(delta->kind, "instance"))
+        return instance_covered(locks, owner, delta, error);
+    if (!strcmp(delta->kind, "replica"))
+        return replica_covered(locks, owner, after, deltas, delta, error);
+    if (!strcmp(delta->kind, "removed")) {
+        const struct removed *removed = delta->after ? delta->after : delta->before;
+        return need(locks, owner, delta, "instance", removed->name, error);
+    }
+    if (!strcmp(delta->kind, "node"))
+        return need(locks, owner, delta, "node", delta->key, error);
+    if (!strcmp(delta->kind, "cluster") || !strcmp(delta->kind, "nodegroup"))
+        return need(locks, owner, delta, "cluster", "BGL", error);
+    return true;
+}
+
+bool wconf_covered(const struct locks *locks, const struct owner *owner, const struct config *after,
+                   const GPtrArray *deltas, GError **error)
+{
+    for (guint i = 0; i < deltas->len; i++) {
+        if (!delta_covered(locks, owner, after, deltas, deltas->pdata[i], error))
+            return false;
+    }
+    return true;
+}

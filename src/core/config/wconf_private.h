@@ -1,0 +1,119 @@
+/*
+ * Insides of wconfd's thinking. One struct, and one file for each of its duties:
+ *   wconf.c           life, dispatch, stepping down, barriers
+ *   wconf_commit.c    transactions: from the request to the engine and back
+ *   wconf_replica.c   set_replica_state
+ *   wconf_cover.c     does the owner hold the locks of what it changes?
+ *   wconf_stream.c    wait_changes: deltas and snapshots
+ *   wconf_confirm.c   confirm
+ *   wconf_locks.c     lock calls, death of owners, sweeps
+ *   wconf_announce.c  telling nodes who is master, and which have answered
+ */
+#pragma once
+
+#include "core/config/invariants.h"
+#include "core/config/journal.h"
+#include "core/config/locks.h"
+#include "core/config/model.h"
+#include "core/config/wconf.h"
+
+struct wconf {
+    const struct env *env;
+    struct engine *engine;
+    struct config *committed; /* what everybody is told */
+    struct config *head;      /* with the commits that are on their way */
+    guint64 epoch;
+    bool serving;
+    GError *down; /* why it has stepped down */
+    void (*on_down)(const GError *reason, void *data);
+    void *on_down_data;
+
+    GQueue pending;          /* struct commit, in order of serial */
+    GHashTable *pending_ids; /* commit id -> struct commit */
+
+    GQueue log;           /* struct log_entry, oldest first */
+    guint64 log_floor;    /* changes after this serial are all in it */
+    GPtrArray *listeners; /* struct listener: wait_changes with nothing new yet */
+    guint wake_timer;
+
+    GPtrArray *barrier_next;             /* struct barrier_wait of the next barrier */
+    struct barrier_round *barrier_round; /* under way; NULL for none */
+
+    struct locks *locks;
+    struct journal *journal;
+    GPtrArray *lock_waits; /* struct lock_wait */
+    GHashTable *watched;   /* names of lock files */
+
+    GHashTable *nodes; /* uuid -> struct node_link */
+    guint64 members_serial;
+};
+
+/* --- wconf.c --- */
+
+/* Ends everything that waits, now and later, with this error. */
+void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/* Calls fn(data) after a barrier begun from now on, while still master (SAF-03). If mastership is
+ * lost instead, `fn` is called all the same and finds wconf->down set. */
+void wconf_barrier(struct wconf *wconf, void (*fn)(struct wconf *wconf, void *data), void *data);
+/* Answers after a barrier; `result` is stolen. */
+void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request, json_t *result);
+/* "job 17", "luxid". */
+char *wconf_owner_name(const struct owner *owner);
+/* WRONG_INPUT if the lock file's name is not a plain name. */
+bool wconf_check_owner(const struct owner *owner, GError **error);
+
+/* --- wconf_commit.c --- */
+
+void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request);
+/* Commits `changes` (GPtrArray of struct change, stolen) for a request that is answered when it is
+ * done: with commit_result if `sync` is 0, else with set_replica_state_result. `owner` NULL: no
+ * lock is asked for. False: nothing was changed, the request is still the caller's. */
+bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes,
+                  const struct owner *owner, enum invariants_author author,
+                  struct rpc_request *request, guint64 sync, GError **error);
+void wconf_commit_free_all(struct wconf *wconf);
+
+/* --- wconf_replica.c --- */
+void wconf_handle_set_replica_state(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_cover.c --- */
+/* LOCK_MISSING with the object and the lock. `after`: with the changes in it. */
+bool wconf_covered(const struct locks *locks, const struct owner *owner, const struct config *after,
+                   const GPtrArray *deltas, GError **error);
+
+/* --- wconf_stream.c --- */
+void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request);
+/* One committed change. */
+void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, const char *key);
+/* After a commit: listeners are told at the next turn of the loop, so that a batch of commits is
+ * one answer. */
+void wconf_stream_wake(struct wconf *wconf);
+void wconf_stream_end(struct wconf *wconf);
+
+/* --- wconf_confirm.c --- */
+void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_locks.c --- */
+void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_list_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_list_all_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_free_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request);
+/* Writes down what changed in the locks, then answers who was granted. */
+void wconf_locks_publish(struct wconf *wconf);
+/* Frees what the dead hold, watches the living; sweeps from then on (a task). */
+void wconf_locks_start(struct wconf *wconf);
+void wconf_locks_end(struct wconf *wconf);
+
+/* --- wconf_announce.c --- */
+/* The list of members may have changed: tells every node that is not offline, until it answers. */
+void wconf_announce(struct wconf *wconf);
+/* Tells all again, also those who know: for nodes whose daemon has come back meanwhile. */
+void wconf_announce_again(struct wconf *wconf);
+bool wconf_node_pending(const struct wconf *wconf, const char *uuid);
+/* UUIDs, sorted; GPtrArray of char *. */
+GPtrArray *wconf_nodes_pending(const struct wconf *wconf);
+/* The gate of locks (SAF-06). */
+bool wconf_gate(const char *name, void *data);
+void wconf_announce_end(struct wconf *wconf);

@@ -1,0 +1,167 @@
+/*
+ * set_replica_state: a compare-and-set on (replica, generation, sync), asked by the holder's node
+ * daemon only (SAF-12). Accepted means committed. A refusal and a repeated answer are given after a
+ * barrier, so that they too rest on what is committed and on being the master (SAF-03, 04).
+ */
+#include <string.h>
+
+#include "core/config/wconf_private.h"
+
+struct late_refusal {
+    struct rpc_request *request;
+    GError *error;
+};
+
+static void refuse_late(struct wconf *wconf, void *data)
+{
+    struct late_refusal *refusal = data;
+    rpc_fail(refusal->request, wconf->down ? wconf->down : refusal->error);
+    g_error_free(refusal->error);
+    g_free(refusal);
+}
+
+/* `error` is stolen. */
+static void refuse_after_barrier(struct wconf *wconf, struct rpc_request *request, GError *error)
+{
+    struct late_refusal *refusal = g_new(struct late_refusal, 1);
+    *refusal = (struct late_refusal){request, error};
+    wconf_barrier(wconf, refuse_late, refusal);
+}
+
+static const struct instance *find_instance(const struct config *head,
+                                            const struct set_replica_state_args *args,
+                                            GError **error)
+{
+    const struct instance *instance = config_get(head, "instance", args->instance, NULL);
+    const struct removed *removed = config_get(head, "removed", args->instance, NULL);
+    if (instance)
+        return instance;
+    if (removed)
+        fettle_set_error(error, REFUSED,
+                         "instance %s (%s) was removed, its generation %" G_GUINT64_FORMAT
+                         " is over",
+                         removed->name, args->instance, args->generation);
+    else
+        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s does not exist", args->instance);
+    return NULL;
+}
+
+static bool check_generation(const struct config *head, const struct instance *instance,
+                             const struct set_replica_state_args *args, const char *node,
+                             GError **error)
+{
+    if (instance->generation > args->generation) {
+        fettle_set_error(error, REFUSED,
+                         "instance %s: generation %" G_GUINT64_FORMAT " is over, %" G_GUINT64_FORMAT
+                         " is on record (holder: %s)",
+                         instance->name, args->generation, instance->generation,
+                         config_node_name(head, instance->holder));
+        return false;
+    }
+    if (instance->generation < args->generation) {
+        fettle_set_error(error, WRONG_STATE,
+                         "instance %s: generation %" G_GUINT64_FORMAT
+                         " was never committed, %" G_GUINT64_FORMAT " is on record",
+                         instance->name, args->generation, instance->generation);
+        return false;
+    }
+    if (!strcmp(instance->holder, node))
+        return true;
+    fettle_set_error(error, PERMISSION,
+                     "instance %s: %s does not hold generation %" G_GUINT64_FORMAT ", %s does",
+                     instance->name, config_node_name(head, node), args->generation,
+                     config_node_name(head, instance->holder));
+    return false;
+}
+
+static const struct replica *find_replica(const struct config *head,
+                                          const struct instance *instance,
+                                          const struct set_replica_state_args *args, GError **error)
+{
+    const struct replica *replica = config_get(head, "replica", args->replica, NULL);
+    if (replica && !strcmp(instance->replica, args->replica))
+        return replica;
+    fettle_set_error(error, UNKNOWN_ENTITY, "instance %s: replica %s is not on record (%s is)",
+                     instance->name, args->replica,
+                     *instance->replica ? instance->replica : "none");
+    return NULL;
+}
+
+static bool check_step(const struct instance *instance, const struct replica *replica,
+                       const struct set_replica_state_args *args, GError **error)
+{
+    const char *now = enum_word(&replica_state_words, (int)replica->state);
+    if (replica->sync != args->sync) {
+        fettle_set_error(error, VERSION_CONFLICT,
+                         "instance %s: replica %s: was known at sync %" G_GUINT64_FORMAT
+                         ", it is %s at sync %" G_GUINT64_FORMAT " now",
+                         instance->name, replica->uuid, args->sync, now, replica->sync);
+        return false;
+    }
+    if (args->state != REPLICA_IN_SYNC || replica->state == REPLICA_SYNCING)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "instance %s: replica %s: is %s, only a syncing one becomes in-sync (SAF-12)",
+                     instance->name, replica->uuid, now);
+    return false;
+}
+
+/* The answer to the last accepted one was lost, and it came again. */
+static bool is_repeated(const struct replica *replica, const struct set_replica_state_args *args)
+{
+    return replica->sync == args->sync + 1 && replica->state == args->state &&
+           replica->generation == args->generation;
+}
+
+static GPtrArray *replica_change(const struct wconf *wconf, const struct replica *old,
+                                 const struct set_replica_state_args *args)
+{
+    record_autoptr(replica) replica = replica_copy(old);
+    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    if (replica->state != args->state)
+        replica->since = (guint64)(wconf->env->ops->wall_us(wconf->env) / G_USEC_PER_SEC);
+    replica->state = args->state;
+    replica->generation = args->generation;
+    replica->sync++;
+    g_free(replica->why);
+    replica->why = g_strdup(args->why);
+    g_ptr_array_add(changes,
+                    config_put(wconf->head, "replica", replica->uuid, replica_to_json(replica)));
+    return changes;
+}
+
+static void set_state(struct wconf *wconf, struct rpc_request *request,
+                      const struct set_replica_state_args *args)
+{
+    GError *error = NULL;
+    const struct config *head = wconf->head;
+    const struct instance *instance = find_instance(head, args, &error);
+    const struct replica *replica = NULL;
+    if (instance && check_generation(head, instance, args, request->from_node, &error))
+        replica = find_replica(head, instance, args, &error);
+    if (replica && is_repeated(replica, args)) {
+        struct set_replica_state_result result = {.sync = replica->sync};
+        wconf_answer_after_barrier(wconf, request, set_replica_state_result_to_json(&result));
+        return;
+    }
+    if (!replica || !check_step(instance, replica, args, &error)) {
+        refuse_after_barrier(wconf, request, error);
+        return;
+    }
+    g_autofree char *commit_id = env_uuid(wconf->env);
+    GPtrArray *changes = replica_change(wconf, replica, args);
+    if (!wconf_commit(wconf, commit_id, changes, NULL, AUTHOR_HOLDER, request, args->sync + 1,
+                      &error))
+        refuse_after_barrier(wconf, request, error);
+}
+
+void wconf_handle_set_replica_state(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(set_replica_state_args) args =
+        set_replica_state_args_parse(request->args, RECORD_LAX, &error);
+    if (args)
+        set_state(wconf, request, args);
+    else
+        rpc_fail(request, error);
+}

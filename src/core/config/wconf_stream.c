@@ -1,0 +1,221 @@
+/*
+ * wait_changes: what came since a serial. A log in memory says which objects changed when; an
+ * answer carries their present state, each once, so a subscriber that is slow or away costs nothing
+ * and gets less, not more. One whose serial the log does not reach gets a snapshot. Only committed
+ * changes are seen here (SAF-03).
+ */
+#include <string.h>
+
+#include "core/config/wconf_private.h"
+
+struct log_entry {
+    guint64 serial;
+    char *key;
+    char kind[]; /* one of few words; short */
+};
+
+struct listener {
+    struct wconf *wconf;
+    struct rpc_request *request;
+    guint64 serial; /* of its copy */
+    guint timer;
+};
+
+static void free_change(void *data)
+{
+    change_free(data);
+}
+
+static void log_entry_free(struct log_entry *entry)
+{
+    g_free(entry->key);
+    g_free(entry);
+}
+
+void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, const char *key)
+{
+    size_t size = strlen(kind) + 1;
+    struct log_entry *entry = g_malloc(sizeof *entry + size);
+    entry->serial = serial;
+    entry->key = g_strdup(key);
+    memcpy(entry->kind, kind, size);
+    g_queue_push_tail(&wconf->log, entry);
+    while (g_queue_get_length(&wconf->log) > LIMIT_CHANGE_LOG) {
+        struct log_entry *oldest = g_queue_pop_head(&wconf->log);
+        wconf->log_floor = oldest->serial;
+        log_entry_free(oldest);
+    }
+}
+
+/* --- answers --- */
+
+static struct change *change_make(const struct config *config, enum change_op op, const char *kind,
+                                  const char *key, guint64 version)
+{
+    struct change *change = change_new();
+    change->op = op;
+    g_free(change->kind);
+    change->kind = g_strdup(kind);
+    g_free(change->key);
+    change->key = g_strdup(key);
+    change->version = version;
+    change->object = op == CHANGE_PUT ? config_object_json(config, kind, key) : NULL;
+    return change;
+}
+
+static struct changes *changes_new_at(const struct wconf *wconf)
+{
+    struct changes *answer = changes_new();
+    answer->history = config_history(wconf->committed);
+    answer->epoch = wconf->epoch;
+    answer->serial = config_serial(wconf->committed);
+    g_ptr_array_set_free_func(answer->changes, free_change);
+    return answer;
+}
+
+/* The present state of one logged object; NULL if a later entry will bring it. */
+static struct change *entry_change(const struct config *config, const struct log_entry *entry)
+{
+    guint64 version = 0;
+    config_get(config, entry->kind, entry->key, &version);
+    if (version == entry->serial)
+        return change_make(config, CHANGE_PUT, entry->kind, entry->key, version);
+    return version ? NULL
+                   : change_make(config, CHANGE_DELETE, entry->kind, entry->key, entry->serial);
+}
+
+static json_t *deltas_since(const struct wconf *wconf, guint64 since)
+{
+    record_autoptr(changes) answer = changes_new_at(wconf);
+    GList *first = NULL;
+    for (GList *link = wconf->log.tail; link && ((struct log_entry *)link->data)->serial > since;
+         link = link->prev)
+        first = link;
+    for (GList *link = first; link; link = link->next) {
+        struct change *change = entry_change(wconf->committed, link->data);
+        if (change)
+            g_ptr_array_add(answer->changes, change);
+    }
+    return changes_to_json(answer);
+}
+
+struct snapshot {
+    const struct config *config;
+    json_t *changes;
+};
+
+static void snapshot_object(const char *kind, const char *key, guint64 version, const void *value,
+                            void *data)
+{
+    struct snapshot *snapshot = data;
+    json_array_append_new(snapshot->changes,
+                          json_make("{s:s,s:s,s:s,s:I,s:o}", "op", "put", "kind", kind, "key", key,
+                                    "version", (json_int_t)version, "object",
+                                    config_object_json(snapshot->config, kind, key)));
+}
+
+static json_t *snapshot_json(const struct wconf *wconf)
+{
+    record_autoptr(changes) answer = changes_new_at(wconf);
+    answer->snapshot = true;
+    json_t *json = changes_to_json(answer);
+    struct snapshot snapshot = {wconf->committed, json_array()};
+    config_each(wconf->committed, snapshot_object, &snapshot);
+    json_object_set_new(json, "changes", snapshot.changes);
+    return json;
+}
+
+/* --- listeners --- */
+
+static void listener_free(struct listener *listener)
+{
+    const struct env *env = listener->wconf->env;
+    if (listener->timer)
+        env->ops->timer_cancel(env, listener->timer);
+    g_free(listener);
+}
+
+static void listener_timeout(void *data)
+{
+    struct listener *listener = data;
+    struct wconf *wconf = listener->wconf;
+    listener->timer = 0;
+    g_ptr_array_remove_fast(wconf->listeners, listener);
+    rpc_answer(listener->request, deltas_since(wconf, config_serial(wconf->committed)));
+    listener_free(listener);
+}
+
+static void wake_cb(void *data)
+{
+    struct wconf *wconf = data;
+    g_autoptr(GPtrArray) listeners = wconf->listeners;
+    json_autoptr shared = NULL; /* most wait from the same serial */
+    guint64 shared_since = 0;
+    wconf->wake_timer = 0;
+    wconf->listeners = g_ptr_array_new();
+    for (guint i = 0; i < listeners->len; i++) {
+        struct listener *listener = listeners->pdata[i];
+        if (!shared || shared_since != listener->serial) {
+            json_decref(shared);
+            shared = deltas_since(wconf, listener->serial);
+            shared_since = listener->serial;
+        }
+        rpc_answer(listener->request, json_incref(shared));
+        listener_free(listener);
+    }
+}
+
+void wconf_stream_wake(struct wconf *wconf)
+{
+    if (!wconf->wake_timer && wconf->listeners->len > 0)
+        wconf->wake_timer = wconf->env->ops->timer(wconf->env, 0, wake_cb, wconf);
+}
+
+void wconf_stream_end(struct wconf *wconf)
+{
+    g_autoptr(GPtrArray) listeners = wconf->listeners;
+    wconf->listeners = g_ptr_array_new();
+    if (wconf->wake_timer)
+        wconf->env->ops->timer_cancel(wconf->env, wconf->wake_timer);
+    wconf->wake_timer = 0;
+    for (guint i = 0; i < listeners->len; i++) {
+        struct listener *listener = listeners->pdata[i];
+        rpc_fail(listener->request, wconf->down);
+        listener_free(listener);
+    }
+    struct log_entry *entry;
+    while ((entry = g_queue_pop_head(&wconf->log)))
+        log_entry_free(entry);
+}
+
+static void listen(struct wconf *wconf, struct rpc_request *request,
+                   const struct wait_changes_args *args)
+{
+    const struct env *env = wconf->env;
+    struct listener *listener = g_new0(struct listener, 1);
+    listener->wconf = wconf;
+    listener->request = request;
+    listener->serial = args->serial;
+    listener->timer = env->ops->timer(env, (guint)args->wait_ms, listener_timeout, listener);
+    g_ptr_array_add(wconf->listeners, listener);
+}
+
+void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(wait_changes_args) args =
+        wait_changes_args_parse(request->args, RECORD_LAX, &error);
+    guint64 serial = config_serial(wconf->committed);
+    if (!args) {
+        rpc_fail(request, error);
+        return;
+    }
+    bool known = args->history == config_history(wconf->committed) && args->serial > 0 &&
+                 args->serial <= serial && args->serial >= wconf->log_floor;
+    if (!known)
+        rpc_answer(request, snapshot_json(wconf));
+    else if (args->serial < serial || args->wait_ms == 0)
+        rpc_answer(request, deltas_since(wconf, args->serial));
+    else
+        listen(wconf, request, args);
+}
