@@ -1,0 +1,134 @@
+/*
+ * fettle-wconfd: the configuration, locks and confirmations of the cluster, on run/wconfd.sock. All
+ * thinking is core/config's; here it gets its environment, its store and its socket. With
+ * --bootstrap it makes the store of a new cluster instead.
+ */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "core/config/wconf.h"
+#include "daemons/common/daemon.h"
+#include "io/real_env.h"
+#include "io/rpc_server.h"
+#include "io/sqlite_engine.h"
+
+static struct {
+    gboolean bootstrap;
+    struct env *env;
+    struct wconf *wconf;
+    struct rpc_server *server;
+} wconfd;
+
+static const GOptionEntry options[] = {
+    {"bootstrap", 0, 0, G_OPTION_ARG_NONE, &wconfd.bootstrap,
+     "Make the store of a new cluster from the parameters of OP_CLUSTER_INIT on standard input, "
+     "and exit",
+     NULL},
+    {NULL},
+};
+
+/* --- a new cluster --- */
+
+static json_t *read_input(GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    char buffer[4096];
+    size_t got;
+    while ((got = fread(buffer, 1, sizeof buffer, stdin)) > 0 && text->len <= LIMIT_HELLO_BYTES)
+        g_string_append_len(text, buffer, (gssize)got);
+    return json_parse_limited(text->str, text->len, LIMIT_HELLO_BYTES, error);
+}
+
+static bool bootstrap(const struct node_paths *paths, GError **error)
+{
+    json_autoptr input = read_input(error);
+    record_autoptr(op_cluster_init) params =
+        input ? op_cluster_init_parse(input, RECORD_STRICT, error) : NULL;
+    if (!params) {
+        g_prefix_error(error, "standard input: ");
+        return false;
+    }
+    record_autoptr(node_config) node = node_config_read(paths, error);
+    if (!node || !node_paths_make(paths, error))
+        return false;
+    g_autofree char *group = g_uuid_string_random();
+    g_autofree char *store = g_build_filename(paths->var, "store.db", NULL);
+    g_autoptr(GPtrArray) changes = wconf_bootstrap_changes(
+        params, node->cluster_uuid, node->node_uuid, (guint)node->port, group);
+    return sqlite_engine_create(store, 1, changes, error);
+}
+
+static bool once(const char *root, bool *ret_done, GError **error)
+{
+    *ret_done = wconfd.bootstrap;
+    if (!wconfd.bootstrap)
+        return true;
+    g_autoptr(node_paths_t) paths = node_paths_new(root, error);
+    return paths && bootstrap(paths, error);
+}
+
+/* --- the daemon --- */
+
+static void handle(struct rpc_request *request, void *data)
+{
+    wconf_handle(wconfd.wconf, request);
+}
+
+static void complain(const char *line, void *data)
+{
+    log_warning("", "%s", line);
+}
+
+static void stepped_down(const GError *reason, void *data)
+{
+    daemon_quit(reason);
+}
+
+static struct env *setup(const char *root, GError **error)
+{
+    wconfd.env = real_env_new(root, ROLE_WCONFD, NULL, error);
+    if (!wconfd.env)
+        return NULL;
+    const struct node_paths *paths = real_env_paths(wconfd.env);
+    g_autofree char *store = g_build_filename(paths->var, "store.db", NULL);
+    g_autofree char *socket = node_paths_socket(paths, ROLE_WCONFD);
+    wconfd.env->engine = sqlite_engine_open(store, error);
+    if (!wconfd.env->engine)
+        return NULL;
+    wconfd.wconf = wconf_new(wconfd.env);
+    wconf_on_step_down(wconfd.wconf, stepped_down, NULL);
+    struct rpc_server_options listen = {.path = socket,
+                                        .role = ROLE_WCONFD,
+                                        .node_uuid = wconfd.env->node_uuid,
+                                        .handle = handle,
+                                        .complain = complain};
+    wconfd.server = rpc_server_new(&listen, error);
+    return wconfd.server ? wconfd.env : NULL;
+}
+
+static bool start(GError **error)
+{
+    return wconf_start(wconfd.wconf, error);
+}
+
+static void stop(void)
+{
+    g_clear_pointer(&wconfd.server, rpc_server_free);
+    if (wconfd.env && wconfd.env->engine)
+        wconfd.env->engine->ops->close(wconfd.env->engine);
+    g_clear_pointer(&wconfd.wconf, wconf_free);
+    g_clear_pointer(&wconfd.env, real_env_free);
+}
+
+int main(int argc, char **argv)
+{
+    return daemon_main(
+        argc, argv,
+        &(struct daemon){.name = "wconfd",
+                         .summary = "Keep the configuration and the locks of the cluster.",
+                         .options = options,
+                         .once = once,
+                         .setup = setup,
+                         .start = start,
+                         .stop = stop});
+}
