@@ -39,11 +39,28 @@ static json_t *read_input(GError **error)
     return json_parse_limited(text->str, text->len, LIMIT_HELLO_BYTES, error);
 }
 
+/* The opcode as submitted, or its parameters alone. */
+static struct op_cluster_init *parse_input(json_t *input, GError **error)
+{
+    const struct opcode *opcode = NULL;
+    struct op_common *common = NULL;
+    void *params = NULL;
+    if (json_is_object(input) && !json_object_get(input, "OP_ID"))
+        json_object_set_new(input, "OP_ID", json_string("OP_CLUSTER_INIT"));
+    if (!opcode_parse(input, &common, &params, &opcode, error))
+        return NULL;
+    op_common_free(common);
+    if (opcode->params == &op_cluster_init_record)
+        return params;
+    fettle_set_error(error, WRONG_INPUT, "OP_ID: must be OP_CLUSTER_INIT, not %s", opcode->id);
+    record_free(opcode->params, params);
+    return NULL;
+}
+
 static bool bootstrap(const struct node_paths *paths, GError **error)
 {
     json_autoptr input = read_input(error);
-    record_autoptr(op_cluster_init) params =
-        input ? op_cluster_init_parse(input, RECORD_STRICT, error) : NULL;
+    record_autoptr(op_cluster_init) params = input ? parse_input(input, error) : NULL;
     if (!params) {
         g_prefix_error(error, "standard input: ");
         return false;
