@@ -2,6 +2,8 @@
  * fettle-noded: the node daemon. Wires core/guest to QEMU, the disks and the bus; the bus opens
  * only when it is known what runs here. Guests and exports live on when it ends.
  */
+#include <pwd.h>
+
 #include "backend/hypervisor/qemu.h"
 #include "backend/storage/file_storage.h"
 #include "base/log.h"
@@ -52,6 +54,13 @@ static void noded_changed(void *data)
     bus_members_changed(noded.bus);
 }
 
+/* The user that guests and exports run as; 0 in etc/node.json stands for nobody. */
+static guint32 noded_guest_uid(const struct node_config *config)
+{
+    const struct passwd *nobody = config->qemu_uid ? NULL : getpwnam("nobody");
+    return nobody ? nobody->pw_uid : (guint32)config->qemu_uid;
+}
+
 static struct env *noded_setup(const char *root, GError **error)
 {
     noded.env = real_env_new(root, ROLE_NODED, NULL, error);
@@ -59,8 +68,9 @@ static struct env *noded_setup(const char *root, GError **error)
         return NULL;
     const struct node_config *config = real_env_config(noded.env);
     const struct node_paths *paths = real_env_paths(noded.env);
-    noded.env->hypervisor = qemu_new(paths, (guint32)config->qemu_uid);
-    noded.env->storage = file_storage_new(paths, (guint32)config->qemu_uid);
+    guint32 uid = noded_guest_uid(config);
+    noded.env->hypervisor = qemu_new(paths, uid);
+    noded.env->storage = file_storage_new(paths, uid);
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
     return noded.env;
 }
