@@ -104,6 +104,7 @@
 
 /* Jobs */
 #define LIMIT_LOCK_RESTARTS 10 /* declarations that grew after the locks were granted */
+#define LOCK_PRIORITY_URGENT (-20)
 #define LOCK_WAIT_MS 60000u    /* one request for locks; repeated for as long as it takes */
 #define LIMIT_COMMIT_TRIES 8   /* commits built anew because an object changed meanwhile */
 #define LIMIT_ACT_TRIES 4      /* calls to a node whose fate stays unknown */
@@ -124,11 +125,13 @@
 #define LIMIT_MIRROR_END_MS 30000u   /* until a mirror that was told to end has ended */
 #define LIMIT_EXPORT_READY_MS 10000u /* from the start of an export to its greeting */
 #define LIMIT_EXPORT_POLL_MS 20u     /* between two looks whether it greets */
-#define LIMIT_EXPORT_PORT_TRIES 8 /* a free port may be taken by another before the export has it  \
-                                   */
-#define LIMIT_PROBE_MS 1000u      /* an export that shall be mirrored to */
+#define LIMIT_EXPORT_PORT_TRIES                                                                    \
+    8                        /* a free port may be taken by another before the export has it       \
+                              */
+#define LIMIT_PROBE_MS 1000u /* an export that shall be mirrored to */
 #define LIMIT_ACCEL_PROBE_MS 10000u     /* a boot to see whether an accelerator works */
 #define LIMIT_IMAGE_THREADS 4           /* images that are copied or synced at once */
 #define LIMIT_STATE_FILE_BYTES KIB(256) /* what is kept about one guest or replica */
-#define LIMIT_COMPLAINT_BYTES KIB(16) /* what is read of a program's standard error for a message  \
-                                       */
+#define LIMIT_COMPLAINT_BYTES                                                                      \
+    KIB(16) /* what is read of a program's standard error for a message                            \
+             */

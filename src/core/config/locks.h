@@ -37,8 +37,8 @@
 
 struct locks;
 
-/* A lock that `gated` names is not granted to anybody who does not hold it (SAF-06). NULL: none is.
- */
+/* A lock that `gated` names is not granted shared to anybody who does not hold it (SAF-06); nothing
+ * acts on a node under its exclusive lock, which only changes the record. NULL: none is. */
 typedef bool (*locks_gate)(const char *name, void *data);
 struct locks *locks_new(locks_gate gated, void *data);
 void locks_free(struct locks *locks);

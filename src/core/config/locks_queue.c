@@ -60,12 +60,20 @@ static gboolean search_member(void *key, void *value, void *data)
     return search->found != NULL;
 }
 
+/* Jobs act on a node under its shared lock. Exclusive is for a change of its record, which must be
+ * possible while it is silent: that is how a person's word that it is dead gets there. */
+static bool behind_gate(const struct locks *locks, const struct want *want)
+{
+    return locks->gated && want->mode == LOCK_SHARED && !want->upgrade &&
+           locks->gated(want->lock->name, locks->gate_data);
+}
+
 /* The place at which this want is stuck: the lock itself, or the first member that is in the way of
  * a group lock. */
 static struct lock *want_stuck(const struct locks *locks, const struct want *want)
 {
     struct lock *lock = want->lock;
-    if (locks->gated && locks->gated(lock->name, locks->gate_data) && !want->upgrade)
+    if (behind_gate(locks, want))
         return lock;
     if (taken(lock, lock, want))
         return lock;
@@ -242,7 +250,7 @@ void request_explain(const struct locks *locks, const struct request *request,
     for (guint i = 0; i < request->wants->len; i++) {
         const struct want *want = request->wants->pdata[i];
         const struct lock *lock = want->lock;
-        if (locks->gated && locks->gated(lock->name, locks->gate_data) && !want->upgrade)
+        if (behind_gate(locks, want))
             g_ptr_array_add(result->pending_nodes, g_strdup(lock->name));
         add_takers(lock, lock, want, result);
         const struct lock *group = lock_group(locks, lock);

@@ -292,6 +292,7 @@ struct mirror_progress {
     gint64 moved_at;
 };
 
+/* One more answer that the copy is under way: is it still going anywhere? */
 static bool mirror_advanced(struct op *op, struct mirror_progress *progress, guint64 percent,
                             GError **error)
 {
@@ -320,6 +321,7 @@ bool instance_wait_mirror(struct op *op, const char *uuid, GError **error)
         .instance = instance->uuid, .generation = instance->generation, .wait_ms = MIRROR_WAIT_MS};
     struct mirror_progress progress = {.moved_at = op->env->ops->boot_ms(op->env)};
     for (;;) {
+        gint64 asked = op->env->ops->boot_ms(op->env);
         record_autoptr(mirror_status) status =
             op_act(op, instance->primary_node, "mirror_wait", &args, ACT_PATIENCE_MS, error);
         if (!status)
@@ -334,6 +336,9 @@ bool instance_wait_mirror(struct op *op, const char *uuid, GError **error)
         }
         if (!mirror_advanced(op, &progress, status->progress, error))
             return false;
+        /* A node that does not wait is not asked without end. */
+        if (op->env->ops->boot_ms(op->env) - asked < ACT_PAUSE_MS)
+            env_sleep(op->env, ACT_PAUSE_MS);
     }
 }
 

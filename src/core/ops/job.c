@@ -149,12 +149,13 @@ static void log_blockers(struct op *op, const struct update_locks_result *result
 
 /* Waits as long as it takes: a request that stays blocked is repeated, and one whose fate is
  * unknown brings the set to the same list again. */
-static bool acquire(struct runner *runner, struct op *op, GError **error)
+static bool acquire(struct runner *runner, struct op *op, bool urgent, GError **error)
 {
     struct update_locks_args args = {.owner = &runner->owner,
                                      .locks = op->locks,
                                      .wait = true,
-                                     .priority = op->common->priority,
+                                     .priority =
+                                         urgent ? LOCK_PRIORITY_URGENT : op->common->priority,
                                      .wait_ms = LOCK_WAIT_MS};
     bool told = false;
     runner->holding = true;
@@ -230,7 +231,7 @@ static bool lock(struct runner *runner, struct op *op, const struct op_impl *imp
         if (held && !release(runner, true, error))
             return false;
         g_clear_pointer(&held, g_ptr_array_unref);
-        if (!acquire(runner, op, error))
+        if (!acquire(runner, op, impl->urgent, error))
             return false;
         held = g_ptr_array_ref(op->locks);
         if (!refresh(runner, error))

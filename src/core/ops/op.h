@@ -22,6 +22,7 @@ typedef bool (*op_step)(struct op *op, GError **error);
 struct op_impl {
     const char *id; /* "OP_INSTANCE_STARTUP" */
     op_step declare, check, exec;
+    bool urgent; /* its locks go before all that wait */
 };
 
 /* NULL for an opcode that jobs cannot run. */

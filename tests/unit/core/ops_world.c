@@ -76,6 +76,13 @@ void ops_put(struct ops_world *world, const char *kind, const char *key, json_t 
     advance(world);
 }
 
+void ops_delete_object(struct ops_world *world, const char *kind, const char *key)
+{
+    record_autoptr(change) change = config_delete(world->config, kind, key);
+    apply(world, change);
+    advance(world);
+}
+
 void ops_set(struct ops_world *world, const char *kind, const char *key, const char *field,
              json_t *value)
 {
@@ -242,6 +249,8 @@ static json_t *answer_status(const struct rpc_request *request, const char *to_n
     json_t *pending = json_array();
     for (guint i = 0; i < world->pending->len; i++)
         json_array_append_new(pending, json_string(world->pending->pdata[i]));
+    if (world->pending_polls && !--world->pending_polls)
+        g_ptr_array_set_size(world->pending, 0);
     return json_make("{s:i, s:i, s:i, s:s, s:o}", "history", 1, "epoch", 5, "serial", 1,
                      "master_node", NODE1, "nodes_pending", pending);
 }
@@ -304,7 +313,7 @@ static json_t *wait_mirror(struct ops_world *world, const json_t *args)
 {
     if (world->mirror_steps) {
         world->mirror_steps--;
-        guint progress = 90 - world->mirror_steps * 30;
+        guint progress = world->mirror_steps < 3 ? 90 - world->mirror_steps * 30 : 0;
         return json_make("{ss si}", "state", "syncing", "progress", (int)progress);
     }
     if (world->mirror)

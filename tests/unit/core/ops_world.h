@@ -44,6 +44,7 @@ struct ops_world {
     guint64 memory[3], disk[3]; /* of the nodes, all free */
     guint64 image_bytes;        /* of every image; 0: there is none */
     GPtrArray *pending;         /* char *: nodes that have not answered the master */
+    guint pending_polls;        /* after so many questions they have; 0: never */
     guint blocked;              /* so many lock requests are not granted */
     void (*on_locks)(struct ops_world *world);                /* runs when locks are granted */
     void (*on_commit)(struct ops_world *world, guint number); /* before the number-th commit */
@@ -57,6 +58,7 @@ void ops_world_free(struct ops_world *world);
 
 /* Puts or deletes an object behind everybody's back; fields as for json_make(). */
 void ops_put(struct ops_world *world, const char *kind, const char *key, json_t *object);
+void ops_delete_object(struct ops_world *world, const char *kind, const char *key);
 /* The mirrored instance web1 on node1 and node2, generation 1, replica in `replica_state` at sync 3
  * (NULL: none); `running`: on node1, else stopped and closed clean if the replica is in-sync. */
 void ops_put_web(struct ops_world *world, const char *replica_state, bool running);

@@ -468,6 +468,11 @@ static void test_gate(void)
     assert_wait(locks, 3, "x instance/a, s node/n1", "waits");
     assert_wait(locks, 4, "s node/[lockset]", "waits");
     assert_held(locks, 9, "s node/n1");
+    release(locks, 9);
+    /* Its record can be changed all the same, and that goes before those who wait for it. */
+    g_autofree char *said = ask(locks, 5, "x node/n1", true, -20);
+    g_assert_cmpstr(said, ==, "granted");
+    release(locks, 5);
     gate_open = true;
     locks_gate_changed(locks, "node/n1");
     assert_grants(locks,

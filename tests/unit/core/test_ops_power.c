@@ -250,13 +250,12 @@ static void test_stop_clean(void)
 {
     ops_put_web(world, "in-sync", true);
     g_assert_cmpstr(stop(), ==, "null");
-    ops_expect(
-        world,
-        "commit instance web1 g1 down @node1 node1/node2 stopping\n"
-        "node1 guest_stop g1\n"
-        "node2 replica_close g2\n"
-        "commit instance web1 g2 down @- node1/node2 clean; replica node2 g2 s4 in-sync\n"
-        "commit job success\n");
+    ops_expect(world,
+               "commit instance web1 g1 down @node1 node1/node2 stopping\n"
+               "node1 guest_stop g1\n"
+               "node2 replica_close g2\n"
+               "commit instance web1 g2 down @- node1/node2 clean; replica node2 g2 s4 in-sync\n"
+               "commit job success\n");
 }
 
 /* The record after a stop whose close was not clean, for one reason or another. */

@@ -1,0 +1,431 @@
+/* Create and remove: refusals with their exact words, order, and that nothing is left behind. */
+#include "ops_world.h"
+
+#include <string.h>
+
+static struct ops_world *world;
+
+static json_t *mirror_op(void)
+{
+    return json_make("{ss ss ss s[{si}] si ss ss}", "OP_ID", "OP_INSTANCE_CREATE", "instance_name",
+                     "web1", "disk_template", "mirror", "disks", "size", 1000, "memory", 512,
+                     "pnode", "node1", "snode", "node2");
+}
+
+static const char *with(const char *field, json_t *value)
+{
+    json_t *op = mirror_op();
+    json_object_set_new(op, field, value);
+    return ops_run_one(world, op);
+}
+
+static const struct instance *web(void)
+{
+    return config_find(world->config, "instance", "web1", NULL);
+}
+
+/* --- create --- */
+
+static void test_create_mirror(void)
+{
+    world->image_bytes = 5 * 1024 * 1024;
+    world->mirror_steps = 3;
+    json_t *op = mirror_op();
+    json_object_set_new(op, "os_type", json_string("debian"));
+    json_object_set_new(op, "tags", json_make("[s, s]", "blue", "blue"));
+    g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node1\", \"node2\"]");
+    ops_expect(
+        world,
+        "commit instance web1 g0 down @- node1/node2 creating; replica node2 g0 s1 stale; "
+        "tag blue\n"
+        "node1 disks_create\n"
+        "node2 disks_create replica\n"
+        "commit instance web1 g1 up @node1 node1/node2 creating; replica node2 g1 s2 syncing\n"
+        "node2 replica_open g1\n"
+        "node1 guest_start g1 mirror\n"
+        "commit instance web1 g1 up @node1 node1/node2\n"
+        "commit job success\n");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==,
+                    "starting generation 1 of web1 on node1\n"
+                    "copied 30 % to the replica\n"
+                    "copied 60 % to the replica\n"
+                    "copied 90 % to the replica\n");
+    g_assert_cmpuint(web()->disks->len, ==, 1);
+    g_assert_cmpuint(web()->ctime, >, 0);
+    const struct replica *replica = config_get(world->config, "replica", web()->replica, NULL);
+    g_assert_cmpint(replica->state, ==, REPLICA_IN_SYNC);
+}
+
+static void test_create_stopped_is_in_sync(void)
+{
+    g_assert_cmpstr(with("start", json_false()), ==, "[\"node1\", \"node2\"]");
+    ops_expect(world,
+               "commit instance web1 g0 down @- node1/node2 creating; replica node2 g0 s1 stale\n"
+               "node1 disks_create\n"
+               "node2 disks_create replica\n"
+               "commit instance web1 g1 down @node1 node1/node2 creating; replica node2 g1 s2 "
+               "syncing\n"
+               "node2 replica_open g1\n"
+               "node1 guest_start g1 mirror paused\n"
+               "commit instance web1 g1 down @node1 node1/node2 creating\n"
+               "node1 guest_stop g1\n"
+               "node2 replica_close g2\n"
+               "commit instance web1 g2 down @- node1/node2 clean creating; replica node2 g2 s4 "
+               "in-sync\n"
+               "commit instance web1 g2 down @- node1/node2 clean\n"
+               "commit job success\n");
+}
+
+static void test_create_diskless(void)
+{
+    json_t *op = json_make("{ss ss ss si}", "OP_ID", "OP_INSTANCE_CREATE", "instance_name", "web1",
+                           "disk_template", "diskless", "memory", 100);
+    world->memory[1] = 9000;
+    g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node2\"]");
+    ops_expect(world, "commit instance web1 g0 down @- node2 creating\n"
+                      "commit instance web1 g1 up @node2 node2 creating\n"
+                      "node2 guest_start g1\n"
+                      "commit instance web1 g1 up @node2 node2\n"
+                      "commit job success\n");
+}
+
+static void test_create_chooses_nodes(void)
+{
+    json_t *op = mirror_op();
+    json_object_del(op, "pnode");
+    json_object_del(op, "snode");
+    world->memory[2] = 9000;
+    world->disk[0] = 20000;
+    world->trace_locks = true;
+    g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node3\", \"node1\"]");
+    g_assert_true(g_str_has_prefix(
+        world->trace->str, "locks instance/web1=exclusive node/node3=shared node/node1=shared\n"));
+}
+
+static void node3_fills_up(struct ops_world *changed)
+{
+    changed->memory[2] = 10;
+}
+
+static void test_create_chooses_anew(void)
+{
+    json_t *op = mirror_op();
+    json_object_del(op, "pnode");
+    world->memory[2] = 9000;
+    world->on_locks = node3_fills_up;
+    g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node1\", \"node2\"]");
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd update_locks"), ==, 2);
+}
+
+/* --- refused --- */
+
+static void expect_refusal(const char *result, const char *message, const char *code)
+{
+    g_autofree char *quoted = g_strescape(message, NULL);
+    g_autofree char *wanted =
+        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
+    g_assert_cmpstr(result, ==, wanted);
+    ops_expect(world, "commit job error\n");
+}
+
+static void test_refused_shape(void)
+{
+    expect_refusal(with("disk_template", json_string("diskless")),
+                   "disks: a diskless instance has none", "wrong_input");
+    expect_refusal(with("disks", json_array()), "disks: a mirrored instance needs at least one",
+                   "wrong_input");
+    expect_refusal(with("snode", json_string("node1")),
+                   "snode: \"node1\" is the primary node; the replica needs another",
+                   "wrong_input");
+    expect_refusal(with("tags", json_make("[s]", "a b")),
+                   "tags: \"a b\" has characters other than letters, digits and _ . + * / : @ -",
+                   "wrong_input");
+    json_t *op = mirror_op();
+    json_object_set_new(op, "disk_template", json_string("diskless"));
+    json_object_set_new(op, "disks", json_array());
+    json_t *second = json_deep_copy(op);
+    expect_refusal(ops_run_one(world, op), "snode: a diskless instance has no secondary node",
+                   "wrong_input");
+    json_object_del(second, "snode");
+    json_object_set_new(second, "os_type", json_string("debian"));
+    expect_refusal(ops_run_one(world, second), "os_type: a diskless instance has no disk for it",
+                   "wrong_input");
+}
+
+static void test_refused_name(void)
+{
+    ops_put_web(world, NULL, false);
+    expect_refusal(ops_run_one(world, mirror_op()), "instance \"web1\" exists already",
+                   "already_exists");
+}
+
+static void test_refused_nodes(void)
+{
+    expect_refusal(with("pnode", json_string("node9")), "node \"node9\" does not exist",
+                   "unknown_entity");
+    ops_set(world, "node", NODE2, "drained", json_true());
+    expect_refusal(ops_run_one(world, mirror_op()), "snode: node \"node2\" is drained",
+                   "wrong_state");
+    ops_node_offline(world, NODE2);
+    expect_refusal(ops_run_one(world, mirror_op()), "snode: node \"node2\" is offline",
+                   "wrong_state");
+    fake_cut(world->world, NODE3, true);
+    expect_refusal(with("snode", json_string("node3")), "snode: node \"node3\" does not answer",
+                   "resource_not_available");
+}
+
+static void test_refused_one_node(void)
+{
+    ops_delete_object(world, "node", NODE2);
+    ops_delete_object(world, "node", NODE3);
+    expect_refusal(ops_run_one(world, mirror_op()),
+                   "a mirrored instance needs two nodes, the cluster has 1", "wrong_state");
+}
+
+static void test_refused_room(void)
+{
+    world->memory[0] = 100;
+    expect_refusal(ops_run_one(world, mirror_op()),
+                   "pnode: node \"node1\" has 100 MiB of memory left, 512 MiB are needed",
+                   "insufficient_resources");
+    world->memory[0] = 4096;
+    world->disk[1] = 999;
+    expect_refusal(ops_run_one(world, mirror_op()),
+                   "snode: node \"node2\" has 999 MiB of disk left, 1000 MiB are needed",
+                   "insufficient_resources");
+    json_t *op = mirror_op();
+    json_object_del(op, "snode");
+    world->disk[2] = 1;
+    expect_refusal(ops_run_one(world, op),
+                   "no node can be the secondary node: node1 is to be the primary node; node2 has "
+                   "999 MiB of disk left, 1000 MiB are needed; node3 has 1 MiB of disk left, 1000 "
+                   "MiB are needed",
+                   "insufficient_resources");
+}
+
+static void test_refused_promised(void)
+{
+    /* node1 has 4096 MiB, of which the configuration has promised 512 to a stopped instance. */
+    ops_put_web(world, NULL, false);
+    json_t *op = mirror_op();
+    json_object_set_new(op, "instance_name", json_string("web2"));
+    json_object_set_new(op, "memory", json_integer(3600));
+    expect_refusal(ops_run_one(world, op),
+                   "pnode: node \"node1\" has 3584 MiB of memory left, 3600 MiB are needed",
+                   "insufficient_resources");
+}
+
+static void test_refused_image(void)
+{
+    expect_refusal(with("os_type", json_string("debian")),
+                   "os_type: image \"debian\" does not exist on node \"node1\"", "unknown_entity");
+    world->image_bytes = (guint64)1000 * 1024 * 1024 + 1;
+    expect_refusal(with("os_type", json_string("debian")),
+                   "disks[0].size: image \"debian\" has 1001 MiB, the disk only 1000 MiB",
+                   "wrong_input");
+}
+
+/* --- undoing --- */
+
+static void assert_nothing_left(void)
+{
+    g_assert_null(web());
+    g_assert_cmpuint(config_count(world->config, "replica"), ==, 0);
+    g_assert_cmpuint(config_count(world->config, "tag"), ==, 0);
+    g_assert_cmpuint(config_count(world->config, "removed"), ==, 1);
+}
+
+static void test_undo_disks(void)
+{
+    ops_fail(world, NODE2, "disks_create", FETTLE_ERROR_STORAGE, "disk full", 1);
+    g_assert_cmpstr(with("tags", json_make("[s]", "blue")), ==,
+                    "[\"OpExecError\", [\"node2: disk full\", \"storage_error\", false]]");
+    assert_nothing_left();
+    ops_expect(world,
+               "commit instance web1 g0 down @- node1/node2 creating; replica node2 g0 s1 stale; "
+               "tag blue\n"
+               "node1 disks_create\n"
+               "node2 disks_create replica\n"
+               "commit instance web1 g0 down @- node1/node2 removing\n"
+               "node1 disks_remove g0\n"
+               "node2 disks_remove g0\n"
+               "commit removed web1 g1; delete replica; delete tag; delete instance\n"
+               "commit job error\n");
+}
+
+static void test_undo_start(void)
+{
+    ops_fail(world, NODE1, "guest_start", FETTLE_ERROR_HYPERVISOR, "no such machine", 1);
+    g_assert_cmpstr(ops_run_one(world, mirror_op()), ==,
+                    "[\"OpExecError\", [\"node1: no such machine\", \"hypervisor_error\", false]]");
+    assert_nothing_left();
+}
+
+static void test_undo_lost_copy(void)
+{
+    world->mirror = "lost";
+    g_assert_cmpstr(ops_run_one(world, mirror_op()), ==,
+                    "[\"OpExecError\", [\"the replica of instance \\\"web1\\\" was lost during the "
+                    "copy\", \"storage_error\", false]]");
+    assert_nothing_left();
+    g_assert_null(world->guest_node);
+}
+
+static void test_undo_names_what_is_left(void)
+{
+    ops_fail(world, NODE2, "disks_create", FETTLE_ERROR_UNREACHABLE, "gone", 1000);
+    ops_fail(world, NODE2, "disks_remove", FETTLE_ERROR_UNREACHABLE, "gone", 1000);
+    g_assert_cmpstr(ops_run_one(world, mirror_op()), ==,
+                    "[\"OpExecError\", [\"node2: gone; what was made on node2 could not be "
+                    "removed\", \"unreachable\", true]]");
+    assert_nothing_left();
+}
+
+static void fail_the_last(struct ops_world *broken, guint number)
+{
+    if (number >= 2)
+        ops_fail(broken, "wconfd", "commit", FETTLE_ERROR_STORAGE, "store is full", 1);
+}
+
+static void test_undo_fails(void)
+{
+    world->on_commit = fail_the_last;
+    g_assert_cmpstr(ops_run_one(world, mirror_op()), ==,
+                    "[\"OpExecError\", [\"store is full; the half made instance could not be "
+                    "removed: store is full\", \"storage_error\", true]]");
+    g_assert_cmpint(web()->task_state, ==, TASK_CREATING); /* the watcher removes it */
+}
+
+static void neighbour_comes(struct ops_world *changed, guint number)
+{
+    if (number != 1)
+        return;
+    ops_put_web(changed, NULL, false);
+    ops_set(changed, "instance", WEB, "name", json_string("other"));
+    ops_set(changed, "instance", WEB, "memory", json_integer(4000));
+}
+
+static void test_two_creations_and_one_room(void)
+{
+    world->on_commit = neighbour_comes; /* committed just before ours */
+    g_assert_cmpstr(ops_run_one(world, mirror_op()), ==,
+                    "[\"OpExecError\", [\"another instance has just taken the room on node1\", "
+                    "\"insufficient_resources\", false]]");
+    assert_nothing_left();
+}
+
+static void late_neighbour(struct ops_world *changed, guint number)
+{
+    if (number == 2)
+        neighbour_comes(changed, 1);
+}
+
+static void test_the_earlier_creation_stays(void)
+{
+    world->on_commit = late_neighbour;
+    g_assert_cmpstr(ops_run_one(world, mirror_op()), ==, "[\"node1\", \"node2\"]");
+}
+
+/* --- remove --- */
+
+static const char *remove_web(bool ignore)
+{
+    return ops_run_one(world, json_make("{ss ss sb}", "OP_ID", "OP_INSTANCE_REMOVE",
+                                        "instance_name", "web1", "ignore_failures", (int)ignore));
+}
+
+static void test_remove(void)
+{
+    ops_put_web(world, "in-sync", true);
+    g_assert_cmpstr(remove_web(false), ==, "null");
+    ops_expect(world, "commit instance web1 g1 down @node1 node1/node2 removing\n"
+                      "node1 guest_stop g1\n"
+                      "node1 disks_remove g1\n"
+                      "node2 disks_remove g1\n"
+                      "commit removed web1 g2; delete replica; delete instance\n"
+                      "commit job success\n");
+}
+
+static void test_remove_half_made(void)
+{
+    ops_put_web(world, "stale", false);
+    ops_set(world, "instance", WEB, "task_state", json_string("creating"));
+    g_assert_cmpstr(remove_web(false), ==, "null");
+    g_assert_null(web());
+}
+
+static void test_remove_silent_node(void)
+{
+    ops_put_web(world, "in-sync", true);
+    fake_cut(world->world, NODE2, true);
+    g_assert_cmpstr(remove_web(false), ==,
+                    "[\"OpPrereqError\", [\"node2, which has disks of instance \\\"web1\\\", does "
+                    "not answer; try again, or with --ignore-failures\", "
+                    "\"resource_not_available\"]]");
+    g_assert_cmpstr(remove_web(true), ==, "null");
+    g_assert_null(web());
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_nonnull(strstr(log, "disks are left on node2; they are set aside when the node "
+                                 "returns\n"));
+}
+
+static void test_remove_fails_halfway(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_fail(world, NODE2, "disks_remove", FETTLE_ERROR_STORAGE, "read-only", 1);
+    g_assert_cmpstr(remove_web(false), ==,
+                    "[\"OpExecError\", [\"node2: read-only\", \"storage_error\", true]]");
+    g_assert_cmpint(web()->task_state, ==, TASK_REMOVING); /* nobody starts it any more */
+    g_assert_cmpstr(remove_web(false), ==, "null");
+    g_assert_null(web());
+}
+
+static void with_world(const void *data)
+{
+    union {
+        const void *pointer;
+        void (*fn)(void);
+    } test = {data};
+    world = ops_world_new();
+    test.fn();
+    g_clear_pointer(&world, ops_world_free);
+}
+
+static void add(const char *path, void (*fn)(void))
+{
+    union {
+        void (*fn)(void);
+        const void *pointer;
+    } test = {fn};
+    g_test_add_data_func(path, test.pointer, with_world);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add("/create/mirror#SAF-10", test_create_mirror);
+    add("/create/stopped#SAF-11", test_create_stopped_is_in_sync);
+    add("/create/diskless", test_create_diskless);
+    add("/create/chooses#FUT-02", test_create_chooses_nodes);
+    add("/create/chooses-anew#FUT-05", test_create_chooses_anew);
+    add("/create/refused/shape", test_refused_shape);
+    add("/create/refused/name", test_refused_name);
+    add("/create/refused/nodes", test_refused_nodes);
+    add("/create/refused/one-node", test_refused_one_node);
+    add("/create/refused/room", test_refused_room);
+    add("/create/refused/promised", test_refused_promised);
+    add("/create/refused/image", test_refused_image);
+    add("/create/undo/disks", test_undo_disks);
+    add("/create/undo/start", test_undo_start);
+    add("/create/undo/lost-copy", test_undo_lost_copy);
+    add("/create/undo/left", test_undo_names_what_is_left);
+    add("/create/undo/fails", test_undo_fails);
+    add("/create/two/later", test_two_creations_and_one_room);
+    add("/create/two/earlier", test_the_earlier_creation_stays);
+    add("/remove#SAF-04", test_remove);
+    add("/remove/half-made", test_remove_half_made);
+    add("/remove/silent", test_remove_silent_node);
+    add("/remove/halfway", test_remove_fails_halfway);
+    return g_test_run();
+}

@@ -1,0 +1,292 @@
+/* Failover: only of a whole replica, only on evidence, in the right order. */
+#include "ops_world.h"
+
+#include <string.h>
+
+static struct ops_world *world;
+
+static const char *failover(void)
+{
+    return ops_run_one(
+        world, json_make("{ss ss}", "OP_ID", "OP_INSTANCE_FAILOVER", "instance_name", "web1"));
+}
+
+/* The instance runs on node3 (which is not the master), its replica is on node2. */
+static void put_web_on_node3(const char *replica_state, bool running)
+{
+    ops_put_web(world, replica_state, false);
+    json_t *web = config_object_json(world->config, "instance", WEB);
+    json_object_set_new(web, "primary_node", json_string(NODE3));
+    json_object_set_new(web, "holder", json_string(running ? NODE3 : ""));
+    json_object_set_new(web, "admin_state", json_string(running ? "up" : "down"));
+    json_object_set_new(web, "clean", json_boolean(!running));
+    ops_put(world, "instance", WEB, web);
+    world->guest_node = running ? NODE3 : NULL;
+    world->guest_generation = 1;
+    world->guest_state = "running";
+    g_free(world->guest_instance);
+    world->guest_instance = g_strdup(WEB);
+}
+
+static void test_primary_dead(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_node_offline(world, NODE3);
+    g_assert_cmpstr(failover(), ==, "null");
+    ops_expect(world, "commit delete replica; instance web1 g2 up @node2 node2 failing-over\n"
+                      "node2 replica_close g2 promote\n"
+                      "node2 guest_start g2\n"
+                      "commit instance web1 g2 up @node2 node2\n"
+                      "commit job success\n");
+    g_assert_cmpstr(ops_web(world)->replica, ==, "");
+    g_assert_null(config_get(world->config, "replica", REPLICA, NULL));
+}
+
+static void test_locks(void)
+{
+    world->trace_locks = true;
+    put_web_on_node3("in-sync", true);
+    ops_node_offline(world, NODE3);
+    failover();
+    /* Shared on the dead node too: nobody takes the word back in the middle. */
+    g_assert_true(g_str_has_prefix(
+        world->trace->str, "locks instance/web1=exclusive node/node3=shared node/node2=shared\n"));
+}
+
+static void test_primary_alive_is_stopped_first(void)
+{
+    put_web_on_node3("in-sync", true);
+    g_assert_cmpstr(failover(), ==, "null");
+    ops_expect(world,
+               "commit instance web1 g1 up @node3 node3/node2 failing-over\n"
+               "node3 guest_stop g1\n"
+               "node2 replica_close g2\n"
+               "commit instance web1 g2 up @- node3/node2 clean failing-over; replica node2 g2 s4 "
+               "in-sync\n"
+               "commit delete replica; instance web1 g3 up @node2 node2 failing-over\n"
+               "node2 replica_close g3 promote\n"
+               "node2 guest_start g3\n"
+               "commit instance web1 g3 up @node2 node2\n"
+               "node3 disks_remove g3\n"
+               "commit job success\n");
+}
+
+static void test_stopped_stays_stopped(void)
+{
+    put_web_on_node3("in-sync", false);
+    ops_node_offline(world, NODE3);
+    g_assert_cmpstr(failover(), ==, "null");
+    ops_expect(world, "commit delete replica; instance web1 g2 down @- node2 failing-over\n"
+                      "node2 replica_close g2 promote\n"
+                      "commit instance web1 g2 down @- node2\n"
+                      "commit job success\n");
+}
+
+/* --- refused --- */
+
+static void test_refused_stale(void)
+{
+    put_web_on_node3("stale", true);
+    ops_node_offline(world, NODE3);
+    ops_set(world, "replica", REPLICA, "why", json_string("export gone"));
+    g_assert_cmpstr(failover(), ==,
+                    "[\"OpPrereqError\", [\"the replica of instance \\\"web1\\\" on node2 is stale "
+                    "since generation 1 (export gone): acknowledged writes would be lost\", "
+                    "\"unsafe\"]]");
+    ops_set(world, "replica", REPLICA, "since", json_integer(1700000000));
+    ops_set(world, "replica", REPLICA, "state", json_string("syncing"));
+    g_assert_cmpstr(failover(), ==,
+                    "[\"OpPrereqError\", [\"the replica of instance \\\"web1\\\" on node2 is "
+                    "syncing since 2023-11-14 22:13:20 UTC (export gone): acknowledged writes "
+                    "would be lost\", \"unsafe\"]]");
+    ops_expect(world, "commit job error\ncommit job error\n");
+}
+
+static void test_refused_without_evidence(void)
+{
+    put_web_on_node3("in-sync", true);
+    fake_cut(world->world, NODE3, true);
+    g_assert_cmpstr(failover(), ==,
+                    "[\"OpPrereqError\", [\"node3 does not answer, but nobody said that it is "
+                    "dead, so instance \\\"web1\\\" may still run there; if it is really dead: "
+                    "fettle node modify node3 --offline=yes --statement ...\", \"unsafe\"]]");
+    ops_expect(world, "commit job error\n");
+}
+
+static void test_refused_no_replica(void)
+{
+    ops_put_web(world, NULL, true);
+    g_assert_cmpstr(failover(), ==,
+                    "[\"OpPrereqError\", [\"instance \\\"web1\\\" has no replica to fail over "
+                    "to\", \"wrong_state\"]]");
+}
+
+static void test_refused_secondary(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_node_offline(world, NODE3);
+    fake_cut(world->world, NODE2, true);
+    g_assert_nonnull(strstr(failover(), "node2, the secondary node of instance \\\"web1\\\", does "
+                                        "not answer"));
+    ops_node_offline(world, NODE2);
+    g_assert_cmpstr(failover(), ==,
+                    "[\"OpPrereqError\", [\"node2, the secondary node of instance \\\"web1\\\", "
+                    "is offline\", \"wrong_state\"]]");
+}
+
+static void test_refused_no_memory(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_node_offline(world, NODE3);
+    world->memory[1] = 100;
+    g_assert_cmpstr(failover(), ==,
+                    "[\"OpPrereqError\", [\"instance \\\"web1\\\" cannot go to node2: it has 100 "
+                    "MiB of memory left, 512 MiB are needed\", \"insufficient_resources\"]]");
+}
+
+/* --- in the middle --- */
+
+static void replica_lost(struct ops_world *changed, guint number)
+{
+    if (number == 1) {
+        ops_set(changed, "replica", REPLICA, "sync", json_integer(4));
+        ops_set(changed, "replica", REPLICA, "state", json_string("stale"));
+    }
+}
+
+static void test_stale_in_the_last_moment(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_node_offline(world, NODE3);
+    world->on_commit = replica_lost;
+    g_assert_nonnull(strstr(failover(), "is stale since"));
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE3);
+    g_assert_cmpuint(ops_web(world)->generation, ==, 1);
+}
+
+static void test_unclean_stop_goes_back(void)
+{
+    put_web_on_node3("in-sync", true);
+    world->stop_unclean = true;
+    g_assert_nonnull(strstr(failover(), "\"unsafe\", true"));
+    /* It runs again where its whole disks are. */
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE3);
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE3);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+    g_assert_cmpstr(world->guest_node, ==, NODE3);
+}
+
+static void test_stop_unanswered(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_fail(world, NODE3, "guest_stop", FETTLE_ERROR_TIMEOUT, "no answer", 99);
+    g_assert_nonnull(strstr(failover(), "\"timeout\", true"));
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE3);
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE3);
+    g_assert_null(strstr(world->trace->str, "guest_start"));
+}
+
+static void test_promotion_fails(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_node_offline(world, NODE3);
+    ops_fail(world, NODE2, "replica_close", FETTLE_ERROR_STORAGE, "sync failed", 1);
+    g_assert_nonnull(strstr(failover(), "node2: sync failed"));
+    /* Nothing was started; the watcher's startup promotes again. */
+    g_assert_null(strstr(world->trace->str, "guest_start"));
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE2);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+    g_assert_cmpint(ops_web(world)->admin_state, ==, ADMIN_UP);
+}
+
+/* --- diskless --- */
+
+static void put_diskless(void)
+{
+    put_web_on_node3("in-sync", true);
+    json_t *web = config_object_json(world->config, "instance", WEB);
+    json_object_set_new(web, "disk_template", json_string("diskless"));
+    json_object_set_new(web, "disks", json_array());
+    json_object_set_new(web, "secondary_node", json_string(""));
+    json_object_set_new(web, "replica", json_string(""));
+    ops_put(world, "instance", WEB, web);
+}
+
+static void test_diskless(void)
+{
+    put_diskless();
+    world->memory[0] = 2000;
+    ops_node_offline(world, NODE3);
+    g_assert_cmpstr(failover(), ==, "null");
+    ops_expect(world, "commit instance web1 g2 up @node2 node2 failing-over\n"
+                      "node2 guest_start g2\n"
+                      "commit instance web1 g2 up @node2 node2\n"
+                      "commit job success\n");
+}
+
+static void test_diskless_no_room(void)
+{
+    put_diskless();
+    ops_node_offline(world, NODE3);
+    world->memory[0] = world->memory[1] = 10;
+    g_assert_cmpstr(failover(), ==,
+                    "[\"OpPrereqError\", [\"no node can be the new node of instance \\\"web1\\\": "
+                    "node1 has 10 MiB of memory left, 512 MiB are needed; node2 has 10 MiB of "
+                    "memory left, 512 MiB are needed; node3 is its node now\", "
+                    "\"insufficient_resources\"]]");
+}
+
+static void test_diskless_target(void)
+{
+    put_diskless();
+    ops_node_offline(world, NODE3);
+    json_t *same = json_make("{ss ss ss}", "OP_ID", "OP_INSTANCE_FAILOVER", "instance_name", "web1",
+                             "target_node", "node3");
+    g_assert_nonnull(strstr(ops_run_one(world, same), "is on node3 already"));
+    json_t *named = json_make("{ss ss ss}", "OP_ID", "OP_INSTANCE_FAILOVER", "instance_name",
+                              "web1", "target_node", "node1");
+    g_assert_cmpstr(ops_run_one(world, named), ==, "null");
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE1);
+}
+
+static void with_world(const void *data)
+{
+    union {
+        const void *pointer;
+        void (*fn)(void);
+    } test = {data};
+    world = ops_world_new();
+    test.fn();
+    g_clear_pointer(&world, ops_world_free);
+}
+
+static void add(const char *path, void (*fn)(void))
+{
+    union {
+        void (*fn)(void);
+        const void *pointer;
+    } test = {fn};
+    g_test_add_data_func(path, test.pointer, with_world);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add("/failover/primary-dead#SAF-16", test_primary_dead);
+    add("/failover/locks#SAF-16", test_locks);
+    add("/failover/primary-alive#SAF-11,SAF-16", test_primary_alive_is_stopped_first);
+    add("/failover/stopped#SAF-16", test_stopped_stays_stopped);
+    add("/failover/refused/stale#SAF-16", test_refused_stale);
+    add("/failover/refused/evidence#SAF-16", test_refused_without_evidence);
+    add("/failover/refused/no-replica", test_refused_no_replica);
+    add("/failover/refused/secondary", test_refused_secondary);
+    add("/failover/refused/memory", test_refused_no_memory);
+    add("/failover/last-moment#SAF-12,SAF-16", test_stale_in_the_last_moment);
+    add("/failover/unclean-stop#SAF-11,SAF-16", test_unclean_stop_goes_back);
+    add("/failover/stop-unanswered#SAF-16", test_stop_unanswered);
+    add("/failover/promotion-fails#SAF-16", test_promotion_fails);
+    add("/failover/diskless", test_diskless);
+    add("/failover/diskless/no-room", test_diskless_no_room);
+    add("/failover/diskless/target", test_diskless_target);
+    return g_test_run();
+}

@@ -1,0 +1,302 @@
+/* Nodes and tags. */
+#include "ops_world.h"
+
+#include <string.h>
+
+#define NODE4 "00000000-0000-4000-8000-000000000004"
+
+static struct ops_world *world;
+
+static void expect_refusal(const char *result, const char *message, const char *code)
+{
+    g_autofree char *quoted = g_strescape(message, NULL);
+    g_autofree char *wanted =
+        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
+    g_assert_cmpstr(result, ==, wanted);
+    ops_expect(world, "commit job error\n");
+}
+
+/* --- add --- */
+
+static const char *add_node(const char *name, const char *ip, const char *uuid)
+{
+    return ops_run_one(world, json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_ADD", "node_name", name,
+                                        "primary_ip", ip, "node_uuid", uuid));
+}
+
+static void test_add(void)
+{
+    world->trace_locks = true;
+    g_assert_cmpstr(add_node("node4", "10.0.0.4", NODE4), ==, "null");
+    ops_expect(world, "locks node/" NODE4 "=exclusive\ncommit node node4 \nfree\n"
+                      "commit job success\n");
+    const struct node *node = config_get(world->config, "node", NODE4, NULL);
+    g_assert_cmpstr(node->group, ==, GROUP);
+    g_assert_cmpuint(node->port, ==, 1811);
+    g_assert_false(node->offline);
+}
+
+static void test_add_waits(void)
+{
+    g_ptr_array_add(world->pending, (void *)NODE4);
+    world->pending_polls = 5;
+    g_assert_cmpstr(add_node("node4", "10.0.0.4", NODE4), ==, "null");
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd cluster_status"), ==, 6);
+}
+
+static void test_add_no_answer(void)
+{
+    g_ptr_array_add(world->pending, (void *)NODE4);
+    g_assert_cmpstr(add_node("node4", "10.0.0.4", NODE4), ==,
+                    "[\"OpExecError\", [\"the node daemon of \\\"node4\\\" at 10.0.0.4 port 1811 "
+                    "did not answer within 20 s; is it running, with a certificate of this cluster "
+                    "for " NODE4 "?\", \"unreachable\", false]]");
+    ops_expect(world, "commit node node4 \ncommit delete node\ncommit job error\n");
+}
+
+static void test_add_refused(void)
+{
+    expect_refusal(add_node("node4", "10.0.0.4", NODE2),
+                   "node_uuid: " NODE2 " is node \"node2\" already", "already_exists");
+    expect_refusal(add_node("node2", "10.0.0.4", NODE4), "node \"node2\" exists already",
+                   "already_exists");
+    expect_refusal(add_node("node4", "10.0.0.2", NODE4),
+                   "primary_ip: 10.0.0.2 port 1811 is the address of node \"node2\"",
+                   "already_exists");
+    expect_refusal(ops_run_one(world, json_make("{ss ss ss ss ss}", "OP_ID", "OP_NODE_ADD",
+                                                "node_name", "node4", "primary_ip", "10.0.0.4",
+                                                "node_uuid", NODE4, "group", "attic")),
+                   "nodegroup \"attic\" does not exist", "unknown_entity");
+}
+
+/* --- remove --- */
+
+static const char *remove_node(const char *name)
+{
+    return ops_run_one(world, json_make("{ss ss}", "OP_ID", "OP_NODE_REMOVE", "node_name", name));
+}
+
+static void test_remove(void)
+{
+    g_autofree char *key = config_tag_key(TAG_NODE, NODE3, "blue");
+    ops_put(world, "tag", key,
+            json_make("{ss ss ss}", "kind", "node", "object", NODE3, "tag", "blue"));
+    world->trace_locks = true;
+    g_assert_cmpstr(remove_node("node3"), ==, "null");
+    ops_expect(world, "locks node/node3=exclusive\ncommit delete tag; delete node\nfree\n"
+                      "commit job success\n");
+}
+
+static void test_remove_refused(void)
+{
+    ops_put_web(world, "in-sync", false);
+    ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
+    expect_refusal(remove_node("node1"), "node \"node1\" is the master", "wrong_state");
+    expect_refusal(remove_node("node2"),
+                   "node \"node2\" is the secondary node of instance "
+                   "\"web1\"",
+                   "wrong_state");
+    expect_refusal(remove_node("node3"),
+                   "node \"node3\" is the primary node of instance "
+                   "\"web1\"",
+                   "wrong_state");
+    expect_refusal(remove_node("node9"), "node \"node9\" does not exist", "unknown_entity");
+}
+
+/* --- offline --- */
+
+static const char *modify(const char *name, const char *offline, const char *statement, bool force)
+{
+    return ops_run_one(world, json_make("{ss ss ss ss sb}", "OP_ID", "OP_NODE_SET_PARAMS",
+                                        "node_name", name, "offline", offline, "statement",
+                                        statement, "force", (int)force));
+}
+
+static void test_offline_and_back(void)
+{
+    fake_cut(world->world, NODE3, true);
+    g_assert_cmpstr(modify("node3", "yes", "operator: the plug is out", false), ==, "null");
+    ops_expect(world, "commit node node3 offline operator: the plug is out\n"
+                      "commit job success\n");
+    const struct node *node = config_get(world->config, "node", NODE3, NULL);
+    g_assert_cmpuint(node->offline_since, >, 0);
+    fake_cut(world->world, NODE3, false);
+    g_assert_cmpstr(modify("node3", "no", "", false), ==, "null");
+    ops_expect(world, "commit node node3 \ncommit job success\n");
+    node = config_get(world->config, "node", NODE3, NULL);
+    g_assert_cmpuint(node->offline_since, ==, 0);
+    g_assert_cmpstr(modify("node3", "no", "", false), ==, "null");
+    ops_expect(world, "commit job success\n");
+}
+
+static void test_offline_goes_first(void)
+{
+    fake_cut(world->world, NODE3, true);
+    modify("node3", "yes", "dead", false);
+    const char *asked = NULL;
+    for (guint i = 0; i < fake_calls(world->world)->len; i++) {
+        const char *call = fake_calls(world->world)->pdata[i];
+        if (g_str_has_prefix(call, NODE1 "/wconfd update_locks"))
+            asked = call;
+    }
+    g_assert_nonnull(asked);
+    g_assert_nonnull(strstr(asked, "\"priority\":-20"));
+}
+
+static void test_offline_refused_while_it_answers(void)
+{
+    const char *refusal = "node \"node3\" still answers, so it is not dead, and its guests may "
+                          "run; power it off first, or use --force if you know better";
+    expect_refusal(modify("node3", "yes", "dead", false), refusal, "unsafe");
+    /* A refusal is an answer too. */
+    ops_fail(world, NODE3, "node_report", FETTLE_ERROR_STALE_EPOCH, "older epoch", 1);
+    expect_refusal(modify("node3", "yes", "dead", false), refusal, "unsafe");
+    g_assert_cmpstr(modify("node3", "yes", "dead", true), ==, "null");
+    ops_expect(world, "commit node node3 offline dead\ncommit job success\n");
+}
+
+static void test_offline_without_statement(void)
+{
+    fake_cut(world->world, NODE3, true);
+    g_assert_cmpstr(modify("node3", "yes", "", false), ==, "null");
+    ops_expect(world, "commit node node3 offline no statement given\ncommit job success\n");
+    g_assert_cmpstr(modify("node3", "yes", "it burns", false), ==, "null");
+    ops_expect(world, "commit node node3 offline it burns\ncommit job success\n");
+}
+
+static void test_offline_refused(void)
+{
+    expect_refusal(modify("node1", "yes", "", true),
+                   "node \"node1\" is the master, which carries out this very job; it cannot be "
+                   "offline",
+                   "wrong_state");
+    expect_refusal(modify("node3", "maybe", "", false), "offline: must be yes or no, not \"maybe\"",
+                   "wrong_input");
+    expect_refusal(modify("node3", "", "", false), "nothing to change: set offline", "wrong_input");
+    expect_refusal(modify("node9", "yes", "", false), "node \"node9\" does not exist",
+                   "unknown_entity");
+}
+
+/* --- tags --- */
+
+static const char *tags(const char *id, const char *kind, const char *name, json_t *list)
+{
+    return ops_run_one(
+        world, json_make("{ss ss ss so}", "OP_ID", id, "kind", kind, "name", name, "tags", list));
+}
+
+static void test_tags(void)
+{
+    ops_put_web(world, NULL, false);
+    g_assert_cmpstr(tags("OP_TAGS_SET", "instance", "web1", json_make("[s, s, s]", "a", "b", "a")),
+                    ==, "null");
+    ops_expect(world, "commit tag a; tag b\ncommit job success\n");
+    g_assert_cmpstr(tags("OP_TAGS_SET", "instance", WEB, json_make("[s, s]", "b", "c")), ==,
+                    "null");
+    ops_expect(world, "commit tag c\ncommit job success\n");
+    g_assert_cmpstr(tags("OP_TAGS_SET", "instance", WEB, json_make("[s]", "c")), ==, "null");
+    ops_expect(world, "commit job success\n");
+    g_assert_cmpstr(tags("OP_TAGS_DEL", "instance", "web1", json_make("[s, s, s]", "a", "c", "a")),
+                    ==, "null");
+    g_autoptr(GPtrArray) left = config_tags(world->config, TAG_INSTANCE, WEB);
+    g_assert_cmpuint(left->len, ==, 1);
+    g_assert_cmpstr(left->pdata[0], ==, "b");
+}
+
+static void test_tags_of_each_kind(void)
+{
+    g_assert_cmpstr(tags("OP_TAGS_SET", "cluster", "", json_make("[s]", "a")), ==, "null");
+    g_assert_cmpstr(tags("OP_TAGS_SET", "nodegroup", "default", json_make("[s]", "a")), ==, "null");
+    g_assert_cmpstr(tags("OP_TAGS_SET", "node", "node2", json_make("[s]", "a")), ==, "null");
+    g_autoptr(GPtrArray) cluster = config_tags(world->config, TAG_CLUSTER, CLUSTER);
+    g_autoptr(GPtrArray) group = config_tags(world->config, TAG_NODEGROUP, GROUP);
+    g_autoptr(GPtrArray) node = config_tags(world->config, TAG_NODE, NODE2);
+    g_assert_cmpuint(cluster->len + group->len + node->len, ==, 3);
+}
+
+static void test_tags_take_no_locks(void)
+{
+    world->trace_locks = true;
+    tags("OP_TAGS_SET", "cluster", "", json_make("[s]", "a"));
+    ops_expect(world, "commit tag a\ncommit job success\n");
+}
+
+static void same_tag(struct ops_world *changed, guint number)
+{
+    g_autofree char *key = config_tag_key(TAG_CLUSTER, CLUSTER, "a");
+    if (number == 1)
+        ops_put(changed, "tag", key,
+                json_make("{ss ss ss}", "kind", "cluster", "object", CLUSTER, "tag", "a"));
+}
+
+static void test_tags_at_the_same_time(void)
+{
+    world->on_commit = same_tag;
+    g_assert_cmpstr(tags("OP_TAGS_SET", "cluster", "", json_make("[s, s]", "a", "b")), ==, "null");
+    ops_expect(world, "commit tag b\ncommit job success\n");
+}
+
+static void test_tags_conflict_is_bounded(void)
+{
+    ops_fail(world, "wconfd", "commit", FETTLE_ERROR_VERSION_CONFLICT, "it changed",
+             LIMIT_COMMIT_TRIES);
+    g_assert_cmpstr(tags("OP_TAGS_SET", "cluster", "", json_make("[s]", "a")), ==,
+                    "[\"OpExecError\", [\"it changed\", \"version_conflict\", false]]");
+    ops_expect(world, "commit job error\n");
+}
+
+static void test_tags_refused(void)
+{
+    g_autofree char *big = g_strnfill(129, 'x');
+    expect_refusal(tags("OP_TAGS_SET", "instance", "web9", json_make("[s]", "a")),
+                   "instance \"web9\" does not exist", "unknown_entity");
+    expect_refusal(tags("OP_TAGS_SET", "cluster", "", json_make("[s]", "")),
+                   "tags: a tag must not be empty", "wrong_input");
+    expect_refusal(tags("OP_TAGS_DEL", "node", "node2", json_make("[s]", "a")),
+                   "node \"node2\" has no tag \"a\"", "unknown_entity");
+    g_assert_nonnull(strstr(tags("OP_TAGS_SET", "cluster", "", json_make("[s]", big)),
+                            "is longer than 128 characters"));
+}
+
+static void with_world(const void *data)
+{
+    union {
+        const void *pointer;
+        void (*fn)(void);
+    } test = {data};
+    world = ops_world_new();
+    test.fn();
+    g_clear_pointer(&world, ops_world_free);
+}
+
+static void add(const char *path, void (*fn)(void))
+{
+    union {
+        void (*fn)(void);
+        const void *pointer;
+    } test = {fn};
+    g_test_add_data_func(path, test.pointer, with_world);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add("/node/add", test_add);
+    add("/node/add/waits", test_add_waits);
+    add("/node/add/no-answer", test_add_no_answer);
+    add("/node/add/refused", test_add_refused);
+    add("/node/remove", test_remove);
+    add("/node/remove/refused", test_remove_refused);
+    add("/node/offline", test_offline_and_back);
+    add("/node/offline/urgent#SAF-06", test_offline_goes_first);
+    add("/node/offline/answers#SAF-16", test_offline_refused_while_it_answers);
+    add("/node/offline/statement#SAF-48", test_offline_without_statement);
+    add("/node/offline/refused", test_offline_refused);
+    add("/tags", test_tags);
+    add("/tags/kinds", test_tags_of_each_kind);
+    add("/tags/no-locks#WCF-03", test_tags_take_no_locks);
+    add("/tags/same-time#WCF-03", test_tags_at_the_same_time);
+    add("/tags/conflict", test_tags_conflict_is_bounded);
+    add("/tags/refused", test_tags_refused);
+    return g_test_run();
+}

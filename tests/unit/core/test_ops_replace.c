@@ -1,0 +1,297 @@
+/* Replace disks: redundancy goes on record as lost before it is, and comes back by a full copy. */
+#include "ops_world.h"
+
+#include <string.h>
+
+static struct ops_world *world;
+
+static const char *replace(const char *mode, const char *node)
+{
+    return ops_run_one(world,
+                       json_make("{ss ss ss ss}", "OP_ID", "OP_INSTANCE_REPLACE_DISKS",
+                                 "instance_name", "web1", "mode", mode, "remote_node", node));
+}
+
+static const struct replica *replica(void)
+{
+    return config_get(world->config, "replica", ops_web(world)->replica, NULL);
+}
+
+static void test_running_to_another_node(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->mirror_steps = 2;
+    g_assert_cmpstr(replace("replace_new_secondary", ""), ==, "null");
+    ops_expect(world,
+               "commit instance web1 g1 up @node1 node1/node2 replacing-disks; replica node2 g1 s4 "
+               "stale\n"
+               "node1 mirror_detach g1\n"
+               "node2 disks_remove g1 replica\n"
+               "commit delete replica; replica node3 g1 s1 syncing; instance web1 g1 up @node1 "
+               "node1/node3 replacing-disks\n"
+               "node3 disks_create replica\n"
+               "node3 replica_open g1\n"
+               "node1 mirror_attach g1 mirror\n"
+               "commit instance web1 g1 up @node1 node1/node3\n"
+               "commit job success\n");
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==,
+                    "copying web1 to node3\n"
+                    "copied 60 % to the replica\n"
+                    "copied 90 % to the replica\n");
+}
+
+static void test_secondary_dead(void)
+{
+    ops_put_web(world, "stale", true);
+    ops_node_offline(world, NODE2);
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    ops_expect(world,
+               "commit instance web1 g1 up @node1 node1/node2 replacing-disks; replica node2 g1 s4 "
+               "stale\n"
+               "node1 mirror_detach g1\n"
+               "commit delete replica; replica node3 g1 s1 syncing; instance web1 g1 up @node1 "
+               "node1/node3 replacing-disks\n"
+               "node3 disks_create replica\n"
+               "node3 replica_open g1\n"
+               "node1 mirror_attach g1 mirror\n"
+               "commit instance web1 g1 up @node1 node1/node3\n"
+               "commit job success\n");
+}
+
+static void test_none_before(void)
+{
+    ops_put_web(world, NULL, true);
+    world->disk[2] = 90000;
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE3);
+    g_assert_null(strstr(world->trace->str, "mirror_detach"));
+}
+
+static void test_same_node(void)
+{
+    ops_put_web(world, "stale", true);
+    world->disk[1] = 1000; /* full of the old one, which goes first */
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE2);
+    g_assert_cmpstr(ops_web(world)->replica, !=, REPLICA);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+}
+
+static void test_whole_is_left_alone(void)
+{
+    ops_put_web(world, "in-sync", true);
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    ops_expect(world, "commit job success\n");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==, "the replica of web1 is in sync; nothing to do\n");
+}
+
+static void test_stopped(void)
+{
+    ops_put_web(world, "stale", false);
+    g_assert_cmpstr(replace("replace_new_secondary", ""), ==, "null");
+    ops_expect(world,
+               "commit instance web1 g1 down @- node1/node2 replacing-disks; replica node2 g1 s4 "
+               "stale\n"
+               "node2 disks_remove g1 replica\n"
+               "commit delete replica; replica node3 g1 s1 syncing; instance web1 g1 down @- "
+               "node1/node3 replacing-disks\n"
+               "node3 disks_create replica\n"
+               "commit instance web1 g2 down @node1 node1/node3 replacing-disks; replica node3 g2 "
+               "s2 syncing\n"
+               "node3 replica_open g2\n"
+               "node1 guest_start g2 mirror paused\n"
+               "commit instance web1 g2 down @node1 node1/node3 replacing-disks\n"
+               "node1 guest_stop g2\n"
+               "node3 replica_close g3\n"
+               "commit instance web1 g3 down @- node1/node3 clean replacing-disks; replica node3 "
+               "g3 s4 in-sync\n"
+               "commit instance web1 g3 down @- node1/node3 clean\n"
+               "commit job success\n");
+}
+
+static void test_crashed_is_started(void)
+{
+    ops_put_web(world, "stale", true);
+    world->guest_node = NULL;
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_nonnull(strstr(world->trace->str, "node1 guest_start g2 mirror\n"));
+    g_assert_cmpstr(world->guest_state, ==, "running");
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+}
+
+static void test_left_paused(void)
+{
+    /* A copy of a stopped instance whose job died: the guest is still there, paused. */
+    ops_put_web(world, "syncing", true);
+    ops_set(world, "instance", WEB, "admin_state", json_string("down"));
+    world->guest_state = "paused";
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->holder, ==, "");
+    g_assert_true(ops_web(world)->clean);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_assert_null(world->guest_node);
+}
+
+/* --- refused --- */
+
+static void expect_refusal(const char *result, const char *message, const char *code)
+{
+    g_autofree char *quoted = g_strescape(message, NULL);
+    g_autofree char *wanted =
+        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
+    g_assert_cmpstr(result, ==, wanted);
+    ops_expect(world, "commit job error\n");
+}
+
+static void test_refused(void)
+{
+    ops_put_web(world, "stale", true);
+    expect_refusal(replace("replace_auto", "node1"),
+                   "node \"node1\" cannot take the replica of instance \"web1\": it is its primary "
+                   "node",
+                   "wrong_input");
+    expect_refusal(replace("replace_auto", "node9"), "node \"node9\" does not exist",
+                   "unknown_entity");
+    world->disk[2] = 10;
+    expect_refusal(replace("replace_auto", "node3"),
+                   "node \"node3\" cannot take the replica of instance \"web1\": it has 10 MiB of "
+                   "disk left, 1000 MiB are needed",
+                   "insufficient_resources");
+    expect_refusal(replace("replace_new_secondary", ""),
+                   "no node can be the secondary node of instance \"web1\": node1 is its primary "
+                   "node; node2 is its secondary node now; node3 has 10 MiB of disk left, 1000 MiB "
+                   "are needed",
+                   "insufficient_resources");
+    ops_node_offline(world, NODE2);
+    expect_refusal(replace("replace_on_secondary", ""),
+                   "node \"node2\" cannot take the replica of instance \"web1\": it is offline",
+                   "wrong_state");
+    expect_refusal(replace("replace_auto", ""),
+                   "no node can be the secondary node of instance \"web1\": node1 is its primary "
+                   "node; node2 is its secondary node now; node3 has 10 MiB of disk left, 1000 MiB "
+                   "are needed",
+                   "insufficient_resources");
+}
+
+static void test_refused_template(void)
+{
+    ops_put_web(world, NULL, true);
+    expect_refusal(replace("replace_on_secondary", ""),
+                   "instance \"web1\" has no secondary node; name another", "wrong_state");
+    ops_set(world, "instance", WEB, "disk_template", json_string("diskless"));
+    expect_refusal(replace("replace_auto", ""), "instance \"web1\" is diskless: it has no replica",
+                   "wrong_state");
+}
+
+static void test_refused_primary(void)
+{
+    ops_put_web(world, "stale", true);
+    ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
+    ops_set(world, "instance", WEB, "holder", json_string(NODE3));
+    ops_node_offline(world, NODE3);
+    expect_refusal(replace("replace_auto", ""),
+                   "node3, the primary node of instance \"web1\", is offline", "wrong_state");
+}
+
+/* --- failures --- */
+
+static void assert_without_redundancy(void)
+{
+    g_assert_cmpint(replica()->state, ==, REPLICA_STALE);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE1);
+    g_assert_cmpstr(world->guest_state, ==, "running");
+}
+
+static void test_copy_lost(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->mirror = "lost";
+    g_assert_cmpstr(replace("replace_new_secondary", ""), ==,
+                    "[\"OpExecError\", [\"the replica of instance \\\"web1\\\" was lost during the "
+                    "copy\", \"storage_error\", true]]");
+    assert_without_redundancy();
+}
+
+static void test_copy_stands_still(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->mirror_steps = 100000000; /* never further than at first */
+    const char *result = replace("replace_new_secondary", "");
+    g_assert_nonnull(strstr(result, "\"timeout\", true"));
+    g_assert_cmpint(replica()->state, ==, REPLICA_STALE);
+}
+
+static void test_images_cannot_be_made(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_fail(world, NODE3, "disks_create", FETTLE_ERROR_STORAGE, "disk full", 1);
+    g_assert_nonnull(strstr(replace("replace_new_secondary", ""), "node3: disk full"));
+    assert_without_redundancy();
+}
+
+static void test_detach_fails(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_fail(world, NODE1, "mirror_detach", FETTLE_ERROR_HYPERVISOR, "monitor frozen", 1);
+    g_assert_nonnull(strstr(replace("replace_new_secondary", ""), "node1: monitor frozen"));
+    /* The old replica may still be written to, so it is not removed; but it is stale. */
+    g_assert_null(strstr(world->trace->str, "disks_remove"));
+    assert_without_redundancy();
+    g_assert_cmpstr(ops_web(world)->replica, ==, REPLICA);
+}
+
+static void test_stopped_copy_lost(void)
+{
+    ops_put_web(world, "stale", false);
+    world->mirror = "lost";
+    g_assert_nonnull(strstr(replace("replace_new_secondary", ""), "was lost during the copy"));
+    g_assert_cmpint(replica()->state, ==, REPLICA_STALE);
+    g_assert_cmpstr(ops_web(world)->holder, ==, ""); /* nothing is left paused */
+    g_assert_null(world->guest_node);
+}
+
+static void with_world(const void *data)
+{
+    union {
+        const void *pointer;
+        void (*fn)(void);
+    } test = {data};
+    world = ops_world_new();
+    test.fn();
+    g_clear_pointer(&world, ops_world_free);
+}
+
+static void add(const char *path, void (*fn)(void))
+{
+    union {
+        void (*fn)(void);
+        const void *pointer;
+    } test = {fn};
+    g_test_add_data_func(path, test.pointer, with_world);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add("/replace/running#SAF-18", test_running_to_another_node);
+    add("/replace/secondary-dead#SAF-18", test_secondary_dead);
+    add("/replace/none-before#SAF-18", test_none_before);
+    add("/replace/same-node#SAF-18", test_same_node);
+    add("/replace/whole", test_whole_is_left_alone);
+    add("/replace/stopped#SAF-11,SAF-18", test_stopped);
+    add("/replace/crashed#SAF-18", test_crashed_is_started);
+    add("/replace/left-paused#SAF-20", test_left_paused);
+    add("/replace/refused#ARP-57", test_refused);
+    add("/replace/refused/template", test_refused_template);
+    add("/replace/refused/primary", test_refused_primary);
+    add("/replace/failed/lost#SAF-18", test_copy_lost);
+    add("/replace/failed/stall#SAF-18", test_copy_stands_still);
+    add("/replace/failed/images#SAF-18", test_images_cannot_be_made);
+    add("/replace/failed/detach#SAF-18", test_detach_fails);
+    add("/replace/failed/stopped#SAF-18", test_stopped_copy_lost);
+    return g_test_run();
+}
