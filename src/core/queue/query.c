@@ -243,6 +243,7 @@ static bool gather(struct query *query, GError **error)
         return true;
     if (!gather_live(query, error))
         return false;
+    query->source.config = follow_config(query->context->follow);
     g_clear_pointer(&query->source.by_node, g_hash_table_unref);
     g_clear_pointer(&query->rows, g_ptr_array_unref);
     collect_rows(query);

@@ -22,6 +22,7 @@ struct settling {
     struct tracker *tracker;
     guint64 id;
     struct task *task;
+    bool doubted; /* said once that its lock file cannot be probed */
 };
 
 struct tracker *tracker_new(struct queue_context *context)
@@ -141,8 +142,8 @@ struct ending {
     struct queue_context *context;
     guint64 id;
     struct job *file;     /* record to start from; NULL: the committed one */
-    enum job_state state; /* JOB_SUCCESS: `file` is final as it is */
-    const json_t *result;
+    enum job_state state; /* for its unfinished opcodes */
+    const json_t *result; /* of those; NULL: `file` is final as it is */
 };
 
 static bool build_end(struct commit_batch *batch, void *data, GError **error)
@@ -154,6 +155,11 @@ static bool build_end(struct commit_batch *batch, void *data, GError **error)
     /* Somebody else has ended it: that end stands (SAF-30). */
     if (record == NULL || job_state_final(job_state_of(record)))
         return false;
+    if (ending->file != NULL &&
+        (record->history != batch->stamp.history || record->epoch != batch->stamp.epoch)) {
+        fettle_set_error(error, STALE_EPOCH, "the mastership under which it ran is over");
+        return false;
+    }
     job = job_copy(ending->file != NULL ? ending->file : record);
     if (ending->result != NULL)
         job_end(job, ending->state, ending->result, context_now_us(ending->context));
@@ -162,32 +168,20 @@ static bool build_end(struct commit_batch *batch, void *data, GError **error)
 }
 
 /* One try; true: the record is final now. */
-static bool commit_end(struct ending *ending, GError **error)
+static bool commit_end(struct ending *ending)
 {
     const struct job *base =
         ending->file != NULL ? ending->file : context_record(ending->context, ending->id);
     const struct commit_item item = {
         .build = build_end, .data = ending, .changes = 1, .bytes = commit_job_bytes(base)};
+    g_autoptr(GError) error = NULL;
 
-    return committer_run(ending->context->committer, &item, error);
-}
-
-static bool commit_end_surely(struct ending *ending)
-{
-    for (;;) {
-        g_autoptr(GError) error = NULL;
-
-        if (commit_end(ending, &error))
-            return true;
-        if (fettle_error_is(error, KILLED))
-            return false;
+    if (committer_run(ending->context->committer, &item, &error))
+        return true;
+    if (!fettle_error_is(error, KILLED))
         log_warning("", "the end of job %" ID " is not on record yet: %s", ending->id,
                     error->message);
-        if (!env_sleep(ending->context->env, LIMIT_QUEUE_RETRY_MS))
-            return false;
-        if (record_final(ending->context, ending->id))
-            return true;
-    }
+    return false;
 }
 
 bool tracker_end_job(struct queue_context *context, guint64 id, enum job_state state,
@@ -196,7 +190,10 @@ bool tracker_end_job(struct queue_context *context, guint64 id, enum job_state s
     json_autoptr result = job_error_result(code, message);
     struct ending ending = {.context = context, .id = id, .state = state, .result = result};
 
-    return commit_end_surely(&ending);
+    while (!commit_end(&ending))
+        if (!env_sleep(context->env, LIMIT_QUEUE_RETRY_MS))
+            return false;
+    return true;
 }
 
 void tracker_finish(struct queue_context *context, guint64 id)
@@ -262,7 +259,9 @@ static bool same_mastership(const struct queue_context *context, const struct jo
 /* A job of a mastership that is over: its file says nothing that counts (SAF-30). */
 static bool settle_older_epoch(struct queue_context *context, guint64 id, guint64 epoch)
 {
+    struct ending ending = {.context = context, .id = id, .state = JOB_ERROR};
     g_autofree char *message = NULL;
+    json_autoptr result = NULL;
 
     if (!nodes_have_answered(context))
         return false;
@@ -270,7 +269,9 @@ static bool settle_older_epoch(struct queue_context *context, guint64 id, guint6
                               ", which ended with its master's restart or loss",
                               id, epoch);
     log_warning("", "%s", message);
-    return tracker_end_job(context, id, JOB_ERROR, FETTLE_ERROR_JOB_FAILED, message);
+    result = job_error_result(FETTLE_ERROR_JOB_FAILED, message);
+    ending.result = result;
+    return commit_end(&ending);
 }
 
 /* How far a dead job came, by its file (NULL: there is none). */
@@ -293,31 +294,24 @@ static char *death_message(const struct queue_context *context, guint64 id, cons
     return g_strdup_printf("detected death of job %" ID, id);
 }
 
-static bool settle_by_file(struct queue_context *context, struct queue_job *job)
+static bool settle_by_file(struct queue_context *context, guint64 id)
 {
-    guint64 id = job->id;
     g_autoptr(GError) error = NULL;
     record_autoptr(job) file = job_file_read(context->env, id, &error);
-    struct ending ending = {.context = context, .id = id, .file = file, .state = JOB_SUCCESS};
+    struct ending ending = {.context = context, .id = id, .state = JOB_ERROR};
     g_autofree char *message = NULL;
     json_autoptr result = NULL;
 
-    if (file != NULL && same_mastership(context, file) && job_state_final(job_state_of(file)))
-        return commit_end_surely(&ending);
-    if (record_final(context, id))
-        return true;
     if (file != NULL && !same_mastership(context, file))
         g_clear_pointer(&file, job_free);
     ending.file = file;
-    ending.state = JOB_ERROR;
-    message = death_message(context, id, file, error);
-    result = job_error_result(FETTLE_ERROR_JOB_FAILED, message);
-    ending.result = result;
-    log_warning("", "%s", message);
-    job = queue_find(context->queue, id);
-    if (job != NULL)
-        hint_owner_gone(context, job);
-    return commit_end_surely(&ending);
+    if (file == NULL || !job_state_final(job_state_of(file))) {
+        message = death_message(context, id, file, error);
+        log_warning("", "%s", message);
+        result = job_error_result(FETTLE_ERROR_JOB_FAILED, message);
+        ending.result = result;
+    }
+    return commit_end(&ending);
 }
 
 /* --- a process that is gone --- */
@@ -346,12 +340,10 @@ static bool settle_dead(struct settling *settling)
     struct queue_job *job = queue_find(context->queue, id);
 
     if (!record_final(context, id)) {
-        if (!same_mastership(context, record)) {
-            if (!settle_older_epoch(context, id, record->epoch))
-                return false;
-        } else if (!settle_by_file(context, job)) {
+        hint_owner_gone(context, job);
+        if (!(same_mastership(context, record) ? settle_by_file(context, id)
+                                               : settle_older_epoch(context, id, record->epoch)))
             return false;
-        }
     }
     tracker_finish(context, id);
     return true;
@@ -374,8 +366,11 @@ static bool settle_once(struct settling *settling)
         read_soon(settling->tracker, job);
         return true;
     case LIVELOCK_UNSURE:
-        log_warning("", "job %" ID ": its lock file %s cannot be probed, so it counts as running",
-                    job->id, job->livelock);
+        if (!settling->doubted)
+            log_warning("",
+                        "job %" ID ": its lock file %s cannot be probed, so it counts as running",
+                        job->id, job->livelock);
+        settling->doubted = true;
         return false;
     case LIVELOCK_DEAD:
     case LIVELOCK_GONE:

@@ -1,0 +1,397 @@
+/* luxid's calls: submitting, cancelling, waiting for changes; every refusal with its exact words.
+ */
+#include "queue_world.h"
+
+static json_t *submit_args(json_t *op)
+{
+    return json_make("[[o]]", op);
+}
+
+/* --- submitting --- */
+
+static void test_submit(void)
+{
+    struct queue_world *w = queue_world_new(0 + 1);
+    guint64 first = queue_submit(w, NULL), second = queue_submit(w, NULL);
+    record_autoptr(job) record = queue_record(w, second);
+    const struct job_op *op = g_ptr_array_index(record->ops, 0);
+
+    g_assert_cmpuint(first, ==, 1);
+    g_assert_cmpuint(second, ==, 2);
+    g_assert_cmpstr(record->status, ==, "queued");
+    g_assert_false(record->started);
+    /* Stored with its defaults. */
+    g_assert_true(json_is_true(json_object_get(op->input, "no_locks")));
+    g_assert_cmpint(json_integer_value(json_object_get(op->input, "priority")), ==, 0);
+    g_assert_cmpint(
+        json_integer_value(json_object_get(store_get(w->store, "counter", "job"), "value")), ==, 2);
+    queue_world_free(w);
+}
+
+/* The id is answered after the commit, and only then. */
+static void test_answer_after_commit(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply reply = {0};
+
+    store_hold(w->store, true);
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob", submit_args(queue_delay(NULL)),
+                    &reply);
+    fake_advance(w->world, 100);
+    g_assert_false(reply.done);
+    g_assert_null(store_get(w->store, "job", "1"));
+    store_hold(w->store, false);
+    fake_advance(w->world, 100);
+    g_assert_true(reply.done);
+    g_assert_cmpint(json_integer_value(reply.result), ==, 1);
+    g_assert_nonnull(store_get(w->store, "job", "1"));
+    fake_reply_clear(&reply);
+    queue_world_free(w);
+}
+
+/* What comes while a commit is under way shares the next one. */
+static void test_batch(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply replies[20] = {0};
+    guint before = store_commits(w->store);
+    bool seen[21] = {false};
+
+    store_hold(w->store, true);
+    for (guint i = 0; i < G_N_ELEMENTS(replies); i++) {
+        fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob", submit_args(queue_delay(NULL)),
+                        &replies[i]);
+        fake_settle(w->world);
+    }
+    store_hold(w->store, false);
+    fake_settle(w->world);
+    /* One for the first, one for the other 19; starts come later. */
+    g_assert_cmpuint(store_commits(w->store) - before, <=, 4);
+    for (guint i = 0; i < G_N_ELEMENTS(replies); i++) {
+        json_int_t id = json_integer_value(replies[i].result);
+
+        g_assert_true(replies[i].done);
+        g_assert_cmpint(id, >=, 1);
+        g_assert_cmpint(id, <=, 20);
+        g_assert_false(seen[id]);
+        seen[id] = true;
+        fake_reply_clear(&replies[i]);
+    }
+    queue_world_free(w);
+}
+
+static void test_refused_commit(void)
+{
+    struct queue_world *w = queue_world_new(1);
+
+    store_fail_next(w->store, FETTLE_ERROR_STORAGE, "the disk is full");
+    queue_refuse(w, "SubmitJob", submit_args(queue_delay(NULL)), FETTLE_ERROR_STORAGE,
+                 "the disk is full");
+    g_assert_cmpuint(queue_submit(w, NULL), ==, 1);
+    queue_world_free(w);
+}
+
+static void test_bad_opcodes(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint before = store_commits(w->store);
+
+    queue_refuse(w, "SubmitJob", json_make("[[{ss}]]", "OP_ID", "OP_NOPE"),
+                 FETTLE_ERROR_WRONG_INPUT, "ops[0].OP_ID: unknown opcode \"OP_NOPE\"");
+    queue_refuse(w, "SubmitJob", json_make("[[{ss}]]", "OP_ID", "OP_TEST_DELAY"),
+                 FETTLE_ERROR_WRONG_INPUT, "ops[0].duration: is missing");
+    queue_refuse(w, "SubmitJob", json_make("[[]]"), FETTLE_ERROR_WRONG_INPUT,
+                 "ops: must be a list of 1 to 256 opcodes");
+    queue_refuse(w, "SubmitJob", json_make("[s]", "x"), FETTLE_ERROR_WRONG_INPUT,
+                 "ops: must be a list of 1 to 256 opcodes");
+    queue_refuse(w, "SubmitJob", submit_args(queue_delay(json_make("{si}", "priority", 20))),
+                 FETTLE_ERROR_WRONG_INPUT, "ops[0].priority: must be at most 19");
+    queue_refuse(w, "SubmitJob", submit_args(queue_delay(json_make("{ss}", "reason", "why"))),
+                 FETTLE_ERROR_WRONG_INPUT, "ops[0].reason: must be a list");
+    queue_refuse(w, "SubmitJob", submit_args(queue_delay(json_make("{s[s]}", "reason", "why"))),
+                 FETTLE_ERROR_WRONG_INPUT, "ops[0].reason[0]: must be [source, text, nanoseconds]");
+    queue_refuse(
+        w, "SubmitJob",
+        json_make("[[o, {ss, si}]]", queue_delay(NULL), "OP_ID", "OP_TEST_DELAY", "duration", -1),
+        FETTLE_ERROR_WRONG_INPUT, "ops[1].duration: must be at least 0");
+    g_assert_cmpuint(store_commits(w->store), ==, before);
+    queue_world_free(w);
+}
+
+static void test_bad_depends(void)
+{
+    struct queue_world *w = queue_world_new(1);
+
+    queue_refuse(w, "SubmitJob", submit_args(queue_delay(json_make("{s[i]}", "depends", 1))),
+                 FETTLE_ERROR_WRONG_INPUT, "ops[0].depends[0]: must be [job id, [states]]");
+    queue_refuse(w, "SubmitJob",
+                 submit_args(queue_delay(json_make("{s[[i[s]]]}", "depends", 1, "running"))),
+                 FETTLE_ERROR_WRONG_INPUT,
+                 "ops[0].depends[0][1][0]: must be one of canceled, success, error");
+    queue_refuse(w, "SubmitJob", submit_args(queue_delay(json_make("{s[[i[]]]}", "depends", 99))),
+                 FETTLE_ERROR_UNKNOWN_ENTITY, "depends: job 99 does not exist");
+    queue_refuse(w, "SubmitJob", submit_args(queue_delay(json_make("{s[[i[]]]}", "depends", -1))),
+                 FETTLE_ERROR_WRONG_INPUT,
+                 "depends: -1 goes back before the first job of the call");
+    queue_world_free(w);
+}
+
+static void test_cluster_init_is_no_job(void)
+{
+    struct queue_world *w = queue_world_new(1);
+
+    queue_refuse(w, "SubmitJob",
+                 json_make("[[{ss, ss, ss, ss}]]", "OP_ID", "OP_CLUSTER_INIT", "cluster_name", "x",
+                           "node_name", "y", "primary_ip", "192.0.2.1"),
+                 FETTLE_ERROR_WRONG_INPUT, "ops[0].OP_ID: OP_CLUSTER_INIT does not run as a job");
+    queue_world_free(w);
+}
+
+static void test_submit_many(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    g_autoptr(GError) error = NULL;
+    json_autoptr answers =
+        queue_call(w, "SubmitManyJobs",
+                   json_make("[[[o], [{ss}], [o], [o]]]", queue_delay(NULL), "OP_ID", "OP_NOPE",
+                             queue_delay(json_make("{s[[i[s]]]}", "depends", -2, "success")),
+                             queue_delay(json_make("{s[[i[]]]}", "depends", -2))),
+                   &error);
+    json_autoptr expected = json_make("[[b, i], [b, s], [b, i], [b, s]]", 1, 1, 0,
+                                      "ops[0].OP_ID: unknown opcode \"OP_NOPE\"", 1, 2, 0,
+                                      "depends: the job that it depends on is refused");
+    record_autoptr(job) record = NULL;
+
+    g_assert_no_error(error);
+    if (!json_equal(answers, expected))
+        g_error("answered %s", json_dumps(answers, 0));
+    record = queue_record(w, 2);
+    json_autoptr depends = json_make("[[i, [s]]]", 1, "success");
+    g_assert_true(json_equal(
+        json_object_get(((struct job_op *)g_ptr_array_index(record->ops, 0))->input, "depends"),
+        depends));
+    queue_world_free(w);
+}
+
+/* --- request ids --- */
+
+static json_t *with_request(const char *request_id, double duration, const char *why)
+{
+    return queue_delay(json_make("{ss, sf, s[[ssi]]}", "request_id", request_id, "duration",
+                                 duration, "reason", "test", why, 1));
+}
+
+static void test_request_id(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    g_autoptr(GError) error = NULL;
+    json_autoptr first =
+        queue_call(w, "SubmitJob", submit_args(with_request("r/1", 0.5, "a")), &error);
+    json_autoptr again =
+        queue_call(w, "SubmitJob", submit_args(with_request("r/1", 0.5, "b")), &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpint(json_integer_value(first), ==, 1);
+    g_assert_cmpint(json_integer_value(again), ==, 1);
+    queue_refuse(w, "SubmitJob", submit_args(with_request("r/1", 0.6, "a")),
+                 FETTLE_ERROR_ALREADY_EXISTS,
+                 "request id \"r/1\" belongs to job 1, which asks for something else");
+    g_assert_null(store_get(w->store, "job", "2"));
+    /* It holds over a restart of luxid. */
+    queue_world_kill_luxid(w);
+    queue_world_start_luxid(w);
+    json_decref(again);
+    again = queue_call(w, "SubmitJob", submit_args(with_request("r/1", 0.5, "c")), &error);
+    g_assert_cmpint(json_integer_value(again), ==, 1);
+    queue_world_free(w);
+}
+
+/* Two at the same moment, in one transaction. */
+static void test_request_id_at_once(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply replies[3] = {0};
+
+    store_hold(w->store, true);
+    for (guint i = 0; i < 3; i++)
+        fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob",
+                        submit_args(i == 0 ? queue_delay(NULL) : with_request("r/2", 0.5, "a")),
+                        &replies[i]);
+    fake_settle(w->world);
+    store_hold(w->store, false);
+    fake_settle(w->world);
+    g_assert_cmpint(json_integer_value(replies[1].result), ==,
+                    json_integer_value(replies[2].result));
+    g_assert_null(store_get(w->store, "job", "3"));
+    for (guint i = 0; i < 3; i++)
+        fake_reply_clear(&replies[i]);
+    queue_world_free(w);
+}
+
+/* --- cancelling --- */
+
+static void assert_cancel(struct queue_world *w, guint64 id, bool done, const char *sentence)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = queue_call(w, "CancelJob", json_make("[I]", (json_int_t)id), &error);
+    json_autoptr expected = json_make("[b, s]", done, sentence);
+
+    g_assert_no_error(error);
+    if (!json_equal(answer, expected))
+        g_error("answered %s", json_dumps(answer, 0));
+}
+
+static void test_cancel(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 running = queue_submit(w, NULL), queued = queue_submit(w, NULL);
+    g_autofree char *message = NULL;
+
+    assert_cancel(w, queued, true, "Job successfully cancelled");
+    g_assert_cmpstr(queue_status(w, queued), ==, "canceled");
+    message = queue_message(w, queued);
+    g_assert_cmpstr(message, ==, "Job canceled by request");
+    assert_cancel(w, queued, false, "Job 2 has ended; only a queued job can be cancelled");
+    assert_cancel(w, running, false, "Job 1 is running; only a queued job can be cancelled");
+    assert_cancel(w, 99, false, "Job 99 not found in queue");
+    queue_job_runs(w, running);
+    fake_settle(w->world);
+    g_assert_cmpuint(fake_starters(w->world), ==, 1);
+    queue_world_free(w);
+}
+
+/* --- waiting --- */
+
+static json_t *wait_args(guint64 id, json_t *known, json_t *serial, int timeout)
+{
+    return json_make("[I, [s], o, o, i]", (json_int_t)id, "status", known, serial, timeout);
+}
+
+static void test_wait_at_once(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    g_autoptr(GError) error = NULL;
+    guint64 id;
+    json_autoptr answer = NULL;
+    json_autoptr expected = json_make("[[s], []]", "queued");
+    json_autoptr unknown = NULL;
+
+    queue_submit(w, NULL);
+    id = queue_submit(w, NULL);
+    answer = queue_call(w, "WaitForJobChange", wait_args(id, json_null(), json_null(), 5), &error);
+    g_assert_no_error(error);
+    g_assert_true(json_equal(answer, expected));
+    unknown = queue_call(w, "WaitForJobChange", wait_args(99, json_null(), json_null(), 5), &error);
+    g_assert_no_error(error);
+    g_assert_true(json_is_null(unknown));
+    queue_world_free(w);
+}
+
+static void test_wait_pushed(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply reply = {0};
+    json_autoptr expected = json_make("[[s], []]", "running");
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "WaitForJobChange",
+                    wait_args(id, json_make("[s]", "waiting"), json_null(), 60), &reply);
+    fake_advance(w->world, 1000);
+    g_assert_false(reply.done);
+    queue_job_writes(w, id, "running");
+    g_assert_true(reply.done);
+    g_assert_true(json_equal(reply.result, expected));
+    fake_reply_clear(&reply);
+    queue_world_free(w);
+}
+
+static void test_wait_over(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = NULL;
+
+    queue_submit(w, NULL);
+    queue_submit(w, NULL);
+    answer = queue_call(w, "WaitForJobChange",
+                        wait_args(2, json_make("[s]", "queued"), json_null(), 5), &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(json_string_value(answer), ==, "nochange");
+    queue_world_free(w);
+}
+
+/* Log entries arrive as the job writes them, each once. */
+static void test_wait_log(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply reply = {0};
+    guint64 id = queue_submit(w, NULL);
+    record_autoptr(job) file = NULL;
+    json_autoptr json = NULL;
+    g_autofree char *text = NULL;
+    json_autoptr expected =
+        json_make("[[s], [[i, [i, i], s, s]]]", "running", 2, 5, 6, "message", "copied half");
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "WaitForJobChange",
+                    wait_args(id, json_make("[s]", "running"), json_integer(1), 60), &reply);
+    fake_settle(w->world);
+    g_assert_false(reply.done);
+    file = queue_file(w, id);
+    ((struct job_op *)g_ptr_array_index(file->ops, 0))->log =
+        json_make("[[i, [i, i], s, s], [i, [i, i], s, s]]", 1, 3, 4, "message", "begun", 2, 5, 6,
+                  "message", "copied half");
+    json = job_to_json(file);
+    text = json_to_text(json);
+    fake_file_put(w->world, MASTER, FILE_QUEUE, "job-1", text);
+    fake_settle(w->world);
+    g_assert_true(reply.done);
+    if (!json_equal(reply.result, expected))
+        g_error("answered %s", json_dumps(reply.result, 0));
+    fake_reply_clear(&reply);
+    queue_world_free(w);
+}
+
+/* --- the envelope of calls --- */
+
+static void test_bad_calls(void)
+{
+    struct queue_world *w = queue_world_new(1);
+
+    queue_refuse(w, "Nope", json_make("[]"), FETTLE_ERROR_PROTOCOL,
+                 "Unable to parse LUXI request method: Invalid string value for type LuxiReq: "
+                 "\"Nope\"");
+    queue_refuse(w, "SubmitJob", json_make("[]"), FETTLE_ERROR_WRONG_INPUT,
+                 "SubmitJob: ops: is missing");
+    queue_refuse(w, "CancelJob", json_make("[s]", "x"), FETTLE_ERROR_WRONG_INPUT,
+                 "CancelJob: job: must be a number");
+    queue_refuse(w, "QueryJobs", json_make("[[s], [s]]", "x", "id"), FETTLE_ERROR_WRONG_INPUT,
+                 "QueryJobs: ids[0]: must be a job id");
+    queue_refuse(w, "QueryJobs", json_make("[[], [s, s]]", "id", "nope"), FETTLE_ERROR_WRONG_INPUT,
+                 "Unknown output fields selected: nope");
+    queue_world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/luxi/submit#LUX-06", test_submit);
+    g_test_add_func("/luxi/answer-after-commit#LUX-06", test_answer_after_commit);
+    g_test_add_func("/luxi/batch", test_batch);
+    g_test_add_func("/luxi/refused-commit", test_refused_commit);
+    g_test_add_func("/luxi/bad-opcodes", test_bad_opcodes);
+    g_test_add_func("/luxi/bad-depends", test_bad_depends);
+    g_test_add_func("/luxi/cluster-init-is-no-job", test_cluster_init_is_no_job);
+    g_test_add_func("/luxi/submit-many", test_submit_many);
+    g_test_add_func("/luxi/request-id#SAF-31", test_request_id);
+    g_test_add_func("/luxi/request-id-at-once#SAF-31", test_request_id_at_once);
+    g_test_add_func("/luxi/cancel", test_cancel);
+    g_test_add_func("/luxi/wait-at-once", test_wait_at_once);
+    g_test_add_func("/luxi/wait-pushed#LUX-33", test_wait_pushed);
+    g_test_add_func("/luxi/wait-over", test_wait_over);
+    g_test_add_func("/luxi/wait-log#LUX-33", test_wait_log);
+    g_test_add_func("/luxi/bad-calls", test_bad_calls);
+    return g_test_run();
+}
