@@ -67,6 +67,11 @@ int cli_follow_job(struct cli *cli, guint64 job, bool quiet, GError **error)
                      json_make("[I[s]OIi]", (json_int_t)job, "status", known, serial, 60), error);
         if (answer == NULL)
             return -1;
+        if (json_is_null(answer)) {
+            fettle_set_error(error, UNKNOWN_ENTITY, "job %" JSON_INTEGER_FORMAT " does not exist",
+                             (json_int_t)job);
+            return -1;
+        }
         if (!json_is_array(answer))
             continue;
         const json_t *log = json_array_get(answer, 1);
