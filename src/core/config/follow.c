@@ -177,11 +177,30 @@ bool follow_start(struct follow *follow, GError **error)
 
 /* --- committing --- */
 
+/* The change is stored; that wconfd is restarted at this moment must not look like a failure. */
+static bool refresh_after_commit(struct follow *follow, GError **error)
+{
+    gint64 begun = follow->env->ops->boot_ms(follow->env);
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        if (follow_refresh(follow, &local))
+            return true;
+        gint64 waited = follow->env->ops->boot_ms(follow->env) - begun;
+        if (is_passing(local) && waited < FOLLOW_UNKNOWN_MS &&
+            env_sleep(follow->env, FOLLOW_PAUSE_MS))
+            continue;
+        fettle_set_error(error, UNKNOWN_RESULT,
+                         "the change is stored, but the configuration cannot be read: %s",
+                         local->message);
+        return false;
+    }
+}
+
 static bool wait_for_serial(struct follow *follow, guint64 serial, GError **error)
 {
     struct serial_wait wait = {.serial = serial};
     if (!follow->following)
-        return follow_refresh(follow, error);
+        return refresh_after_commit(follow, error);
     if (config_serial(follow->config) >= serial)
         return true;
     g_ptr_array_add(follow->waiting, &wait);

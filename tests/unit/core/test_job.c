@@ -344,6 +344,18 @@ static void test_start_without_wconfd(void)
     ops_expect(world, "");
 }
 
+static void wconfd_dies(struct ops_world *broken, guint number)
+{
+    ops_fail(broken, "wconfd", "wait_changes", FETTLE_ERROR_UNREACHABLE, "away", 3);
+}
+
+static void test_wconfd_dies_after_a_commit(void)
+{
+    world->on_commit = wconfd_dies;
+    g_assert_cmpstr(ops_run_one(world, set_tag("blue")), ==, "null");
+    ops_expect(world, "commit tag blue\ncommit job success\n");
+}
+
 static void test_killed(void)
 {
     ops_submit(world, json_make("[o, o]", delay(60), set_tag("blue")));
@@ -401,6 +413,7 @@ int main(int argc, char **argv)
     add("/job/end/conflict#SAF-30", test_end_after_a_conflict);
     add("/job/start/wconfd-away", test_start_waits_for_wconfd);
     add("/job/start/without-wconfd", test_start_without_wconfd);
+    add("/job/wconfd-dies#WCF-16", test_wconfd_dies_after_a_commit);
     add("/job/killed#LUX-36", test_killed);
     return g_test_run();
 }
