@@ -496,13 +496,24 @@ static void fake_reply_cb(json_t *result, const GError *error, void *data)
     reply->error = error ? g_error_copy(error) : NULL;
 }
 
+void fake_call_start_stamped(const struct env *from, guint job, struct stamp stamp,
+                             const char *to_node, const char *to_role, const char *method,
+                             json_t *args, struct fake_reply *reply)
+{
+    *reply = (struct fake_reply){0};
+    struct rpc_call call = {.to_node = to_node,
+                            .to_role = to_role,
+                            .method = method,
+                            .args = args,
+                            .stamp = stamp,
+                            .job = job};
+    op_call(from, &call, fake_reply_cb, reply);
+}
+
 void fake_call_start(const struct env *from, guint job, const char *to_node, const char *to_role,
                      const char *method, json_t *args, struct fake_reply *reply)
 {
-    *reply = (struct fake_reply){0};
-    struct rpc_call call = {
-        .to_node = to_node, .to_role = to_role, .method = method, .args = args, .job = job};
-    op_call(from, &call, fake_reply_cb, reply);
+    fake_call_start_stamped(from, job, (struct stamp){0}, to_node, to_role, method, args, reply);
 }
 
 void fake_reply_clear(struct fake_reply *reply)

@@ -69,6 +69,10 @@ struct fake_reply {
 };
 void fake_call_start(const struct env *from, guint job, const char *to_node, const char *to_role,
                      const char *method, json_t *args, struct fake_reply *reply);
+/* With the history and epoch of the calling job. */
+void fake_call_start_stamped(const struct env *from, guint job, struct stamp stamp,
+                             const char *to_node, const char *to_role, const char *method,
+                             json_t *args, struct fake_reply *reply);
 void fake_reply_clear(struct fake_reply *reply);
 
 /* --- files --- */

@@ -1,0 +1,239 @@
+/* A cluster for tests of core/config; see config_world.h. */
+#include "config_world.h"
+
+#include "proto/records.h"
+
+json_t *with(json_t *json, const char *member, json_t *value)
+{
+    json_object_set_new(json, member, value);
+    return json;
+}
+
+json_t *object_node(const char *uuid)
+{
+    g_autofree char *name = g_strdup_printf("node%c", uuid[0]);
+    g_autofree char *address = g_strdup_printf("10.0.0.%c", uuid[0]);
+    return json_make("{s:s,s:s,s:s,s:s}", "uuid", uuid, "name", name, "primary_ip", address,
+                     "group", GROUP);
+}
+
+json_t *object_web1(void)
+{
+    return json_make("{s:s,s:s,s:s,s:s,s:i,s:[{s:s,s:i}],s:s,s:s,s:s,s:i,s:s}", "uuid", WEB1,
+                     "name", "web1", "admin_state", "up", "disk_template", "mirror", "memory", 128,
+                     "disks", "uuid", DISK1, "size", 64, "primary_node", NODE1, "secondary_node",
+                     NODE2, "replica", REPLICA1, "generation", 4, "holder", NODE1);
+}
+
+json_t *object_db1(void)
+{
+    return json_make("{s:s,s:s,s:s,s:s,s:i,s:s,s:i}", "uuid", DB1, "name", "db1", "admin_state",
+                     "down", "disk_template", "diskless", "memory", 64, "primary_node", NODE1,
+                     "generation", 2);
+}
+
+json_t *object_replica1(void)
+{
+    return json_make("{s:s,s:s,s:s,s:i,s:i,s:s}", "uuid", REPLICA1, "instance", WEB1, "node", NODE2,
+                     "generation", 4, "sync", 7, "state", "in-sync");
+}
+
+static struct change *make(enum change_op op, const char *kind, const char *key, guint64 version,
+                           json_t *object)
+{
+    struct change *change = change_new();
+    change->op = op;
+    g_free(change->kind);
+    change->kind = g_strdup(kind);
+    g_free(change->key);
+    change->key = g_strdup(key);
+    change->version = version;
+    change->object = object;
+    return change;
+}
+
+struct change *put(const char *kind, const char *key, guint64 version, json_t *object)
+{
+    return make(CHANGE_PUT, kind, key, version, object);
+}
+
+struct change *del(const char *kind, const char *key, guint64 version)
+{
+    return make(CHANGE_DELETE, kind, key, version, NULL);
+}
+
+static void free_change(void *data)
+{
+    change_free(data);
+}
+
+GPtrArray *changes_of(struct change *first, ...)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_change);
+    va_list rest;
+    va_start(rest, first);
+    for (struct change *change = first; change; change = va_arg(rest, struct change *))
+        g_ptr_array_add(list, change);
+    va_end(rest);
+    return list;
+}
+
+GPtrArray *initial_changes(void)
+{
+    return changes_of(
+        put("cluster", CLUSTER, 1,
+            json_make("{s:s,s:s,s:s}", "uuid", CLUSTER, "name", "c1", "master_node", NODE1)),
+        put("nodegroup", GROUP, 1, json_make("{s:s,s:s}", "uuid", GROUP, "name", "default")),
+        put("node", NODE1, 1, object_node(NODE1)), put("node", NODE2, 1, object_node(NODE2)),
+        put("node", NODE3, 1, object_node(NODE3)), put("instance", WEB1, 1, object_web1()),
+        put("instance", DB1, 1, object_db1()), put("replica", REPLICA1, 1, object_replica1()),
+        NULL);
+}
+
+/* --- the world --- */
+
+static void serve(struct rpc_request *request, void *data)
+{
+    struct config_world *world = data;
+    wconf_handle(world->wconf, request);
+}
+
+static void stepped_down(const GError *reason, void *data)
+{
+    struct config_world *world = data;
+    g_assert_null(world->stepped_down);
+    world->stepped_down = g_strdup_printf("%s: %s", fettle_error_name(reason), reason->message);
+}
+
+static void wconfd_new(struct config_world *world)
+{
+    world->wconfd = fake_process(world->world, NODE1, ROLE_WCONFD);
+    world->wconfd->engine = fake_engine_base(world->engine);
+    world->wconf = wconf_new(world->wconfd);
+    wconf_on_step_down(world->wconf, stepped_down, world);
+    fake_serve(world->wconfd, serve, world);
+}
+
+void config_world_init(struct config_world *world, GPtrArray *objects)
+{
+    static const char *const nodes[] = {NODE1, NODE2, NODE3};
+    *world = (struct config_world){.world = fake_world_new()};
+    world->engine = fake_engine_new(5, objects);
+    g_ptr_array_unref(objects);
+    fake_world_set_master(world->world, NODE1);
+    wconfd_new(world);
+    world->luxid = fake_process(world->world, NODE1, ROLE_LUXID);
+    world->job = fake_process(world->world, NODE1, ROLE_JOB);
+    for (guint i = 0; i < 3; i++)
+        world->noded[i] = fake_process(world->world, nodes[i], ROLE_NODED);
+    fake_script(world->world, NULL, ROLE_NODED, "announce", fake_answer_nothing, NULL);
+}
+
+static void start(void *data)
+{
+    struct config_world *world = data;
+    g_autoptr(GError) error = NULL;
+    wconf_start(world->wconf, &error);
+    g_assert_no_error(error);
+}
+
+void config_world_start(struct config_world *world)
+{
+    fake_run(world->wconfd, start, world);
+    fake_settle(world->world);
+    world->epoch = fake_engine_epoch(world->engine);
+}
+
+void config_world_restart(struct config_world *world)
+{
+    fake_engine_crash(world->engine);
+    fake_kill(world->wconfd);
+    wconf_free(world->wconf);
+    g_clear_pointer(&world->stepped_down, g_free);
+    wconfd_new(world);
+}
+
+void config_world_clear(struct config_world *world)
+{
+    fake_engine_crash(world->engine);
+    fake_kill(world->wconfd);
+    wconf_free(world->wconf);
+    fake_settle(world->world);
+    fake_world_free(world->world);
+    fake_engine_free(world->engine);
+    g_free(world->stepped_down);
+}
+
+/* --- calls --- */
+
+static char *reply_text(struct fake_reply *reply)
+{
+    char *text = reply->error ? g_strdup_printf("%s: %s", fettle_error_name(reply->error),
+                                                reply->error->message)
+                              : json_to_text(reply->result);
+    fake_reply_clear(reply);
+    return text;
+}
+
+static char *ask_as(struct config_world *world, const struct env *from, guint job,
+                    const char *method, json_t *args)
+{
+    struct fake_reply *reply = g_new0(struct fake_reply, 1);
+    struct stamp stamp = {5, world->epoch};
+    fake_call_start_stamped(from, job, stamp, NODE1, ROLE_WCONFD, method, args, reply);
+    for (guint i = 0; i < 100000 && !reply->done; i++)
+        fake_advance(world->world, i ? 10 : 0);
+    g_assert_true(reply->done);
+    char *text = reply_text(reply);
+    g_free(reply);
+    return text;
+}
+
+char *ask_wconf(struct config_world *world, const struct env *from, const char *method,
+                json_t *args)
+{
+    return ask_as(world, from, 0, method, args);
+}
+
+json_t *owner_json(guint job)
+{
+    g_autofree char *id = g_strdup_printf("%u", job);
+    g_autofree char *livelock = g_strdup_printf("job-%u", job);
+    return json_make("{s:s,s:s}", "job", id, "livelock", livelock);
+}
+
+/* "x instance/a, s node/n1, r node/n2" */
+static json_t *parse_locks(const char *list)
+{
+    json_t *locks = json_array();
+    g_auto(GStrv) parts = g_strsplit(list, ", ", -1);
+    for (guint i = 0; parts[i]; i++) {
+        const char *mode = parts[i][0] == 'x'   ? "exclusive"
+                           : parts[i][0] == 's' ? "shared"
+                                                : "release";
+        json_array_append_new(locks, json_make("{s:s,s:s}", "name", parts[i] + 2, "mode", mode));
+    }
+    return locks;
+}
+
+char *job_locks(struct config_world *world, guint job, const char *list, bool wait)
+{
+    g_autofree char *livelock = g_strdup_printf("job-%u", job);
+    if (world->wconfd->ops->livelock_probe(world->wconfd, livelock) == LIVELOCK_GONE)
+        fake_livelock(world->world, NODE1, livelock, LIVELOCK_ALIVE);
+    json_t *args = json_make("{s:o,s:o,s:b}", "owner", owner_json(job), "locks", parse_locks(list),
+                             "wait", wait);
+    return ask_as(world, world->job, job, "update_locks", args);
+}
+
+char *job_commit(struct config_world *world, guint job, GPtrArray *changes)
+{
+    record_autoptr(commit_args) args = commit_args_new();
+    g_free(args->commit_id);
+    args->commit_id = env_uuid(world->job);
+    g_ptr_array_unref(args->changes);
+    args->changes = changes;
+    json_t *json = commit_args_to_json(args);
+    json_object_set_new(json, "owner", owner_json(job));
+    return ask_as(world, world->job, job, "commit", json);
+}
