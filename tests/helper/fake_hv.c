@@ -6,6 +6,7 @@
 #define TICK_MS 5
 #define OP_MS 1
 #define COMMAND_TIMEOUT_MS 2000
+#define DRAIN_TICKS 3
 #define WRITES_IN_FLIGHT 2
 
 struct fault {
@@ -291,7 +292,7 @@ static void guest_advance_writes(struct fake_guest *guest)
 static void guest_issue(struct fake_guest *guest)
 {
     struct fake_hosts *hosts = guest->host->hosts;
-    if (guest->state != GUEST_RUNNING || guest->host->quiet || guest->powerdown ||
+    if (guest->state != GUEST_RUNNING || guest->host->quiet || guest->powerdown || guest->drains > 0 ||
         guest->writes->len >= WRITES_IN_FLIGHT)
         return;
     guint block = (guint)g_rand_int_range(hosts->random, 0, (gint32)guest->image->count);
@@ -430,12 +431,18 @@ static bool guest_drain(struct fake_host *host, const char *instance, guint64 ge
             fettle_set_error(error, HYPERVISOR, "%s: the process has ended", instance);
             return false;
         }
-        if (guest->writes->len == 0)
+        guest->drains = guest->writes->len > 0 ? DRAIN_TICKS : 0;
+        if (guest->drains == 0)
             return true;
         guest->frozen = fake_host_held(host, instance);
-        if (!env_sleep(host->env, TICK_MS))
+        if (!env_sleep(host->env, TICK_MS)) {
+            guest->drains = false; /* still alive: killing the caller ran nothing in between */
             return op_killed("drain", error);
+        }
     }
+    struct fake_guest *stuck = fake_guest_find(host, instance);
+    if (stuck)
+        stuck->drains = 0;
     fettle_set_error(error, TIMEOUT, "the monitor of %s is frozen", instance);
     return false;
 }

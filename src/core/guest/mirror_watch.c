@@ -226,8 +226,9 @@ bool mirror_watch_settle(struct guest *guest, guint wait_ms)
 {
     gint64 deadline = now_ms(guest) + wait_ms;
     while (guest->watch && guest->live) {
-        const struct mirror_watch *watch = guest->watch;
-        if (watch->probed_ms && !watch->failing_ms && !watch->lost && !guest->query_late)
+        /* Seen right now, not at the watch's last round. */
+        bool reachable = !guest->watch->lost && !guest->query_late && mirror_reachable(guest);
+        if (reachable && guest->watch && !guest->watch->lost)
             return true;
         if (now_ms(guest) >= deadline || !env_sleep(guest->node->env, WATCH_INTERVAL_MS / 2))
             return false;

@@ -1,28 +1,885 @@
 /*
- * Starting, stopping and failing over guests on two nodes: core/guest lifecycle.c, stop.c, replica.c, mirror.c.
+ * Starting, stopping and failing over guests on two nodes: core/guest lifecycle.c, stop.c,
+ * replica.c, mirror.c.
  */
 #include "helper/node_world.h"
 
-static void test_start_mirrors(void)
+#define assert_refused(answer, error, CODE, text)                                                  \
+    do {                                                                                           \
+        g_assert_null(answer);                                                                     \
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                                  \
+        g_assert_cmpstr((error)->message, ==, text);                                               \
+        g_clear_error(&error);                                                                     \
+    } while (0)
+
+#define OTHER_REPLICA "55555555-5555-4555-8555-555555555555"
+
+static json_t *start(struct node_world *nw, json_t *args, GError **error)
+{
+    return nw_call(nw, nw_node(nw, nw->web1.primary), "guest_start", args, error);
+}
+
+static void start_ok(struct node_world *nw, json_t *args)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = start(nw, args, &error);
+    g_assert_no_error(error);
+}
+
+static json_t *stop(struct node_world *nw, guint timeout_ms, GError **error)
+{
+    return nw_call(nw, nw_node(nw, nw->web1.primary), "guest_stop", nw_stop_args(nw, timeout_ms),
+                   error);
+}
+
+static bool answer_is(const json_t *answer, const char *field)
+{
+    return json_is_true(json_object_get(answer, field));
+}
+
+static bool runs(const struct test_node *node, guint64 generation)
+{
+    guint64 found;
+    return fake_host_state(node->host, WEB1, &found) == GUEST_RUNNING && found == generation;
+}
+
+/* --- start --- */
+
+static void test_start_stop_start(void)
 {
     struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
     nw_create_and_start(nw);
-    guint64 generation;
-    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, &generation), ==, GUEST_RUNNING);
-    g_assert_cmpuint(generation, ==, 2);
+    g_assert_true(runs(&nw->a, 2));
     nw_pass(nw, 500);
     g_assert_cmpuint(fake_hosts_acknowledged(nw->hosts, WEB1), >, 10);
-    g_autoptr(GError) error = NULL;
+
     nw_stop(nw, 10000, &error);
     g_assert_no_error(error);
     g_assert_true(nw->web1.clean);
     g_assert_true(fake_hosts_equal(nw->hosts, WEB1, NODE_A, "", NODE_B, nw->web1.replica));
+    g_assert_false(fake_host_exports(nw->b.host, WEB1));
+
+    /* After a clean close nothing is copied: ready at once, in-sync all along. */
+    guint64 sync = nw->web1.sync;
+    nw_start(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->a, 4));
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+    g_assert_cmpuint(nw->web1.sync, ==, sync + 1);
+    nw_pass(nw, 500);
+    node_world_free(nw);
+}
+
+static void test_start_diskless(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 0, &error);
+    nw_start(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->a, 2));
+    json_autoptr answer = stop(nw, 0, &error);
+    g_assert_no_error(error);
+    g_assert_true(answer_is(answer, "forced"));
+    g_assert_false(answer_is(answer, "clean"));
+    node_world_free(nw);
+}
+
+static void test_start_again(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    start_ok(nw, nw_start_args(nw, NULL, true, true)); /* its answer was lost */
+    g_assert_cmpuint(fake_host_count(nw->a.host, "prepare"), ==, 1);
+
+    /* Two at once are one start as well. */
+    struct fake_reply first, second;
+    nw->web1.generation++;
+    nw_call_start(nw, &nw->a, "guest_start", nw->stamp, nw_start_args(nw, NULL, true, true),
+                  &first);
+    nw_call_start(nw, &nw->a, "guest_start", nw->stamp, nw_start_args(nw, NULL, true, true),
+                  &second);
+    nw_until(nw, first.done && second.done);
+    g_assert_no_error(first.error);
+    g_assert_no_error(second.error);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "prepare"), ==, 2);
+    g_assert_true(runs(&nw->a, 3));
+    fake_reply_clear(&first);
+    fake_reply_clear(&second);
+
+    /* Its process died: the generation is over. */
+    fake_host_guest_crash(nw->a.host, WEB1);
+    json_t *answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(answer, error, REFUSED,
+                   "generation 3 was already used here: instance web1 needs a higher one to be "
+                   "started");
+    node_world_free(nw);
+}
+
+static void test_used_after_power_cut(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    json_t *answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(answer, error, REFUSED,
+                   "generation 2 was already used here: instance web1 needs a higher one to be "
+                   "started");
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    g_assert_true(runs(&nw->a, 3));
+
+    record_autoptr(instance) older = nw_instance(nw);
+    older->generation = 2;
+    answer = start(nw, json_make("{s:o}", "instance", instance_to_json(older)), &error);
+    assert_refused(answer, error, REFUSED,
+                   "generation 2 of instance web1 is over: generation 3 was already used here");
+    node_world_free(nw);
+}
+
+/* "g used" is on disk before anything can run. */
+static void test_used_before_prepare(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    fake_fail_files(nw->world, "node/guests", 1);
+    json_t *answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "prepare"), ==, 0);
+    node_world_free(nw);
+}
+
+/* A start that was delayed on its way finds that the instance has moved on. */
+static void test_delayed_start(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    json_t *delayed = nw_start_args(nw, NULL, true, true);
+    json_t *again = json_deep_copy(delayed);
+    nw->web1.generation++; /* a failover elsewhere, say */
+    json_t *answer = start(nw, delayed, &error);
+    assert_refused(answer, error, REFUSED,
+                   "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not run "
+                   "here: generation 3 is on record");
+
+    /* The same after a stop under the very generation: it is used up, although it never ran. */
+    nw->web1.generation = 2;
+    json_autoptr stopped = stop(nw, 0, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(stopped, "clean"));
+    answer = start(nw, again, &error);
+    assert_refused(answer, error, REFUSED,
+                   "generation 2 was already used here: instance "
+                   "11111111-1111-4111-8111-111111111111 needs a higher one to be started");
+    g_assert_cmpuint(fake_host_count(nw->a.host, "prepare"), ==, 0);
+    node_world_free(nw);
+}
+
+static void test_start_unconfirmed(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    nw->mood = MASTER_DEPOSED;
+    json_t *answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(answer, error, TEMPORARY,
+                   "the master did not confirm that generation 2 of instance "
+                   "11111111-1111-4111-8111-111111111111 may run here (the master is another "
+                   "node); nothing was changed, try again");
+    g_assert_null(fake_file(nw->world, NODE_A, FILE_STATE, "node/guests/" WEB1 ".json"));
+    nw->mood = MASTER_ANSWERS;
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    node_world_free(nw);
+}
+
+static void test_start_bad_input(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    nw->web1.holder = "";
+    json_t *answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(answer, error, WRONG_INPUT,
+                   "instance: generation 2 of web1 is held by nobody, not by this node");
+    nw->web1.holder = NODE_A;
+    json_autoptr target = json_make("{s:s,s:s,s:s,s:[]}", "replica", OTHER_REPLICA, "address",
+                                    "10.0.0.2", "psk", "00000000000000000000000000000000", "disks");
+    answer = start(nw, nw_start_args(nw, target, true, true), &error);
+    assert_refused(answer, error, WRONG_INPUT, "target.disks: 0 exports for 1 disks");
+    nw->web1.generation = 0;
+    answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(answer, error, WRONG_INPUT, "instance.generation: must be at least 1");
+    node_world_free(nw);
+}
+
+static void test_damaged_record(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_daemon_kill(nw, &nw->a);
+    fake_file_put(nw->world, NODE_A, FILE_STATE, "node/guests/" WEB1 ".json",
+                  "{\"instance\":\"" OTHER_REPLICA "\"}");
+    nw_daemon_start(nw, &nw->a);
+    nw_commit_start(nw);
+    json_t *answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(
+        answer, error, CORRUPT,
+        "var/node/guests/11111111-1111-4111-8111-111111111111.json is damaged (it speaks "
+        "of instance 55555555-5555-4555-8555-555555555555): which generations were used "
+        "here is unknown; start instance web1 on another node, or remove the file if "
+        "you know that it runs nowhere");
+    node_world_free(nw);
+}
+
+static void test_prepare_fails(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    /* The process is there although prepare said no: it is ended, and the generation is used. */
+    fake_host_fault(nw->a.host, "prepare", FAKE_FAULT_LATE, 1);
+    json_t *answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(answer, error, TIMEOUT, "instance web1: prepare: no answer in 2000 ms");
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    g_clear_error(&error);
+    nw_commit_start(nw);
+    fake_host_fault(nw->a.host, "run", FAKE_FAULT_FAILS, 1);
+    answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(answer, error, HYPERVISOR, "instance web1: run: failed as the test wanted");
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    node_world_free(nw);
+}
+
+/* --- start with a mirror that fails --- */
+
+static bool run_without_stale(struct fake_host *host, const char *op, bool after, void *data)
+{
+    struct node_world *nw = data;
+    if (!after && strcmp(op, "run") == 0)
+        g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    return false;
+}
+
+static void test_mirror_fails_first_stale(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 1, &error);
+    fake_host_fault(nw->a.host, "mirror_start", FAKE_FAULT_FAILS, 1);
+    fake_host_set_hook(nw->a.host, run_without_stale, nw);
+    nw_start(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->a, 2));
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    node_world_free(nw);
+}
+
+static void test_mirror_fails_no_master(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_stop(nw, 10000, &error);
+    g_assert_true(nw->web1.clean);
+    /* Recorded in-sync, so it must not run before stale is on record; and it does not. */
+    nw_commit_start(nw);
+    json_autoptr target = nw_open_replica(nw, &error);
+    fake_host_fault(nw->a.host, "mirror_start", FAKE_FAULT_SILENT, 1);
+    struct fake_reply reply;
+    nw_call_start(nw, &nw->a, "guest_start", nw->stamp, nw_start_args(nw, target, false, true),
+                  &reply);
+    nw_until(nw, fake_host_count(nw->a.host, "mirror_start") == 2);
+    nw->mood = MASTER_DEPOSED;
+    nw_until(nw, reply.done);
+    g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_TEMPORARY);
+    g_assert_cmpstr(reply.error->message, ==,
+                    "instance web1: the replica of instance web1 is lost (its mirror did not "
+                    "start: mirror_start: no answer in 2000 ms) and the master could not be asked "
+                    "to record that; try again");
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "run"), ==, 1);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
+/* After a clean close the replica is on record as in-sync from the start: no instruction runs
+ * before the mirror is ready. */
+static void test_mirror_never_ready(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_stop(nw, 10000, &error);
+    nw_commit_start(nw);
+    json_autoptr target = nw_open_replica(nw, &error);
+    fake_host_fault(nw->a.host, "query", FAKE_FAULT_FAILS, 1000);
+    fake_host_set_hook(nw->a.host, run_without_stale, nw);
+    start_ok(nw, nw_start_args(nw, target, false, true));
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    g_assert_true(runs(&nw->a, 4));
+    fake_host_set_hook(nw->a.host, NULL, NULL);
+    node_world_free(nw);
+}
+
+/* --- stop --- */
+
+static void test_stop_again(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 200);
+    json_autoptr first = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_true(answer_is(first, "clean"));
+    g_assert_false(answer_is(first, "forced"));
+    /* The answer was lost, the node daemon died: it is said again. */
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    json_autoptr second = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_true(answer_is(second, "clean"));
+    /* A stop of an older generation is refused. */
+    nw->web1.generation = 1;
+    json_t *answer = stop(nw, 0, &error);
+    assert_refused(answer, error, REFUSED,
+                   "generation 1 of instance web1 is over: generation 2 was already used here");
+    node_world_free(nw);
+}
+
+static void test_stop_forced(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_set_powerdown_ms(nw->a.host, 0);
+    json_autoptr answer = stop(nw, 1000, &error);
+    g_assert_no_error(error);
+    g_assert_true(answer_is(answer, "forced"));
+    g_assert_true(answer_is(answer, "clean")); /* the disks are equal all the same */
+    g_assert_true(fake_hosts_equal(nw->hosts, WEB1, NODE_A, "", NODE_B, nw->web1.replica));
+    node_world_free(nw);
+}
+
+/* A guest that switched itself off is closed the same way. */
+static void test_stop_after_poweroff(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 200);
+    fake_host_guest_poweroff(nw->a.host, WEB1);
+    nw_pass(nw, 100);
+    json_autoptr report = nw_report(nw, &nw->a);
+    const json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
+    g_assert_cmpstr(json_string_value(json_object_get(guest, "state")), ==, "shutdown");
+    nw_stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_true(nw->web1.clean);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "powerdown"), ==, 0);
+    node_world_free(nw);
+}
+
+static void test_stop_finish_fails(void)
+{
+    static const char *const steps[] = {"pause", "mirror_finish", "sync"};
+    for (guint i = 0; i < G_N_ELEMENTS(steps); i++) {
+        struct node_world *nw = node_world_new(1);
+        g_autoptr(GError) error = NULL;
+        nw_create_and_start(nw);
+        fake_host_fault(nw->a.host, steps[i], FAKE_FAULT_FAILS, 1);
+        json_autoptr answer = stop(nw, 10000, &error);
+        g_assert_no_error(error);
+        g_assert_false(answer_is(answer, "clean"));
+        g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+        node_world_free(nw);
+    }
+}
+
+static void test_stop_while_syncing(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 2, &error);
+    nw_start(nw, &error);
+    nw->mood = MASTER_DEPOSED; /* so that in-sync cannot get on record */
+    nw_pass(nw, 1000);
+    g_assert_cmpint(fake_host_mirror(nw->a.host, WEB1), ==, MIRROR_READY);
+    json_autoptr answer = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "clean"));
+    node_world_free(nw);
+}
+
+/* The replica is out of reach: stale first, then the guest can shut down; never a draining command
+ * before. */
+static void test_stop_replica_unreachable(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, fake_host_held(nw->a.host, WEB1));
+    guint before = fake_host_calls(nw->a.host)->len;
+    json_autoptr answer = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "forced"));
+    g_assert_false(answer_is(answer, "clean"));
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    bool released = false;
+    for (guint i = before; i < fake_host_calls(nw->a.host)->len; i++) {
+        const char *call = fake_host_calls(nw->a.host)->pdata[i];
+        released = released || g_str_has_prefix(call, "mirror_release");
+        if (g_str_has_prefix(call, "powerdown") || g_str_has_prefix(call, "pause"))
+            g_assert_true(released);
+    }
+    node_world_free(nw);
+}
+
+/* Out of reach, and nobody to record it: the frozen guest is killed, which costs nothing that was
+ * acknowledged. */
+static void test_stop_nobody_answers(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_cut(nw, &nw->b, true);
+    nw->mood = MASTER_SILENT;
+    json_autoptr answer = stop(nw, 1000, &error);
+    g_assert_no_error(error);
+    g_assert_true(answer_is(answer, "forced"));
+    g_assert_false(answer_is(answer, "clean"));
+    g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 0);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "pause"), ==, 0);
+    g_assert_true(fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
+static void test_stop_kill_fails(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_fault(nw->a.host, "kill", FAKE_FAULT_SILENT, 1);
+    json_t *answer = stop(nw, 1000, &error);
+    assert_refused(answer, error, TIMEOUT,
+                   "generation 2 could not be ended: kill: no answer in 2000 ms");
+    json_autoptr again = stop(nw, 1000, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    g_assert_false(answer_is(again, "clean"));
+    node_world_free(nw);
+}
+
+/* A new master while the guest shuts down: the old job's stop ends early, the guest is left alone.
+ */
+static void test_stop_overtaken(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_powerdown_ms(nw->a.host, 0);
+    struct fake_reply reply;
+    nw_call_start(nw, &nw->a, "guest_stop", nw->stamp, nw_stop_args(nw, 600000), &reply);
+    nw_pass(nw, 2000);
+    g_assert_false(reply.done);
+    nw->stamp.epoch++;
+    g_assert_true(nw_announce(nw, &nw->a, NULL));
+    g_assert_true(reply.done);
+    g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_STALE_EPOCH);
+    g_assert_cmpstr(reply.error->message, ==,
+                    "a new master announced itself while the guest was shutting down; the guest "
+                    "was left alone");
+    g_assert_true(runs(&nw->a, 2));
+    /* It is still watched. */
+    g_assert_true(nw_announce(nw, &nw->b, NULL));
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
+/* --- reset --- */
+
+static void test_reset(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_autoptr done = nw_call(nw, &nw->a, "guest_reset", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    nw_cut(nw, &nw->b, true);
+    json_t *answer = nw_call(nw, &nw->a, "guest_reset", nw_guest_args(nw), &error);
+    assert_refused(answer, error, TEMPORARY,
+                   "the replica of instance web1 cannot be reached, so a reset would hang; try "
+                   "again when it is on record as stale");
+    g_assert_cmpuint(fake_host_count(nw->a.host, "reset"), ==, 1);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_pass(nw, 100);
+    json_autoptr now = nw_call(nw, &nw->a, "guest_reset", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    nw->web1.generation++;
+    answer = nw_call(nw, &nw->a, "guest_reset", nw_guest_args(nw), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "generation 3 of instance web1 does not run on this node");
+    node_world_free(nw);
+}
+
+/* --- images and exports --- */
+
+static json_t *disks_args(const char *replica)
+{
+    return json_make("{s:s,s:s,s:[{s:s,s:i}]}", "instance", WEB1, "replica", replica, "disks",
+                     "uuid", OTHER_REPLICA, "size", 1);
+}
+
+static void test_create_not_anew(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_t *answer = nw_call(nw, &nw->a, "disks_create", disks_args(""), &error);
+    assert_refused(answer, error, UNSAFE,
+                   "the images of instance web1 were already used here under generation 2; they "
+                   "are not made anew");
+    answer = nw_call(nw, &nw->b, "disks_create", disks_args(nw->web1.replica), &error);
+    assert_refused(
+        answer, error, UNSAFE,
+        "replica 33333333-3333-4333-8333-000000000001 of instance "
+        "11111111-1111-4111-8111-111111111111 was already opened under generation 2; its images "
+        "are not made anew");
+    node_world_free(nw);
+}
+
+static void test_open_needs_confirmation(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 1, &error);
+    nw_commit_start(nw);
+    nw->mood = MASTER_DEPOSED;
+    json_t *answer = nw_open_replica(nw, &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_TEMPORARY);
+    g_clear_error(&error);
+    nw->mood = MASTER_ANSWERS;
+    nw->web1.secondary = NODE_A;
+    nw->web1.generation++;
+    struct fake_reply reply;
+    nw_call_start(nw, &nw->b, "replica_open", nw->stamp,
+                  json_make("{s:s,s:s,s:i,s:[{s:s,s:i}]}", "instance", WEB1, "replica",
+                            nw->web1.replica, "generation", 2, "disks", "uuid", OTHER_REPLICA,
+                            "size", 1),
+                  &reply);
+    nw_until(nw, reply.done);
+    g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    g_assert_cmpstr(reply.error->message, ==,
+                    "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not export "
+                    "here: generation 3 is on record");
+    g_assert_cmpuint(fake_host_count(nw->b.host, "export_open"), ==, 0);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
+static void test_open_again(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 2, &error);
+    nw_commit_start(nw);
+    json_autoptr first = nw_open_replica(nw, &error);
+    json_autoptr second = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(json_equal(first, second));
+    /* Under the next generation it is another export, with another name and key. */
+    nw_commit_start(nw);
+    json_autoptr third = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_false(json_equal(first, third));
+    json_t *answer = nw_call(
+        nw, &nw->b, "replica_close",
+        json_make("{s:s,s:s,s:i}", "instance", WEB1, "replica", nw->web1.replica, "generation", 2),
+        &error);
+    assert_refused(answer, error, REFUSED,
+                   "replica 33333333-3333-4333-8333-000000000001 was opened again for generation "
+                   "3, after generation 2");
+    g_assert_true(fake_host_exports(nw->b.host, WEB1));
+    node_world_free(nw);
+}
+
+static void test_remove(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_t *stale = json_make("{s:s,s:i}", "instance", WEB1, "generation", 1);
+    json_t *answer = nw_call(nw, &nw->a, "disks_remove", stale, &error);
+    assert_refused(answer, error, REFUSED,
+                   "images of instance 11111111-1111-4111-8111-111111111111 were used here under "
+                   "generation 2, the request knows of 1 only");
+    g_assert_true(runs(&nw->a, 2));
+    nw->web1.removed = true;
+    nw->web1.generation = 3;
+    json_autoptr on_a = nw_call(nw, &nw->a, "disks_remove", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    json_autoptr on_b = nw_call(nw, &nw->b, "disks_remove", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    json_autoptr again = nw_call(nw, &nw->b, "disks_remove", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    g_assert_false(fake_host_exports(nw->b.host, WEB1));
+    g_assert_false(fake_host_has_image(nw->a.host, WEB1, ""));
+    g_assert_false(fake_host_has_image(nw->b.host, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
+/* --- failover --- */
+
+static void test_failover(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 500);
+    nw_power_cut(nw, &nw->a);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->b, 3));
+    guint64 before = fake_hosts_acknowledged(nw->hosts, WEB1);
+    nw_pass(nw, 500);
+    g_assert_cmpuint(fake_hosts_acknowledged(nw->hosts, WEB1), >, before);
+    node_world_free(nw);
+}
+
+/* The old primary is only cut off: what it still runs gets nothing acknowledged, and is ended and
+ * set aside when it hears of it. Then the instance fails back. */
+static void test_failover_cut_and_back(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_cut(nw, &nw->a, true);
+    nw_pass(nw, 300);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    nw_pass(nw, 3000);
+    g_assert_true(fake_host_held(nw->a.host, WEB1));
+    nw_cut(nw, &nw->a, false);
+    nw_until(nw, fake_host_state(nw->a.host, WEB1, NULL) == GUEST_ABSENT);
+    nw_until(nw, !fake_host_has_image(nw->a.host, WEB1, ""));
+    nw_replace_replica(nw, &error);
+    g_assert_no_error(error);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    nw_power_cut(nw, &nw->b);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->a, 4));
+    nw_pass(nw, 500);
+    node_world_free(nw);
+}
+
+/* Death of the job right after the commit: the start alone finds the replica and promotes it. */
+static void test_failover_finished_by_start(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw->web1.generation++;
+    nw->web1.primary = nw->web1.holder = NODE_B;
+    nw->web1.secondary = "";
+    /* The node hears from the master first that its export is over: it must not set it aside. */
+    nw_until(nw, !fake_host_exports(nw->b.host, WEB1));
+    nw_pass(nw, 11000);
+    g_assert_true(fake_host_has_image(nw->b.host, WEB1, nw->web1.replica));
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    g_assert_true(runs(&nw->b, 4));
+    nw_pass(nw, 300);
+    node_world_free(nw);
+}
+
+static void test_failover_repeated(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    json_t *args = json_make("{s:s,s:s,s:i,s:b}", "instance", WEB1, "replica", nw->web1.replica,
+                             "generation", 3, "promote", 1);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    /* A late repetition of the promotion finds it done, and touches nothing. */
+    json_autoptr again = nw_call(nw, &nw->b, "replica_close", args, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->b, 3));
+    g_assert_cmpuint(fake_host_count(nw->b.host, "promote"), ==, 1);
+    nw_pass(nw, 300);
+    node_world_free(nw);
+}
+
+/* --- replace --- */
+
+static void test_replace(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_t *answer = nw_call(nw, &nw->a, "mirror_detach", nw_guest_args(nw), &error);
+    assert_refused(answer, error, UNSAFE,
+                   "the replica of instance web1 is on record as in-sync; it must be recorded "
+                   "stale before its mirror may end");
+    g_autofree char *old = g_strdup(nw->web1.replica);
+    nw_replace_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_false(fake_host_has_image(nw->b.host, WEB1, old));
+    json_t *wait = nw_guest_args(nw);
+    json_object_set_new(wait, "wait_ms", json_integer(60000));
+    json_autoptr status = nw_call(nw, &nw->a, "mirror_wait", wait, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(json_string_value(json_object_get(status, "state")), ==, "ready");
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    node_world_free(nw);
+}
+
+static void test_attach_refused(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_autoptr target = nw_open_replica(nw, &error);
+    json_t *args = nw_guest_args(nw);
+    json_object_set(args, "target", target);
+    json_object_set_new(args, "sync", json_integer(3));
+    json_autoptr again = nw_call(nw, &nw->a, "mirror_attach", json_deep_copy(args), &error);
+    g_assert_no_error(error); /* it is attached */
+    json_object_set_new(target, "replica", json_string(OTHER_REPLICA));
+    json_t *answer = nw_call(nw, &nw->a, "mirror_attach", args, &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "instance web1 still has a mirror to replica "
+                   "33333333-3333-4333-8333-000000000001; detach it first");
+    answer = nw_call(nw, &nw->b, "mirror_wait", nw_guest_args(nw), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "generation 2 of instance 11111111-1111-4111-8111-111111111111 does not run on "
+                   "this node");
+    node_world_free(nw);
+}
+
+/* A mirror that does not start under a running guest: stale, and the guest runs on. */
+static void test_attach_fails(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_fault(nw->a.host, "mirror_start", FAKE_FAULT_FAILS, 1);
+    bool replaced = nw_replace_replica(nw, &error);
+    g_assert_false(replaced);
+    g_assert_cmpstr(error->message, ==,
+                    "the mirror did not start: mirror_start: failed as the test wanted");
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    guint64 before = fake_hosts_acknowledged(nw->hosts, WEB1);
+    nw_pass(nw, 500);
+    g_assert_cmpuint(fake_hosts_acknowledged(nw->hosts, WEB1), >, before);
+    node_world_free(nw);
+}
+
+/* A restored store starts again from low generations; those of the old history are over. */
+static void test_history(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw->web1.generation = 7;
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    g_assert_true(runs(&nw->a, 8));
+    nw->stamp = (struct stamp){2, 1};
+    g_assert_true(nw_announce(nw, &nw->a, NULL));
+    /* The same record: the guest goes on in the new history. */
+    json_autoptr same = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "prepare"), ==, 1);
+    /* An older one, restored: a lower number is newer there. */
+    nw_stop(nw, 0, &error);
+    g_assert_no_error(error);
+    nw->stamp = (struct stamp){3, 1};
+    g_assert_true(nw_announce(nw, &nw->a, NULL));
+    nw->web1.generation = 4;
+    nw_commit_start(nw);
+    json_autoptr lower = start(nw, nw_start_args(nw, NULL, true, false), &error);
+    g_assert_no_error(error);
+    guint64 generation;
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, &generation), ==, GUEST_PREPARED);
+    g_assert_cmpuint(generation, ==, 5);
     node_world_free(nw);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/guest/start-mirrors#SAF-10,SAF-11,SAF-13", test_start_mirrors);
+    g_test_add_func("/guest/start-stop-start#SAF-10,SAF-11,SAF-12,SAF-13", test_start_stop_start);
+    g_test_add_func("/guest/start-diskless#SAF-10,SAF-11", test_start_diskless);
+    g_test_add_func("/guest/start-again#SAF-10,SAF-20", test_start_again);
+    g_test_add_func("/guest/used-after-power-cut#SAF-10", test_used_after_power_cut);
+    g_test_add_func("/guest/used-before-prepare#SAF-10", test_used_before_prepare);
+    g_test_add_func("/guest/delayed-start#SAF-10,SAF-19", test_delayed_start);
+    g_test_add_func("/guest/start-unconfirmed#SAF-04,SAF-19", test_start_unconfirmed);
+    g_test_add_func("/guest/start-bad-input#SAF-10", test_start_bad_input);
+    g_test_add_func("/guest/damaged-record#SAF-10", test_damaged_record);
+    g_test_add_func("/guest/prepare-fails#SAF-10", test_prepare_fails);
+    g_test_add_func("/guest/mirror-fails-first-stale#SAF-10,SAF-13", test_mirror_fails_first_stale);
+    g_test_add_func("/guest/mirror-fails-no-master#SAF-10,SAF-13", test_mirror_fails_no_master);
+    g_test_add_func("/guest/mirror-never-ready#SAF-10,SAF-11", test_mirror_never_ready);
+    g_test_add_func("/guest/stop-again#SAF-11,SAF-20", test_stop_again);
+    g_test_add_func("/guest/stop-forced#SAF-11", test_stop_forced);
+    g_test_add_func("/guest/stop-after-poweroff#SAF-11", test_stop_after_poweroff);
+    g_test_add_func("/guest/stop-finish-fails#SAF-11", test_stop_finish_fails);
+    g_test_add_func("/guest/stop-while-syncing#SAF-11", test_stop_while_syncing);
+    g_test_add_func("/guest/stop-replica-unreachable#SAF-13,SAF-15", test_stop_replica_unreachable);
+    g_test_add_func("/guest/stop-nobody-answers#SAF-13,SAF-15", test_stop_nobody_answers);
+    g_test_add_func("/guest/stop-kill-fails#SAF-15", test_stop_kill_fails);
+    g_test_add_func("/guest/stop-overtaken#SAF-06", test_stop_overtaken);
+    g_test_add_func("/guest/reset#SAF-15,SAF-20", test_reset);
+    g_test_add_func("/guest/create-not-anew#SAF-20", test_create_not_anew);
+    g_test_add_func("/guest/open-needs-confirmation#SAF-03,SAF-14", test_open_needs_confirmation);
+    g_test_add_func("/guest/open-again#SAF-14,SAF-16,SAF-20", test_open_again);
+    g_test_add_func("/guest/remove#SAF-20", test_remove);
+    g_test_add_func("/guest/failover#SAF-16", test_failover);
+    g_test_add_func("/guest/failover-cut-and-back#SAF-13,SAF-16,SAF-19",
+                    test_failover_cut_and_back);
+    g_test_add_func("/guest/failover-finished-by-start#SAF-16,SAF-19",
+                    test_failover_finished_by_start);
+    g_test_add_func("/guest/failover-repeated#SAF-16,SAF-20", test_failover_repeated);
+    g_test_add_func("/guest/replace#SAF-18", test_replace);
+    g_test_add_func("/guest/attach-refused#SAF-18,SAF-20", test_attach_refused);
+    g_test_add_func("/guest/attach-fails#SAF-18,SAF-13", test_attach_fails);
+    g_test_add_func("/guest/history#SAF-02", test_history);
     return g_test_run();
 }
