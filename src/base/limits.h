@@ -68,6 +68,11 @@
 
 /* Healing */
 #define LIMIT_REPAIR_TRIES 3
+#define LIMIT_REPAIR_JOBS 16     /* of one repair, so that its list fits a tag */
+#define LIMIT_REPAIR_ID_CHARS 64 /* of ids that outside tools choose */
+#define LIMIT_REPAIR_EVIDENCE 32 /* sentences, or tags, that one record names */
+#define LIMIT_REPAIR_PAUSE_S 1024 /* the longest pause between two tries */
+#define LIMIT_REPAIR_BATCH 1024   /* changes that one commit of the watcher has, at most */
 #define LIMIT_RESULT_TAGS 10 /* success and enoperm results kept for an instance (ARP A-16) */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_WATCHER_PAUSE_MS 50  /* between passes that news start */
@@ -122,7 +127,7 @@
 #define LIMIT_GUEST_READY_MS 20000u  /* from the start of QEMU to its greeting */
 #define LIMIT_QMP_COMMAND_MS 5000u   /* a command that only asks or starts something */
 #define LIMIT_QMP_DRAIN_MS 30000u    /* a command that first waits for writes under way */
-#define LIMIT_MIRROR_END_MS 30000u   /* until a mirror that was told to end has ended */
+#define LIMIT_MIRROR_END_MS 10000u   /* until a mirror that was told to end has ended */
 #define LIMIT_EXPORT_READY_MS 10000u /* from the start of an export to its greeting */
 #define LIMIT_EXPORT_POLL_MS 20u     /* between two looks whether it greets */
 #define LIMIT_EXPORT_PORT_TRIES                                                                    \

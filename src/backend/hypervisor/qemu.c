@@ -338,6 +338,28 @@ static GPtrArray *qemu_rediscover(struct hypervisor *hv, GError **error)
     return g_steal_pointer(&reports);
 }
 
+/* --- the host --- */
+
+/* A line "NAME: N kB" of /proc/meminfo, in MiB; 0 if there is none. */
+static guint64 meminfo_mib(const char *text, const char *name)
+{
+    const char *line = strstr(text, name);
+    return line != NULL ? g_ascii_strtoull(line + strlen(name), NULL, 10) / 1024 : 0;
+}
+
+static bool qemu_host(struct hypervisor *hv, guint64 *ret_memory_total, guint64 *ret_memory_free,
+                      guint *ret_cpus)
+{
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL) ||
+        meminfo_mib(text, "MemTotal:") == 0)
+        return false;
+    *ret_memory_total = meminfo_mib(text, "MemTotal:");
+    *ret_memory_free = meminfo_mib(text, "MemAvailable:");
+    *ret_cpus = g_get_num_processors();
+    return true;
+}
+
 static const struct hypervisor_ops qemu_ops = {
     .set_events = qemu_set_events,
     .prepare = qemu_prepare,
@@ -351,6 +373,7 @@ static const struct hypervisor_ops qemu_ops = {
     .mirror_finish = mirror_finish,
     .mirror_release = mirror_release,
     .rediscover = qemu_rediscover,
+    .host = qemu_host,
 };
 
 struct hypervisor *qemu_new(const struct node_paths *paths, guint32 qemu_uid)

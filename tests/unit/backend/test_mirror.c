@@ -119,6 +119,13 @@ static void release(struct pair *pair)
         world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1)));
 }
 
+static void await_export_ended(const struct pair *pair)
+{
+    for (guint i = 0; pair->secondary->exports_ended == 0 && i < 500; i++)
+        loop_sleep(20);
+    g_assert_cmpuint(pair->secondary->exports_ended, ==, 1);
+}
+
 /* --- ending in sync --- */
 
 static void finish(void *disks)
@@ -162,6 +169,41 @@ static void finish(void *disks)
     pair_free(pair);
 }
 
+/* A guest that switched itself off is closed like one that was paused. */
+static void finish_after_own_shutdown(void *unused)
+{
+    struct pair *pair = pair_new("off", 1, true);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(pair->hv->ops->powerdown(pair->hv, pair->web1->uuid, 1, &error));
+    for (guint i = 0; pair->primary->shutdowns == 0 && i < 500; i++)
+        loop_sleep(20);
+    g_assert_cmpint(world_state(pair->primary, pair->web1), ==, GUEST_SHUTDOWN);
+    pair->hv->ops->pause(pair->hv, pair->web1->uuid, 1, &error);
+    g_assert_no_error(error);
+    pair->hv->ops->mirror_finish(pair->hv, pair->web1->uuid, 1, &error);
+    g_assert_no_error(error);
+    pair_kill(pair);
+    assert_nothing_missing(pair);
+    assert_images_equal(pair);
+    pair_free(pair);
+}
+
+/* A replica that dies while the mirror is being ended is no clean close. */
+static void replica_dies_before_finish(void *unused)
+{
+    struct pair *pair = pair_new("unclean", 1, true);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(pair->hv->ops->pause(pair->hv, pair->web1->uuid, 1, &error));
+    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGKILL);
+    await_export_ended(pair);
+    g_assert_false(pair->hv->ops->mirror_finish(pair->hv, pair->web1->uuid, 1, &error));
+    g_test_message("%s", error->message);
+    g_clear_error(&error);
+    g_assert_true(
+        pair->hv->ops->kill(pair->hv, pair->web1->uuid, 1, &error)); /* the last way always works */
+    pair_free(pair);
+}
+
 static void finish_without_mirror(void *unused)
 {
     struct pair *pair = pair_new("nomirror", 1, false);
@@ -199,7 +241,8 @@ static void primary_dies(void *unused)
 
 /* The replica is lost as `lose` does it: the guest freezes, nothing is missing, a release lets it
  * go on, and a new replica can be attached. */
-static void lose_replica(const char *name, guint disks, void (*lose)(struct pair *pair))
+static void lose_replica(const char *name, guint disks, void (*lose)(struct pair *pair),
+                         void (*mend)(struct pair *pair))
 {
     struct pair *pair = pair_new(name, disks, true);
     g_autoptr(GError) error = NULL;
@@ -212,6 +255,8 @@ static void lose_replica(const char *name, guint disks, void (*lose)(struct pair
     assert_nothing_missing(pair);
     release(pair);
     release(pair); /* asked again */
+    if (mend != NULL)
+        mend(pair);
 
     record_autoptr(instance) web1 = instance_copy(pair->web1);
     world_create(pair->primary, web1, REPLICA_2); /* somewhere else */
@@ -228,13 +273,6 @@ static void lose_replica(const char *name, guint disks, void (*lose)(struct pair
     pair_free(pair);
 }
 
-static void await_export_ended(const struct pair *pair)
-{
-    for (guint i = 0; pair->secondary->exports_ended == 0 && i < 500; i++)
-        loop_sleep(20);
-    g_assert_cmpuint(pair->secondary->exports_ended, ==, 1);
-}
-
 static void kill_export(struct pair *pair)
 {
     guint last = pair->web1->disks->len - 1;
@@ -246,7 +284,7 @@ static void kill_export(struct pair *pair)
 
 static void export_killed(void *disks)
 {
-    lose_replica("export", GPOINTER_TO_UINT(disks), kill_export);
+    lose_replica("export", GPOINTER_TO_UINT(disks), kill_export, NULL);
 }
 
 static void stop_export(struct pair *pair)
@@ -254,9 +292,47 @@ static void stop_export(struct pair *pair)
     kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGSTOP);
 }
 
+/* It wakes up with writes of a mirror that was given up; they are nobody's any more. */
+static void cont_export(struct pair *pair)
+{
+    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGCONT);
+}
+
 static void export_stopped(void *unused)
 {
-    lose_replica("stopped", 1, stop_export);
+    lose_replica("stopped", 1, stop_export, cont_export);
+}
+
+static void cut_link(struct pair *pair)
+{
+    world_link(false);
+}
+
+static void mend_link(struct pair *pair)
+{
+    world_link(true);
+}
+
+static void link_cut(void *unused)
+{
+    lose_replica("cut", 1, cut_link, mend_link);
+}
+
+/* A link that comes back before anybody has given up: the guest goes on by itself, still in sync.
+ */
+static void link_cut_and_mended(void *unused)
+{
+    struct pair *pair = pair_new("mended", 1, true);
+    cut_link(pair);
+    g_assert_true(world_is_frozen(pair->primary, pair->web1));
+    assert_nothing_missing(pair);
+    mend_link(pair);
+    g_assert_true(
+        world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1) + 3));
+    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
+    pair_kill(pair);
+    assert_nothing_missing(pair);
+    pair_free(pair);
 }
 
 static void replica_disk_full(void *unused)
@@ -430,6 +506,10 @@ static int tests(int argc, char **argv)
     self = g_file_read_link("/proc/self/exe", NULL);
     g_test_add_data_func("/mirror/finish-leaves-equal-images#SAF-11", finish, one_disk);
     g_test_add_data_func("/mirror/finish-of-two-disks#SAF-11,SAF-12", finish, two_disks);
+    g_test_add_data_func("/mirror/finish-after-own-shutdown#SAF-11", finish_after_own_shutdown,
+                         in_task);
+    g_test_add_data_func("/mirror/replica-dies-before-finish#SAF-11,SAF-15",
+                         replica_dies_before_finish, in_task);
     g_test_add_data_func("/mirror/finish-needs-a-mirror#SAF-11", finish_without_mirror, in_task);
     g_test_add_data_func("/mirror/primary-dies-at-random#SAF-13", primary_dies, in_task);
     g_test_add_data_func("/mirror/export-killed#SAF-13,SAF-14,SAF-15,SAF-18", export_killed,
@@ -437,6 +517,8 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/mirror/export-of-one-disk-of-two-killed#SAF-12,SAF-14", export_killed,
                          two_disks);
     g_test_add_data_func("/mirror/export-stopped#SAF-13,SAF-15", export_stopped, in_task);
+    g_test_add_data_func("/mirror/link-cut#SAF-13,SAF-15,SAF-18", link_cut, in_task);
+    g_test_add_data_func("/mirror/link-cut-and-mended#SAF-13,SAF-14", link_cut_and_mended, in_task);
     g_test_add_data_func("/mirror/replica-disk-full#SAF-13,SAF-14", replica_disk_full, in_task);
     g_test_add_data_func("/mirror/wrong-key-name-generation-refused#SAF-14,SAF-16", refusals,
                          in_task);

@@ -341,6 +341,18 @@ static void dead_and_damaged_state(void *unused)
     world_node_free(node);
 }
 
+static void host(void *unused)
+{
+    struct world_node *node = world_node_new("host");
+    guint64 total = 0, available = 0;
+    guint cpus = 0;
+    g_assert_true(node->hypervisor->ops->host(node->hypervisor, &total, &available, &cpus));
+    g_assert_cmpuint(total, >=, available);
+    g_assert_cmpuint(available, >, 0);
+    g_assert_cmpuint(cpus, ==, g_get_num_processors());
+    world_node_free(node);
+}
+
 static void in_task(gconstpointer fn)
 {
     world_run((void (*)(void *))fn, NULL);
@@ -365,6 +377,7 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/qemu/found-after-restart#SAF-19", found_again, in_task);
     g_test_add_data_func("/qemu/found-without-pid#SAF-19", found_without_pid, in_task);
     g_test_add_data_func("/qemu/dead-and-damaged-state", dead_and_damaged_state, in_task);
+    g_test_add_data_func("/qemu/what-the-host-offers", host, in_task);
     return g_test_run();
 }
 

@@ -8,12 +8,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +81,9 @@ int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
     if (mkdtemp(folder) == NULL || chmod(folder, 0755) != 0)
         return 1;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (unshare(CLONE_NEWNET) != 0)
+        return 1;
+    world_link(true);
     pid_t child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -90,6 +97,14 @@ int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void world_link(bool up)
+{
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = up ? IFF_UP : 0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(ioctl(fd, SIOCSIFFLAGS, &request), ==, 0);
+    close(fd);
 }
 
 const char *world_folder(void)

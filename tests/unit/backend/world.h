@@ -26,6 +26,9 @@ struct world_node {
  * every process that it left, unmounts and removes what it made. */
 int world_main(int argc, char **argv, int (*tests)(int argc, char **argv));
 
+/* The tests run in a network namespace of their own, whose loopback is the cable between nodes. */
+void world_link(bool up);
+
 /* Folder of this program's run; removed at the end. */
 const char *world_folder(void);
 
