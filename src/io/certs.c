@@ -67,21 +67,40 @@ bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_
     return make_key(ca_key, error) && openssl(argv, error);
 }
 
+static bool sign(const char *ca_cert, const char *ca_key, const char *request,
+                 const char *extensions, const char *cert, GError **error)
+{
+    static const char text[] = "basicConstraints=critical,CA:FALSE\n"
+                               "keyUsage=critical,digitalSignature\n"
+                               "extendedKeyUsage=serverAuth,clientAuth\n";
+    g_autoptr(GError) local = NULL;
+    g_autofree char *id = g_uuid_string_random();
+    g_autofree char *serial = g_strdup_printf("0x%.8s%.4s%.4s", id, id + 9, id + 24);
+    const char *const argv[] = {"openssl",  "x509",    "-req",   "-in",         request,
+                                "-CA",      ca_cert,   "-CAkey", ca_key,        "-set_serial",
+                                serial,     "-sha256", "-days",  VALIDITY_DAYS, "-extfile",
+                                extensions, "-out",    cert,     NULL};
+
+    if (!g_file_set_contents(extensions, text, -1, &local)) {
+        fettle_set_error(error, STORAGE, "%s", local->message);
+        return false;
+    }
+    return openssl(argv, error);
+}
+
 bool certs_make_node(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
                      const char *node_uuid, const char *cert, const char *key, GError **error)
 {
     g_autofree char *subject = g_strdup_printf("/O=%s/CN=%s", cluster_uuid, node_uuid);
     g_autofree char *request = g_strconcat(cert, ".request", NULL);
-    g_autofree char *id = g_uuid_string_random();
-    g_autofree char *serial = g_strdup_printf("0x%.8s%.4s%.4s", id, id + 9, id + 24);
+    g_autofree char *extensions = g_strconcat(cert, ".extensions", NULL);
     const char *const ask[] = {"openssl", "req",   "-new", "-key",  key,
                                "-subj",   subject, "-out", request, NULL};
-    const char *const sign[] = {"openssl", "x509",        "-req", "-in",         request, "-CA",
-                                ca_cert,   "-CAkey",      ca_key, "-set_serial", serial,  "-sha256",
-                                "-days",   VALIDITY_DAYS, "-out", cert,          NULL};
 
-    bool ok = make_key(key, error) && openssl(ask, error) && openssl(sign, error);
+    bool ok = make_key(key, error) && openssl(ask, error) &&
+              sign(ca_cert, ca_key, request, extensions, cert, error);
     g_unlink(request);
+    g_unlink(extensions);
     return ok;
 }
 

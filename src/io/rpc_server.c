@@ -72,8 +72,11 @@ static void request_cb(struct connection *connection, struct envelope *envelope,
 {
     struct rpc_server *server = data;
     g_autoptr(GError) error = NULL;
-    bool sane =
-        check_from(server, connection, envelope, &error) && check_to(server, envelope, &error);
+    bool sane = check_from(server, connection, envelope, &error);
+
+    if (sane && server->route != NULL && server->route(connection, envelope, server->data))
+        return;
+    sane = sane && check_to(server, envelope, &error);
     g_autofree char *from_node = g_strdup(envelope->from.node);
     struct rpc_request *request = connection_request(connection, envelope, from_node);
 

@@ -9,6 +9,12 @@
 
 #define PATIENCE_MS 30000
 
+static void set_text(char **field, const char *text)
+{
+    g_free(*field);
+    *field = g_strdup(text);
+}
+
 struct node_paths *world_new(const char *node)
 {
     g_autoptr(GError) error = NULL;
@@ -21,10 +27,11 @@ struct node_paths *world_new(const char *node)
     node_paths_make(paths, &error);
     g_assert_no_error(error);
     record_autoptr(node_config) config = node_config_new();
-    config->node_uuid = g_strdup(node);
-    config->name = g_strdup_printf("node-%c", node[0]);
-    config->cluster_uuid = g_strdup(CLUSTER);
-    config->address = g_strdup("127.0.0.1");
+    const char name[] = {'n', 'o', 'd', 'e', '-', node[0], '\0'};
+    set_text(&config->node_uuid, node);
+    set_text(&config->name, name);
+    set_text(&config->cluster_uuid, CLUSTER);
+    set_text(&config->address, "127.0.0.1");
     config->port = world_free_port();
     node_config_write(paths, config, &error);
     g_assert_no_error(error);

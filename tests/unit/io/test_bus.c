@@ -1,0 +1,737 @@
+/* The bus between nodes, with real certificates over loopback: bus.c, bus_tls.c, certs.c. */
+#include "world.h"
+
+#include "io/bus.h"
+#include "io/certs.h"
+#include "io/connection.h"
+#include "io/rpc_client.h"
+#include "io/rpc_server.h"
+#include "io/unix_socket.h"
+
+#include <arpa/inet.h>
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define OTHER_CLUSTER "88888888-0000-4000-8000-000000000008"
+#define PING_MS 50
+#define DEAD_MS 400
+
+/* A node with its noded's bus, a wconfd of its own, and a job process that calls. */
+struct host {
+    const char *uuid;
+    struct node_paths *paths;
+    struct node_config *config;
+    struct bus *bus;
+    struct rpc_server *wconfd;
+    struct rpc_client *job;
+    GPtrArray *members;
+    const char *master;
+    GPtrArray *lines;
+    GPtrArray *kept; /* requests that are not answered */
+    guint served, master_seen;
+    char *served_from;
+    bool refuse_epoch;
+};
+
+static char *ca_cert, *ca_key, *ca_folder;
+
+/* --- what the bus asks its node --- */
+
+static void handle(struct rpc_request *request, void *data)
+{
+    struct host *node = data;
+
+    node->served++;
+    g_free(node->served_from);
+    node->served_from =
+        g_strdup_printf("%s/%s/%u", request->from_node, request->from_role, request->from_job);
+    if (strcmp(request->name, "guest_reset") == 0)
+        g_ptr_array_add(node->kept, request);
+    else
+        rpc_answer(request,
+                   json_make("{s:s, s:i, s:i, s:i, s:i}", "node", node->uuid, "memory_total", 1,
+                             "memory_free", 1, "disk_total", 1, "disk_free", 1));
+}
+
+static void handle_wconfd(struct rpc_request *request, void *data)
+{
+    struct host *node = data;
+
+    g_free(node->served_from);
+    node->served_from =
+        g_strdup_printf("%s/%s/%u", request->from_node, request->from_role, request->from_job);
+    rpc_answer(request,
+               json_make("{s:i, s:i, s:i, s:s}", "history", 1, "epoch", (int)request->stamp.epoch,
+                         "serial", 3, "master_node", node->uuid));
+}
+
+static const GPtrArray *members_cb(void *data)
+{
+    return ((struct host *)data)->members;
+}
+
+static const char *master_cb(void *data)
+{
+    return ((struct host *)data)->master;
+}
+
+static bool admit_cb(const char *from, const struct method *method, struct stamp stamp,
+                     GError **error, void *data)
+{
+    struct host *node = data;
+
+    if (!node->refuse_epoch)
+        return true;
+    fettle_set_error(error, STALE_EPOCH, "epoch %u of %s is over", (guint)stamp.epoch, from);
+    return false;
+}
+
+static void master_reachable_cb(void *data)
+{
+    ((struct host *)data)->master_seen++;
+}
+
+static void complain_cb(const char *line, void *data)
+{
+    world_complain(line, ((struct host *)data)->lines);
+}
+
+/* --- nodes --- */
+
+static void write_certificates(struct host *node, const char *authority, const char *authority_key,
+                               const char *cluster, const char *uuid)
+{
+    g_autofree char *cert = g_build_filename(node->paths->etc, "node.crt", NULL);
+    g_autofree char *key = g_build_filename(node->paths->etc, "node.key", NULL);
+    g_autofree char *ca = g_build_filename(node->paths->etc, "ca.crt", NULL);
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+
+    certs_make_node(authority, authority_key, cluster, uuid, cert, key, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_file_get_contents(ca_cert, &text, NULL, NULL));
+    g_assert_true(g_file_set_contents(ca, text, -1, NULL));
+}
+
+static struct host *host_new(const char *uuid)
+{
+    struct host *node = g_new0(struct host, 1);
+    g_autoptr(GError) error = NULL;
+
+    node->uuid = uuid;
+    node->paths = world_new(uuid);
+    node->config = node_config_read(node->paths, &error);
+    g_assert_no_error(error);
+    node->members = g_ptr_array_new_with_free_func((GDestroyNotify)member_free);
+    node->lines = g_ptr_array_new_with_free_func(g_free);
+    node->kept = g_ptr_array_new();
+    node->master = "";
+    write_certificates(node, ca_cert, ca_key, CLUSTER, uuid);
+    return node;
+}
+
+static void host_start(struct host *node)
+{
+    const struct bus_options options = {
+        .paths = node->paths,
+        .config = node->config,
+        .ping_ms = PING_MS,
+        .dead_ms = DEAD_MS,
+        .handle = handle,
+        .members = members_cb,
+        .master = master_cb,
+        .admit = admit_cb,
+        .master_reachable = master_reachable_cb,
+        .complain = complain_cb,
+        .data = node,
+    };
+    g_autofree char *path = node_paths_socket(node->paths, ROLE_WCONFD);
+    const struct rpc_server_options wconfd = {path, ROLE_WCONFD, node->uuid, handle_wconfd,
+                                              NULL, complain_cb, node};
+    g_autoptr(GError) error = NULL;
+
+    node->bus = bus_new(&options, &error);
+    g_assert_no_error(error);
+    node->wconfd = rpc_server_new(&wconfd, &error);
+    g_assert_no_error(error);
+    node->job = rpc_client_new(node->paths, node->uuid, ROLE_JOB);
+}
+
+static void host_stop(struct host *node)
+{
+    g_clear_pointer(&node->job, rpc_client_free);
+    g_clear_pointer(&node->wconfd, rpc_server_free);
+    g_clear_pointer(&node->bus, bus_free);
+    for (guint i = 0; i < node->kept->len; i++)
+        rpc_answer(node->kept->pdata[i], NULL);
+    g_ptr_array_set_size(node->kept, 0);
+}
+
+static void host_free(struct host *node)
+{
+    host_stop(node);
+    world_pause(20);
+    node_config_free(node->config);
+    g_ptr_array_unref(node->members);
+    g_ptr_array_unref(node->lines);
+    g_ptr_array_unref(node->kept);
+    g_free(node->served_from);
+    world_remove(node->paths);
+    g_free(node);
+}
+
+static void introduce(struct host *node, const struct host *other)
+{
+    struct member *member = member_new();
+
+    g_free(member->uuid);
+    g_free(member->name);
+    g_free(member->address);
+    member->uuid = g_strdup(other->uuid);
+    member->name = g_strdup(other->config->name);
+    member->address = g_strdup("127.0.0.1");
+    member->port = other->config->port;
+    g_ptr_array_add(node->members, member);
+    if (node->bus != NULL)
+        bus_members_changed(node->bus);
+}
+
+/* Two nodes that know each other; the first is the master. */
+struct pair {
+    struct host *a, *b;
+};
+
+static void set_up(struct pair *pair, gconstpointer unused)
+{
+    pair->a = host_new(NODE_A);
+    pair->b = host_new(NODE_B);
+    struct host *nodes[] = {pair->a, pair->b};
+    for (int i = 0; i < 2; i++) {
+        host_start(nodes[i]);
+        introduce(nodes[i], pair->a);
+        introduce(nodes[i], pair->b);
+    }
+}
+
+static void tear_down(struct pair *pair, gconstpointer unused)
+{
+    host_free(pair->a);
+    host_free(pair->b);
+}
+
+static void call(struct host *from, const char *to, const char *role, const char *method,
+                 json_t *args, struct answer *answer)
+{
+    const struct rpc_call call = {
+        .to_node = to, .to_role = role, .method = method, .args = args, .stamp = {1, 6}, .job = 12};
+    rpc_client_call(from->job, &call, answer_cb, answer);
+}
+
+static void ask_report(struct host *from, const char *to, struct answer *answer)
+{
+    call(from, to, ROLE_NODED, "node_report", json_object(), answer);
+}
+
+static json_t *guest_args(void)
+{
+    return json_make("{s:s, s:i}", "instance", NODE_C, "generation", 1);
+}
+
+/* --- tests --- */
+
+static void test_ways(struct pair *pair, gconstpointer unused)
+{
+    struct answer here = {0}, there = {0}, master = {0}, direct = {0}, own = {0};
+
+    ask_report(pair->b, NODE_LOCAL, &here);
+    world_wait(&here.done);
+    g_assert_no_error(here.error);
+    g_assert_cmpstr(json_string_value(json_object_get(here.result, "node")), ==, NODE_B);
+    g_assert_cmpstr(pair->b->served_from, ==, NODE_B "/job/12");
+
+    ask_report(pair->b, NODE_A, &there);
+    world_wait(&there.done);
+    g_assert_no_error(there.error);
+    g_assert_cmpstr(json_string_value(json_object_get(there.result, "node")), ==, NODE_A);
+    g_assert_cmpstr(pair->a->served_from, ==, NODE_B "/job/12");
+
+    call(pair->b, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &master);
+    world_wait(&master.done);
+    assert_error(&master.error, UNREACHABLE, "this node has not heard of a master yet");
+    pair->b->master = NODE_A;
+    answer_clear(&master);
+    call(pair->b, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &master);
+    world_wait(&master.done);
+    g_assert_no_error(master.error);
+    g_assert_cmpstr(json_string_value(json_object_get(master.result, "master_node")), ==, NODE_A);
+    g_assert_cmpint(json_integer_value(json_object_get(master.result, "epoch")), ==, 6);
+    g_assert_cmpstr(pair->a->served_from, ==, NODE_B "/job/12");
+
+    /* The master's own job takes the same way of speaking. */
+    pair->a->master = NODE_A;
+    call(pair->a, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &own);
+    world_wait(&own.done);
+    g_assert_no_error(own.error);
+
+    const struct rpc_call noded = {.to_node = NODE_MASTER,
+                                   .to_role = ROLE_WCONFD,
+                                   .method = "confirm",
+                                   .args = json_make("{s:[]}", "items")};
+    bus_call(pair->b->bus, &noded, answer_cb, &direct);
+    world_wait(&direct.done);
+    g_assert_no_error(direct.error);
+    g_assert_cmpstr(pair->a->served_from, ==, NODE_B "/noded/0");
+    answer_clear(&here);
+    answer_clear(&there);
+    answer_clear(&master);
+    answer_clear(&own);
+    answer_clear(&direct);
+}
+
+static void test_refused(struct pair *pair, gconstpointer unused)
+{
+    struct answer forbidden = {0}, unknown = {0}, wrong = {0}, stale = {0}, nobody = {0},
+                  luxi = {0};
+
+    call(pair->b, NODE_A, ROLE_NODED, "announce", json_object(), &forbidden);
+    call(pair->b, NODE_A, ROLE_NODED, "nonsense", json_object(), &unknown);
+    call(pair->b, NODE_A, ROLE_NODED, "guest_reset", json_make("{s:s}", "instance", "web1"),
+         &wrong);
+    call(pair->b, NODE_A, ROLE_WCONFD, "confirm", json_make("{s:[]}", "items"), &luxi);
+    call(pair->b, NODE_C, ROLE_NODED, "node_report", json_object(), &nobody);
+    world_wait(&forbidden.done);
+    world_wait(&unknown.done);
+    world_wait(&wrong.done);
+    world_wait(&nobody.done);
+    world_wait(&luxi.done);
+    assert_error(&forbidden.error, PERMISSION, "noded/announce: role \"job\" may not call it");
+    assert_error(&unknown.error, PROTOCOL, "noded has no method \"nonsense\"");
+    assert_error(&wrong.error, WRONG_INPUT, "instance: must be");
+    assert_error(&nobody.error, UNREACHABLE, "node " NODE_C " is not known here");
+    assert_error(&luxi.error, PERMISSION, "wconfd/confirm: role \"job\" may not call it");
+    g_assert_cmpuint(pair->a->served, ==, 0);
+
+    pair->a->refuse_epoch = true;
+    ask_report(pair->b, NODE_A, &stale);
+    world_wait(&stale.done);
+    assert_error(&stale.error, STALE_EPOCH, "epoch 6 of " NODE_B " is over");
+    answer_clear(&stale);
+    call(pair->b, NODE_A, ROLE_WCONFD, "cluster_status", json_object(), &stale);
+    world_wait(&stale.done);
+    assert_error(&stale.error, STALE_EPOCH, "epoch 6 of " NODE_B " is over");
+    answer_clear(&stale);
+    ask_report(pair->a, NODE_LOCAL, &stale);
+    world_wait(&stale.done);
+    assert_error(&stale.error, STALE_EPOCH, "epoch 6 of " NODE_A " is over");
+}
+
+static void test_daemon_absent(struct pair *pair, gconstpointer unused)
+{
+    struct answer answer = {0};
+
+    g_clear_pointer(&pair->a->wconfd, rpc_server_free);
+    call(pair->b, NODE_A, ROLE_WCONFD, "cluster_status", json_object(), &answer);
+    world_wait(&answer.done);
+    assert_error(&answer.error, UNREACHABLE, "nobody listens there");
+}
+
+/* Both dial at once: one link serves both, and no call is lost. */
+static void test_both_dial(struct pair *pair, gconstpointer unused)
+{
+    enum { CALLS = 200 };
+    struct answer *answers = g_new0(struct answer, CALLS);
+
+    for (guint i = 0; i < CALLS; i++)
+        ask_report(i % 2 == 0 ? pair->a : pair->b, i % 2 == 0 ? NODE_B : NODE_A, &answers[i]);
+    for (guint i = 0; i < CALLS; i++) {
+        world_wait(&answers[i].done);
+        g_assert_no_error(answers[i].error);
+        g_assert_cmpuint(answers[i].times, ==, 1);
+        answer_clear(&answers[i]);
+    }
+    g_free(answers);
+    g_assert_cmpuint(pair->a->lines->len, ==, 0);
+    g_assert_cmpuint(pair->b->lines->len, ==, 0);
+}
+
+/* One side dials; the other uses that link. */
+static void test_one_link(struct pair *pair, gconstpointer unused)
+{
+    struct answer forth = {0}, back = {0};
+
+    ask_report(pair->b, NODE_A, &forth);
+    world_wait(&forth.done);
+    g_assert_true(bus_connected(pair->a->bus, NODE_B));
+    g_assert_true(bus_connected(pair->b->bus, NODE_A));
+    /* With the listener of B gone there is no other way than the link that B opened. */
+    struct member *member = pair->a->members->pdata[1];
+    member->port = world_free_port();
+    ask_report(pair->a, NODE_B, &back);
+    world_wait(&back.done);
+    g_assert_no_error(back.error);
+    answer_clear(&forth);
+    answer_clear(&back);
+}
+
+static void test_master_link(struct pair *pair, gconstpointer unused)
+{
+    pair->b->master = NODE_A;
+    pair->a->master = NODE_A;
+    bus_members_changed(pair->b->bus);
+    bus_members_changed(pair->a->bus);
+    world_wait_count(&pair->b->master_seen, 1);
+    world_wait_count(&pair->a->master_seen, 1);
+    g_assert_true(bus_connected(pair->b->bus, NODE_A));
+    host_stop(pair->a);
+    world_wait_line(pair->b->lines, "link to node node-a lost");
+    host_start(pair->a);
+    world_wait_count(&pair->b->master_seen, 2);
+    g_assert_cmpuint(pair->b->master_seen, ==, 2);
+}
+
+static void test_peer_dies(struct pair *pair, gconstpointer unused)
+{
+    struct answer waiting = {0}, next = {0}, again = {0};
+
+    call(pair->b, NODE_A, ROLE_NODED, "guest_reset", guest_args(), &waiting);
+    world_wait_count(&pair->a->kept->len, 1);
+    host_stop(pair->a);
+    world_wait(&waiting.done);
+    assert_error(&waiting.error, UNKNOWN_RESULT, "connection lost after the request was sent");
+    ask_report(pair->b, NODE_A, &next);
+    world_wait(&next.done);
+    assert_error(&next.error, UNREACHABLE, "not delivered: 127.0.0.1:");
+    host_start(pair->a);
+    do {
+        answer_clear(&again);
+        world_pause(20);
+        ask_report(pair->b, NODE_A, &again);
+        world_wait(&again.done);
+    } while (again.error != NULL && fettle_error_is(again.error, UNREACHABLE));
+    g_assert_no_error(again.error);
+    answer_clear(&again);
+}
+
+/* A cut link: nothing comes any more, but no end either. A relay in between stands in for the
+ * cable. */
+struct cable {
+    int listening;
+    guint16 port, to_port;
+    int ends[2]; /* from B, to A */
+    int cut;
+    GThread *thread;
+};
+
+static void *cable_run(void *data)
+{
+    struct cable *cable = data;
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(cable->to_port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char buffer[16384];
+
+    cable->ends[0] = accept(cable->listening, NULL, NULL);
+    cable->ends[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(connect(cable->ends[1], (struct sockaddr *)&address, sizeof address), ==, 0);
+    while (!g_atomic_int_get(&cable->cut))
+        for (int i = 0; i < 2; i++) {
+            ssize_t got = recv(cable->ends[i], buffer, sizeof buffer, MSG_DONTWAIT);
+            if (got > 0)
+                g_assert_cmpint(send(cable->ends[1 - i], buffer, (size_t)got, MSG_NOSIGNAL), ==,
+                                got);
+            else if (got == 0)
+                return NULL;
+            else
+                g_usleep(500);
+        }
+    return NULL;
+}
+
+static void cable_lay(struct cable *cable, guint16 to_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+
+    *cable = (struct cable){.to_port = to_port, .ends = {-1, -1}};
+    cable->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(bind(cable->listening, (struct sockaddr *)&address, sizeof address), ==, 0);
+    g_assert_cmpint(listen(cable->listening, 4), ==, 0);
+    g_assert_cmpint(getsockname(cable->listening, (struct sockaddr *)&address, &len), ==, 0);
+    cable->port = ntohs(address.sin_port);
+    cable->thread = g_thread_new("cable", cable_run, cable);
+}
+
+static void test_cut_link(struct pair *pair, gconstpointer unused)
+{
+    struct answer waiting = {0}, next = {0};
+    struct cable cable;
+
+    cable_lay(&cable, (guint16)pair->a->config->port);
+    struct member *member = pair->b->members->pdata[0];
+    member->port = cable.port;
+    call(pair->b, NODE_A, ROLE_NODED, "guest_reset", guest_args(), &waiting);
+    world_wait_count(&pair->a->kept->len, 1);
+    /* An idle link that is not cut lives on. */
+    world_pause(DEAD_MS * 2);
+    g_assert_false(waiting.done);
+    g_assert_true(bus_connected(pair->b->bus, NODE_A));
+    close(cable.listening);
+    g_atomic_int_set(&cable.cut, true);
+    g_thread_join(cable.thread);
+    world_wait(&waiting.done);
+    assert_error(&waiting.error, UNKNOWN_RESULT, "no sign of life for 400 ms");
+    world_wait_line(pair->a->lines, "no sign of life for 400 ms");
+    g_assert_false(bus_connected(pair->b->bus, NODE_A));
+    ask_report(pair->b, NODE_A, &next);
+    world_wait(&next.done);
+    assert_error(&next.error, UNREACHABLE, "not delivered");
+    close(cable.ends[0]);
+    close(cable.ends[1]);
+}
+
+/* --- who may come --- */
+
+static void expect_refused(struct host *server, struct host *stranger, const char *line,
+                           const char *answer_part)
+{
+    struct answer answer = {0}, fine = {0};
+
+    if (stranger->bus == NULL)
+        host_start(stranger);
+    introduce(stranger, server);
+    ask_report(stranger, server->uuid, &answer);
+    world_wait(&answer.done);
+    assert_error(&answer.error, UNREACHABLE, answer_part);
+    world_wait_line(server->lines, line);
+    g_assert_cmpuint(server->served, ==, 0);
+    /* The daemon lives. */
+    ask_report(server, NODE_LOCAL, &fine);
+    world_wait(&fine.done);
+    g_assert_no_error(fine.error);
+    server->served = 0;
+    answer_clear(&fine);
+}
+
+static void test_strangers(struct pair *pair, gconstpointer unused)
+{
+    g_autofree char *cert = g_build_filename(ca_folder, "other.crt", NULL);
+    g_autofree char *key = g_build_filename(ca_folder, "other.key", NULL);
+    g_autoptr(GError) error = NULL;
+
+    /* Of our CA, of our cluster, but no member. */
+    struct host *stranger = host_new(NODE_C);
+    expect_refused(pair->a, stranger, "node " NODE_C " refused: it is no member of this cluster",
+                   "refused by the peer: node " NODE_C " is no member of this cluster");
+    host_free(stranger);
+
+    /* Of our CA, but of another cluster. */
+    stranger = host_new(NODE_C);
+    write_certificates(stranger, ca_cert, ca_key, OTHER_CLUSTER, NODE_C);
+    expect_refused(pair->a, stranger,
+                   "its certificate is of the cluster " OTHER_CLUSTER ", this node is of " CLUSTER,
+                   "not delivered");
+    host_free(stranger);
+
+    /* Of another CA that says all the right things. */
+    certs_make_ca(cert, key, CLUSTER, &error);
+    g_assert_no_error(error);
+    stranger = host_new(NODE_C);
+    write_certificates(stranger, cert, key, CLUSTER, NODE_B);
+    expect_refused(pair->a, stranger, "it is signed by another CA", "not delivered");
+    host_free(stranger);
+
+    /* The certificate of a member, but the member that was dialled is another. */
+    stranger = host_new(NODE_C);
+    write_certificates(stranger, ca_cert, ca_key, CLUSTER, NODE_B);
+    host_start(stranger);
+    struct answer answer = {0};
+    introduce(pair->a, stranger);
+    ask_report(pair->a, NODE_C, &answer);
+    world_wait(&answer.done);
+    assert_error(&answer.error, UNREACHABLE,
+                 "its certificate is of the node " NODE_B ", expected was " NODE_C);
+    host_free(stranger);
+}
+
+/* Bytes that are no TLS, and a client without a certificate. */
+static void test_no_certificate(struct pair *pair, gconstpointer unused)
+{
+    g_autofree char *command = g_strdup_printf(
+        "openssl s_client -connect 127.0.0.1:%u -quiet -tls1_2", (guint)pair->a->config->port);
+    g_autoptr(GSocketClient) client = g_socket_client_new();
+    g_autoptr(GError) error = NULL;
+
+    g_autoptr(GSocketConnection) plain = g_socket_client_connect_to_host(
+        client, "127.0.0.1", (guint16)pair->a->config->port, NULL, &error);
+    g_assert_no_error(error);
+    g_output_stream_write(g_io_stream_get_output_stream(G_IO_STREAM(plain)), "GET / HTTP/1.0\n\n",
+                          16, NULL, NULL);
+    world_wait_line(pair->a->lines, "bus: connection from 127.0.0.1:");
+    g_ptr_array_set_size(pair->a->lines, 0);
+    char *argv[] = {(char *)"sh", (char *)"-c", command, NULL};
+    g_assert_true(
+        g_spawn_async(NULL, argv, NULL,
+                      G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL | G_SPAWN_STDERR_TO_DEV_NULL,
+                      NULL, NULL, NULL, &error));
+    world_wait_line(pair->a->lines, "refused: ");
+    g_assert_cmpuint(pair->a->served, ==, 0);
+}
+
+/* A node that has no members yet lets in every node of its cluster, so that the master can announce
+ * itself. */
+static void test_newcomer(struct pair *pair, gconstpointer unused)
+{
+    struct answer answer = {0};
+    struct host *fresh = host_new(NODE_C);
+
+    host_start(fresh);
+    introduce(pair->a, fresh);
+    ask_report(pair->a, NODE_C, &answer);
+    world_wait(&answer.done);
+    g_assert_no_error(answer.error);
+    answer_clear(&answer);
+    /* Once it knows the members and A is none of them, the link ends. */
+    introduce(fresh, fresh);
+    world_wait_line(fresh->lines, "the node is no member any more");
+    g_assert_false(bus_connected(fresh->bus, NODE_A));
+    host_free(fresh);
+}
+
+/* A noded that claims to be another node than its certificate says. */
+static void test_false_from(struct pair *pair, gconstpointer unused)
+{
+    /* A local daemon may not name another node either; only noded relays. */
+    g_autofree char *path = node_paths_socket(pair->b->paths, ROLE_NODED);
+    g_autoptr(GError) error = NULL;
+    int fd = unix_connect(path, &error);
+    static const char bytes[] =
+        "{\"hello\":{\"versions\":[1,1],\"from\":\"" NODE_B "/noded\"}}\x03"
+        "{\"v\":1,\"id\":5,\"history\":1,\"epoch\":1,\"from\":\"" NODE_C "/job\",\"to\":\"" NODE_A
+        "/noded\",\"method\":\"node_report\",\"args\":{}}\x03";
+
+    g_assert_no_error(error);
+    g_assert_cmpint(send(fd, bytes, sizeof bytes - 1, 0), ==, sizeof bytes - 1);
+    while (pair->a->served == 0)
+        world_pause(5);
+    /* What leaves this host carries this host's name. */
+    g_assert_cmpstr(pair->a->served_from, ==, NODE_B "/job/0");
+    close(fd);
+}
+
+/* --- start --- */
+
+static void test_bad_start(void)
+{
+    struct host *node = host_new(NODE_A);
+    struct bus_options options = {.paths = node->paths,
+                                  .config = node->config,
+                                  .handle = handle,
+                                  .members = members_cb,
+                                  .master = master_cb,
+                                  .admit = admit_cb,
+                                  .data = node};
+    g_autofree char *key = g_build_filename(node->paths->etc, "node.key", NULL);
+    g_autofree char *ca = g_build_filename(node->paths->etc, "ca.crt", NULL);
+    g_autoptr(GError) error = NULL;
+
+    struct host *other = host_new(NODE_B);
+    other->config->port = node->config->port;
+    host_start(other);
+    g_assert_null(bus_new(&options, &error));
+    assert_error(&error, ENVIRONMENT, "cannot listen on 127.0.0.1 port ");
+    host_free(other);
+
+    g_assert_true(g_file_set_contents(ca, "no certificate", -1, NULL));
+    g_assert_null(bus_new(&options, &error));
+    assert_error(&error, CORRUPT, "ca.crt: ");
+    g_assert_true(g_file_set_contents(key, "no key", -1, NULL));
+    g_assert_null(bus_new(&options, &error));
+    assert_error(&error, CORRUPT, "put back the node's certificate and key");
+    g_unlink(key);
+    g_assert_null(bus_new(&options, &error));
+    assert_error(&error, CORRUPT, "node.key");
+    host_free(node);
+}
+
+static void test_subjects(void)
+{
+    static const char *const bad[] = {
+        NULL,
+        "",
+        "CN=" NODE_A,
+        "O=" CLUSTER,
+        "CN=" NODE_A ",O=" CLUSTER ",OU=x",
+        "CN=" NODE_A ",CN=" NODE_B,
+        "CN=web1,O=" CLUSTER,
+        "CN=" NODE_A ",O=" CLUSTER "+OU=x",
+        "OU=" NODE_A ",O=" CLUSTER,
+    };
+    char *cluster = NULL, *node = NULL;
+    g_autoptr(GError) error = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_false(certs_parse_subject(bad[i], &cluster, &node, &error));
+        assert_error(&error, PERMISSION, "it must be O=<cluster uuid>, CN=<node uuid>");
+    }
+    g_assert_true(certs_parse_subject("CN=" NODE_A ",O=" CLUSTER, &cluster, &node, &error));
+    g_assert_cmpstr(cluster, ==, CLUSTER);
+    g_assert_cmpstr(node, ==, NODE_A);
+    g_free(cluster);
+    g_free(node);
+    g_assert_false(certs_make_ca("/nonexistent/ca.crt", "/nonexistent/ca.key", CLUSTER, &error));
+    assert_error(&error, ENVIRONMENT, "openssl genpkey failed");
+}
+
+static void make_authority(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct stat info;
+
+    ca_folder = g_dir_make_tmp("fettle-ca-XXXXXX", &error);
+    g_assert_no_error(error);
+    ca_cert = g_build_filename(ca_folder, "ca.crt", NULL);
+    ca_key = g_build_filename(ca_folder, "ca.key", NULL);
+    certs_make_ca(ca_cert, ca_key, CLUSTER, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(g_stat(ca_key, &info), ==, 0);
+    g_assert_cmpuint(info.st_mode & 0777, ==, 0600);
+}
+
+static void remove_authority(void)
+{
+    const char *argv[] = {"rm", "-rf", ca_folder, NULL};
+
+    g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
+                 NULL);
+    g_free(ca_folder);
+    g_free(ca_cert);
+    g_free(ca_key);
+}
+
+#define ADD(path, fn) g_test_add(path, struct pair, NULL, set_up, fn, tear_down)
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    make_authority();
+    ADD("/bus/ways#SAF-05", test_ways);
+    ADD("/bus/refused#SAF-05", test_refused);
+    ADD("/bus/daemon-absent", test_daemon_absent);
+    ADD("/bus/both-dial", test_both_dial);
+    ADD("/bus/one-link", test_one_link);
+    ADD("/bus/master-link", test_master_link);
+    ADD("/bus/peer-dies#SAF-04", test_peer_dies);
+    ADD("/bus/cut-link#SAF-04", test_cut_link);
+    ADD("/bus/strangers", test_strangers);
+    ADD("/bus/no-certificate", test_no_certificate);
+    ADD("/bus/newcomer", test_newcomer);
+    ADD("/bus/false-from", test_false_from);
+    g_test_add_func("/bus/bad-start", test_bad_start);
+    g_test_add_func("/bus/subjects", test_subjects);
+    int result = g_test_run();
+    remove_authority();
+    return result;
+}
