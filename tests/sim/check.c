@@ -46,6 +46,28 @@ static void check_instance(struct sim *sim, const struct change *change)
         sim_find(sim, "%s was promoted without evidence that its holder is dead", after->name);
 }
 
+/* One commit, which is judged as a whole against what was before it. Returns where the next one
+ * begins. */
+static guint follow_commit_at(struct sim *sim, const GPtrArray *changes, guint first)
+{
+    guint64 serial = ((const struct change *)changes->pdata[first])->version;
+    guint end = first;
+    for (; end < changes->len && ((const struct change *)changes->pdata[end])->version == serial;
+         end++) {
+        const struct change *change = changes->pdata[end];
+        if (strcmp(change->kind, "job") == 0)
+            check_job(sim, change);
+        else if (strcmp(change->kind, "instance") == 0)
+            check_instance(sim, change);
+    }
+    for (guint i = first; i < end; i++) {
+        g_autoptr(GError) error = NULL;
+        if (!config_apply(sim->mirror, changes->pdata[i], &error))
+            sim_find(sim, "a committed object does not parse: %s", error->message);
+    }
+    return end;
+}
+
 static void follow_store(struct sim *sim)
 {
     guint64 serial = fake_engine_serial(sim->engine), epoch = fake_engine_epoch(sim->engine);
@@ -59,16 +81,8 @@ static void follow_store(struct sim *sim)
     if (!engine->ops->changes(engine, sim->checked_serial, G_MAXUINT, changes))
         sim_find(sim, "the store's log does not reach back to serial %" G_GUINT64_FORMAT,
                  sim->checked_serial);
-    for (guint i = 0; i < changes->len; i++) {
-        const struct change *change = changes->pdata[i];
-        g_autoptr(GError) error = NULL;
-        if (strcmp(change->kind, "job") == 0)
-            check_job(sim, change);
-        else if (strcmp(change->kind, "instance") == 0)
-            check_instance(sim, change);
-        if (!config_apply(sim->mirror, change, &error))
-            sim_find(sim, "a committed object does not parse: %s", error->message);
-    }
+    for (guint i = 0; i < changes->len;)
+        i = follow_commit_at(sim, changes, i);
     sim->checked_serial = serial;
     config_set_position(sim->mirror, 1, serial);
 }

@@ -151,6 +151,14 @@ static void do_break(struct line *line)
         fake_host_export_fail(sim_host(line->sim, instance->secondary_node), instance->uuid);
 }
 
+/* For whoever writes a script: what a host was asked to do so far. */
+static void do_show(struct line *line)
+{
+    const GPtrArray *calls = fake_host_calls(sim_host(line->sim, word(line, 1)));
+    for (guint i = 0; i < calls->len; i++)
+        sim_log(line->sim, "host %s: %s", word(line, 1), (const char *)calls->pdata[i]);
+}
+
 static void do_wait(struct line *line)
 {
     sim_pass(line->sim, duration(line, word(line, 1)));
@@ -260,9 +268,9 @@ static const struct {
     const char *name;
     void (*run)(struct line *line);
 } commands[] = {
-    {"create", do_create},   {"submit", do_submit}, {"tag", do_tag},       {"untag", do_tag},
-    {"offline", do_offline}, {"power", do_power},   {"link", do_link},     {"kill", do_kill},
-    {"break", do_break},     {"wait", do_wait},     {"expect", do_expect},
+    {"create", do_create},   {"submit", do_submit}, {"tag", do_tag},   {"untag", do_tag},
+    {"offline", do_offline}, {"power", do_power},   {"link", do_link}, {"kill", do_kill},
+    {"break", do_break},     {"show", do_show},     {"wait", do_wait}, {"expect", do_expect},
 };
 
 static void run_line(struct line *line)
