@@ -163,6 +163,10 @@ static struct process *spawn_nbdkit(struct export *export, guint disk, const cha
     const struct export_state *state = export->state;
     guint32 uid = export->storage->images.uid;
     g_autofree char *plugin = program_path(PLUGIN);
+    if (!g_file_test(plugin, G_FILE_TEST_IS_REGULAR)) {
+        fettle_set_error(error, ENVIRONMENT, "the nbdkit plugin %s is missing", plugin);
+        return NULL;
+    }
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
     const char *fixed[] = {"nbdkit", "-f", "--tls=require", "-i", state->target->address};
     for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
@@ -209,15 +213,15 @@ static bool await_greeting(const struct export *export, struct export_disk *disk
     return false;
 }
 
-/* What nbdkit said last, for the message. */
-static char *last_words(const char *log)
+/* The first error that nbdkit named; what follows is advice. */
+static char *complaint(const char *log)
 {
     g_autofree char *text = files_read_path(log, LIMIT_COMPLAINT_BYTES, NULL, NULL);
-    if (text == NULL)
+    if (text == NULL || g_strstrip(text)[0] == '\0')
         return g_strdup("no reason given");
-    g_strchomp(text);
-    const char *line = strrchr(text, '\n');
-    return g_strdup(line != NULL ? line + 1 : text);
+    const char *error = strstr(text, "error: ");
+    const char *start = error != NULL ? error + strlen("error: ") : text;
+    return g_strndup(start, strcspn(start, "\n"));
 }
 
 /* Starts the server of one disk on a free port; another process may take the port first, so several
@@ -243,7 +247,7 @@ static bool open_disk(struct export *export, guint disk, const char *image, cons
             return false;
         if (await_greeting(export, where, process))
             return true;
-        g_autofree char *words = last_words(log);
+        g_autofree char *words = complaint(log);
         bool taken = strstr(words, "already in use") != NULL;
         if (!process_kill(process, error))
             return false;

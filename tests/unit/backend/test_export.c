@@ -114,8 +114,7 @@ static void bad_openings(void *unused)
     g_assert_cmpint(unlink(replica), ==, 0);
     g_assert_cmpint(link(primary, replica), ==, 0);
     g_autofree char *in_use = g_strdup_printf(
-        "export of %s does not start: nbdkit: error: %s: is in use by another process", replica,
-        replica);
+        "export of %s does not start: %s: is in use by another process", replica, replica);
     struct export_target *target = NULL;
     g_assert_false(open_generation(node, 1, 1, "127.0.0.1", &target, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
@@ -127,6 +126,18 @@ static void bad_openings(void *unused)
     world_prepare(node, web1, &error); /* and the other way round */
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
     g_assert_nonnull(strstr(error->message, "lock"));
+    world_node_free(node);
+}
+
+static void missing_plugin(void *unused)
+{
+    struct world_node *node = world_node_new("plugin");
+    record_autoptr(instance) web1 = world_instance(2, 1);
+    world_create(node, web1, REPLICA);
+    g_assert_true(g_setenv("FETTLE_LIBEXEC_DIR", "/nowhere", TRUE));
+    assert_not_opened(node, "127.0.0.1", FETTLE_ERROR_ENVIRONMENT,
+                      "the nbdkit plugin /nowhere/fettle-failstop.so is missing");
+    g_unsetenv("FETTLE_LIBEXEC_DIR");
     world_node_free(node);
 }
 
@@ -341,7 +352,8 @@ static int nbd_connect(const struct nbd *nbd, const char *name)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval wait = {.tv_usec = 500000};
     char greeting[18], answer[10];
-    g_assert_cmpint(connect(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
+    while (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+        g_usleep(1000); /* the socket is there a moment before anybody listens */
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
     g_assert_true(get(fd, greeting, sizeof greeting));
     guint32 len = htonl((guint32)strlen(name));
@@ -470,6 +482,7 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/export/open-again-newer-older-close#SAF-14,SAF-16,SAF-20",
                          open_and_close, in_task);
     g_test_add_data_func("/export/bad-openings#SAF-14", bad_openings, in_task);
+    g_test_add_data_func("/export/missing-plugin", missing_plugin, in_task);
     g_test_add_data_func("/export/unreachable-key", closed_folder, in_task);
     g_test_add_data_func("/export/unprivileged", unprivileged, in_task);
     g_test_add_data_func("/export/found-after-restart#SAF-19", found_again, in_task);

@@ -422,11 +422,11 @@ static void daemons_die(void *unused)
 {
     const char *argv[] = {self, "first-daemons", NULL};
     struct process_options options = {.argv = argv};
-    struct process *daemons = process_spawn(&options, NULL);
     struct pair *pair = g_new0(struct pair, 1);
     g_autoptr(GError) error = NULL;
     pair->primary = world_node_new("restart");
     pair->secondary = world_node_new("restart-2");
+    struct process *daemons = process_spawn(&options, NULL);
     pair->hv = pair->primary->hypervisor;
     pair->exports = pair->secondary->storage;
     pair->web1 = world_instance(1, 1);

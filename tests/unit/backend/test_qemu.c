@@ -249,8 +249,8 @@ static struct process *start_first_daemon(void)
 
 static void found_again(void *unused)
 {
-    struct process *daemon = start_first_daemon();
     struct world_node *node = world_node_new("again");
+    struct process *daemon = start_first_daemon();
     struct hypervisor *hv = node->hypervisor;
     record_autoptr(instance) web1 = world_instance(1, 7);
     g_autoptr(GError) error = NULL;
