@@ -84,7 +84,8 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     struct op_common *common = NULL;
     void *params = NULL;
-    if (!opcode_parse(opcode, &common, &params, NULL, error))
+    const struct opcode *kind = NULL;
+    if (!opcode_parse(opcode, &common, &params, &kind, error))
         return -1;
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
     bool ok =

@@ -36,6 +36,7 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     log_error("", "stepping down: %s", wconf->down->message);
     wconf_stream_end(wconf);
     wconf_locks_end(wconf);
+    locks_free(wconf->locks); /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
     if (wconf->on_down)
         wconf->on_down(wconf->down, wconf->on_down_data);
@@ -356,7 +357,6 @@ void wconf_free(struct wconf *wconf)
     g_ptr_array_unref(wconf->lock_waits);
     g_hash_table_unref(wconf->watched);
     g_hash_table_unref(wconf->nodes);
-    locks_free(wconf->locks);
     journal_free(wconf->journal);
     config_free(wconf->head);
     config_free(wconf->committed);
