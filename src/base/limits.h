@@ -17,7 +17,8 @@
 #define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
 #define LIMIT_CALLS_IN_FLIGHT 4096         /* per connection */
-#define LIMIT_DIAL_MS 3000   /* from dialling another node to the end of the TLS handshake */
+#define LIMIT_DIAL_MS 3000       /* from dialling another node to the TCP connection */
+#define LIMIT_TLS_MS 10000       /* from there to the end of the TLS handshake */
 #define LIMIT_HANDSHAKES 256 /* TLS handshakes under way */
 #define LIMIT_QMP_LINE_BYTES MIB(4)
 

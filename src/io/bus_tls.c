@@ -49,7 +49,8 @@ static void timeout_cb(void *data)
 
     dial->timer = 0;
     if (dial->distrust == NULL)
-        dial->distrust = g_strdup_printf("no answer within %d ms", LIMIT_DIAL_MS);
+        dial->distrust =
+            g_strdup(dial->connection != NULL ? "the TLS handshake takes too long" : "no answer");
     g_cancellable_cancel(dial->cancellable);
 }
 
@@ -59,7 +60,6 @@ static struct bus_dial *dial_new(struct bus_tls *tls)
 
     dial->tls = tls;
     dial->cancellable = g_cancellable_new();
-    dial->timer = loop_timer(LIMIT_DIAL_MS, timeout_cb, dial);
     g_hash_table_add(tls->shaking, dial);
     return dial;
 }
@@ -172,6 +172,8 @@ static gboolean distrust_cb(GTlsConnection *connection, GTlsCertificate *certifi
 static void shake(struct bus_dial *dial, GIOStream *tls_stream)
 {
     dial->connection = G_TLS_CONNECTION(tls_stream);
+    loop_timer_cancel(dial->timer);
+    dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
     g_tls_connection_set_database(dial->connection, dial->tls->authority);
     g_tls_connection_set_require_close_notify(dial->connection, FALSE);
     g_signal_connect(dial->connection, "accept-certificate", G_CALLBACK(distrust_cb), dial);
@@ -220,6 +222,7 @@ struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint po
     dial->place = g_strdup_printf("%s:%u", address, port);
     dial->done = done;
     dial->data = data;
+    dial->timer = loop_timer(LIMIT_DIAL_MS, timeout_cb, dial);
     g_socket_client_set_enable_proxy(client, FALSE);
     crash_point("bus: dial");
     g_socket_client_connect_async(client, place, dial->cancellable, connected_cb, dial);
