@@ -17,6 +17,7 @@ struct follow {
     const struct env *env;
     struct config *config;
     guint64 epoch;
+    guint64 job; /* the copy is for its process; 0: everything */
     void (*changed)(const GPtrArray *changes, void *data);
     void *data;
     bool following;     /* a task of its own keeps it up to date */
@@ -34,6 +35,11 @@ struct follow *follow_new(const struct env *env,
     follow->data = data;
     follow->waiting = g_ptr_array_new();
     return follow;
+}
+
+void follow_for_job(struct follow *follow, guint64 job)
+{
+    follow->job = job;
 }
 
 static void follow_destroy(struct follow *follow)
@@ -133,7 +139,8 @@ static bool fetch(struct follow *follow, guint wait_ms, GError **error)
 {
     struct wait_changes_args args = {.history = config_history(follow->config),
                                      .serial = config_serial(follow->config),
-                                     .wait_ms = wait_ms};
+                                     .wait_ms = wait_ms,
+                                     .job = follow->job};
     struct stamp stamp = {args.history, follow->epoch};
     record_autoptr(changes) answer = env_call_record(follow->env, NODE_LOCAL, ROLE_WCONFD,
                                                      "wait_changes", &args, stamp, 0, 0, error);

@@ -14,6 +14,9 @@ struct follow;
 struct follow *follow_new(const struct env *env,
                           void (*changed)(const GPtrArray *changes, void *data), void *data);
 void follow_free(struct follow *follow);
+/* Before the first copy: it is for this job's process and leaves out what that does not need, other
+ * jobs and decisions. */
+void follow_for_job(struct follow *follow, guint64 job);
 /* Fetches the first copy (waits, in a task), then keeps following in a task of its own, through
  * restarts of wconfd. */
 bool follow_start(struct follow *follow, GError **error);

@@ -18,6 +18,7 @@ struct listener {
     struct wconf *wconf;
     struct rpc_request *request;
     guint64 serial; /* of its copy */
+    guint64 job;    /* that the copy is for; 0: everything */
     guint timer;
 };
 
@@ -84,7 +85,18 @@ static struct change *entry_change(const struct config *config, const struct log
                    : change_make(config, CHANGE_DELETE, entry->kind, entry->key, entry->serial);
 }
 
-static json_t *deltas_since(const struct wconf *wconf, guint64 since)
+/* Jobs and decisions are most of a busy store and of no use to a job's process, but for its own
+ * record. */
+static bool is_wanted(guint64 job, const char *kind, const char *key)
+{
+    if (job == 0)
+        return true;
+    if (!strcmp(kind, "job"))
+        return g_ascii_strtoull(key, NULL, 10) == job;
+    return strcmp(kind, "decision") != 0;
+}
+
+static json_t *deltas_since(const struct wconf *wconf, guint64 since, guint64 job)
 {
     record_autoptr(changes) answer = changes_new_at(wconf);
     GList *first = NULL;
@@ -92,7 +104,9 @@ static json_t *deltas_since(const struct wconf *wconf, guint64 since)
          link = link->prev)
         first = link;
     for (GList *link = first; link; link = link->next) {
-        struct change *change = entry_change(wconf->committed, link->data);
+        const struct log_entry *entry = link->data;
+        struct change *change =
+            is_wanted(job, entry->kind, entry->key) ? entry_change(wconf->committed, entry) : NULL;
         if (change)
             g_ptr_array_add(answer->changes, change);
     }
@@ -101,6 +115,7 @@ static json_t *deltas_since(const struct wconf *wconf, guint64 since)
 
 struct snapshot {
     const struct config *config;
+    guint64 job;
     json_t *changes;
 };
 
@@ -108,18 +123,20 @@ static void snapshot_object(const char *kind, const char *key, guint64 version, 
                             void *data)
 {
     struct snapshot *snapshot = data;
+    if (!is_wanted(snapshot->job, kind, key))
+        return;
     json_array_append_new(snapshot->changes,
                           json_make("{s:s,s:s,s:s,s:I,s:o}", "op", "put", "kind", kind, "key", key,
                                     "version", (json_int_t)version, "object",
                                     config_object_json(snapshot->config, kind, key)));
 }
 
-static json_t *snapshot_json(const struct wconf *wconf)
+static json_t *snapshot_json(const struct wconf *wconf, guint64 job)
 {
     record_autoptr(changes) answer = changes_new_at(wconf);
     answer->snapshot = true;
     json_t *json = changes_to_json(answer);
-    struct snapshot snapshot = {wconf->committed, json_array()};
+    struct snapshot snapshot = {wconf->committed, job, json_array()};
     config_each(wconf->committed, snapshot_object, &snapshot);
     json_object_set_new(json, "changes", snapshot.changes);
     return json;
@@ -141,7 +158,7 @@ static void listener_timeout(void *data)
     struct wconf *wconf = listener->wconf;
     listener->timer = 0;
     g_ptr_array_remove_fast(wconf->listeners, listener);
-    rpc_answer(listener->request, deltas_since(wconf, config_serial(wconf->committed)));
+    rpc_answer(listener->request, deltas_since(wconf, config_serial(wconf->committed), 0));
     listener_free(listener);
 }
 
@@ -150,15 +167,16 @@ static void wake_cb(void *data)
     struct wconf *wconf = data;
     g_autoptr(GPtrArray) listeners = wconf->listeners;
     json_autoptr shared = NULL; /* most wait from the same serial */
-    guint64 shared_since = 0;
+    guint64 shared_since = 0, shared_job = 0;
     wconf->wake_timer = 0;
     wconf->listeners = g_ptr_array_new();
     for (guint i = 0; i < listeners->len; i++) {
         struct listener *listener = listeners->pdata[i];
-        if (!shared || shared_since != listener->serial) {
+        if (!shared || shared_since != listener->serial || shared_job != listener->job) {
             json_decref(shared);
-            shared = deltas_since(wconf, listener->serial);
+            shared = deltas_since(wconf, listener->serial, listener->job);
             shared_since = listener->serial;
+            shared_job = listener->job;
         }
         rpc_answer(listener->request, json_incref(shared));
         listener_free(listener);
@@ -196,6 +214,7 @@ static void listen(struct wconf *wconf, struct rpc_request *request,
     listener->wconf = wconf;
     listener->request = request;
     listener->serial = args->serial;
+    listener->job = args->job;
     listener->timer = env->ops->timer(env, (guint)args->wait_ms, listener_timeout, listener);
     g_ptr_array_add(wconf->listeners, listener);
 }
@@ -213,9 +232,9 @@ void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
     bool known = args->history == config_history(wconf->committed) && args->serial > 0 &&
                  args->serial <= serial && args->serial >= wconf->log_floor;
     if (!known)
-        rpc_answer(request, snapshot_json(wconf));
+        rpc_answer(request, snapshot_json(wconf, args->job));
     else if (args->serial < serial || args->wait_ms == 0)
-        rpc_answer(request, deltas_since(wconf, args->serial));
+        rpc_answer(request, deltas_since(wconf, args->serial, args->job));
     else
         listen(wconf, request, args);
 }

@@ -56,6 +56,7 @@ static struct job *load(const struct env *env, const char *file, GError **error)
     return job;
 }
 
+/* The caller saves. */
 static void move(struct runner *runner, enum job_state to, const char *why)
 {
     struct job_op *row = runner->row;
@@ -67,7 +68,6 @@ static void move(struct runner *runner, enum job_state to, const char *why)
     sm_move(&job_op_sm, id, &state, to, why);
     op_set_text(&row->status, sm_name(&job_op_sm, state));
     job_update_status(runner->job);
-    save(runner);
 }
 
 static void log_entry(const char *message, void *data)
@@ -158,6 +158,7 @@ static bool acquire(struct runner *runner, struct op *op, bool urgent, GError **
                                          urgent ? LOCK_PRIORITY_URGENT : op->common->priority,
                                      .wait_ms = LOCK_WAIT_MS};
     bool told = false;
+    save(runner); /* it waits, for all to see */
     runner->holding = true;
     for (;;) {
         g_autoptr(GError) local = NULL;
@@ -258,6 +259,7 @@ static bool begin(struct runner *runner, GError **error)
 {
     runner->row->exec_us = now_us(runner);
     move(runner, JOB_RUNNING, "locks granted");
+    save(runner);
     if (!runner->unwritten)
         return true;
     /* Nobody could see what it does. */
@@ -343,9 +345,12 @@ static void run_ops(struct runner *runner)
     for (guint i = 0; i < ops->len && !task_killed(); i++) {
         g_autoptr(GError) error = NULL;
         /* The copy is read once for each opcode at least; the record's version comes with it. */
-        bool done = refresh(runner, &error) && run_op(runner, ops->pdata[i], i + 1 == ops->len);
-        if (done)
+        bool last = i + 1 == ops->len;
+        if (refresh(runner, &error) && run_op(runner, ops->pdata[i], last)) {
+            if (!last)
+                save(runner);
             continue;
+        }
         json_autoptr why =
             error ? failure_result(error, true, false)
                   : json_make("[s, [s, s, b]]", "OpExecError", "Job aborted", "job_failed", 0);
@@ -426,6 +431,7 @@ bool job_run(const struct env *env, guint64 job_id, const char *livelock, GError
         runner.owner.pid = runner.job->process_id;
         op_set_text(&runner.job->livelock, livelock);
         runner.follow = follow_new(env, NULL, NULL);
+        follow_for_job(runner.follow, job_id);
         run_ops(&runner);
         if (!runner.job->end_us)
             runner.job->end_us = now_us(&runner);
