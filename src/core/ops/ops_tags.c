@@ -36,6 +36,13 @@ static const char *object_uuid(const struct op *op, enum tag_kind kind, const ch
     return NULL;
 }
 
+/* For messages; the cluster needs no name. */
+static char *subject_text(enum tag_kind kind, const char *name)
+{
+    return kind == TAG_CLUSTER ? g_strdup("the cluster")
+                               : g_strdup_printf("%s \"%s\"", object_kind(kind), name);
+}
+
 bool op_check_tag(const char *tag, GError **error)
 {
     if (!*tag) {
@@ -84,8 +91,9 @@ static bool set_check(struct op *op, GError **error)
     g_autoptr(GPtrArray) known = config_tags(op_config(op), params->kind, uuid);
     if (known->len + params->tags->len <= LIMIT_TAGS_PER_OBJECT)
         return true;
-    fettle_set_error(error, LIMIT, "%s \"%s\" would have more than %d tags",
-                     object_kind(params->kind), params->name, LIMIT_TAGS_PER_OBJECT);
+    g_autofree char *subject = subject_text(params->kind, params->name);
+    fettle_set_error(error, LIMIT, "%s would have more than %d tags", subject,
+                     LIMIT_TAGS_PER_OBJECT);
     return false;
 }
 
@@ -126,8 +134,8 @@ static bool del_check(struct op *op, GError **error)
         const char *tag = params->tags->pdata[i];
         g_autofree char *key = config_tag_key(params->kind, uuid, tag);
         if (!has_tag(op, key)) {
-            fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" has no tag \"%s\"",
-                             object_kind(params->kind), params->name, tag);
+            g_autofree char *subject = subject_text(params->kind, params->name);
+            fettle_set_error(error, UNKNOWN_ENTITY, "%s has no tag \"%s\"", subject, tag);
             return false;
         }
     }

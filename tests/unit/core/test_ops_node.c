@@ -254,6 +254,8 @@ static void test_tags_refused(void)
                    "tags: a tag must not be empty", "wrong_input");
     expect_refusal(tags("OP_TAGS_DEL", "node", "node2", json_make("[s]", "a")),
                    "node \"node2\" has no tag \"a\"", "unknown_entity");
+    expect_refusal(tags("OP_TAGS_DEL", "cluster", "", json_make("[s]", "a")),
+                   "the cluster has no tag \"a\"", "unknown_entity");
     g_assert_nonnull(strstr(tags("OP_TAGS_SET", "cluster", "", json_make("[s]", big)),
                             "is longer than 128 characters"));
 }
