@@ -68,6 +68,13 @@ static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t
     return guest;
 }
 
+bool guest_state_exists(const struct qemu *qemu, const char *instance)
+{
+    g_autofree char *name = state_name(instance);
+    g_autofree char *path = g_build_filename(qemu->paths->run, name, NULL);
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
 struct guest *guest_state_read(struct qemu *qemu, const char *instance, GError **error)
 {
     g_autofree char *name = state_name(instance);

@@ -301,11 +301,14 @@ static struct guest_report *report_guest(struct guest *guest)
 static bool rediscover_one(struct qemu *qemu, const char *instance, GPtrArray *reports,
                            GError **error)
 {
-    g_autofree char *path =
-        g_build_filename(qemu->paths->run, "guests", instance, "state.json", NULL);
-    if (g_hash_table_lookup(qemu->guests, instance) != NULL ||
-        !g_file_test(path, G_FILE_TEST_EXISTS))
+    if (g_hash_table_lookup(qemu->guests, instance) != NULL)
         return true;
+    if (!guest_state_exists(qemu, instance)) {
+        /* It is written before a process is started, so there is none. */
+        guest_autoptr leftover = guest_new(qemu, instance, 0);
+        guest_remove_folder(leftover);
+        return true;
+    }
     guest_autoptr guest = guest_state_read(qemu, instance, error);
     if (guest == NULL)
         return false;

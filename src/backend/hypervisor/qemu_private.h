@@ -79,6 +79,7 @@ bool guest_yank(struct guest *guest, const char *node, GError **error);
 
 /* guest_state.c */
 bool guest_state_write(const struct guest *guest, GError **error);
+bool guest_state_exists(const struct qemu *qemu, const char *instance);
 /* A guest from run/guests/UUID/state.json, its process adopted or (not alive any more) NULL. */
 struct guest *guest_state_read(struct qemu *qemu, const char *instance, GError **error);
 

@@ -267,6 +267,9 @@ static bool open_disks(struct export *export, const GPtrArray *images, GError **
     g_autofree char *psk = NULL;
     if (!write_psk(export, &psk, error))
         return false;
+    /* Written before and after each start: whenever we die, the next node daemon finds them. */
+    if (!export_state_write(export->storage->paths, export->state, error))
+        return false;
     export->closing = true; /* an exit while opening is seen here, it is no event */
     for (guint i = 0; i < images->len; i++)
         if (!open_disk(export, i, images->pdata[i], psk, error))
@@ -313,6 +316,7 @@ static struct export_target *new_target(const char *replica, const char *address
         g_free(disk->name);
         disk->name = g_strdup_printf("%" G_GUINT64_FORMAT ".%s.%" G_GUINT64_FORMAT ".%u", history,
                                      replica, generation, i);
+        disk->port = 1; /* not chosen yet; a number that a record may have */
         g_ptr_array_add(target->disks, disk);
     }
     return target;

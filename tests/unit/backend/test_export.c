@@ -123,6 +123,7 @@ static void bad_openings(void *unused)
     g_clear_error(&error);
     g_assert_true(node->hypervisor->ops->kill(node->hypervisor, U, 1, &error));
     record_autoptr(export_target) opened = world_export(node, web1, REPLICA);
+    g_assert_nonnull(opened);
     world_prepare(node, web1, &error); /* and the other way round */
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
     g_assert_nonnull(strstr(error->message, "lock"));
@@ -166,6 +167,7 @@ static void unprivileged(void *unused)
     record_autoptr(instance) web1 = world_instance(1, 1);
     world_create(node, web1, REPLICA);
     record_autoptr(export_target) target = world_export(node, web1, REPLICA);
+    g_assert_nonnull(target);
     g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status",
                                             world_export_pid(node, web1, REPLICA, 0));
     g_autofree char *status = NULL;

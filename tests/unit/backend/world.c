@@ -70,6 +70,14 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return 0;
 }
 
+static pid_t tests_pid;
+
+/* Told to end, the guard ends the tests, and then cleans up as ever. */
+static void end_tests(int signal)
+{
+    kill(tests_pid, SIGKILL);
+}
+
 int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
 {
     strcpy(folder, "/tmp/fettle-backend-XXXXXX");
@@ -84,14 +92,17 @@ int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
     if (unshare(CLONE_NEWNET) != 0)
         return 1;
     world_link(true);
-    pid_t child = fork();
-    if (child == 0) {
+    tests_pid = fork();
+    if (tests_pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setenv("WORLD_FOLDER", folder, 1);
         exit(tests(argc, argv));
     }
+    signal(SIGTERM, end_tests);
+    signal(SIGINT, end_tests);
     int status = 0;
-    waitpid(child, &status, 0);
+    while (waitpid(tests_pid, &status, 0) < 0 && errno == EINTR)
+        ;
     end_children();
     /* Twice: what a mount had covered shows only when that is gone. */
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
@@ -189,7 +200,7 @@ void world_run(void (*fn)(void *data), void *data)
     struct run run = {fn, data, false};
     struct task_group *group = task_group_new();
     task_spawn(group, run_task, &run);
-    g_assert_true(loop_run_until(&run.done, 120000));
+    g_assert_true(loop_run_until(&run.done, 600000));
     task_group_unref(group);
 }
 
