@@ -1,56 +1,43 @@
 /* See decisions.h. */
 #include "core/repair/decisions.h"
 
-/* What is known of one subject. Copies, because the configuration changes while the watcher waits.
- */
+#include <string.h>
+
+/* One record, as the index knows it. */
+struct entry {
+    char *key;
+    char *author;
+    guint64 at_us;
+};
+
 struct subject {
-    struct decision *latest;
-    GPtrArray *keys; /* char *: of its records, oldest first */
+    GPtrArray *entries; /* struct entry, oldest first */
 };
 
 struct decisions {
-    const struct config *config;
-    GHashTable *by_subject; /* uuid -> struct subject */
+    GHashTable *by_subject; /* uuid of the subject -> struct subject */
+    GHashTable *subject_of; /* key of a record -> uuid of its subject */
 };
+
+static void entry_free(struct entry *entry)
+{
+    g_free(entry->key);
+    g_free(entry->author);
+    g_free(entry);
+}
 
 static void subject_free(struct subject *subject)
 {
-    decision_free(subject->latest);
-    g_ptr_array_unref(subject->keys);
+    g_ptr_array_unref(subject->entries);
     g_free(subject);
 }
 
-static gint by_age(gconstpointer a, gconstpointer b)
-{
-    const struct decision *left = *(const struct decision *const *)a,
-                          *right = *(const struct decision *const *)b;
-    return left->at_us < right->at_us ? -1 : left->at_us > right->at_us;
-}
-
-/* The newest record of its subject so far. */
-static void remember(struct decisions *decisions, const struct decision *decision)
-{
-    struct subject *subject = g_hash_table_lookup(decisions->by_subject, decision->subject);
-    if (subject == NULL) {
-        subject = g_new0(struct subject, 1);
-        subject->keys = g_ptr_array_new_with_free_func(g_free);
-        g_hash_table_insert(decisions->by_subject, g_strdup(decision->subject), subject);
-    }
-    decision_free(subject->latest);
-    subject->latest = decision_copy(decision);
-    g_ptr_array_add(subject->keys, g_strdup(decision->uuid));
-}
-
-struct decisions *decisions_new(const struct config *config)
+struct decisions *decisions_new(void)
 {
     struct decisions *decisions = g_new0(struct decisions, 1);
-    decisions->config = config;
     decisions->by_subject =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)subject_free);
-    g_autoptr(GPtrArray) all = config_list(config, "decision");
-    g_ptr_array_sort(all, by_age);
-    for (guint i = 0; i < all->len; i++)
-        remember(decisions, all->pdata[i]);
+    decisions->subject_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return decisions;
 }
 
@@ -59,18 +46,98 @@ void decisions_free(struct decisions *decisions)
     if (decisions == NULL)
         return;
     g_hash_table_unref(decisions->by_subject);
+    g_hash_table_unref(decisions->subject_of);
     g_free(decisions);
 }
 
-const struct decision *decisions_latest(const struct decisions *decisions, const char *subject)
+/* --- the index --- */
+
+static void forget(struct decisions *decisions, const char *key)
 {
-    const struct subject *known = g_hash_table_lookup(decisions->by_subject, subject);
-    return known == NULL ? NULL : known->latest;
+    const char *uuid = g_hash_table_lookup(decisions->subject_of, key);
+    struct subject *subject =
+        uuid == NULL ? NULL : g_hash_table_lookup(decisions->by_subject, uuid);
+    for (guint i = 0; subject != NULL && i < subject->entries->len; i++) {
+        const struct entry *entry = subject->entries->pdata[i];
+        if (g_str_equal(entry->key, key)) {
+            g_ptr_array_remove_index(subject->entries, i);
+            break;
+        }
+    }
+    if (subject != NULL && subject->entries->len == 0)
+        g_hash_table_remove(decisions->by_subject, uuid);
+    g_hash_table_remove(decisions->subject_of, key);
+}
+
+static void remember(struct decisions *decisions, const struct decision *decision)
+{
+    forget(decisions, decision->uuid);
+    struct subject *subject = g_hash_table_lookup(decisions->by_subject, decision->subject);
+    if (subject == NULL) {
+        subject = g_new0(struct subject, 1);
+        subject->entries = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
+        g_hash_table_insert(decisions->by_subject, g_strdup(decision->subject), subject);
+    }
+    struct entry *entry = g_new0(struct entry, 1);
+    *entry = (struct entry){g_strdup(decision->uuid), g_strdup(decision->author), decision->at_us};
+    /* Records come in order of time, as good as always. */
+    guint at = subject->entries->len;
+    while (at > 0 && ((const struct entry *)subject->entries->pdata[at - 1])->at_us > entry->at_us)
+        at--;
+    g_ptr_array_insert(subject->entries, (gint)at, entry);
+    g_hash_table_insert(decisions->subject_of, g_strdup(decision->uuid),
+                        g_strdup(decision->subject));
+}
+
+void decisions_update(struct decisions *decisions, const struct config *config,
+                      const GPtrArray *changes)
+{
+    if (changes == NULL) {
+        g_hash_table_remove_all(decisions->by_subject);
+        g_hash_table_remove_all(decisions->subject_of);
+        g_autoptr(GPtrArray) all = config_list(config, "decision");
+        for (guint i = 0; i < all->len; i++)
+            remember(decisions, all->pdata[i]);
+        return;
+    }
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        if (strcmp(change->kind, "decision") != 0)
+            continue;
+        const struct decision *decision = config_get(config, "decision", change->key, NULL);
+        if (decision != NULL)
+            remember(decisions, decision);
+        else
+            forget(decisions, change->key);
+    }
+}
+
+/* --- reading and writing --- */
+
+static const struct entry *latest_of(const struct subject *subject, const char *author)
+{
+    for (guint i = subject == NULL ? 0 : subject->entries->len; i > 0; i--) {
+        const struct entry *entry = subject->entries->pdata[i - 1];
+        if (g_str_equal(entry->author, author))
+            return entry;
+    }
+    return NULL;
+}
+
+const struct decision *decisions_latest(const struct decisions *decisions,
+                                        const struct config *config, const char *subject,
+                                        const char *author)
+{
+    const struct entry *entry =
+        latest_of(g_hash_table_lookup(decisions->by_subject, subject), author);
+    return entry == NULL ? NULL : config_get(config, "decision", entry->key, NULL);
 }
 
 /* Whether two records say the same; identity and time aside. */
 static bool same(const struct decision *old, const struct decision *new)
 {
+    if (strcmp(old->summary, new->summary) != 0)
+        return false;
     json_autoptr left = decision_to_json(old);
     json_autoptr right = decision_to_json(new);
     for (const char *const *key = (const char *const[]){"uuid", "at_us", NULL}; *key != NULL;
@@ -81,45 +148,101 @@ static bool same(const struct decision *old, const struct decision *new)
     return json_equal(left, right) == 1;
 }
 
-bool decisions_record(struct decisions *decisions, const struct env *env, struct decision *decision,
-                      GPtrArray *changes)
+static void cut(char **text, glong chars)
+{
+    if (!g_utf8_validate(*text, -1, NULL)) {
+        char *valid = g_utf8_make_valid(*text, -1);
+        g_free(*text);
+        *text = valid;
+    }
+    if (g_utf8_strlen(*text, -1) <= chars)
+        return;
+    *g_utf8_offset_to_pointer(*text, chars - 1) = '\0';
+    decision_set(text, "%s…", *text);
+}
+
+static void cut_list(GPtrArray *list)
+{
+    if (list->len > LIMIT_REPAIR_EVIDENCE)
+        g_ptr_array_set_size(list, LIMIT_REPAIR_EVIDENCE);
+    for (guint i = 0; i < list->len; i++)
+        cut((char **)&list->pdata[i], LIMIT_STRING_CHARS);
+}
+
+/* A message from elsewhere must not make a record that nobody takes. */
+static void fit(struct decision *decision)
+{
+    cut(&decision->summary, (glong)record_field(&decision_record, "summary")->max);
+    cut(&decision->policy, (glong)record_field(&decision_record, "policy")->max);
+    cut(&decision->next_check, (glong)record_field(&decision_record, "next_check")->max);
+    cut_list(decision->evidence);
+    cut_list(decision->rejected);
+}
+
+/* The oldest go; the newest of an author stays, because the author compares with it. */
+static void trim(const struct subject *subject, const struct config *config, const char *author,
+                 GPtrArray *changes)
+{
+    guint left = subject == NULL ? 0 : subject->entries->len;
+    for (guint i = 0; left >= LIMIT_DECISIONS_PER_SUBJECT && i < subject->entries->len; i++) {
+        const struct entry *entry = subject->entries->pdata[i];
+        if (latest_of(subject, entry->author) == entry && !g_str_equal(entry->author, author))
+            continue;
+        g_ptr_array_add(changes, config_delete(config, "decision", entry->key));
+        left--;
+    }
+}
+
+bool decisions_record(const struct decisions *decisions, const struct config *config,
+                      const struct env *env, struct decision *decision, GPtrArray *changes)
 {
     record_autoptr(decision) mine = decision;
-    const struct decision *latest = decisions_latest(decisions, mine->subject);
+    const struct subject *subject = g_hash_table_lookup(decisions->by_subject, mine->subject);
+    const struct decision *latest =
+        decisions_latest(decisions, config, mine->subject, mine->author);
+    fit(mine);
     if (latest != NULL && same(latest, mine))
         return false;
     g_free(mine->uuid);
     mine->uuid = env_uuid(env);
     mine->at_us = (guint64)env->ops->wall_us(env);
     /* The newest stays the newest, also when the wall clock was set back. */
-    if (latest != NULL)
-        mine->at_us = MAX(mine->at_us, latest->at_us + 1);
-    g_ptr_array_add(changes,
-                    config_put(decisions->config, "decision", mine->uuid, decision_to_json(mine)));
-    remember(decisions, mine);
-    struct subject *subject = g_hash_table_lookup(decisions->by_subject, mine->subject);
-    while (subject->keys->len > LIMIT_DECISIONS_PER_SUBJECT) {
-        g_ptr_array_add(changes,
-                        config_delete(decisions->config, "decision", subject->keys->pdata[0]));
-        g_ptr_array_remove_index(subject->keys, 0);
+    if (subject != NULL) {
+        const struct entry *newest = subject->entries->pdata[subject->entries->len - 1];
+        mine->at_us = MAX(mine->at_us, newest->at_us + 1);
     }
+    g_ptr_array_add(changes, config_put(config, "decision", mine->uuid, decision_to_json(mine)));
+    trim(subject, config, mine->author, changes);
     return true;
+}
+
+/* --- making --- */
+
+void decision_set(char **text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *fresh = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_free(*text);
+    *text = fresh;
+}
+
+struct decision *decision_about(const char *kind, const char *uuid, const char *name,
+                                const char *author, enum verdict verdict, const char *state)
+{
+    struct decision *decision = decision_new();
+    decision_set(&decision->author, "%s", author);
+    decision_set(&decision->subject_kind, "%s", kind);
+    decision_set(&decision->subject, "%s", uuid);
+    decision_set(&decision->subject_name, "%s", name);
+    decision_set(&decision->state, "%s", state);
+    decision->verdict = verdict;
+    return decision;
 }
 
 struct decision *decision_about_instance(const struct instance *instance, const char *author,
                                          enum verdict verdict, const char *state)
 {
-    struct decision *decision = decision_new();
-    g_free(decision->author);
-    decision->author = g_strdup(author);
-    g_free(decision->subject_kind);
-    decision->subject_kind = g_strdup("instance");
-    g_free(decision->subject);
-    decision->subject = g_strdup(instance->uuid);
-    g_free(decision->subject_name);
-    decision->subject_name = g_strdup(instance->name);
-    g_free(decision->state);
-    decision->state = g_strdup(state);
-    decision->verdict = verdict;
-    return decision;
+    return decision_about("instance", instance->uuid, instance->name, author, verdict, state);
 }

@@ -1,7 +1,8 @@
 /*
  * Decision records: what was seen, decided, rejected, and when it is looked at next (ARP-68). A
- * record is written when it says something new about its subject, not in every pass; the newest
- * LIMIT_DECISIONS_PER_SUBJECT stay.
+ * record is written when it says something new, not in every pass: each author's newest record
+ * about a subject is compared with what it would write now. The newest LIMIT_DECISIONS_PER_SUBJECT
+ * stay, and with them the newest of each author.
  */
 #pragma once
 
@@ -10,18 +11,28 @@
 
 struct decisions;
 
-/* An index of the records in `config`; valid while the configuration does not change. */
-struct decisions *decisions_new(const struct config *config);
+/* An index of the records of a configuration, kept from pass to pass. */
+struct decisions *decisions_new(void);
 void decisions_free(struct decisions *decisions);
+/* Follows the configuration: `changes` as follow.h gives them, NULL after a snapshot. */
+void decisions_update(struct decisions *decisions, const struct config *config,
+                      const GPtrArray *changes);
 
-/* The newest record about a subject; NULL if there is none. */
-const struct decision *decisions_latest(const struct decisions *decisions, const char *subject);
+/* The newest record of an author about a subject, borrowed from `config`; NULL if there is none. */
+const struct decision *decisions_latest(const struct decisions *decisions,
+                                        const struct config *config, const char *subject,
+                                        const char *author);
 
-/* Adds to `changes` what it takes to have `decision` (stolen; uuid and at_us are filled in here) on
- * record, unless the newest record of its subject says the same. Returns whether it is new. */
-bool decisions_record(struct decisions *decisions, const struct env *env, struct decision *decision,
-                      GPtrArray *changes);
+/* Adds to `changes` what it takes to have `decision` (stolen; uuid and at_us are filled in here,
+ * texts that are too long are cut) on record, unless its author's newest record of its subject says
+ * the same. Returns whether it is new. */
+bool decisions_record(const struct decisions *decisions, const struct config *config,
+                      const struct env *env, struct decision *decision, GPtrArray *changes);
 
-/* A record about an instance, everything else left to the caller. */
+/* A record about an object, summary and everything else left to the caller. */
+struct decision *decision_about(const char *kind, const char *uuid, const char *name,
+                                const char *author, enum verdict verdict, const char *state);
 struct decision *decision_about_instance(const struct instance *instance, const char *author,
                                          enum verdict verdict, const char *state);
+/* Sets a text of a record. */
+void decision_set(char **text, const char *format, ...) G_GNUC_PRINTF(2, 3);

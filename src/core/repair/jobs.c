@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-static bool is_final(const char *status)
+bool watcher_job_ended(const struct job *job)
 {
-    return strcmp(status, "success") == 0 || strcmp(status, "error") == 0 ||
-           strcmp(status, "canceled") == 0;
+    return strcmp(job->status, "success") == 0 || strcmp(job->status, "error") == 0 ||
+           strcmp(job->status, "canceled") == 0;
 }
 
 /* Errors that pass by themselves. */
@@ -41,6 +41,7 @@ static enum job_outcome judge_error(const struct job *job, char **ret_message)
                 return JOB_SAFE;
         return JOB_FAILED;
     }
+    *ret_message = g_strdup_printf("job %" G_GUINT64_FORMAT " failed without a reason", job->id);
     return JOB_FAILED;
 }
 
@@ -56,7 +57,7 @@ enum job_outcome watcher_job_outcome(const struct watcher *watcher, guint64 id, 
         return JOB_LOST;
     }
     g_hash_table_remove(watcher->unseen, &id);
-    if (!is_final(job->status))
+    if (!watcher_job_ended(job))
         return JOB_UNDER_WAY;
     if (strcmp(job->status, "success") == 0)
         return JOB_SUCCEEDED;
@@ -93,4 +94,35 @@ guint64 watcher_submit(struct watcher *watcher, json_t *opcode, const char *requ
     *key = id;
     g_hash_table_add(watcher->unseen, key);
     return id;
+}
+
+/* The repair that a request id belongs to: "ID/2-failover/1" -> "ID"; NULL if it is no such id. */
+static char *repair_of(const char *request_id)
+{
+    const char *last = strrchr(request_id, '/');
+    const char *step = last == NULL ? NULL : g_strrstr_len(request_id, last - request_id, "/");
+    return step == NULL ? NULL : g_strndup(request_id, (gsize)(step - request_id));
+}
+
+const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id)
+{
+    if (watcher->repair_jobs == NULL) {
+        watcher->repair_jobs =
+            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
+        g_autoptr(GPtrArray) jobs = config_list(follow_config(watcher->follow), "job");
+        for (guint i = 0; i < jobs->len; i++) {
+            const struct job *job = jobs->pdata[i];
+            char *repair = repair_of(job->request_id);
+            if (repair == NULL)
+                continue;
+            GArray *ids = g_hash_table_lookup(watcher->repair_jobs, repair);
+            if (ids == NULL)
+                ids = g_array_new(false, false, sizeof(guint64));
+            else
+                g_array_ref(ids);
+            g_array_append_val(ids, job->id);
+            g_hash_table_replace(watcher->repair_jobs, repair, ids);
+        }
+    }
+    return g_hash_table_lookup(watcher->repair_jobs, repair_id);
 }

@@ -120,6 +120,12 @@ const char *repair_step_name(enum repair_step step)
     return steps[step].name;
 }
 
+const char *repair_step_by_hand(enum repair_step step)
+{
+    return step == REPAIR_STEP_MIGRATE ? "which this version cannot do: stop it and move it by hand"
+                                       : "which would give up its data and is left to a person";
+}
+
 const char *repair_step_opcode(enum repair_step step)
 {
     return steps[step].opcode;

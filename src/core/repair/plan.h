@@ -31,5 +31,7 @@ struct repair_plan repair_plan_of(const struct config *config, const struct inst
 void repair_plan_clear(struct repair_plan *plan);
 
 const char *repair_step_name(enum repair_step step); /* "replace-disks" */
+/* Why a step is left to a person, as the rest of a sentence; only for steps without an opcode. */
+const char *repair_step_by_hand(enum repair_step step);
 /* The opcode of a step, NULL for one that this cluster cannot do by itself. */
 const char *repair_step_opcode(enum repair_step step);

@@ -72,20 +72,3 @@ struct repair_policy repair_policy_of(const struct config *config, const struct 
     describe(&policy, where);
     return policy;
 }
-
-GPtrArray *repair_policy_expired(const struct config *config, gint64 now)
-{
-    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
-    g_autoptr(GPtrArray) tags = config_list(config, "tag");
-    for (guint i = 0; i < tags->len; i++) {
-        const struct tag *object = tags->pdata[i];
-        struct repair_tag tag;
-        repair_tag_parse(object->tag, &tag);
-        if (tag.kind == REPAIR_TAG_SUSPEND && !tag.forever && tag.timestamp <= now) {
-            g_autofree char *key = config_tag_key(object->kind, object->object, object->tag);
-            g_ptr_array_add(changes, config_delete(config, "tag", key));
-        }
-        repair_tag_clear(&tag);
-    }
-    return changes;
-}

@@ -22,7 +22,3 @@ struct repair_policy {
  * removed (A-4). */
 struct repair_policy repair_policy_of(const struct config *config, const struct instance *instance,
                                       gint64 now);
-
-/* Suspend tags that have ended, on any object: array of struct change (deletes), for one commit
- * (ARP-21). */
-GPtrArray *repair_policy_expired(const struct config *config, gint64 now);

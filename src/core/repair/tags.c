@@ -1,6 +1,8 @@
 /* See tags.h. */
 #include "core/repair/tags.h"
 
+#include "base/limits.h"
+
 #include <string.h>
 
 #define PREFIX "ganeti:watcher:autorepair:"
@@ -31,18 +33,21 @@ static GStrv parse_jobs(const char *text)
     return g_steal_pointer(&jobs);
 }
 
-static void parse_suspend(char **parts, guint count, struct repair_tag *tag)
+/* `rest` is what stands behind "suspend": nothing, or a colon and the end. Somebody wanted a pause:
+ * an end that cannot be read means none (A-2). */
+static void parse_suspend(const char *rest, struct repair_tag *tag)
 {
-    tag->kind = count <= 2 ? REPAIR_TAG_SUSPEND : REPAIR_TAG_MALFORMED;
-    /* Somebody wanted a pause: an unreadable end means none. */
-    tag->forever = count == 1 || !parse_seconds(parts[1], &tag->timestamp);
+    tag->kind = REPAIR_TAG_SUSPEND;
+    tag->forever = strlen(rest) < 2 || !parse_seconds(rest + 1, &tag->timestamp);
+    tag->unreadable = tag->forever && strlen(rest) > 1;
 }
 
 /* pending:TYPE:ID:TIMESTAMP:JOBS and result:TYPE:ID:TIMESTAMP:RESULT:JOBS */
 static void parse_record(char **parts, guint count, bool result, struct repair_tag *tag)
 {
     tag->kind = REPAIR_TAG_MALFORMED;
-    if (count != (result ? 6 : 5) || *parts[2] == '\0' || !parse_seconds(parts[3], &tag->timestamp))
+    if (count != (result ? 6 : 5) || *parts[2] == '\0' ||
+        strlen(parts[2]) > LIMIT_REPAIR_ID_CHARS || !parse_seconds(parts[3], &tag->timestamp))
         return;
     int type = word_index(type_names, parts[1]);
     int outcome = result ? word_index(outcome_names, parts[4]) : 0;
@@ -71,7 +76,7 @@ void repair_tag_parse(const char *text, struct repair_tag *ret_tag)
         ret_tag->kind = REPAIR_TAG_ENABLE;
         ret_tag->type = (enum repair_type)type;
     } else if (strcmp(parts[0], "suspend") == 0) {
-        parse_suspend(parts, count, ret_tag);
+        parse_suspend(text + strlen(PREFIX "suspend"), ret_tag);
     } else if (strcmp(parts[0], "pending") == 0) {
         parse_record(parts, count, false, ret_tag);
     } else if (strcmp(parts[0], "result") == 0) {

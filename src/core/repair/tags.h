@@ -26,6 +26,7 @@ struct repair_tag {
     enum repair_tag_kind kind;
     enum repair_type type;       /* enable, pending, result */
     bool forever;                /* suspend without (readable) timestamp */
+    bool unreadable;             /* suspend whose timestamp cannot be read: reported */
     gint64 timestamp;            /* suspend, pending, result: seconds since 1970 */
     char *id;                    /* pending, result */
     enum repair_outcome outcome; /* result */

@@ -4,28 +4,75 @@
  */
 #include "core/repair/watcher_internal.h"
 
+#include "base/log.h"
+
 #define AUTHOR "watcher/tend"
+
+enum trouble {
+    TROUBLE_NONE,
+    TROUBLE_MARK,         /* task_state of a job that has ended */
+    TROUBLE_DOWN,         /* should run, its node is there, and it does not */
+    TROUBLE_SWITCHED_OFF, /* the guest shut itself down */
+    TROUBLE_OVER,         /* it runs again: to be put on record */
+};
 
 static json_t *opcode_for(const char *id, const struct instance *instance)
 {
     return json_make("{ssss}", "OP_ID", id, "instance_name", instance->name);
 }
 
-/* Puts the decision on record, then submits; the order makes a crash in between repeat the same
- * submission. */
-static guint64 act(struct watcher *watcher, struct decisions *decisions, struct decision *decision,
-                   json_t *opcode, const char *request_id, gint64 since)
+static bool under_way(const struct watcher *watcher, guint64 job)
 {
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    g_autofree char *message = NULL;
+    return job != 0 && watcher_job_outcome(watcher, job, &message) == JOB_UNDER_WAY;
+}
+
+static bool suspended(const struct watcher *watcher, const struct instance *instance)
+{
+    return repair_policy_of(follow_config(watcher->follow), instance, watcher_now(watcher)).kind ==
+           REPAIR_POLICY_SUSPENDED;
+}
+
+/* Puts the decision on record, then submits; the order makes a crash in between repeat the same
+ * submission. `decision` and `opcode` are stolen. */
+static guint64 act(struct watcher *watcher, struct decision *decision, json_t *opcode,
+                   const char *request_id, gint64 since)
+{
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
     g_autofree char *summary = g_strdup(decision->summary);
-    decisions_record(decisions, watcher->env, decision, changes);
-    if (changes->len > 0 && !watcher_commit(watcher, changes)) {
+    watcher_record(watcher, decision, changes);
+    if (!watcher_commit(watcher, changes)) {
         json_decref(opcode);
         return 0;
     }
     g_autoptr(GError) error = NULL;
-    return watcher_submit(watcher, opcode, request_id, summary, since, &error);
+    guint64 job = watcher_submit(watcher, opcode, request_id, summary, since, &error);
+    if (job == 0 && !fettle_error_is(error, KILLED))
+        log_warning("", "%s could not be submitted, it is tried again: %s", request_id,
+                    error->message);
+    return job;
 }
+
+/* Counts one more try, unless it is not time for it yet. */
+static bool next_try(const struct watcher *watcher, struct watched *watched)
+{
+    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
+    if (watched->restart_after_ms > now_ms)
+        return false;
+    watched->restart_tries++;
+    watched->restart_after_ms = now_ms + watcher_pause_ms(watched->restart_tries);
+    return true;
+}
+
+/* A submission that did not arrive was no try. */
+static void untry(struct watched *watched, guint64 job)
+{
+    watched->restart_job = job;
+    if (job == 0)
+        watched->restart_tries--;
+}
+
+/* --- marks of dead jobs --- */
 
 static const char *mending_opcode(const struct instance *instance)
 {
@@ -34,152 +81,175 @@ static const char *mending_opcode(const struct instance *instance)
     return instance->admin_state == ADMIN_UP ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN";
 }
 
-/* A mark whose job has ended is finished or undone by a job of its own. */
-static void mend_mark(struct watcher *watcher, struct decisions *decisions,
-                      const struct instance *instance)
+static struct decision *decide_mark(const struct instance *instance, const char *opcode)
 {
-    g_autofree char *message = NULL;
+    const char *mark = enum_word(&task_state_words, (int)instance->task_state);
+    struct decision *decision =
+        decision_about_instance(instance, AUTHOR, VERDICT_ACT, "Interrupted");
+    decision_set(&decision->summary,
+                 "Job %" G_GUINT64_FORMAT " ended while %s it; %s brings it to a known state.",
+                 instance->task_owner, mark, opcode);
+    g_ptr_array_add(decision->evidence,
+                    g_strdup_printf("task_state is %s and its job has ended", mark));
+    return decision;
+}
+
+/* A mark whose job has ended is finished or undone by a job of its own. There is no last try: it
+ * would stay in the way of everything else. */
+static void mend_mark(struct watcher *watcher, const struct instance *instance)
+{
     struct watched *watched = watcher_watched(watcher, instance->uuid);
-    if (watcher_job_outcome(watcher, instance->task_owner, &message) == JOB_UNDER_WAY)
-        return;
-    if (watched->restart_job != 0 &&
-        watcher_job_outcome(watcher, watched->restart_job, &message) == JOB_UNDER_WAY)
-        return;
-    const struct node *primary =
-        config_get(follow_config(watcher->follow), "node", instance->primary_node, NULL);
     const char *opcode = mending_opcode(instance);
-    if ((primary == NULL || primary->offline) && !g_str_equal(opcode, "OP_INSTANCE_REMOVE"))
+    bool removal = g_str_equal(opcode, "OP_INSTANCE_REMOVE");
+    if (under_way(watcher, watched->restart_job))
+        return;
+    if (!watcher_node_online(watcher, instance->primary_node) && !removal)
         return; /* auto-repair's business: the node is dead */
-    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     if (watched->restart_generation != instance->generation) {
         watched->restart_generation = instance->generation;
         watched->restart_tries = 0;
         watched->restart_after_ms = 0;
     }
-    if (watched->restart_after_ms > now_ms)
+    if (!next_try(watcher, watched))
         return;
-    watched->restart_tries++;
-    watched->restart_after_ms =
-        now_ms + 1000 * (G_GINT64_CONSTANT(1) << MIN(watched->restart_tries, 6));
-    struct decision *decision =
-        decision_about_instance(instance, AUTHOR, VERDICT_ACT, "Interrupted");
-    g_free(decision->summary);
-    decision->summary = g_strdup_printf(
-        "Job %" G_GUINT64_FORMAT " ended while %s it; %s brings it to a known state.",
-        instance->task_owner, enum_word(&task_state_words, (int)instance->task_state), opcode);
-    g_ptr_array_add(decision->evidence,
-                    g_strdup_printf("task_state is %s and its job has ended",
-                                    enum_word(&task_state_words, (int)instance->task_state)));
     g_autofree char *request_id =
         g_strdup_printf("mend/%s/%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT "/%u", instance->uuid,
                         instance->task_owner, instance->generation, watched->restart_tries);
     json_t *body = opcode_for(opcode, instance);
-    if (g_str_equal(opcode, "OP_INSTANCE_REMOVE"))
+    if (removal)
         json_object_set_new(body, "shutdown_timeout", json_integer(0));
-    watched->restart_job =
-        act(watcher, decisions, decision, body, request_id, (gint64)instance->task_since);
+    untry(watched, act(watcher, decide_mark(instance, opcode), body, request_id,
+                       (gint64)instance->task_since));
 }
 
-static bool may_restart(struct watcher *watcher, const struct instance *instance,
-                        struct watched *watched)
-{
-    g_autofree char *message = NULL;
-    const struct config *config = follow_config(watcher->follow);
-    const struct node *primary = config_get(config, "node", instance->primary_node, NULL);
-    if (primary == NULL || primary->offline)
-        return false;
-    if (repair_policy_of(config, instance, watcher_now(watcher)).kind == REPAIR_POLICY_SUSPENDED)
-        return false;
-    return watched->restart_job == 0 ||
-           watcher_job_outcome(watcher, watched->restart_job, &message) != JOB_UNDER_WAY;
-}
+/* --- guests that should run --- */
 
-static void give_up(struct watcher *watcher, struct decisions *decisions,
-                    const struct instance *instance)
+static void give_up(struct watcher *watcher, const struct instance *instance)
 {
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
     struct decision *decision = decision_about_instance(instance, AUTHOR, VERDICT_LEAVE, "Down");
-    g_free(decision->summary);
-    decision->summary = g_strdup_printf(
-        "It should run and does not; %d starts did not help. Look at its last jobs, "
-        "then start it by hand: fettle instance startup %s.",
-        LIMIT_REPAIR_TRIES, instance->name);
-    if (decisions_record(decisions, watcher->env, decision, changes))
-        watcher_commit(watcher, changes);
+    decision_set(&decision->summary,
+                 "It should run and does not; %d starts did not help. Look at its last jobs, "
+                 "then start it by hand: fettle instance startup %s.",
+                 LIMIT_REPAIR_TRIES, instance->name);
+    watcher_record(watcher, decision, changes);
+    watcher_commit(watcher, changes);
 }
 
-/* Should run, its node is there, and it does not run. */
-static void restart(struct watcher *watcher, struct decisions *decisions,
-                    const struct instance *instance, bool switched_off)
+static struct decision *decide_restart(const struct watcher *watcher,
+                                       const struct instance *instance, bool switched_off)
+{
+    const char *node = config_node_name(follow_config(watcher->follow), instance->primary_node);
+    struct decision *decision = decision_about_instance(instance, AUTHOR, VERDICT_ACT,
+                                                        switched_off ? "Switched off" : "Down");
+    decision_set(&decision->summary, "%s",
+                 switched_off
+                     ? "The guest switched itself off; it is closed as stopped."
+                     : "It should run and its node is up, but it does not; it is started.");
+    g_ptr_array_add(decision->evidence,
+                    g_strdup_printf("%s reports that generation %" G_GUINT64_FORMAT " %s", node,
+                                    instance->generation,
+                                    switched_off ? "has switched itself off" : "does not run"));
+    return decision;
+}
+
+static void restart(struct watcher *watcher, const struct instance *instance, bool switched_off)
 {
     struct watched *watched = watcher_watched(watcher, instance->uuid);
-    if (!may_restart(watcher, instance, watched))
+    if (under_way(watcher, watched->restart_job))
         return;
-    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     if (watched->restart_generation != 0 && instance->generation > watched->restart_generation + 2)
         watched->restart_tries = 0; /* it has run in between: these are new troubles */
     if (watched->restart_tries >= LIMIT_REPAIR_TRIES) {
-        give_up(watcher, decisions, instance);
+        give_up(watcher, instance);
         return;
     }
-    if (watched->restart_after_ms > now_ms)
+    if (!next_try(watcher, watched))
         return;
     watched->restart_generation = instance->generation;
-    watched->restart_tries++;
-    watched->restart_after_ms =
-        now_ms + 1000 * (G_GINT64_CONSTANT(1) << MIN(watched->restart_tries, 6));
-    struct decision *decision = decision_about_instance(instance, AUTHOR, VERDICT_ACT,
-                                                        switched_off ? "Switched off" : "Down");
-    g_free(decision->summary);
-    decision->summary = g_strdup(
-        switched_off ? "The guest switched itself off; it is closed as stopped."
-                     : "It should run and its node is up, but it does not; it is started.");
-    g_ptr_array_add(
-        decision->evidence,
-        g_strdup_printf("%s reports that generation %" G_GUINT64_FORMAT " %s",
-                        config_node_name(follow_config(watcher->follow), instance->primary_node),
-                        instance->generation,
-                        switched_off ? "has switched itself off" : "does not run"));
     g_autofree char *request_id =
         g_strdup_printf("restart/%s/%" G_GUINT64_FORMAT "/%u", instance->uuid, instance->generation,
                         watched->restart_tries);
-    watched->restart_job =
-        act(watcher, decisions, decision,
-            opcode_for(switched_off ? "OP_INSTANCE_SHUTDOWN" : "OP_INSTANCE_STARTUP", instance),
-            request_id, 0);
+    const char *opcode = switched_off ? "OP_INSTANCE_SHUTDOWN" : "OP_INSTANCE_STARTUP";
+    untry(watched, act(watcher, decide_restart(watcher, instance, switched_off),
+                       opcode_for(opcode, instance), request_id, 0));
 }
 
-void watcher_tend(struct watcher *watcher, struct decisions *decisions)
+/* It runs: what was on record about it is over. */
+static void record_over(struct watcher *watcher, const struct instance *instance)
 {
-    /* Committing brings the copy up to date, so the list must not borrow from it. */
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
+    struct decision *decision = decision_about_instance(instance, AUTHOR, VERDICT_DONE, "Running");
+    decision_set(&decision->summary, "It runs as it should.");
+    watcher_record(watcher, decision, changes);
+    watcher_commit(watcher, changes);
+}
+
+/* --- the pass --- */
+
+static bool told_of_trouble(const struct watcher *watcher, const struct instance *instance)
+{
+    const struct decision *latest = watcher_latest(watcher, instance->uuid, AUTHOR);
+    return latest != NULL && latest->verdict != VERDICT_DONE;
+}
+
+static enum trouble trouble_running(const struct watcher *watcher, const struct instance *instance)
+{
+    struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
+    if (watched != NULL)
+        watched->restart_tries = 0;
+    return told_of_trouble(watcher, instance) ? TROUBLE_OVER : TROUBLE_NONE;
+}
+
+/* Waits for nothing, and is cheap for an instance that is well. */
+static enum trouble find_trouble(const struct watcher *watcher, const struct instance *instance)
+{
+    bool reported = false;
+    if (instance->task_state != TASK_NONE)
+        return under_way(watcher, instance->task_owner) ? TROUBLE_NONE : TROUBLE_MARK;
+    if (instance->admin_state != ADMIN_UP)
+        return TROUBLE_NONE;
+    const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
+    if (guest != NULL && guest->state == GUEST_RUNNING)
+        return trouble_running(watcher, instance);
+    if (!reported || !watcher_node_online(watcher, instance->primary_node))
+        return TROUBLE_NONE;
+    if (guest == NULL || guest->state == GUEST_ABSENT)
+        return TROUBLE_DOWN;
+    return guest->state == GUEST_SHUTDOWN ? TROUBLE_SWITCHED_OFF : TROUBLE_NONE;
+}
+
+static void tend_one(struct watcher *watcher, const char *uuid)
+{
+    guint64 version = 0;
+    const struct instance *now =
+        config_get(follow_config(watcher->follow), "instance", uuid, &version);
+    /* A report that is older than the record proves nothing about it. */
+    if (now == NULL || version > watcher->reports_serial)
+        return;
+    enum trouble trouble = find_trouble(watcher, now);
+    if (trouble == TROUBLE_NONE || (trouble != TROUBLE_OVER && suspended(watcher, now)))
+        return;
+    /* Commits and submissions wait, and the copy may change meanwhile. */
+    record_autoptr(instance) instance = instance_copy(now);
+    if (trouble == TROUBLE_MARK)
+        mend_mark(watcher, instance);
+    else if (trouble == TROUBLE_OVER)
+        record_over(watcher, instance);
+    else
+        restart(watcher, instance, trouble == TROUBLE_SWITCHED_OFF);
+}
+
+void watcher_tend(struct watcher *watcher)
+{
+    /* UUIDs, because a commit brings the copy up to date, and the list borrows from it. */
     g_autoptr(GPtrArray) uuids = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) instances = config_list(follow_config(watcher->follow), "instance");
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
-        if (instance->task_state != TASK_NONE || instance->admin_state == ADMIN_UP)
+        if (find_trouble(watcher, instance) != TROUBLE_NONE)
             g_ptr_array_add(uuids, g_strdup(instance->uuid));
     }
-    for (guint i = 0; i < uuids->len; i++) {
-        guint64 version = 0;
-        const struct instance *now =
-            config_get(follow_config(watcher->follow), "instance", uuids->pdata[i], &version);
-        if (now == NULL || version > watcher->reports_serial)
-            continue;
-        /* Commits and submissions wait, and the copy may change meanwhile. */
-        record_autoptr(instance) instance = instance_copy(now);
-        if (instance->task_state != TASK_NONE) {
-            mend_mark(watcher, decisions, instance);
-            continue;
-        }
-        bool reported = false;
-        const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
-        if (instance->admin_state != ADMIN_UP || !reported)
-            continue;
-        bool switched_off = guest != NULL && guest->state == GUEST_SHUTDOWN;
-        if (guest == NULL || switched_off)
-            restart(watcher, decisions, instance, switched_off);
-        else if (guest->state == GUEST_RUNNING &&
-                 watcher_watched(watcher, instance->uuid)->restart_tries > 0)
-            watcher_watched(watcher, instance->uuid)->restart_tries = 0;
-    }
+    for (guint i = 0; i < uuids->len && !task_killed(); i++)
+        tend_one(watcher, uuids->pdata[i]);
 }

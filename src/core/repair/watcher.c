@@ -41,16 +41,41 @@ struct watched *watcher_watched(struct watcher *watcher, const char *instance)
 const struct guest_report *watcher_guest(const struct watcher *watcher,
                                          const struct instance *instance, bool *ret_reported)
 {
-    const struct node_report *report =
-        g_hash_table_lookup(watcher->reports, instance->primary_node);
-    *ret_reported = report != NULL;
-    for (guint i = 0; report != NULL && i < report->guests->len; i++) {
-        const struct guest_report *guest = report->guests->pdata[i];
-        if (g_str_equal(guest->instance, instance->uuid) &&
-            guest->generation == instance->generation)
-            return guest;
-    }
-    return NULL;
+    GHashTable *guests = g_hash_table_lookup(watcher->guests, instance->primary_node);
+    *ret_reported = guests != NULL;
+    const struct guest_report *guest =
+        guests == NULL ? NULL : g_hash_table_lookup(guests, instance->uuid);
+    return guest != NULL && guest->generation == instance->generation ? guest : NULL;
+}
+
+bool watcher_node_online(const struct watcher *watcher, const char *uuid)
+{
+    const struct node *node = config_get(follow_config(watcher->follow), "node", uuid, NULL);
+    return node != NULL && !node->offline;
+}
+
+bool watcher_record(const struct watcher *watcher, struct decision *decision, GPtrArray *changes)
+{
+    return decisions_record(watcher->decisions, follow_config(watcher->follow), watcher->env,
+                            decision, changes);
+}
+
+const struct decision *watcher_latest(const struct watcher *watcher, const char *subject,
+                                      const char *author)
+{
+    return decisions_latest(watcher->decisions, follow_config(watcher->follow), subject, author);
+}
+
+gint64 watcher_pause_ms(guint tries)
+{
+    return 1000 * MIN(G_GINT64_CONSTANT(1) << MIN(tries, 20), (gint64)LIMIT_REPAIR_PAUSE_S);
+}
+
+/* --- commits --- */
+
+GPtrArray *watcher_changes_new(void)
+{
+    return g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
 }
 
 bool watcher_commit(struct watcher *watcher, GPtrArray *changes)
@@ -58,12 +83,54 @@ bool watcher_commit(struct watcher *watcher, GPtrArray *changes)
     g_autoptr(GError) error = NULL;
     struct stamp stamp = {config_history(follow_config(watcher->follow)),
                           follow_epoch(watcher->follow)};
-    if (follow_commit(watcher->follow, watcher->owner, changes, stamp, 0, &error))
+    if (changes->len == 0 ||
+        follow_commit(watcher->follow, watcher->owner, changes, stamp, 0, &error))
         return true;
     if (!fettle_error_is(error, KILLED) && !fettle_error_is(error, VERSION_CONFLICT))
         log_warning("", "tags or decisions could not be committed, the next pass tries again: %s",
                     error->message);
     return false;
+}
+
+GPtrArray *watcher_batch_new(void)
+{
+    return g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+}
+
+void watcher_batch_add(GPtrArray *batch, GPtrArray *changes)
+{
+    if (changes->len > 0)
+        g_ptr_array_add(batch, changes);
+    else
+        g_ptr_array_unref(changes);
+}
+
+/* Some subjects of a batch in one commit, borrowed. */
+static bool commit_some(struct watcher *watcher, const GPtrArray *batch, guint from, guint to)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    for (guint i = from; i < to; i++)
+        g_ptr_array_extend(all, batch->pdata[i], NULL, NULL);
+    return watcher_commit(watcher, all);
+}
+
+bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch)
+{
+    bool good = true;
+    for (guint from = 0, to; from < batch->len; from = to) {
+        guint sum = 0;
+        for (to = from; to < batch->len; to++) {
+            guint more = ((const GPtrArray *)batch->pdata[to])->len;
+            if (to > from && sum + more > LIMIT_REPAIR_BATCH)
+                break;
+            sum += more;
+        }
+        if (commit_some(watcher, batch, from, to))
+            continue;
+        for (guint i = from; i < to && !task_killed(); i++)
+            good = (to - from > 1 && commit_some(watcher, batch, i, i + 1)) && good;
+    }
+    return good && !task_killed();
 }
 
 /* --- reports of nodes: asked of all at once, each with its own time limit --- */
@@ -80,6 +147,17 @@ struct question {
     char *node;
 };
 
+static void keep_report(struct watcher *watcher, const char *node, struct node_report *report)
+{
+    GHashTable *guests = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < report->guests->len; i++) {
+        struct guest_report *guest = report->guests->pdata[i];
+        g_hash_table_insert(guests, guest->instance, guest);
+    }
+    g_hash_table_insert(watcher->guests, g_strdup(node), guests);
+    g_hash_table_insert(watcher->reports, g_strdup(node), report);
+}
+
 static void ask_cb(json_t *result, const GError *error, void *data)
 {
     struct question *question = data;
@@ -87,7 +165,7 @@ static void ask_cb(json_t *result, const GError *error, void *data)
     if (!round->abandoned && result != NULL) {
         struct node_report *report = node_report_parse(result, RECORD_LAX, NULL);
         if (report != NULL)
-            g_hash_table_insert(round->watcher->reports, g_strdup(question->node), report);
+            keep_report(round->watcher, question->node, report);
     }
     g_free(question->node);
     g_free(question);
@@ -102,6 +180,7 @@ static void ask_cb(json_t *result, const GError *error, void *data)
 static bool ask_nodes(struct watcher *watcher)
 {
     const struct config *config = follow_config(watcher->follow);
+    g_hash_table_remove_all(watcher->guests);
     g_hash_table_remove_all(watcher->reports);
     watcher->reports_serial = config_serial(config);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
@@ -140,12 +219,9 @@ static bool ask_nodes(struct watcher *watcher)
 
 /* --- the loop --- */
 
-static void remove_expired(struct watcher *watcher)
+static gboolean is_gone(gpointer uuid, gpointer watched, gpointer config)
 {
-    g_autoptr(GPtrArray) changes =
-        repair_policy_expired(follow_config(watcher->follow), watcher_now(watcher));
-    if (changes->len > 0)
-        watcher_commit(watcher, changes);
+    return config_get(config, "instance", uuid, NULL) == NULL;
 }
 
 static void one_pass(struct watcher *watcher)
@@ -153,11 +229,12 @@ static void one_pass(struct watcher *watcher)
     watcher->news = false;
     if (config_cluster(follow_config(watcher->follow)) == NULL || !ask_nodes(watcher))
         return;
-    remove_expired(watcher);
-    struct decisions *decisions = decisions_new(follow_config(watcher->follow));
-    watcher_tend(watcher, decisions);
-    watcher_repair(watcher, decisions);
-    decisions_free(decisions);
+    g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
+    g_hash_table_foreach_remove(watcher->instances, is_gone,
+                                (gpointer)follow_config(watcher->follow));
+    watcher_scan(watcher);
+    watcher_tend(watcher);
+    watcher_repair(watcher);
 }
 
 static void wake(struct watcher *watcher)
@@ -173,11 +250,33 @@ static void timer_cb(void *data)
     wake(watcher);
 }
 
+/* Records, numbers and jobs on their way change nothing that a pass looks at. */
+static bool matters(const struct watcher *watcher, const struct change *change)
+{
+    if (g_str_equal(change->kind, "decision") || g_str_equal(change->kind, "counter"))
+        return false;
+    const struct job *job =
+        g_str_equal(change->kind, "job")
+            ? config_get(follow_config(watcher->follow), "job", change->key, NULL)
+            : NULL;
+    return job == NULL || watcher_job_ended(job);
+}
+
 /* What happens is looked at when it happens; a change that an own commit made starts one more pass
  * at most. */
 static void changed_cb(const GPtrArray *changes, void *data)
 {
     struct watcher *watcher = data;
+    bool news = changes == NULL;
+    decisions_update(watcher->decisions, follow_config(watcher->follow), changes);
+    watcher->tags_changed |= changes == NULL;
+    for (guint i = 0; changes != NULL && i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        news |= matters(watcher, change);
+        watcher->tags_changed |= g_str_equal(change->kind, "tag");
+    }
+    if (!news)
+        return;
     watcher->news = true;
     wake(watcher);
 }
@@ -215,6 +314,10 @@ struct watcher *watcher_new(const struct env *env)
     watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     watcher->reports =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)node_report_free);
+    watcher->guests =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
+    watcher->decisions = decisions_new();
+    watcher->tags_changed = true;
     watcher->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     watcher->follow = follow_new(env, changed_cb, watcher);
     return watcher;
@@ -241,7 +344,10 @@ void watcher_free(struct watcher *watcher)
     follow_free(watcher->follow);
     owner_free(watcher->owner);
     g_hash_table_unref(watcher->instances);
+    g_hash_table_unref(watcher->guests);
     g_hash_table_unref(watcher->reports);
+    g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
+    decisions_free(watcher->decisions);
     g_hash_table_unref(watcher->unseen);
     g_free(watcher);
 }

@@ -18,20 +18,29 @@ struct watched {
     guint restart_tries;
     gint64 restart_after_ms; /* boot clock */
     guint64 restart_job;
+    guint64 full_job;     /* job that found no room */
+    guint full_tries;     /* such jobs in a row */
+    gint64 full_after_ms; /* boot clock: not before is another tried */
 };
 
 struct watcher {
     const struct env *env;
     struct follow *follow;
     struct owner *owner;
-    GHashTable *instances;  /* uuid -> struct watched */
+    struct decisions *decisions;
+    GHashTable *instances;  /* uuid -> struct watched; only those that something was about */
     GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
+    GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
                                next time */
     GHashTable *unseen;     /* ids of jobs that were submitted and are not in the copy yet */
-    struct task *sleeper;   /* the loop, while it waits for the next pass */
+    GHashTable
+        *repair_jobs;     /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
+    gint64 next_expiry;   /* when the next suspension ends, in seconds since 1970 */
+    struct task *sleeper; /* the loop, while it waits for the next pass */
     guint timer;
-    bool news; /* the configuration changed since the pass began */
+    bool news;         /* something that matters changed since the pass began */
+    bool tags_changed; /* since they were scanned */
 };
 
 /* The state machine of section 4; suspension is a property of the policy, not a state. */
@@ -46,9 +55,28 @@ struct watched *watcher_watched(struct watcher *watcher, const char *instance);
  * `ret_reported` tells a node without this guest from a node without a report. */
 const struct guest_report *watcher_guest(const struct watcher *watcher,
                                          const struct instance *instance, bool *ret_reported);
+/* The node's own name if it is known, and whether it is there and not said to be dead. */
+bool watcher_node_online(const struct watcher *watcher, const char *node);
+/* Adds a decision (stolen) to changes if it is new. */
+bool watcher_record(const struct watcher *watcher, struct decision *decision, GPtrArray *changes);
+const struct decision *watcher_latest(const struct watcher *watcher, const char *subject,
+                                      const char *author);
+
+GPtrArray *watcher_changes_new(void); /* of struct change */
 /* Commits tags and decisions, by compare-and-set; a conflict is no fault: the next pass sees what
- * is there now. */
+ * is there now. Nothing to commit is no fault either. */
 bool watcher_commit(struct watcher *watcher, GPtrArray *changes);
+/* Changes of many subjects (stolen), each all or nothing, in as few commits as may be; one that is
+ * refused does not hold up the others. False if any was refused. */
+GPtrArray *watcher_batch_new(void);
+void watcher_batch_add(GPtrArray *batch, GPtrArray *changes);
+bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch);
+
+/* Milliseconds to wait after the n-th try: 2 s, 4 s, 8 s, … */
+gint64 watcher_pause_ms(guint tries);
+
+/* --- scan.c: tags of all objects --- */
+void watcher_scan(struct watcher *watcher);
 
 /* --- jobs.c --- */
 
@@ -63,13 +91,18 @@ enum job_outcome {
 };
 enum job_outcome watcher_job_outcome(const struct watcher *watcher, guint64 job,
                                      char **ret_message);
+/* Whether it has a final state. */
+bool watcher_job_ended(const struct job *job);
 /* Submits one opcode under a request id, so that a repetition after a crash gives the same job
  * (SAF-31). `opcode` is stolen. 0 on error, with the reason. */
 guint64 watcher_submit(struct watcher *watcher, json_t *opcode, const char *request_id,
                        const char *reason, gint64 reason_time, GError **error);
 
+/* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. */
+const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id);
+
 /* --- tend.c: marks of dead jobs, guests that should run and do not --- */
-void watcher_tend(struct watcher *watcher, struct decisions *decisions);
+void watcher_tend(struct watcher *watcher);
 
 /* --- repair.c: auto-repair --- */
-void watcher_repair(struct watcher *watcher, struct decisions *decisions);
+void watcher_repair(struct watcher *watcher);

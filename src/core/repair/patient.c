@@ -1,0 +1,232 @@
+/* See patient.h. */
+#include "core/repair/patient.h"
+
+#include <string.h>
+
+static void record_tag_free(struct record_tag *record)
+{
+    repair_tag_clear(&record->tag);
+    g_ptr_array_unref(record->texts);
+    g_free(record);
+}
+
+void patient_free(struct patient *patient)
+{
+    if (patient == NULL)
+        return;
+    instance_free(patient->instance);
+    repair_plan_clear(&patient->plan);
+    g_ptr_array_unref(patient->pending);
+    g_ptr_array_unref(patient->results);
+    g_free(patient);
+}
+
+/* --- seeing --- */
+
+static gint by_time(gconstpointer a, gconstpointer b)
+{
+    const struct repair_tag *left = &(*(const struct record_tag *const *)a)->tag;
+    const struct repair_tag *right = &(*(const struct record_tag *const *)b)->tag;
+    if (left->timestamp != right->timestamp)
+        return left->timestamp < right->timestamp ? -1 : 1;
+    return strcmp(left->id, right->id);
+}
+
+/* One more copy of a known pending tag: the longer job list counts. */
+static void add_copy(struct record_tag *known, struct repair_tag *tag, const char *text)
+{
+    g_ptr_array_add(known->texts, g_strdup(text));
+    known->tag.timestamp = MIN(known->tag.timestamp, tag->timestamp);
+    if (g_strv_length(tag->jobs) > g_strv_length(known->tag.jobs)) {
+        GStrv longer = g_steal_pointer(&tag->jobs);
+        tag->jobs = known->tag.jobs;
+        known->tag.jobs = longer;
+    }
+    repair_tag_clear(tag);
+}
+
+static void add_record(GPtrArray *list, struct repair_tag *tag, const char *text)
+{
+    for (guint i = 0; tag->kind == REPAIR_TAG_PENDING && i < list->len; i++) {
+        struct record_tag *known = list->pdata[i];
+        if (strcmp(known->tag.id, tag->id) == 0) {
+            add_copy(known, tag, text);
+            return;
+        }
+    }
+    struct record_tag *record = g_new0(struct record_tag, 1);
+    record->tag = *tag;
+    record->texts = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(record->texts, g_strdup(text));
+    g_ptr_array_add(list, record);
+}
+
+static void read_tags(const struct watcher *watcher, struct patient *patient)
+{
+    g_autoptr(GPtrArray) tags =
+        config_tags(follow_config(watcher->follow), TAG_INSTANCE, patient->instance->uuid);
+    for (guint i = 0; i < tags->len; i++) {
+        struct repair_tag tag;
+        repair_tag_parse(tags->pdata[i], &tag);
+        if (tag.kind == REPAIR_TAG_PENDING) {
+            add_record(patient->pending, &tag, tags->pdata[i]);
+        } else if (tag.kind == REPAIR_TAG_RESULT) {
+            patient->failed |= tag.outcome == REPAIR_FAILURE;
+            add_record(patient->results, &tag, tags->pdata[i]);
+        } else {
+            repair_tag_clear(&tag);
+        }
+    }
+    g_ptr_array_sort(patient->pending, by_time);
+    g_ptr_array_sort(patient->results, by_time);
+}
+
+struct patient *patient_examine(struct watcher *watcher, const char *uuid)
+{
+    const struct config *config = follow_config(watcher->follow);
+    const struct instance *instance = config_get(config, "instance", uuid, NULL);
+    if (instance == NULL)
+        return NULL;
+    struct patient *patient = g_new0(struct patient, 1);
+    patient->instance = instance_copy(instance);
+    patient->watched = watcher_watched(watcher, uuid);
+    patient->pending = g_ptr_array_new_with_free_func((GDestroyNotify)record_tag_free);
+    patient->results = g_ptr_array_new_with_free_func((GDestroyNotify)record_tag_free);
+    patient->policy = repair_policy_of(config, instance, watcher_now(watcher));
+    bool reported = false;
+    const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
+    patient->plan = repair_plan_of(config, instance, guest);
+    read_tags(watcher, patient);
+    return patient;
+}
+
+/* A pending tag, or a failure that stands. */
+static bool has_open_repair(const struct config *config, const char *uuid)
+{
+    bool open = false;
+    g_autoptr(GPtrArray) tags = config_tags(config, TAG_INSTANCE, uuid);
+    for (guint i = 0; !open && i < tags->len; i++) {
+        struct repair_tag tag;
+        repair_tag_parse(tags->pdata[i], &tag);
+        open = tag.kind == REPAIR_TAG_PENDING ||
+               (tag.kind == REPAIR_TAG_RESULT && tag.outcome == REPAIR_FAILURE);
+        repair_tag_clear(&tag);
+    }
+    return open;
+}
+
+bool patient_is_well(struct watcher *watcher, const struct instance *instance)
+{
+    const struct config *config = follow_config(watcher->follow);
+    const struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
+    if (watched != NULL && watched->state != REPAIR_HEALTHY)
+        return false;
+    const struct decision *latest = watcher_latest(watcher, instance->uuid, REPAIR_AUTHOR);
+    if (latest != NULL && !g_str_equal(latest->state, "Healthy"))
+        return false;
+    bool reported = false;
+    struct repair_plan plan =
+        repair_plan_of(config, instance, watcher_guest(watcher, instance, &reported));
+    repair_plan_clear(&plan);
+    if (!plan.healthy)
+        return false;
+    return !has_open_repair(config, instance->uuid) &&
+           repair_policy_of(config, instance, watcher_now(watcher)).kind != REPAIR_POLICY_SUSPENDED;
+}
+
+bool patient_at_work(const struct watcher *watcher, const struct instance *instance)
+{
+    g_autofree char *message = NULL;
+    if (instance->task_state == TASK_NONE)
+        return false;
+    return watcher_node_online(watcher, instance->primary_node) ||
+           watcher_job_outcome(watcher, instance->task_owner, &message) == JOB_UNDER_WAY;
+}
+
+/* --- writing --- */
+
+struct decision *patient_decide(const struct patient *patient, enum verdict verdict,
+                                const char *state, const char *format, ...)
+{
+    struct decision *decision =
+        decision_about_instance(patient->instance, REPAIR_AUTHOR, verdict, state);
+    va_list args;
+    va_start(args, format);
+    g_free(decision->summary);
+    decision->summary = g_strdup_vprintf(format, args);
+    va_end(args);
+    decision_set(&decision->policy, "%s", patient->policy.text);
+    for (guint i = 0; i < patient->plan.evidence->len; i++)
+        g_ptr_array_add(decision->evidence, g_strdup(patient->plan.evidence->pdata[i]));
+    if (patient->pending->len > 0) {
+        const struct record_tag *active = patient->pending->pdata[0];
+        decision_set(&decision->repair_id, "%s", active->tag.id);
+    }
+    return decision;
+}
+
+void patient_put_tag(const struct watcher *watcher, const struct patient *patient, const char *text,
+                     GPtrArray *changes)
+{
+    record_autoptr(tag) tag = tag_new();
+    tag->kind = TAG_INSTANCE;
+    decision_set(&tag->object, "%s", patient->instance->uuid);
+    decision_set(&tag->tag, "%s", text);
+    g_autofree char *key = config_tag_key(TAG_INSTANCE, patient->instance->uuid, text);
+    g_ptr_array_add(changes,
+                    config_put(follow_config(watcher->follow), "tag", key, tag_to_json(tag)));
+}
+
+static void drop_tag(const struct watcher *watcher, const struct patient *patient, const char *text,
+                     GPtrArray *changes)
+{
+    g_autofree char *key = config_tag_key(TAG_INSTANCE, patient->instance->uuid, text);
+    g_ptr_array_add(changes, config_delete(follow_config(watcher->follow), "tag", key));
+}
+
+void patient_note_job(const struct watcher *watcher, const struct patient *patient,
+                      const struct record_tag *record, guint64 job, GPtrArray *changes)
+{
+    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, job);
+    g_autoptr(GPtrArray) jobs = g_ptr_array_new();
+    for (guint i = 0; record->tag.jobs[i] != NULL; i++)
+        g_ptr_array_add(jobs, record->tag.jobs[i]);
+    if (job != 0 && !g_strv_contains((const char *const *)record->tag.jobs, id))
+        g_ptr_array_add(jobs, id);
+    g_ptr_array_add(jobs, NULL);
+    g_autofree char *text = repair_tag_pending(
+        record->tag.type, record->tag.id, record->tag.timestamp, (const char *const *)jobs->pdata);
+    bool there = false;
+    for (guint i = 0; i < record->texts->len; i++) {
+        if (g_str_equal(record->texts->pdata[i], text))
+            there = true;
+        else
+            drop_tag(watcher, patient, record->texts->pdata[i], changes);
+    }
+    if (!there)
+        patient_put_tag(watcher, patient, text, changes);
+}
+
+void patient_conclude(const struct watcher *watcher, const struct patient *patient,
+                      const struct record_tag *record, enum repair_outcome outcome,
+                      GPtrArray *changes)
+{
+    g_autofree char *text =
+        repair_tag_result(record->tag.type, record->tag.id, watcher_now(watcher), outcome,
+                          (const char *const *)record->tag.jobs);
+    patient_put_tag(watcher, patient, text, changes);
+    for (guint i = 0; i < record->texts->len; i++)
+        drop_tag(watcher, patient, record->texts->pdata[i], changes);
+}
+
+void patient_trim_results(const struct watcher *watcher, const struct patient *patient, guint added,
+                          GPtrArray *changes)
+{
+    guint kept = added;
+    for (guint i = patient->results->len; i-- > 0;) {
+        const struct record_tag *record = patient->results->pdata[i];
+        if (record->tag.outcome == REPAIR_FAILURE || ++kept <= LIMIT_RESULT_TAGS)
+            continue;
+        drop_tag(watcher, patient, record->texts->pdata[0], changes);
+    }
+}

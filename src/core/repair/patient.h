@@ -1,0 +1,64 @@
+/*
+ * One instance in one pass of auto-repair: what is seen of it, its tags, and how they are changed.
+ * Shared by the two halves of a pass, triage.c and treat.c.
+ */
+#pragma once
+
+#include "core/repair/watcher_internal.h"
+
+#define REPAIR_AUTHOR "watcher/repair"
+
+/* A tag of a repair; of a pending one all copies. */
+struct record_tag {
+    struct repair_tag tag;
+    GPtrArray *texts; /* char *: every copy of it, to be replaced together */
+};
+
+/* Copies throughout: the configuration changes while a commit or submission waits. */
+struct patient {
+    struct instance *instance;
+    struct watched *watched;
+    struct repair_policy policy;
+    struct repair_plan plan;
+    GPtrArray *pending; /* struct record_tag *: oldest first (ARP-36), one per id */
+    GPtrArray *results; /* struct record_tag *: oldest first */
+    bool failed;        /* a failure result stands (ARP-59) */
+};
+
+/* NULL if there is no such instance any more. */
+struct patient *patient_examine(struct watcher *watcher, const char *uuid);
+void patient_free(struct patient *patient);
+/* Whether there is nothing at all to think about: healthy, not suspended, no repair open, no
+ * record that says anything else. Cheap, because nearly all instances are well nearly always. */
+bool patient_is_well(struct watcher *watcher, const struct instance *instance);
+/* Whether a job is at work on it. What a dead job left on an online node is settled first (tend.c);
+ * on a dead node only the repair can. */
+bool patient_at_work(const struct watcher *watcher, const struct instance *instance);
+
+/* A record with the policy, the evidence and the active repair filled in. */
+struct decision *patient_decide(const struct patient *patient, enum verdict verdict,
+                                const char *state, const char *format, ...) G_GNUC_PRINTF(4, 5);
+
+/* --- changes of tags, for one commit --- */
+
+void patient_put_tag(const struct watcher *watcher, const struct patient *patient, const char *text,
+                     GPtrArray *changes);
+/* Adds a job (0: none) to the pending tag: a new copy in, the old ones out (ARP-31, ARP-32). */
+void patient_note_job(const struct watcher *watcher, const struct patient *patient,
+                      const struct record_tag *record, guint64 job, GPtrArray *changes);
+/* A pending tag becomes a result. */
+void patient_conclude(const struct watcher *watcher, const struct patient *patient,
+                      const struct record_tag *record, enum repair_outcome outcome,
+                      GPtrArray *changes);
+/* The newest successes and enoperms stay, `added` new ones among them (A-16); failures are a
+ * person's to remove (ARP-60). */
+void patient_trim_results(const struct watcher *watcher, const struct patient *patient, guint added,
+                          GPtrArray *changes);
+
+/* --- the two halves --- */
+
+/* triage.c: brings it to pending as far as its policy allows; returns whether it has a pending
+ * repair that may go on. */
+bool repair_triage(struct watcher *watcher, struct patient *patient, GPtrArray *changes);
+/* treat.c: one step further with the active pending repair. */
+void repair_treat(struct watcher *watcher, struct patient *patient);

@@ -1,0 +1,132 @@
+/*
+ * All tags of all objects, once after they changed: suspensions that have ended are removed
+ * (ARP-21), and tags of ours that nobody can read are reported, never removed (A-2). One record for
+ * each object, by an author of its own for each of the two.
+ */
+#include "core/repair/watcher_internal.h"
+
+#include <string.h>
+
+#define AUTHOR_SUSPEND "watcher/suspend"
+#define AUTHOR_TAGS "watcher/tags"
+
+/* What is found on one object. */
+struct found {
+    enum tag_kind kind;
+    const char *object;    /* borrowed, as all of it */
+    GPtrArray *expired;    /* char *: texts of suspend tags */
+    GPtrArray *unreadable; /* char *: texts */
+};
+
+static const char *object_name(const struct config *config, enum tag_kind kind, const char *uuid)
+{
+    const char *record = enum_word(&tag_kind_words, (int)kind);
+    const struct record *type = object_record(record);
+    const void *object = config_get(config, record, uuid, NULL);
+    const struct field *name = type == NULL ? NULL : record_field(type, "name");
+    if (object == NULL || name == NULL)
+        return uuid;
+    return *(char *const *)((const char *)object + name->offset);
+}
+
+static struct decision *about(const struct config *config, const struct found *found,
+                              const char *author, enum verdict verdict, const char *state)
+{
+    return decision_about(enum_word(&tag_kind_words, (int)found->kind), found->object,
+                          object_name(config, found->kind, found->object), author, verdict, state);
+}
+
+static void remove_expired(struct watcher *watcher, const struct found *found, GPtrArray *changes)
+{
+    const struct config *config = follow_config(watcher->follow);
+    if (found->expired->len == 0)
+        return;
+    struct decision *decision =
+        about(config, found, AUTHOR_SUSPEND, VERDICT_ACT, "Suspension ended");
+    decision_set(&decision->summary, "The time of a suspension has passed; its tag is removed.");
+    for (guint i = 0; i < found->expired->len; i++) {
+        g_autofree char *key = config_tag_key(found->kind, found->object, found->expired->pdata[i]);
+        g_ptr_array_add(changes, config_delete(config, "tag", key));
+        g_ptr_array_add(decision->evidence, g_strdup(found->expired->pdata[i]));
+    }
+    decisions_record(watcher->decisions, config, watcher->env, decision, changes);
+}
+
+static void report_unreadable(struct watcher *watcher, const struct found *found,
+                              GPtrArray *changes)
+{
+    const struct config *config = follow_config(watcher->follow);
+    bool bad = found->unreadable->len > 0;
+    const struct decision *latest =
+        decisions_latest(watcher->decisions, config, found->object, AUTHOR_TAGS);
+    if (!bad && (latest == NULL || latest->verdict == VERDICT_DONE))
+        return;
+    struct decision *decision =
+        about(config, found, AUTHOR_TAGS, bad ? VERDICT_LEAVE : VERDICT_DONE,
+              bad ? "Unreadable tags" : "Tags readable");
+    if (bad)
+        decision_set(&decision->summary,
+                     "It has %u tags of auto-repair that cannot be read: they are left alone, and "
+                     "a suspension without a readable end has none. Mend or remove them.",
+                     found->unreadable->len);
+    else
+        decision_set(&decision->summary, "All its tags of auto-repair can be read.");
+    for (guint i = 0; i < found->unreadable->len; i++)
+        g_ptr_array_add(decision->evidence, g_strdup(found->unreadable->pdata[i]));
+    decision_set(&decision->next_check, "when its tags change");
+    decisions_record(watcher->decisions, config, watcher->env, decision, changes);
+}
+
+static void end_object(struct watcher *watcher, struct found *found, GPtrArray *batch)
+{
+    if (found->object == NULL)
+        return;
+    GPtrArray *changes = watcher_changes_new();
+    remove_expired(watcher, found, changes);
+    report_unreadable(watcher, found, changes);
+    watcher_batch_add(batch, changes);
+    g_ptr_array_set_size(found->expired, 0);
+    g_ptr_array_set_size(found->unreadable, 0);
+}
+
+static void judge(struct watcher *watcher, const struct tag *object, struct found *found,
+                  gint64 now)
+{
+    struct repair_tag tag;
+    repair_tag_parse(object->tag, &tag);
+    if (tag.kind == REPAIR_TAG_MALFORMED || tag.unreadable)
+        g_ptr_array_add(found->unreadable, object->tag);
+    else if (tag.kind == REPAIR_TAG_SUSPEND && !tag.forever && tag.timestamp <= now)
+        g_ptr_array_add(found->expired, object->tag);
+    else if (tag.kind == REPAIR_TAG_SUSPEND && !tag.forever)
+        watcher->next_expiry = MIN(watcher->next_expiry, tag.timestamp);
+    repair_tag_clear(&tag);
+}
+
+void watcher_scan(struct watcher *watcher)
+{
+    gint64 now = watcher_now(watcher);
+    if (!watcher->tags_changed && now < watcher->next_expiry)
+        return;
+    watcher->next_expiry = G_MAXINT64;
+    watcher->tags_changed = false;
+    g_autoptr(GPtrArray) batch = watcher_batch_new();
+    g_autoptr(GPtrArray) expired = g_ptr_array_new();
+    g_autoptr(GPtrArray) unreadable = g_ptr_array_new();
+    struct found found = {.expired = expired, .unreadable = unreadable};
+    /* Keys begin with the object, so its tags stand together. */
+    g_autoptr(GPtrArray) tags = config_list(follow_config(watcher->follow), "tag");
+    for (guint i = 0; i < tags->len; i++) {
+        const struct tag *tag = tags->pdata[i];
+        if (found.object == NULL || found.kind != tag->kind ||
+            strcmp(found.object, tag->object) != 0) {
+            end_object(watcher, &found, batch);
+            found.kind = tag->kind;
+            found.object = tag->object;
+        }
+        judge(watcher, tag, &found, now);
+    }
+    end_object(watcher, &found, batch);
+    if (!watcher_batch_commit(watcher, batch))
+        watcher->tags_changed = true;
+}

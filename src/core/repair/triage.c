@@ -1,0 +1,141 @@
+/*
+ * The first half of auto-repair: which state each instance is in, and who becomes pending
+ * (requirements-auto-repair.md, section 4). See patient.h.
+ */
+#include "core/repair/patient.h"
+
+static struct decision *record_healthy(const struct watcher *watcher, const struct patient *patient)
+{
+    const struct decision *latest = watcher_latest(watcher, patient->instance->uuid, REPAIR_AUTHOR);
+    /* What was never broken needs no record. */
+    if (latest == NULL || g_str_equal(latest->state, "Healthy"))
+        return NULL;
+    return patient_decide(patient, VERDICT_DONE, "Healthy",
+                          "All its nodes are online and its replica is in sync.");
+}
+
+/* Too weak a policy goes on record once for as long as situation and policy stay the same (ARP-47,
+ * A-11). */
+static struct decision *record_enoperm(struct watcher *watcher, const struct patient *patient,
+                                       GPtrArray *changes)
+{
+    const char *needed = repair_type_name(patient->plan.needed);
+    struct decision *decision =
+        patient_decide(patient, VERDICT_LEAVE, "Needs repair, disallowed",
+                       "The repair needs %s, the policy allows %s: nothing is done. To allow it, "
+                       "add the tag for %s.",
+                       needed, repair_type_name(patient->policy.type), needed);
+    g_ptr_array_add(decision->rejected,
+                    g_strdup_printf("%s: above the policy", repair_step_name(patient->plan.step)));
+    decision_set(&decision->next_check, "when its nodes, its replica or its policy change");
+    const struct decision *latest = watcher_latest(watcher, patient->instance->uuid, REPAIR_AUTHOR);
+    if (latest != NULL && g_str_equal(latest->summary, decision->summary) &&
+        g_str_equal(latest->state, decision->state)) {
+        decision_set(&decision->repair_id, "%s", latest->repair_id);
+        return decision;
+    }
+    g_autofree char *id = env_uuid(watcher->env);
+    g_autofree char *text =
+        repair_tag_result(patient->plan.needed, id, watcher_now(watcher), REPAIR_ENOPERM, NULL);
+    patient_put_tag(watcher, patient, text, changes);
+    patient_trim_results(watcher, patient, 1, changes);
+    decision_set(&decision->repair_id, "%s", id);
+    return decision;
+}
+
+static struct decision *begin_repair(struct watcher *watcher, const struct patient *patient,
+                                     GPtrArray *changes)
+{
+    g_autofree char *id = env_uuid(watcher->env);
+    g_autofree char *text =
+        repair_tag_pending(patient->plan.needed, id, watcher_now(watcher), NULL);
+    patient_put_tag(watcher, patient, text, changes);
+    struct decision *decision = patient_decide(
+        patient, VERDICT_ACT, "Pending repair",
+        "It needs repair of type %s, which its policy allows; first step: %s.",
+        repair_type_name(patient->plan.needed), repair_step_name(patient->plan.step));
+    decision_set(&decision->repair_id, "%s", id);
+    decision_set(&decision->next_check, "now");
+    return decision;
+}
+
+static struct decision *leave_not_enabled(const struct patient *patient)
+{
+    struct decision *decision =
+        patient_decide(patient, VERDICT_LEAVE, "Needs repair, not enabled",
+                       "It needs repair of type %s, but auto-repair is not enabled for it.",
+                       repair_type_name(patient->plan.needed));
+    decision_set(&decision->next_check, "when its nodes, its replica or its policy change");
+    return decision;
+}
+
+static struct decision *leave_to_person(const struct patient *patient)
+{
+    struct decision *decision = patient_decide(
+        patient, VERDICT_LEAVE, "Needs repair, by hand", "It needs %s, %s.",
+        repair_step_name(patient->plan.step), repair_step_by_hand(patient->plan.step));
+    decision_set(&decision->next_check, "when its nodes, its replica or its policy change");
+    return decision;
+}
+
+/* Broken, and nothing is pending yet. */
+static struct decision *judge_needed(struct watcher *watcher, const struct patient *patient,
+                                     GPtrArray *changes, bool *ret_pending)
+{
+    watcher_move(patient->watched, patient->instance->name, REPAIR_NEEDED,
+                 patient->plan.evidence->pdata[0]);
+    if (patient->policy.kind == REPAIR_POLICY_ABSENT)
+        return leave_not_enabled(patient);
+    if (patient->policy.type < patient->plan.needed)
+        return record_enoperm(watcher, patient, changes);
+    if (repair_step_opcode(patient->plan.step) == NULL)
+        return leave_to_person(patient);
+    *ret_pending = true;
+    return begin_repair(watcher, patient, changes);
+}
+
+/* Suspension is a property of the policy, not a state: what it is besides is shown too. */
+static struct decision *leave_suspended(const struct patient *patient)
+{
+    struct decision *decision =
+        patient_decide(patient, VERDICT_LEAVE, patient->failed ? "Suspended, failed" : "Suspended",
+                       "Repair is suspended: nothing is touched.");
+    decision_set(&decision->next_check, "%s",
+                 patient->policy.forever ? "when the suspend tag is removed"
+                                         : "when the suspension ends or its tag is removed");
+    return decision;
+}
+
+static struct decision *leave_failed(const struct patient *patient)
+{
+    watcher_move(patient->watched, patient->instance->name, REPAIR_FAILED,
+                 "a failure result stands");
+    struct decision *decision = patient_decide(
+        patient, VERDICT_LEAVE, "Failed",
+        "An earlier repair failed: nothing is touched until its failure tag is removed.");
+    decision_set(&decision->next_check, "when the failure tag is removed");
+    return decision;
+}
+
+bool repair_triage(struct watcher *watcher, struct patient *patient, GPtrArray *changes)
+{
+    struct decision *decision = NULL;
+    bool pending = false;
+    if (patient->policy.kind == REPAIR_POLICY_SUSPENDED) {
+        decision = leave_suspended(patient);
+    } else if (patient->failed) {
+        decision = leave_failed(patient);
+    } else if (patient->pending->len > 0) {
+        watcher_move(patient->watched, patient->instance->name, REPAIR_PENDING, "pending tag");
+        pending = true;
+    } else if (patient->plan.healthy) {
+        watcher_move(patient->watched, patient->instance->name, REPAIR_HEALTHY,
+                     "all nodes online, replica in sync");
+        decision = record_healthy(watcher, patient);
+    } else if (!patient->plan.wait && !patient_at_work(watcher, patient->instance)) {
+        decision = judge_needed(watcher, patient, changes, &pending);
+    }
+    if (decision != NULL)
+        watcher_record(watcher, decision, changes);
+    return pending;
+}

@@ -1,0 +1,241 @@
+/* Which repair is allowed on an instance, and which operation comes first: the tables of the
+ * requirements. */
+#include "core/repair/plan.h"
+#include "core/repair/policy.h"
+
+#define P "ganeti:watcher:autorepair:"
+#define CLUSTER "00000000-0000-4000-8000-0000000000c1"
+#define GROUP "00000000-0000-4000-8000-0000000000a1"
+#define OTHER_GROUP "00000000-0000-4000-8000-0000000000a2"
+#define NODE1 "00000000-0000-4000-8000-000000000001"
+#define NODE2 "00000000-0000-4000-8000-000000000002"
+#define NODE3 "00000000-0000-4000-8000-000000000003"
+#define WEB "00000000-0000-4000-8000-0000000000b1"
+#define REPLICA "00000000-0000-4000-8000-0000000000d1"
+#define NOW 1700000000
+
+static void put(struct config *config, const char *kind, const char *key, json_t *object)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(change) change = config_put(config, kind, key, object);
+    change->version = 1;
+    config_apply(config, change, &error);
+    g_assert_no_error(error);
+}
+
+static void put_node(struct config *config, const char *uuid, const char *name, const char *group,
+                     const char *state)
+{
+    put(config, "node", uuid,
+        json_make("{ss ss ss ss sb sb}", "uuid", uuid, "name", name, "primary_ip", "10.0.0.1",
+                  "group", group, "offline", g_str_equal(state, "offline"), "drained",
+                  g_str_equal(state, "drained")));
+}
+
+static void put_instance(struct config *config, const char *disk_template,
+                         const char *replica_state)
+{
+    put(config, "instance", WEB,
+        json_make("{ss ss ss si ss ss ss si ss}", "uuid", WEB, "name", "web1", "disk_template",
+                  disk_template, "memory", 4, "primary_node", NODE1, "secondary_node",
+                  replica_state != NULL ? NODE2 : "", "replica",
+                  replica_state != NULL ? REPLICA : "", "generation", 3, "holder", NODE1));
+    if (replica_state != NULL)
+        put(config, "replica", REPLICA,
+            json_make("{ss ss ss si si ss}", "uuid", REPLICA, "instance", WEB, "node", NODE2,
+                      "generation", 3, "sync", 7, "state", replica_state));
+}
+
+static struct config *make_config(const char *primary, const char *secondary,
+                                  const char *disk_template, const char *replica_state)
+{
+    struct config *config = config_new();
+    put(config, "cluster", CLUSTER,
+        json_make("{ss ss ss}", "uuid", CLUSTER, "name", "c", "master_node", NODE3));
+    put(config, "nodegroup", GROUP, json_make("{ss ss}", "uuid", GROUP, "name", "default"));
+    put_node(config, NODE1, "node1", GROUP, primary);
+    put_node(config, NODE2, "node2", OTHER_GROUP, secondary);
+    put_node(config, NODE3, "node3", GROUP, "online");
+    put_instance(config, disk_template, replica_state);
+    return config;
+}
+
+static void put_tag(struct config *config, enum tag_kind kind, const char *object, const char *text)
+{
+    g_autofree char *key = config_tag_key(kind, object, text);
+    put(config, "tag", key,
+        json_make("{ss ss ss}", "kind", enum_word(&tag_kind_words, (int)kind), "object", object,
+                  "tag", text));
+}
+
+static struct repair_policy policy(const struct config *config, gint64 now)
+{
+    return repair_policy_of(config, config_get(config, "instance", WEB, NULL), now);
+}
+
+/* --- policy --- */
+
+static void test_policy_each_object(void)
+{
+    const struct {
+        enum tag_kind kind;
+        const char *object;
+        bool counts;
+    } rows[] = {
+        {TAG_INSTANCE, WEB, true},    {TAG_NODEGROUP, GROUP, true},
+        {TAG_CLUSTER, CLUSTER, true}, {TAG_NODEGROUP, OTHER_GROUP, false},
+        {TAG_NODE, NODE1, false},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        struct config *config = make_config("online", "online", "mirror", "in-sync");
+        g_assert_cmpint(policy(config, NOW).kind, ==, REPAIR_POLICY_ABSENT);
+        put_tag(config, rows[i].kind, rows[i].object, P "failover");
+        struct repair_policy found = policy(config, NOW);
+        g_assert_cmpint(found.kind, ==,
+                        rows[i].counts ? REPAIR_POLICY_ENABLED : REPAIR_POLICY_ABSENT);
+        if (rows[i].counts)
+            g_assert_cmpint((int)found.type, ==, REPAIR_FAILOVER);
+        config_free(config);
+    }
+}
+
+static void test_policy_least_and_nearest(void)
+{
+    struct config *config = make_config("online", "online", "mirror", "in-sync");
+    put_tag(config, TAG_CLUSTER, CLUSTER, P "reinstall");
+    put_tag(config, TAG_CLUSTER, CLUSTER, P "fix-storage");
+    g_assert_cmpint((int)policy(config, NOW).type, ==, REPAIR_FIX_STORAGE);
+    put_tag(config, TAG_INSTANCE, WEB, P "failover");
+    g_assert_cmpint((int)policy(config, NOW).type, ==, REPAIR_FAILOVER);
+    g_assert_cmpstr(policy(config, NOW).text, ==, "failover, by a tag of the instance");
+    config_free(config);
+}
+
+static void test_policy_unknown_word(void)
+{
+    struct config *config = make_config("online", "online", "mirror", "in-sync");
+    put_tag(config, TAG_INSTANCE, WEB, P "reboot");
+    g_assert_cmpint(policy(config, NOW).kind, ==, REPAIR_POLICY_ABSENT);
+    config_free(config);
+}
+
+static void test_policy_suspend_ends(void)
+{
+    struct config *config = make_config("online", "online", "mirror", "in-sync");
+    put_tag(config, TAG_CLUSTER, CLUSTER, P "failover");
+    put_tag(config, TAG_INSTANCE, WEB, P "reinstall");
+    g_autofree char *early = g_strdup_printf(P "suspend:%d", NOW + 10);
+    g_autofree char *late = g_strdup_printf(P "suspend:%d", NOW + 100);
+    put_tag(config, TAG_INSTANCE, WEB, early);
+    put_tag(config, TAG_INSTANCE, WEB, late);
+    g_assert_cmpint(policy(config, NOW).kind, ==, REPAIR_POLICY_SUSPENDED);
+    g_assert_cmpint(policy(config, NOW + 50).kind, ==, REPAIR_POLICY_SUSPENDED);
+    g_assert_cmpint(policy(config, NOW + 50).until, ==, NOW + 100);
+    g_assert_cmpint(policy(config, NOW + 100).kind, ==, REPAIR_POLICY_ENABLED);
+    g_assert_cmpint((int)policy(config, NOW + 100).type, ==, REPAIR_REINSTALL);
+    config_free(config);
+}
+
+static void test_policy_suspend_wins_on_its_object(void)
+{
+    struct config *config = make_config("online", "online", "mirror", "in-sync");
+    put_tag(config, TAG_CLUSTER, CLUSTER, P "suspend");
+    put_tag(config, TAG_CLUSTER, CLUSTER, P "failover");
+    g_autofree char *past = g_strdup_printf(P "suspend:%d", NOW - 5);
+    put_tag(config, TAG_CLUSTER, CLUSTER, past);
+    g_assert_cmpint(policy(config, NOW).kind, ==, REPAIR_POLICY_SUSPENDED);
+    g_assert_true(policy(config, NOW).forever);
+    /* Enabled again nearer by. */
+    put_tag(config, TAG_NODEGROUP, GROUP, P "failover");
+    g_assert_cmpint(policy(config, NOW).kind, ==, REPAIR_POLICY_ENABLED);
+    put_tag(config, TAG_INSTANCE, WEB, P "suspend:never");
+    g_assert_cmpint(policy(config, NOW).kind, ==, REPAIR_POLICY_SUSPENDED);
+    config_free(config);
+}
+
+/* --- plan --- */
+
+struct plan_row {
+    const char *primary, *secondary, *disk_template, *replica;
+    bool healthy;
+    enum repair_step step;
+    enum repair_type needed;
+};
+
+static const struct plan_row plan_rows[] = {
+    {"online", "online", "mirror", "in-sync", true, REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
+    {"online", "drained", "mirror", "in-sync", false, REPAIR_STEP_REPLACE_DISKS,
+     REPAIR_FIX_STORAGE},
+    {"online", "offline", "mirror", "in-sync", false, REPAIR_STEP_REPLACE_DISKS,
+     REPAIR_FIX_STORAGE},
+    {"online", "online", "mirror", "stale", false, REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE},
+    {"online", "online", "mirror", NULL, false, REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE},
+    {"drained", "online", "mirror", "in-sync", false, REPAIR_STEP_MIGRATE, REPAIR_MIGRATE},
+    {"drained", "offline", "mirror", "in-sync", false, REPAIR_STEP_REPLACE_DISKS, REPAIR_MIGRATE},
+    {"drained", "drained", "mirror", "in-sync", false, REPAIR_STEP_REPLACE_DISKS, REPAIR_MIGRATE},
+    {"offline", "online", "mirror", "in-sync", false, REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+    {"offline", "drained", "mirror", "in-sync", false, REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+    {"offline", "offline", "mirror", "in-sync", false, REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
+    {"offline", "online", "mirror", "stale", false, REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
+    {"offline", "online", "mirror", "syncing", false, REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
+    {"offline", "online", "mirror", NULL, false, REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
+    {"online", "online", "diskless", NULL, true, REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
+    {"drained", "online", "diskless", NULL, false, REPAIR_STEP_MIGRATE, REPAIR_MIGRATE},
+    {"offline", "online", "diskless", NULL, false, REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+};
+
+static void test_plan_table(void)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(plan_rows); i++) {
+        const struct plan_row *row = &plan_rows[i];
+        struct config *config =
+            make_config(row->primary, row->secondary, row->disk_template, row->replica);
+        struct repair_plan plan =
+            repair_plan_of(config, config_get(config, "instance", WEB, NULL), NULL);
+        g_test_message("row %u: %s %s %s %s", i, row->primary, row->secondary, row->disk_template,
+                       row->replica != NULL ? row->replica : "no replica");
+        g_assert_cmpint(plan.healthy, ==, row->healthy);
+        g_assert_cmpint((int)plan.step, ==, (int)row->step);
+        g_assert_cmpint((int)plan.needed, ==, (int)row->needed);
+        g_assert_cmpint(plan.evidence->len > 0, ==, !row->healthy);
+        repair_plan_clear(&plan);
+        config_free(config);
+    }
+}
+
+/* A copy that runs is waited for; one that nobody carries on is broken. */
+static void test_plan_syncing(void)
+{
+    const struct {
+        enum mirror_state mirror;
+        bool wait;
+    } rows[] = {
+        {MIRROR_SYNCING, true}, {MIRROR_READY, true}, {MIRROR_NONE, false}, {MIRROR_LOST, false}};
+    struct config *config = make_config("online", "online", "mirror", "syncing");
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        record_autoptr(guest_report) report = guest_report_new();
+        report->mirror = rows[i].mirror;
+        struct repair_plan plan =
+            repair_plan_of(config, config_get(config, "instance", WEB, NULL), report);
+        g_assert_false(plan.healthy);
+        g_assert_cmpint(plan.wait, ==, rows[i].wait);
+        g_assert_cmpint((int)plan.step, ==, REPAIR_STEP_REPLACE_DISKS);
+        repair_plan_clear(&plan);
+    }
+    config_free(config);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/repair-policy/each-object#ARP-06", test_policy_each_object);
+    g_test_add_func("/repair-policy/least-and-nearest#ARP-15,ARP-16",
+                    test_policy_least_and_nearest);
+    g_test_add_func("/repair-policy/unknown-word", test_policy_unknown_word);
+    g_test_add_func("/repair-policy/suspend-ends#ARP-24", test_policy_suspend_ends);
+    g_test_add_func("/repair-policy/suspend-wins-on-its-object#ARP-18,ARP-23,ARP-25,ARP-26,ARP-27",
+                    test_policy_suspend_wins_on_its_object);
+    g_test_add_func("/repair-plan/table#ARP-03,ARP-14,ARP-41,ARP-62", test_plan_table);
+    g_test_add_func("/repair-plan/syncing", test_plan_syncing);
+    return g_test_run();
+}
