@@ -31,6 +31,7 @@ class LuxiError(Exception):
         self.result = result
         message = result if isinstance(result, str) else result[1][0] if result[1] else result[0]
         self.message = message
+        self.code = result[1][1] if isinstance(result, list) and len(result[1]) > 1 else None
         super().__init__(str(message))
 
 
@@ -132,15 +133,18 @@ class Lab:
 
     def call(self, method, *args):
         """A LUXI call that survives a restart of luxid."""
-        for attempt in range(200):
+        end = time.monotonic() + 20
+        while True:
             try:
                 return self.luxi.call(method, *args)
             except (ConnectionError, FileNotFoundError, BrokenPipeError):
                 self.luxi_connection = None
-                if attempt == 199:
+                if time.monotonic() > end:
                     raise
-                time.sleep(0.05)
-        return None
+            except LuxiError as error:
+                if error.code != 'resource_not_available' or time.monotonic() > end:
+                    raise
+            time.sleep(0.05)
 
     def query(self, what, fields, condition=None):
         """Rows as dictionaries; a field without a normal value is None."""

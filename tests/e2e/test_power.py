@@ -68,8 +68,10 @@ def one_round(name, uuid, cut):
     bring_back(old)
     e2e.wait_healthy(lab, name)
     time.sleep(0.3)
-    if lab.printed(name, uuid, old) != printed or len(lab.qemu_processes(uuid)) != 1:
-        raise AssertionError(f'the old guest on {old} came back to life (seed {SEED})')
+    now, copies = lab.printed(name, uuid, old), len(lab.qemu_processes(uuid))
+    if now != printed or copies != 1:
+        raise AssertionError(f'the old guest on {old} came back to life: it had printed {printed}, now {now}; '
+                             f'{copies} processes (seed {SEED})')
     return True
 
 
