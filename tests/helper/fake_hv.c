@@ -149,6 +149,11 @@ void fake_host_fault(struct fake_host *host, const char *op, enum fake_fault fau
     g_hash_table_insert(host->faults, g_strdup(op), row);
 }
 
+void fake_host_clear_faults(struct fake_host *host)
+{
+    g_hash_table_remove_all(host->faults);
+}
+
 void fake_host_set_hook(struct fake_host *host, fake_host_hook hook, void *data)
 {
     host->hook = hook;
@@ -292,8 +297,8 @@ static void guest_advance_writes(struct fake_guest *guest)
 static void guest_issue(struct fake_guest *guest)
 {
     struct fake_hosts *hosts = guest->host->hosts;
-    if (guest->state != GUEST_RUNNING || guest->host->quiet || guest->powerdown || guest->drains > 0 ||
-        guest->writes->len >= WRITES_IN_FLIGHT)
+    if (guest->state != GUEST_RUNNING || guest->host->quiet || guest->powerdown ||
+        guest->drains > 0 || guest->writes->len >= WRITES_IN_FLIGHT)
         return;
     guint block = (guint)g_rand_int_range(hosts->random, 0, (gint32)guest->image->count);
     if (block_is_busy(guest, block))
@@ -436,7 +441,9 @@ static bool guest_drain(struct fake_host *host, const char *instance, guint64 ge
             return true;
         guest->frozen = fake_host_held(host, instance);
         if (!env_sleep(host->env, TICK_MS)) {
-            guest->drains = false; /* still alive: killing the caller ran nothing in between */
+            guest = fake_guest_find(host, instance);
+            if (guest)
+                guest->drains = false;
             return op_killed("drain", error);
         }
     }

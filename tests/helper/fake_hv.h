@@ -85,6 +85,8 @@ enum fake_fault {
  */
 void fake_host_fault(struct fake_host *host, const char *op, enum fake_fault fault, guint count);
 
+void fake_host_clear_faults(struct fake_host *host);
+
 /* Called before and after each op. True: the caller never comes back from it (until its process is
  * killed): the way to kill a node daemon at each step. */
 typedef bool (*fake_host_hook)(struct fake_host *host, const char *op, bool after, void *data);

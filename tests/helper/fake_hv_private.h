@@ -38,7 +38,7 @@ struct fake_guest {
     enum mirror_state mirror;
     bool *copied; /* by block, while the mirror syncs */
     bool frozen;  /* the monitor */
-    guint drains;  /* a command waits for the writes in flight; no new ones meanwhile */
+    guint drains; /* a command waits for the writes in flight; no new ones meanwhile */
     guint tick;   /* timer */
     guint powerdown;
 };

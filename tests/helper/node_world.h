@@ -61,7 +61,8 @@ struct node_world {
     GPtrArray *unanswered; /* struct rpc_request */
     struct master_record web1;
     guint replicas_made;
-    bool quiet_checks; /* a test that makes the model lie on purpose */
+    void (*each_step)(struct node_world *nw, void *data); /* of time; for faults at any moment */
+    void *each_step_data;
 };
 
 /* Both nodes run and have heard the announcement of epoch 1. */

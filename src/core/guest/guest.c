@@ -31,7 +31,8 @@ void set_string(char **field, const char *value)
 
 bool node_killed(GError **error)
 {
-    fettle_set_error(error, KILLED, "the node daemon has ended");
+    if (!error || !*error) /* whoever waited inside may have said so already */
+        fettle_set_error(error, KILLED, "the node daemon has ended");
     return false;
 }
 

@@ -41,5 +41,6 @@ typedef json_t *(*node_procedure)(struct node_core *node, struct fence_op *op, c
 void node_hold(struct node_core *node);
 void node_release(struct node_core *node);
 
-/* The node's processes are over; every wait fails from now on. */
+/* The node daemon was killed; every wait fails from now on. Sets KILLED unless an error is set;
+ * false. */
 bool node_killed(GError **error);

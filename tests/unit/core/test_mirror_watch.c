@@ -1,0 +1,354 @@
+/*
+ * The watch beside a mirrored guest: core/guest mirror_watch.c, confirm.c.
+ */
+#include "helper/node_world.h"
+
+static guint64 told(struct node_world *nw)
+{
+    return fake_hosts_acknowledged(nw->hosts, WEB1);
+}
+
+/* The guest writes, and goes on writing. */
+static void assert_goes_on(struct node_world *nw)
+{
+    guint64 before = told(nw);
+    nw_pass(nw, 1000);
+    g_assert_cmpuint(told(nw), >, before);
+}
+
+static void assert_stands_still(struct node_world *nw, guint ms)
+{
+    nw_pass(nw, 100);
+    guint64 before = told(nw);
+    nw_pass(nw, ms);
+    g_assert_cmpuint(told(nw), ==, before);
+}
+
+static guint calls_to_master(struct node_world *nw, const char *method)
+{
+    g_autofree char *prefix = g_strdup_printf(NODE_M "/wconfd %s", method);
+    return fake_count_calls(nw->world, prefix);
+}
+
+static void test_in_sync_when_ready(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 2, &error);
+    fake_host_fault(nw->a.host, "query", FAKE_FAULT_SILENT,
+                    1); /* one late answer changes nothing */
+    nw_start(nw, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_SYNCING);
+    g_assert_cmpuint(calls_to_master(nw, "set_replica_state"), ==, 0);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    g_assert_cmpint(fake_host_mirror(nw->a.host, WEB1), ==, MIRROR_READY);
+    nw_pass(nw, 3000);
+    g_assert_cmpuint(calls_to_master(nw, "set_replica_state"), ==, 1);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+static bool release_only_when_stale(struct fake_host *host, const char *op, bool after, void *data)
+{
+    struct node_world *nw = data;
+    if (!after && strcmp(op, "mirror_release") == 0)
+        g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    return false;
+}
+
+/* SAF-13: held until "stale" is on record, then released; in that order. */
+static void test_lost_then_stale_then_release(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_hook(nw->a.host, release_only_when_stale, nw);
+    nw_pass(nw, 300);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, fake_host_held(nw->a.host, WEB1));
+    nw_pass(nw, 1000);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC); /* not yet: replica_lost_ms is 1500 */
+    g_assert_cmpuint(calls_to_master(nw, "set_replica_state"), ==, 1);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    assert_goes_on(nw);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 1);
+    node_world_free(nw);
+}
+
+/* A cut shorter than replica_lost_ms costs a pause, not the redundancy. */
+static void test_short_cut(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw_cut(nw, &nw->b, true);
+    nw_pass(nw, 700);
+    nw_cut(nw, &nw->b, false);
+    nw_pass(nw, 3000);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+static void test_frozen_without_answer(void)
+{
+    static const enum master_mood moods[] = {MASTER_DEPOSED, MASTER_SILENT};
+    for (guint i = 0; i < G_N_ELEMENTS(moods); i++) {
+        struct node_world *nw = node_world_new(i);
+        nw_create_and_start(nw);
+        fake_host_set_hook(nw->a.host, release_only_when_stale, nw);
+        nw->mood = moods[i];
+        nw_cut(nw, &nw->b, true);
+        nw_pass(nw, 3000);
+        assert_stands_still(nw, 30000);
+        g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+        g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 0);
+        /* Nothing was sent that drains, either. */
+        g_assert_cmpuint(fake_host_count(nw->a.host, "pause"), ==, 0);
+        nw->mood = MASTER_ANSWERS;
+        nw_until(nw, nw->web1.state == REPLICA_STALE);
+        nw_pass(nw, 100);
+        assert_goes_on(nw);
+        node_world_free(nw);
+    }
+}
+
+/* Done, but the answer was lost: the repetition is answered "accepted" and the guest goes on. */
+static void test_lost_answers(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 2, &error);
+    nw_start(nw, &error);
+    nw->mood = MASTER_LOSES_ANSWER;
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    guint64 sync = nw->web1.sync;
+    nw_pass(nw, 12000);
+    g_assert_cmpuint(nw->web1.sync, ==, sync);
+    nw_cut(nw, &nw->b, true);
+    /* The node still believes "syncing" with the number before; it learns better and goes on. */
+    nw_pass(nw, 4000);
+    nw->mood = MASTER_ANSWERS;
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    g_assert_cmpuint(nw->web1.sync, ==, sync + 1);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+/* Stale is under way when the replica comes back and is ready: stale wins. */
+static void test_stale_wins(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw->mood = MASTER_SILENT;
+    nw_cut(nw, &nw->b, true);
+    nw_pass(nw, 3000);
+    nw_cut(nw, &nw->b, false);
+    nw_pass(nw, 3000);
+    g_assert_cmpint(fake_host_mirror(nw->a.host, WEB1), ==, MIRROR_READY);
+    nw->mood = MASTER_ANSWERS;
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    nw_pass(nw, 5000);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+static void test_refused_is_killed(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw_cut(nw, &nw->b, true);
+    nw_pass(nw, 1000);
+    /* Failed over elsewhere. */
+    nw->web1.generation++;
+    nw->web1.primary = nw->web1.holder = NODE_B;
+    nw->web1.secondary = "";
+    nw_until(nw, fake_host_state(nw->a.host, WEB1, NULL) == GUEST_ABSENT);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 0);
+    nw_until(nw, !fake_host_has_image(nw->a.host, WEB1, ""));
+    node_world_free(nw);
+}
+
+static void test_mirror_vanishes(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_quiet(nw->a.host, true);
+    nw_pass(nw, 200);
+    fake_host_mirror_vanish(nw->a.host, WEB1);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    node_world_free(nw);
+}
+
+/* SAF-14: the replica's disk fails, its export ends by itself and is not opened again. */
+static void test_export_fails(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    fake_host_export_fail(nw->b.host, WEB1);
+    json_autoptr report = nw_report(nw, &nw->b);
+    const json_t *replica = json_array_get(json_object_get(report, "replicas"), 0);
+    g_assert_true(json_is_false(json_object_get(replica, "exported")));
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_pass(nw, 6000);
+    g_assert_cmpuint(fake_host_count(nw->b.host, "export_open"), ==, 1);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+/* A release that fails is repeated; the guest is not forgotten. */
+static void test_release_fails(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_fault(nw->a.host, "mirror_release", FAKE_FAULT_SILENT, 2);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 3);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+/* A job recorded the replica as stale while the copy ran: it never becomes in-sync again. */
+static void test_stale_by_job(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 2, &error);
+    nw_start(nw, &error);
+    nw->web1.state = REPLICA_STALE;
+    nw->web1.sync++;
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    nw_pass(nw, 3000);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+/* The record names another replica by now: nobody will promote this one, so the guest may go on. */
+static void test_replica_replaced(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw->web1.secondary = "";
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+/* The node daemon dies while the replica is lost: the guest stays frozen until a new one has been
+ * told by the master how things stand. */
+static void test_restart_while_lost(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_hook(nw->a.host, release_only_when_stale, nw);
+    nw_pass(nw, 200);
+    nw_cut(nw, &nw->b, true);
+    nw_pass(nw, 500);
+    nw_daemon_kill(nw, &nw->a);
+    assert_stands_still(nw, 5000);
+    nw->mood = MASTER_DEPOSED;
+    nw_daemon_start(nw, &nw->a);
+    assert_stands_still(nw, 10000);
+    nw->mood = MASTER_ANSWERS;
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_pass(nw, 100);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+static bool die_before_release(struct fake_host *host, const char *op, bool after, void *data)
+{
+    bool *dead = data;
+    *dead = *dead || (!after && strcmp(op, "mirror_release") == 0);
+    return *dead;
+}
+
+/* Dead between "stale" and the release: the new one finds stale on record and releases. */
+static void test_restart_before_release(void)
+{
+    struct node_world *nw = node_world_new(1);
+    bool dead = false;
+    nw_create_and_start(nw);
+    fake_host_set_hook(nw->a.host, die_before_release, &dead);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, dead);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    nw_daemon_kill(nw, &nw->a);
+    assert_stands_still(nw, 2000);
+    nw_daemon_start(nw, &nw->a);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+static bool die_before_saved_mirror(struct fake_host *host, const char *op, bool after, void *data)
+{
+    bool *dead = data;
+    *dead = *dead || (after && strcmp(op, "mirror_start") == 0);
+    return *dead;
+}
+
+/* Dead while a mirror was being attached: nobody knows whether every disk has one, so it is given
+ * up. */
+static void test_restart_while_attaching(void)
+{
+    struct node_world *nw = node_world_new(1);
+    bool dead = false;
+    nw_create_and_start(nw);
+    nw_pass(nw, 200);
+    fake_host_set_hook(nw->a.host, die_before_saved_mirror, &dead);
+    struct master_record *web1 = &nw->web1;
+    web1->state = REPLICA_STALE;
+    web1->sync++;
+    json_autoptr detached = nw_call(nw, &nw->a, "mirror_detach", nw_guest_args(nw), NULL);
+    g_assert_nonnull(detached);
+    web1->state = REPLICA_SYNCING;
+    web1->sync++;
+    json_autoptr target = nw_open_replica(nw, NULL);
+    json_t *args = nw_guest_args(nw);
+    json_object_set(args, "target", target);
+    json_object_set_new(args, "sync", json_integer((json_int_t)web1->sync));
+    struct fake_reply reply;
+    nw_call_start(nw, &nw->a, "mirror_attach", nw->stamp, args, &reply);
+    nw_until(nw, dead);
+    nw_daemon_kill(nw, &nw->a);
+    g_assert_true(reply.done);
+    nw_daemon_start(nw, &nw->a);
+    nw_until(nw, web1->state == REPLICA_STALE);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    assert_goes_on(nw);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/mirror-watch/in-sync-when-ready#SAF-12", test_in_sync_when_ready);
+    g_test_add_func("/mirror-watch/lost-stale-release#SAF-13", test_lost_then_stale_then_release);
+    g_test_add_func("/mirror-watch/short-cut#SAF-13,SAF-14", test_short_cut);
+    g_test_add_func("/mirror-watch/frozen-without-answer#SAF-04,SAF-13,SAF-15",
+                    test_frozen_without_answer);
+    g_test_add_func("/mirror-watch/lost-answers#SAF-04,SAF-12", test_lost_answers);
+    g_test_add_func("/mirror-watch/stale-wins#SAF-12", test_stale_wins);
+    g_test_add_func("/mirror-watch/refused-is-killed#SAF-04,SAF-19", test_refused_is_killed);
+    g_test_add_func("/mirror-watch/mirror-vanishes#SAF-12", test_mirror_vanishes);
+    g_test_add_func("/mirror-watch/export-fails#SAF-14", test_export_fails);
+    g_test_add_func("/mirror-watch/release-fails#SAF-15", test_release_fails);
+    g_test_add_func("/mirror-watch/stale-by-job#SAF-12,SAF-18", test_stale_by_job);
+    g_test_add_func("/mirror-watch/replica-replaced#SAF-13,SAF-18", test_replica_replaced);
+    g_test_add_func("/mirror-watch/restart-while-lost#SAF-13,SAF-19", test_restart_while_lost);
+    g_test_add_func("/mirror-watch/restart-before-release#SAF-13,SAF-19",
+                    test_restart_before_release);
+    g_test_add_func("/mirror-watch/restart-while-attaching#SAF-12,SAF-19",
+                    test_restart_while_attaching);
+    return g_test_run();
+}
