@@ -149,9 +149,10 @@ static void test_bad_files(void)
 
 static void test_torn_file(void)
 {
-    g_autoptr(GError) error = NULL;
     fake_file_put(world->world, NODE1, FILE_QUEUE, "job-17", "{\"id\":17,\"ops\":[{");
-    fake_run(world->env, run_job, NULL);
+    fake_run(world->env, refused,
+             (void *)"job-17: broken JSON at byte 17 (line 1): string or '}' expected near end of "
+                     "file");
     ops_expect(world, "");
 }
 
