@@ -1,0 +1,262 @@
+/* LUXI over its socket: luxi_server.c, luxi_client.c. */
+#include "world.h"
+
+#include "io/luxi_client.h"
+#include "io/luxi_server.h"
+#include "io/unix_socket.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct fixture {
+    struct node_paths *paths;
+    char *path;
+    struct luxi_server *server;
+    struct luxi_client *client;
+    GPtrArray *lines;
+    GPtrArray *kept;
+    GString *order; /* methods as they were handled */
+};
+
+static void handle(struct rpc_request *request, void *data)
+{
+    struct fixture *fixture = data;
+
+    g_assert_null(request->method);
+    g_assert_true(json_is_array(request->args));
+    g_assert_cmpstr(request->from_role, ==, ROLE_CLI);
+    g_string_append_printf(fixture->order, "%s ", request->name);
+    if (strcmp(request->name, "WaitForJobChange") == 0)
+        g_ptr_array_add(fixture->kept, request);
+    else if (strcmp(request->name, "Nope") == 0)
+        rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "no method %s", request->name);
+    else if (strcmp(request->name, "CancelJob") == 0)
+        rpc_fail_new(request, FETTLE_ERROR_WRONG_INPUT, "no such job");
+    else if (strcmp(request->name, "QueryTags") == 0)
+        rpc_answer(request, json_null());
+    else
+        rpc_answer(request, json_make("[s, O]", request->name, request->args));
+}
+
+static void complain(const char *line, void *data)
+{
+    world_complain(line, ((struct fixture *)data)->lines);
+}
+
+static void start_server(struct fixture *fixture)
+{
+    const struct luxi_server_options options = {fixture->path, NODE_A, handle, complain, fixture};
+    g_autoptr(GError) error = NULL;
+
+    fixture->server = luxi_server_new(&options, &error);
+    g_assert_no_error(error);
+}
+
+static void set_up(struct fixture *fixture, gconstpointer unused)
+{
+    fixture->paths = world_new(NODE_A);
+    fixture->path = node_paths_socket(fixture->paths, ROLE_LUXID);
+    fixture->lines = g_ptr_array_new_with_free_func(g_free);
+    fixture->kept = g_ptr_array_new();
+    fixture->order = g_string_new(NULL);
+    fixture->client = luxi_client_new(fixture->path);
+    start_server(fixture);
+}
+
+static void tear_down(struct fixture *fixture, gconstpointer unused)
+{
+    luxi_client_free(fixture->client);
+    luxi_server_free(fixture->server);
+    for (guint i = 0; i < fixture->kept->len; i++)
+        rpc_answer(fixture->kept->pdata[i], NULL);
+    world_pause(1);
+    g_ptr_array_unref(fixture->kept);
+    g_ptr_array_unref(fixture->lines);
+    g_string_free(fixture->order, TRUE);
+    g_free(fixture->path);
+    world_remove(fixture->paths);
+}
+
+/* Sends raw bytes and returns what came until `frames` ends of frames, or the end. */
+static char *talk(struct fixture *fixture, const char *bytes, guint frames, bool *ret_ended)
+{
+    g_autoptr(GError) error = NULL;
+    GString *all = g_string_new(NULL);
+    gint64 end = loop_boot_ms() + 20000;
+    char buffer[4096];
+    guint seen = 0;
+    int fd = unix_connect(fixture->path, &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpint(send(fd, bytes, strlen(bytes), 0), ==, (ssize_t)strlen(bytes));
+    *ret_ended = false;
+    while (!*ret_ended && seen < frames && loop_boot_ms() < end) {
+        ssize_t got = recv(fd, buffer, sizeof buffer, 0);
+        for (ssize_t i = 0; i < got; i++)
+            seen += buffer[i] == '\x03';
+        if (got > 0)
+            g_string_append_len(all, buffer, got);
+        *ret_ended = got == 0 || (got < 0 && errno != EAGAIN);
+        world_pause(1);
+    }
+    if (!*ret_ended) {
+        world_pause(20);
+        *ret_ended = recv(fd, buffer, 1, 0) == 0;
+    }
+    close(fd);
+    return g_string_free(all, FALSE);
+}
+
+static void test_words(struct fixture *fixture, gconstpointer unused)
+{
+    static const struct {
+        const char *request, *reply;
+        bool ends;
+    } rows[] = {
+        {"{\"method\":\"QueryJobs\",\"args\":[[1],[\"id\"]],\"version\":3000000}\x03",
+         "{\"result\":[\"QueryJobs\",[[1],[\"id\"]]],\"success\":true}\x03", false},
+        {"{\"args\":[],\"method\":\"QueryTags\"}\x03", "{\"result\":null,\"success\":true}\x03",
+         false},
+        {"{\"args\":[1],\"method\":\"CancelJob\"}\x03",
+         "{\"result\":[\"OpPrereqError\",[\"no such job\",\"wrong_input\"]],\"success\":false}\x03",
+         false},
+        {"{\"args\":[],\"method\":\"Nope\"}\x03",
+         "{\"result\":\"Failed to parse request: no method Nope\",\"success\":false}\x03", true},
+        {"rubbish\x03", "{\"result\":\"Failed to parse request: ", true},
+        {"{\"args\":{},\"method\":\"QueryJobs\"}\x03",
+         "{\"result\":\"Failed to parse request: LUXI request: args: must be a list\"", true},
+        {"[]\x03", "{\"result\":\"Failed to parse request: ", true},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        bool ended = false;
+        g_autofree char *reply = talk(fixture, rows[i].request, 1, &ended);
+        if (!g_str_has_prefix(reply, rows[i].reply))
+            g_error("row %zu: %s", i, reply);
+        g_assert_cmpint(ended, ==, rows[i].ends);
+    }
+    g_assert_true(world_has_line(fixture->lines, "connection ended: no method Nope"));
+}
+
+/* The next request of a connection waits for the answer to the former; other connections do not. */
+static void test_in_order(struct fixture *fixture, gconstpointer unused)
+{
+    static const char bytes[] = "{\"method\":\"WaitForJobChange\",\"args\":[1,[],null,null,5]}\x03"
+                                "{\"method\":\"SubmitJob\",\"args\":[]}\x03"
+                                "{\"method\":\"QueryJobs\",\"args\":[]}\x03";
+    g_autoptr(GError) error = NULL;
+    int fd = unix_connect(fixture->path, &error);
+    bool ended;
+
+    g_assert_no_error(error);
+    g_assert_cmpint(send(fd, bytes, sizeof bytes - 1, 0), ==, sizeof bytes - 1);
+    world_wait_count(&fixture->kept->len, 1);
+    g_autofree char *other =
+        talk(fixture, "{\"method\":\"QueryGroups\",\"args\":[]}\x03", 1, &ended);
+    g_assert_nonnull(strstr(other, "QueryGroups"));
+    g_assert_cmpstr(fixture->order->str, ==, "WaitForJobChange QueryGroups ");
+    rpc_answer(g_ptr_array_steal_index(fixture->kept, 0), json_make("[]"));
+    while (strstr(fixture->order->str, "QueryJobs") == NULL)
+        world_pause(1);
+    g_assert_cmpstr(fixture->order->str, ==, "WaitForJobChange QueryGroups SubmitJob QueryJobs ");
+    close(fd);
+}
+
+static void test_oversized(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *large = g_strnfill(LIMIT_LUXI_FRAME_BYTES + 1, 'x');
+    g_autoptr(GError) error = NULL;
+    int fd = unix_connect(fixture->path, &error);
+    size_t sent = 0;
+    bool ended;
+
+    while (sent <= LIMIT_LUXI_FRAME_BYTES) {
+        ssize_t now = send(fd, large + sent, LIMIT_LUXI_FRAME_BYTES + 1 - sent, MSG_NOSIGNAL);
+        if (now < 0 && errno != EAGAIN)
+            break;
+        sent += now > 0 ? (size_t)now : 0;
+        world_pause(1);
+    }
+    world_wait_line(fixture->lines, "a frame is larger than 8388608 bytes");
+    close(fd);
+    g_autofree char *next = talk(fixture, "{\"method\":\"QueryJobs\",\"args\":[]}\x03", 1, &ended);
+    g_assert_nonnull(strstr(next, "QueryJobs"));
+}
+
+/* --- the client --- */
+
+static void call(struct fixture *fixture, const char *method, json_t *args, guint timeout_ms,
+                 struct answer *answer)
+{
+    const struct rpc_call call = {
+        .to_role = ROLE_LUXID, .method = method, .args = args, .timeout_ms = timeout_ms};
+    luxi_client_call(fixture->client, &call, answer_cb, answer);
+}
+
+static void test_client(struct fixture *fixture, gconstpointer unused)
+{
+    struct answer waiting = {0}, query = {0}, wrong = {0}, unparsed = {0};
+
+    call(fixture, "WaitForJobChange", json_make("[i, [], n, n, i]", 1, 5), 0, &waiting);
+    for (int i = 0; i < 100; i++) {
+        call(fixture, "QueryJobs", json_array(), 0, &query);
+        world_wait(&query.done);
+        g_assert_no_error(query.error);
+        answer_clear(&query);
+    }
+    g_assert_cmpuint(luxi_server_connections(fixture->server), ==, 2);
+    call(fixture, "CancelJob", json_make("[i]", 1), 0, &wrong);
+    call(fixture, "Nope", json_array(), 0, &unparsed);
+    world_wait(&wrong.done);
+    world_wait(&unparsed.done);
+    assert_error(&wrong.error, WRONG_INPUT, "no such job");
+    g_assert_nonnull(unparsed.error);
+    g_assert_nonnull(strstr(unparsed.error->message, "no method Nope"));
+    g_assert_false(waiting.done);
+    rpc_answer(g_ptr_array_steal_index(fixture->kept, 0), json_make("[]"));
+    world_wait(&waiting.done);
+    g_assert_no_error(waiting.error);
+    answer_clear(&waiting);
+    answer_clear(&unparsed);
+}
+
+static void test_client_faults(struct fixture *fixture, gconstpointer unused)
+{
+    struct answer late = {0}, lost = {0}, nobody = {0}, again = {0}, freed = {0};
+
+    call(fixture, "WaitForJobChange", json_array(), 30, &late);
+    world_wait(&late.done);
+    assert_error(&late.error, TIMEOUT, "luxid: WaitForJobChange: no answer within 30 ms");
+    call(fixture, "WaitForJobChange", json_array(), 0, &lost);
+    world_wait_count(&fixture->kept->len, 2);
+    g_clear_pointer(&fixture->server, luxi_server_free);
+    world_wait(&lost.done);
+    assert_error(&lost.error, UNKNOWN_RESULT, "connection lost after the request was sent");
+    call(fixture, "QueryJobs", json_array(), 0, &nobody);
+    world_wait(&nobody.done);
+    assert_error(&nobody.error, UNREACHABLE, "nobody listens there");
+    start_server(fixture);
+    call(fixture, "QueryJobs", json_array(), 0, &again);
+    world_wait(&again.done);
+    g_assert_no_error(again.error);
+    call(fixture, "WaitForJobChange", json_array(), 0, &freed);
+    g_clear_pointer(&fixture->client, luxi_client_free);
+    assert_error(&freed.error, KILLED, "the calling process ends");
+    g_assert_cmpuint(late.times + lost.times + nobody.times + again.times + freed.times, ==, 5);
+    answer_clear(&again);
+}
+
+#define ADD(path, fn) g_test_add(path, struct fixture, NULL, set_up, fn, tear_down)
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    ADD("/luxi/words#LUX-02", test_words);
+    ADD("/luxi/in-order", test_in_order);
+    ADD("/luxi/oversized", test_oversized);
+    ADD("/luxi/client", test_client);
+    ADD("/luxi/client-faults#SAF-04", test_client_faults);
+    return g_test_run();
+}
