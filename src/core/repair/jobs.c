@@ -9,10 +9,12 @@ bool watcher_job_ended(const struct job *job)
            strcmp(job->status, "canceled") == 0;
 }
 
-/* Errors that pass by themselves. */
+/* Errors that pass by themselves (A-13). JOB_FAILED is what luxid says of a job whose process died
+ * or never began: what it may have done is seen by looking at the instance. */
 static const enum fettle_error passing[] = {
-    FETTLE_ERROR_TEMPORARY,        FETTLE_ERROR_UNREACHABLE,  FETTLE_ERROR_TIMEOUT,
-    FETTLE_ERROR_VERSION_CONFLICT, FETTLE_ERROR_LOCK_BLOCKED, FETTLE_ERROR_STALE_EPOCH,
+    FETTLE_ERROR_JOB_FAILED,  FETTLE_ERROR_TEMPORARY,        FETTLE_ERROR_UNREACHABLE,
+    FETTLE_ERROR_TIMEOUT,     FETTLE_ERROR_VERSION_CONFLICT, FETTLE_ERROR_LOCK_BLOCKED,
+    FETTLE_ERROR_STALE_EPOCH,
 };
 
 /* The result of the opcode that failed: [class, [message, code, changed]], or a plain string for a
