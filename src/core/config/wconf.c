@@ -36,7 +36,6 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     log_error("", "stepping down: %s", wconf->down->message);
     wconf_stream_end(wconf);
     wconf_locks_end(wconf);
-    locks_free(wconf->locks); /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
     if (wconf->on_down)
         wconf->on_down(wconf->down, wconf->on_down_data);
@@ -349,6 +348,7 @@ void wconf_free(struct wconf *wconf)
     wconf_stream_end(wconf);
     wconf_locks_end(wconf);
     wconf_commit_free_all(wconf);
+    locks_free(wconf->locks); /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
     barriers_end(wconf);
     g_queue_clear(&wconf->log);
