@@ -21,9 +21,7 @@ static struct {
 
 static const GOptionEntry options[] = {
     {"bootstrap", 0, 0, G_OPTION_ARG_NONE, &wconfd.bootstrap,
-     "Make the store of a new cluster from the parameters of OP_CLUSTER_INIT on standard input, "
-     "and exit",
-     NULL},
+     "Make a new cluster's store, with OP_CLUSTER_INIT on standard input, and exit", NULL},
     {NULL},
 };
 
