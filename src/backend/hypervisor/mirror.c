@@ -67,8 +67,10 @@ static void summarize(const struct guest *guest, const json_t *jobs, struct mirr
         all += json_integer_value(json_object_get(job, "len"));
     }
     ret_mirror->state = lost ? MIRROR_LOST : syncing ? MIRROR_SYNCING : MIRROR_READY;
-    ret_mirror->progress =
-        all > 0 ? (guint)(done * 100 / all) : (ret_mirror->state == MIRROR_READY ? 100 : 0);
+    /* Writes of the guest that are under way count as not done yet; ready is ready. */
+    ret_mirror->progress = all > 0 ? (guint)MIN(done * 100 / all, 99) : 0;
+    if (ret_mirror->state == MIRROR_READY)
+        ret_mirror->progress = 100;
 }
 
 bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **error)

@@ -274,7 +274,7 @@ static void assert_plugin_refuses(const char *const *parameters, const char *mes
     g_ptr_array_add(argv, NULL);
     struct process_options options = {.argv = (const char *const *)argv->pdata, .errors_path = log};
     struct process *process = process_spawn(&options, NULL);
-    g_assert_true(process_wait(process, 10000));
+    g_assert_true(process_wait(process, 60000));
     g_assert_cmpint(process_exit_code(process), ==, 1);
     process_free(process);
     g_autofree char *said = NULL;
@@ -460,7 +460,7 @@ static void plugin_fault(void *unused)
     for (guint i = 0; answer == 0 && i < 16; i++)
         answer = nbd_request(fd, NBD_WRITE, i * sizeof block, sizeof block, block);
     g_assert_cmpint(answer, ==, -1); /* no error reply: no reply */
-    g_assert_true(process_wait(nbd.process, 10000));
+    g_assert_true(process_wait(nbd.process, 60000));
     g_assert_cmpint(process_exit_code(nbd.process), ==, 3);
     g_autofree char *said = NULL;
     g_assert_true(g_file_get_contents(nbd.log, &said, NULL, NULL));

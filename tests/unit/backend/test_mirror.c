@@ -121,7 +121,7 @@ static void release(struct pair *pair)
 
 static void await_export_ended(const struct pair *pair)
 {
-    for (guint i = 0; pair->secondary->exports_ended == 0 && i < 500; i++)
+    for (guint i = 0; pair->secondary->exports_ended == 0 && i < 3000; i++)
         loop_sleep(20);
     g_assert_cmpuint(pair->secondary->exports_ended, ==, 1);
 }
@@ -175,7 +175,7 @@ static void finish_after_own_shutdown(void *unused)
     struct pair *pair = pair_new("off", 1, true);
     g_autoptr(GError) error = NULL;
     g_assert_true(pair->hv->ops->powerdown(pair->hv, pair->web1->uuid, 1, &error));
-    for (guint i = 0; pair->primary->shutdowns == 0 && i < 500; i++)
+    for (guint i = 0; pair->primary->shutdowns == 0 && i < 3000; i++)
         loop_sleep(20);
     g_assert_cmpint(world_state(pair->primary, pair->web1), ==, GUEST_SHUTDOWN);
     pair->hv->ops->pause(pair->hv, pair->web1->uuid, 1, &error);
@@ -341,7 +341,7 @@ static void replica_disk_full(void *unused)
     g_autoptr(GError) error = NULL;
     pair->primary = world_node_new("full");
     pair->secondary = world_node_new("full-2");
-    world_limit_disks(pair->secondary, 256);
+    world_limit_disks(pair->secondary, 96);
     pair->hv = pair->primary->hypervisor;
     pair->exports = pair->secondary->storage;
     pair->web1 = world_instance(1, 1);

@@ -82,7 +82,7 @@ static void powerdown(void *unused)
     g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
     g_assert_true(world_await_count(node, web1, 0));
     g_assert_true(hv->ops->powerdown(hv, web1->uuid, 1, &error));
-    for (guint i = 0; node->shutdowns == 0 && i < 500; i++)
+    for (guint i = 0; node->shutdowns == 0 && i < 3000; i++)
         loop_sleep(20);
     g_assert_cmpuint(node->shutdowns, ==, 1);
     g_assert_cmpint(world_state(node, web1), ==, GUEST_SHUTDOWN);
@@ -216,7 +216,7 @@ static void killed_by_others(void *unused)
     g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
     g_assert_true(world_await_count(node, web1, 5));
     kill((pid_t)world_guest_pid(node, web1), SIGKILL);
-    for (guint i = 0; node->exited == 0 && i < 500; i++)
+    for (guint i = 0; node->exited == 0 && i < 3000; i++)
         loop_sleep(10);
     g_assert_cmpuint(node->exited, ==, 1);
     g_assert_cmpint(world_state(node, web1), ==, GUEST_ABSENT);

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS 10000
+#define WAIT_MS 60000
 #define INSTANCE_UUID "11111111-1111-4111-8111-111111111111"
 
 static char folder[64];

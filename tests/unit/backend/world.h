@@ -54,12 +54,12 @@ struct export_target *world_export(struct world_node *node, const struct instanc
 guint32 world_printed(const struct world_node *node, const struct instance *instance);
 guint32 world_counted(const struct world_node *node, const struct instance *instance,
                       const char *replica);
-/* In a task: waits until a count above `above` is printed; false after ten seconds. */
+/* In a task: waits until a count above `above` is printed; false after a minute. */
 bool world_await_count(const struct world_node *node, const struct instance *instance,
                        guint32 above);
 /* In a task: whether no count is printed for half a second. */
 bool world_is_frozen(const struct world_node *node, const struct instance *instance);
-/* In a task: waits until the mirror is in `state`; false after ten seconds. */
+/* In a task: waits until the mirror is in `state`; false after a minute. */
 bool world_await_mirror(struct world_node *node, const struct instance *instance,
                         enum mirror_state state);
 enum guest_state world_state(struct world_node *node, const struct instance *instance);

@@ -34,14 +34,14 @@ static struct process *start(const char *script)
 static void exit_codes(void *unused)
 {
     struct process *process = start("exit 7");
-    g_assert_true(process_wait(process, 10000));
+    g_assert_true(process_wait(process, 60000));
     g_assert_cmpint(process_exit_code(process), ==, 7);
     g_assert_cmpuint(exits, ==, 1);
     g_assert_true(process_wait(process, 0));
     process_signal(process, SIGKILL); /* hits nobody */
     process_free(process);
     process = start("kill -9 $$");
-    g_assert_true(process_wait(process, 10000));
+    g_assert_true(process_wait(process, 60000));
     g_assert_cmpint(process_exit_code(process), ==, 128 + SIGKILL);
     process_free(process);
     process_free(NULL);
@@ -97,7 +97,7 @@ static void what_it_inherits(void *unused)
     struct process_options options = {
         .argv = argv, .errors_path = path, .keep_fds = keep, .keep_fd_count = 2};
     struct process *process = process_spawn(&options, NULL);
-    g_assert_true(process_wait(process, 10000));
+    g_assert_true(process_wait(process, 60000));
     g_autofree char *said = NULL;
     g_assert_true(g_file_get_contents(path, &said, NULL, NULL));
     g_assert_cmpstr(
@@ -129,7 +129,7 @@ static void adoption(void *unused)
     g_assert_no_error(error);
     g_assert_false(process_wait(adopted, 50));
     g_assert_true(process_kill(adopted, &error));
-    g_assert_true(process_wait(child, 10000));
+    g_assert_true(process_wait(child, 60000));
     g_assert_cmpuint(exits, ==, 2);
     g_assert_cmpint(process_exit_code(adopted), ==, -1);
     g_assert_cmpint(process_exit_code(child), ==, 128 + SIGKILL);
@@ -151,7 +151,7 @@ static void finding(void *unused)
     while (process_read_start_ticks(process_pid(process)) != 0)
         g_usleep(1000); /* a zombie is not found */
     g_assert_cmpuint(process_find_by_argument(mark), ==, 0);
-    g_assert_true(process_wait(process, 10000));
+    g_assert_true(process_wait(process, 60000));
     process_free(process);
 }
 
