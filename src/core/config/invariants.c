@@ -91,7 +91,7 @@ static bool secondary_rule(const struct config *config, const struct instance *i
         return true;
     if (instance->disk_template != TEMPLATE_MIRROR) {
         fettle_set_error(error, WRONG_STATE, "replica: disk template %s has none",
-                         enum_word(&disk_template_words, instance->disk_template));
+                         enum_word(&disk_template_words, (int)instance->disk_template));
         return false;
     }
     if (strcmp(instance->secondary_node, instance->primary_node) == 0) {
@@ -119,7 +119,7 @@ static bool disks_rule(const struct instance *instance, GError **error)
     if (diskless == (instance->disks->len == 0))
         return true;
     fettle_set_error(error, WRONG_STATE, "disks: disk template %s does not go with %u disks",
-                     enum_word(&disk_template_words, instance->disk_template),
+                     enum_word(&disk_template_words, (int)instance->disk_template),
                      instance->disks->len);
     return false;
 }
@@ -158,7 +158,7 @@ static bool replica_rule(const struct config *config, const void *object, GError
     fettle_set_error(error, UNSAFE,
                      "%s with generation %" G_GUINT64_FORMAT
                      ", but instance %s is at generation %" G_GUINT64_FORMAT,
-                     enum_word(&replica_state_words, replica->state), replica->generation,
+                     enum_word(&replica_state_words, (int)replica->state), replica->generation,
                      instance->name, instance->generation);
     return false;
 }
@@ -175,7 +175,7 @@ static bool removed_rule(const struct config *config, const void *object, GError
 static bool tag_rule(const struct config *config, const void *object, GError **error)
 {
     const struct tag *tag = object;
-    return exists(config, enum_word(&tag_kind_words, tag->kind), tag->object, "object", error);
+    return exists(config, enum_word(&tag_kind_words, (int)tag->kind), tag->object, "object", error);
 }
 
 static const struct {

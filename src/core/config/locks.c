@@ -214,7 +214,8 @@ static bool twice(const char *name, enum lock_mode one, enum lock_mode other, GE
     if (one == other)
         return true;
     fettle_set_error(error, WRONG_INPUT, "lock %s is named twice: %s and %s", name,
-                     enum_word(&lock_mode_words, one), enum_word(&lock_mode_words, other));
+                     enum_word(&lock_mode_words, (int)one),
+                     enum_word(&lock_mode_words, (int)other));
     return false;
 }
 
@@ -291,8 +292,8 @@ static void request_fill_wants(const struct locks *locks, struct request *reques
 static bool out_of_order(const struct want *want, const struct hold *held, GError **error)
 {
     fettle_set_error(error, LOCK_ORDER, "order violation: requesting %s %s while holding %s %s",
-                     want->lock->name, enum_word(&lock_mode_words, want->mode), held->lock->name,
-                     enum_word(&lock_mode_words, held->mode));
+                     want->lock->name, enum_word(&lock_mode_words, (int)want->mode),
+                     held->lock->name, enum_word(&lock_mode_words, (int)held->mode));
     return false;
 }
 

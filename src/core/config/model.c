@@ -144,7 +144,7 @@ static void config_index_tag(struct config *config, struct config_object *object
     if (object->record != &tag_record)
         return;
     const struct tag *tag = object->value;
-    char *owner = g_strdup_printf("%s/%s", enum_word(&tag_kind_words, tag->kind), tag->object);
+    char *owner = g_strdup_printf("%s/%s", enum_word(&tag_kind_words, (int)tag->kind), tag->object);
     GHashTable *set = g_hash_table_lookup(config->object_tags, owner);
     if (!set && add) {
         set = g_hash_table_new(g_direct_hash, g_direct_equal);
@@ -161,7 +161,7 @@ static void config_index_tag(struct config *config, struct config_object *object
 
 char *config_tag_key(enum tag_kind kind, const char *object, const char *tag)
 {
-    return g_strdup_printf("%s/%s/%s", enum_word(&tag_kind_words, kind), object, tag);
+    return g_strdup_printf("%s/%s/%s", enum_word(&tag_kind_words, (int)kind), object, tag);
 }
 
 static int compare_strings(const void *a, const void *b)
@@ -171,7 +171,8 @@ static int compare_strings(const void *a, const void *b)
 
 GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object)
 {
-    g_autofree char *owner = g_strdup_printf("%s/%s", enum_word(&tag_kind_words, kind), object);
+    g_autofree char *owner =
+        g_strdup_printf("%s/%s", enum_word(&tag_kind_words, (int)kind), object);
     GHashTable *set = g_hash_table_lookup(config->object_tags, owner);
     GPtrArray *tags = g_ptr_array_new();
     GHashTableIter iter;

@@ -92,8 +92,9 @@ static bool replica_promotable(const struct step *step, const struct instance *o
                      "primary_node: the replica on %s is %s (generation %" G_GUINT64_FORMAT
                      ", sync %" G_GUINT64_FORMAT
                      "), only an in-sync one of generation %" G_GUINT64_FORMAT " can be promoted",
-                     name_of(step, replica->node), enum_word(&replica_state_words, replica->state),
-                     replica->generation, replica->sync, old->generation);
+                     name_of(step, replica->node),
+                     enum_word(&replica_state_words, (int)replica->state), replica->generation,
+                     replica->sync, old->generation);
     return false;
 }
 
@@ -183,8 +184,8 @@ static bool sync_step(const struct replica *old, const struct replica *new, GErr
     fettle_set_error(error, UNSAFE,
                      "sync: goes from %" G_GUINT64_FORMAT " (%s) to %" G_GUINT64_FORMAT
                      " (%s); it rises with each change of state (SAF-12)",
-                     old->sync, enum_word(&replica_state_words, old->state), new->sync,
-                     enum_word(&replica_state_words, new->state));
+                     old->sync, enum_word(&replica_state_words, (int)old->state), new->sync,
+                     enum_word(&replica_state_words, (int)new->state));
     return false;
 }
 
@@ -208,12 +209,12 @@ static bool in_sync_step(const struct step *step, const struct replica *old,
     bool reopened = stays && old->generation == was->generation && !*was->holder && was->clean;
     if (closed || reopened)
         return true;
-    fettle_set_error(error, UNSAFE,
-                     "would be in-sync at generation %" G_GUINT64_FORMAT
-                     " (was %s at %" G_GUINT64_FORMAT
-                     ") without a clean close and without word from its holder's node",
-                     new->generation, old ? enum_word(&replica_state_words, old->state) : "nothing",
-                     old ? old->generation : 0);
+    fettle_set_error(
+        error, UNSAFE,
+        "would be in-sync at generation %" G_GUINT64_FORMAT " (was %s at %" G_GUINT64_FORMAT
+        ") without a clean close and without word from its holder's node",
+        new->generation, old ? enum_word(&replica_state_words, (int)old->state) : "nothing",
+        old ? old->generation : 0);
     return false;
 }
 

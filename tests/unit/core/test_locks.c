@@ -491,7 +491,7 @@ static void test_events(void)
     for (guint i = 0; i < events->len; i++) {
         const struct locks_event *event = events->pdata[i];
         g_string_append_printf(text, "%s %s %s; ", event->owner->job, event->name,
-                               enum_word(&lock_mode_words, event->mode));
+                               enum_word(&lock_mode_words, (int)event->mode));
     }
     g_assert_cmpstr(
         text->str, ==,
@@ -667,7 +667,6 @@ static const char *model_update(guint number, const GPtrArray *requests, bool wa
 static void assert_same_state(const struct locks *locks)
 {
     for (guint i = 0; i < MODEL_OWNERS; i++) {
-        record_autoptr(owner) owner = owner_of(i);
         GString *text = g_string_new(NULL);
         for (guint atom = 0; atom < ATOMS; atom++) {
             if (model[i].held[atom])
