@@ -17,9 +17,9 @@
 #define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
 #define LIMIT_CALLS_IN_FLIGHT 4096         /* per connection */
-#define LIMIT_DIAL_MS 3000       /* from dialling another node to the TCP connection */
-#define LIMIT_TLS_MS 10000       /* from there to the end of the TLS handshake */
-#define LIMIT_HANDSHAKES 256 /* TLS handshakes under way */
+#define LIMIT_DIAL_MS 3000                 /* from dialling another node to the TCP connection */
+#define LIMIT_TLS_MS 10000                 /* from there to the end of the TLS handshake */
+#define LIMIT_HANDSHAKES 256               /* TLS handshakes under way */
 #define LIMIT_QMP_LINE_BYTES MIB(4)
 
 /* Objects */
@@ -69,12 +69,12 @@
 
 /* Healing */
 #define LIMIT_REPAIR_TRIES 3
-#define LIMIT_REPAIR_JOBS 16     /* of one repair, so that its list fits a tag */
-#define LIMIT_REPAIR_ID_CHARS 64 /* of ids that outside tools choose */
-#define LIMIT_REPAIR_EVIDENCE 32 /* sentences, or tags, that one record names */
+#define LIMIT_REPAIR_JOBS 16      /* of one repair, so that its list fits a tag */
+#define LIMIT_REPAIR_ID_CHARS 64  /* of ids that outside tools choose */
+#define LIMIT_REPAIR_EVIDENCE 32  /* sentences, or tags, that one record names */
 #define LIMIT_REPAIR_PAUSE_S 1024 /* the longest pause between two tries */
 #define LIMIT_REPAIR_BATCH 1024   /* changes that one commit of the watcher has, at most */
-#define LIMIT_RESULT_TAGS 10 /* success and enoperm results kept for an instance (ARP A-16) */
+#define LIMIT_RESULT_TAGS 10      /* success and enoperm results kept for an instance (ARP A-16) */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_WATCHER_PAUSE_MS 50  /* between passes that news start */
 #define LIMIT_REPORT_WAIT_MS 2000  /* a silent node delays a pass or a query by this at most */
@@ -118,6 +118,8 @@
 #define ACT_PATIENCE_MS 10000u /* for a node daemon that is being restarted */
 #define JOB_RELEASE_MS 30000u  /* a job waits for wconfd at its start and end */
 #define JOB_RETRY_MS 250u
+#define LIMIT_START_TRIES 2     /* generations that one job uses up for a start */
+#define OPEN_PATIENCE_MS 1500u  /* for the replica; then the guest starts without it */
 #define NODE_ADD_WAIT_MS 20000u /* for the first answer of a new node */
 #define NODE_ADD_POLL_MS 200u
 #define MIRROR_WAIT_MS 2000u    /* one question about a copy */

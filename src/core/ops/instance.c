@@ -162,7 +162,7 @@ static bool open_replica(struct op *op, const struct instance *instance,
                                      .disks = instance->disks};
     g_autoptr(GError) failure = NULL;
     *ret_sync = copy->sync;
-    *ret_target = op_act(op, copy->node, "replica_open", &args, 0, &failure);
+    *ret_target = op_act(op, copy->node, "replica_open", &args, OPEN_PATIENCE_MS, &failure);
     if (*ret_target)
         return true;
     op_log(op, "replica on %s cannot be used (%s); going on without it",
@@ -170,8 +170,8 @@ static bool open_replica(struct op *op, const struct instance *instance,
     return instance_set_stale(op, instance->uuid, failure->message, error);
 }
 
-bool instance_start(struct op *op, const char *uuid, const struct instance_start *how,
-                    GError **error)
+static bool start_next(struct op *op, const char *uuid, const struct instance_start *how,
+                       GError **error)
 {
     struct start_call call = {how, true};
     if (!instance_edit(op, uuid, edit_start, &call, error))
@@ -191,6 +191,23 @@ bool instance_start(struct op *op, const char *uuid, const struct instance_start
     record_autoptr(nothing) done =
         op_act(op, instance->primary_node, "guest_start", &args, ACT_PATIENCE_MS, error);
     return done != NULL;
+}
+
+/* A node daemon that died in the middle of a start has used the generation up: it refuses it when
+ * it is asked again, and nothing runs. The next one is as good. */
+bool instance_start(struct op *op, const char *uuid, const struct instance_start *how,
+                    GError **error)
+{
+    for (guint tries = 1;; tries++) {
+        g_autoptr(GError) local = NULL;
+        if (start_next(op, uuid, how, &local))
+            return true;
+        if (!fettle_error_is(local, REFUSED) || tries >= LIMIT_START_TRIES) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        op_log(op, "%s; trying the next generation", local->message);
+    }
 }
 
 /* --- stopping --- */

@@ -205,9 +205,19 @@ static bool start_promoted(struct op *op, struct instance *instance, GError **er
     if (instance->admin_state != ADMIN_UP)
         return true;
     struct guest_start_args args = {.instance = instance, .full = true, .run = true};
+    g_autoptr(GError) local = NULL;
     record_autoptr(nothing) done =
-        op_act(op, instance->primary_node, "guest_start", &args, ACT_PATIENCE_MS, error);
-    return done != NULL;
+        op_act(op, instance->primary_node, "guest_start", &args, ACT_PATIENCE_MS, &local);
+    if (done)
+        return true;
+    if (fettle_error_is(local, REFUSED)) {
+        /* Used up by a node daemon that died in the middle. */
+        struct instance_start next = {.mark = TASK_FAILING_OVER, .run = true};
+        op_log(op, "%s; trying the next generation", local->message);
+        return instance_start(op, instance->uuid, &next, error);
+    }
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
 }
 
 /* The guest still runs on a node that answers: it is stopped there, so the replica is closed

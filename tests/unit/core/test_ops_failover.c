@@ -199,6 +199,17 @@ static void test_promotion_fails(void)
     g_assert_cmpint(ops_web(world)->admin_state, ==, ADMIN_UP);
 }
 
+static void test_used_up(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_node_offline(world, NODE3);
+    ops_fail(world, NODE2, "guest_start", FETTLE_ERROR_REFUSED, "was already used here", 1);
+    g_assert_cmpstr(failover(), ==, "null");
+    g_assert_cmpuint(ops_web(world)->generation, ==, 3);
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE2);
+    g_assert_cmpstr(world->guest_node, ==, NODE2);
+}
+
 /* --- diskless --- */
 
 static void put_diskless(void)
@@ -285,6 +296,7 @@ int main(int argc, char **argv)
     add("/failover/unclean-stop#SAF-11,SAF-16", test_unclean_stop_goes_back);
     add("/failover/stop-unanswered#SAF-16", test_stop_unanswered);
     add("/failover/promotion-fails#SAF-16", test_promotion_fails);
+    add("/failover/used-up#SAF-16,SAF-20", test_used_up);
     add("/failover/diskless", test_diskless);
     add("/failover/diskless/no-room", test_diskless_no_room);
     add("/failover/diskless/target", test_diskless_target);

@@ -183,6 +183,25 @@ static void test_start_fate_unknown(void)
                       "commit job success\n");
 }
 
+static void test_start_used_up(void)
+{
+    ops_put_web(world, NULL, false);
+    ops_fail(world, NODE1, "guest_start", FETTLE_ERROR_UNKNOWN_RESULT, "connection lost", 1);
+    ops_fail(world, NODE1, "guest_start", FETTLE_ERROR_REFUSED, "was already used here", 1);
+    g_assert_cmpstr(start(), ==, "null");
+    ops_expect(world, "commit instance web1 g2 up @node1 node1 starting\n"
+                      "node1 guest_start g2\n"
+                      "node1 guest_start g2\n"
+                      "commit instance web1 g3 up @node1 node1 starting\n"
+                      "node1 guest_start g3\n"
+                      "commit instance web1 g3 up @node1 node1\n"
+                      "commit job success\n");
+    ops_fail(world, NODE1, "guest_start", FETTLE_ERROR_REFUSED, "was already used here", 99);
+    world->guest_node = NULL;
+    g_assert_nonnull(strstr(start(), "superseded"));
+    g_assert_cmpuint(ops_web(world)->generation, ==, 5); /* two tries, no more */
+}
+
 static void test_start_fate_stays_unknown(void)
 {
     ops_put_web(world, NULL, false);
@@ -418,6 +437,7 @@ int main(int argc, char **argv)
     add("/power/start/dead-job#SAF-20", test_start_finishes_a_dead_jobs_start);
     add("/power/start/switched-off#SAF-11", test_start_closes_what_was_switched_off);
     add("/power/start/fate-unknown#SAF-20", test_start_fate_unknown);
+    add("/power/start/used-up#SAF-10,SAF-20", test_start_used_up);
     add("/power/start/fate-stays-unknown", test_start_fate_stays_unknown);
     add("/power/start/hypervisor", test_start_hypervisor_fails);
     add("/power/start/refused", test_start_refused);
