@@ -20,7 +20,7 @@ struct fake_flight {
     json_t *result;
     GError *error;
     bool delivered;
-    bool crossed;  /* the answer has travelled */
+    guint travels; /* requests and answers on their way */
     bool finished; /* the caller has its answer; a later one is dropped */
     bool answered; /* the handler has let go of the request */
 };
@@ -201,7 +201,7 @@ static void flight_free(void *data)
 /* A flight is dropped when its caller has the answer and no handler holds its request. */
 static void flight_drop_if_over(struct fake_flight *flight)
 {
-    if (flight->finished && flight->crossed && (!flight->delivered || flight->answered))
+    if (flight->finished && flight->travels == 0 && (!flight->delivered || flight->answered))
         g_ptr_array_remove_fast(flight->world->in_flight, flight);
 }
 
@@ -222,6 +222,7 @@ static guint flight_delay(const struct fake_flight *flight)
 static void flight_later(struct fake_flight *flight, void (*fn)(void *data))
 {
     guint ms = flight_delay(flight);
+    flight->travels++;
     if (ms)
         fake_timer_add(flight->world, NULL, ms, fn, flight);
     else
@@ -231,13 +232,13 @@ static void flight_later(struct fake_flight *flight, void (*fn)(void *data))
 static void flight_reply(void *data)
 {
     struct fake_flight *flight = data;
+    flight->travels--;
     if (flight->delivered && flight->result && flight_cut(flight)) {
         json_decref(flight->result);
         flight->result = NULL;
         flight->error = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_RESULT,
                                             "the connection was lost");
     }
-    flight->crossed = true;
     if (!flight->finished) {
         flight->finished = true;
         if (flight->timer)
@@ -358,6 +359,7 @@ static void flight_answer_script(struct fake_flight *flight, const struct fake_s
 static void flight_deliver(void *data)
 {
     struct fake_flight *flight = data;
+    flight->travels--;
     struct fake_world *world = flight->world;
     g_autoptr(GError) error = NULL;
     if (flight->finished) {

@@ -189,6 +189,14 @@ static bool tag_matches(struct line *line, const struct instance *instance, cons
     return false;
 }
 
+static bool runs_on(struct line *line, const struct instance *instance, const char *node)
+{
+    guint64 generation = 0;
+    return fake_host_state(sim_host(line->sim, node), instance->uuid, &generation) ==
+               GUEST_RUNNING &&
+           generation == instance->generation;
+}
+
 /* instance NAME running on NODE | healthy | stopped | without replica | decision STATE… | tag
  * PATTERN | no-tag PATTERN */
 static bool instance_is(struct line *line)
@@ -201,10 +209,7 @@ static bool instance_is(struct line *line)
             ? config_get(sim_config(line->sim), "replica", instance->replica, NULL)
             : NULL;
     if (is(line, 3, "running")) {
-        guint64 generation = 0;
-        struct fake_host *host = sim_host(line->sim, word(line, 5));
-        return fake_host_state(host, instance->uuid, &generation) == GUEST_RUNNING &&
-               generation == instance->generation;
+        return runs_on(line, instance, word(line, 5));
     }
     if (is(line, 3, "stopped"))
         return instance->admin_state == ADMIN_DOWN && *instance->holder == '\0' &&
@@ -212,7 +217,7 @@ static bool instance_is(struct line *line)
     if (is(line, 3, "healthy"))
         return instance->task_state == TASK_NONE && replica != NULL &&
                replica->state == REPLICA_IN_SYNC &&
-               fake_hosts_running(sim_hosts(line->sim), instance->uuid) == 1;
+               runs_on(line, instance, sim_node_name(line->sim, instance->primary_node));
     if (is(line, 3, "replica"))
         return replica != NULL && is(line, 4, enum_word(&replica_state_words, (int)replica->state));
     if (is(line, 3, "decision")) {

@@ -136,13 +136,14 @@ static void again_cb(void *data)
     struct sim_node *node = start->node;
     if (node->powered && node->processes[start->role].env == NULL)
         sim_process_start(start->sim, node, start->role);
-    g_free(start);
+    g_ptr_array_remove_fast(start->sim->restarts, start);
 }
 
 static void start_again_later(struct sim *sim, struct sim_node *node, enum sim_role role)
 {
     struct start *start = g_new0(struct start, 1);
     *start = (struct start){sim, node, role, NULL};
+    g_ptr_array_add(sim->restarts, start);
     node->host_env->ops->timer(node->host_env, RESTART_MS, again_cb, start);
 }
 
@@ -425,6 +426,7 @@ struct sim *sim_new(const struct sim_options *options)
     sim->nodes = g_ptr_array_new_with_free_func(sim_node_free);
     sim->jobs = g_ptr_array_new();
     sim->failed = g_ptr_array_new();
+    sim->restarts = g_ptr_array_new_with_free_func(g_free);
     sim->accepted = g_array_new(FALSE, FALSE, sizeof(guint64));
     sim->ran = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     sim->mirror = config_new();
@@ -461,6 +463,7 @@ void sim_free(struct sim *sim)
     g_ptr_array_unref(sim->nodes);
     g_ptr_array_unref(sim->jobs);
     g_ptr_array_unref(sim->failed);
+    g_ptr_array_unref(sim->restarts);
     g_array_unref(sim->accepted);
     g_hash_table_unref(sim->ran);
     config_free(sim->mirror);

@@ -47,9 +47,10 @@ struct sim {
     struct fake_world *world;
     struct fake_hosts *hosts;
     struct fake_engine *engine;
-    GPtrArray *nodes;  /* struct sim_node */
-    GPtrArray *jobs;   /* struct sim_job that live */
-    GPtrArray *failed; /* struct start: daemons that could not start */
+    GPtrArray *nodes;    /* struct sim_node */
+    GPtrArray *jobs;     /* struct sim_job that live */
+    GPtrArray *failed;   /* struct start: daemons that could not start */
+    GPtrArray *restarts; /* struct start: daemons that will be started again */
     struct env *operator;
     GArray *accepted;      /* guint64: jobs whose id an operator was told */
     GHashTable *ran;       /* ids of jobs whose body began */
