@@ -361,6 +361,7 @@ static void test_oversized(struct fixture *fixture, gconstpointer unused)
     raw_hello(fd);
     raw_send(fd, frame, LIMIT_FRAME_BYTES + 1);
     g_autofree char *second = raw_read_to_end(fd);
+    g_assert_null(strstr(second, "result"));
     world_wait_line(fixture->lines, "a frame is larger than 16777216 bytes");
     expect_daemon_lives(fixture);
 }
@@ -372,6 +373,7 @@ static void test_cut_frame(struct fixture *fixture, gconstpointer unused)
     raw_send(fd, HELLO "{\"v\":1,", strlen(HELLO) + 7);
     shutdown(fd, SHUT_WR);
     g_autofree char *welcome = raw_read_to_end(fd);
+    g_assert_nonnull(strstr(welcome, "welcome"));
     world_wait_line(fixture->lines, "the peer ended in the middle of a frame (7 bytes)");
     expect_daemon_lives(fixture);
 }
