@@ -116,6 +116,8 @@ void luxi_free(struct luxi *luxi)
     if (luxi == NULL)
         return;
     context = &luxi->context;
+    if (context->livelock != NULL && !task_group_killed(context->env->tasks))
+        context->env->ops->livelock_drop(context->env, context->livelock);
     committer_free(context->committer);
     waiters_free(context->waiters);
     start_clear(context);

@@ -161,7 +161,7 @@ static void end_not_started(struct queue_context *context, guint64 id, const GEr
         "job %" G_GUINT64_FORMAT " did not start: %s; nothing has run", id, why->message);
 
     log_warning("", "%s", message);
-    if (tracker_end_job(context, id, JOB_ERROR, FETTLE_ERROR_JOB_FAILED, message))
+    if (tracker_end_job(context, id, JOB_ERROR, FETTLE_ERROR_TEMPORARY, message))
         tracker_finish(context, id);
 }
 

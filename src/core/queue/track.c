@@ -269,49 +269,41 @@ static bool settle_older_epoch(struct queue_context *context, guint64 id, guint6
                               ", which ended with its master's restart or loss",
                               id, epoch);
     log_warning("", "%s", message);
-    result = job_error_result(FETTLE_ERROR_JOB_FAILED, message);
+    result = json_string(message);
     ending.result = result;
     return commit_end(&ending);
 }
 
-/* How far a dead job came, by its file (NULL: there is none). */
-static char *death_message(const struct queue_context *context, guint64 id, const struct job *file,
-                           const GError *error)
+/* What the opcodes of a dead job end with, by how far its file (NULL: there is none) says that it
+ * came: surely not started is a passing error, death a plain text as Ganeti has it. */
+static json_t *death_result(const struct queue_context *context, guint64 id, const struct job *file,
+                            const GError *error)
 {
-    if (g_hash_table_contains(context->tracker->damaged, &id))
-        return g_strdup_printf("detected death of job %" ID "; its job file was damaged", id);
-    if (file == NULL && fettle_error_is(error, UNKNOWN_ENTITY))
-        return g_strdup_printf("job %" ID " did not start: luxid ended before it had written the "
-                               "job file; nothing has run",
-                               id);
-    if (file == NULL)
-        return g_strdup_printf("detected death of job %" ID " (%s)", id, error->message);
-    if (g_str_has_prefix(file->livelock, ROLE_LUXID "-"))
-        return g_strdup_printf(
-            "job %" ID " did not start: luxid ended while it was starting it; nothing has run", id);
-    if (job_untouched(file))
-        return g_strdup_printf("detected death of job %" ID " before its first opcode began", id);
-    return g_strdup_printf("detected death of job %" ID, id);
-}
-
-static bool settle_by_file(struct queue_context *context, guint64 id)
-{
-    g_autoptr(GError) error = NULL;
-    record_autoptr(job) file = job_file_read(context->env, id, &error);
-    struct ending ending = {.context = context, .id = id, .state = JOB_ERROR};
+    const struct queue_job *job = queue_find(context->queue, id);
+    bool damaged = g_hash_table_contains(context->tracker->damaged, &id);
+    bool gone = file == NULL && !damaged && fettle_error_is(error, UNKNOWN_ENTITY);
     g_autofree char *message = NULL;
-    json_autoptr result = NULL;
 
-    if (file != NULL && !same_mastership(context, file))
-        g_clear_pointer(&file, job_free);
-    ending.file = file;
-    if (file == NULL || !job_state_final(job_state_of(file))) {
-        message = death_message(context, id, file, error);
+    if (file != NULL && g_str_has_prefix(file->livelock, ROLE_LUXID "-"))
+        message =
+            g_strdup_printf("job %" ID " did not start: luxid ended while it was starting it; "
+                            "nothing has run",
+                            id);
+    else if (gone && job != NULL && job->livelock == NULL)
+        message = g_strdup_printf("job %" ID " did not start: luxid ended before it had written "
+                                  "the job file; nothing has run",
+                                  id);
+    if (message != NULL) {
         log_warning("", "%s", message);
-        result = job_error_result(FETTLE_ERROR_JOB_FAILED, message);
-        ending.result = result;
+        return job_error_result(FETTLE_ERROR_TEMPORARY, message);
     }
-    return commit_end(&ending);
+    message = g_strdup_printf("detected death of job %" ID "%s", id,
+                              gone                  ? "; its job file is gone"
+                              : file == NULL        ? "; its job file was damaged"
+                              : job_untouched(file) ? " before its first opcode began"
+                                                    : "");
+    log_warning("", "%s", message);
+    return json_string(message);
 }
 
 /* --- a process that is gone --- */
@@ -321,7 +313,8 @@ static void wake_task(void *task)
     task_wake(task);
 }
 
-/* A job commits its end before it lets its lock go; our copy may be a moment behind. */
+/* A job whose file is final commits its end before it lets its lock go; our copy may be a moment
+ * behind. */
 static void wait_for_record(struct settling *settling)
 {
     const struct env *env = settling->tracker->context->env;
@@ -329,6 +322,27 @@ static void wait_for_record(struct settling *settling)
 
     task_wait();
     env->ops->timer_cancel(env, timer);
+}
+
+static bool settle_by_file(struct settling *settling)
+{
+    struct queue_context *context = settling->tracker->context;
+    guint64 id = settling->id;
+    g_autoptr(GError) error = NULL;
+    record_autoptr(job) file = job_file_read(context->env, id, &error);
+    struct ending ending = {.context = context, .id = id, .state = JOB_ERROR};
+    json_autoptr result = NULL;
+
+    if (file != NULL && !same_mastership(context, file))
+        g_clear_pointer(&file, job_free);
+    ending.file = file;
+    if (file != NULL && job_state_final(job_state_of(file))) {
+        wait_for_record(settling);
+    } else {
+        result = death_result(context, id, file, error);
+        ending.result = result;
+    }
+    return commit_end(&ending);
 }
 
 /* True: nothing is left to do about the job. */
@@ -341,7 +355,7 @@ static bool settle_dead(struct settling *settling)
 
     if (!record_final(context, id)) {
         hint_owner_gone(context, job);
-        if (!(same_mastership(context, record) ? settle_by_file(context, id)
+        if (!(same_mastership(context, record) ? settle_by_file(settling)
                                                : settle_older_epoch(context, id, record->epoch)))
             return false;
     }
@@ -376,8 +390,6 @@ static bool settle_once(struct settling *settling)
     case LIVELOCK_GONE:
         break;
     }
-    if (!record_final(context, settling->id))
-        wait_for_record(settling);
     return settle_dead(settling);
 }
 
@@ -491,6 +503,8 @@ static void sweep_files(struct tracker *tracker)
         record_autoptr(job) file = NULL;
         guint64 id;
 
+        if (job_file_parse_leftover(name, &id) && record_final(context, id))
+            env->ops->file_remove(env, FILE_QUEUE, name, NULL);
         if (!job_file_parse_name(name, &id))
             continue;
         file = job_file_read(env, id, &broken);

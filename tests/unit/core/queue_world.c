@@ -139,6 +139,8 @@ char *queue_message(struct queue_world *w, guint64 id)
     json_autoptr results = job_field(w, id, "opresult");
     const json_t *first = json_array_get(results, 0);
 
+    if (json_is_string(first))
+        return g_strdup(json_string_value(first));
     return g_strdup(json_string_value(json_array_get(json_array_get(first, 1), 0)) ?: "");
 }
 

@@ -458,6 +458,25 @@ static void test_luxid_dies_before_file(void)
     queue_world_free(w);
 }
 
+/* The file is gone, but a lock file tells that there was a process: nobody can say that nothing has
+ * run. */
+static void test_file_gone(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    queue_world_kill_luxid(w);
+    w->cli->ops->file_remove(w->cli, FILE_QUEUE, "job-1", NULL);
+    queue_world_start_luxid(w);
+    fake_advance(w->world, 5000);
+    assert_status(w, id, "waiting");
+    queue_job_gone(w, id, false);
+    fake_advance(w->world, 5000);
+    assert_error(w, id, "detected death of job 1; its job file is gone");
+    queue_world_free(w);
+}
+
 /* The child's name is stored, the confirmation never sent: the child ends with luxid. */
 static void test_luxid_dies_before_confirmation(void)
 {
@@ -545,6 +564,8 @@ static void test_file_cut_short(void)
     fake_file_put(w->world, MASTER, FILE_QUEUE, "job-1", "{\"id\": 1, \"ops");
     fake_file_put(w->world, MASTER, FILE_QUEUE, "job-2", "");
     fake_file_put(w->world, MASTER, FILE_QUEUE, "job-77", "garbage");
+    fake_file_put(w->world, MASTER, FILE_QUEUE, ".job-2.new", "half");
+    fake_file_put(w->world, MASTER, FILE_QUEUE, ".job-77.new", "half");
     queue_job_gone(w, dead, false);
     queue_world_start_luxid(w);
     fake_advance(w->world, 1000);
@@ -556,6 +577,9 @@ static void test_file_cut_short(void)
     g_assert_cmpuint(files_beginning(w, "bad-job-2-"), ==, 1);
     g_assert_cmpuint(files_beginning(w, "bad-job-77-"), ==, 1);
     g_assert_null(fake_file(w->world, MASTER, FILE_QUEUE, "job-77"));
+    /* An interrupted write of a job that lives is its own matter. */
+    g_assert_nonnull(fake_file(w->world, MASTER, FILE_QUEUE, ".job-2.new"));
+    g_assert_null(fake_file(w->world, MASTER, FILE_QUEUE, ".job-77.new"));
     queue_world_free(w);
 }
 
@@ -603,6 +627,7 @@ int main(int argc, char **argv)
     g_test_add_func("/restart/died-while-away#LUX-36,DTH-02", test_died_while_away);
     g_test_add_func("/restart/before-name#LUX-26", test_luxid_dies_before_name);
     g_test_add_func("/restart/before-file#SAF-30", test_luxid_dies_before_file);
+    g_test_add_func("/restart/file-gone#LUX-28", test_file_gone);
     g_test_add_func("/restart/before-confirmation#LUX-27", test_luxid_dies_before_confirmation);
     g_test_add_func("/restart/power-cut#LUX-11,SAF-06,SAF-30", test_power_cut);
     g_test_add_func("/restart/epoch-ends-under-a-job#SAF-30", test_epoch_ends_under_a_job);
