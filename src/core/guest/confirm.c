@@ -48,6 +48,7 @@ static struct confirm_answers *confirm_ask_one(struct node_core *node, enum conf
     return confirm_ask(node, items, error);
 }
 
+/* Not confirmed. Only a higher generation makes it a refusal (SAF-04). */
 static void confirm_refusal(const char *instance, guint64 generation, const char *what,
                             const struct confirm_result *answer, GError **error)
 {
@@ -56,10 +57,15 @@ static void confirm_refusal(const char *instance, guint64 generation, const char
                          "generation %" G_GUINT64_FORMAT " of instance %s may not %s here: the "
                          "instance was removed",
                          generation, instance, what);
-    else
+    else if (confirm_superseded(answer, generation))
         fettle_set_error(error, REFUSED,
                          "generation %" G_GUINT64_FORMAT " of instance %s may not %s here: "
                          "generation %" G_GUINT64_FORMAT " is on record",
+                         generation, instance, what, answer->generation);
+    else
+        fettle_set_error(error, WRONG_STATE,
+                         "generation %" G_GUINT64_FORMAT " of instance %s may not %s here: the "
+                         "record (generation %" G_GUINT64_FORMAT ") does not say so",
                          generation, instance, what, answer->generation);
 }
 

@@ -12,7 +12,8 @@
 struct confirm_answers *confirm_ask(struct node_core *node, GPtrArray *items, GError **error);
 
 /* One question, repeated for about CONFIRM_TRIES_MS, unless the operation `op` (NULL: none) is
- * overtaken. True: confirmed. REFUSED: superseded; TEMPORARY: no answer. */
+ * overtaken. True: confirmed. REFUSED: superseded; WRONG_STATE: the record says otherwise;
+ * TEMPORARY: no answer. */
 bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm_role role,
                  const char *instance, guint64 generation, const char *replica, GError **error);
 

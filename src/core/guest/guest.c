@@ -129,15 +129,11 @@ bool guest_load_all(struct node_core *node, GError **error)
 
 bool guest_lock(struct guest *guest, GError **error)
 {
-    if (!task_mutex_lock(&guest->procedure))
-        return node_killed(error);
-    guest->moves++;
-    return true;
+    return task_mutex_lock(&guest->procedure) || node_killed(error);
 }
 
 void guest_unlock(struct guest *guest)
 {
-    guest->moves++;
     task_mutex_unlock(&guest->procedure);
 }
 

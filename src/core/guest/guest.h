@@ -14,8 +14,6 @@ struct guest {
     char *damage;                /* why its file cannot be trusted; NULL: it can */
     struct task_mutex procedure; /* one at a time */
     struct task_mutex saving;
-    guint64 moves; /* raised whenever a procedure begins or ends: answers to older questions are
-                      dropped */
 
     /* Of the process of record->generation. */
     bool live;     /* there is one, as far as is known */

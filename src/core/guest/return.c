@@ -10,10 +10,10 @@
 #define RETURN_INTERVAL_MS 5000
 #define RETURN_ITEMS_PER_CALL 1024
 
-/* One question, and what was true when it was asked. */
+/* One question. A refusal stays true for ever, so an answer counts whenever it comes, as long as
+ * the generation that was asked about is still the one (question_still_stands). */
 struct question {
     struct guest *guest;
-    guint64 moves;
     struct confirm_item *item;
 };
 
@@ -29,7 +29,6 @@ static void ask_about(GPtrArray *questions, struct guest *guest, enum confirm_ro
 {
     struct question *question = g_new0(struct question, 1);
     question->guest = guest;
-    question->moves = guest->moves;
     question->item = confirm_item_new();
     question->item->role = role;
     question->item->generation = generation;
@@ -223,15 +222,15 @@ static struct confirm_answers *questions_ask(struct node_core *node, const GPtrA
     return confirm_ask(node, items, error);
 }
 
-/* All questions of one guest stand next to each other and are applied under one lock. An answer is
- * dropped if any procedure began or ended on the guest since it was asked for. */
+/* All questions of one guest stand next to each other and are applied under one lock. A guest that
+ * a procedure is busy with is left for the next round: one long stop must not delay all others. */
 static bool answers_apply(const GPtrArray *questions, guint first,
                           const struct confirm_answers *answers)
 {
     for (guint i = 0; i < answers->items->len;) {
         const struct question *head = questions->pdata[first + i];
         struct guest *guest = head->guest;
-        bool current = guest->moves == head->moves && !guest->procedure.locked;
+        bool current = !guest->procedure.locked;
         if (current && !guest_lock(guest, NULL))
             return false;
         bool alive = true;

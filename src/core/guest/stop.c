@@ -103,8 +103,8 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     bool synced = storage->ops->sync(storage, guest->record->instance, "", &why);
     if (!synced && !task_killed())
         log_error("", "images of instance %s: %s", guest->record->instance, why->message);
-    *ret_forced = !down;
-    return stop_record(guest, finished && synced, down ? "shut down" : "forced", error);
+    *ret_forced = !down && guest->record->run; /* one that only copied had nothing to shut down */
+    return stop_record(guest, finished && synced, *ret_forced ? "forced" : "shut down", error);
 }
 
 /* After an error of stop_live() the guest may run on: somebody must watch its mirror again. */

@@ -177,6 +177,16 @@ static void test_delayed_start(void)
                    "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not run "
                    "here: generation 3 is on record");
 
+    /* What the record does not say, in a generation that it has: no refusal, but no start either.
+     */
+    nw->web1.generation = 2;
+    nw->web1.holder = "";
+    answer = start(nw, json_deep_copy(again), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not run "
+                   "here: the record (generation 2) does not say so");
+    nw->web1.holder = NODE_A;
+
     /* The same after a stop under the very generation: it is used up, although it never ran. */
     nw->web1.generation = 2;
     json_autoptr stopped = stop(nw, 0, &error);
@@ -398,6 +408,32 @@ static void test_stop_after_poweroff(void)
     g_assert_no_error(error);
     g_assert_true(nw->web1.clean);
     g_assert_cmpuint(fake_host_count(nw->a.host, "powerdown"), ==, 0);
+    node_world_free(nw);
+}
+
+/* A stopped instance gets a new replica: its guest never runs, its disks are copied, and it is
+ * closed clean. */
+static void test_copy_at_rest(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_stop(nw, 10000, &error);
+    nw_commit_start(nw);
+    nw->web1.state = REPLICA_SYNCING;
+    json_autoptr target = nw_open_replica(nw, &error);
+    start_ok(nw, nw_start_args(nw, target, true, false));
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_PREPARED);
+    /* A restart of the node daemon keeps what was meant to stay prepared. */
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    json_autoptr answer = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_true(answer_is(answer, "clean"));
+    g_assert_false(answer_is(answer, "forced"));
+    g_assert_cmpuint(fake_host_count(nw->a.host, "run"), ==, 1);
     node_world_free(nw);
 }
 
@@ -860,6 +896,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/stop-again#SAF-11,SAF-20", test_stop_again);
     g_test_add_func("/guest/stop-forced#SAF-11", test_stop_forced);
     g_test_add_func("/guest/stop-after-poweroff#SAF-11", test_stop_after_poweroff);
+    g_test_add_func("/guest/copy-at-rest#SAF-11,SAF-18", test_copy_at_rest);
     g_test_add_func("/guest/stop-finish-fails#SAF-11", test_stop_finish_fails);
     g_test_add_func("/guest/stop-while-syncing#SAF-11", test_stop_while_syncing);
     g_test_add_func("/guest/stop-replica-unreachable#SAF-13,SAF-15", test_stop_replica_unreachable);
