@@ -221,7 +221,8 @@ static guint flight_delay(const struct fake_flight *flight)
 
 static void flight_later(struct fake_flight *flight, void (*fn)(void *data))
 {
-    guint ms = flight_delay(flight);
+    /* The dead hear of their end at once. */
+    guint ms = flight->from->dead ? 0 : flight_delay(flight);
     flight->travels++;
     if (ms)
         fake_timer_add(flight->world, NULL, ms, fn, flight);
@@ -634,11 +635,25 @@ struct fake_world *fake_world_new(void)
     return world;
 }
 
+/* Nobody waits for an answer that was still on its way when the world ended. */
+static void calls_end(struct fake_world *world)
+{
+    g_autoptr(GError) error =
+        g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_KILLED, "the world has ended");
+    for (guint i = 0; i < world->in_flight->len; i++) {
+        struct fake_flight *flight = world->in_flight->pdata[i];
+        if (!flight->finished && flight->done)
+            flight->done(NULL, error, flight->data);
+        flight->finished = true;
+    }
+}
+
 void fake_world_free(struct fake_world *world)
 {
     for (guint i = 0; i < world->processes->len; i++)
         fake_kill(world->processes->pdata[i]);
     fake_settle(world);
+    calls_end(world);
     /* Requests that a handler never answered are its leak, not ours: their flights are freed all
      * the same. */
     g_ptr_array_unref(world->in_flight);

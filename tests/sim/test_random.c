@@ -192,5 +192,6 @@ int main(int argc, char **argv)
     printf("%s 1 /sim/random-%" G_GUINT64_FORMAT
            "-seeds#SAF-04,SAF-10,SAF-13,SAF-16,SAF-19,SAF-30,LUX-28,ARP-13\n",
            failed == 0 && enough ? "ok" : "not ok", seeds);
+    fflush(stdout);
     return failed == 0 && enough ? 0 : 1;
 }
