@@ -99,12 +99,32 @@ static json_t *commands_now(void)
     return commands;
 }
 
+static void add_field(json_t *fields, const char *resource, const char *name, const char *kind)
+{
+    g_autofree char *path = g_strdup_printf("%s/%s", resource, name);
+    json_object_set_new(fields, path, json_string(kind));
+}
+
+static json_t *query_fields_now(void)
+{
+    json_t *fields = json_object();
+#define MEMBER(resource, record, name, title, kind, member, doc)                                   \
+    add_field(fields, #resource, name, #kind);
+#define GETTER(resource, name, title, kind, source, function, doc)                                 \
+    add_field(fields, #resource, name, #kind);
+#include "proto/fields.def"
+#undef MEMBER
+#undef GETTER
+    return fields;
+}
+
 static json_t *schema_now(void)
 {
-    return json_make("{s:[i,i], s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "protocol",
+    return json_make("{s:[i,i], s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "protocol",
                      PROTOCOL_VERSION_MIN, PROTOCOL_VERSION_MAX, "errors", errors_now(), "enums",
                      enums_now(), "records", records_now(), "methods", methods_now(), "opcodes",
-                     opcodes_now(), "luxi", luxi_now(), "commands", commands_now());
+                     opcodes_now(), "luxi", luxi_now(), "query_fields", query_fields_now(),
+                     "commands", commands_now());
 }
 
 /* --- comparing --- */

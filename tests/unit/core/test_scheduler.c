@@ -222,6 +222,7 @@ static void test_starts_share_commits(void)
     json_autoptr answers = queue_call(w, "SubmitManyJobs", json_make("[O]", jobs), &error);
     fake_settle(w->world);
     g_assert_no_error(error);
+    g_assert_cmpuint(json_array_size(answers), ==, 20);
     g_assert_cmpuint(fake_starters(w->world), ==, 20);
     g_assert_cmpuint(store_commits(w->store) - before, ==, 2);
     queue_world_free(w);
@@ -443,7 +444,6 @@ static void test_luxid_dies_before_name(void)
 static void test_luxid_dies_before_file(void)
 {
     struct queue_world *w = queue_world_new(1);
-    g_autoptr(GError) error = NULL;
 
     queue_world_kill_luxid(w);
     store_put(w->store, "job", "1",
