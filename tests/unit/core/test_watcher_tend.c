@@ -1,0 +1,225 @@
+/* The watcher's other duties, and its deaths: guests that should run, marks of dead jobs, and a
+ * kill at every moment of a repair. */
+#include "watcher_world.h"
+
+#include <string.h>
+
+/* --- guests that should run --- */
+
+static void test_restart(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->guest_node = NULL;
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_STARTUP");
+    g_assert_cmpstr(job(w, 0)->request_id, ==, "restart/" WEB1 "/4/1");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->state, ==, "Down");
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    w->guest_node = NODE1;
+    end_job(w, 0, "success", NULL);
+    passes(w, 2);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->state, ==, "Running");
+    guint records = decisions_count(w);
+    passes(w, 20);
+    g_assert_cmpuint(decisions_count(w), ==, records);
+    watcher_world_free(w);
+}
+
+static void test_restart_gives_up(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->guest_node = NULL;
+    for (guint n = 0; n < LIMIT_REPAIR_TRIES; n++) {
+        fake_advance(w->base.world, 20000);
+        g_assert_cmpuint(jobs(w), ==, n + 1);
+        end_job(w, n, "error", job_error("no", "hypervisor_error", false));
+    }
+    fake_advance(w->base.world, 600000);
+    g_assert_cmpuint(jobs(w), ==, LIMIT_REPAIR_TRIES);
+    const struct decision *latest = latest_about(w, WEB1, "watcher/tend");
+    g_assert_cmpint(latest->verdict, ==, VERDICT_LEAVE);
+    guint records = decisions_count(w);
+    passes(w, 20); /* the two authors do not answer each other for ever */
+    g_assert_cmpuint(decisions_count(w), ==, records);
+    watcher_world_free(w);
+}
+
+static void test_no_restart(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->silent = NODE1; /* without a report nothing is known */
+    w->guest_node = NULL;
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    set_tag(w, TAG_NODEGROUP, GROUP, "suspend");
+    w->silent = NULL;
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    set_node(w, NODE1, "offline"); /* a dead node is a matter of repair */
+    drop_tag(w, TAG_NODEGROUP, GROUP, "suspend");
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    set_node(w, NODE1, "online");
+    passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_free(w);
+}
+
+static guint slow_answers(const char *from, const char *to, void *data)
+{
+    return 300;
+}
+
+/* A report that was asked for before the record changed proves nothing about the record. */
+static void test_stale_report(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->guest_node = NULL;
+    change_object(w, "instance", WEB1, json_make("{s:s}", "admin_state", "down"));
+    passes(w, 2);
+    fake_set_delay(w->base.world, slow_answers, w);
+    fake_advance(w->base.world, 700); /* some pass waits for reports now */
+    w->guest_node = NODE1;
+    change_object(w, "instance", WEB1, json_make("{s:s}", "admin_state", "up"));
+    fake_set_delay(w->base.world, NULL, NULL);
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    watcher_world_free(w);
+}
+
+static void test_switched_off(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->guest_state = "shutdown";
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_SHUTDOWN");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->state, ==, "Switched off");
+    watcher_world_free(w);
+}
+
+/* --- marks of dead jobs --- */
+
+static void check_mark(const char *mark, const char *admin_state, const char *opcode)
+{
+    struct watcher_world *w = watcher_world_new();
+    g_test_message("%s, %s", mark, admin_state);
+    change_object(w, "instance", WEB1,
+                  json_make("{s:s,s:s,s:i,s:i}", "task_state", mark, "admin_state", admin_state,
+                            "task_owner", 900, "task_since", 1600000000));
+    passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, opcode);
+    g_assert_cmpstr(job(w, 0)->request_id, ==, "mend/" WEB1 "/900/4/1");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->state, ==, "Interrupted");
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 1); /* its own job is under way */
+    end_job(w, 0, "error", json_string("detected death of job 1"));
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    watcher_world_free(w);
+}
+
+static void test_marks(void)
+{
+    check_mark("creating", "down", "OP_INSTANCE_REMOVE");
+    check_mark("removing", "up", "OP_INSTANCE_REMOVE");
+    check_mark("starting", "up", "OP_INSTANCE_STARTUP");
+    check_mark("stopping", "down", "OP_INSTANCE_SHUTDOWN");
+    check_mark("failing-over", "up", "OP_INSTANCE_STARTUP");
+    check_mark("replacing-disks", "up", "OP_INSTANCE_STARTUP");
+}
+
+static void test_mark_of_the_living(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->guest_node = NULL;
+    passes(w, 2); /* job 1 is queued */
+    change_object(w, "instance", WEB1,
+                  json_make("{s:s,s:i}", "task_state", "starting", "task_owner", 1));
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_free(w);
+}
+
+/* --- deaths --- */
+
+static guint one_ms(const char *from, const char *to, void *data)
+{
+    return 1;
+}
+
+/* Lets jobs end a while after they were submitted. */
+static void play_ready(struct watcher_world *w, guint *age)
+{
+    for (guint n = 0; n < jobs(w); n++) {
+        if (!job(w, n)->ended && ++*age > 20) {
+            *age = 0;
+            play_job(w, n);
+        }
+    }
+}
+
+/* One repair, the watcher being killed after `moment` milliseconds; returns when it was over. */
+static guint repair_with_kill(guint moment)
+{
+    struct watcher_world *w = watcher_world_new();
+    guint age = 0;
+    guint at = 0;
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    passes(w, 1);
+    fake_set_delay(w->base.world, one_ms, NULL);
+    set_node(w, NODE1, "offline");
+    g_autofree char *tags = NULL;
+    while (tags == NULL || strstr(tags, "result:") == NULL) {
+        g_assert_cmpuint(at, <, 20000);
+        if (at++ == moment) {
+            watcher_world_kill(w);
+            watcher_world_start(w);
+        }
+        fake_advance(w->base.world, 1);
+        play_ready(w, &age);
+        if (at % 50 == 0)
+            tags = (g_free(tags), web1_tags(w));
+    }
+    g_test_message("killed at %u: %s, %u repeats", moment, tags, w->repeats);
+    g_assert_cmpstr(tags, ==, "result:failover:I:T:success:1+2");
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpuint(w->conflicts, ==, 0);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_FAILOVER");
+    g_assert_cmpstr(job(w, 1)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    g_autofree char *result = web1_tag(w, "result:");
+    g_auto(GStrv) parts = g_strsplit(result, ":", -1);
+    g_autofree char *first = g_strdup_printf("%s/1-failover/1", parts[5]);
+    g_autofree char *second = g_strdup_printf("%s/2-replace-disks/1", parts[5]);
+    g_assert_cmpstr(job(w, 0)->request_id, ==, first);
+    g_assert_cmpstr(job(w, 1)->request_id, ==, second);
+    watcher_world_free(w);
+    return at;
+}
+
+static void test_kill_at_every_moment(void)
+{
+    guint over = repair_with_kill(G_MAXUINT);
+    for (guint moment = 0; moment < over; moment++)
+        repair_with_kill(moment);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/watcher-tend/restart", test_restart);
+    g_test_add_func("/watcher-tend/gives-up#ARP-68", test_restart_gives_up);
+    g_test_add_func("/watcher-tend/no-restart#ARP-17,ARP-45", test_no_restart);
+    g_test_add_func("/watcher-tend/stale-report", test_stale_report);
+    g_test_add_func("/watcher-tend/switched-off#SAF-11", test_switched_off);
+    g_test_add_func("/watcher-tend/marks", test_marks);
+    g_test_add_func("/watcher-tend/mark-of-the-living", test_mark_of_the_living);
+    g_test_add_func("/watcher-tend/kill-at-every-moment#SAF-31,ARP-28,ARP-29,ARP-31",
+                    test_kill_at_every_moment);
+    return g_test_run();
+}

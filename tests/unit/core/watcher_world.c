@@ -1,0 +1,427 @@
+/* See watcher_world.h. */
+#include "watcher_world.h"
+
+#include <string.h>
+
+#define TEST_JOB 17
+
+/* --- looking --- */
+
+void look(struct watcher_world *w)
+{
+    g_autofree char *text =
+        ask_wconf(&w->base, w->base.luxid, "wait_changes", json_make("{s:i}", "serial", 0));
+    json_autoptr json = json_loads(text, 0, NULL);
+    record_autoptr(changes) all = changes_parse(json, RECORD_LAX, NULL);
+    g_assert_nonnull(all);
+    config_reset(w->view);
+    for (guint i = 0; i < all->changes->len; i++) {
+        g_autoptr(GError) error = NULL;
+        config_apply(w->view, all->changes->pdata[i], &error);
+        g_assert_no_error(error);
+    }
+    config_set_position(w->view, all->history, all->serial);
+}
+
+static void commit(struct watcher_world *w, GPtrArray *changes)
+{
+    g_autofree char *said = job_commit(&w->base, TEST_JOB, changes);
+    if (strstr(said, "serial") == NULL)
+        g_error("the test's commit was refused: %s", said);
+}
+
+/* The object with members changed, as a change. */
+static struct change *patched(const struct watcher_world *w, const char *kind, const char *key,
+                              json_t *patch)
+{
+    json_t *object = config_object_json(w->view, kind, key);
+    g_assert_nonnull(object);
+    json_object_update(object, patch);
+    json_decref(patch);
+    return config_put(w->view, kind, key, object);
+}
+
+void change_object(struct watcher_world *w, const char *kind, const char *key, json_t *patch)
+{
+    look(w);
+    commit(w, changes_of(patched(w, kind, key, patch), NULL));
+}
+
+/* --- luxid --- */
+
+struct submitting {
+    struct watcher_world *w;
+    struct rpc_request *request;
+    guint64 id;
+};
+
+static void submission_free(void *data)
+{
+    struct submission *submission = data;
+    g_free(submission->op_id);
+    g_free(submission->request_id);
+    g_free(submission->body);
+    g_free(submission->instance);
+    g_free(submission);
+}
+
+static void committed_cb(json_t *result, const GError *error, void *data)
+{
+    struct submitting *submitting = data;
+    g_assert_no_error(error);
+    rpc_answer(submitting->request, json_integer((json_int_t)submitting->id));
+    g_free(submitting);
+}
+
+static const char *text_of(const json_t *json, const char *member)
+{
+    const char *text = json_string_value(json_object_get(json, member));
+    return text != NULL ? text : "";
+}
+
+static void commit_job(struct watcher_world *w, struct rpc_request *request,
+                       const struct submission *submission, json_t *op)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, submission->id);
+    g_autofree char *commit_id = env_uuid(w->base.luxid);
+    struct submitting *submitting = g_new(struct submitting, 1);
+    *submitting = (struct submitting){w, request, submission->id};
+    json_t *object =
+        json_make("{s:I,s:[{s:O,s:s}],s:s,s:s}", "id", (json_int_t)submission->id, "ops", "input",
+                  op, "status", "queued", "status", "queued", "request_id", submission->request_id);
+    struct rpc_call call = {.to_node = NODE_LOCAL,
+                            .to_role = ROLE_WCONFD,
+                            .method = "commit",
+                            .args = json_make("{s:{s:s,s:s},s:s,s:[{s:s,s:s,s:s,s:o}]}", "owner",
+                                              "job", "luxid", "livelock", "luxid-1", "commit_id",
+                                              commit_id, "changes", "op", "put", "kind", "job",
+                                              "key", key, "object", object)};
+    w->base.luxid->ops->call(w->base.luxid, &call, committed_cb, submitting);
+}
+
+static struct submission *find_request(const struct watcher_world *w, const char *request_id)
+{
+    for (guint i = 0; i < w->submissions->len; i++) {
+        struct submission *known = w->submissions->pdata[i];
+        if (g_str_equal(known->request_id, request_id))
+            return known;
+    }
+    return NULL;
+}
+
+static void serve_luxid(struct rpc_request *request, void *data)
+{
+    struct watcher_world *w = data;
+    json_t *op = json_array_get(json_array_get(request->args, 0), 0);
+    g_assert_cmpstr(request->name, ==, "SubmitJob");
+    g_assert_cmpuint(json_array_size(json_array_get(request->args, 0)), ==, 1);
+    if (w->luxid_refuses != NULL) {
+        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY, "%s", w->luxid_refuses);
+        return;
+    }
+    g_autofree char *body = json_to_text(op);
+    struct submission *known = find_request(w, text_of(op, "request_id"));
+    if (known != NULL) {
+        bool same = g_str_equal(known->body, body);
+        w->repeats += same;
+        w->conflicts += !same;
+        rpc_answer(request, json_integer((json_int_t)known->id));
+        return;
+    }
+    struct submission *fresh = g_new0(struct submission, 1);
+    *fresh = (struct submission){.id = w->submissions->len + 1,
+                                 .op_id = g_strdup(text_of(op, "OP_ID")),
+                                 .request_id = g_strdup(text_of(op, "request_id")),
+                                 .body = g_steal_pointer(&body),
+                                 .instance = g_strdup(text_of(op, "instance_name"))};
+    g_ptr_array_add(w->submissions, fresh);
+    commit_job(w, request, fresh, op);
+}
+
+/* --- nodes --- */
+
+static json_t *report(const struct rpc_request *request, const char *to_node, void *data,
+                      GError **error)
+{
+    struct watcher_world *w = data;
+    if (w->silent != NULL && g_str_equal(w->silent, to_node)) {
+        fettle_set_error(error, UNREACHABLE, "nobody listens");
+        return NULL;
+    }
+    json_t *guests = json_array();
+    if (w->guest_node != NULL && g_str_equal(w->guest_node, to_node))
+        json_array_append_new(guests, json_make("{s:s,s:I,s:s,s:s}", "instance", WEB1, "generation",
+                                                (json_int_t)w->guest_generation, "state",
+                                                w->guest_state, "mirror", w->mirror));
+    return json_make("{s:s,s:i,s:i,s:i,s:i,s:o}", "node", to_node, "memory_total", 4096,
+                     "memory_free", 4096, "disk_total", 4096, "disk_free", (int)w->disk_free,
+                     "guests", guests);
+}
+
+/* --- the world --- */
+
+static void start_task(void *data)
+{
+    struct watcher_world *w = data;
+    g_autoptr(GError) error = NULL;
+    watcher_start(w->watcher, &error);
+    g_assert_no_error(error);
+}
+
+void watcher_world_start(struct watcher_world *w)
+{
+    w->env = fake_process(w->base.world, NODE1, ROLE_WATCHER);
+    w->watcher = watcher_new(w->env);
+    fake_run(w->env, start_task, w);
+}
+
+void watcher_world_kill(struct watcher_world *w)
+{
+    fake_kill(w->env);
+    watcher_free(g_steal_pointer(&w->watcher));
+}
+
+/* The other instance stays out of the way, on node3. */
+static GPtrArray *without_db1_on_node1(void)
+{
+    GPtrArray *objects = initial_changes();
+    for (guint i = 0; i < objects->len; i++) {
+        struct change *change = objects->pdata[i];
+        if (g_str_equal(change->key, DB1))
+            json_object_set_new(change->object, "primary_node", json_string(NODE3));
+    }
+    return objects;
+}
+
+struct watcher_world *watcher_world_new(void)
+{
+    struct watcher_world *w = g_new0(struct watcher_world, 1);
+    w->view = config_new();
+    w->submissions = g_ptr_array_new_with_free_func(submission_free);
+    w->guest_node = NODE1;
+    w->guest_state = "running";
+    w->mirror = "ready";
+    w->guest_generation = 4;
+    w->disk_free = 4096;
+    config_world_init(&w->base, without_db1_on_node1());
+    fake_script(w->base.world, NULL, ROLE_NODED, "node_report", report, w);
+    fake_serve(w->base.luxid, serve_luxid, w);
+    config_world_start(&w->base);
+    g_autofree char *locks = job_locks(&w->base, TEST_JOB,
+                                       "x cluster/BGL, x instance/web1, x instance/db1, x "
+                                       "node/" NODE1 ", x node/" NODE2 ", x node/" NODE3,
+                                       true);
+    g_assert_nonnull(strstr(locks, "true"));
+    watcher_world_start(w);
+    return w;
+}
+
+void watcher_world_free(struct watcher_world *w)
+{
+    if (w->watcher != NULL)
+        watcher_world_kill(w);
+    config_world_clear(&w->base);
+    config_free(w->view);
+    g_ptr_array_unref(w->submissions);
+    g_free(w);
+}
+
+void passes(struct watcher_world *w, guint n)
+{
+    fake_settle(w->base.world);
+    fake_advance(w->base.world, n * 1000 + 200);
+}
+
+/* --- changes --- */
+
+void set_tag(struct watcher_world *w, enum tag_kind kind, const char *object, const char *text)
+{
+    look(w);
+    g_autofree char *tag = g_strconcat(TAG_PREFIX, text, NULL);
+    g_autofree char *key = config_tag_key(kind, object, tag);
+    json_t *json = json_make("{s:s,s:s,s:s}", "kind", enum_word(&tag_kind_words, (int)kind),
+                             "object", object, "tag", tag);
+    commit(w, changes_of(config_put(w->view, "tag", key, json), NULL));
+}
+
+void drop_tag(struct watcher_world *w, enum tag_kind kind, const char *object, const char *text)
+{
+    look(w);
+    g_autofree char *tag = g_strconcat(TAG_PREFIX, text, NULL);
+    g_autofree char *key = config_tag_key(kind, object, tag);
+    commit(w, changes_of(config_delete(w->view, "tag", key), NULL));
+}
+
+void set_node(struct watcher_world *w, const char *node, const char *state)
+{
+    change_object(w, "node", node,
+                  json_make("{s:b,s:b}", "offline", g_str_equal(state, "offline"), "drained",
+                            g_str_equal(state, "drained")));
+}
+
+/* Only the holder's node daemon may say that a replica is in sync. */
+static void holder_says(struct watcher_world *w, const char *state)
+{
+    look(w);
+    const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
+    const struct replica *replica = config_get(w->view, "replica", web1->replica, NULL);
+    guint at = (guint)(web1->holder[0] - '1');
+    g_autofree char *said =
+        ask_wconf(&w->base, w->base.noded[at], "set_replica_state",
+                  json_make("{s:s,s:s,s:I,s:I,s:s,s:s}", "instance", WEB1, "replica", replica->uuid,
+                            "generation", (json_int_t)web1->generation, "sync",
+                            (json_int_t)replica->sync, "state", state, "why", "the test says so"));
+    g_assert_nonnull(strstr(said, "sync"));
+}
+
+void set_replica(struct watcher_world *w, const char *state)
+{
+    holder_says(w, state);
+}
+
+static struct change *ended(struct watcher_world *w, guint n, const char *status, json_t *result)
+{
+    struct submission *submission = w->submissions->pdata[n];
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, submission->id);
+    const struct job *job = config_get(w->view, "job", key, NULL);
+    g_assert_nonnull(job);
+    const struct job_op *op = job->ops->pdata[0];
+    json_t *row = json_make("{s:O,s:s,s:o}", "input", op->input, "status", status, "result",
+                            result != NULL ? result : json_null());
+    submission->ended = true;
+    return patched(w, "job", key, json_make("{s:s,s:[o]}", "status", status, "ops", row));
+}
+
+void end_job(struct watcher_world *w, guint n, const char *status, json_t *result)
+{
+    look(w);
+    commit(w, changes_of(ended(w, n, status, result), NULL));
+}
+
+static void play_failover(struct watcher_world *w, guint n)
+{
+    look(w);
+    const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
+    const char *to = g_intern_string(web1->secondary_node);
+    guint64 generation = web1->generation + 1;
+    g_autofree char *replica = g_strdup(web1->replica);
+    w->guest_node = to;
+    w->guest_generation = generation;
+    w->mirror = "none";
+    commit(w, changes_of(patched(w, "instance", WEB1,
+                                 json_make("{s:s,s:s,s:s,s:s,s:I,s:b}", "primary_node", to,
+                                           "holder", to, "secondary_node", "", "replica", "",
+                                           "generation", (json_int_t)generation, "clean", 0)),
+                         config_delete(w->view, "replica", replica), ended(w, n, "success", NULL),
+                         NULL));
+}
+
+static void play_replace(struct watcher_world *w, guint n)
+{
+    look(w);
+    const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
+    g_autofree char *old = g_strdup(web1->replica);
+    g_autofree char *uuid = env_uuid(w->base.luxid);
+    json_t *replica =
+        json_make("{s:s,s:s,s:s,s:I,s:i,s:s}", "uuid", uuid, "instance", WEB1, "node", NODE3,
+                  "generation", (json_int_t)web1->generation, "sync", 1, "state", "syncing");
+    GPtrArray *changes =
+        changes_of(patched(w, "instance", WEB1,
+                           json_make("{s:s,s:s}", "secondary_node", NODE3, "replica", uuid)),
+                   config_put(w->view, "replica", uuid, replica), NULL);
+    if (*old != '\0')
+        g_ptr_array_add(changes, config_delete(w->view, "replica", old));
+    w->mirror = "syncing";
+    commit(w, changes);
+    holder_says(w, "in-sync");
+    w->mirror = "ready";
+    end_job(w, n, "success", NULL);
+}
+
+void play_job(struct watcher_world *w, guint n)
+{
+    const struct submission *submission = w->submissions->pdata[n];
+    if (g_str_equal(submission->op_id, "OP_INSTANCE_FAILOVER"))
+        play_failover(w, n);
+    else if (g_str_equal(submission->op_id, "OP_INSTANCE_REPLACE_DISKS"))
+        play_replace(w, n);
+    else
+        end_job(w, n, "success", NULL);
+}
+
+json_t *job_error(const char *message, const char *code, bool changed)
+{
+    return json_make("[s,[s,s,b]]", "OpExecError", message, code, (int)changed);
+}
+
+/* --- seeing --- */
+
+guint jobs(const struct watcher_world *w)
+{
+    return w->submissions->len;
+}
+
+const struct submission *job(const struct watcher_world *w, guint n)
+{
+    g_assert_cmpuint(n, <, w->submissions->len);
+    return w->submissions->pdata[n];
+}
+
+/* ID and TIME of pending and result tags are not for comparing. */
+static char *without_names(const char *text)
+{
+    g_auto(GStrv) parts = g_strsplit(text, ":", -1);
+    bool record = g_str_equal(parts[0], "pending") || g_str_equal(parts[0], "result");
+    for (guint i = 2; record && i < 4 && parts[i] != NULL; i++) {
+        g_free(parts[i]);
+        parts[i] = g_strdup(i == 2 ? "I" : "T");
+    }
+    return g_strjoinv(":", parts);
+}
+
+char *web1_tags(struct watcher_world *w)
+{
+    look(w);
+    g_autoptr(GPtrArray) tags = config_tags(w->view, TAG_INSTANCE, WEB1);
+    g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < tags->len; i++)
+        g_ptr_array_add(texts, without_names((const char *)tags->pdata[i] + strlen(TAG_PREFIX)));
+    g_ptr_array_add(texts, NULL);
+    return g_strjoinv(" ", (char **)texts->pdata);
+}
+
+char *web1_tag(struct watcher_world *w, const char *kind)
+{
+    look(w);
+    g_autofree char *prefix = g_strconcat(TAG_PREFIX, kind, NULL);
+    char *found = NULL;
+    g_autoptr(GPtrArray) tags = config_tags(w->view, TAG_INSTANCE, WEB1);
+    for (guint i = 0; i < tags->len; i++) {
+        if (!g_str_has_prefix(tags->pdata[i], prefix))
+            continue;
+        g_assert_null(found);
+        found = g_strdup(tags->pdata[i]);
+    }
+    return found;
+}
+
+const struct decision *latest_about(struct watcher_world *w, const char *subject,
+                                    const char *author)
+{
+    look(w);
+    const struct decision *latest = NULL;
+    g_autoptr(GPtrArray) all = config_list(w->view, "decision");
+    for (guint i = 0; i < all->len; i++) {
+        const struct decision *decision = all->pdata[i];
+        if (g_str_equal(decision->subject, subject) && g_str_equal(decision->author, author) &&
+            (latest == NULL || decision->at_us > latest->at_us))
+            latest = decision;
+    }
+    return latest;
+}
+
+guint decisions_count(struct watcher_world *w)
+{
+    look(w);
+    return config_count(w->view, "decision");
+}

@@ -1,0 +1,83 @@
+/*
+ * A cluster of three nodes for tests of the watcher: the real configuration daemon (config_world.h)
+ * and the real watcher on node1, nodes that report what the test says, and a luxid that records
+ * submissions as committed job objects whose outcome the test decides.
+ */
+#pragma once
+
+#include "config_world.h"
+#include "core/config/model.h"
+#include "core/repair/watcher.h"
+
+#define TAG_PREFIX "ganeti:watcher:autorepair:"
+
+struct submission {
+    guint64 id;
+    char *op_id;
+    char *request_id;
+    char *body; /* the whole opcode, as JSON text */
+    char *instance;
+    bool ended;
+};
+
+struct watcher_world {
+    struct config_world base;
+    struct env *env;
+    struct watcher *watcher;
+    struct config *view;       /* as of the last look */
+    GPtrArray *submissions;    /* struct submission, one for each job */
+    guint repeats;             /* submissions of a known request id with the same body */
+    guint conflicts;           /* with another body */
+    const char *luxid_refuses; /* message; NULL: it takes jobs */
+    /* What nodes report. */
+    const char *guest_node; /* on which web1 is; NULL: nowhere */
+    const char *guest_state;
+    const char *mirror;
+    guint64 guest_generation;
+    const char *silent; /* node that does not answer */
+    guint disk_free;    /* of each node */
+};
+
+/* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
+ * and down, is on node3. */
+struct watcher_world *watcher_world_new(void);
+void watcher_world_free(struct watcher_world *w);
+void watcher_world_kill(struct watcher_world *w);  /* SIGKILL of the watcher */
+void watcher_world_start(struct watcher_world *w); /* a new one */
+/* Lets n passes go by. */
+void passes(struct watcher_world *w, guint n);
+void look(struct watcher_world *w);
+
+/* --- what the test changes --- */
+void set_tag(struct watcher_world *w, enum tag_kind kind, const char *object, const char *text);
+void drop_tag(struct watcher_world *w, enum tag_kind kind, const char *object, const char *text);
+/* Members of an object; `patch` is stolen. */
+void change_object(struct watcher_world *w, const char *kind, const char *key, json_t *patch);
+void set_node(struct watcher_world *w, const char *node, const char *state); /* online … */
+void set_replica(struct watcher_world *w, const char *state);
+/* The n-th submission ends; `result` is stolen, NULL for none. */
+void end_job(struct watcher_world *w, guint n, const char *status, json_t *result);
+/* What its opcode does, and success: failover to node2, a new replica on node3 (in sync), … */
+void play_job(struct watcher_world *w, guint n);
+/* [class, [message, code, changed]] */
+json_t *job_error(const char *message, const char *code, bool changed);
+
+/* --- what the test sees --- */
+guint jobs(const struct watcher_world *w);
+const struct submission *job(const struct watcher_world *w, guint n);
+/* Tags of auto-repair of web1 without the prefix, ids and times as I and T, joined by blanks. */
+char *web1_tags(struct watcher_world *w);
+/* The whole text of web1's only tag that begins with the prefix and `kind`; NULL if there is none.
+ */
+char *web1_tag(struct watcher_world *w, const char *kind);
+/* Newest record of an author about an object; NULL if there is none. Valid until the next look. */
+const struct decision *latest_about(struct watcher_world *w, const char *subject,
+                                    const char *author);
+guint decisions_count(struct watcher_world *w);
+#define assert_state(w, expected)                                                                  \
+    do {                                                                                           \
+        const struct decision *latest_ = latest_about((w), WEB1, "watcher/repair");                \
+        g_assert_nonnull(latest_);                                                                 \
+        g_assert_cmpstr(latest_->state, ==, expected);                                             \
+    } while (0)
+#define assert_tags(w, expected) assert_says(web1_tags(w), expected)
