@@ -659,6 +659,10 @@ static GPtrArray *op_rediscover(struct hypervisor *hv, GError **error)
         line->state = guest->state;
         line->mirror = guest->mirror;
         line->progress = guest_progress(guest);
+        if (guest_mirrors(guest)) {
+            g_free(line->replica);
+            line->replica = g_strdup(guest->target->replica);
+        }
         line->memory = guest->memory;
         g_ptr_array_add(found, line);
     }

@@ -231,6 +231,17 @@ static bool never_ran(const struct guest *guest, enum guest_state state)
     return state == GUEST_PREPARED && (record->phase != PHASE_STARTED || record->run);
 }
 
+/* A mirror whose target nobody remembers: its replica is given up once the guest is confirmed. */
+static void node_found_mirror(struct guest_record *record, const struct guest_report *found)
+{
+    export_target_free(record->target);
+    record->target = export_target_new();
+    set_string(&record->target->replica, found->replica);
+    set_string(&record->target->address, "unknown");
+    set_string(&record->target->psk, "00000000000000000000000000000000");
+    record->attached = false;
+}
+
 static bool node_found_guest(struct node_core *node, const struct guest_report *found,
                              GError **error)
 {
@@ -253,6 +264,8 @@ static bool node_found_guest(struct node_core *node, const struct guest_report *
     if (found->generation == newest && record->phase == PHASE_STARTED)
         return true;
     /* Its file is gone or was never written to the end; what lives is what was used. */
+    if (found->generation > newest && *found->replica)
+        node_found_mirror(record, found);
     record->history = fence_stamp(node->fence).history;
     record->generation = found->generation;
     set_string(&record->boot_id, node->env->boot_id);

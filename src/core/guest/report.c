@@ -1,11 +1,14 @@
 /*
  * node_report; see report.h. Guests are asked anew, except those whose last question got no answer
- * in time: one stuck monitor must not delay the report of all others.
+ * a short while ago: one stuck monitor must not delay every report.
  */
 #include "core/guest/report.h"
 
+#define LATE_PAUSE_MS 10000 /* before a guest that did not answer is asked again */
+
 static void report_guests(struct node_core *node, struct node_report *report)
 {
+    gint64 now = node->env->ops->boot_ms(node->env);
     /* Waiting may change the table: first who, then what. */
     g_autoptr(GPtrArray) guests = g_ptr_array_new();
     GHashTableIter iter;
@@ -17,7 +20,7 @@ static void report_guests(struct node_core *node, struct node_report *report)
     for (guint i = 0; i < guests->len; i++) {
         struct guest *guest = guests->pdata[i];
         const struct guest_record *record = guest->record;
-        if (guest->live && !guest->query_late)
+        if (guest->live && (!guest->query_late || now - guest->query_late_ms >= LATE_PAUSE_MS))
             guest_query(guest);
         if (!guest->live)
             continue;

@@ -217,6 +217,25 @@ static void test_file_lost(void)
     node_world_free(nw);
 }
 
+/* The same with a mirror: where it goes is forgotten, so the replica is given up, in the right
+ * order. */
+static void test_file_lost_mirrored(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw_daemon_kill(nw, &nw->a);
+    fake_file_put(nw->world, NODE_A, FILE_STATE, "node/guests/" WEB1 ".json",
+                  "{\"instance\":\"" WEB1 "\"}");
+    nw_daemon_start(nw, &nw->a);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    assert_goes_on(nw);
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
 /* --- exports --- */
 
 static void test_export_found_again(void)
@@ -592,6 +611,7 @@ int main(int argc, char **argv)
     g_test_add_func("/return/kill-fails#SAF-19", test_kill_fails);
     g_test_add_func("/return/never-ran#SAF-10,SAF-19", test_never_ran);
     g_test_add_func("/return/file-lost#SAF-19", test_file_lost);
+    g_test_add_func("/return/file-lost-mirrored#SAF-13,SAF-19", test_file_lost_mirrored);
     g_test_add_func("/return/export-found-again#SAF-14,SAF-19", test_export_found_again);
     g_test_add_func("/return/export-not-reopened#SAF-14,SAF-19", test_export_not_reopened);
     g_test_add_func("/return/replaced-replica-set-aside#SAF-19", test_replaced_replica_set_aside);
