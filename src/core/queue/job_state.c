@@ -131,11 +131,6 @@ static const struct {
     [JOB_VERB_CANCEL] = {SM_TO(JOB_QUEUED),
                          "Job %" G_GUINT64_FORMAT " is running; only a queued job can be cancelled",
                          "Job %" G_GUINT64_FORMAT " has ended; only a queued job can be cancelled"},
-    [JOB_VERB_CHANGE_PRIORITY] = {SM_TO(JOB_QUEUED),
-                                  "Job %" G_GUINT64_FORMAT
-                                  " is running; only a queued job's priority can be changed",
-                                  "Job %" G_GUINT64_FORMAT
-                                  " has ended; only a queued job's priority can be changed"},
 };
 
 bool job_verb_allowed(enum job_verb verb, enum job_state state, guint64 id, char **ret_why)
