@@ -157,23 +157,29 @@ static guint one_ms(const char *from, const char *to, void *data)
 static void play_ready(struct watcher_world *w, guint *age)
 {
     for (guint n = 0; n < jobs(w); n++) {
-        if (!job(w, n)->ended && ++*age > 20) {
+        if (!job(w, n)->ended && ++*age > 20 && job_committed(w, n)) {
             *age = 0;
             play_job(w, n);
         }
     }
 }
 
-/* One repair, the watcher being killed after `moment` milliseconds; returns when it was over. */
-static guint repair_with_kill(guint moment)
+/* One repair, the watcher being killed after `moment` milliseconds; returns when it was over.
+ * `repeats`: submissions that luxid knew already. */
+static guint repair_with_kill(guint moment, guint luxid_pause_ms, guint *repeats)
 {
     struct watcher_world *w = watcher_world_new();
+    w->luxid_pause_ms = luxid_pause_ms;
     guint age = 0;
     guint at = 0;
     set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
     passes(w, 1);
-    fake_set_delay(w->base.world, one_ms, NULL);
+    /* So that its first pass begins with the loop below. */
+    watcher_world_kill(w);
     set_node(w, NODE1, "offline");
+    fake_set_delay(w->base.world, one_ms, NULL);
+    watcher_world_start(w);
+    g_assert_cmpuint(jobs(w), ==, 0);
     g_autofree char *tags = NULL;
     while (tags == NULL || strstr(tags, "result:") == NULL) {
         g_assert_cmpuint(at, <, 20000);
@@ -198,15 +204,29 @@ static guint repair_with_kill(guint moment)
     g_autofree char *second = g_strdup_printf("%s/2-replace-disks/1", parts[5]);
     g_assert_cmpstr(job(w, 0)->request_id, ==, first);
     g_assert_cmpstr(job(w, 1)->request_id, ==, second);
+    *repeats += w->repeats;
     watcher_world_free(w);
     return at;
 }
 
 static void test_kill_at_every_moment(void)
 {
-    guint over = repair_with_kill(G_MAXUINT);
+    guint repeats = 0;
+    guint over = repair_with_kill(G_MAXUINT, 0, &repeats);
     for (guint moment = 0; moment < over; moment++)
-        repair_with_kill(moment);
+        repair_with_kill(moment, 0, &repeats);
+}
+
+/* A job that was submitted but is not in the configuration yet cannot be found: it is submitted
+ * again, and is the same. */
+static void test_kill_while_luxid_is_slow(void)
+{
+    guint repeats = 0;
+    guint over = repair_with_kill(G_MAXUINT, 60, &repeats);
+    g_assert_cmpuint(repeats, ==, 0);
+    for (guint moment = 0; moment < over; moment++)
+        repair_with_kill(moment, 60, &repeats);
+    g_assert_cmpuint(repeats, >, 0);
 }
 
 int main(int argc, char **argv)
@@ -221,5 +241,6 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-tend/mark-of-the-living", test_mark_of_the_living);
     g_test_add_func("/watcher-tend/kill-at-every-moment#SAF-31,ARP-28,ARP-29,ARP-31",
                     test_kill_at_every_moment);
+    g_test_add_func("/watcher-tend/kill-while-luxid-is-slow#SAF-31", test_kill_while_luxid_is_slow);
     return g_test_run();
 }

@@ -53,6 +53,7 @@ struct submitting {
     struct watcher_world *w;
     struct rpc_request *request;
     guint64 id;
+    json_t *op;
 };
 
 static void submission_free(void *data)
@@ -79,16 +80,16 @@ static const char *text_of(const json_t *json, const char *member)
     return text != NULL ? text : "";
 }
 
-static void commit_job(struct watcher_world *w, struct rpc_request *request,
-                       const struct submission *submission, json_t *op)
+static void commit_job(void *data)
 {
+    struct submitting *submitting = data;
+    struct watcher_world *w = submitting->w;
+    const struct submission *submission = w->submissions->pdata[submitting->id - 1];
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, submission->id);
     g_autofree char *commit_id = env_uuid(w->base.luxid);
-    struct submitting *submitting = g_new(struct submitting, 1);
-    *submitting = (struct submitting){w, request, submission->id};
-    json_t *object =
-        json_make("{s:I,s:[{s:O,s:s}],s:s,s:s}", "id", (json_int_t)submission->id, "ops", "input",
-                  op, "status", "queued", "status", "queued", "request_id", submission->request_id);
+    json_t *object = json_make("{s:I,s:[{s:o,s:s}],s:s,s:s}", "id", (json_int_t)submission->id,
+                               "ops", "input", submitting->op, "status", "queued", "status",
+                               "queued", "request_id", submission->request_id);
     struct rpc_call call = {.to_node = NODE_LOCAL,
                             .to_role = ROLE_WCONFD,
                             .method = "commit",
@@ -97,6 +98,17 @@ static void commit_job(struct watcher_world *w, struct rpc_request *request,
                                               commit_id, "changes", "op", "put", "kind", "job",
                                               "key", key, "object", object)};
     w->base.luxid->ops->call(w->base.luxid, &call, committed_cb, submitting);
+}
+
+static void commit_job_later(struct watcher_world *w, struct rpc_request *request, guint64 id,
+                             json_t *op)
+{
+    struct submitting *submitting = g_new(struct submitting, 1);
+    *submitting = (struct submitting){w, request, id, json_incref(op)};
+    if (w->luxid_pause_ms == 0)
+        commit_job(submitting);
+    else
+        w->base.luxid->ops->timer(w->base.luxid, w->luxid_pause_ms, commit_job, submitting);
 }
 
 static struct submission *find_request(const struct watcher_world *w, const char *request_id)
@@ -135,7 +147,7 @@ static void serve_luxid(struct rpc_request *request, void *data)
                                  .body = g_steal_pointer(&body),
                                  .instance = g_strdup(text_of(op, "instance_name"))};
     g_ptr_array_add(w->submissions, fresh);
-    commit_job(w, request, fresh, op);
+    commit_job_later(w, request, fresh->id, op);
 }
 
 /* --- nodes --- */
@@ -336,6 +348,13 @@ static void play_replace(struct watcher_world *w, guint n)
     holder_says(w, "in-sync");
     w->mirror = "ready";
     end_job(w, n, "success", NULL);
+}
+
+bool job_committed(struct watcher_world *w, guint n)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, job(w, n)->id);
+    look(w);
+    return config_get(w->view, "job", key, NULL) != NULL;
 }
 
 void play_job(struct watcher_world *w, guint n)

@@ -28,6 +28,7 @@ struct watcher_world {
     GPtrArray *submissions;    /* struct submission, one for each job */
     guint repeats;             /* submissions of a known request id with the same body */
     guint conflicts;           /* with another body */
+    guint luxid_pause_ms;      /* between taking a job and committing it */
     const char *luxid_refuses; /* message; NULL: it takes jobs */
     /* What nodes report. */
     const char *guest_node; /* on which web1 is; NULL: nowhere */
@@ -59,6 +60,7 @@ void set_replica(struct watcher_world *w, const char *state);
 void end_job(struct watcher_world *w, guint n, const char *status, json_t *result);
 /* What its opcode does, and success: failover to node2, a new replica on node3 (in sync), … */
 void play_job(struct watcher_world *w, guint n);
+bool job_committed(struct watcher_world *w, guint n);
 /* [class, [message, code, changed]] */
 json_t *job_error(const char *message, const char *code, bool changed);
 
