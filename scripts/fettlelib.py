@@ -172,10 +172,10 @@ class Lab:
             time.sleep(0.02)
         raise TimeoutError(f'job {job} is {status} after {timeout} s: {result}')
 
-    def do(self, opcode, timeout=60, **params):
+    def do(self, opcode, wait=60, **params):
         """Runs one opcode to its end; raises if it fails."""
         job = self.submit({'OP_ID': opcode, **params})
-        status, result = self.wait_job(job, timeout)
+        status, result = self.wait_job(job, wait)
         if status != 'success':
             raise AssertionError(f'{opcode} (job {job}) ended in {status}: {result}')
         return job
