@@ -74,9 +74,11 @@ void nw_pass(struct node_world *nw, guint ms);
 /* Until `done` says so; an error of the test after two minutes. */
 #define nw_until(nw, condition)                                                                    \
     do {                                                                                           \
-        for (guint nw_waited = 0; !(condition); nw_waited += 5) {                                  \
+        guint nw_waited = 0;                                                                       \
+        while (!(condition)) {                                                                     \
             g_assert_cmpuint(nw_waited, <, 120000);                                                \
             nw_pass(nw, 5);                                                                        \
+            nw_waited += 5;                                                                        \
         }                                                                                          \
     } while (0)
 

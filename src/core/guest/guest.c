@@ -228,6 +228,10 @@ bool guest_query(struct guest *guest)
             guest->live = false;
         return true;
     }
+    if (fettle_error_is(error, REFUSED) && generation == guest->record->generation) {
+        guest->live = false; /* another generation's process is all there is */
+        return true;
+    }
     guest->query_late = true;
     guest->query_late_ms = guest->node->env->ops->boot_ms(guest->node->env);
     return false;

@@ -11,6 +11,8 @@
 #include "core/guest/report.h"
 #include "core/guest/return.h"
 
+#define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
+
 /* `run` NULL: the announcement itself, which also needs the sender. `fenced`: an operation of its
  * epoch, which the next announcement waits for. */
 static const struct {
@@ -137,8 +139,7 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
         return;
     }
     if (!node->ready) {
-        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY,
-                     "the node daemon is starting and does not know yet what runs here; try again");
+        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY, NOT_READY);
         return;
     }
     struct fence_op *op = NULL;
@@ -158,6 +159,10 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
 bool node_core_admit(const struct node_core *node, const char *from_node,
                      const struct method *method, struct stamp stamp, GError **error)
 {
+    if (!node->ready) {
+        fettle_set_error(error, TEMPORARY, NOT_READY);
+        return false;
+    }
     return fence_admit(node->fence, from_node, method, stamp, error);
 }
 
@@ -242,6 +247,18 @@ static void node_found_mirror(struct guest_record *record, const struct guest_re
     record->attached = false;
 }
 
+/* A process that must not run, and one stuck in its disk must not keep the node daemon from
+ * starting: whatever needs its images fails as long as it has them. */
+static bool node_end_hopeless(struct node_core *node, const struct guest_report *found)
+{
+    g_autoptr(GError) error = NULL;
+    bool ok = node->hv->ops->kill(node->hv, found->instance, found->generation, &error);
+    if (!ok && !task_killed())
+        log_error("", "instance %s: generation %" G_GUINT64_FORMAT " could not be ended: %s",
+                  found->instance, found->generation, error->message);
+    return ok;
+}
+
 static bool node_found_guest(struct node_core *node, const struct guest_report *found,
                              GError **error)
 {
@@ -253,14 +270,17 @@ static bool node_found_guest(struct node_core *node, const struct guest_report *
     if (found->generation < newest) {
         log_warning("", "instance %s: generation %" G_GUINT64_FORMAT " still lives, ended",
                     found->instance, found->generation);
-        return node->hv->ops->kill(node->hv, found->instance, found->generation, error);
+        node_end_hopeless(node, found);
+        return !task_killed() || node_killed(error);
     }
     guest->live = true;
     guest->last_state = found->state;
     guest->last_mirror = (struct mirror_info){found->mirror, (guint)found->progress};
     guest->shutdown = found->state == GUEST_SHUTDOWN;
-    if (never_ran(guest, found->state) && found->generation == newest)
-        return guest_kill(guest, error);
+    if (never_ran(guest, found->state) && found->generation == newest) {
+        guest->live = !node_end_hopeless(node, found);
+        return !task_killed() || node_killed(error);
+    }
     if (found->generation == newest && record->phase == PHASE_STARTED)
         return true;
     /* Its file is gone or was never written to the end; what lives is what was used. */

@@ -24,6 +24,7 @@ static void start_ok(struct node_world *nw, json_t *args)
     g_autoptr(GError) error = NULL;
     json_autoptr answer = start(nw, args, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(answer);
 }
 
 static json_t *stop(struct node_world *nw, guint timeout_ms, GError **error)
@@ -565,6 +566,7 @@ static void test_reset(void)
     nw_create_and_start(nw);
     json_autoptr done = nw_call(nw, &nw->a, "guest_reset", nw_guest_args(nw), &error);
     g_assert_no_error(error);
+    g_assert_nonnull(done);
     nw_cut(nw, &nw->b, true);
     json_t *answer = nw_call(nw, &nw->a, "guest_reset", nw_guest_args(nw), &error);
     assert_refused(answer, error, TEMPORARY,
@@ -575,6 +577,7 @@ static void test_reset(void)
     nw_pass(nw, 100);
     json_autoptr now = nw_call(nw, &nw->a, "guest_reset", nw_guest_args(nw), &error);
     g_assert_no_error(error);
+    g_assert_nonnull(now);
     nw->web1.generation++;
     answer = nw_call(nw, &nw->a, "guest_reset", nw_guest_args(nw), &error);
     assert_refused(answer, error, WRONG_STATE,
@@ -679,10 +682,13 @@ static void test_remove(void)
     nw->web1.generation = 3;
     json_autoptr on_a = nw_call(nw, &nw->a, "disks_remove", nw_guest_args(nw), &error);
     g_assert_no_error(error);
+    g_assert_nonnull(on_a);
     json_autoptr on_b = nw_call(nw, &nw->b, "disks_remove", nw_guest_args(nw), &error);
     g_assert_no_error(error);
+    g_assert_nonnull(on_b);
     json_autoptr again = nw_call(nw, &nw->b, "disks_remove", nw_guest_args(nw), &error);
     g_assert_no_error(error);
+    g_assert_nonnull(again);
     g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
     g_assert_false(fake_host_exports(nw->b.host, WEB1));
     g_assert_false(fake_host_has_image(nw->a.host, WEB1, ""));
@@ -739,7 +745,6 @@ static void test_failover_cut_and_back(void)
 static void test_failover_finished_by_start(void)
 {
     struct node_world *nw = node_world_new(1);
-    g_autoptr(GError) error = NULL;
     nw_create_and_start(nw);
     nw_pass(nw, 300);
     nw_power_cut(nw, &nw->a);
@@ -771,6 +776,7 @@ static void test_failover_repeated(void)
     /* A late repetition of the promotion finds it done, and touches nothing. */
     json_autoptr again = nw_call(nw, &nw->b, "replica_close", args, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(again);
     g_assert_true(runs(&nw->b, 3));
     g_assert_cmpuint(fake_host_count(nw->b.host, "promote"), ==, 1);
     nw_pass(nw, 300);
@@ -816,6 +822,7 @@ static void test_attach_refused(void)
     json_object_set_new(args, "sync", json_integer(3));
     json_autoptr again = nw_call(nw, &nw->a, "mirror_attach", json_deep_copy(args), &error);
     g_assert_no_error(error); /* it is attached */
+    g_assert_nonnull(again);
     json_object_set_new(target, "replica", json_string(OTHER_REPLICA));
     json_t *answer = nw_call(nw, &nw->a, "mirror_attach", args, &error);
     assert_refused(answer, error, WRONG_STATE,
@@ -861,6 +868,7 @@ static void test_history(void)
     /* The same record: the guest goes on in the new history. */
     json_autoptr same = start(nw, nw_start_args(nw, NULL, true, true), &error);
     g_assert_no_error(error);
+    g_assert_nonnull(same);
     g_assert_cmpuint(fake_host_count(nw->a.host, "prepare"), ==, 1);
     /* An older one, restored: a lower number is newer there. */
     nw_stop(nw, 0, &error);
@@ -871,6 +879,7 @@ static void test_history(void)
     nw_commit_start(nw);
     json_autoptr lower = start(nw, nw_start_args(nw, NULL, true, false), &error);
     g_assert_no_error(error);
+    g_assert_nonnull(lower);
     guint64 generation;
     g_assert_cmpint(fake_host_state(nw->a.host, WEB1, &generation), ==, GUEST_PREPARED);
     g_assert_cmpuint(generation, ==, 5);

@@ -60,6 +60,18 @@ static bool admit(struct node_world *nw, const struct node_core *core, const cha
     return node_core_admit(core, from, method_find(ROLE_NODED, name), nw->stamp, error);
 }
 
+struct start_attempt {
+    struct node_core *core;
+    bool ok;
+    GError *error;
+};
+
+static void start_task(void *data)
+{
+    struct start_attempt *attempt = data;
+    attempt->ok = node_core_start(attempt->core, &attempt->error);
+}
+
 static void test_members(void)
 {
     struct node_world *nw = node_world_new(1);
@@ -75,13 +87,23 @@ static void test_members(void)
     g_assert_cmpstr(node_core_master(nw->a.core), ==, NODE_M);
 
     /* A node that has no members yet takes an announcement from anybody, nothing else. */
-    struct node_core *newborn = node_core_new(nw->b.env, CLUSTER, "10.0.0.3");
+    struct env *env = fake_process(nw->world, NODE_M, ROLE_NODED);
+    env->hypervisor = nw->b.env->hypervisor;
+    env->storage = nw->b.env->storage;
+    struct node_core *newborn = node_core_new(env, CLUSTER, "10.0.0.3");
+    g_assert_false(admit(nw, newborn, NODE_X, "announce", &error));
+    assert_refused(NULL, error, TEMPORARY,
+                   "the node daemon is starting and does not know yet what runs here; try again");
+    struct start_attempt attempt = {.core = newborn};
+    fake_run(env, start_task, &attempt);
+    g_assert_true(attempt.ok);
     g_assert_true(admit(nw, newborn, NODE_X, "announce", &error));
     g_assert_false(admit(nw, newborn, NODE_X, "node_report", &error));
     assert_refused(NULL, error, PERMISSION,
                    "node eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee is no member of this cluster: this "
                    "node knows no members before the first announcement");
     g_assert_cmpstr(node_core_master(newborn), ==, "");
+    fake_kill(env);
     node_core_free(newborn);
     node_world_free(nw);
 }
@@ -134,7 +156,6 @@ static void test_announcements(void)
 static void test_announcement_waits(void)
 {
     struct node_world *nw = node_world_new(1);
-    g_autoptr(GError) error = NULL;
     struct fake_reply create, announce, late;
     fake_host_fault(nw->a.host, "create", FAKE_FAULT_SILENT, 1);
     json_t *disks = json_make("[{s:s,s:i}]", "uuid", NODE_X, "size", 1);
@@ -196,19 +217,8 @@ static void test_epoch_survives(void)
     nw_daemon_start(nw, &nw->a);
     json_autoptr good = call_stamped(nw, 1, 5, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(good);
     node_world_free(nw);
-}
-
-struct start_attempt {
-    struct node_core *core;
-    bool ok;
-    GError *error;
-};
-
-static void start_task(void *data)
-{
-    struct start_attempt *attempt = data;
-    attempt->ok = node_core_start(attempt->core, &attempt->error);
 }
 
 static void test_damaged_state(void)
@@ -311,8 +321,10 @@ static void test_report_late(void)
     nw_start(nw, &error);
     g_assert_no_error(error);
     json_autoptr first = nw_report(nw, &nw->a);
+    g_assert_nonnull(first);
     fake_host_fault(nw->a.host, "query", FAKE_FAULT_SILENT, 1);
     json_autoptr late = nw_report(nw, &nw->a);
+    g_assert_nonnull(late);
     guint asked = fake_host_count(nw->a.host, "query");
     json_autoptr next = nw_report(nw, &nw->a);
     const json_t *guest = json_array_get(json_object_get(next, "guests"), 0);
@@ -320,6 +332,7 @@ static void test_report_late(void)
     g_assert_cmpuint(fake_host_count(nw->a.host, "query"), ==, asked);
     nw_pass(nw, 10000);
     json_autoptr again = nw_report(nw, &nw->a);
+    g_assert_nonnull(again);
     g_assert_cmpuint(fake_host_count(nw->a.host, "query"), ==, asked + 1);
     fake_host_guest_crash(nw->a.host, WEB1);
     json_autoptr gone = nw_report(nw, &nw->a);

@@ -196,6 +196,38 @@ static void test_never_ran(void)
     node_world_free(nw);
 }
 
+/* Stuck in its disk: the node daemon starts all the same, and nothing opens the images meanwhile.
+ */
+static void test_never_ran_stuck(void)
+{
+    struct node_world *nw = node_world_new(1);
+    bool dead = false;
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    fake_host_set_hook(nw->a.host, die_after_prepare, &dead);
+    struct fake_reply reply;
+    nw_call_start(nw, &nw->a, "guest_start", nw->stamp, nw_start_args(nw, NULL, true, true),
+                  &reply);
+    nw_until(nw, dead);
+    nw_daemon_kill(nw, &nw->a);
+    fake_host_fault(nw->a.host, "kill", FAKE_FAULT_FAILS, 2);
+    nw_daemon_start(nw, &nw->a);
+    nw_commit_start(nw);
+    json_t *answer =
+        nw_call(nw, &nw->a, "guest_start", nw_start_args(nw, NULL, true, true), &error);
+    g_assert_null(answer);
+    g_assert_cmpstr(error->message, ==,
+                    "generation 2 could not be ended: kill: failed as the test wanted");
+    g_clear_error(&error);
+    answer = nw_call(nw, &nw->a, "guest_start", nw_start_args(nw, NULL, true, true), &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->a, 3));
+    json_decref(answer);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
 /* Its file was lost with a damaged disk: the process is found and judged all the same. */
 static void test_file_lost(void)
 {
@@ -211,6 +243,7 @@ static void test_file_lost(void)
     json_autoptr again =
         nw_call(nw, &nw->a, "guest_start", nw_start_args(nw, NULL, true, true), &error);
     g_assert_no_error(error);
+    g_assert_nonnull(again);
     g_assert_cmpuint(fake_host_count(nw->a.host, "prepare"), ==, 1);
     fail_over_record(nw);
     nw_until(nw, fake_host_state(nw->a.host, WEB1, NULL) == GUEST_ABSENT);
@@ -610,6 +643,7 @@ int main(int argc, char **argv)
     g_test_add_func("/return/removed-while-away#SAF-19", test_removed_while_away);
     g_test_add_func("/return/kill-fails#SAF-19", test_kill_fails);
     g_test_add_func("/return/never-ran#SAF-10,SAF-19", test_never_ran);
+    g_test_add_func("/return/never-ran-stuck#SAF-10,SAF-19", test_never_ran_stuck);
     g_test_add_func("/return/file-lost#SAF-19", test_file_lost);
     g_test_add_func("/return/file-lost-mirrored#SAF-13,SAF-19", test_file_lost_mirrored);
     g_test_add_func("/return/export-found-again#SAF-14,SAF-19", test_export_found_again);
