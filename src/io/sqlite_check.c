@@ -3,6 +3,7 @@
 #include "io/sqlite_internal.h"
 
 #include <string.h>
+#include <unistd.h>
 
 guint64 store_sum_object(const char *kind, const char *key, guint64 version, const char *json)
 {
@@ -302,6 +303,31 @@ static bool check_log(struct sqlite_store *store, GError **error)
     return true;
 }
 
+char *store_note_format(const struct store_meta *meta)
+{
+    return g_strdup_printf("%020" G_GUINT64_FORMAT " %020" G_GUINT64_FORMAT " %020" G_GUINT64_FORMAT
+                           "\n",
+                           meta->history, meta->master.epoch, meta->serial);
+}
+
+/* Fixed widths: the order of the texts is the order of (history, epoch, serial). */
+static bool check_progress(struct sqlite_store *store, GError **error)
+{
+    g_autofree char *now = store_note_format(&store->meta);
+    size_t len = strlen(now);
+    char noted[128] = "";
+
+    /* A note that is not whole says nothing. */
+    if (pread(store->lock_fd, noted, sizeof noted - 1, 0) != (ssize_t)len ||
+        noted[len - 1] != '\n' || strspn(noted, "0123456789 \n") != len || strcmp(noted, now) <= 0)
+        return true;
+    return row_corrupt(store, error,
+                       "it ends before what was answered (history, epoch and serial are %.*s, but "
+                       "were %.*s); %s-wal is missing or cut. If this is a copy that was put back "
+                       "on purpose, remove %s.lock",
+                       (int)len - 1, now, (int)len - 1, noted, store->path, store->path);
+}
+
 bool sqlite_store_load(struct sqlite_store *store,
                        void (*each)(const char *kind, const char *key, guint64 version,
                                     json_t *object, void *data),
@@ -310,7 +336,8 @@ bool sqlite_store_load(struct sqlite_store *store,
     struct loading loading = {0};
 
     /* Nothing is handed out before everything was found whole. */
-    if (!check_structure(store, error) || !load_meta(store, error) || !check_log(store, error) ||
+    if (!check_structure(store, error) || !load_meta(store, error) ||
+        !check_progress(store, error) || !check_log(store, error) ||
         !load_objects(store, &loading, error))
         return false;
     loading = (struct loading){each, data, 0};

@@ -4,7 +4,7 @@
  * is refused by a lock on the file STORE.lock.
  *
  * Damage is never overlooked: each row has a checksum, the set of all objects has one that every commit carries
- * forward, and serials must be without gaps. A store that fails any of this is CORRUPT, with what to do.
+ * forward, serials must be without gaps, and the store must not be behind what its lock file says was answered. A store that fails any of this is CORRUPT, with what to do.
  */
 #pragma once
 

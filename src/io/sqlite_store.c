@@ -301,8 +301,7 @@ static bool fill_new(struct sqlite_store *store, guint64 history, const GPtrArra
 
     store->meta.history = history;
     return run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", error) &&
-           run(store, schema, error) && prepare(store, error) &&
-           sqlite_store_begin(store, error) &&
+           run(store, schema, error) && prepare(store, error) && sqlite_store_begin(store, error) &&
            sqlite_store_add(store, commit_id, 0, 1, rows, &refused, error) &&
            sqlite_store_finish(store, &unknown, error);
 }
@@ -331,6 +330,8 @@ bool sqlite_store_create(const char *path, guint64 history, const GPtrArray *row
         return false;
     }
     g_unlink(temporary);
+    g_autofree char *note = g_strconcat(path, ".lock", NULL);
+    g_unlink(note); /* of a store that was here before */
     crash_point("sqlite: create");
     struct sqlite_store *store =
         open_database(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, error);
@@ -435,6 +436,16 @@ static bool trim_log(struct sqlite_store *store, GError **error)
     return run_bound(store, error, STATEMENT_COMMITS_TRIM, "i", upto);
 }
 
+/* Notes how far the store has come beside it, without syncing: what is noted was answered, so a
+ * store that is behind its note has lost something (its write-ahead log, most likely). */
+static void note_progress(const struct sqlite_store *store)
+{
+    g_autofree char *note = store_note_format(&store->meta);
+
+    if (store->lock_fd >= 0)
+        (void)!pwrite(store->lock_fd, note, strlen(note), 0);
+}
+
 bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError **error)
 {
     *ret_unknown = false;
@@ -449,6 +460,7 @@ bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError *
     crash_point("sqlite: committed");
     store->meta = store->pending;
     store->log_rows = store->pending_log_rows;
+    note_progress(store);
     return true;
 }
 

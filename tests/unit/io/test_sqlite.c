@@ -410,6 +410,47 @@ static void test_damaged(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(found, >, 20);
 }
 
+/* A log that is lost or cut takes answered commits with it: noticed, because the lock file knows
+ * better. */
+static void test_lost_log(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *log = g_strconcat(fixture->path, "-wal", NULL);
+    g_autofree char *lock = g_strconcat(fixture->path, ".lock", NULL);
+    g_autofree char *bytes = NULL;
+    g_autofree char *log_bytes = NULL;
+    g_autoptr(GError) error = NULL;
+    gsize len, log_len;
+
+    commit_one(fixture, "c2", 2, put("tag", "a", "t", 2));
+    commit_one(fixture, "c3", 3, put("tag", "b", "t", 3));
+    /* As a killed process leaves it: closing would empty the log. */
+    g_assert_true(g_file_get_contents(fixture->path, &bytes, &len, NULL));
+    g_assert_true(g_file_get_contents(log, &log_bytes, &log_len, NULL));
+    close_engine(fixture);
+    const gssize kept[] = {-1, 0, (gssize)log_len / 2, (gssize)log_len - 1};
+    for (size_t i = 0; i < G_N_ELEMENTS(kept); i++) {
+        g_assert_true(g_file_set_contents(fixture->path, bytes, (gssize)len, NULL));
+        g_unlink(log);
+        if (kept[i] >= 0)
+            g_assert_true(g_file_set_contents(log, log_bytes, kept[i], NULL));
+        g_autofree char *text = try_store(fixture->path, &error);
+        g_assert_null(text);
+        assert_error(&error, CORRUPT, "it ends before what was answered");
+    }
+    g_assert_true(g_file_set_contents(fixture->path, bytes, (gssize)len, NULL));
+    g_assert_true(g_file_set_contents(log, log_bytes, (gssize)log_len, NULL));
+    g_autofree char *whole = try_store(fixture->path, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(strstr(whole, "tag b 3"));
+    /* A person who puts back an old copy says so by removing the lock file. */
+    g_unlink(log);
+    g_assert_true(g_file_set_contents(fixture->path, bytes, (gssize)len, NULL));
+    g_unlink(lock);
+    g_autofree char *old = try_store(fixture->path, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(old);
+}
+
 /* --- the disk --- */
 
 /* Runs `fn` in a child with a small file system of its own, so that nothing else is touched. */
@@ -569,6 +610,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sqlite/missing", test_missing);
     ADD("/sqlite/taken", test_taken);
     ADD("/sqlite/damaged", test_damaged);
+    ADD("/sqlite/lost-log", test_lost_log);
     ADD("/sqlite/full-disk#SAF-08", test_full_disk);
     ADD("/sqlite/killed#WCF-16", test_killed);
     return g_test_run();
