@@ -189,7 +189,8 @@ class Lab:
         return json.loads(self.lab('status', '--json'))
 
     def console_path(self, instance, uuid, node):
-        return os.path.join(self.root(node), 'log', 'guests', f'{instance}-{uuid}.console')
+        """Outside of the node's own disks, so that what was printed stays known after a power cut."""
+        return os.path.join(self.directory, 'log', node, 'guests', f'{instance}-{uuid}.console')
 
     def printed(self, instance, uuid, node):
         """The highest count that the guest has printed on this node."""

@@ -22,6 +22,7 @@ struct storage_events {
 
 struct storage_ops {
     void (*set_events)(struct storage *storage, const struct storage_events *events);
+    /* What can be given; disks that fail have no space at all. */
     bool (*space)(struct storage *storage, struct storage_space *ret_space, GError **error);
     /* Size in bytes of a source image; UNKNOWN_ENTITY if there is none, WRONG_INPUT if its name
      * leaves the folder. */

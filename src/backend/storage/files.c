@@ -10,9 +10,11 @@
 #include "io/loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 /* One call on images, done in a worker thread. Owns copies of everything: its task may be killed
  * while it runs. */
@@ -129,6 +131,15 @@ static void file_storage_set_events(struct storage *storage, const struct storag
     ((struct file_storage *)storage)->events = *events;
 }
 
+/* Disks that fail still tell their size; that nothing can be made on them is what counts. */
+static bool disks_fail(const char *disks)
+{
+    int fd = open(disks, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && (errno == EIO || errno == EROFS);
+}
+
 static bool file_storage_space(struct storage *storage, struct storage_space *ret_space,
                                GError **error)
 {
@@ -138,6 +149,10 @@ static bool file_storage_space(struct storage *storage, struct storage_space *re
         fettle_set_error(error, STORAGE, "cannot see the space of %s: %s", disks,
                          g_strerror(errno));
         return false;
+    }
+    if (disks_fail(disks)) {
+        *ret_space = (struct storage_space){0};
+        return true;
     }
     ret_space->total_mib = (guint64)space.f_blocks * space.f_frsize / MIB(1);
     ret_space->free_mib = (guint64)space.f_bavail * space.f_frsize / MIB(1);
