@@ -161,6 +161,7 @@ enum replica_word confirm_replica_state(struct guest *guest, enum replica_state 
         env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_replica_state", &args,
                         fence_stamp(node->fence), 0, TIMEOUT_QUICK_MS, &error);
     if (result) {
+        g_assert(guest->record->generation == args.generation); /* see guest_lock() */
         guest->replica_state = state;
         guest->replica_sync = result->sync;
         set_replica_state_result_free(result);

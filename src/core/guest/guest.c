@@ -129,7 +129,15 @@ bool guest_load_all(struct node_core *node, GError **error)
 
 bool guest_lock(struct guest *guest, GError **error)
 {
-    return task_mutex_lock(&guest->procedure) || node_killed(error);
+    if (!task_mutex_lock(&guest->procedure))
+        return node_killed(error);
+    /* A watch whose guest or mirror is gone may still wait for the master; what it then hears
+     * belongs to the past and must not be mixed with what this procedure begins. */
+    bool past = !guest->live || !guest->record->target;
+    if (!past || mirror_watch_stop(guest))
+        return true;
+    task_mutex_unlock(&guest->procedure);
+    return node_killed(error);
 }
 
 void guest_unlock(struct guest *guest)

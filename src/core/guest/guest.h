@@ -41,6 +41,7 @@ struct guest *guest_lookup(struct node_core *node, const char *instance);
 struct guest *guest_get(struct node_core *node, const char *instance, GError **error);
 void guest_free(struct guest *guest);
 
+/* Lets one procedure at a time act; a watch that is over has ended when it returns true. */
 bool guest_lock(struct guest *guest, GError **error);
 void guest_unlock(struct guest *guest);
 

@@ -74,6 +74,8 @@ static bool start_clear_the_way(struct guest *guest, GError **error)
             return false;
         guest_move(guest, PHASE_STOPPED, "a newer generation starts");
     }
+    if (!mirror_watch_stop(guest)) /* the guest may have ended by itself since the lock */
+        return node_killed(error);
     return replica_promote(guest, error);
 }
 

@@ -28,6 +28,8 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
     struct guest_record *record = guest->record;
     if (guest->live && !guest_kill(guest, error))
         return false;
+    if (!mirror_watch_stop(guest))
+        return node_killed(error);
     record->history = fence_op_stamp(op).history;
     record->generation = generation;
     set_string(&record->boot_id, guest->node->env->boot_id);

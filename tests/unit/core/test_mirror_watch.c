@@ -264,6 +264,33 @@ static void test_restart_while_lost(void)
     node_world_free(nw);
 }
 
+/* The guest dies while its watch waits for the master, and the next generation starts at once: what
+ * the old watch hears is not taken for the new one's. */
+static void test_old_watch_ends_first(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_cut(nw, &nw->b, true);
+    nw->mood = MASTER_SILENT;
+    guint asked = calls_to_master(nw, "set_replica_state");
+    nw_until(nw, calls_to_master(nw, "set_replica_state") > asked);
+    fake_host_guest_crash(nw->a.host, WEB1);
+    nw_cut(nw, &nw->b, false);
+    nw->mood = MASTER_ANSWERS;
+    nw_start(nw, &error);
+    g_assert_no_error(error);
+    fake_host_set_hook(nw->a.host, release_only_when_stale, nw);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    nw_pass(nw, 6000);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_pass(nw, 100);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
 static bool die_before_release(struct fake_host *host, const char *op, bool after, void *data)
 {
     bool *dead = data;
@@ -345,6 +372,7 @@ int main(int argc, char **argv)
     g_test_add_func("/mirror-watch/release-fails#SAF-15", test_release_fails);
     g_test_add_func("/mirror-watch/stale-by-job#SAF-12,SAF-18", test_stale_by_job);
     g_test_add_func("/mirror-watch/replica-replaced#SAF-13,SAF-18", test_replica_replaced);
+    g_test_add_func("/mirror-watch/old-watch-ends-first#SAF-12,SAF-13", test_old_watch_ends_first);
     g_test_add_func("/mirror-watch/restart-while-lost#SAF-13,SAF-19", test_restart_while_lost);
     g_test_add_func("/mirror-watch/restart-before-release#SAF-13,SAF-19",
                     test_restart_before_release);
