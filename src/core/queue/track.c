@@ -10,7 +10,6 @@
 
 struct tracker {
     struct queue_context *context;
-    GHashTable *watched;  /* lock file -> id as guint64 * */
     GHashTable *settling; /* id -> struct settling *: whose process is being judged */
     GHashTable *damaged;  /* set of ids, as guint64 *, whose file was set aside */
     GQueue changed;       /* ids whose file has changed, as guint64 * */
@@ -22,6 +21,7 @@ struct settling {
     struct tracker *tracker;
     guint64 id;
     struct task *task;
+    bool event;   /* its lock file was closed a moment ago */
     bool doubted; /* said once that its lock file cannot be probed */
 };
 
@@ -30,7 +30,6 @@ struct tracker *tracker_new(struct queue_context *context)
     struct tracker *tracker = g_new0(struct tracker, 1);
 
     tracker->context = context;
-    tracker->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     tracker->settling = g_hash_table_new(g_int64_hash, g_int64_equal);
     tracker->damaged = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     g_queue_init(&tracker->changed);
@@ -44,7 +43,6 @@ void tracker_free(struct tracker *tracker)
     g_queue_clear_full(&tracker->changed, g_free);
     g_hash_table_unref(tracker->damaged);
     g_hash_table_unref(tracker->settling);
-    g_hash_table_unref(tracker->watched);
     g_free(tracker);
 }
 
@@ -202,11 +200,8 @@ void tracker_finish(struct queue_context *context, guint64 id)
     g_autofree char *name = job_file_name(id);
     g_autoptr(GError) error = NULL;
 
-    if (job != NULL) {
-        if (job->livelock != NULL)
-            g_hash_table_remove(context->tracker->watched, job->livelock);
+    if (job != NULL)
         queue_set_phase(context->queue, job, JOB_PHASE_ENDED);
-    }
     scheduler_kick(context->scheduler);
     /* The record has everything now; a file that stays is removed at the next start. */
     if (!context->env->ops->file_remove(context->env, FILE_QUEUE, name, &error) &&
@@ -363,17 +358,34 @@ static bool settle_dead(struct settling *settling)
     return true;
 }
 
+static enum livelock_verdict probe(struct settling *settling, const char *livelock)
+{
+    const struct env *env = settling->tracker->context->env;
+    enum livelock_verdict verdict;
+
+    if (livelock == NULL)
+        return LIVELOCK_GONE;
+    verdict = env->ops->livelock_probe(env, livelock);
+    /* The kernel tells of the close before it drops the lock. */
+    if (verdict == LIVELOCK_ALIVE && settling->event && env_sleep(env, LIMIT_LOCK_RELEASE_LAG_MS))
+        verdict = env->ops->livelock_probe(env, livelock);
+    settling->event = false;
+    return verdict;
+}
+
 static bool settle_once(struct settling *settling)
 {
     struct queue_context *context = settling->tracker->context;
-    const struct env *env = context->env;
     struct queue_job *job = queue_find(context->queue, settling->id);
-    enum livelock_verdict verdict = LIVELOCK_GONE;
+    g_autofree char *livelock = job == NULL ? NULL : g_strdup(job->livelock);
+    enum livelock_verdict verdict;
 
     if (job == NULL || job->phase != JOB_PHASE_RUNNING)
         return true;
-    if (job->livelock != NULL)
-        verdict = env->ops->livelock_probe(env, job->livelock);
+    verdict = probe(settling, livelock);
+    job = queue_find(context->queue, settling->id);
+    if (job == NULL)
+        return true;
     switch (verdict) {
     case LIVELOCK_ALIVE:
         tracker_follow(settling->tracker, job);
@@ -406,7 +418,7 @@ static void settle_task(void *data)
     g_free(settling);
 }
 
-static void settle(struct tracker *tracker, guint64 id)
+static void settle(struct tracker *tracker, guint64 id, bool event)
 {
     struct settling *settling;
 
@@ -415,6 +427,7 @@ static void settle(struct tracker *tracker, guint64 id)
     settling = g_new0(struct settling, 1);
     settling->tracker = tracker;
     settling->id = id;
+    settling->event = event;
     g_hash_table_insert(tracker->settling, &settling->id, settling);
     task_spawn(tracker->context->env->tasks, settle_task, settling);
 }
@@ -427,18 +440,49 @@ void tracker_recorded(struct tracker *tracker, guint64 id)
         task_wake(settling->task);
 }
 
-/* An event, no proof: the probe in settle_once() decides. */
+/* An event, no proof: the probe in settle_once() decides. One lock file may answer for several
+ * jobs: luxid's own, for those that it was starting. */
 static void lock_released(const char *name, void *data)
 {
     struct tracker *tracker = data;
-    const guint64 *watched = g_hash_table_lookup(tracker->watched, name);
-    guint64 id;
+    g_autoptr(GArray) ids = queue_active_ids(tracker->context->queue);
 
-    if (watched == NULL)
-        return;
-    id = *watched;
-    g_hash_table_remove(tracker->watched, name);
-    settle(tracker, id);
+    for (guint i = 0; i < ids->len; i++) {
+        const struct queue_job *job =
+            queue_find(tracker->context->queue, g_array_index(ids, guint64, i));
+
+        if (job->phase == JOB_PHASE_RUNNING && g_strcmp0(job->livelock, name) == 0)
+            settle(tracker, job->id, true);
+    }
+}
+
+/* The net below the events: a lock file whose release nobody was told of. */
+static void sweep_locks(struct tracker *tracker)
+{
+    struct queue_context *context = tracker->context;
+    const struct env *env = context->env;
+    g_autoptr(GArray) ids = queue_active_ids(context->queue);
+
+    for (guint i = 0; i < ids->len; i++) {
+        const struct queue_job *job = queue_find(context->queue, g_array_index(ids, guint64, i));
+
+        if (job->phase == JOB_PHASE_RUNNING && job->livelock != NULL &&
+            env->ops->livelock_probe(env, job->livelock) != LIVELOCK_ALIVE)
+            settle(tracker, job->id, false);
+    }
+}
+
+static void sweep_loop(void *data)
+{
+    struct tracker *tracker = data;
+    const struct queue_context *context = tracker->context;
+    const struct cluster *cluster;
+
+    do {
+        sweep_locks(tracker);
+        cluster = config_cluster(follow_config(context->follow));
+    } while (env_sleep(context->env,
+                       cluster == NULL ? LIMIT_QUEUE_RETRY_MS : (guint)cluster->sweep_interval_ms));
 }
 
 void tracker_follow(struct tracker *tracker, struct queue_job *job)
@@ -446,8 +490,6 @@ void tracker_follow(struct tracker *tracker, struct queue_job *job)
     const struct env *env = tracker->context->env;
 
     queue_set_phase(tracker->context->queue, job, JOB_PHASE_RUNNING);
-    g_hash_table_replace(tracker->watched, g_strdup(job->livelock),
-                         g_memdup2(&job->id, sizeof(job->id)));
     env->ops->livelock_watch(env, job->livelock, lock_released, tracker);
 }
 
@@ -482,7 +524,7 @@ static void adopt(struct tracker *tracker, guint64 id)
         job->livelock = g_strdup(file->livelock);
     else if (file == NULL)
         job->livelock = find_livelock(context->env, id);
-    settle(tracker, id);
+    settle(tracker, id, false);
 }
 
 /* Damaged files first, and those of jobs that have ended. */
@@ -530,4 +572,5 @@ void tracker_start(struct tracker *tracker)
     sweep_files(tracker);
     for (guint i = 0; i < ids->len; i++)
         adopt(tracker, g_array_index(ids, guint64, i));
+    task_spawn(env->tasks, sweep_loop, tracker);
 }

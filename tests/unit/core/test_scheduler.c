@@ -348,6 +348,58 @@ static void test_end_committed_later(void)
     queue_world_free(w);
 }
 
+/* The event comes before the lock is really free: the job is looked at again. */
+static void test_event_before_release(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
+    fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_ALIVE);
+    fake_settle(w->world);
+    assert_status(w, id, "running");
+    fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
+    fake_advance(w->world, 1000);
+    assert_error(w, id, "detected death of job 1");
+    queue_world_free(w);
+}
+
+/* An event for a job that lives changes nothing, and its death is still seen. */
+static void test_false_event(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
+    fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_ALIVE);
+    fake_advance(w->world, 1000);
+    assert_status(w, id, "running");
+    queue_job_gone(w, id, false);
+    fake_advance(w->world, 1000);
+    assert_error(w, id, "detected death of job 1");
+    queue_world_free(w);
+}
+
+/* A release that nobody tells of is found by the sweep. */
+static void test_sweep(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    fake_reboot(w->world, MASTER);
+    fake_settle(w->world);
+    assert_status(w, id, "running");
+    fake_advance(w->world, 11000);
+    assert_error(w, id, "detected death of job 1");
+    queue_world_free(w);
+}
+
 /* A probe that fails is proof of nothing. */
 static void test_unsure(void)
 {
@@ -437,6 +489,29 @@ static void test_luxid_dies_before_name(void)
     assert_error(w, id,
                  "job 1 did not start: luxid ended while it was starting it; nothing has run");
     g_assert_cmpuint(fake_starters(w->world), ==, 1);
+    queue_world_free(w);
+}
+
+/* The dead luxid's lock is still held for a moment, by a child of it that has not come to its own
+ * program: it answers for several jobs. */
+static void test_luxid_dies_slowly(void)
+{
+    struct queue_world *w = queue_world_new(3);
+    guint64 first = queue_submit(w, NULL), second = queue_submit(w, NULL);
+    record_autoptr(job) file = queue_file(w, first);
+
+    queue_world_kill_luxid(w);
+    fake_livelock(w->world, MASTER, file->livelock, LIVELOCK_ALIVE);
+    queue_world_start_luxid(w);
+    fake_advance(w->world, 1000);
+    assert_status(w, first, "waiting");
+    assert_status(w, second, "waiting");
+    fake_livelock(w->world, MASTER, file->livelock, LIVELOCK_DEAD);
+    fake_advance(w->world, 1000);
+    assert_error(w, first,
+                 "job 1 did not start: luxid ended while it was starting it; nothing has run");
+    assert_error(w, second,
+                 "job 2 did not start: luxid ended while it was starting it; nothing has run");
     queue_world_free(w);
 }
 
@@ -621,11 +696,15 @@ int main(int argc, char **argv)
     g_test_add_func("/track/death-before-first-opcode#LUX-25", test_death_before_first_opcode);
     g_test_add_func("/track/end-not-committed#LUX-35", test_end_not_committed);
     g_test_add_func("/track/end-committed-later#LUX-36", test_end_committed_later);
+    g_test_add_func("/track/event-before-release#DTH-09", test_event_before_release);
+    g_test_add_func("/track/false-event#DTH-14", test_false_event);
+    g_test_add_func("/track/sweep#LUX-36", test_sweep);
     g_test_add_func("/track/unsure#DTH-15", test_unsure);
     g_test_add_func("/restart/running#LUX-16,LUX-06", test_restart_running);
     g_test_add_func("/restart/ended-while-away#LUX-34,LUX-35", test_ended_while_away);
     g_test_add_func("/restart/died-while-away#LUX-36,DTH-02", test_died_while_away);
     g_test_add_func("/restart/before-name#LUX-26", test_luxid_dies_before_name);
+    g_test_add_func("/restart/luxid-dies-slowly#LUX-26", test_luxid_dies_slowly);
     g_test_add_func("/restart/before-file#SAF-30", test_luxid_dies_before_file);
     g_test_add_func("/restart/file-gone#LUX-28", test_file_gone);
     g_test_add_func("/restart/before-confirmation#LUX-27", test_luxid_dies_before_confirmation);
