@@ -11,8 +11,9 @@
 #define VARIABLE_AT "FETTLE_CRASH_AT"
 #define VARIABLE_LOG "FETTLE_CRASH_LOG"
 #define VARIABLE_ONCE "FETTLE_CRASH_ONCE"
+#define VARIABLE_SINCE "FETTLE_CRASH_SINCE"
 
-static const char *const variables[] = {VARIABLE_AT, VARIABLE_LOG, VARIABLE_ONCE};
+static const char *const variables[] = {VARIABLE_AT, VARIABLE_LOG, VARIABLE_ONCE, VARIABLE_SINCE};
 
 static GMutex lock;
 static bool active;
@@ -20,6 +21,7 @@ static guint64 passed;
 static guint64 end_at;
 static int log_fd = -1;
 static char *once_file;
+static char *since_file; /* NULL: it counts */
 
 static void read_environment(void)
 {
@@ -30,6 +32,7 @@ static void read_environment(void)
     const char *at = g_getenv(VARIABLE_AT);
     const char *log = g_getenv(VARIABLE_LOG);
     once_file = g_strdup(g_getenv(VARIABLE_ONCE));
+    since_file = g_strdup(g_getenv(VARIABLE_SINCE));
     if (at != NULL)
         end_at = g_ascii_strtoull(at, NULL, 10);
     if (log != NULL && log[0] != '\0')
@@ -48,12 +51,24 @@ static bool may_end(void)
     return fd >= 0;
 }
 
+/* Under the lock. */
+static bool counts(void)
+{
+    if (since_file != NULL && access(since_file, F_OK) == 0)
+        g_clear_pointer(&since_file, g_free);
+    return since_file == NULL;
+}
+
 void crash_point(const char *what)
 {
     read_environment();
     if (!active)
         return;
     g_mutex_lock(&lock);
+    if (!counts()) {
+        g_mutex_unlock(&lock);
+        return;
+    }
     guint64 number = ++passed;
     if (log_fd >= 0) {
         char line[160];
