@@ -21,14 +21,6 @@ bool job_file_parse_name(const char *name, guint64 *ret_id)
     return true;
 }
 
-bool job_file_parse_leftover(const char *name, guint64 *ret_id)
-{
-    g_auto(GStrv) parts = g_strsplit(name, ".", 3);
-
-    return g_strv_length(parts) == 3 && parts[0][0] == '\0' &&
-           job_file_parse_name(parts[1], ret_id);
-}
-
 bool job_file_write(const struct env *env, const struct job *job, GError **error)
 {
     json_autoptr json = job_to_json(job);

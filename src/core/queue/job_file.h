@@ -14,10 +14,6 @@ char *job_file_name(guint64 id);
 /* False if the name is not that of a job file. */
 bool job_file_parse_name(const char *name, guint64 *ret_id);
 
-/* What an interrupted write leaves behind: a file whose name begins with a dot and then the job
- * file's. False if the name is none. */
-bool job_file_parse_leftover(const char *name, guint64 *ret_id);
-
 bool job_file_write(const struct env *env, const struct job *job, GError **error);
 /* NULL with UNKNOWN_ENTITY if there is none, CORRUPT if it is no record of this job, else what
  * reading failed with. */

@@ -545,8 +545,6 @@ static void sweep_files(struct tracker *tracker)
         record_autoptr(job) file = NULL;
         guint64 id;
 
-        if (job_file_parse_leftover(name, &id) && record_final(context, id))
-            env->ops->file_remove(env, FILE_QUEUE, name, NULL);
         if (!job_file_parse_name(name, &id))
             continue;
         file = job_file_read(env, id, &broken);
