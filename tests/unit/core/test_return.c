@@ -369,7 +369,7 @@ static void make_whole(struct node_world *nw)
         fake_host_clear_faults(nodes[i]->host);
         if (!nodes[i]->env)
             nw_daemon_start(nw, nodes[i]);
-        g_assert_true(nw_announce(nw, nodes[i], NULL));
+        nw_until(nw, nw_announce(nw, nodes[i], NULL)); /* it may still be starting */
     }
     nw_pass(nw, 7000);
     g_autoptr(GError) error = NULL;
