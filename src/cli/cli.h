@@ -40,6 +40,10 @@ void cli_disconnect(struct cli *cli);
 /* Prints rows of [status, value] cells as the global options ask: a table, separated values or
  * JSON. `titles` are shown, `names` are the keys of JSON. */
 void cli_print_rows(const struct cli *cli, const char *const *names, json_t *rows);
+/* The fields that -o asks for: `-o a,b` replaces the standard ones, `-o +a,b` adds to them. */
+GStrv cli_choose_fields(const struct cli *cli, const char *standard);
+/* WRONG_INPUT names the first chosen field that the resource does not have. */
+bool cli_check_fields(struct cli *cli, const char *what, const char *const *fields, GError **error);
 /* A cell as text: lists joined by commas; "?" unknown, "-" no data, "(unavailable)", "(offline)".
  */
 char *cli_cell_text(const json_t *cell);

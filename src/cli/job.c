@@ -92,8 +92,9 @@ static int job_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 0, "job list", error))
         return -1;
-    g_auto(GStrv) names = g_strsplit(
-        cli->fields != NULL ? cli->fields : "id,status,summary,received_ts,end_ts", ",", -1);
+    g_auto(GStrv) names = cli_choose_fields(cli, "id,status,summary,received_ts,end_ts");
+    if (!cli_check_fields(cli, "job", (const char *const *)names, error))
+        return -1;
     json_autoptr rows = cli_query(cli, "job", (const char *const *)names, NULL, error);
     if (rows == NULL)
         return -1;

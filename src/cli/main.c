@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/cli_table.h"
+
 static const struct command *const parts[] = {cluster_commands, query_commands, job_commands,
                                               why_commands, lab_commands};
 
@@ -16,6 +18,8 @@ static void print_commands(const char *noun)
         for (const struct command *command = parts[i]; command->noun != NULL; command++) {
             if (noun != NULL && strcmp(noun, command->noun) != 0)
                 continue;
+            if (command->verb != NULL && cli_command_find(command->noun, command->verb) != NULL)
+                continue; /* it comes with the opcodes */
             g_autofree char *words =
                 g_strdup_printf("%s%s%s", command->noun, command->verb != NULL ? " " : "",
                                 command->verb != NULL ? command->verb : "");
@@ -51,18 +55,19 @@ static const struct command *find_command(const char *noun, const char *verb)
 static bool take_general(struct cli *cli, int *argc, char **argv, GError **error)
 {
     g_autoptr(GError) bad = NULL;
-    cli->root = g_strdup(cli_take_option(argc, argv, "--root", &bad));
     cli->json = cli_take_flag(argc, argv, "--json");
     cli->headers = !cli_take_flag(argc, argv, "--no-headers");
+    cli->root = g_strdup(cli_take_option(argc, argv, "--root", &bad));
     if (bad == NULL)
         cli->separator = cli_take_option(argc, argv, "--separator", &bad);
     if (bad == NULL)
         cli->fields = cli_take_option(argc, argv, "-o", &bad);
     if (bad == NULL && cli->fields == NULL)
         cli->fields = cli_take_option(argc, argv, "--output", &bad);
-    if (bad != NULL)
-        g_propagate_error(error, g_steal_pointer(&bad));
-    return bad == NULL;
+    if (bad == NULL)
+        return true;
+    g_propagate_error(error, g_steal_pointer(&bad));
+    return false;
 }
 
 static int run(struct cli *cli, int argc, char **argv, GError **error)

@@ -27,25 +27,17 @@ static json_t *names_filter(const char *field, int argc, char **argv)
     return filter;
 }
 
-/* `-o a,b` replaces the default, `-o +a,b` adds to it. */
-static GStrv choose_fields(const struct cli *cli, const char *standard)
-{
-    if (cli->fields == NULL)
-        return g_strsplit(standard, ",", -1);
-    if (cli->fields[0] != '+')
-        return g_strsplit(cli->fields, ",", -1);
-    g_autofree char *both = g_strdup_printf("%s,%s", standard, cli->fields + 1);
-    return g_strsplit(both, ",", -1);
-}
-
 static int show_list(struct cli *cli, const char *noun, int argc, char **argv, GError **error)
 {
     guint row = 0;
     while (strcmp(lists[row].noun, noun) != 0)
         row++;
-    if (!cli_expect(argc, argv, argc, "NOUN list [NAME…]", error))
+    g_autofree char *usage = g_strdup_printf("%s list [NAME…]", noun);
+    if (!cli_expect(argc, argv, argc, usage, error))
         return -1;
-    g_auto(GStrv) fields = choose_fields(cli, lists[row].fields);
+    g_auto(GStrv) fields = cli_choose_fields(cli, lists[row].fields);
+    if (!cli_check_fields(cli, lists[row].what, (const char *const *)fields, error))
+        return -1;
     const char *key = strcmp(noun, "repair") == 0     ? "instance"
                       : strcmp(noun, "decision") == 0 ? "subject_name"
                                                       : "name";
@@ -108,9 +100,13 @@ static int show_details(struct cli *cli, const char *what, int argc, char **argv
             names, (char *)json_string_value(json_object_get(json_array_get(fields, i), "name")));
     g_ptr_array_add(names, NULL);
     const char *const *chosen = (const char *const *)names->pdata;
-    g_auto(GStrv) own = cli->fields != NULL ? g_strsplit(cli->fields, ",", -1) : NULL;
+    /* `-o +a` adds to what is all already. */
+    bool choose = cli->fields != NULL && cli->fields[0] != '+';
+    g_auto(GStrv) own = choose ? g_strsplit(cli->fields, ",", -1) : NULL;
     if (own != NULL)
         chosen = (const char *const *)own;
+    if (!cli_check_fields(cli, what, chosen, error))
+        return -1;
     json_autoptr rows = cli_query(cli, what, chosen, names_filter("name", argc, argv), error);
     if (rows == NULL)
         return -1;

@@ -25,6 +25,41 @@ static char *value_text(const json_t *value)
     return g_strdup(text);
 }
 
+GStrv cli_choose_fields(const struct cli *cli, const char *standard)
+{
+    if (cli->fields == NULL)
+        return g_strsplit(standard, ",", -1);
+    if (cli->fields[0] != '+')
+        return g_strsplit(cli->fields, ",", -1);
+    g_autofree char *both = g_strdup_printf("%s,%s", standard, cli->fields + 1);
+    return g_strsplit(both, ",", -1);
+}
+
+bool cli_check_fields(struct cli *cli, const char *what, const char *const *fields, GError **error)
+{
+    if (cli->fields == NULL)
+        return true;
+    json_autoptr all = cli_call(cli, "QueryFields", json_make("[sn]", what), error);
+    if (all == NULL)
+        return false;
+    g_autoptr(GString) known = g_string_new(NULL);
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    const json_t *rows = json_object_get(all, "fields");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(rows, i), "name"));
+        g_hash_table_add(names, (char *)name);
+        g_string_append_printf(known, "%s%s", i > 0 ? ", " : "", name);
+    }
+    for (; *fields != NULL; fields++) {
+        if (g_hash_table_contains(names, *fields))
+            continue;
+        fettle_set_error(error, WRONG_INPUT, "-o: %s has no field \"%s\"; it has %s", what, *fields,
+                         known->str);
+        return false;
+    }
+    return true;
+}
+
 char *cli_cell_text(const json_t *cell)
 {
     static const char *const words[] = {NULL, "?", "-", "(unavailable)", "(offline)"};

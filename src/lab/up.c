@@ -22,15 +22,21 @@
 #define SMALLEST_MIB 16 /* less does not hold an ext4 with a journal */
 #define READY_TIMEOUT_MS 30000
 
+static bool check_no_lab(const char *dir, GError **error)
+{
+    if (!layout_exists(dir))
+        return true;
+    fettle_set_error(error, ALREADY_EXISTS,
+                     "there is a lab in %s already; `fettle lab down --dir %s` removes it", dir,
+                     dir);
+    return false;
+}
+
 static bool check_folder(const char *dir, bool *ret_made, GError **error)
 {
     g_autoptr(GError) local = NULL;
-    if (layout_exists(dir)) {
-        fettle_set_error(error, ALREADY_EXISTS,
-                         "there is a lab in %s already; `fettle lab down --dir %s` removes it", dir,
-                         dir);
+    if (!check_no_lab(dir, error))
         return false;
-    }
     if (mkdir(dir, 0755) == 0) {
         *ret_made = true;
         return true;
@@ -118,7 +124,8 @@ static bool add_daemons(struct layout *layout, const struct lab_options *options
 static struct layout *plan(const struct lab_options *options, GError **error)
 {
     g_autofree char *dir = layout_resolve(options->dir, error);
-    if (!dir || !check_sizes(options, error))
+    /* Before its namespaces are met, of which one would be told less clearly. */
+    if (!dir || !check_no_lab(dir, error) || !check_sizes(options, error))
         return NULL;
     layout_autoptr layout = layout_new(dir, options->nodes ? options->nodes : NODES_DEFAULT);
     layout->root_mib = options->root_mib ? options->root_mib : ROOT_MIB_DEFAULT;

@@ -159,8 +159,9 @@ static bool image_fits(struct op *op, GError **error)
     record_autoptr(image_info) info = op_ask(op, op->primary, "image_info", &args, 0, &local);
     if (!info && fettle_error_is(local, UNKNOWN_ENTITY)) {
         fettle_set_error(error, UNKNOWN_ENTITY,
-                         "os_type: image \"%s\" does not exist on node \"%s\"", params->os_type,
-                         op_node_name(op, op->primary));
+                         "os_type: image \"%s\" does not exist on node \"%s\"; put it into "
+                         "var/images there",
+                         params->os_type, op_node_name(op, op->primary));
         return false;
     }
     if (!info) {

@@ -150,8 +150,10 @@ static bool node_is_unused(const struct op *op, const struct node *node, GError 
         bool primary = !strcmp(instance->primary_node, node->uuid);
         if (!primary && strcmp(instance->secondary_node, node->uuid))
             continue;
-        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the %s node of instance \"%s\"",
-                         node->name, primary ? "primary" : "secondary", instance->name);
+        fettle_set_error(error, WRONG_STATE,
+                         "node \"%s\" is the %s node of instance \"%s\"; %s or remove it first",
+                         node->name, primary ? "primary" : "secondary", instance->name,
+                         primary ? "fail it over" : "replace its disks");
         return false;
     }
     return true;
@@ -170,7 +172,8 @@ static bool remove_check(struct op *op, GError **error)
     if (!node)
         return false;
     if (is_master(op, node)) {
-        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the master", node->name);
+        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the master and cannot be removed",
+                         node->name);
         return false;
     }
     return node_is_unused(op, node, error);

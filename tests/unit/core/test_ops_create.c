@@ -219,7 +219,9 @@ static void test_refused_promised(void)
 static void test_refused_image(void)
 {
     expect_refusal(with("os_type", json_string("debian")),
-                   "os_type: image \"debian\" does not exist on node \"node1\"", "unknown_entity");
+                   "os_type: image \"debian\" does not exist on node \"node1\"; put it into "
+                   "var/images there",
+                   "unknown_entity");
     world->image_bytes = (guint64)1000 * 1024 * 1024 + 1;
     expect_refusal(with("os_type", json_string("debian")),
                    "disks[0].size: image \"debian\" has 1001 MiB, the disk only 1000 MiB",

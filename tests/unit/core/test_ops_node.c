@@ -91,14 +91,15 @@ static void test_remove_refused(void)
 {
     ops_put_web(world, "in-sync", false);
     ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
-    expect_refusal(remove_node("node1"), "node \"node1\" is the master", "wrong_state");
+    expect_refusal(remove_node("node1"), "node \"node1\" is the master and cannot be removed",
+                   "wrong_state");
     expect_refusal(remove_node("node2"),
                    "node \"node2\" is the secondary node of instance "
-                   "\"web1\"",
+                   "\"web1\"; replace its disks or remove it first",
                    "wrong_state");
     expect_refusal(remove_node("node3"),
                    "node \"node3\" is the primary node of instance "
-                   "\"web1\"",
+                   "\"web1\"; fail it over or remove it first",
                    "wrong_state");
     expect_refusal(remove_node("node9"), "node \"node9\" does not exist", "unknown_entity");
 }
