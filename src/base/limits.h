@@ -47,7 +47,8 @@
 #define LIMIT_JOB_WAIT_S 600      /* one WaitForJobChange call, in seconds */
 #define LIMIT_QUEUE_RETRY_MS                                                                       \
     1000 /* pause before luxid tries again what failed for a passing reason */
-#define LIMIT_LOCK_RELEASE_LAG_MS 20 /* from the event that a lock file is closed to the release of its lock */
+#define LIMIT_LOCK_RELEASE_LAG_MS                                                                  \
+    20 /* from the event that a lock file is closed to the release of its lock */
 #define LIMIT_FINAL_STATE_LAG_MS                                                                   \
     200 /* how long luxid waits for a final state to arrive that a job has committed */
 

@@ -1,12 +1,12 @@
 /*
- * The bus between nodes; only fettle-noded has one. It serves noded.sock for the daemons of this host and a TLS port
- * for the noded of other nodes, and carries each request where its "to" says: to noded's own handler, to a daemon of
- * this host (run/ROLE.sock), to another node.
+ * The bus between nodes; only fettle-noded has one. It serves noded.sock for the daemons of this
+ * host and a TLS port for the noded of other nodes, and carries each request where its "to" says:
+ * to noded's own handler, to a daemon of this host (run/ROLE.sock), to another node.
  *
- * TLS is mutual, against etc/ca.crt; the certificate's subject names cluster and node. Another CA, another cluster, a
- * node that is no member (unless there are no members yet): refused, with one line that says why. One connection is
- * used for each pair of nodes, whoever opened it. A link that answers no ping for BUS_DEAD_MS is closed, and what was
- * outstanding on it fails at once.
+ * TLS is mutual, against etc/ca.crt; the certificate's subject names cluster and node. Another CA,
+ * another cluster, a node that is no member (unless there are no members yet): refused, with one
+ * line that says why. One connection is used for each pair of nodes, whoever opened it. A link that
+ * answers no ping for BUS_DEAD_MS is closed, and what was outstanding on it fails at once.
  */
 #pragma once
 
@@ -26,12 +26,14 @@ struct bus_options {
 
     /* Requests for role noded of this node, already checked; answers now or later. */
     void (*handle)(struct rpc_request *request, void *data);
-    /* Members (struct member) and the master's UUID, "" if unknown; asked each time, borrowed until the next turn. */
+    /* Members (struct member) and the master's UUID, "" if unknown; asked each time, borrowed until
+     * the next turn. */
     const GPtrArray *(*members)(void *data);
     const char *(*master)(void *data);
-    /* May this request pass to a role of this node? Asked for requests of other nodes to any role here, and of local
-     * daemons to noded. */
-    bool (*admit)(const char *from_node, const struct method *method, struct stamp stamp, GError **error, void *data);
+    /* May this request pass to a role of this node? Asked for requests of other nodes to any role
+     * here, and of local daemons to noded. */
+    bool (*admit)(const char *from_node, const struct method *method, struct stamp stamp,
+                  GError **error, void *data);
     /* There is (again) a connection to the master, or this node is the master; may be NULL. */
     void (*master_reachable)(void *data);
     /* One line on a refusal or a lost link; may be NULL. */
@@ -39,12 +41,13 @@ struct bus_options {
     void *data;
 };
 
-/* Reads the certificates, listens on both. CORRUPT or STORAGE with the file, ENVIRONMENT if the port is taken or TLS
- * is not there. */
+/* Reads the certificates, listens on both. CORRUPT or STORAGE with the file, ENVIRONMENT if the
+ * port is taken or TLS is not there. */
 struct bus *bus_new(const struct bus_options *options, GError **error);
 void bus_free(struct bus *bus);
 
-/* To be called when the answers of members() or master() have changed: the link to the master is kept up from here. */
+/* To be called when the answers of members() or master() have changed: the link to the master is
+ * kept up from here. */
 void bus_members_changed(struct bus *bus);
 
 /* noded's own calls; as env's call(). */

@@ -1,6 +1,6 @@
 /*
- * TLS for the bus: reads the node's certificates, dials, accepts, and tells which node is at the other end, proven by its
- * certificate. Only bus.c uses it.
+ * TLS for the bus: reads the node's certificates, dials, accepts, and tells which node is at the
+ * other end, proven by its certificate. Only bus.c uses it.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ void bus_tls_free(struct bus_tls *tls);
 
 struct bus_dial;
 /* Connects to a node and makes sure that it is that one. */
-struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint port, const char *node,
-                              bus_tls_dialled_fn done, void *data);
+struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint port,
+                              const char *node, bus_tls_dialled_fn done, void *data);
 /* No callback any more; not after the callback. */
 void bus_dial_cancel(struct bus_dial *dial);

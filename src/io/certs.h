@@ -1,7 +1,8 @@
 /*
- * Certificates of a cluster, made with the openssl command: a CA of its own, and one certificate for each node whose
- * subject is O=<cluster uuid>, CN=<node uuid> and nothing else (architecture.md 9). Used by `fettle cluster init`, by
- * the lab and by tests. Keys are EC P-256, files of keys have mode 0600.
+ * Certificates of a cluster, made with the openssl command: a CA of its own, and one certificate
+ * for each node whose subject is O=<cluster uuid>, CN=<node uuid> and nothing else (architecture.md
+ * 9). Used by `fettle cluster init`, by the lab and by tests. Keys are EC P-256, files of keys have
+ * mode 0600.
  *
  * Blocking: for commands and tests, not for a daemon's loop.
  */
@@ -12,12 +13,14 @@
 #include <stdbool.h>
 
 /* Makes `ca_cert` and `ca_key`. ENVIRONMENT if openssl is missing or fails, with what it said. */
-bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_uuid, GError **error);
+bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
+                   GError **error);
 
 /* Makes `cert` and `key` for a node, signed by the CA. */
-bool certs_make_node(const char *ca_cert, const char *ca_key, const char *cluster_uuid, const char *node_uuid,
-                     const char *cert, const char *key, GError **error);
+bool certs_make_node(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
+                     const char *node_uuid, const char *cert, const char *key, GError **error);
 
-/* Takes a subject as GLib writes it ("CN=…,O=…") apart. PERMISSION if it is not exactly one O and one CN, both UUIDs.
- * Both results are new strings. */
-bool certs_parse_subject(const char *subject, char **ret_cluster_uuid, char **ret_node_uuid, GError **error);
+/* Takes a subject as GLib writes it ("CN=…,O=…") apart. PERMISSION if it is not exactly one O and
+ * one CN, both UUIDs. Both results are new strings. */
+bool certs_parse_subject(const char *subject, char **ret_cluster_uuid, char **ret_node_uuid,
+                         GError **error);

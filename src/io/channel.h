@@ -1,6 +1,6 @@
 /*
- * Frames over a byte stream, without knowing what is in them: reading, splitting, a bounded queue of what is to be
- * written. Used by connection.c and by LUXI.
+ * Frames over a byte stream, without knowing what is in them: reading, splitting, a bounded queue
+ * of what is to be written. Used by connection.c and by LUXI.
  */
 #pragma once
 
@@ -16,24 +16,26 @@ struct channel;
 struct channel_events {
     /* A whole frame, without its end. */
     void (*frame)(struct channel *channel, const char *data, size_t len, void *data_ptr);
-    /* Nothing more will come; once, from the loop, not after channel_close(). `why`: NULL if the peer ended it between
-     * two frames; LIMIT for a frame over the limit (writing still works then). */
+    /* Nothing more will come; once, from the loop, not after channel_close(). `why`: NULL if the
+     * peer ended it between two frames; LIMIT for a frame over the limit (writing still works
+     * then). */
     void (*broken)(struct channel *channel, const GError *why, void *data_ptr);
 };
 
 /* Takes the transport. `limit`: of one incoming frame. */
-struct channel *channel_new(struct transport *transport, size_t limit, const struct channel_events *events,
-                            void *data);
+struct channel *channel_new(struct transport *transport, size_t limit,
+                            const struct channel_events *events, void *data);
 /* Closes if it is not closed yet. May be called in its own callbacks. */
 void channel_free(struct channel *channel);
 /* Writes what still can be written at once, then no callback comes any more. */
 void channel_close(struct channel *channel);
 void channel_set_limit(struct channel *channel, size_t limit);
 
-/* Sends a frame, now as far as possible, the rest when there is room; tells its position in the outgoing stream (may be
- * NULL). False with LIMIT, and nothing is sent, if it is larger than `limit`. A queue over LIMIT_CONNECTION_OUT_BYTES
- * breaks the channel. */
-bool channel_send(struct channel *channel, const json_t *json, size_t limit, guint64 *ret_position, GError **error);
+/* Sends a frame, now as far as possible, the rest when there is room; tells its position in the
+ * outgoing stream (may be NULL). False with LIMIT, and nothing is sent, if it is larger than
+ * `limit`. A queue over LIMIT_CONNECTION_OUT_BYTES breaks the channel. */
+bool channel_send(struct channel *channel, const json_t *json, size_t limit, guint64 *ret_position,
+                  GError **error);
 /* Bytes of the outgoing stream that the transport has taken. */
 guint64 channel_written(const struct channel *channel);
 /* Bytes that wait to be written. */

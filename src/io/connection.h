@@ -1,11 +1,13 @@
 /*
- * One connection of the internal protocol: frames over a Unix socket or a TLS stream, the hello, calls and answers in
- * both directions, any number in flight. Servers, clients and the bus are built from it.
+ * One connection of the internal protocol: frames over a Unix socket or a TLS stream, the hello,
+ * calls and answers in both directions, any number in flight. Servers, clients and the bus are
+ * built from it.
  *
- * A connection may be made before its transport is there (a bus link that is being dialled): calls wait in it until
- * the hellos are exchanged. Whatever goes wrong ends the connection, once: every call outstanding on it is answered
- * with UNREACHABLE if not a byte of it was sent, else with UNKNOWN_RESULT, then closed() is called. Nothing of this
- * happens inside a call to this module: callbacks come from the loop.
+ * A connection may be made before its transport is there (a bus link that is being dialled): calls
+ * wait in it until the hellos are exchanged. Whatever goes wrong ends the connection, once: every
+ * call outstanding on it is answered with UNREACHABLE if not a byte of it was sent, else with
+ * UNKNOWN_RESULT, then closed() is called. Nothing of this happens inside a call to this module:
+ * callbacks come from the loop.
  */
 #pragma once
 
@@ -15,13 +17,17 @@
 struct connection;
 
 struct connection_events {
-    /* Answering side: may this peer speak to us? Its name is `from`; NULL: anybody. The error goes to the peer. */
-    bool (*admit)(struct connection *connection, const struct peer_name *from, GError **error, void *data);
+    /* Answering side: may this peer speak to us? Its name is `from`; NULL: anybody. The error goes
+     * to the peer. */
+    bool (*admit)(struct connection *connection, const struct peer_name *from, GError **error,
+                  void *data);
     /* The hellos are exchanged; may be NULL. */
     void (*up)(struct connection *connection, void *data);
-    /* A request; the envelope is the receiver's. Answer with connection_answer(). NULL: requests are refused. */
+    /* A request; the envelope is the receiver's. Answer with connection_answer(). NULL: requests
+     * are refused. */
     void (*request)(struct connection *connection, struct envelope *request, void *data);
-    /* Last. `why` is NULL if the peer simply ended it or connection_close() was called without a reason. */
+    /* Last. `why` is NULL if the peer simply ended it or connection_close() was called without a
+     * reason. */
     void (*closed)(struct connection *connection, const GError *why, void *data);
 };
 
@@ -43,7 +49,8 @@ void connection_use(struct connection *connection, struct transport *transport);
 
 /* `why` (borrowed) may be NULL. Closing again is allowed. */
 void connection_close(struct connection *connection, const GError *why);
-/* For owners that end first: closes, without events; calls under way are answered with KILLED now. */
+/* For owners that end first: closes, without events; calls under way are answered with KILLED now.
+ */
 void connection_abandon(struct connection *connection);
 
 bool connection_is_up(const struct connection *connection);
@@ -52,13 +59,14 @@ bool connection_is_closed(const struct connection *connection);
 const struct peer_name *connection_peer(const struct connection *connection);
 
 /* A call of our own. `call->args` is stolen. `timeout_ms` 0: none. */
-void connection_call(struct connection *connection, const struct rpc_call *call, guint timeout_ms, rpc_reply_fn done,
-                     void *data);
+void connection_call(struct connection *connection, const struct rpc_call *call, guint timeout_ms,
+                     rpc_reply_fn done, void *data);
 /* Passes somebody's request on; `from_node` as proven. */
-void connection_forward(struct connection *connection, const struct envelope *request, const char *from_node,
-                        guint timeout_ms, rpc_reply_fn done, void *data);
+void connection_forward(struct connection *connection, const struct envelope *request,
+                        const char *from_node, guint timeout_ms, rpc_reply_fn done, void *data);
 /* Answers request `id`; exactly one of result (borrowed; NULL: empty) and error counts. */
-void connection_answer(struct connection *connection, guint64 id, json_t *result, const GError *error);
+void connection_answer(struct connection *connection, guint64 id, json_t *result,
+                       const GError *error);
 
 /* Nothing is under way on it, in either direction. */
 bool connection_is_idle(const struct connection *connection);
@@ -70,5 +78,6 @@ void connection_fail_later(rpc_reply_fn done, void *data, GError *error);
 struct rpc_request *connection_request(struct connection *connection, struct envelope *envelope,
                                        const char *from_node);
 
-/* From now on: something is sent each `ping_ms`, and the connection ends if nothing came for `dead_ms`. */
+/* From now on: something is sent each `ping_ms`, and the connection ends if nothing came for
+ * `dead_ms`. */
 void connection_heartbeat(struct connection *connection, guint ping_ms, guint dead_ms);

@@ -1,7 +1,8 @@
 /*
- * The files of a node by what they must survive (enum file_area of proto/env.h): var/ is synced, var/queue/ and run/ are
- * not. A file is replaced as a whole: temporary name, rename; nobody ever reads half of one. Names are relative to
- * the area, may have folders (made where missing), and never leave it: "..", "." and absolute names are WRONG_INPUT.
+ * The files of a node by what they must survive (enum file_area of proto/env.h): var/ is synced,
+ * var/queue/ and run/ are not. A file is replaced as a whole: temporary name, rename; nobody ever
+ * reads half of one. Names are relative to the area, may have folders (made where missing), and
+ * never leave it: "..", "." and absolute names are WRONG_INPUT.
  *
  * In a task, whatever syncs runs in a worker thread and the task waits; everywhere else it blocks.
  */
@@ -10,25 +11,32 @@
 #include "io/node_config.h"
 #include "proto/env.h"
 
-bool files_write(const struct node_paths *paths, enum file_area area, const char *name, const char *data, size_t len,
-                 GError **error);
+bool files_write(const struct node_paths *paths, enum file_area area, const char *name,
+                 const char *data, size_t len, GError **error);
 /* A failed append leaves the file as it was. */
-bool files_append(const struct node_paths *paths, enum file_area area, const char *name, const char *data, size_t len,
-                  GError **error);
-/* UNKNOWN_ENTITY if there is none; LIMIT if it is larger than `max`. The result ends with a NUL beyond its length. */
-char *files_read(const struct node_paths *paths, enum file_area area, const char *name, size_t max, size_t *ret_len,
-                 GError **error);
+bool files_append(const struct node_paths *paths, enum file_area area, const char *name,
+                  const char *data, size_t len, GError **error);
+/* UNKNOWN_ENTITY if there is none; LIMIT if it is larger than `max`. The result ends with a NUL
+ * beyond its length. */
+char *files_read(const struct node_paths *paths, enum file_area area, const char *name, size_t max,
+                 size_t *ret_len, GError **error);
 /* A file that is not there counts as removed. */
-bool files_remove(const struct node_paths *paths, enum file_area area, const char *name, GError **error);
-/* Sorted names without temporary ones; empty if there is no such folder. Array of char *, frees them. */
-GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder, GError **error);
+bool files_remove(const struct node_paths *paths, enum file_area area, const char *name,
+                  GError **error);
+/* Sorted names without temporary ones; empty if there is no such folder. Array of char *, frees
+ * them. */
+GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,
+                      GError **error);
 
 /* Absolute path of a name; NULL and WRONG_INPUT if the name may not be used. */
-char *files_path(const struct node_paths *paths, enum file_area area, const char *name, GError **error);
+char *files_path(const struct node_paths *paths, enum file_area area, const char *name,
+                 GError **error);
 
 /* The same for a folder; "" is the area itself. */
-char *files_folder(const struct node_paths *paths, enum file_area area, const char *folder, GError **error);
+char *files_folder(const struct node_paths *paths, enum file_area area, const char *folder,
+                   GError **error);
 
 /* The same for any absolute path, blocking: for certificates, node.json, the lab. */
-bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync, GError **error);
+bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,
+                      GError **error);
 char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error);

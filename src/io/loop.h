@@ -1,16 +1,19 @@
 /*
- * The event loop of a process: GLib's default main context, with the set-up that every daemon needs (tasks, signals,
- * descriptor limit) and cheap timers: any number of them costs the loop one source.
+ * The event loop of a process: GLib's default main context, with the set-up that every daemon needs
+ * (tasks, signals, descriptor limit) and cheap timers: any number of them costs the loop one
+ * source.
  */
 #pragma once
 
 #include <glib.h>
 #include <stdbool.h>
 
-/* Posts tasks to GLib's loop, ignores SIGPIPE, raises the limit of open files. May be called again. */
+/* Posts tasks to GLib's loop, ignores SIGPIPE, raises the limit of open files. May be called again.
+ */
 void loop_init(void);
 
-/* Runs until loop_quit(), SIGTERM or SIGINT; returns the exit code given to loop_quit(), 0 after a signal. */
+/* Runs until loop_quit(), SIGTERM or SIGINT; returns the exit code given to loop_quit(), 0 after a
+ * signal. */
 int loop_run(void);
 void loop_quit(int exit_code);
 
@@ -25,15 +28,18 @@ void loop_timer_cancel(guint handle);
 gint64 loop_boot_ms(void); /* CLOCK_BOOTTIME */
 gint64 loop_wall_us(void);
 
-/* Watches a folder: calls changed(name) after a file in it was written and closed, renamed into place or removed; with
- * NULL if events were lost and everything in it is to be looked at again. NULL on failure (STORAGE with the folder). */
+/* Watches a folder: calls changed(name) after a file in it was written and closed, renamed into
+ * place or removed; with NULL if events were lost and everything in it is to be looked at again.
+ * NULL on failure (STORAGE with the folder). */
 struct folder_watch;
-struct folder_watch *folder_watch_new(const char *folder, void (*changed)(const char *name, void *data), void *data,
+struct folder_watch *folder_watch_new(const char *folder,
+                                      void (*changed)(const char *name, void *data), void *data,
                                       GError **error);
 void folder_watch_free(struct folder_watch *watch);
 
 /* In a task: waits; false if it was killed meanwhile. */
 bool loop_sleep(guint ms);
 
-/* Turns of the loop until `*done` or `timeout_ms` is over (then false). For tests and commands that wait. */
+/* Turns of the loop until `*done` or `timeout_ms` is over (then false). For tests and commands that
+ * wait. */
 bool loop_run_until(const bool *done, guint timeout_ms);

@@ -1,6 +1,7 @@
 /*
- * Calls to luxid over its LUXI socket. LUXI answers in order and some calls wait long (WaitForJobChange), so each call
- * under way has a connection of its own; a few are kept for the next.
+ * Calls to luxid over its LUXI socket. LUXI answers in order and some calls wait long
+ * (WaitForJobChange), so each call under way has a connection of its own; a few are kept for the
+ * next.
  */
 #pragma once
 
@@ -12,4 +13,5 @@ struct luxi_client *luxi_client_new(const char *path);
 /* Calls that are under way are answered with KILLED now. */
 void luxi_client_free(struct luxi_client *client);
 /* `call->args`: the positional array, stolen. */
-void luxi_client_call(struct luxi_client *client, const struct rpc_call *call, rpc_reply_fn done, void *data);
+void luxi_client_call(struct luxi_client *client, const struct rpc_call *call, rpc_reply_fn done,
+                      void *data);

@@ -1,12 +1,13 @@
 /*
- * luxid's socket: the LUXI protocol as Ganeti's clients speak it. Frames as in the internal protocol, but no hello, no
- * ids: requests of a connection are handled one after the other, the next one when the answer to the former was sent.
- * A request becomes a struct rpc_request with the method's name, the positional array as args, from_role "cli" and no
- * method row.
+ * luxid's socket: the LUXI protocol as Ganeti's clients speak it. Frames as in the internal
+ * protocol, but no hello, no ids: requests of a connection are handled one after the other, the
+ * next one when the answer to the former was sent. A request becomes a struct rpc_request with the
+ * method's name, the positional array as args, from_role "cli" and no method row.
  *
- * A request that cannot be parsed is answered with a plain string and the connection is closed. A handler that finds a
- * request unparsable (unknown method, malformed opcode) says so by failing it with PROTOCOL: it is then answered the
- * same way, "Failed to parse request: MESSAGE". Every other error is answered as [class, [message, code]].
+ * A request that cannot be parsed is answered with a plain string and the connection is closed. A
+ * handler that finds a request unparsable (unknown method, malformed opcode) says so by failing it
+ * with PROTOCOL: it is then answered the same way, "Failed to parse request: MESSAGE". Every other
+ * error is answered as [class, [message, code]].
  */
 #pragma once
 

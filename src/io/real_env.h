@@ -1,6 +1,6 @@
 /*
- * struct env of a real process: clocks, files, lock files, calls over sockets, job starters of this host. Made once in
- * a daemon's main() and handed to core.
+ * struct env of a real process: clocks, files, lock files, calls over sockets, job starters of this
+ * host. Made once in a daemon's main() and handed to core.
  *
  *     loop_init();
  *     struct env *env = real_env_new(root, ROLE_WCONFD, NULL, &error);
@@ -14,25 +14,29 @@
 struct bus;
 
 struct real_env_options {
-    /* Folder of the programs fettle-job-start and fettle-job; NULL: FETTLE_BINDIR, else that of this program. */
+    /* Folder of the programs fettle-job-start and fettle-job; NULL: FETTLE_BINDIR, else that of
+     * this program. */
     const char *bin_folder;
-    /* For a job process: descriptor and name of the lock file that it inherited; env's livelock_drop() of that name
-     * then unlocks and removes it. NULL: none. */
+    /* For a job process: descriptor and name of the lock file that it inherited; env's
+     * livelock_drop() of that name then unlocks and removes it. NULL: none. */
     const char *livelock;
     int livelock_fd;
 };
 
-/* `root`: as for node_paths_new(). Reads etc/node.json; makes missing folders. Members engine, hypervisor and storage
- * are the caller's to set. */
-struct env *real_env_new(const char *root, const char *role, const struct real_env_options *options, GError **error);
+/* `root`: as for node_paths_new(). Reads etc/node.json; makes missing folders. Members engine,
+ * hypervisor and storage are the caller's to set. */
+struct env *real_env_new(const char *root, const char *role, const struct real_env_options *options,
+                         GError **error);
 void real_env_free(struct env *env);
 
 const struct node_paths *real_env_paths(const struct env *env);
 const struct node_config *real_env_config(const struct env *env);
 
 /* Another way for calls than rpc_client.h's. `carrier` is the first argument of `call`. */
-typedef void (*real_env_call)(void *carrier, const struct rpc_call *call, rpc_reply_fn done, void *data);
+typedef void (*real_env_call)(void *carrier, const struct rpc_call *call, rpc_reply_fn done,
+                              void *data);
 void real_env_set_call(struct env *env, real_env_call call, void *carrier);
 
-/* Only fettle-noded (it stands in bus.c, so that no other program needs TLS): calls to other nodes and to the master go through the bus itself instead of noded's socket. */
+/* Only fettle-noded (it stands in bus.c, so that no other program needs TLS): calls to other nodes
+ * and to the master go through the bus itself instead of noded's socket. */
 void real_env_set_bus(struct env *env, struct bus *bus);

@@ -1,7 +1,8 @@
 /*
- * A daemon's Unix socket for the internal protocol: accepts, checks the peer's credentials (root or our own user),
- * exchanges hellos, checks each request against the method table (known, role allowed, arguments by record) and hands
- * it on. Any number of requests may be under way on a connection; answers go out as they come.
+ * A daemon's Unix socket for the internal protocol: accepts, checks the peer's credentials (root or
+ * our own user), exchanges hellos, checks each request against the method table (known, role
+ * allowed, arguments by record) and hands it on. Any number of requests may be under way on a
+ * connection; answers go out as they come.
  *
  * Broken, oversized or wrong-version frames end the connection, never the daemon.
  */
@@ -14,13 +15,14 @@ struct connection;
 struct envelope;
 
 struct rpc_server_options {
-    const char *path;      /* of the socket; mode 0600; a socket of a dead predecessor there is replaced */
+    const char
+        *path; /* of the socket; mode 0600; a socket of a dead predecessor there is replaced */
     const char *role;      /* whose methods are served */
     const char *node_uuid; /* of this host: what `from` of local peers is */
     /* Answers by rpc_answer() or rpc_fail(), now or later. */
     void (*handle)(struct rpc_request *request, void *data);
-    /* Only the bus: takes a request (and the envelope) that is for somebody else, and then answers it; false: it is
-     * for this role. May be NULL. */
+    /* Only the bus: takes a request (and the envelope) that is for somebody else, and then answers
+     * it; false: it is for this role. May be NULL. */
     bool (*route)(struct connection *connection, struct envelope *envelope, void *data);
     /* One line on a connection that was refused or ended for a fault; may be NULL. */
     void (*complain)(const char *line, void *data);

@@ -80,7 +80,8 @@ guint64 store_sum_change(guint64 serial, guint place, guint64 epoch, const char 
 guint64 store_sum_commit(const char *commit_id, guint64 serial, guint count);
 guint64 store_meta_sum(const struct store_meta *meta);
 
-/* What stands in the lock file: how far the store had come when something was last answered; g_free() it. */
+/* What stands in the lock file: how far the store had come when something was last answered;
+ * g_free() it. */
 char *store_note_format(const struct store_meta *meta);
 
 /* STORAGE with what SQLite says; returns false. */

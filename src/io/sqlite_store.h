@@ -1,10 +1,11 @@
 /*
- * The file behind the SQLite engine: its tables, its checksums, one transaction after another. Blocking and without
- * threads; sqlite_engine.c puts the queue and the worker around it.
+ * The file behind the SQLite engine: its tables, its checksums, one transaction after another.
+ * Blocking and without threads; sqlite_engine.c puts the queue and the worker around it.
  *
- * Tables: meta(key, value); objects(kind, key, version, json); changes(epoch, serial, …), the change log;
- * commits(commit_id, serial). Each row has a checksum; meta has one over itself (`check`) and one over the set of
- * objects (`digest`: the checksums of all rows, xor-ed), so that a lost or an old row is noticed.
+ * Tables: meta(key, value); objects(kind, key, version, json); changes(epoch, serial, …), the
+ * change log; commits(commit_id, serial). Each row has a checksum; meta has one over itself
+ * (`check`) and one over the set of objects (`digest`: the checksums of all rows, xor-ed), so that
+ * a lost or an old row is noticed.
  */
 #pragma once
 
@@ -27,7 +28,8 @@ void sqlite_store_close(struct sqlite_store *store);
 
 /* Reads and checks everything. `each` may be NULL. */
 bool sqlite_store_load(struct sqlite_store *store,
-                       void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data),
+                       void (*each)(const char *kind, const char *key, guint64 version,
+                                    json_t *object, void *data),
                        void *data, GError **error);
 guint64 sqlite_store_history(const struct sqlite_store *store);
 guint64 sqlite_store_serial(const struct sqlite_store *store);
@@ -36,17 +38,20 @@ bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GE
 /* Whether the mastership record in the file is that of `epoch`. */
 bool sqlite_store_is_master(struct sqlite_store *store, guint64 epoch);
 
-/* A transaction: begin, any number of commits, finish. After any failure but a refused commit: rollback. */
+/* A transaction: begin, any number of commits, finish. After any failure but a refused commit:
+ * rollback. */
 bool sqlite_store_begin(struct sqlite_store *store, GError **error);
-/* `ret_refused` tells whether only this commit is wrong (then nothing of it was done) and the transaction goes on. */
-bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64 epoch, guint64 serial,
-                      const GPtrArray *rows, bool *ret_refused, GError **error);
+/* `ret_refused` tells whether only this commit is wrong (then nothing of it was done) and the
+ * transaction goes on. */
+bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64 epoch,
+                      guint64 serial, const GPtrArray *rows, bool *ret_refused, GError **error);
 /* False with `*ret_unknown`: perhaps stored. */
 bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError **error);
 void sqlite_store_rollback(struct sqlite_store *store);
 
 guint64 sqlite_store_lookup(struct sqlite_store *store, const char *commit_id);
-bool sqlite_store_changes(struct sqlite_store *store, guint64 since, guint max, GPtrArray *ret_changes);
+bool sqlite_store_changes(struct sqlite_store *store, guint64 since, guint max,
+                          GPtrArray *ret_changes);
 
 void store_row_free(struct store_row *row);
 /* GPtrArray of struct store_row from one of struct change. */

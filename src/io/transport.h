@@ -1,6 +1,6 @@
 /*
- * What carries bytes without blocking: a descriptor (Unix sockets), or a GIOStream (TLS; transport_stream.c, so that
- * programs without TLS do not even link GIO). Used by channel.c.
+ * What carries bytes without blocking: a descriptor (Unix sockets), or a GIOStream (TLS;
+ * transport_stream.c, so that programs without TLS do not even link GIO). Used by channel.c.
  */
 #pragma once
 
@@ -14,7 +14,8 @@ struct transport_ops {
     ssize_t (*read)(struct transport *transport, void *buffer, size_t len, GError **error);
     ssize_t (*write)(struct transport *transport, const void *data, size_t len, GError **error);
     /* An attached source that calls ready(data) whenever reading (writing) is worth a try. */
-    GSource *(*watch)(struct transport *transport, GIOCondition condition, void (*ready)(void *data), void *data);
+    GSource *(*watch)(struct transport *transport, GIOCondition condition,
+                      void (*ready)(void *data), void *data);
     /* Closes and frees. */
     void (*close)(struct transport *transport);
     /* It may keep bytes that no poll shows: read until EAGAIN. */

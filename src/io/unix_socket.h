@@ -1,6 +1,6 @@
 /*
- * Unix sockets: listening ones that let in root and our own user only, and connecting. Used by rpc_server.c,
- * luxi_server.c, bus.c and the clients.
+ * Unix sockets: listening ones that let in root and our own user only, and connecting. Used by
+ * rpc_server.c, luxi_server.c, bus.c and the clients.
  */
 #pragma once
 
@@ -17,9 +17,10 @@ struct unix_listener_events {
     void (*complain)(const char *line, void *data);
 };
 
-/* Mode 0600. A socket that a dead process left behind is replaced; WRONG_STATE if a live one listens there. */
-struct unix_listener *unix_listener_new(const char *path, const struct unix_listener_events *events, void *data,
-                                        GError **error);
+/* Mode 0600. A socket that a dead process left behind is replaced; WRONG_STATE if a live one
+ * listens there. */
+struct unix_listener *unix_listener_new(const char *path, const struct unix_listener_events *events,
+                                        void *data, GError **error);
 /* Removes the socket. */
 void unix_listener_free(struct unix_listener *listener);
 

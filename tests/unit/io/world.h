@@ -1,6 +1,6 @@
 /*
- * What the tests of io share: a node's root folder under /tmp, running the loop until something has happened, collecting
- * complaints and answers.
+ * What the tests of io share: a node's root folder under /tmp, running the loop until something has
+ * happened, collecting complaints and answers.
  */
 #pragma once
 
