@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""Death at every call to the outside, of each process, while an instance is created and failed over.
+
+A daemon is restarted with a crash point of the coming operation armed (io/crash.h): it kills itself right before its
+n-th write, send, sync, spawn or monitor command, once. Whatever n is, the accepted job has one final state, nothing ran
+twice, no lock is left, and the cluster is whole again by itself. FETTLE_LONG=1 walks all n, otherwise a spread sample.
+"""
+import os
+import re
+import shutil
+import tempfile
+import time
+
+import e2e
+from e2e import fettlelib, title, wait_until
+
+SAMPLE = 3
+FINAL = ('success', 'error', 'canceled')
+HEAL_S = 60
+PROCESSES = ('wconfd', 'luxid', 'job-start', 'job', 'primary', 'secondary')
+OF_A_JOB = {'job-start': '_JOB_START', 'job': '_JOB'}
+SESSION = re.compile(rb'(START|COUNT) (\d+)\r\n')
+UUID = re.compile(r'[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+
+lab = None
+folder = None
+points = {}  # (operation, process) -> number of crash points
+run_number = 0
+
+
+# --- arming ---
+
+class Arming:
+    """The variables that arm one process for one operation, and the files that they speak of."""
+
+    def __init__(self):
+        self.since = os.path.join(folder, f'since-{run_number}')
+        self.once = os.path.join(folder, f'once-{run_number}')
+
+    def variables(self, process, at=None, log=None):
+        suffix = OF_A_JOB.get(process, '')
+        values = [f'FETTLE_CRASH_SINCE{suffix}={self.since}', f'FETTLE_CRASH_ONCE{suffix}={self.once}']
+        if at:
+            values.append(f'FETTLE_CRASH_AT{suffix}={at}')
+        if log:
+            values.append(f'FETTLE_CRASH_LOG{suffix}={log}')
+        return values
+
+    def begin(self):
+        with open(self.since, 'w', encoding='utf-8'):
+            pass
+
+    def happened(self):
+        return os.path.exists(self.once)
+
+
+def daemon_of(process, nodes):
+    if process == 'primary':
+        return f'noded@{nodes[0]}'
+    if process == 'secondary':
+        return f'noded@{nodes[1]}'
+    return f'{"luxid" if process in OF_A_JOB else process}@{lab.master}'
+
+
+def restart(daemon, variables):
+    lab.lab('restart', daemon, *variables)
+    name, node = daemon.split('@')
+    def ready():
+        return any(d['ready'] for n in lab.status()['nodes'] if n['name'] == node
+                   for d in n['daemons'] if d['name'] == name)
+    wait_until(f'{daemon} is ready', ready)
+    if name == 'luxid':
+        lab.luxi_connection = None
+    e2e.verify_clean(lab, HEAL_S)
+
+
+# --- the operations ---
+
+def submit_surely(opcode):
+    """Submits until luxid has answered with an id, as a careful client does: under one request id."""
+    end = time.monotonic() + HEAL_S
+    while True:
+        try:
+            return lab.submit(opcode)
+        except fettlelib.LuxiError as error:
+            if error.code not in ('unknown_result', 'unreachable', 'timeout') or time.monotonic() > end:
+                raise
+        time.sleep(0.1)
+
+
+def create_opcode():
+    return {'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': f'c{run_number}', 'pnode': 'node2', 'snode': 'node3',
+            **e2e.TICK}
+
+
+def failover_opcode():
+    return {'OP_ID': 'OP_INSTANCE_FAILOVER', 'instance_name': 'walker', 'shutdown_timeout': 0}
+
+
+def copies_of(name):
+    """QEMU processes of an instance by its name, on all nodes."""
+    found = []
+    for entry in os.listdir('/proc'):
+        try:
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                words = file.read().split(b'\0')
+            with open(f'/proc/{entry}/stat', encoding='utf-8', errors='replace') as file:
+                dead = file.read().rsplit(')', 1)[1].split()[0] == 'Z'
+        except (OSError, IndexError):
+            continue
+        ours = any(lab.directory.encode() in word for word in words)
+        if ours and not dead and b'qemu-system' in words[0] and b'guest=' + name.encode() in words:
+            found.append(int(entry))
+    return found
+
+
+def job_processes(job):
+    """(pid, start time) of the processes that run a job's program."""
+    found = {}
+    for entry in os.listdir('/proc'):
+        if not entry.isdigit():
+            continue
+        try:
+            if os.path.basename(os.readlink(f'/proc/{entry}/exe')) != 'fettle-job':
+                continue
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                words = file.read().split(b'\0')
+            with open(f'/proc/{entry}/stat', encoding='utf-8', errors='replace') as file:
+                fields = file.read().rsplit(')', 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        # fettle-job --root DIR JOB LOCK-DESCRIPTOR LOCK-NAME
+        if words[2:4] == [lab.root(lab.master).encode(), str(job).encode()] and fields[0] != 'Z':
+            found[int(entry)] = (int(fields[19]), int(fields[1]))
+    # A child of such a process is the leak checker, which the sanitized build clones at its end.
+    return {(pid, start) for pid, (start, parent) in found.items() if parent not in found}
+
+
+def follow(job, name):
+    """Watches a job to its final state; at no moment may anything be there twice."""
+    seen = set()
+    end = time.monotonic() + HEAL_S
+    while True:
+        seen |= job_processes(job)
+        assert len(seen) <= 1, f'job {job} ran in {len(seen)} processes: {seen}'
+        copies = copies_of(name)
+        assert len(copies) <= 1, f'{name} runs {len(copies)} times'
+        status = lab.job_status(job)[0]
+        if status in FINAL:
+            return status
+        assert time.monotonic() < end, f'job {job} is {status} after {HEAL_S} s'
+        time.sleep(0.02)
+
+
+def check_one_final_state(job, status, request_id):
+    rows = lab.query('job', ['id', 'status'], ['=', 'request_id', request_id])
+    assert [(row['id'], row['status']) for row in rows] == [(job, status)], (job, status, rows)
+
+
+def wait_no_locks(job):
+    def held():
+        return [row['name'] for row in lab.query('lock', ['name', 'owner'])
+                if str(job) in map(str, row['owner'] or [])]
+    wait_until(f'job {job} holds no lock', lambda: not held(), HEAL_S)
+
+
+def strangers():
+    """Images and processes' files of instances that the cluster does not know, on any node."""
+    known = {uuid for row in lab.query('instance', ['uuid', 'replica']) for uuid in row.values()}
+    found = []
+    for node in range(1, lab.nodes + 1):
+        for below in ('var/disks', 'run/guests', 'run/exports'):
+            path = os.path.join(lab.root(f'node{node}'), below)
+            for name in os.listdir(path) if os.path.isdir(path) else ():
+                uuid = UUID.search(name)
+                if uuid and uuid.group() not in known:
+                    found.append(f'node{node}/{below}/{name}')
+    return found
+
+
+# --- what must be true afterwards ---
+
+def sessions(name, uuid, node):
+    """What the guest printed on a node: a list of [count found at the start, highest count printed]."""
+    try:
+        with open(lab.console_path(name, uuid, node), 'rb') as file:
+            lines = SESSION.findall(file.read())
+    except FileNotFoundError:
+        return []
+    found = []
+    for word, number in lines:
+        if word == b'START':
+            found.append([int(number), 0])
+        elif found:
+            found[-1][1] = max(found[-1][1], int(number))
+    return found
+
+
+def check_nothing_lost(name, uuid):
+    """The running session began with every count that any earlier one has printed."""
+    node = lab.instance(name, 'pnode')['pnode']
+    wait_until(f'{name} prints on {node}', lambda: (s := sessions(name, uuid, node)) and s[-1][1], HEAL_S)
+    everything = {f'node{n}': sessions(name, uuid, f'node{n}') for n in range(1, lab.nodes + 1)}
+    current = everything[node].pop()
+    printed = max((highest for rows in everything.values() for _, highest in rows), default=0)
+    assert current[0] >= printed, f'{name} printed {printed}, but started on {node} from {current[0]}'
+    e2e.wait_counting(lab, name, uuid, node, current[1])
+
+
+def wait_guests_reported(name):
+    e2e.verify_clean(lab, HEAL_S)
+    wait_until(f'{name} runs once', lambda: len(copies_of(name)) == 1, HEAL_S)
+
+
+def after_create(status):
+    name = f'c{run_number}'
+    if status == 'success' or lab.instance(name, 'task_state') is not None:
+        def settled():
+            row = lab.instance(name, 'task_state', 'status', 'replica.state')
+            return row is None or (not row['task_state'] and row['status'] == 'running'
+                                   and row['replica.state'] == 'in-sync')
+        wait_until(f'{name} is whole or gone', settled, HEAL_S)
+    row = lab.instance(name, 'uuid')
+    assert row or status != 'success', f'{name} is gone after a successful creation'
+    e2e.verify_clean(lab, HEAL_S)
+    if row:
+        check_nothing_lost(name, row['uuid'])
+        assert len(copies_of(name)) == 1
+        lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+    wait_until(f'no QEMU of {name}', lambda: not copies_of(name), HEAL_S)
+    try:
+        wait_until('', lambda: not strangers(), HEAL_S)
+    except TimeoutError as error:
+        raise AssertionError(f'left of {name} after {HEAL_S} s: {", ".join(strangers())}') from error
+
+
+def after_failover(_status):
+    e2e.wait_healthy(lab, 'walker', HEAL_S)
+    wait_guests_reported('walker')
+    check_nothing_lost('walker', e2e.uuid_of(lab, 'walker'))
+    assert len(copies_of('walker')) == 1
+
+
+OPERATIONS = {'create': (create_opcode, after_create), 'failover': (failover_opcode, after_failover)}
+
+
+def nodes_of(operation):
+    if operation == 'create':
+        return 'node2', 'node3'
+    e2e.wait_healthy(lab, 'walker', HEAL_S)
+    row = lab.instance('walker', 'pnode', 'snodes')
+    return row['pnode'], row['snodes'][0]
+
+
+def perform(operation, arming):
+    """One operation under an armed crash point; returns the final state of its job."""
+    opcode = OPERATIONS[operation][0]()
+    request_id = f'crash-{run_number}'
+    arming.begin()
+    job = submit_surely({**opcode, 'request_id': request_id})
+    status = follow(job, opcode['instance_name'])
+    wait_no_locks(job)
+    OPERATIONS[operation][1](status)
+    e2e.verify_clean(lab, HEAL_S)
+    check_one_final_state(job, status, request_id)
+    return status
+
+
+# --- counting and crashing ---
+
+def first_life(log):
+    """How many points the first process passed that wrote this log (later jobs begin again at 1)."""
+    count = 0
+    with open(log, encoding='utf-8') as file:
+        for line in file:
+            number = int(line.split()[0])
+            if number <= count:
+                break
+            count = number
+    return count
+
+
+def count_points(operation):
+    global run_number
+    run_number += 1
+    arming, nodes = Arming(), nodes_of(operation)
+    logs = {process: os.path.join(folder, f'{operation}-{process}.log') for process in PROCESSES}
+    of_jobs = [value for process in OF_A_JOB for value in arming.variables(process, log=logs[process])]
+    for process in PROCESSES:
+        if process not in OF_A_JOB:
+            more = of_jobs if process == 'luxid' else []
+            restart(daemon_of(process, nodes), arming.variables(process, log=logs[process]) + more)
+    opcode = OPERATIONS[operation][0]()
+    arming.begin()
+    job = submit_surely(opcode)
+    assert lab.wait_job(job)[0] == 'success', lab.job_status(job)
+    for process in PROCESSES:
+        points[operation, process] = first_life(logs[process])
+    OPERATIONS[operation][1]('success')
+    print(f'# crash points of {operation}: ' + ', '.join(f'{p} {points[operation, p]}' for p in PROCESSES), flush=True)
+    assert all(points[operation, process] for process in PROCESSES), points
+
+
+def chosen(count):
+    if e2e.LONG:
+        return list(range(1, count + 1))
+    return sorted({max(1, round(count * (2 * i + 1) / (2 * SAMPLE))) for i in range(SAMPLE)})
+
+
+def crash(operation, process, at):
+    global run_number
+    run_number += 1
+    arming = Arming()
+    restart(daemon_of(process, nodes_of(operation)), arming.variables(process, at=at))
+    start = time.monotonic()
+    try:
+        status = perform(operation, arming)
+    except Exception as error:
+        raise AssertionError(f'{operation}, {process} killed at its point {at} of {points[operation, process]} '
+                             f'(run {run_number}): {error}') from error
+    print(f'# {operation}, {process} killed at {at} of {points[operation, process]}'
+          f'{"" if arming.happened() else " (not reached)"}: {status}, whole after {time.monotonic() - start:.1f} s',
+          flush=True)
+    return arming.happened()
+
+
+def walk(operation, process):
+    failures = []
+    reached = 0
+    for at in chosen(points[operation, process]):
+        try:
+            reached += crash(operation, process, at)
+        except AssertionError as error:
+            if not e2e.LONG:
+                raise
+            failures.append(str(error))
+    assert not failures, '\n'.join(failures)
+    assert reached, f'no crash point of {process} was reached'
+
+
+def walker(operation, process, ids):
+    return title(f'/crash/{operation}/{process}#{ids}')(lambda: walk(operation, process))
+
+
+@title('/crash/count/create')
+def test_count_create():
+    count_points('create')
+
+
+@title('/crash/count/failover')
+def test_count_failover():
+    lab.do('OP_INSTANCE_CREATE', instance_name='walker', pnode='node2', snode='node3', **e2e.TICK)
+    e2e.wait_healthy(lab, 'walker')
+    count_points('failover')
+
+
+@title('/crash/no-sanitizer-report')
+def test_logs():
+    e2e.verify_clean(lab, HEAL_S)
+    e2e.check_logs(lab)
+
+
+PROVEN = {
+    ('create', 'wconfd'): 'WCF-16,SAF-30',
+    ('create', 'luxid'): 'LUX-06,LUX-17,LUX-20,LUX-26,LUX-27,LUX-28,SAF-30',
+    ('create', 'job-start'): 'LUX-19,LUX-21,LUX-22,LUX-23,LUX-28,DTH-19',
+    ('create', 'job'): 'LUX-24,LUX-28,SAF-30',
+    ('create', 'primary'): 'SAF-10,SAF-20',
+    ('create', 'secondary'): 'SAF-20',
+    ('failover', 'wconfd'): 'WCF-16,SAF-16,SAF-30',
+    ('failover', 'luxid'): 'LUX-06,LUX-18,LUX-25,LUX-28,SAF-30',
+    ('failover', 'job-start'): 'LUX-22,LUX-23,LUX-25,LUX-28,DTH-19',
+    ('failover', 'job'): 'SAF-16,SAF-30',
+    ('failover', 'primary'): 'SAF-10,SAF-16,SAF-20',
+    ('failover', 'secondary'): 'SAF-10,SAF-16,SAF-20',
+}
+
+if __name__ == '__main__':
+    folder = tempfile.mkdtemp(prefix='fettle-crash-', dir='/var/tmp')
+    only = os.environ.get('FETTLE_CRASH_ONLY', '')  # "failover job": this operation and process only
+    try:
+        with e2e.new_lab() as lab:
+            lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
+            e2e.run(test_count_create, test_count_failover,
+                    *(walker(*key, ids) for key, ids in PROVEN.items() if only in ' '.join(key)), test_logs)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,663 @@
+#!/usr/bin/env python3
+"""Bad input, each with its exact error: opcodes, flags, frames, certificates, epochs, files; and how tables are shown."""
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+
+import e2e
+from e2e import fettlelib, title, wait_until
+
+CLONE_NEWNET = 0x40000000
+STRANGER = '99999999-9999-4999-8999-999999999999'
+END = b'\x03'
+lab = None
+folder = None
+
+
+# --- opcodes that luxid refuses ---
+
+def refused(message, opcode, code='wrong_input'):
+    """The submission of one opcode must be refused with this class, message and code."""
+    try:
+        job = lab.call('SubmitJob', [opcode])
+    except fettlelib.LuxiError as error:
+        expected = ['OpPrereqError', [f'ops[0].{message}', code]]
+        assert error.result == expected, f'expected\n  {expected}\ngot\n  {error.result}'
+        return
+    raise AssertionError(f'accepted as job {job}, expected the refusal: {message}')
+
+
+def create(**fields):
+    return {'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'x', 'disk_template': 'diskless', **fields}
+
+
+NAME_RULE = ("must be a name: 1 to 63 of a-z, 0-9, '.' and '-' (no upper case), the first a letter or digit")
+
+
+@title('/input/opcodes/refused-with-the-path')
+def test_opcodes():
+    jobs = len(lab.query('job', ['id']))
+    refused('OP_ID: unknown opcode "OP_NO_SUCH"', {'OP_ID': 'OP_NO_SUCH'})
+    refused('OP_ID: is missing', {})
+    refused('OP_ID: must be a text', {'OP_ID': 5})
+    refused('opcode: must be an object', 'OP_TEST_DELAY')
+    refused('OP_ID: OP_CLUSTER_INIT does not run as a job',
+            {'OP_ID': 'OP_CLUSTER_INIT', 'cluster_name': 'a', 'node_name': 'b', 'primary_ip': '10.0.0.1'})
+    refused('instance_name: is missing', {'OP_ID': 'OP_INSTANCE_CREATE'})
+    refused('disk_template: is missing', {'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'x'})
+    refused('memory: must be a number', create(memory='x'))
+    refused('memory: must be a whole number', create(memory=1.5))
+    refused('memory: must be at least 1 (MiB)', create(memory=0))
+    refused('memory: must be at most 16777216 (MiB)', create(memory=16777217))
+    refused('vcpus: must be at most 256', create(vcpus=257))
+    refused('start: must be true or false', create(start='yes'))
+    refused('bogus: is not known', create(bogus=1))
+    refused('disk_template: must be one of diskless, mirror', create(disk_template='drbd'))
+    refused('disks: must be a list of objects', create(disks=5))
+    refused('disks: must have at most 16 elements, has 17', create(disks=[{'size': 1}] * 17))
+    refused('disks[1].size: must be at least 1 (MiB)', create(disks=[{'size': 8}, {'size': 0}]))
+    refused('disks[0].size: is missing', create(disks=[{}]))
+    refused('disks[0].x: is not known', create(disks=[{'size': 1, 'x': 1}]))
+    refused(f'instance_name: {NAME_RULE}', create(instance_name='A b'))
+    refused(f'instance_name: {NAME_RULE}', create(instance_name=''))
+    refused(f'instance_name: {NAME_RULE}', create(instance_name='x' * 64))
+    refused('tags[1]: must be a text', create(tags=['a', 1]))
+    refused('comment: must have at most 512 characters, has 513', create(comment='x' * 513))
+    refused('priority: must be at most 19', create(priority=99))
+    refused('depends[0]: must be [job id, [states]]', create(depends=[[1]]))
+    refused('reason[0]: must be [source, text, nanoseconds]', create(reason=[1]))
+    refused('duration: must be at least 0', {'OP_ID': 'OP_TEST_DELAY', 'duration': -1})
+    assert len(lab.query('job', ['id'])) == jobs, 'a refused opcode became a job'
+
+
+# --- opcodes whose job fails ---
+
+def fails(message, code, opcode, **params):
+    """The job must end in error with this message and code; nothing may have changed."""
+    job = lab.submit({'OP_ID': opcode, **params})
+    status, results = lab.wait_job(job)
+    found = results[0]
+    assert status == 'error' and found == ['OpPrereqError', [message, code]], \
+        f'expected\n  {[message, code]}\ngot {status}\n  {found}'
+
+
+def room(what):
+    """What every node says that it has left, as the messages say it."""
+    found = {}
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'big', **what})
+    text = lab.wait_job(job)[1][0][1][0]
+    for node, left in re.findall(r'(node\d) has (\d+) MiB', text):
+        found[node] = left
+    return text, found
+
+
+MIRROR = {'disk_template': 'mirror', 'disks': [{'size': 8}], 'memory': 8}
+CREATE = 'OP_INSTANCE_CREATE'
+
+
+@title('/input/objects/unknown-and-taken')
+def test_objects():
+    for opcode in ('OP_INSTANCE_STARTUP', 'OP_INSTANCE_SHUTDOWN', 'OP_INSTANCE_REBOOT', 'OP_INSTANCE_REMOVE',
+                   'OP_INSTANCE_FAILOVER', 'OP_INSTANCE_REPLACE_DISKS'):
+        fails('instance "nope" does not exist', 'unknown_entity', opcode, instance_name='nope')
+    fails('node "node9" does not exist', 'unknown_entity', 'OP_NODE_REMOVE', node_name='node9')
+    fails('node "node9" does not exist', 'unknown_entity', 'OP_NODE_SET_PARAMS', node_name='node9', offline='yes')
+    fails('node "node9" does not exist', 'unknown_entity', CREATE, instance_name='y', disk_template='diskless',
+          pnode='node9')
+    fails('node "node9" does not exist', 'unknown_entity', 'OP_INSTANCE_REPLACE_DISKS', instance_name='web',
+          remote_node='node9')
+    fails('instance "web" exists already', 'already_exists', CREATE, instance_name='web', disk_template='diskless')
+    fails('node "node2" exists already', 'already_exists', 'OP_NODE_ADD', node_name='node2', primary_ip='10.99.0.9',
+          node_uuid=STRANGER)
+    fails('instance "web" has no tag "nope"', 'unknown_entity', 'OP_TAGS_DEL', kind='instance', name='web',
+          tags=['nope'])
+    fails('tags: "a b" has characters other than letters, digits and _ . + * / : @ -', 'wrong_input', 'OP_TAGS_SET',
+          kind='instance', name='web', tags=['a b'])
+    fails(f'tags: "{"x" * 32}…" is longer than 128 characters', 'wrong_input', 'OP_TAGS_SET', kind='cluster',
+          tags=['x' * 129])
+
+
+@title('/input/create/image-disks-and-nodes')
+def test_create():
+    fails('os_type: image "nope" does not exist on node "node2"; put it into var/images there', 'unknown_entity',
+          CREATE, instance_name='y', pnode='node2', os_type='nope', **MIRROR)
+    fails('node2: image "../x": a name without slashes that begins with no dot is needed', 'wrong_input',
+          CREATE, instance_name='y', pnode='node2', os_type='../x', **MIRROR)
+    fails('disks[0].size: image "tick" has 2 MiB, the disk only 1 MiB', 'wrong_input', CREATE, instance_name='y',
+          os_type='tick', **{**MIRROR, 'disks': [{'size': 1}]})
+    fails('disks: a mirrored instance needs at least one', 'wrong_input', CREATE, instance_name='y',
+          disk_template='mirror')
+    fails('disks: a diskless instance has none', 'wrong_input', CREATE, instance_name='y', disk_template='diskless',
+          disks=[{'size': 1}])
+    fails('snode: "node2" is the primary node; the replica needs another', 'wrong_input', CREATE, instance_name='y',
+          pnode='node2', snode='node2', **MIRROR)
+    assert lab.instance('y', 'name') is None
+
+
+@title('/input/create/no-room-names-each-node')
+def test_room():
+    text, left = room({'disk_template': 'diskless', 'memory': 16000000})
+    assert sorted(left) == ['node1', 'node2', 'node3'], text
+    assert text == 'no node can be the primary node: ' + '; '.join(
+        f'{node} has {left[node]} MiB of memory left, 16000000 MiB are needed' for node in sorted(left)), text
+    text, left = room({**MIRROR, 'disks': [{'size': 60000000}]})
+    assert text == 'no node can be the primary node: ' + '; '.join(
+        f'{node} has {left[node]} MiB of disk left, 60000000 MiB are needed' for node in sorted(left)), text
+    text, _ = room({**MIRROR, 'disks': [{'size': 60000000}], 'pnode': 'node3', 'snode': 'node2'})
+    assert re.fullmatch(r'pnode: node "node3" has \d+ MiB of disk left, 60000000 MiB are needed', text), text
+    code, _, err = lab.run('instance', 'create', 'big', '--disk-template', 'diskless', '--memory', '16000000',
+                           check=False)
+    assert code == 6 and err.startswith('fettle: no node can be the primary node: node1 has '), (code, err)
+
+
+@title('/input/nodes/not-dead-not-empty-not-the-master')
+def test_nodes():
+    fails('node "node2" still answers, so it is not dead, and its guests may run; power it off first, or use --force '
+          'if you know better', 'unsafe', 'OP_NODE_SET_PARAMS', node_name='node2', offline='yes')
+    fails('offline: must be yes or no, not "maybe"', 'wrong_input', 'OP_NODE_SET_PARAMS', node_name='node2',
+          offline='maybe')
+    fails('nothing to change: set offline', 'wrong_input', 'OP_NODE_SET_PARAMS', node_name='node2')
+    fails('node "node1" is the master, which carries out this very job; it cannot be offline', 'wrong_state',
+          'OP_NODE_SET_PARAMS', node_name='node1', offline='yes')
+    fails('node "node1" is the master and cannot be removed', 'wrong_state', 'OP_NODE_REMOVE', node_name='node1')
+    fails('node "node2" is the primary node of instance "web"; fail it over or remove it first', 'wrong_state',
+          'OP_NODE_REMOVE', node_name='node2')
+    fails('node "node3" is the secondary node of instance "web"; replace its disks or remove it first', 'wrong_state',
+          'OP_NODE_REMOVE', node_name='node3')
+    assert not any(row['offline'] for row in lab.query('node', ['offline']))
+
+
+@title('/input/failover/stale-replica-is-refused#SAF-16')
+def test_stale_failover():
+    uuid = e2e.uuid_of(lab, 'web')
+    lab.lab('link', 'node3', 'down')
+    wait_until('the replica is recorded stale',
+               lambda: lab.instance('web', 'replica.state')['replica.state'] == 'stale')
+    lab.lab('link', 'node3', 'up')
+    wait_until('node3 answers', lambda: lab.query('node', ['mfree'], ['=', 'name', 'node3'])[0]['mfree'] is not None)
+    why = lab.instance('web', 'replica.why')['replica.why']
+    before = lab.qemu_processes(uuid)
+    status, results = lab.wait_job(lab.submit({'OP_ID': 'OP_INSTANCE_FAILOVER', 'instance_name': 'web'}))
+    kind, (message, code) = results[0]
+    pattern = re.escape('the replica of instance "web" on node3 is stale since ') + r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC' + \
+        re.escape(f' ({why}): acknowledged writes would be lost')
+    assert (status, kind, code) == ('error', 'OpPrereqError', 'unsafe') and re.fullmatch(pattern, message), results
+    assert why, 'the replica is stale without a reason'
+    assert lab.instance('web', 'pnode')['pnode'] == 'node2' and lab.qemu_processes(uuid) == before
+    lab.do('OP_INSTANCE_REPLACE_DISKS', instance_name='web')
+    e2e.wait_healthy(lab, 'web')
+
+
+# --- the command line ---
+
+def cli_error(code, message, *args):
+    found, out, err = lab.run(*args, check=False)
+    assert (found, out, err) == (code, '', f'fettle: {message}\n'), \
+        f'{args}: expected {code} and\n  {message}\ngot {found} and\n  {out}{err}'
+
+
+@title('/input/command-line/wrong-words-and-flags')
+def test_command_line():
+    see = 'see "fettle instance create --help"'
+    for code, message, *args in (
+            (2, '--memory: must be a whole number, not "abc"', 'instance', 'create', 'x', '--memory', 'abc'),
+            (2, '--memory: must be at least 1 (MiB)', 'instance', 'create', 'x', '--memory', '0'),
+            (2, '--memory: needs a value', 'instance', 'create', 'x', '--memory'),
+            (2, '--memory: is given twice', 'instance', 'create', 'x', '--memory', '1', '--memory=2'),
+            (2, '--no-start: takes no value', 'instance', 'create', 'x', '--no-start=1'),
+            (2, '--disk-template: must be one of diskless, mirror', 'instance', 'create', 'x', '--disk-template', 'drbd'),
+            (2, '--disks.size: must be a whole number, not "abc"', 'instance', 'create', 'x', '--disks', 'size=abc'),
+            (2, '--disks.bogus: is not known', 'instance', 'create', 'x', '--disks', 'bogus=1'),
+            (2, f'--bogus: unknown flag; {see}', 'instance', 'create', 'x', '--bogus'),
+            (2, f'INSTANCE-NAME: is missing; {see}', 'instance', 'create'),
+            (2, f'--disk-template: is missing; {see}', 'instance', 'create', 'x'),
+            (2, f'"y": one word too many; {see}', 'instance', 'create', 'x', 'y'),
+            (2, 'TAGS: is missing; see "fettle tag add --help"', 'tag', 'add', 'cluster'),
+            (2, 'DURATION: must be a number, not "x"', 'test', 'delay', 'x'),
+            (2, 'unknown option --bogus; usage: fettle instance list [NAME…]', 'instance', 'list', '--bogus'),
+            (2, 'an argument is missing; usage: fettle instance info NAME', 'instance', 'info'),
+            (2, 'too many arguments; usage: fettle job list', 'job', 'list', 'x'),
+            (2, 'an argument is missing; usage: fettle why INSTANCE', 'why'),
+            (2, '-o needs a value', 'instance', 'list', '-o'),
+            (2, '--separator needs a value', 'instance', 'list', '--separator'),
+            (2, '"x" is no job id', 'job', 'info', 'x'),
+            (2, 'there is no command "bogus"; see fettle --help', 'bogus'),
+            (2, 'there is no command "instance bogus"; see fettle --help', 'instance', 'bogus'),
+            (3, 'instance "nope" does not exist', 'instance', 'info', 'nope'),
+            (3, 'instance "nope" does not exist', 'instance', 'list', 'web', 'nope'),
+            (3, 'node "nope" does not exist', 'node', 'list', 'nope'),
+            (3, 'instance "nope" does not exist', 'why', 'nope'),
+            (3, 'instance "nope" does not exist', 'tag', 'list', 'instance', 'nope'),
+            (3, 'job 99999 does not exist', 'job', 'info', '99999'),
+            (3, 'job 99999 does not exist', 'job', 'wait', '99999')):
+        cli_error(code, message, *args)
+    code, out, err = lab.run('instance', 'list', '-o', 'name,nope', check=False)
+    assert code == 2 and not out and err.startswith('fettle: -o: instance has no field "nope"; it has name, '), err
+
+
+@title('/input/command-line/exit-codes-of-failed-jobs')
+def test_exit_codes():
+    for code, message, *args in (
+            (3, 'instance "nope" does not exist', 'instance', 'startup', 'nope'),
+            (4, 'instance "web" exists already', 'instance', 'create', 'web', '--disk-template', 'diskless'),
+            (5, 'node "node1" is the master and cannot be removed', 'node', 'remove', 'node1'),
+            (11, 'node "node2" still answers, so it is not dead, and its guests may run; power it off first, or use '
+                 '--force if you know better', 'node', 'modify', 'node2', '--offline', 'yes')):
+        found, out, err = lab.run(*args, check=False)
+        line = re.sub(r' \(job \d+\)$', '', err.strip().splitlines()[-1])
+        assert (found, line) == (code, f'fettle: {message}'), (args, found, out, err)
+    root = lab.root('node2')
+    found = subprocess.run([lab.fettle, '--root', root, 'node', 'list'], capture_output=True, text=True, check=False)
+    assert found.returncode not in (0, 70) and root in found.stderr, found
+
+
+@title('/input/lab/occupied-folder-and-unknown-names')
+def test_lab():
+    own = lab.directory
+    for code, message, *args in (
+            (4, f'there is a lab in {own} already; `fettle lab down --dir {own}` removes it', 'up', '--dir', own),
+            (2, 'the folder /usr/share is not empty and no lab: a lab needs a folder of its own', 'up', '--dir',
+             '/usr/share'),
+            (2, 'a lab has at most 32 nodes, not 99', 'up', '--nodes', '99', '--dir', '/var/tmp/fettle-none'),
+            (2, '--nodes: "x" is no number', 'up', '--nodes', 'x'),
+            (3, 'there is no lab in /var/tmp/fettle-none; `fettle lab up --dir /var/tmp/fettle-none` makes one',
+             'status', '--dir', '/var/tmp/fettle-none'),
+            (3, 'no node node9 in this lab; it has node1 to node3', 'power', 'node9', 'on', '--dir', own),
+            (2, '"sideways": must be on or off; usage: fettle lab power NODE off|on [--dir DIR]', 'power', 'node2',
+             'sideways', '--dir', own),
+            (3, 'no daemon nope@node1 in this lab; it is written like noded@node2', 'kill', 'nope@node1', '--dir', own)):
+        cli_error(code, message, 'lab', *args)
+    assert not os.path.exists('/var/tmp/fettle-none')
+    code, _, err = lab.run('cluster', 'init', 'again', '--node-name', 'node1', '--primary-ip', '10.99.0.1', check=False)
+    assert code == 5 and err == f'fettle: fettle-wconfd: {lab.root("node1")}/var/store.db exists: this node has a ' \
+        'cluster; it is not overwritten\n', (code, err)
+
+
+# --- tables and help ---
+
+LISTS = {
+    'instance': ['name', 'status', 'pnode', 'snodes', 'replica.state', 'disk_template', 'be/memory', 'tags'],
+    'node': ['name', 'pip', 'role', 'offline', 'pinst_cnt', 'sinst_cnt', 'mtotal', 'mfree', 'dtotal', 'dfree'],
+    'job': ['id', 'status', 'summary', 'received_ts', 'end_ts'],
+    'repair': ['instance', 'type', 'state', 'started', 'ended', 'jobs', 'id'],
+    'lock': ['name', 'mode', 'owner', 'pending'],
+    'decision': ['at', 'subject_name', 'state', 'verdict', 'summary'],
+}
+
+
+@title('/input/tables/fields-headers-separator-json')
+def test_tables():
+    for noun, fields in LISTS.items():
+        rows = lab.json(noun, 'list')
+        assert all(list(row) == fields for row in rows), (noun, rows)
+        heads = lab.cli(noun, 'list', '--separator', '|').splitlines()[0].split('|')
+        assert len(heads) == len(fields) and all(head[0].isupper() for head in heads), (noun, heads)
+        lines = lab.cli(noun, 'list', '--no-headers', '--separator', '|').splitlines()
+        assert all(len(line.split('|')) == len(fields) for line in lines), (noun, lines)
+        chosen = lab.json(noun, 'list', '-o', fields[1])
+        assert len(chosen) >= len(rows) and all(list(row) == [fields[1]] for row in chosen), (noun, chosen)
+        more = lab.json(noun, 'list', '-o', '+' + fields[0])
+        assert all(list(row) == fields for row in more), (noun, more)
+    assert lab.cli('node', 'list', '-o', 'name').split() == ['Name', 'node1', 'node2', 'node3']
+    assert lab.cli('node', 'list', '-o', 'name,role', '--no-headers', '--separator', '|', 'node2') == 'node2|C\n' or \
+        lab.cli('node', 'list', '-o', 'name,role', '--no-headers', '--separator', '|', 'node2') == 'node2|R\n'
+    uuid = e2e.uuid_of(lab, 'web')
+    assert lab.cli('instance', 'list', '-o', '+uuid', '--no-headers').split()[-1] == uuid
+    assert lab.json('instance', 'info', 'web', '-o', 'uuid') == [{'uuid': uuid}]
+    aligned = lab.cli('node', 'list', '-o', 'name,pip').splitlines()
+    assert len({re.search(r' \S', line).start() for line in aligned}) == 1, aligned
+
+
+@title('/input/help/every-command')
+def test_help():
+    text = lab.cli('--help')
+    commands = re.findall(r'^  ([a-z]+(?: [a-z-]+)?) {2,}(\S.*)$', text, re.M)
+    assert len(commands) > 30 and len(commands) == len(set(commands)) == len({words for words, _ in commands}), commands
+    for words, summary in commands:
+        out = lab.cli(*words.split(), '--help')
+        assert out.lower().startswith(f'usage: fettle {words}') and summary in out, (words, out)
+    assert lab.run('--help')[1] == text and lab.run(check=False)[:2] == (2, text)
+    assert 'instance create' in lab.cli('instance', '--help') and 'node add' not in lab.cli('instance', '--help')
+
+
+# --- frames ---
+
+def pid_of(daemon, node='node1'):
+    return next(d['pid'] for n in lab.status()['nodes'] if n['name'] == node
+                for d in n['daemons'] if d['name'] == daemon)
+
+
+def config_of(node):
+    with open(os.path.join(lab.root(node), 'etc', 'node.json'), encoding='utf-8') as file:
+        return json.load(file)
+
+
+def frame(document):
+    return json.dumps(document).encode() + END
+
+
+def hello(node, role='job/5', versions=(1, 1)):
+    return frame({'hello': {'versions': list(versions), 'from': f'{node}/{role}'}})
+
+
+def talk(connection, data, end=False):
+    """Sends bytes and reads until the other side closes; the documents that came. It must close."""
+    connection.settimeout(20)
+    got = b''
+    try:
+        connection.sendall(data)
+        if end:
+            connection.shutdown(socket.SHUT_WR)
+    except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
+        pass  # it closed before it had read all of it; what it said is still there
+    try:
+        while chunk := connection.recv(1 << 16):
+            got += chunk
+    except (ConnectionResetError, ssl.SSLEOFError):
+        pass
+    return [json.loads(part) for part in got.split(END) if part]
+
+
+def tell(name, data, end=False, node='node1'):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(os.path.join(lab.root(node), 'run', name + '.sock'))
+        return talk(connection, data, end)
+
+
+def refusal(code, message):
+    return [{'welcome': {'error': {'code': code, 'message': message}}}]
+
+
+BROKEN = "broken JSON at byte 7 (line 1): '[' or '{' expected near 'garbage'"
+NO_HELLO = 'frame: must be a hello with versions [min, max] and from'
+NO_VERSION = 'no common version: here 1 to 1, peer 7 to 9'
+
+
+def bad_hellos(uuid):
+    """(bytes, what is answered before the end) for the first frame of the internal protocol."""
+    return (
+        (b'garbage' + END, refusal('protocol_error', BROKEN)),
+        (b'[1]' + END, refusal('protocol_error', NO_HELLO)),
+        (b'{}' + END, refusal('protocol_error', NO_HELLO)),
+        (hello(uuid, versions=(7, 9)), refusal('protocol_error', NO_VERSION)),
+        (b'{"hello":{"versions":[1,1],"from":"x"}}' + END,
+         refusal('protocol_error', 'frame: from: "x" is no NODE/role[/job]')),
+    )
+
+
+def expect_answer(found, expected, data):
+    assert found == expected, f'{data[:80]}: expected\n  {expected}\ngot\n  {found}'
+
+
+def said(node, daemon, text):
+    with open(os.path.join(lab.root(node), 'log', daemon + '.log'), encoding='utf-8', errors='replace') as file:
+        return text in file.read()
+
+
+@title('/input/frames/local-sockets-close-and-live#WCF-11')
+def test_local_frames():
+    own, other = config_of('node1')['node_uuid'], config_of('node2')['node_uuid']
+    for name in ('wconfd', 'noded'):
+        pid = pid_of(name)
+        for data, expected in bad_hellos(own):
+            expect_answer(tell(name, data), expected, data)
+        expect_answer(tell(name, hello(other)), refusal('permission_denied',
+                      f'the peer says it is of node {other}, this host is {own}'), hello(other))
+        welcome = {'welcome': {'from': f'{own}/{name}', 'version': 1}}
+        expect_answer(tell(name, hello(own) + b'garbage' + END),
+                      [welcome, {'v': 1, 'id': 0, 'error': {'code': 'protocol_error', 'message': BROKEN}}], b'garbage')
+        wrong = {'v': 7, 'id': 3, 'history': 1, 'epoch': 1, 'from': f'{own}/job/5', 'method': 'x', 'args': {}}
+        expect_answer(tell(name, hello(own) + frame(wrong)),
+                      [welcome, {'v': 1, 'id': 3, 'error': {'code': 'protocol_error',
+                                                            'message': 'frame: v: is 7, settled was 1'}}], b'v')
+        expect_answer(tell(name, b'{"hel', end=True), [], b'{"hel')
+        tell(name, b'"' + b'x' * 5000)
+        wait_until(f'{name} says why it closed', lambda n=name: said('node1', n, 'a frame is larger than 4096 bytes'), 5)
+        assert pid_of(name) == pid, f'{name} was restarted'
+
+
+@title('/input/frames/luxi-closes-and-lives')
+def test_luxi_frames():
+    def unparsed(text):
+        return [{'success': False, 'result': 'Failed to parse request: ' + text}]
+    pid = pid_of('luxid')
+    for data, expected in (
+            (b'garbage' + END, unparsed(BROKEN)),
+            (b'[1]' + END, unparsed('LUXI request: must be an object')),
+            (b'{}' + END, unparsed('LUXI request: method: must be a text')),
+            (frame({'method': 'SubmitJob', 'args': {}}), unparsed('LUXI request: args: must be a list')),
+            (frame({'method': 'Nope', 'args': []}),
+             unparsed('Unable to parse LUXI request method: Invalid string value for type LuxiReq: "Nope"')),
+            (b'{"met', [])):
+        expect_answer(tell('luxid', data, end=not data.endswith(END)), expected, data)
+    tell('luxid', b'"' + b'x' * (9 << 20))
+    wait_until('luxid says why it closed', lambda: said('node1', 'luxid', 'a frame is larger than 8388608 bytes'), 5)
+    for method, args, message in (
+            ('SubmitJob', [], 'SubmitJob: ops: is missing'),
+            ('SubmitJob', [[], 1], 'SubmitJob: takes at most 1 arguments, got 2'),
+            ('QueryJobs', [['x'], ['status']], 'QueryJobs: ids[0]: must be a job id'),
+            ('QueryJobs', [None, ['nope']], 'Unknown output fields selected: nope'),
+            ('Query', ['nope', ['name'], None], 'Query: what: unknown resource "nope"; known are instance, node, group, '
+                                                'job, repair, decision, lock'),
+            ('Query', ['node', ['name'], ['=', 'nope', 'x']], 'Query: filter[1]: unknown field "nope"')):
+        try:
+            raise AssertionError(f'{method} {args} gave {lab.call(method, *args)}')
+        except fettlelib.LuxiError as error:
+            assert error.result == ['OpPrereqError', [message, 'wrong_input']], error.result
+    assert pid_of('luxid') == pid, 'luxid was restarted'
+
+
+# --- requests of another epoch, role or form ---
+
+def ask(node, request, role='job/5', name='noded'):
+    """One request on a local socket; its answer without version and id."""
+    uuid = config_of(node)['node_uuid']
+    document = {'v': 1, 'id': 3, 'history': 1, 'from': f'{uuid}/{role}', **request}
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(os.path.join(lab.root(node), 'run', name + '.sock'))
+        connection.sendall(hello(uuid, role) + frame(document))
+        got = b''
+        while got.count(END) < 2:
+            chunk = connection.recv(1 << 16)
+            assert chunk, 'the connection was closed'
+            got += chunk
+    answer = json.loads(got.split(END)[1])
+    assert answer.pop('v') == 1 and answer.pop('id') == 3, answer
+    return answer
+
+
+def expect_refused(code, message, *args, **more):
+    found = ask(*args, **more)
+    assert found == {'error': {'code': code, 'message': message}}, found
+
+
+@title('/input/epoch/lower-is-refused#SAF-05')
+def test_epoch():
+    epoch = lab.call('QueryClusterInfo')['epoch']
+    second = config_of('node2')['node_uuid']
+    image = {'method': 'image_info', 'args': {'os_type': 'tick'}}
+    stop = {'method': 'guest_stop', 'args': {'instance': e2e.uuid_of(lab, 'web'), 'generation': 1}}
+    old = f'the request is of history 1 epoch {epoch - 1}, this node has seen history 1 epoch {epoch}'
+    expect_refused('stale_epoch', old, 'node1', {**image, 'epoch': epoch - 1})
+    expect_refused('stale_epoch', old, 'node2', {**image, 'epoch': epoch - 1})
+    expect_refused('stale_epoch', old, 'node1', {**image, 'epoch': epoch - 1, 'to': f'{second}/noded'})
+    expect_refused('stale_epoch', old, 'node1', {**stop, 'epoch': epoch - 1, 'to': f'{second}/noded'})
+    expect_refused('stale_epoch', f'the request is of history 0 epoch {epoch}, this node has seen history 1 epoch {epoch}',
+                   'node1', {**image, 'epoch': epoch, 'history': 0})
+    expect_refused('resource_not_available', f'history 1 epoch {epoch + 1} was not announced to this node yet; try again',
+                   'node1', {**image, 'epoch': epoch + 1})
+    assert 'result' in ask('node1', {**image, 'epoch': epoch})
+    expect_refused('permission_denied', 'noded/guest_stop: role "watcher" may not call it', 'node1',
+                   {**stop, 'epoch': epoch}, role='watcher')
+    expect_refused('protocol_error', 'noded has no method "nope"', 'node1', {**image, 'epoch': epoch, 'method': 'nope'})
+    expect_refused('wrong_input', 'noded/image_info: os_type: must be a text', 'node1',
+                   {**image, 'epoch': epoch, 'args': {'os_type': 5}})
+    expect_refused('wrong_input', 'wconfd/commit: owner: must be an object', 'node1',
+                   {'method': 'commit', 'args': {'owner': 5}, 'epoch': epoch}, name='wconfd')
+    assert lab.instance('web', 'status')['status'] == 'running'
+
+
+# --- the bus between nodes ---
+
+def network_socket(node):
+    """A TCP socket that lives in a node's network: made by a thread that went there."""
+    made = []
+    def make():
+        space = os.open(f'/proc/{pid_of("noded", node)}/ns/net', os.O_RDONLY)
+        if ctypes.CDLL(None, use_errno=True).setns(space, CLONE_NEWNET) == 0:
+            made.append(socket.socket())
+        os.close(space)
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def bus(data, certificate):
+    """Speaks to noded of node1 from node2 with a certificate (path of .crt, of .key), or none."""
+    target = config_of('node1')
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if certificate:
+        context.load_cert_chain(*certificate)
+    with network_socket('node2') as plain:
+        plain.settimeout(20)
+        plain.connect((target['address'], target['port']))
+        try:
+            with context.wrap_socket(plain) as connection:
+                return talk(connection, data)
+        except (ssl.SSLError, ConnectionResetError):
+            return []
+
+
+def openssl(*args):
+    subprocess.run(['openssl', *args], check=True, capture_output=True)
+
+
+def certificate_of(name, subject, authority):
+    """A new certificate with this subject, signed by the authority (path of .crt, of .key)."""
+    key, request, made = (os.path.join(folder, f'{name}.{end}') for end in ('key', 'req', 'crt'))
+    openssl('genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', key)
+    openssl('req', '-new', '-key', key, '-subj', subject, '-out', request)
+    openssl('x509', '-req', '-in', request, '-CA', authority[0], '-CAkey', authority[1], '-set_serial', '77', '-days',
+            '2', '-out', made)
+    return made, key
+
+
+def other_authority(name, subject):
+    made, key = os.path.join(folder, f'{name}-ca.crt'), os.path.join(folder, f'{name}-ca.key')
+    openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', made,
+            '-subj', subject, '-days', '2')
+    return made, key
+
+
+def etc(node, name):
+    return os.path.join(lab.root(node), 'etc', name)
+
+
+@title('/input/bus/strangers-are-refused')
+def test_certificates():
+    cluster, second = config_of('node1')['cluster_uuid'], config_of('node2')['node_uuid']
+    authority = (etc('node1', 'ca.crt'), etc('node1', 'ca.key'))
+    foreign, namesake = other_authority('foreign', '/CN=foreign'), other_authority('namesake', f'/O={cluster}/CN=ca')
+    pid = pid_of('noded')
+    for data, certificate, reason in (
+            (hello(second, 'noded'), None, 'TLS connection peer did not send a certificate'),
+            (hello(second, 'noded'), certificate_of('foreign', f'/O={cluster}/CN={second}', foreign),
+             f'its certificate (O={cluster},CN={second}): it is signed by another CA'),
+            (hello(second, 'noded'), certificate_of('false', f'/O={cluster}/CN={second}', namesake),
+             f'its certificate (O={cluster},CN={second}): it cannot be verified'),
+            (hello(second, 'noded'), certificate_of('cluster', f'/O={STRANGER}/CN={second}', authority),
+             f'its certificate is of the cluster {STRANGER}, this node is of {cluster}'),
+            (hello(second, 'noded'), certificate_of('plain', '/CN=x', authority),
+             'the certificate\'s subject is "CN=x"; it must be O=<cluster uuid>, CN=<node uuid>')):
+        expect_answer(bus(data, certificate), [], data)
+        wait_until(f'noded says: {reason}', lambda text=f' refused: {reason}\n': said('node1', 'noded', text), 5)
+    unknown = certificate_of('unknown', f'/O={cluster}/CN={STRANGER}', authority)
+    expect_answer(bus(hello(STRANGER, 'noded'), unknown),
+                  refusal('permission_denied', f'node {STRANGER} is no member of this cluster'), b'unknown node')
+    assert pid_of('noded') == pid, 'noded was restarted'
+
+
+@title('/input/bus/bad-frames-close-the-connection')
+def test_bus_frames():
+    first, second = config_of('node1')['node_uuid'], config_of('node2')['node_uuid']
+    good = (etc('node2', 'node.crt'), etc('node2', 'node.key'))
+    pid = pid_of('noded')
+    for data, expected in bad_hellos(second):
+        expect_answer(bus(data, good), expected, data)
+    for role, who in (('noded', first), ('job/5', second)):
+        expect_answer(bus(hello(who, role), good),
+                      refusal('permission_denied', f'from: is {who}/{role.split("/")[0]}, but the certificate is of node '
+                                                   f'{second}'), hello(who, role))
+    bus(b'"' + b'x' * 5000, good)
+    wait_until('noded says why it closed', lambda: said(
+        'node1', 'noded', 'bus: link to node node2 lost: a frame is larger than 4096 bytes'), 5)
+    assert pid_of('noded') == pid, 'noded was restarted'
+    e2e.verify_clean(lab)
+
+
+# --- files cut short ---
+
+def job_pid(job):
+    """The process that runs a job, by its arguments: fettle-job --root DIR JOB ..."""
+    for entry in os.listdir('/proc'):
+        try:
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                words = file.read().split(b'\0')
+        except OSError:
+            continue
+        if words[0].endswith(b'/fettle-job') and words[2:4] == [lab.root('node1').encode(), str(job).encode()]:
+            return int(entry)
+    return 0
+
+
+@title('/input/files/job-file-cut-short-is-set-aside#LUX-36')
+def test_job_file():
+    """A job dies and half of its file is gone: luxid says so, sets it aside, ends the job, and the queue serves."""
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 600})
+    wait_until('the job runs', lambda: lab.job_status(job)[0] == 'running')
+    queue = os.path.join(lab.root('node1'), 'var', 'queue')
+    lab.lab('pause', 'luxid@node1')
+    os.kill(job_pid(job), signal.SIGKILL)
+    with open(os.path.join(queue, f'job-{job}'), 'r+b') as file:
+        file.truncate(os.path.getsize(file.name) // 2)
+    lab.lab('kill', 'luxid@node1')
+    lab.luxi_connection = None
+    status, results = lab.wait_job(job)
+    assert status == 'error' and results == [f'detected death of job {job}; its job file was damaged'], (status, results)
+    with open(os.path.join(lab.root('node1'), 'log', 'luxid.log'), encoding='utf-8', errors='replace') as file:
+        found = re.search(rf'job-{job} is of no use \((.+)\): set aside as (\S+)', file.read())
+    assert found, 'luxid did not say that it set the file aside'
+    assert os.path.exists(os.path.join(queue, found.group(2))), found.group(2)
+    assert not os.path.exists(os.path.join(queue, f'job-{job}'))
+    lab.do('OP_TEST_DELAY', duration=0)
+
+
+@title('/input/no-sanitizer-report')
+def test_logs():
+    lab.do('OP_INSTANCE_REMOVE', instance_name='web', shutdown_timeout=0)
+    e2e.verify_clean(lab)
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    folder = tempfile.mkdtemp(prefix='fettle-input-', dir='/var/tmp')
+    try:
+        with e2e.new_lab() as lab:
+            lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
+            e2e.run(test_opcodes, test_objects, test_create, test_room, test_nodes, test_stale_failover,
+                    test_command_line, test_exit_codes, test_lab, test_tables, test_help, test_local_frames,
+                    test_luxi_frames, test_epoch, test_certificates, test_bus_frames, test_job_file, test_logs)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
