@@ -37,7 +37,6 @@
 #define LIMIT_OPCODES_PER_JOB 256
 #define LIMIT_JOBS_PER_CALL 1024
 #define LIMIT_QUEUED_JOBS 100000
-#define LIMIT_RUNNING_JOBS_DEFAULT 20
 #define LIMIT_JOB_LOG_ENTRIES 1000
 #define LIMIT_JOB_FILE_BYTES MIB(4)
 #define LIMIT_JOB_BYTES MIB(1)    /* one job as submitted, defaults filled in */

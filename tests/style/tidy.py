@@ -89,7 +89,7 @@ def check_rows_used(files):
         if not re.search(r'\b' + record + r'\b', code) and f'OP_{identifier}' not in code:
             problems.append(f'opcodes.def: {identifier} is used nowhere')
     limits = re.findall(r'^#define (LIMIT_\w+)', text('src/base/limits.h'), re.M)
-    everything = code + '\n'.join(text(f'src/proto/{t}.def') for t in ('records', 'opcodes', 'methods'))
+    everything = code + '\n'.join(text(f'src/proto/{t}.def') for t in ('records', 'opcodes', 'methods', 'luxi'))
     everything = everything.replace(text('src/base/limits.h'), '')
     problems += [f'limits.h: {name} is used nowhere' for name in limits if not re.search(r'\b' + name + r'\b', everything)]
     return problems

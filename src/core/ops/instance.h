@@ -54,7 +54,7 @@ bool instance_start(struct op *op, const char *uuid, const struct instance_start
 struct instance_stop {
     enum task_state mark;
     enum task_state after; /* mark that the record of the close gets: TASK_NONE if this was all */
-    bool wish_down; /* record that it should not run, before anything else */
+    bool wish_down;        /* record that it should not run, before anything else */
     guint64 timeout_ms;
 };
 /* Stops the current generation, if there is one, and records the close. */

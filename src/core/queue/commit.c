@@ -262,7 +262,12 @@ bool committer_run(struct committer *committer, const struct commit_item *item, 
     waiting.data = wait;
     committer_add(committer, &waiting);
     if (!promise_wait(&wait->promise)) {
-        wait->abandoned = true;
+        if (wait->promise.done) {
+            g_clear_error(&wait->error);
+            g_free(wait);
+        } else {
+            wait->abandoned = true;
+        }
         fettle_set_error(error, KILLED, "luxid has ended");
         return false;
     }

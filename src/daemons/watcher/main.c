@@ -1,5 +1,6 @@
 /*
- * fettle-watcher: the healing loop. Its thinking is core/repair/; here it is only wired to this host.
+ * fettle-watcher: the healing loop. Its thinking is core/repair/; here it is only wired to this
+ * host.
  */
 #include "core/repair/watcher.h"
 #include "daemons/common/daemon.h"
