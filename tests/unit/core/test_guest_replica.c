@@ -1,0 +1,323 @@
+/* Images, exports, failover and replacing replicas: core/guest replica.c and mirror.c. */
+#include "guest_steps.h"
+
+/* --- images and exports --- */
+
+static json_t *disks_args(const char *replica)
+{
+    return json_make("{s:s,s:s,s:[{s:s,s:i}]}", "instance", WEB1, "replica", replica, "disks",
+                     "uuid", OTHER_REPLICA, "size", 1);
+}
+
+static void test_create_not_anew(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_t *answer = nw_call(nw, &nw->a, "disks_create", disks_args(""), &error);
+    assert_refused(answer, error, UNSAFE,
+                   "the images of instance web1 were already used here under generation 2; they "
+                   "are not made anew");
+    answer = nw_call(nw, &nw->b, "disks_create", disks_args(nw->web1.replica), &error);
+    assert_refused(
+        answer, error, UNSAFE,
+        "replica 33333333-3333-4333-8333-000000000001 of instance "
+        "11111111-1111-4111-8111-111111111111 was already opened under generation 2; its images "
+        "are not made anew");
+    node_world_free(nw);
+}
+
+static void test_open_needs_confirmation(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 1, &error);
+    nw_commit_start(nw);
+    nw->mood = MASTER_DEPOSED;
+    json_t *answer = nw_open_replica(nw, &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_TEMPORARY);
+    g_clear_error(&error);
+    nw->mood = MASTER_ANSWERS;
+    nw->web1.secondary = NODE_A;
+    nw->web1.generation++;
+    struct fake_reply reply;
+    nw_call_start(nw, &nw->b, "replica_open", nw->stamp,
+                  json_make("{s:s,s:s,s:i,s:[{s:s,s:i}]}", "instance", WEB1, "replica",
+                            nw->web1.replica, "generation", 2, "disks", "uuid", OTHER_REPLICA,
+                            "size", 1),
+                  &reply);
+    nw_until(nw, reply.done);
+    g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    g_assert_cmpstr(reply.error->message, ==,
+                    "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not export "
+                    "here: generation 3 is on record");
+    g_assert_cmpuint(fake_host_count(nw->b.host, "export_open"), ==, 0);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
+static void test_open_again(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 2, &error);
+    nw_commit_start(nw);
+    json_autoptr first = nw_open_replica(nw, &error);
+    json_autoptr second = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(json_equal(first, second));
+    /* Under the next generation it is another export, with another name and key. */
+    nw_commit_start(nw);
+    json_autoptr third = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_false(json_equal(first, third));
+    json_t *answer = nw_call(
+        nw, &nw->b, "replica_close",
+        json_make("{s:s,s:s,s:i}", "instance", WEB1, "replica", nw->web1.replica, "generation", 2),
+        &error);
+    assert_refused(answer, error, REFUSED,
+                   "replica 33333333-3333-4333-8333-000000000001 was opened again for generation "
+                   "3, after generation 2");
+    g_assert_true(fake_host_exports(nw->b.host, WEB1));
+    node_world_free(nw);
+}
+
+static void test_remove(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_t *stale = json_make("{s:s,s:i}", "instance", WEB1, "generation", 1);
+    json_t *answer = nw_call(nw, &nw->a, "disks_remove", stale, &error);
+    assert_refused(answer, error, REFUSED,
+                   "images of instance 11111111-1111-4111-8111-111111111111 were used here under "
+                   "generation 2, the request knows of 1 only");
+    g_assert_true(runs(&nw->a, 2));
+    nw->web1.removed = true;
+    nw->web1.generation = 3;
+    json_autoptr on_a = nw_call(nw, &nw->a, "disks_remove", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(on_a);
+    json_autoptr on_b = nw_call(nw, &nw->b, "disks_remove", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(on_b);
+    json_autoptr again = nw_call(nw, &nw->b, "disks_remove", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(again);
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    g_assert_false(fake_host_exports(nw->b.host, WEB1));
+    g_assert_false(fake_host_has_image(nw->a.host, WEB1, ""));
+    g_assert_false(fake_host_has_image(nw->b.host, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
+/* --- failover --- */
+
+static void test_failover(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 500);
+    nw_power_cut(nw, &nw->a);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->b, 3));
+    guint64 before = fake_hosts_acknowledged(nw->hosts, WEB1);
+    nw_pass(nw, 500);
+    g_assert_cmpuint(fake_hosts_acknowledged(nw->hosts, WEB1), >, before);
+    node_world_free(nw);
+}
+
+/* The old primary is only cut off: what it still runs gets nothing acknowledged, and is ended and
+ * set aside when it hears of it. Then the instance fails back. */
+static void test_failover_cut_and_back(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_cut(nw, &nw->a, true);
+    nw_pass(nw, 300);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    nw_pass(nw, 3000);
+    g_assert_true(fake_host_held(nw->a.host, WEB1));
+    nw_cut(nw, &nw->a, false);
+    nw_until(nw, fake_host_state(nw->a.host, WEB1, NULL) == GUEST_ABSENT);
+    nw_until(nw, !fake_host_has_image(nw->a.host, WEB1, ""));
+    nw_replace_replica(nw, &error);
+    g_assert_no_error(error);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    nw_power_cut(nw, &nw->b);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->a, 4));
+    nw_pass(nw, 500);
+    node_world_free(nw);
+}
+
+/* Death of the job right after the commit: the start alone finds the replica and promotes it. */
+static void test_failover_finished_by_start(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw->web1.generation++;
+    nw->web1.primary = nw->web1.holder = NODE_B;
+    nw->web1.secondary = "";
+    /* The node hears from the master first that its export is over: it must not set it aside. */
+    nw_until(nw, !fake_host_exports(nw->b.host, WEB1));
+    nw_pass(nw, 11000);
+    g_assert_true(fake_host_has_image(nw->b.host, WEB1, nw->web1.replica));
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    g_assert_true(runs(&nw->b, 4));
+    nw_pass(nw, 300);
+    node_world_free(nw);
+}
+
+static void test_failover_repeated(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    json_t *args = json_make("{s:s,s:s,s:i,s:b}", "instance", WEB1, "replica", nw->web1.replica,
+                             "generation", 3, "promote", 1);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    /* A late repetition of the promotion finds it done, and touches nothing. */
+    json_autoptr again = nw_call(nw, &nw->b, "replica_close", args, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(again);
+    g_assert_true(runs(&nw->b, 3));
+    g_assert_cmpuint(fake_host_count(nw->b.host, "promote"), ==, 1);
+    nw_pass(nw, 300);
+    node_world_free(nw);
+}
+
+/* --- replace --- */
+
+static void test_replace(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_t *answer = nw_call(nw, &nw->a, "mirror_detach", nw_guest_args(nw), &error);
+    assert_refused(answer, error, UNSAFE,
+                   "the replica of instance web1 is on record as in-sync; it must be recorded "
+                   "stale before its mirror may end");
+    g_autofree char *old = g_strdup(nw->web1.replica);
+    nw_replace_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_false(fake_host_has_image(nw->b.host, WEB1, old));
+    json_t *wait = nw_guest_args(nw);
+    json_object_set_new(wait, "wait_ms", json_integer(60000));
+    json_autoptr status = nw_call(nw, &nw->a, "mirror_wait", wait, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(json_string_value(json_object_get(status, "state")), ==, "ready");
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    node_world_free(nw);
+}
+
+static void test_attach_refused(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    json_autoptr target = nw_open_replica(nw, &error);
+    json_t *args = nw_guest_args(nw);
+    json_object_set(args, "target", target);
+    json_object_set_new(args, "sync", json_integer(3));
+    json_autoptr again = nw_call(nw, &nw->a, "mirror_attach", json_deep_copy(args), &error);
+    g_assert_no_error(error); /* it is attached */
+    g_assert_nonnull(again);
+    json_object_set_new(target, "replica", json_string(OTHER_REPLICA));
+    json_t *answer = nw_call(nw, &nw->a, "mirror_attach", args, &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "instance web1 still has a mirror to replica "
+                   "33333333-3333-4333-8333-000000000001; detach it first");
+    answer = nw_call(nw, &nw->b, "mirror_wait", nw_guest_args(nw), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "generation 2 of instance 11111111-1111-4111-8111-111111111111 does not run on "
+                   "this node");
+    node_world_free(nw);
+}
+
+/* A mirror that does not start under a running guest: stale, and the guest runs on. */
+static void test_attach_fails(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_fault(nw->a.host, "mirror_start", FAKE_FAULT_FAILS, 1);
+    bool replaced = nw_replace_replica(nw, &error);
+    g_assert_false(replaced);
+    g_assert_cmpstr(error->message, ==,
+                    "the mirror did not start: mirror_start: failed as the test wanted");
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    guint64 before = fake_hosts_acknowledged(nw->hosts, WEB1);
+    nw_pass(nw, 500);
+    g_assert_cmpuint(fake_hosts_acknowledged(nw->hosts, WEB1), >, before);
+    node_world_free(nw);
+}
+
+/* A restored store starts again from low generations; those of the old history are over. */
+static void test_history(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw->web1.generation = 7;
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    g_assert_true(runs(&nw->a, 8));
+    nw->stamp = (struct stamp){2, 1};
+    g_assert_true(nw_announce(nw, &nw->a, NULL));
+    /* The same record: the guest goes on in the new history. */
+    json_autoptr same = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(same);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "prepare"), ==, 1);
+    /* An older one, restored: a lower number is newer there. */
+    nw_stop(nw, 0, &error);
+    g_assert_no_error(error);
+    nw->stamp = (struct stamp){3, 1};
+    g_assert_true(nw_announce(nw, &nw->a, NULL));
+    nw->web1.generation = 4;
+    nw_commit_start(nw);
+    json_autoptr lower = start(nw, nw_start_args(nw, NULL, true, false), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(lower);
+    guint64 generation;
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, &generation), ==, GUEST_PREPARED);
+    g_assert_cmpuint(generation, ==, 5);
+    node_world_free(nw);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guest/create-not-anew#SAF-20", test_create_not_anew);
+    g_test_add_func("/guest/open-needs-confirmation#SAF-03,SAF-14", test_open_needs_confirmation);
+    g_test_add_func("/guest/open-again#SAF-14,SAF-16,SAF-20", test_open_again);
+    g_test_add_func("/guest/remove#SAF-20", test_remove);
+    g_test_add_func("/guest/failover#SAF-16", test_failover);
+    g_test_add_func("/guest/failover-cut-and-back#SAF-13,SAF-16,SAF-19",
+                    test_failover_cut_and_back);
+    g_test_add_func("/guest/failover-finished-by-start#SAF-16,SAF-19",
+                    test_failover_finished_by_start);
+    g_test_add_func("/guest/failover-repeated#SAF-16,SAF-20", test_failover_repeated);
+    g_test_add_func("/guest/replace#SAF-18", test_replace);
+    g_test_add_func("/guest/attach-refused#SAF-18,SAF-20", test_attach_refused);
+    g_test_add_func("/guest/attach-fails#SAF-18,SAF-13", test_attach_fails);
+    g_test_add_func("/guest/history#SAF-02", test_history);
+    return g_test_run();
+}
