@@ -8,6 +8,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MODE_DEFAULT 0600
@@ -387,6 +388,27 @@ static gint compare_names(gconstpointer a, gconstpointer b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* A temporary name says which process writes it; what a dead one left half written goes. */
+static void sweep_temporary(const char *folder, const char *name)
+{
+    const char *writer = strrchr(name, '.') + 1;
+    char *end = NULL;
+    guint64 pid = g_ascii_strtoull(writer, &end, 10);
+
+    if (writer == name + 1 || end == writer || *end != '-' || pid == 0 || pid > G_MAXINT32)
+        return;
+    int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (fd >= 0) {
+        close(fd);
+        return;
+    }
+    if (errno != ESRCH)
+        return;
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    crash_point("files: unlink");
+    unlink(path);
+}
+
 GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,
                       GError **error)
 {
@@ -405,6 +427,8 @@ GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL)
         if (name[0] != '.')
             g_ptr_array_add(names, g_strdup(name));
+        else
+            sweep_temporary(path, name);
     g_ptr_array_sort(names, compare_names);
     return g_steal_pointer(&names);
 }

@@ -213,6 +213,18 @@ static int run_child(struct fixture *fixture, const char *const *variables)
     return status;
 }
 
+/* Everything in a folder, hidden or not. */
+static guint entries_of(const struct fixture *fixture, const char *folder)
+{
+    g_autofree char *path = g_build_filename(fixture->paths->root, folder, NULL);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    guint count = 0;
+
+    while (g_dir_read_name(dir) != NULL)
+        count++;
+    return count;
+}
+
 static void test_crash_points(struct fixture *fixture, gconstpointer unused)
 {
     g_autofree char *log = g_build_filename(fixture->paths->root, "points", NULL);
@@ -240,6 +252,7 @@ static void test_crash_points(struct fixture *fixture, gconstpointer unused)
         g_assert_cmpstr(now, ==, at <= 4 ? "old" : "new");
         g_autoptr(GPtrArray) names = files_list(fixture->paths, FILE_STATE, "node", &error);
         g_assert_cmpuint(names->len, ==, 2); /* guests/ and state.json: no remains are shown */
+        g_assert_cmpuint(entries_of(fixture, "var/node"), ==, 2); /* nor left */
     }
     /* Once and never again. */
     const char *const only[] = {"FETTLE_CRASH_AT", "2", "FETTLE_CRASH_ONCE", once, NULL};
