@@ -5,6 +5,7 @@ A daemon is restarted with a crash point of the coming operation armed (io/crash
 n-th write, send, sync, spawn or monitor command, once. Whatever n is, the accepted job has one final state, nothing ran
 twice, no lock is left, and the cluster is whole again by itself. FETTLE_LONG=1 walks all n, otherwise a spread sample.
 """
+import json
 import os
 import re
 import shutil
@@ -115,7 +116,7 @@ def copies_of(name):
 
 
 def job_processes(job):
-    """(pid, start time) of the processes that run a job's program."""
+    """(pid, start time, name of the lock file) of the processes that run a job's program."""
     found = {}
     for entry in os.listdir('/proc'):
         if not entry.isdigit():
@@ -131,9 +132,18 @@ def job_processes(job):
             continue
         # fettle-job --root DIR JOB LOCK-DESCRIPTOR LOCK-NAME
         if words[2:4] == [lab.root(lab.master).encode(), str(job).encode()] and fields[0] != 'Z':
-            found[int(entry)] = (int(fields[19]), int(fields[1]))
+            found[int(entry)] = (int(fields[19]), words[5].decode(), int(fields[1]))
     # A child of such a process is the leak checker, which the sanitized build clones at its end.
-    return {(pid, start) for pid, (start, parent) in found.items() if parent not in found}
+    return {(pid, start, lock) for pid, (start, lock, parent) in found.items() if parent not in found}
+
+
+def lock_in_file(job):
+    """The lock file that the job file names, None if there is no job file (any more)."""
+    try:
+        with open(os.path.join(lab.root(lab.master), 'var', 'queue', f'job-{job}'), encoding='utf-8') as file:
+            return json.load(file)['livelock']
+    except FileNotFoundError:
+        return None
 
 
 def follow(job, name):
@@ -141,7 +151,11 @@ def follow(job, name):
     seen = set()
     end = time.monotonic() + HEAL_S
     while True:
-        seen |= job_processes(job)
+        now = job_processes(job)
+        for _, _, lock in now:
+            named = lock_in_file(job)
+            assert named in (None, lock), f'job {job} runs under {lock}, its file names {named}'
+        seen |= now
         assert len(seen) <= 1, f'job {job} ran in {len(seen)} processes: {seen}'
         copies = copies_of(name)
         assert len(copies) <= 1, f'{name} runs {len(copies)} times'
@@ -155,6 +169,19 @@ def follow(job, name):
 def check_one_final_state(job, status, request_id):
     rows = lab.query('job', ['id', 'status'], ['=', 'request_id', request_id])
     assert [(row['id'], row['status']) for row in rows] == [(job, status)], (job, status, rows)
+
+
+NOT_BEGUN = re.compile(r'job (\d+) did not start: .*|detected death of job (\d+) before its first opcode began')
+
+
+def check_not_begun(job):
+    """A job that died on its way to its program says so, and no opcode of it has run."""
+    row, = lab.query('job', ['opexec', 'oplog', 'opresult'], ['=', 'id', job])
+    result, = row['opresult']
+    text = result if isinstance(result, str) else result[1][0]
+    found = NOT_BEGUN.fullmatch(text)
+    assert found and str(job) in found.groups(), text
+    assert row['opexec'] == [None] and row['oplog'] == [[]], row
 
 
 def wait_no_locks(job):
@@ -252,7 +279,7 @@ def nodes_of(operation):
     return row['pnode'], row['snodes'][0]
 
 
-def perform(operation, arming):
+def perform(operation, process, arming):
     """One operation under an armed crash point; returns the final state of its job."""
     opcode = OPERATIONS[operation][0]()
     request_id = f'crash-{run_number}'
@@ -260,6 +287,8 @@ def perform(operation, arming):
     job = submit_surely({**opcode, 'request_id': request_id})
     status = follow(job, opcode['instance_name'])
     wait_no_locks(job)
+    if process == 'job-start' or process == 'luxid' and status == 'error':
+        check_not_begun(job)
     OPERATIONS[operation][1](status)
     e2e.verify_clean(lab, HEAL_S)
     check_one_final_state(job, status, request_id)
@@ -314,7 +343,7 @@ def crash(operation, process, at):
     restart(daemon_of(process, nodes_of(operation)), arming.variables(process, at=at))
     start = time.monotonic()
     try:
-        status = perform(operation, arming)
+        status = perform(operation, process, arming)
     except Exception as error:
         raise AssertionError(f'{operation}, {process} killed at its point {at} of {points[operation, process]} '
                              f'(run {run_number}): {error}') from error
@@ -362,15 +391,15 @@ def test_logs():
 
 PROVEN = {
     ('create', 'wconfd'): 'WCF-16,SAF-30',
-    ('create', 'luxid'): 'LUX-06,LUX-17,LUX-20,LUX-26,LUX-27,LUX-28,SAF-30',
-    ('create', 'job-start'): 'LUX-19,LUX-21,LUX-22,LUX-23,LUX-28,DTH-19',
-    ('create', 'job'): 'LUX-24,LUX-28,SAF-30',
+    ('create', 'luxid'): 'LUX-06,LUX-26,LUX-27,LUX-28,SAF-30',
+    ('create', 'job-start'): 'LUX-22,LUX-23,LUX-25,LUX-28',
+    ('create', 'job'): 'LUX-24,LUX-28,LUX-36,SAF-30',
     ('create', 'primary'): 'SAF-10,SAF-20',
     ('create', 'secondary'): 'SAF-20',
     ('failover', 'wconfd'): 'WCF-16,SAF-16,SAF-30',
-    ('failover', 'luxid'): 'LUX-06,LUX-18,LUX-25,LUX-28,SAF-30',
-    ('failover', 'job-start'): 'LUX-22,LUX-23,LUX-25,LUX-28,DTH-19',
-    ('failover', 'job'): 'SAF-16,SAF-30',
+    ('failover', 'luxid'): 'LUX-06,LUX-26,LUX-27,LUX-28,SAF-30',
+    ('failover', 'job-start'): 'LUX-22,LUX-23,LUX-25,LUX-28',
+    ('failover', 'job'): 'LUX-24,LUX-28,LUX-36,SAF-16,SAF-30',
     ('failover', 'primary'): 'SAF-10,SAF-16,SAF-20',
     ('failover', 'secondary'): 'SAF-10,SAF-16,SAF-20',
 }
