@@ -26,7 +26,8 @@ def job_pid(job):
                     continue
         except OSError:
             continue
-        if str(job).encode() in words:
+        # fettle-job --root DIR JOB LOCK-DESCRIPTOR LOCK-NAME
+        if len(words) > 3 and words[3] == str(job).encode():
             return int(entry)
     return 0
 
