@@ -3,7 +3,7 @@ RELEASE := build/release
 CHECK := build/check
 PYTHON := python3
 
-.PHONY: all help packages demo check check-long bench requirements format clean
+.PHONY: all help packages demo check check-long bench requirements reference format clean
 
 all: $(RELEASE)/build.ninja ## build everything into build/release
 	@ninja -C $(RELEASE) --quiet
@@ -36,6 +36,9 @@ bench: root all ## measure; figures go to build/bench.json
 
 requirements: ## which requirement has a passing test, from the last run of the tests
 	@$(PYTHON) scripts/requirements --results build/test-results.json
+
+reference: all ## write docs/reference from the tables
+	@$(PYTHON) scripts/reference --build $(RELEASE)
 
 format: ## format the sources
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
