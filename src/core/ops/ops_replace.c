@@ -37,6 +37,24 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
     return node != NULL;
 }
 
+/* Whether the node of the old replica can take the new one: it answers, and its disks work (disks
+ * that fail have no space at all). */
+static bool old_node_serves(struct op *op, const struct instance *instance, bool *ret_serves,
+                            GError **error)
+{
+    *ret_serves = false;
+    if (!*instance->secondary_node || op_node_offline(op, instance->secondary_node))
+        return true;
+    g_autofree char *uuid = g_strdup(instance->secondary_node);
+    g_autoptr(GPtrArray) wanted = g_ptr_array_new();
+    g_ptr_array_add(wanted, uuid);
+    if (!op_gather_reports(op, wanted, error))
+        return false;
+    const struct node_report *report = op_report(op, uuid);
+    *ret_serves = report && report->disk_total > 0;
+    return true;
+}
+
 static bool find_target(struct op *op, const struct instance *instance, GError **error)
 {
     const struct op_instance_replace_disks *params = op->params;
@@ -46,8 +64,9 @@ static bool find_target(struct op *op, const struct instance *instance, GError *
             op_set_text(&op->secondary, node->uuid);
         return node != NULL;
     }
-    bool usable = *instance->secondary_node && !op_node_offline(op, instance->secondary_node);
-    bool same = params->mode == REPLACE_ON_SECONDARY || (params->mode == REPLACE_AUTO && usable);
+    bool same = params->mode == REPLACE_ON_SECONDARY;
+    if (params->mode == REPLACE_AUTO && !old_node_serves(op, instance, &same, error))
+        return false;
     if (!same)
         return choose_other(op, instance, error);
     if (*instance->secondary_node) {
