@@ -142,7 +142,7 @@ def test_request_id():
     assert lab.submit(opcode) == first
 
 
-@title('/jobs/power-cut-of-the-master#SAF-01,SAF-30,LUX-11')
+@title('/jobs/power-cut-of-the-master#SAF-01,SAF-30')
 def test_master_power_cut():
     info = lab.call('QueryClusterInfo')
     queued = [ok[1] for ok in lab.call('SubmitManyJobs', [[{'OP_ID': 'OP_TEST_DELAY', 'duration': 2}]] * 30)]

@@ -355,7 +355,7 @@ static void test_freed_while_following(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/follow/follows#WCF-04", test_follows);
+    g_test_add_func("/follow/follows", test_follows);
     g_test_add_func("/follow/committed-only#SAF-03", test_sees_committed_only);
     g_test_add_func("/follow/restart", test_through_restart);
     g_test_add_func("/follow/first-copy", test_waits_for_the_first_copy);

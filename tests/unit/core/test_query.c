@@ -502,7 +502,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/nodes#LUX-03", test_nodes);
     g_test_add_func("/query/node-live#LUX-04", test_node_live);
     g_test_add_func("/query/jobs#LUX-03", test_jobs);
-    g_test_add_func("/query/query-jobs#LUX-02", test_query_jobs);
+    g_test_add_func("/query/query-jobs", test_query_jobs);
     g_test_add_func("/query/repairs#ARP-68", test_repairs);
     g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/locks", test_locks);

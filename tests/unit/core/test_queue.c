@@ -371,7 +371,7 @@ int main(int argc, char **argv)
     g_test_add_func("/queue/order#LUX-06", test_order);
     g_test_add_func("/queue/busy", test_busy);
     g_test_add_func("/queue/ids", test_ids);
-    g_test_add_func("/queue/dependency-met#LUX-13", test_dependency_met);
+    g_test_add_func("/queue/dependency-met", test_dependency_met);
     g_test_add_func("/queue/dependency-any", test_dependency_any);
     g_test_add_func("/queue/dependency-failed", test_dependency_failed);
     g_test_add_func("/queue/doomed-busy", test_doomed_busy);

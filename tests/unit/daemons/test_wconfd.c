@@ -305,7 +305,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconfd/bootstrap#WCF-11", test_bootstrap_input);
     g_test_add_func("/wconfd/no-cluster", test_no_cluster);
     g_test_add_func("/wconfd/torn-store", test_torn_store);
-    g_test_add_func("/wconfd/ready#WCF-02", test_ready_and_end);
+    g_test_add_func("/wconfd/ready", test_ready_and_end);
     g_test_add_func("/wconfd/comes-back#SAF-01,WCF-08,WCF-12,WCF-15,DTH-09", test_comes_back);
     g_test_add_func("/wconfd/stale-ready-file", test_stale_ready_file);
     return g_test_run();
