@@ -38,15 +38,20 @@ void cli_disconnect(struct cli *cli);
 
 /* --- table.c --- */
 /* Prints rows of [status, value] cells as the global options ask: a table, separated values or
- * JSON. `titles` are shown, `names` are the keys of JSON. */
-void cli_print_rows(const struct cli *cli, const char *const *names, json_t *rows);
+ * JSON. `what` is the resource whose fields (proto/fields.def) `names` are, NULL: they are none. */
+void cli_print_rows(const struct cli *cli, const char *what, const char *const *names,
+                    json_t *rows);
+/* The fields of a resource with their meaning, for --help; nothing if it is no resource. */
+void cli_print_fields(const char *what);
 /* The fields that -o asks for: `-o a,b` replaces the standard ones, `-o +a,b` adds to them. */
 GStrv cli_choose_fields(const struct cli *cli, const char *standard);
 /* WRONG_INPUT names the first chosen field that the resource does not have. */
 bool cli_check_fields(struct cli *cli, const char *what, const char *const *fields, GError **error);
-/* A cell as text: lists joined by commas; "?" unknown, "-" no data, "(unavailable)", "(offline)".
- */
-char *cli_cell_text(const json_t *cell);
+/* A cell as text: lists joined by commas, times as cli_time_text; "?" unknown, "-" no data,
+ * "(unavailable)", "(offline)". */
+char *cli_cell_text(const char *what, const char *name, const json_t *cell);
+/* Local time of seconds since 1970; "-" for 0, which stands for never. */
+char *cli_time_text(gint64 seconds);
 /* The value of a cell if its status is normal, else NULL; borrowed. */
 const json_t *cli_cell_value(const json_t *row, size_t index);
 const char *cli_cell_string(const json_t *row, size_t index); /* "" if it is none */

@@ -98,7 +98,7 @@ static int job_list(struct cli *cli, int argc, char **argv, GError **error)
     json_autoptr rows = cli_query(cli, "job", (const char *const *)names, NULL, error);
     if (rows == NULL)
         return -1;
-    cli_print_rows(cli, (const char *const *)names, rows);
+    cli_print_rows(cli, "job", (const char *const *)names, rows);
     return 0;
 }
 
@@ -106,9 +106,7 @@ static char *stamp_text(const json_t *stamp)
 {
     if (!json_is_array(stamp))
         return g_strdup("-");
-    g_autoptr(GDateTime) time =
-        g_date_time_new_from_unix_local(json_integer_value(json_array_get(stamp, 0)));
-    g_autofree char *seconds = g_date_time_format(time, "%Y-%m-%d %H:%M:%S");
+    g_autofree char *seconds = cli_time_text(json_integer_value(json_array_get(stamp, 0)));
     return g_strdup_printf("%s.%03d", seconds,
                            (int)(json_integer_value(json_array_get(stamp, 1)) / 1000));
 }
@@ -123,8 +121,9 @@ static void print_op(const json_t *op, const char *status, const json_t *result,
         if (strcmp(key, "OP_ID") == 0 || json_is_null(value))
             continue;
         json_autoptr cell = json_make("[iO]", 0, value);
-        g_autofree char *text = cli_cell_text(cell);
-        printf("    %-18s %s\n", key, text);
+        g_autofree char *text = cli_cell_text(NULL, key, cell);
+        if (*text != '\0')
+            printf("    %-18s %s\n", key, text);
     }
     for (size_t i = 0; i < json_array_size(log); i++)
         printf("    log                %s\n",
@@ -151,7 +150,7 @@ static int job_info(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     }
     if (cli->json) {
-        cli_print_rows(cli, names, rows);
+        cli_print_rows(cli, "job", names, rows);
         return 0;
     }
     const json_t *row = json_array_get(rows, 0);

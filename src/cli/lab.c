@@ -95,7 +95,7 @@ static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error
                       json_is_true(json_object_get(node, "link")) ? "up" : "down", 0,
                       daemons->str));
     }
-    cli_print_rows(cli, (const char *const[]){"node", "address", "power", "link", "daemons", NULL},
+    cli_print_rows(cli, NULL, (const char *const[]){"node", "address", "power", "link", "daemons", NULL},
                    rows);
     return 0;
 }

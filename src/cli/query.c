@@ -9,7 +9,7 @@
 static const struct {
     const char *noun, *what, *fields;
 } lists[] = {
-    {"instance", "instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory,tags"},
+    {"instance", "instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory"},
     {"node", "node", "name,pip,role,offline,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree"},
     {"repair", "repair", "instance,type,state,started,ended,jobs,id"},
     {"lock", "lock", "name,mode,owner,pending"},
@@ -55,7 +55,7 @@ static int show_list(struct cli *cli, const char *noun, int argc, char **argv, G
             return -1;
         }
     }
-    cli_print_rows(cli, (const char *const *)fields, rows);
+    cli_print_rows(cli, lists[row].what, (const char *const *)fields, rows);
     return 0;
 }
 
@@ -84,7 +84,31 @@ static int decision_list(struct cli *cli, int argc, char **argv, GError **error)
     return show_list(cli, "decision", argc, argv, error);
 }
 
-/* Every field that the resource has, one a line. */
+/* Where `info` begins a new section: the field that comes first in it. */
+static const struct {
+    const char *what, *field, *head;
+} sections[] = {
+    {"instance", "status", "What its node says"},
+    {"instance", "admin_state", "Configuration"},
+    {"instance", "generation", "Generation"},
+    {"instance", "replica", "Replica"},
+    {"instance", "task_state", "What a job is doing to it"},
+    {"node", "pip", "Address"},
+    {"node", "offline", "Role"},
+    {"node", "pinst_cnt", "Instances"},
+    {"node", "mtotal", "What it says"},
+    {"node", "tags", "Configuration"},
+};
+
+static const char *section_from(const char *what, const char *field)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(sections); i++)
+        if (strcmp(sections[i].what, what) == 0 && strcmp(sections[i].field, field) == 0)
+            return sections[i].head;
+    return NULL;
+}
+
+/* Every field that the resource has, one a line, in sections. */
 static int show_details(struct cli *cli, const char *what, int argc, char **argv, GError **error)
 {
     g_autofree char *usage = g_strdup_printf("%s info NAME", what);
@@ -115,12 +139,16 @@ static int show_details(struct cli *cli, const char *what, int argc, char **argv
         return -1;
     }
     if (cli->json) {
-        cli_print_rows(cli, chosen, rows);
+        cli_print_rows(cli, what, chosen, rows);
         return 0;
     }
     for (size_t i = 0; chosen[i] != NULL; i++) {
-        g_autofree char *text = cli_cell_text(json_array_get(json_array_get(rows, 0), i));
-        printf("%-20s %s\n", chosen[i], text);
+        g_autofree char *text =
+            cli_cell_text(what, chosen[i], json_array_get(json_array_get(rows, 0), i));
+        const char *head = choose ? NULL : section_from(what, chosen[i]);
+        if (head != NULL)
+            printf("\n%s:\n", head);
+        printf("%-20s %s\n", chosen[i], *text ? text : "-");
     }
     return 0;
 }
@@ -152,8 +180,8 @@ static int cluster_info(struct cli *cli, int argc, char **argv, GError **error)
     json_object_foreach(info, key, value)
     {
         json_autoptr cell = json_make("[iO]", 0, value);
-        g_autofree char *text = cli_cell_text(cell);
-        printf("%-22s %s\n", key, text);
+        g_autofree char *text = cli_cell_text(NULL, key, cell);
+        printf("%-22s %s\n", key, *text ? text : "-");
     }
     return 0;
 }
@@ -171,7 +199,7 @@ static int tag_list(struct cli *cli, int argc, char **argv, GError **error)
     json_autoptr rows = json_array();
     for (size_t i = 0; i < json_array_size(tags); i++)
         json_array_append_new(rows, json_make("[[iO]]", 0, json_array_get(tags, i)));
-    cli_print_rows(cli, (const char *const[]){"tag", NULL}, rows);
+    cli_print_rows(cli, NULL, (const char *const[]){"tag", NULL}, rows);
     return 0;
 }
 

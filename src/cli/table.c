@@ -6,6 +6,46 @@
 
 enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
 
+enum field_kind { KIND_TEXT, KIND_NUMBER, KIND_UNIT, KIND_BOOL, KIND_TIMESTAMP, KIND_OTHER };
+
+static const struct shown_field {
+    const char *what, *name, *title, *doc;
+    enum field_kind kind;
+} shown_fields[] = {
+#define MEMBER(resource, record, name, title, kind, member, doc)                                   \
+    {#resource, name, title, doc, KIND_##kind},
+#define GETTER(resource, name, title, kind, source, function, doc)                                 \
+    {#resource, name, title, doc, KIND_##kind},
+#include "proto/fields.def"
+#undef MEMBER
+#undef GETTER
+};
+
+static const struct shown_field *find_field(const char *what, const char *name)
+{
+    for (size_t i = 0; what != NULL && i < G_N_ELEMENTS(shown_fields); i++)
+        if (strcmp(shown_fields[i].what, what) == 0 && strcmp(shown_fields[i].name, name) == 0)
+            return &shown_fields[i];
+    return NULL;
+}
+
+void cli_print_fields(const char *what)
+{
+    const char *head = "\nFields for -o:\n";
+    for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++) {
+        if (strcmp(shown_fields[i].what, what) != 0)
+            continue;
+        printf("%s  %-28s %s\n", head, shown_fields[i].name, shown_fields[i].doc);
+        head = "";
+    }
+}
+
+char *cli_time_text(gint64 seconds)
+{
+    g_autoptr(GDateTime) time = seconds > 0 ? g_date_time_new_from_unix_local(seconds) : NULL;
+    return time != NULL ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S") : g_strdup("-");
+}
+
 static char *value_text(const json_t *value)
 {
     if (json_is_string(value))
@@ -60,14 +100,26 @@ bool cli_check_fields(struct cli *cli, const char *what, const char *const *fiel
     return true;
 }
 
-char *cli_cell_text(const json_t *cell)
+/* Times of jobs are Ganeti's pairs [seconds, microseconds]. */
+static bool is_pair_of_job(const char *name, const json_t *value)
+{
+    return g_str_has_suffix(name, "_ts") && json_is_array(value);
+}
+
+char *cli_cell_text(const char *what, const char *name, const json_t *cell)
 {
     static const char *const words[] = {NULL, "?", "-", "(unavailable)", "(offline)"};
     json_int_t status = json_integer_value(json_array_get(cell, 0));
     if (status != CELL_NORMAL)
         return g_strdup(status > 0 && status < (json_int_t)G_N_ELEMENTS(words) ? words[status]
                                                                                : "?");
-    return value_text(json_array_get(cell, 1));
+    const json_t *value = json_array_get(cell, 1);
+    const struct shown_field *field = find_field(what, name);
+    if (field != NULL && field->kind == KIND_TIMESTAMP && json_is_number(value))
+        return cli_time_text((gint64)json_number_value(value));
+    if (field != NULL && is_pair_of_job(name, value))
+        return cli_time_text(json_integer_value(json_array_get(value, 0)));
+    return value_text(value);
 }
 
 const json_t *cli_cell_value(const json_t *row, size_t index)
@@ -115,21 +167,26 @@ static void print_line(const struct cli *cli, const GPtrArray *cells, const int 
     printf("%s\n", line->str);
 }
 
-/* "pnode" -> "Pnode", "be/memory" -> "Memory": short heads, like those operators know. */
-static char *title_of(const char *name)
+static char *title_of(const char *what, const char *name)
 {
-    const char *slash = strchr(name, '/');
-    char *title = g_strdup(slash != NULL && slash[1] != '\0' ? slash + 1 : name);
+    const struct shown_field *field = find_field(what, name);
+    char *title = g_strdup(field != NULL ? field->title : name);
     title[0] = g_ascii_toupper(title[0]);
-    for (char *c = title; *c != '\0'; c++)
-        if (*c == '.' || *c == '_') {
-            *c = c[1] == '\0' ? *c : '_';
-            c[1] = g_ascii_toupper(c[1]);
-        }
     return title;
 }
 
-void cli_print_rows(const struct cli *cli, const char *const *names, json_t *rows)
+/* An empty cell of a table is "-", so that every line has as many words as the first. */
+static char *table_cell(const struct cli *cli, const char *what, const char *name,
+                        const json_t *cell)
+{
+    char *text = cli_cell_text(what, name, cell);
+    if (*text != '\0' || cli->separator != NULL)
+        return text;
+    g_free(text);
+    return g_strdup("-");
+}
+
+void cli_print_rows(const struct cli *cli, const char *what, const char *const *names, json_t *rows)
 {
     if (cli->json) {
         print_json(names, rows);
@@ -139,12 +196,13 @@ void cli_print_rows(const struct cli *cli, const char *const *names, json_t *row
     GPtrArray *head = g_ptr_array_new_with_free_func(g_free);
     guint count = 0;
     for (; names[count] != NULL; count++)
-        g_ptr_array_add(head, title_of(names[count]));
+        g_ptr_array_add(head, title_of(what, names[count]));
     g_ptr_array_add(lines, head);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         GPtrArray *cells = g_ptr_array_new_with_free_func(g_free);
         for (guint j = 0; j < count; j++)
-            g_ptr_array_add(cells, cli_cell_text(json_array_get(json_array_get(rows, i), j)));
+            g_ptr_array_add(
+                cells, table_cell(cli, what, names[j], json_array_get(json_array_get(rows, i), j)));
         g_ptr_array_add(lines, cells);
     }
     g_autofree int *widths = g_new0(int, count + 1);

@@ -75,7 +75,7 @@ static int why(struct cli *cli, int argc, char **argv, GError **error)
     }
     json_autoptr list = sorted(rows);
     if (cli->json) {
-        cli_print_rows(cli, fields, list);
+        cli_print_rows(cli, "decision", fields, list);
         return 0;
     }
     if (json_array_size(list) == 0)

@@ -284,7 +284,7 @@ def test_lab():
 # --- tables and help ---
 
 LISTS = {
-    'instance': ['name', 'status', 'pnode', 'snodes', 'replica.state', 'disk_template', 'be/memory', 'tags'],
+    'instance': ['name', 'status', 'pnode', 'snodes', 'replica.state', 'disk_template', 'be/memory'],
     'node': ['name', 'pip', 'role', 'offline', 'pinst_cnt', 'sinst_cnt', 'mtotal', 'mfree', 'dtotal', 'dfree'],
     'job': ['id', 'status', 'summary', 'received_ts', 'end_ts'],
     'repair': ['instance', 'type', 'state', 'started', 'ended', 'jobs', 'id'],
@@ -306,7 +306,7 @@ def test_tables():
         assert len(chosen) >= len(rows) and all(list(row) == [fields[1]] for row in chosen), (noun, chosen)
         more = lab.json(noun, 'list', '-o', '+' + fields[0])
         assert all(list(row) == fields for row in more), (noun, more)
-    assert lab.cli('node', 'list', '-o', 'name').split() == ['Name', 'node1', 'node2', 'node3']
+    assert lab.cli('node', 'list', '-o', 'name').split() == ['Node', 'node1', 'node2', 'node3']
     assert lab.cli('node', 'list', '-o', 'name,role', '--no-headers', '--separator', '|', 'node2') == 'node2|C\n' or \
         lab.cli('node', 'list', '-o', 'name,role', '--no-headers', '--separator', '|', 'node2') == 'node2|R\n'
     uuid = e2e.uuid_of(lab, 'web')
