@@ -95,7 +95,8 @@ static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error
                       json_is_true(json_object_get(node, "link")) ? "up" : "down", 0,
                       daemons->str));
     }
-    cli_print_rows(cli, NULL, (const char *const[]){"node", "address", "power", "link", "daemons", NULL},
+    cli_print_rows(cli, NULL,
+                   (const char *const[]){"node", "address", "power", "link", "daemons", NULL},
                    rows);
     return 0;
 }
@@ -204,20 +205,25 @@ static int lab_cmd_disk_unfill(struct cli *cli, int argc, char **argv, GError **
 }
 
 const struct command lab_commands[] = {
-    {"lab", "up", "[--nodes N] [--no-init]",
+    {"lab", "up",
+     "[--nodes N] [--disks-mib MIB] [--replica-lost-ms MS] [--watcher-interval-ms MS] [--no-init] "
+     "[--dir DIR]",
      "Build a lab: nodes are network namespaces with disks of their own.", lab_cmd_up},
-    {"lab", "down", "", "Remove every trace of the lab.", lab_cmd_down},
-    {"lab", "status", "", "Show nodes, power, links and daemons.", lab_cmd_status},
-    {"lab", "power", "NODE off|on", "Cut a node's power, or give it back.", lab_cmd_power},
-    {"lab", "link", "NODE down|up", "Unplug a node's cable, or plug it in.", lab_cmd_link},
-    {"lab", "kill", "DAEMON@NODE", "Kill a daemon; it is started again.", lab_cmd_kill},
-    {"lab", "pause", "DAEMON@NODE", "Stop a daemon with SIGSTOP.", lab_cmd_pause},
-    {"lab", "resume", "DAEMON@NODE", "Let a stopped daemon go on.", lab_cmd_resume},
-    {"lab", "restart", "DAEMON@NODE [VAR=VALUE…]", "Restart a daemon, once with these variables.",
-     lab_cmd_restart},
-    {"lab", "disk-fail", "NODE", "Let a node's disks fail; a power cycle mends them.",
+    {"lab", "down", "[--dir DIR]", "Remove every trace of the lab.", lab_cmd_down},
+    {"lab", "status", "[--dir DIR]", "Show nodes, power, links and daemons.", lab_cmd_status},
+    {"lab", "power", "NODE off|on [--dir DIR]", "Cut a node's power, or give it back.",
+     lab_cmd_power},
+    {"lab", "link", "NODE down|up [--dir DIR]", "Unplug a node's cable, or plug it in.",
+     lab_cmd_link},
+    {"lab", "kill", "DAEMON@NODE [--dir DIR]", "Kill a daemon; it is started again.", lab_cmd_kill},
+    {"lab", "pause", "DAEMON@NODE [--dir DIR]", "Stop a daemon with SIGSTOP.", lab_cmd_pause},
+    {"lab", "resume", "DAEMON@NODE [--dir DIR]", "Let a stopped daemon go on.", lab_cmd_resume},
+    {"lab", "restart", "DAEMON@NODE [VAR=VALUE…] [--dir DIR]",
+     "Restart a daemon, once with these variables.", lab_cmd_restart},
+    {"lab", "disk-fail", "NODE [--dir DIR]", "Let a node's disks fail; a power cycle mends them.",
      lab_cmd_disk_fail},
-    {"lab", "disk-fill", "NODE [--leave MIB]", "Fill a node's disks.", lab_cmd_disk_fill},
-    {"lab", "disk-unfill", "NODE", "Give the space back.", lab_cmd_disk_unfill},
+    {"lab", "disk-fill", "NODE [--leave MIB] [--dir DIR]", "Fill a node's disks.",
+     lab_cmd_disk_fill},
+    {"lab", "disk-unfill", "NODE [--dir DIR]", "Give the space back.", lab_cmd_disk_unfill},
     {0},
 };

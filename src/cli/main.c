@@ -28,11 +28,30 @@ static void print_commands(const char *noun)
     cli_print_opcode_commands(noun);
 }
 
+/* Every noun once, in the order of the tables. */
+static GPtrArray *all_nouns(void)
+{
+    GPtrArray *nouns = g_ptr_array_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+        for (const struct command *command = parts[i]; command->noun != NULL; command++)
+            if (!g_ptr_array_find_with_equal_func(nouns, command->noun, g_str_equal, NULL))
+                g_ptr_array_add(nouns, (char *)command->noun);
+    size_t count;
+    const struct cli_command *table = cli_command_table(&count);
+    for (size_t i = 0; i < count; i++)
+        if (!g_ptr_array_find_with_equal_func(nouns, table[i].noun, g_str_equal, NULL))
+            g_ptr_array_add(nouns, (char *)table[i].noun);
+    return nouns;
+}
+
 static void print_help(const char *noun)
 {
-    printf("usage: fettle [--root DIR] [--json] [-o FIELD,…] [--no-headers] [--separator SEP] NOUN "
+    printf("Usage: fettle [--root DIR] [--json] [-o FIELD,…] [--no-headers] [--separator SEP] NOUN "
            "VERB …\n\n");
-    print_commands(noun);
+    g_autoptr(GPtrArray) nouns = all_nouns();
+    for (guint i = 0; i < nouns->len; i++)
+        if (noun == NULL || strcmp(noun, nouns->pdata[i]) == 0)
+            print_commands(nouns->pdata[i]);
     printf("\n  --root DIR         Folder of the node (also FETTLE_ROOT); / by default.\n"
            "  --json             Print JSON instead of tables.\n"
            "  -o FIELD,…         Choose fields; -o +FIELD,… adds to the usual ones.\n"
@@ -40,6 +59,12 @@ static void print_help(const char *noun)
            "  --separator SEP    Separate fields by SEP instead of aligning them.\n"
            "  --help             After NOUN VERB: the flags of that command.\n"
            "  --version          Print the version.\n");
+}
+
+static bool is_noun(const char *word)
+{
+    g_autoptr(GPtrArray) nouns = all_nouns();
+    return g_ptr_array_find_with_equal_func(nouns, word, g_str_equal, NULL);
 }
 
 static const struct command *find_command(const char *noun, const char *verb)
@@ -78,8 +103,11 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
         int words = command->verb != NULL ? 2 : 1;
         bool opcode_help = strcmp(noun, "cluster") == 0 && g_strcmp0(verb, "init") == 0;
         if (!opcode_help && cli_take_flag(&argc, argv, "--help")) {
-            printf("usage: fettle %s%s%s %s\n\n%s\n", noun, command->verb != NULL ? " " : "",
-                   command->verb != NULL ? command->verb : "", command->usage, command->doc);
+            printf("Usage: fettle %s%s%s%s%s\n\n%s\n", noun, command->verb != NULL ? " " : "",
+                   command->verb != NULL ? command->verb : "", *command->usage ? " " : "",
+                   command->usage, command->doc);
+            if (g_strcmp0(verb, "list") == 0 || g_strcmp0(verb, "info") == 0)
+                cli_print_fields(noun);
             return 0;
         }
         return command->run(cli, argc - words, argv + words, error);
@@ -88,13 +116,14 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
         int code = cli_run_opcode(cli, noun, verb, argc - 2, argv + 2, error);
         if (code != -2)
             return code;
-        if (strcmp(verb, "--help") == 0) {
+        if (strcmp(verb, "--help") == 0 && is_noun(noun)) {
             print_help(noun);
             return 0;
         }
     }
-    fettle_set_error(error, WRONG_INPUT, "there is no command \"%s%s%s\"; see fettle --help", noun,
-                     verb != NULL ? " " : "", verb != NULL ? verb : "");
+    fettle_set_error(error, WRONG_INPUT, "there is no command \"%s%s%s\"; see fettle %s%s--help",
+                     noun, verb != NULL ? " " : "", verb != NULL ? verb : "",
+                     is_noun(noun) ? noun : "", is_noun(noun) ? " " : "");
     return -1;
 }
 

@@ -33,7 +33,7 @@ int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc
     if (cli_take_flag(&argc, argv, "--help")) {
         g_autofree char *help = cli_command_help(command);
         printf("%s"
-               "\n  --submit               Print the job's id and do not wait for it.\n",
+               "  --submit                     Print the job's id and do not wait for it.\n",
                help);
         return 0;
     }

@@ -230,7 +230,7 @@ def test_command_line():
             (2, '--separator needs a value', 'instance', 'list', '--separator'),
             (2, '"x" is no job id', 'job', 'info', 'x'),
             (2, 'there is no command "bogus"; see fettle --help', 'bogus'),
-            (2, 'there is no command "instance bogus"; see fettle --help', 'instance', 'bogus'),
+            (2, 'there is no command "instance bogus"; see fettle instance --help', 'instance', 'bogus'),
             (3, 'instance "nope" does not exist', 'instance', 'info', 'nope'),
             (3, 'instance "nope" does not exist', 'instance', 'list', 'web', 'nope'),
             (3, 'node "nope" does not exist', 'node', 'list', 'nope'),
