@@ -10,13 +10,6 @@ static const char *const fields[] = {"at",        "subject_name", "state",      
                                      "repair_id", "jobs",         "next_check", NULL};
 enum { AT, NAME, STATE, VERDICT, SUMMARY, EVIDENCE, POLICY, REJECTED, REPAIR, JOBS, NEXT };
 
-static char *when_text(const json_t *row)
-{
-    gint64 seconds = (gint64)json_number_value(cli_cell_value(row, AT));
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_local(seconds);
-    return time != NULL ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S") : g_strdup("-");
-}
-
 static void print_each(const char *head, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
@@ -25,7 +18,7 @@ static void print_each(const char *head, const json_t *list)
 
 static void print_decision(const json_t *row)
 {
-    g_autofree char *when = when_text(row);
+    g_autofree char *when = cli_time_text((gint64)json_number_value(cli_cell_value(row, AT)));
     printf("%s  %s: %s\n", when, cli_cell_string(row, STATE), cli_cell_string(row, SUMMARY));
     print_each("seen", cli_cell_value(row, EVIDENCE));
     if (*cli_cell_string(row, POLICY))
@@ -57,12 +50,27 @@ static json_t *sorted(const json_t *rows)
     return result;
 }
 
+/* What its status means for repair when no record says it: of a node that does not answer nobody
+ * decides anything until a person has said that it is dead. */
+static void print_status(const char *name, const json_t *row, bool recorded)
+{
+    const char *status = cli_cell_string(row, 1), *node = cli_cell_string(row, 2);
+    if (strcmp(status, "ERROR_nodedown") == 0)
+        printf("%s is %s: %s does not answer, but may still run it. Nothing is done until it "
+               "answers, or you say that it is dead:\n"
+               "    fettle node modify %s --offline yes --statement \"…\"\n",
+               name, status, node, node);
+    else if (!recorded)
+        printf("%s is %s; nothing had to be decided about it.\n", name, status);
+}
+
 static int why(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 1, "why INSTANCE", error))
         return -1;
-    json_autoptr known = cli_query(cli, "instance", (const char *const[]){"name", "status", NULL},
-                                   json_make("[sss]", "=", "name", argv[0]), error);
+    json_autoptr known =
+        cli_query(cli, "instance", (const char *const[]){"name", "status", "pnode", NULL},
+                  json_make("[sss]", "=", "name", argv[0]), error);
     if (known == NULL)
         return -1;
     json_autoptr rows =
@@ -78,11 +86,10 @@ static int why(struct cli *cli, int argc, char **argv, GError **error)
         cli_print_rows(cli, "decision", fields, list);
         return 0;
     }
-    if (json_array_size(list) == 0)
-        printf("%s is %s; nothing had to be decided about it.\n", argv[0],
-               cli_cell_string(json_array_get(known, 0), 1));
     for (size_t i = 0; i < json_array_size(list); i++)
         print_decision(json_array_get(list, i));
+    if (json_array_size(known) > 0)
+        print_status(argv[0], json_array_get(known, 0), json_array_size(list) > 0);
     return 0;
 }
 
