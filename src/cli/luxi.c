@@ -25,11 +25,14 @@ static struct luxi_client *luxi_connect(const struct cli *cli, GError **error)
     g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
-        fettle_set_error(error, UNREACHABLE,
-                         "luxid does not answer at %s (%s). Is this the master, and does "
-                         "fettle-luxid run? Another "
-                         "node's folder is chosen with --root or FETTLE_ROOT.",
-                         path, g_strerror(errno));
+        if (errno == EACCES)
+            fettle_set_error(error, PERMISSION, "%s: permission denied; run this as root", path);
+        else
+            fettle_set_error(error, UNREACHABLE,
+                             "luxid does not answer at %s (%s). Is this the master, and does "
+                             "fettle-luxid run? Another node's folder is chosen with --root or "
+                             "FETTLE_ROOT.",
+                             path, g_strerror(errno));
         if (fd >= 0)
             close(fd);
         return NULL;
