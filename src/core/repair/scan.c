@@ -66,9 +66,8 @@ static void report_unreadable(struct watcher *watcher, const struct found *found
               bad ? "Unreadable tags" : "Tags readable");
     if (bad)
         decision_set(&decision->summary,
-                     "It has %u tags of auto-repair that cannot be read: they are left alone, and "
-                     "a suspension without a readable end has none. Mend or remove them.",
-                     found->unreadable->len);
+                     "Some of its tags of auto-repair cannot be read: they are left alone, and "
+                     "a suspension without a readable end has none. Mend or remove them.");
     else
         decision_set(&decision->summary, "All its tags of auto-repair can be read.");
     for (guint i = 0; i < found->unreadable->len; i++)
