@@ -103,7 +103,8 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
 /* --- verify --- */
 
 struct findings {
-    GPtrArray *lines;
+    GPtrArray *lines; /* what is not as it should be */
+    GPtrArray *notes; /* what is worth knowing, and no fault */
 };
 
 static void find(struct findings *findings, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -130,6 +131,19 @@ static bool verify_master(struct cli *cli, struct findings *findings, GError **e
     return true;
 }
 
+/* Images that a returned node keeps aside (SAF-19) are no fault; a person should know of them. */
+static void note_leftovers(struct findings *findings, const char *node, const json_t *leftovers)
+{
+    size_t i;
+    const json_t *image;
+    json_array_foreach(leftovers, i, image)
+        g_ptr_array_add(findings->notes,
+                        g_strdup_printf("node %s: keeps images aside of %s (instance, generation); "
+                                        "they go when it holds an in-sync replica again, or remove "
+                                        "them from var/disks/aside",
+                                        node, json_string_value(image)));
+}
+
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
     static const char *const fields[] = {"name", "offline", "mfree", "leftovers", NULL};
@@ -143,6 +157,7 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
         }
         if (cli_cell_value(row, 2) == NULL)
             find(findings, "node %s: does not answer", name);
+        note_leftovers(findings, name, cli_cell_value(row, 3));
     }
     return rows != NULL;
 }
@@ -214,7 +229,8 @@ static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error
     if (!cli_expect(argc, argv, 0, "cluster verify", error))
         return -1;
     g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
-    struct findings findings = {lines};
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    struct findings findings = {lines, notes};
     if (!verify_master(cli, &findings, error) || !verify_nodes(cli, &findings, error) ||
         !verify_instances(cli, &findings, error) || !verify_locks(cli, &findings, error))
         return -1;
@@ -227,6 +243,8 @@ static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error
     }
     for (guint i = 0; i < lines->len && !cli->json; i++)
         printf("%s\n", (const char *)lines->pdata[i]);
+    for (guint i = 0; i < notes->len && !cli->json; i++)
+        printf("note: %s\n", (const char *)notes->pdata[i]);
     if (lines->len == 0 && !cli->json)
         printf("The cluster is as it should be.\n");
     return lines->len == 0 ? 0 : 1;
