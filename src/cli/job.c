@@ -181,6 +181,14 @@ static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
     guint64 id;
     if (!cli_expect(argc, argv, 1, "job cancel ID", error) || !parse_id(argv[0], &id, error))
         return -1;
+    json_autoptr known = cli_query(cli, "job", (const char *const[]){"id", NULL},
+                                   json_make("[ssI]", "=", "id", (json_int_t)id), error);
+    if (known == NULL)
+        return -1;
+    if (json_array_size(known) == 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "job %s does not exist", argv[0]);
+        return -1;
+    }
     json_autoptr answer = cli_call(cli, "CancelJob", json_make("[I]", (json_int_t)id), error);
     if (answer == NULL)
         return -1;

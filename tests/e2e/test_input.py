@@ -237,6 +237,7 @@ def test_command_line():
             (3, 'instance "nope" does not exist', 'why', 'nope'),
             (3, 'instance "nope" does not exist', 'tag', 'list', 'instance', 'nope'),
             (3, 'job 99999 does not exist', 'job', 'info', '99999'),
+            (3, 'job 99999 does not exist', 'job', 'cancel', '99999'),
             (3, 'job 99999 does not exist', 'job', 'wait', '99999')):
         cli_error(code, message, *args)
     code, out, err = lab.run('instance', 'list', '-o', 'name,nope', check=False)
