@@ -31,6 +31,7 @@ struct guest {
 
     /* Of the replica that this node has (record->replica). */
     bool export_live;
+    char aside_cleared[37]; /* replica whose being in sync has made kept-aside images needless */
 };
 
 /* Reads every file of node/guests; a damaged one makes a guest that cannot be started. */

@@ -150,13 +150,31 @@ static bool apply_mirror(struct guest *guest, const struct confirm_result *answe
     return true;
 }
 
+/* What was kept aside of this instance has served when this node holds a replica in sync again
+ * (SAF-19). */
+static bool clear_aside(struct guest *guest, const struct confirm_result *answer)
+{
+    const struct guest_record *record = guest->record;
+    struct storage *storage = guest->node->storage;
+    g_autoptr(GError) error = NULL;
+    if (strcmp(answer->replica_state, enum_word(&replica_state_words, (int)REPLICA_IN_SYNC)) != 0 ||
+        strcmp(guest->aside_cleared, record->replica) == 0)
+        return true;
+    if (storage->ops->remove_aside(storage, record->instance, &error))
+        g_strlcpy(guest->aside_cleared, record->replica, sizeof(guest->aside_cleared));
+    else if (!task_killed())
+        log_warning("", "images kept aside of instance %s could not be removed: %s",
+                    record->instance, error->message);
+    return !task_killed();
+}
+
 static bool apply_export(struct guest *guest, const struct confirm_result *answer)
 {
     struct guest_record *record = guest->record;
     struct storage *storage = guest->node->storage;
     g_autoptr(GError) error = NULL;
     if (answer->answer == CONFIRM_CONFIRMED)
-        return true;
+        return clear_aside(guest, answer);
     if (record->exported || guest->export_live) {
         if (!storage->ops->export_close(storage, record->instance, record->replica, &error)) {
             if (!task_killed())

@@ -132,6 +132,14 @@ static void test_failover(void)
 
 /* The old primary is only cut off: what it still runs gets nothing acknowledged, and is ended and
  * set aside when it hears of it. Then the instance fails back. */
+/* Images that node A keeps aside, by its own report. */
+static size_t kept_aside(struct node_world *nw)
+{
+    json_autoptr report = nw_call(nw, &nw->a, "node_report", json_object(), NULL);
+    g_assert_nonnull(report);
+    return json_array_size(json_object_get(report, "leftovers"));
+}
+
 static void test_failover_cut_and_back(void)
 {
     struct node_world *nw = node_world_new(1);
@@ -146,9 +154,11 @@ static void test_failover_cut_and_back(void)
     nw_cut(nw, &nw->a, false);
     nw_until(nw, fake_host_state(nw->a.host, WEB1, NULL) == GUEST_ABSENT);
     nw_until(nw, !fake_host_has_image(nw->a.host, WEB1, ""));
+    g_assert_cmpuint(kept_aside(nw), ==, 1);
     nw_replace_replica(nw, &error);
     g_assert_no_error(error);
     nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    nw_until(nw, kept_aside(nw) == 0);
     nw_power_cut(nw, &nw->b);
     nw_failover(nw, &error);
     g_assert_no_error(error);
