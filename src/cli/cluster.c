@@ -146,7 +146,7 @@ static void note_leftovers(struct findings *findings, const char *node, const js
 
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name", "offline", "mfree", "leftovers", NULL};
+    static const char *const fields[] = {"name", "offline", "mfree", "dtotal", NULL};
     json_autoptr rows = cli_query(cli, "node", fields, NULL, error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -157,6 +157,8 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
         }
         if (cli_cell_value(row, 2) == NULL)
             find(findings, "node %s: does not answer", name);
+        else if (json_integer_value(cli_cell_value(row, 3)) == 0)
+            find(findings, "node %s: the folder of its disks cannot be read", name);
         note_leftovers(findings, name, cli_cell_value(row, 3));
     }
     return rows != NULL;
