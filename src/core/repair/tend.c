@@ -81,14 +81,21 @@ static const char *mending_opcode(const struct instance *instance)
     return instance->admin_state == ADMIN_UP ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN";
 }
 
+static const char *mending_word(const char *opcode)
+{
+    return g_str_equal(opcode, "OP_INSTANCE_REMOVE")    ? "removed"
+           : g_str_equal(opcode, "OP_INSTANCE_STARTUP") ? "started"
+                                                        : "stopped";
+}
+
 static struct decision *decide_mark(const struct instance *instance, const char *opcode)
 {
     const char *mark = enum_word(&task_state_words, (int)instance->task_state);
     struct decision *decision =
         decision_about_instance(instance, AUTHOR, VERDICT_ACT, "Interrupted");
     decision_set(&decision->summary,
-                 "Job %" G_GUINT64_FORMAT " ended while %s it; %s brings it to a known state.",
-                 instance->task_owner, mark, opcode);
+                 "Job %" G_GUINT64_FORMAT " ended while %s it; it is %s, for a known state.",
+                 instance->task_owner, mark, mending_word(opcode));
     g_ptr_array_add(decision->evidence,
                     g_strdup_printf("task_state is %s and its job has ended", mark));
     return decision;
