@@ -121,7 +121,7 @@ static void test_spawn_inherits_group(void)
 
 /* --- groups --- */
 
-static void stubborn(void *unused)
+static void persistent(void *unused)
 {
     g_string_append(trace, task_killed() ? "dead " : "alive ");
     for (int i = 0; i < 3; i++)
@@ -133,7 +133,7 @@ static void test_kill(void)
     setup();
     struct task_group *group = task_group_new();
     struct task_group *other = task_group_new();
-    task_spawn(group, stubborn, NULL);
+    task_spawn(group, persistent, NULL);
     task_spawn(other, waiter, "b");
     turn_all();
     g_assert_false(task_group_killed(group));
@@ -141,7 +141,7 @@ static void test_kill(void)
     task_group_kill(group);
     g_assert_true(task_group_killed(group));
     g_assert_false(task_group_killed(other));
-    task_spawn(group, stubborn, NULL); /* runs, so that it can free its data; waits fail */
+    task_spawn(group, persistent, NULL); /* runs, so that it can free its data; waits fail */
     task_group_unref(group);
     turn_all();
     task_wake(sleeper);
