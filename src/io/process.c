@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* One task that waits for the end; on the heap, so that a killed task leaves nothing behind on its
@@ -40,25 +41,48 @@ struct process {
     GPtrArray *waiters; /* struct waiter, borrowed from the waiting tasks */
 };
 
-guint64 process_read_start_ticks(guint64 pid)
+/* Fields 3 and following of /proc/PID/stat, so that field n is [n - 2]; NULL if there is no such
+ * process, or only what is left to reap of it. */
+static char **read_stat(guint64 pid)
 {
     g_autofree char *name = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/stat", pid);
     g_autofree char *text = NULL;
     if (!g_file_get_contents(name, &text, NULL, NULL))
-        return 0;
+        return NULL;
     /* The program's name stands in brackets and may hold anything; what follows the last bracket is
-     * field 3. */
+     * a space and field 3. */
     const char *rest = strrchr(text, ')');
     if (rest == NULL)
-        return 0;
-    g_auto(GStrv) fields = g_strsplit(rest + 1, " ", 24);
-    /* fields[0] is empty, fields[1] is field 3 (state), so field 22 is fields[20]. */
-    if (g_strv_length(fields) < 21 || fields[1][0] == 'Z' || fields[1][0] == 'X')
-        return 0;
-    return g_ascii_strtoull(fields[20], NULL, 10);
+        return NULL;
+    char **fields = g_strsplit(rest + 1, " ", 24);
+    if (g_strv_length(fields) > 20 && fields[1][0] != 'Z' && fields[1][0] != 'X')
+        return fields;
+    g_strfreev(fields);
+    return NULL;
 }
 
-guint64 process_find_by_argument(const char *argument)
+guint64 process_read_start_ticks(guint64 pid)
+{
+    g_auto(GStrv) fields = read_stat(pid);
+    return fields == NULL ? 0 : g_ascii_strtoull(fields[20], NULL, 10);
+}
+
+/* A process without arguments that is no kernel thread stands in the middle of its exec: the kernel
+ * takes the old ones away, and lets the parent go on, before the new ones can be read. */
+static bool is_in_exec(guint64 pid)
+{
+    const guint64 kernel_thread = 0x00200000; /* PF_KTHREAD of include/linux/sched.h */
+    const guint64 young_s = 30; /* older ones have taken their arguments away for good */
+    g_auto(GStrv) fields = read_stat(pid);
+    if (fields == NULL || (g_ascii_strtoull(fields[7], NULL, 10) & kernel_thread) != 0)
+        return false;
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    guint64 started_s = g_ascii_strtoull(fields[20], NULL, 10) / (guint64)sysconf(_SC_CLK_TCK);
+    return started_s + young_s > (guint64)now.tv_sec;
+}
+
+static guint64 find_by_argument(const char *argument, bool *ret_again)
 {
     g_autoptr(GDir) proc = g_dir_open("/proc", 0, NULL);
     const char *name;
@@ -69,9 +93,24 @@ guint64 process_find_by_argument(const char *argument)
         gsize len = 0;
         if (pid == 0 || !g_file_get_contents(path, &line, &len, NULL))
             continue;
+        if (len == 0 && is_in_exec(pid))
+            *ret_again = true;
         for (const char *word = line; word < line + len; word += strlen(word) + 1)
             if (strcmp(word, argument) == 0 && process_read_start_ticks(pid) != 0)
                 return pid;
+    }
+    return 0;
+}
+
+guint64 process_find_by_argument(const char *argument)
+{
+    const guint tries = 1000, pause_us = 2000;
+    for (guint i = 0; i < tries; i++) {
+        bool again = false;
+        guint64 pid = find_by_argument(argument, &again);
+        if (pid != 0 || !again)
+            return pid;
+        g_usleep(pause_us);
     }
     return 0;
 }

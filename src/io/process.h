@@ -64,7 +64,8 @@ void process_free(struct process *process);
 guint64 process_read_start_ticks(guint64 pid);
 
 /* Pid of the one process that has `argument` among its arguments; 0 if none has. Looks at all of
- * /proc: only for finding a child whose pid could not be written down any more. */
+ * /proc, and waits up to two seconds for a process that stands in the middle of its exec: only for
+ * finding a child whose pid could not be written down any more. */
 guint64 process_find_by_argument(const char *argument);
 
 /* Absolute name of a program or module of ours: in FETTLE_LIBEXEC_DIR if that is set; else beside
