@@ -12,6 +12,7 @@
 #include "base/task.h"
 #include "proto/engine.h"
 #include "proto/hypervisor.h"
+#include "proto/network.h"
 #include "proto/rpc.h"
 #include "proto/storage.h"
 
@@ -104,6 +105,7 @@ struct env {
     struct engine *engine;         /* wconfd */
     struct hypervisor *hypervisor; /* noded */
     struct storage *storage;       /* noded */
+    struct network *network;       /* noded */
 };
 
 /* Helpers on top, the same for every implementation (proto/env.c). */

@@ -24,15 +24,55 @@ struct hypervisor_events {
 };
 
 struct guest_spec {
-    const struct instance *instance; /* generation, memory, vcpus, machine type, disks */
+    const struct instance *instance; /* generation, memory, vcpus, machine type, disks, nics */
     GPtrArray *images;               /* char *: absolute file of each disk */
+    GPtrArray *taps;                 /* char *: tap device of each network card; NULL: none */
+    const char *kernel, *initrd;     /* absolute files; NULL: boot from the first disk */
     enum accelerator accelerator;
+};
+
+/* An incoming guest (SAF-17): a process that waits for another one's memory. */
+struct incoming_spec {
+    const char *migration; /* UUID */
+    const char *address;   /* to listen on */
+    bool serve_disks;      /* its images are written by the other side's mirror (template file) */
+};
+
+struct migration_limits {
+    guint bandwidth_mib; /* per second */
+    guint downtime_ms;
+    bool live; /* false: paused before it begins */
+};
+
+enum migration_step {            /* as the hypervisor of the source sees it */
+                      STEP_NONE, /* none was started, or it was canceled: the guest is as it was */
+                      STEP_COPYING,
+                      STEP_STOPPED, /* the guest stands still, everything but the last of its state
+                                       is over there */
+                      STEP_DONE, /* the other side has everything; this process never runs again by
+                                    itself */
+                      STEP_FAILED, /* the guest has gone on here */
+};
+
+struct migration_info {
+    enum migration_step step;
+    guint64 transferred, remaining, total; /* bytes, memory and copied disks together */
+    guint64 bytes_per_s;
+    guint downtime_ms;
+    char *why; /* of a failure; free with g_free(); may be NULL */
 };
 
 struct mirror_info {
     enum mirror_state
         state;      /* of all disks together: ready only if each is; lost if a job has vanished */
     guint progress; /* percent */
+};
+
+/* What a mirror copies before it is ready. */
+enum mirror_copy {
+    COPY_EVERYTHING,
+    COPY_NOTHING,       /* the images are equal */
+    COPY_WRITTEN_SINCE, /* what was written since this replica was in sync; everything if unknown */
 };
 
 struct hypervisor_ops {
@@ -52,10 +92,9 @@ struct hypervisor_ops {
      * TIMEOUT. */
     bool (*query)(struct hypervisor *hv, const char *instance, guint64 generation,
                   enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error);
-    /* Starts a write-blocking mirror of all disks; returns when the jobs run (not when ready).
-     * `full` false: no copy, the images are equal. */
+    /* Starts a write-blocking mirror of all disks; returns when the jobs run (not when ready). */
     bool (*mirror_start)(struct hypervisor *hv, const char *instance, guint64 generation,
-                         const struct export_target *target, bool full, GError **error);
+                         const struct export_target *target, enum mirror_copy copy, GError **error);
     /* Ends every mirror in sync: pauses nothing itself; the guest must be paused. Error: at least
      * one did not end by COMPLETED without error, so the images may differ. */
     bool (*mirror_finish)(struct hypervisor *hv, const char *instance, guint64 generation,
@@ -64,6 +103,50 @@ struct hypervisor_ops {
      * `stale` is on record. Safe when the replica is unreachable. */
     bool (*mirror_release)(struct hypervisor *hv, const char *instance, guint64 generation,
                            GError **error);
+
+    /* --- live migration (SAF-17) --- */
+    /* Target: starts a process with its CPUs stopped that waits for another one's memory; never
+     * runs by itself. The generation is the one it shall run as, so it is named by it in every
+     * other call. `ret_target`: where it waits. */
+    bool (*incoming_prepare)(struct hypervisor *hv, const struct guest_spec *spec,
+                             const struct incoming_spec *incoming,
+                             struct migration_target **ret_target, GError **error);
+    /* Target: whether everything has arrived; from then on run() and mirror_start() may be called.
+     * Not yet: TEMPORARY; broken: HYPERVISOR. Its own exports (serve_disks) are closed then. */
+    bool (*incoming_finish)(struct hypervisor *hv, const char *instance, guint64 generation,
+                            const char *migration, GError **error);
+    /* Source: starts sending; returns when it is under way. With target->disks a mirror to them is
+     * started first, and memory follows when it is ready. */
+    bool (*migrate_start)(struct hypervisor *hv, const char *instance, guint64 generation,
+                          const struct migration_target *target,
+                          const struct migration_limits *limits, GError **error);
+    /* Only a query: safe at any time. */
+    bool (*migrate_query)(struct hypervisor *hv, const char *instance, guint64 generation,
+                          struct migration_info *ret_info, GError **error);
+    /* In STEP_STOPPED, after mirror_finish(): hands over. Returns at once; ask migrate_query(). */
+    bool (*migrate_continue)(struct hypervisor *hv, const char *instance, guint64 generation,
+                             GError **error);
+    /* Gives it up: the guest goes on here, without mirrors to target->disks. Safe when the target
+     * is unreachable. WRONG_STATE in STEP_DONE. */
+    bool (*migrate_cancel)(struct hypervisor *hv, const char *instance, guint64 generation,
+                           GError **error);
+    /* Lets switches and neighbours learn where the guest is now (gratuitous ARP/RARP). */
+    bool (*announce)(struct hypervisor *hv, const char *instance, guint64 generation,
+                     GError **error);
+
+    /* Tells a running guest that its disk has grown; the image has `bytes` already, or becomes so
+     * (qcow2). Not while a mirror is attached. */
+    bool (*disk_resize)(struct hypervisor *hv, const char *instance, guint64 generation, guint disk,
+                        guint64 bytes, GError **error);
+    /* The serial line: bytes since `offset` (negative: so many before the end), waiting at most
+     * `wait_ms` for some. Free with g_bytes_unref(). */
+    GBytes *(*console_read)(struct hypervisor *hv, const char *instance, gint64 offset,
+                            guint wait_ms, guint64 *ret_offset, GError **error);
+    bool (*console_write)(struct hypervisor *hv, const char *instance, GBytes *data,
+                          GError **error);
+    /* Version of the hypervisor, "7.2.22"; borrowed. Does not wait. */
+    const char *(*version)(struct hypervisor *hv);
+
     /* Finds guests that outlived the node daemon; returns GPtrArray of struct guest_report. They
      * are known from then on but adopt nothing by themselves. */
     GPtrArray *(*rediscover)(struct hypervisor *hv, GError **error);

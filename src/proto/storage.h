@@ -31,7 +31,18 @@ struct storage_ops {
     /* Creates images, synced; existing ones of the same size are made anew. NO_RESOURCES, STORAGE
      * on error, with nothing left behind. */
     bool (*create)(struct storage *storage, const char *instance, const char *replica,
-                   const GPtrArray *disks, const char *os_type, GError **error);
+                   enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
+                   GError **error);
+    /* How far a create() of the instance is, in MiB; false if none is under way. Does not wait. */
+    bool (*progress)(struct storage *storage, const char *instance, guint64 *ret_done,
+                     guint64 *ret_total);
+    /* Makes one image larger (never smaller: WRONG_INPUT), synced; no error if it is so already. */
+    bool (*grow)(struct storage *storage, const char *instance, const char *replica, guint disk,
+                 guint64 size_mib, GError **error);
+    /* The primary's images become those of a replica (the guest has moved away, SAF-17). Synced. No
+     * error if that was done before. */
+    bool (*demote)(struct storage *storage, const char *instance, const char *replica,
+                   GError **error);
     /* Files of the images, in order; UNKNOWN_ENTITY if one is missing. */
     GPtrArray *(*files)(struct storage *storage, const char *instance, const char *replica,
                         guint count, GError **error);

@@ -572,7 +572,7 @@ static bool op_query(struct hypervisor *hv, const char *instance, guint64 genera
 }
 
 static bool mirror_start_now(struct fake_guest *guest, const struct export_target *target,
-                             bool full, GError **error)
+                             enum mirror_copy copy, GError **error)
 {
     if (guest_mirrors(guest)) {
         fettle_set_error(error, HYPERVISOR, "Need a root block node");
@@ -586,12 +586,13 @@ static bool mirror_start_now(struct fake_guest *guest, const struct export_targe
     guest->target = export_target_copy(target);
     g_free(guest->copied);
     guest->copied = g_new0(bool, guest->image->count);
-    guest->mirror = full ? MIRROR_SYNCING : MIRROR_READY;
+    guest->mirror = copy == COPY_NOTHING ? MIRROR_READY : MIRROR_SYNCING;
     return true;
 }
 
 static bool op_mirror_start(struct hypervisor *hv, const char *instance, guint64 generation,
-                            const struct export_target *target, bool full, GError **error)
+                            const struct export_target *target, enum mirror_copy copy,
+                            GError **error)
 {
     struct fake_host *host = host_of(hv);
     bool late;
@@ -600,7 +601,7 @@ static bool op_mirror_start(struct hypervisor *hv, const char *instance, guint64
     bool ok = guest_for(host, instance, generation, error) &&
               guest_drain(host, instance, generation, error);
     struct fake_guest *guest = ok ? fake_guest_find(host, instance) : NULL;
-    ok = guest && mirror_start_now(guest, target, full, error);
+    ok = guest && mirror_start_now(guest, target, copy, error);
     return fake_op_end(host, "mirror_start", late, ok, error);
 }
 

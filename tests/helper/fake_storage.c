@@ -116,7 +116,8 @@ static bool op_source_size(struct storage *storage, const char *os_type, guint64
 }
 
 static bool op_create(struct storage *storage, const char *instance, const char *replica,
-                      const GPtrArray *disks, const char *os_type, GError **error)
+                      enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
+                      GError **error)
 {
     struct fake_host *host = host_of(storage);
     bool late;

@@ -25,6 +25,8 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
     case CONFIRM_MIRROR:
         yes = current && its_replica && strcmp(web1->holder, from) == 0;
         break;
+    case CONFIRM_INCOMING:
+        break;
     }
     record_autoptr(confirm_result) result = confirm_result_new();
     result->answer = yes ? CONFIRM_CONFIRMED : CONFIRM_REFUSED;

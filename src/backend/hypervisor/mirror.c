@@ -248,16 +248,16 @@ static json_t *blockdev_arguments(const struct guest *guest, const struct export
 
 /* on-target-error is moot, since the export answers no errors; "report" is what ends the job when
  * it is yanked. */
-static json_t *mirror_arguments(const struct guest *guest, guint disk, bool full)
+static json_t *mirror_arguments(const struct guest *guest, guint disk, enum mirror_copy copy)
 {
     g_autofree char *name = job_name(guest, disk);
     g_autofree char *device = g_strdup_printf("d%u", disk);
     return json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "job-id", name, "device", device, "target",
-                     name, "sync", full ? "full" : "none", "copy-mode", "write-blocking",
-                     "on-source-error", "report", "on-target-error", "report");
+                     name, "sync", copy == COPY_NOTHING ? "none" : "full", "copy-mode",
+                     "write-blocking", "on-source-error", "report", "on-target-error", "report");
 }
 
-static bool attach(struct guest *guest, const struct export_target *target, bool full,
+static bool attach(struct guest *guest, const struct export_target *target, enum mirror_copy copy,
                    GError **error)
 {
     if (!add_key(guest, target->psk, error))
@@ -265,7 +265,7 @@ static bool attach(struct guest *guest, const struct export_target *target, bool
     for (guint i = 0; i < guest->disks; i++)
         if (!guest_command(guest, "blockdev-add", blockdev_arguments(guest, target, i),
                            LIMIT_QMP_DRAIN_MS, error) ||
-            !guest_command(guest, "blockdev-mirror", mirror_arguments(guest, i, full),
+            !guest_command(guest, "blockdev-mirror", mirror_arguments(guest, i, copy),
                            LIMIT_QMP_DRAIN_MS, error)) {
             g_prefix_error(error, "disk %u: ", i);
             return false;
@@ -298,7 +298,7 @@ static bool check_start(const struct guest *guest, const struct export_target *t
 }
 
 bool mirror_start(struct hypervisor *hv, const char *instance, guint64 generation,
-                  const struct export_target *target, bool full, GError **error)
+                  const struct export_target *target, enum mirror_copy copy, GError **error)
 {
     guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
     if (guest == NULL || !check_start(guest, target, error))
@@ -314,7 +314,7 @@ bool mirror_start(struct hypervisor *hv, const char *instance, guint64 generatio
         guest->mirrored = false;
         return false;
     }
-    if (attach(guest, target, full, error))
+    if (attach(guest, target, copy, error))
         return true;
     /* If this fails too, the mirror reads as lost and is released by whoever sees that. */
     release(guest, NULL);

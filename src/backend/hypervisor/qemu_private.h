@@ -90,7 +90,7 @@ GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, b
 /* mirror.c */
 bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **error);
 bool mirror_start(struct hypervisor *hv, const char *instance, guint64 generation,
-                  const struct export_target *target, bool full, GError **error);
+                  const struct export_target *target, enum mirror_copy copy, GError **error);
 bool mirror_finish(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
 bool mirror_release(struct hypervisor *hv, const char *instance, guint64 generation,
                     GError **error);

@@ -195,7 +195,8 @@ static bool check_not_exported(struct storage *storage, const char *replica, GEr
 }
 
 static bool file_storage_create(struct storage *storage, const char *instance, const char *replica,
-                                const GPtrArray *disks, const char *os_type, GError **error)
+                                enum disk_template disk_template, const GPtrArray *disks,
+                                const char *os_type, GError **error)
 {
     if (!images_check_names(instance, replica, error) ||
         !check_not_exported(storage, replica, error))

@@ -28,6 +28,11 @@ static bool replica_is_here(const struct confirm_item *item, const struct instan
 static bool item_confirmed(const struct confirm_item *item, const struct instance *instance,
                            const struct replica *replica, const char *node)
 {
+    if (item->role ==
+        CONFIRM_INCOMING) /* `replica` is the migration, the generation the next one */
+        return item->generation == instance->generation + 1 &&
+               !strcmp(instance->migration, item->replica) &&
+               !strcmp(instance->migration_node, node);
     if (instance->generation != item->generation)
         return false;
     switch (item->role) {
@@ -38,6 +43,8 @@ static bool item_confirmed(const struct confirm_item *item, const struct instanc
                !strcmp(instance->replica, item->replica);
     case CONFIRM_EXPORT:
         return replica_is_here(item, instance, replica, node);
+    case CONFIRM_INCOMING:
+        break;
     }
     return false;
 }

@@ -124,8 +124,8 @@ static bool start_mirror(struct guest *guest, bool full, GError **error)
     struct hypervisor *hv = guest->node->hv;
     struct guest_record *record = guest->record;
     g_autoptr(GError) why = NULL;
-    if (hv->ops->mirror_start(hv, record->instance, record->generation, record->target, full,
-                              &why) &&
+    if (hv->ops->mirror_start(hv, record->instance, record->generation, record->target,
+                              full ? COPY_EVERYTHING : COPY_NOTHING, &why) &&
         (full || start_wait_ready(guest, &why))) {
         record->attached = true;
         return true;

@@ -27,8 +27,8 @@ static bool attach_start(struct guest *guest, const struct mirror_attach_args *a
         return false;
     }
     g_autoptr(GError) why = NULL;
-    if (hv->ops->mirror_start(hv, record->instance, record->generation, record->target, true,
-                              &why)) {
+    if (hv->ops->mirror_start(hv, record->instance, record->generation, record->target,
+                              args->since ? COPY_WRITTEN_SINCE : COPY_EVERYTHING, &why)) {
         record->attached = true;
         if (guest_save(guest, &why)) {
             mirror_watch_start(guest, NULL);

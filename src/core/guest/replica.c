@@ -53,9 +53,10 @@ json_t *replica_disks_create(struct node_core *node, struct fence_op *op, const 
     struct guest *guest = guest_get(node, create->instance, error);
     if (!guest || !guest_lock(guest, error))
         return NULL;
-    bool ok = create_check(guest, create, error) &&
-              node->storage->ops->create(node->storage, create->instance, create->replica,
-                                         create->disks, create->os_type, error);
+    bool ok =
+        create_check(guest, create, error) &&
+        node->storage->ops->create(node->storage, create->instance, create->replica,
+                                   create->disk_template, create->disks, create->os_type, error);
     guest_unlock(guest);
     return ok ? json_object() : NULL;
 }

@@ -210,6 +210,8 @@ static bool question_still_stands(const struct question *question)
     case CONFIRM_EXPORT:
         return item->generation == record->replica_generation &&
                strcmp(item->replica, record->replica) == 0;
+    case CONFIRM_INCOMING:
+        break; /* asked by its own procedure only */
     }
     return false;
 }
@@ -226,6 +228,8 @@ static bool question_apply(const struct question *question, const struct confirm
         return apply_mirror(question->guest, answer);
     case CONFIRM_EXPORT:
         return apply_export(question->guest, answer);
+    case CONFIRM_INCOMING:
+        break;
     }
     return true;
 }

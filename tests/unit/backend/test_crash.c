@@ -29,7 +29,8 @@ static void live(void *generation)
     world_create(secondary, web1, REPLICA);
     record_autoptr(export_target) target = world_export(secondary, web1, REPLICA);
     world_prepare(primary, web1, NULL);
-    hv->mirror_start(primary->hypervisor, web1->uuid, web1->generation, target, true, &error);
+    hv->mirror_start(primary->hypervisor, web1->uuid, web1->generation, target, COPY_EVERYTHING,
+                     &error);
     g_assert_no_error(error);
     g_assert_true(world_await_mirror(primary, web1, MIRROR_READY));
     hv->run(primary->hypervisor, web1->uuid, web1->generation, &error);

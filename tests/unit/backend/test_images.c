@@ -110,7 +110,8 @@ static void assert_refused(struct world_node *node, const struct instance *insta
 {
     g_autoptr(GError) error = NULL;
     g_assert_false(node->storage->ops->create(node->storage, instance->uuid, replica,
-                                              instance->disks, os_type, &error));
+                                              instance->disk_template, instance->disks, os_type,
+                                              &error));
     g_assert_cmpstr(error->message, ==, message);
     g_assert_error(error, FETTLE_ERROR, (gint)code);
     g_autofree char *names = listing(node, "");
@@ -160,8 +161,8 @@ static void full_disk(void *unused)
     assert_refused(node, web1, "", "dense", FETTLE_ERROR_NO_RESOURCES, expected);
     /* What was there before a failed creation is still there after it. */
     world_create(node, web1, "");
-    g_assert_false(
-        node->storage->ops->create(node->storage, web1->uuid, "", web1->disks, "dense", &error));
+    g_assert_false(node->storage->ops->create(node->storage, web1->uuid, "", web1->disk_template,
+                                              web1->disks, "dense", &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NO_RESOURCES);
     g_autofree char *names = listing(node, "");
     g_assert_cmpstr(names, ==, U ".disk0.raw " U ".disk1.raw");

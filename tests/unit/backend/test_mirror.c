@@ -32,7 +32,7 @@ static void pair_mirror(struct pair *pair, bool full)
 {
     g_autoptr(GError) error = NULL;
     pair->hv->ops->mirror_start(pair->hv, pair->web1->uuid, pair->web1->generation, pair->target,
-                                full, &error);
+                                full ? COPY_EVERYTHING : COPY_NOTHING, &error);
     g_assert_no_error(error);
     g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
 }
@@ -139,7 +139,7 @@ static void finish(void *disks)
     g_assert_cmpstr(error->message, ==,
                     "guest web1 runs; its mirror can be ended in sync only while it is paused");
     g_clear_error(&error);
-    g_assert_false(ops->mirror_start(pair->hv, uuid, 1, pair->target, true, &error));
+    g_assert_false(ops->mirror_start(pair->hv, uuid, 1, pair->target, COPY_EVERYTHING, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
     g_assert_cmpstr(error->message, ==,
                     "guest web1 mirrors to replica " REPLICA " already; release that first");
@@ -261,7 +261,7 @@ static void lose_replica(const char *name, guint disks, void (*lose)(struct pair
     record_autoptr(instance) web1 = instance_copy(pair->web1);
     world_create(pair->primary, web1, REPLICA_2); /* somewhere else */
     record_autoptr(export_target) second = world_export(pair->primary, web1, REPLICA_2);
-    pair->hv->ops->mirror_start(pair->hv, web1->uuid, 1, second, true, &error);
+    pair->hv->ops->mirror_start(pair->hv, web1->uuid, 1, second, COPY_EVERYTHING, &error);
     g_assert_no_error(error);
     g_assert_true(world_await_mirror(pair->primary, web1, MIRROR_READY));
     g_assert_true(world_await_count(pair->primary, web1, world_printed(pair->primary, web1) + 3));
@@ -365,8 +365,8 @@ static void replica_disk_full(void *unused)
 static void refused(struct pair *pair, struct export_target *target, const char *reason)
 {
     g_autoptr(GError) error = NULL;
-    g_assert_false(
-        pair->hv->ops->mirror_start(pair->hv, pair->web1->uuid, 1, target, true, &error));
+    g_assert_false(pair->hv->ops->mirror_start(pair->hv, pair->web1->uuid, 1, target,
+                                               COPY_EVERYTHING, &error));
     g_assert_nonnull(error);
     g_test_message("refused: %s", error->message);
     g_assert_nonnull(strstr(error->message, reason));

@@ -104,7 +104,7 @@ static void image_lock(void *unused)
     /* Another node daemon that knows nothing of the first, on the same image. */
     g_autoptr(GPtrArray) images =
         node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
-    struct guest_spec spec = {web1, images, ACCEL_TCG};
+    struct guest_spec spec = {.instance = web1, .images = images, .accelerator = ACCEL_TCG};
     g_assert_false(twin->hypervisor->ops->prepare(twin->hypervisor, &spec, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
     g_assert_nonnull(strstr(error->message, "Failed to get \"write\" lock"));

@@ -224,8 +224,8 @@ struct instance *world_instance(guint disks, guint64 generation)
 void world_create(struct world_node *node, const struct instance *instance, const char *replica)
 {
     g_autoptr(GError) error = NULL;
-    node->storage->ops->create(node->storage, instance->uuid, replica, instance->disks,
-                               replica[0] == '\0' ? "tick" : "", &error);
+    node->storage->ops->create(node->storage, instance->uuid, replica, instance->disk_template,
+                               instance->disks, replica[0] == '\0' ? "tick" : "", &error);
     g_assert_no_error(error);
 }
 
@@ -246,7 +246,7 @@ void world_prepare(struct world_node *node, const struct instance *instance, GEr
     g_autoptr(GPtrArray) images = node->storage->ops->files(node->storage, instance->uuid, "",
                                                             instance->disks->len, &missing);
     g_assert_no_error(missing);
-    struct guest_spec spec = {instance, images, ACCEL_TCG};
+    struct guest_spec spec = {.instance = instance, .images = images, .accelerator = ACCEL_TCG};
     g_autoptr(GError) failure = NULL;
     bool prepared = node->hypervisor->ops->prepare(node->hypervisor, &spec, &failure);
     g_assert_true(prepared == (failure == NULL));
