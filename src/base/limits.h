@@ -125,6 +125,7 @@
 #define NODE_ADD_WAIT_MS 20000u /* for the first answer of a new node */
 #define NODE_ADD_POLL_MS 200u
 #define MIRROR_WAIT_MS 2000u    /* one question about a copy */
+#define PROGRESS_PAUSE_MS 500u  /* between two entries of the same progress in a job's log */
 #define MIRROR_STALL_MS 600000u /* a copy that gets no further is given up */
 
 /* Guests and exports on one node */

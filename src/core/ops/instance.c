@@ -304,8 +304,9 @@ bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *
 /* --- waiting for a copy --- */
 
 struct mirror_progress {
+    char *what; /* as it is logged */
+    guint64 total_mib;
     guint64 percent;
-    guint64 logged;
     gint64 moved_at;
 };
 
@@ -318,10 +319,8 @@ static bool mirror_advanced(struct op *op, struct mirror_progress *progress, gui
         progress->percent = percent;
         progress->moved_at = now;
     }
-    if (percent >= progress->logged + 10) {
-        progress->logged = percent / 10 * 10;
-        op_log(op, "copied %" G_GUINT64_FORMAT " %% to the replica", progress->logged);
-    }
+    op_progress(op, progress->what, progress->total_mib * percent / 100, progress->total_mib,
+                "MiB");
     if (now - progress->moved_at < MIRROR_STALL_MS)
         return true;
     fettle_set_error(error, TIMEOUT, "the copy stands at %" G_GUINT64_FORMAT " %% for %u s",
@@ -329,14 +328,11 @@ static bool mirror_advanced(struct op *op, struct mirror_progress *progress, gui
     return false;
 }
 
-bool instance_wait_mirror(struct op *op, const char *uuid, GError **error)
+static bool wait_copied(struct op *op, const struct instance *instance,
+                        struct mirror_progress *progress, GError **error)
 {
-    record_autoptr(instance) instance = instance_now(op, uuid, error);
-    if (!instance)
-        return false;
     struct mirror_wait_args args = {
         .instance = instance->uuid, .generation = instance->generation, .wait_ms = MIRROR_WAIT_MS};
-    struct mirror_progress progress = {.moved_at = op->env->ops->boot_ms(op->env)};
     for (;;) {
         gint64 asked = op->env->ops->boot_ms(op->env);
         record_autoptr(mirror_status) status =
@@ -344,19 +340,36 @@ bool instance_wait_mirror(struct op *op, const char *uuid, GError **error)
         if (!status)
             return false;
         if (status->state == MIRROR_READY)
-            return follow_refresh(op->follow, error);
+            return true;
         if (status->state != MIRROR_SYNCING) {
             fettle_set_error(error, STORAGE,
                              "the replica of instance \"%s\" was lost during the copy",
                              instance->name);
             return false;
         }
-        if (!mirror_advanced(op, &progress, status->progress, error))
+        if (!mirror_advanced(op, progress, status->progress, error))
             return false;
         /* A node that does not wait is not asked without end. */
         if (op->env->ops->boot_ms(op->env) - asked < ACT_PAUSE_MS)
             env_sleep(op->env, ACT_PAUSE_MS);
     }
+}
+
+bool instance_wait_mirror(struct op *op, const char *uuid, GError **error)
+{
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance)
+        return false;
+    g_autofree char *what =
+        g_strdup_printf("copy to %s", op_node_name(op, instance->secondary_node));
+    struct mirror_progress progress = {.what = what, .moved_at = op->env->ops->boot_ms(op->env)};
+    for (guint i = 0; i < instance->disks->len; i++)
+        progress.total_mib += ((const struct disk *)instance->disks->pdata[i])->size;
+    if (!wait_copied(op, instance, &progress, error))
+        return false;
+    if (progress.percent > 0)
+        op_progress(op, what, progress.total_mib, progress.total_mib, "MiB");
+    return follow_refresh(op->follow, error);
 }
 
 /* --- conditions --- */

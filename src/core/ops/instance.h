@@ -61,8 +61,8 @@ struct instance_stop {
 bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *how,
                    GError **error);
 
-/* Waits until the running copy is on record as in-sync, with a log line for each 10 %. STORAGE if
- * the replica was lost, TIMEOUT if the copy got no further for MIRROR_STALL_MS. */
+/* Waits until the running copy is on record as in-sync, with its progress in the job's log. STORAGE
+ * if the replica was lost, TIMEOUT if the copy got no further for MIRROR_STALL_MS. */
 bool instance_wait_mirror(struct op *op, const char *uuid, GError **error);
 
 /* Gathers the reports of up to two nodes ("" is skipped, offline ones too). */

@@ -70,23 +70,57 @@ static void move(struct runner *runner, enum job_state to, const char *why)
     job_update_status(runner->job);
 }
 
-static void log_entry(const char *message, void *data)
+/* The log of the opcode that is under way. */
+static json_t *log_of(struct runner *runner)
 {
-    struct runner *runner = data;
     struct job_op *row = runner->row;
-    guint64 now = now_us(runner);
     if (!json_is_array(row->log)) {
         json_decref(row->log);
         row->log = json_array();
     }
-    if (json_array_size(row->log) >= LIMIT_JOB_LOG_ENTRIES)
+    return row->log;
+}
+
+/* `message` is stolen. */
+static json_t *new_entry(struct runner *runner, const char *type, json_t *message)
+{
+    guint64 now = now_us(runner);
+    return json_make("[I, [I, I], s, o]", (json_int_t)++runner->log_serial,
+                     (json_int_t)(now / G_USEC_PER_SEC), (json_int_t)(now % G_USEC_PER_SEC), type,
+                     message);
+}
+
+static void log_entry(const char *message, void *data)
+{
+    struct runner *runner = data;
+    json_t *log = log_of(runner);
+    if (json_array_size(log) >= LIMIT_JOB_LOG_ENTRIES)
         return;
-    bool last = json_array_size(row->log) == LIMIT_JOB_LOG_ENTRIES - 1;
+    bool last = json_array_size(log) == LIMIT_JOB_LOG_ENTRIES - 1;
     g_autofree char *valid = g_utf8_make_valid(message, -1);
     json_array_append_new(
-        row->log, json_make("[I, [I, I], s, s]", (json_int_t)++runner->log_serial,
-                            (json_int_t)(now / G_USEC_PER_SEC), (json_int_t)(now % G_USEC_PER_SEC),
-                            "message", last ? "the log is full; nothing more is kept" : valid));
+        log, new_entry(runner, "message",
+                       json_string(last ? "the log is full; nothing more is kept" : valid)));
+    save(runner);
+}
+
+/* Takes the place of the newest entry if that is about the same, so that the log stays short. */
+static void progress_entry(json_t *state, void *data)
+{
+    struct runner *runner = data;
+    json_t *log = log_of(runner);
+    size_t size = json_array_size(log);
+    const json_t *newest = size ? json_array_get(json_array_get(log, size - 1), 3) : NULL;
+    bool same = json_is_object(newest) &&
+                json_equal(json_object_get(newest, "what"), json_object_get(state, "what"));
+    if (same) {
+        json_array_set_new(log, size - 1, new_entry(runner, "progress", state));
+    } else if (size + 1 < LIMIT_JOB_LOG_ENTRIES) {
+        json_array_append_new(log, new_entry(runner, "progress", state));
+    } else {
+        json_decref(state);
+        return;
+    }
     save(runner);
 }
 
@@ -301,6 +335,7 @@ static bool run_parsed(struct runner *runner, const struct op_common *common, co
                     .owner = runner->owner,
                     .stamp = runner->stamp,
                     .log = log_entry,
+                    .progress = progress_entry,
                     .log_data = runner};
     g_autoptr(GError) error = NULL;
     bool prerequisite = true, done = false;

@@ -13,6 +13,7 @@ void op_clear(struct op *op)
     g_clear_pointer(&op->result, json_decref);
     g_clear_pointer(&op->primary, g_free);
     g_clear_pointer(&op->secondary, g_free);
+    g_clear_pointer(&op->progress_what, g_free);
 }
 
 void op_log(struct op *op, const char *format, ...)
@@ -22,6 +23,20 @@ void op_log(struct op *op, const char *format, ...)
     g_autofree char *message = g_strdup_vprintf(format, args);
     va_end(args);
     op->log(message, op->log_data);
+}
+
+void op_progress(struct op *op, const char *what, guint64 done, guint64 total, const char *unit)
+{
+    gint64 now = op->env->ops->boot_ms(op->env);
+    bool same = g_strcmp0(op->progress_what, what) == 0;
+    if (!op->progress || total == 0 ||
+        (same && done < total && now - op->progress_ms < PROGRESS_PAUSE_MS))
+        return;
+    op->progress_ms = now;
+    op_set_text(&op->progress_what, what);
+    op->progress(json_make("{ss sI sI ss}", "what", what, "done", (json_int_t)MIN(done, total),
+                           "total", (json_int_t)total, "unit", unit),
+                 op->log_data);
 }
 
 const struct config *op_config(const struct op *op)

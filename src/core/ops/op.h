@@ -40,7 +40,11 @@ struct op {
     json_t *result;   /* exec may set it; NULL stands for null */
     bool changed;     /* something has, or may have, been changed outside of this process */
     void (*log)(const char *message, void *data);
+    /* `state`: {"what", "done", "total", "unit"}; stolen. NULL: nobody is told. */
+    void (*progress)(json_t *state, void *data);
     void *log_data;
+    gint64 progress_ms; /* boot time of the last op_progress() that was logged */
+    char *progress_what;
 
     /* What the body carries from one step to the next; freed by the runner. */
     char *primary;      /* chosen node */
@@ -51,6 +55,11 @@ struct op {
 void op_clear(struct op *op);
 
 void op_log(struct op *op, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* How far something that takes long has come: one entry of type "progress" in the job's log, of
+ * which only the newest for `what` is kept. Call it as often as you like: what comes less than
+ * PROGRESS_PAUSE_MS after the last one is dropped, unless it is the end. `what` is a phrase for
+ * people ("copy to node2"), `unit` a word ("MiB"); `total` 0: unknown, nothing is logged. */
+void op_progress(struct op *op, const char *what, guint64 done, guint64 total, const char *unit);
 const struct config *op_config(const struct op *op);
 guint64 op_now_seconds(const struct op *op);
 

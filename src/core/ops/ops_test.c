@@ -24,6 +24,20 @@ static bool delay_check(struct op *op, GError **error)
     return true;
 }
 
+/* In steps, so that its progress can be followed. */
+static bool wait_ms(struct op *op, guint ms)
+{
+    for (guint done = 0; done < ms;) {
+        guint step = MIN(ms - done, 2 * PROGRESS_PAUSE_MS);
+        if (!env_sleep(op->env, step))
+            return false;
+        done += step;
+        if (ms >= 2 * PROGRESS_PAUSE_MS)
+            op_progress(op, "wait", done / 1000, ms / 1000, "s");
+    }
+    return true;
+}
+
 static bool delay_exec(struct op *op, GError **error)
 {
     const struct op_test_delay *params = op->params;
@@ -32,7 +46,7 @@ static bool delay_exec(struct op *op, GError **error)
     for (guint64 i = 0; i < rounds; i++) {
         if (params->repeat)
             op_log(op, "round %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT, i + 1, rounds);
-        if (ms && !env_sleep(op->env, ms)) {
+        if (!wait_ms(op, ms)) {
             fettle_set_error(error, KILLED, "the process ended while it waited");
             return false;
         }

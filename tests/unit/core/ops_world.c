@@ -520,7 +520,17 @@ char *ops_log(const struct ops_world *world, guint op)
     size_t i;
     json_t *entry;
     json_array_foreach(row->log, i, entry)
-        g_string_append_printf(lines, "%s\n", json_string_value(json_array_get(entry, 3)));
+    {
+        const json_t *message = json_array_get(entry, 3);
+        if (json_is_string(message))
+            g_string_append_printf(lines, "%s\n", json_string_value(message));
+        else
+            g_string_append_printf(lines, "%s: %d of %d %s\n",
+                                   json_string_value(json_object_get(message, "what")),
+                                   (int)json_integer_value(json_object_get(message, "done")),
+                                   (int)json_integer_value(json_object_get(message, "total")),
+                                   json_string_value(json_object_get(message, "unit")));
+    }
     return g_string_free(lines, FALSE);
 }
 

@@ -88,6 +88,22 @@ static void test_log(void)
     g_assert_cmpint(json_integer_value(json_array_get(json_array_get(second, 0), 0)), ==, 3);
 }
 
+/* However often it is told, one entry is kept, and the next message has a higher serial. */
+static void test_progress(void)
+{
+    json_autoptr op = delay(4);
+    json_object_set_new(op, "repeat", json_integer(2));
+    ops_run(world, json_make("[O]", op));
+    const json_t *log = op_of(world->done, 0)->log;
+    g_assert_cmpuint(json_array_size(log), ==, 4);
+    const json_t *wait = json_array_get(log, 1);
+    g_autofree char *text = json_to_text(json_array_get(wait, 3));
+    g_assert_cmpstr(text, ==, "{\"done\":4,\"total\":4,\"unit\":\"s\",\"what\":\"wait\"}");
+    g_assert_cmpstr(json_string_value(json_array_get(wait, 2)), ==, "progress");
+    g_assert_cmpint(json_integer_value(json_array_get(wait, 0)), ==, 5);
+    g_assert_cmpint(json_integer_value(json_array_get(json_array_get(log, 2), 0)), ==, 6);
+}
+
 static void test_failure_aborts_the_rest(void)
 {
     const char *result = ops_run(world, json_make("[o, o, o]", start_web(), delay(0), delay(0)));
@@ -394,6 +410,7 @@ int main(int argc, char **argv)
     add("/job/success#LUX-30,LUX-32,DTH-17,DTH-20,SAF-30", test_success);
     add("/job/progress#LUX-30", test_progress_in_file);
     add("/job/log#LUX-30", test_log);
+    add("/job/progress-is-one-entry", test_progress);
     add("/job/failure", test_failure_aborts_the_rest);
     add("/job/dry-run", test_dry_run);
     add("/job/unknown-opcode", test_unknown_opcode);

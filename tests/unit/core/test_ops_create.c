@@ -48,9 +48,7 @@ static void test_create_mirror(void)
     g_autofree char *log = ops_log(world, 0);
     g_assert_cmpstr(log, ==,
                     "starting generation 1 of web1 on node1\n"
-                    "copied 30 % to the replica\n"
-                    "copied 60 % to the replica\n"
-                    "copied 90 % to the replica\n");
+                    "copy to node2: 1000 of 1000 MiB\n");
     g_assert_cmpuint(web()->disks->len, ==, 1);
     g_assert_cmpuint(web()->ctime, >, 0);
     const struct replica *replica = config_get(world->config, "replica", web()->replica, NULL);

@@ -38,8 +38,7 @@ static void test_running_to_another_node(void)
     g_autofree char *log = ops_log(world, 0);
     g_assert_cmpstr(log, ==,
                     "copying web1 to node3\n"
-                    "copied 60 % to the replica\n"
-                    "copied 90 % to the replica\n");
+                    "copy to node3: 1000 of 1000 MiB\n");
 }
 
 static void test_secondary_dead(void)
