@@ -2,6 +2,7 @@
 #include "core/queue/luxi.h"
 
 #include "base/log.h"
+#include "core/queue/console.h"
 #include "core/queue/query.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/start.h"
@@ -259,15 +260,26 @@ static void call_query_tags(struct luxi *luxi, struct rpc_request *request, cons
     query_object_tags(&luxi->context, request, args);
 }
 
+static void call_console_read(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    console_read(&luxi->context, request, args);
+}
+
+static void call_console_write(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    console_write(&luxi->context, request, args);
+}
+
 static const struct {
     const char *name;
     void (*call)(struct luxi *luxi, struct rpc_request *request, const void *args);
 } calls[] = {
-    {"SubmitJob", call_submit_job},     {"SubmitManyJobs", call_submit_many_jobs},
-    {"QueryJobs", call_query_jobs},     {"WaitForJobChange", call_wait_for_job_change},
-    {"CancelJob", call_cancel_job},     {"Query", call_query},
-    {"QueryFields", call_query_fields}, {"QueryClusterInfo", call_query_cluster_info},
-    {"QueryTags", call_query_tags},
+    {"SubmitJob", call_submit_job},       {"SubmitManyJobs", call_submit_many_jobs},
+    {"QueryJobs", call_query_jobs},       {"WaitForJobChange", call_wait_for_job_change},
+    {"CancelJob", call_cancel_job},       {"Query", call_query},
+    {"QueryFields", call_query_fields},   {"QueryClusterInfo", call_query_cluster_info},
+    {"QueryTags", call_query_tags},       {"ConsoleRead", call_console_read},
+    {"ConsoleWrite", call_console_write},
 };
 
 void luxi_handle(struct luxi *luxi, struct rpc_request *request)
