@@ -57,20 +57,115 @@ static void count_promises(const struct config *config, const struct node_report
     }
 }
 
+/* --- counted once --- */
+
+struct placement_sums {
+    GHashTable *nodes;   /* uuid -> struct promised */
+    GHashTable *running; /* "node instance": guests that run where they are reported */
+};
+
+static char *running_key(const char *node, const char *instance)
+{
+    return g_strconcat(node, " ", instance, NULL);
+}
+
+static void sums_count(struct placement_sums *sums, const struct instance *instance,
+                       const char *node, bool primary, bool add)
+{
+    struct promised *promised = g_hash_table_lookup(sums->nodes, node);
+    if (!promised) {
+        promised = g_new0(struct promised, 1);
+        g_hash_table_insert(sums->nodes, g_strdup(node), promised);
+    }
+    /* Unsigned sums: what is taken away was added before. */
+    guint64 sign = add ? 1 : (guint64)-1;
+    guint64 disk = placement_disk_size(instance->disks);
+    promised->instances += add ? 1 : (guint)-1;
+    promised->disk += sign * disk;
+    if (!instance->generation)
+        promised->disk_waiting += sign * disk;
+    if (!primary)
+        return;
+    g_autofree char *key = running_key(node, instance->uuid);
+    promised->memory += sign * instance->memory;
+    if (!g_hash_table_contains(sums->running, key))
+        promised->memory_waiting += sign * instance->memory;
+}
+
+void placement_sums_move(struct placement_sums *sums, const struct instance *before,
+                         const struct instance *after)
+{
+    const struct instance *both[] = {before, after};
+    for (guint i = 0; i < G_N_ELEMENTS(both); i++) {
+        if (!both[i])
+            continue;
+        sums_count(sums, both[i], both[i]->primary_node, true, i == 1);
+        if (*both[i]->secondary_node)
+            sums_count(sums, both[i], both[i]->secondary_node, false, i == 1);
+    }
+}
+
+struct placement_sums *placement_sums_new(const struct config *config, const GPtrArray *reports)
+{
+    struct placement_sums *sums = g_new0(struct placement_sums, 1);
+    sums->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    sums->running = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; reports && i < reports->len; i++) {
+        const struct node_report *report = reports->pdata[i];
+        for (guint k = 0; report->guests && k < report->guests->len; k++) {
+            const struct guest_report *guest = report->guests->pdata[k];
+            if (guest->state != GUEST_ABSENT)
+                g_hash_table_add(sums->running, running_key(report->node, guest->instance));
+        }
+    }
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++)
+        placement_sums_move(sums, NULL, instances->pdata[i]);
+    return sums;
+}
+
+void placement_sums_free(struct placement_sums *sums)
+{
+    if (!sums)
+        return;
+    g_hash_table_unref(sums->nodes);
+    g_hash_table_unref(sums->running);
+    g_free(sums);
+}
+
+static void find_promises(const struct config *config, const struct node_report *report,
+                          const struct placement_need *need, struct promised *ret)
+{
+    if (!need->sums) {
+        count_promises(config, report, need->skip, 0, ret);
+        return;
+    }
+    const struct promised *promised = g_hash_table_lookup(need->sums->nodes, report->node);
+    *ret = promised ? *promised : (struct promised){0};
+}
+
+/* --- room --- */
+
+static void room_from(const struct node_report *report, const struct promised *promised,
+                      struct placement_room *ret_room)
+{
+    struct placement_room room = {
+        .spare_memory = (gint64)report->memory_total - (gint64)promised->memory,
+        .spare_disk = (gint64)report->disk_total - (gint64)promised->disk,
+    };
+    gint64 memory_free = (gint64)report->memory_free - (gint64)promised->memory_waiting;
+    gint64 disk_free = (gint64)report->disk_free - (gint64)promised->disk_waiting;
+    room.memory = MIN(room.spare_memory, memory_free);
+    room.disk = MIN(room.spare_disk, disk_free);
+    *ret_room = room;
+}
+
 void placement_room(const struct config *config, const struct node_report *report, const char *skip,
                     guint64 up_to, struct placement_room *ret_room)
 {
     struct promised promised;
     count_promises(config, report, skip, up_to, &promised);
-    struct placement_room room = {
-        .spare_memory = (gint64)report->memory_total - (gint64)promised.memory,
-        .spare_disk = (gint64)report->disk_total - (gint64)promised.disk,
-    };
-    gint64 memory_free = (gint64)report->memory_free - (gint64)promised.memory_waiting;
-    gint64 disk_free = (gint64)report->disk_free - (gint64)promised.disk_waiting;
-    room.memory = MIN(room.spare_memory, memory_free);
-    room.disk = MIN(room.spare_disk, disk_free);
-    *ret_room = room;
+    room_from(report, &promised, ret_room);
 }
 
 /* --- one node --- */
@@ -104,7 +199,9 @@ static char *why_not(const struct config *config, const struct node *node,
         return g_strdup("is drained");
     if (!report)
         return g_strdup("does not answer");
-    placement_room(config, report, need->skip, 0, ret_room);
+    struct promised promised;
+    find_promises(config, report, need, &promised);
+    room_from(report, &promised, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)
         return shortage("memory", ret_room->memory, need->memory);
     if (need->disk && (gint64)need->disk > ret_room->disk)
@@ -179,7 +276,7 @@ const struct node *placement_choose(const struct config *config, const GPtrArray
         if (need->prefer && !strcmp(need->prefer, candidate.node->uuid))
             return candidate.node;
         struct promised promised;
-        count_promises(config, report, need->skip, 0, &promised);
+        find_promises(config, report, need, &promised);
         candidate.instances = promised.instances;
         if (better(&best, &candidate, need))
             best = candidate;

@@ -12,6 +12,16 @@
 
 #include "core/config/model.h"
 
+/* What is promised on each node, counted once: for callers that place many instances, one after the
+ * other, of one configuration. */
+struct placement_sums;
+struct placement_sums *placement_sums_new(const struct config *config, const GPtrArray *reports);
+void placement_sums_free(struct placement_sums *sums);
+/* An instance that was counted on other nodes, or on none (NULL), is counted as `after` says; NULL:
+ * no more. */
+void placement_sums_move(struct placement_sums *sums, const struct instance *before,
+                         const struct instance *after);
+
 struct placement_room {
     gint64 memory;       /* MiB; negative: more is promised than there is */
     gint64 disk;         /* MiB */
@@ -26,14 +36,16 @@ void placement_room(const struct config *config, const struct node_report *repor
                     guint64 up_to, struct placement_room *ret_room);
 
 struct placement_need {
-    const char *what;        /* "the primary node of web1", for the message */
-    guint64 memory;          /* MiB; 0: none is needed */
-    guint64 disk;            /* MiB */
-    const char *excluded[4]; /* node UUIDs that are out, "" or NULL for none … */
-    const char *because[4];  /* … and why: "is its primary node" */
-    const char *skip;        /* instance that is not counted; NULL: none */
-    const char *prefer;      /* node that is taken if it fits; NULL: none */
-    bool rank_by_disk;       /* most disk first; else most memory first */
+    const char *what;                  /* "the primary node of web1", for the message */
+    guint64 memory;                    /* MiB; 0: none is needed */
+    guint64 disk;                      /* MiB */
+    const char *excluded[4];           /* node UUIDs that are out, "" or NULL for none … */
+    const char *because[4];            /* … and why: "is its primary node" */
+    const char *skip;                  /* instance that is not counted; NULL: none */
+    const char *prefer;                /* node that is taken if it fits; NULL: none */
+    bool rank_by_disk;                 /* most disk first; else most memory first */
+    const struct placement_sums *sums; /* NULL: counted anew. With them `skip` must be taken out of
+                                          the sums by the caller */
 };
 
 /* Whether one node fits: not excluded, not offline, not drained, answering (report not NULL), with
