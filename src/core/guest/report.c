@@ -95,6 +95,8 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     g_autoptr(GPtrArray) aside = images ? storage->ops->list(storage, true, error) : NULL;
     if (!aside)
         return NULL;
+    for (guint i = 0; i < images->len; i++)
+        g_ptr_array_add(report->images, g_strdup(images->pdata[i]));
     report_guests(node, report);
     report_replicas(node, images, report);
     for (guint i = 0; i < aside->len; i++)
