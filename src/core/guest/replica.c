@@ -20,16 +20,19 @@ json_t *replica_image_info(struct node_core *node, struct fence_op *op, const vo
 }
 
 /* A request that was delayed on its way must not blank images that were used since. */
-static bool create_check(const struct guest *guest, const struct disks_create_args *args,
-                         GError **error)
+static bool create_check(const struct guest *guest, const struct fence_op *op,
+                         const struct disks_create_args *args, GError **error)
 {
     const struct guest_record *record = guest->record;
+    struct stamp used = {record->history, record->generation};
+    struct stamp asked = {fence_op_stamp(op).history, args->generation};
+    bool anew = args->generation > 0 && stamp_compare(asked, used) >= 0;
     g_autofree char *name = guest_name(guest);
     if (guest->damage) {
         fettle_set_error(error, CORRUPT, "%s", guest->damage);
         return false;
     }
-    if (!*args->replica && record->generation > 0) {
+    if (!*args->replica && record->generation > 0 && !anew) {
         fettle_set_error(error, UNSAFE,
                          "the images of %s were already used here under generation "
                          "%" G_GUINT64_FORMAT "; they are not made anew",
@@ -44,21 +47,6 @@ static bool create_check(const struct guest *guest, const struct disks_create_ar
         return false;
     }
     return true;
-}
-
-json_t *replica_disks_create(struct node_core *node, struct fence_op *op, const void *args,
-                             GError **error)
-{
-    const struct disks_create_args *create = args;
-    struct guest *guest = guest_get(node, create->instance, error);
-    if (!guest || !guest_lock(guest, error))
-        return NULL;
-    bool ok =
-        create_check(guest, create, error) &&
-        node->storage->ops->create(node->storage, create->instance, create->replica,
-                                   create->disk_template, create->disks, create->os_type, error);
-    guest_unlock(guest);
-    return ok ? json_object() : NULL;
 }
 
 static void forget_replica(struct guest *guest)
@@ -77,6 +65,70 @@ static bool close_export(struct guest *guest, GError **error)
         return false;
     guest->export_live = false;
     return true;
+}
+
+/* What an older generation left here is over by the record: its process ends, and with `set_aside`
+ * its images and those of a replica are kept for a person (SAF-19). */
+static bool create_clear_the_way(struct guest *guest, const struct disks_create_args *args,
+                                 GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    const struct guest_record *record = guest->record;
+    if (guest->live && !guest_kill(guest, error))
+        return false;
+    if (!args->set_aside || (!*args->replica && record->generation == args->generation))
+        return true; /* asked again: what is there now is what the first request has made */
+    if (*record->replica) {
+        if (!close_export(guest, error) ||
+            !storage->ops->set_aside(storage, record->instance, record->replica,
+                                     record->replica_generation, error))
+            return false;
+        forget_replica(guest);
+    }
+    return storage->ops->set_aside(storage, record->instance, "", MAX(record->generation, 1),
+                                   error);
+}
+
+/* From now on nothing of an older generation may touch the images. */
+static bool create_record_used(struct guest *guest, const struct fence_op *op,
+                               const struct disks_create_args *args, GError **error)
+{
+    struct guest_record *record = guest->record;
+    if (!*args->replica) {
+        record->history = fence_op_stamp(op).history;
+        record->generation = args->generation;
+        record->clean = false;
+        export_target_free(g_steal_pointer(&record->target));
+        guest_move(guest, PHASE_STOPPED, "its images are made anew");
+    } else if (args->set_aside && record->phase != PHASE_NONE) {
+        guest_move(guest, PHASE_SUPERSEDED, "images set aside for a new replica");
+    }
+    return guest_save(guest, error);
+}
+
+static bool create_locked(struct guest *guest, const struct fence_op *op,
+                          const struct disks_create_args *args, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    if (!create_check(guest, op, args, error))
+        return false;
+    if (args->generation > 0 &&
+        (!create_clear_the_way(guest, args, error) || !create_record_used(guest, op, args, error)))
+        return false;
+    return storage->ops->create(storage, args->instance, args->replica, args->disk_template,
+                                args->disks, args->os_type, error);
+}
+
+json_t *replica_disks_create(struct node_core *node, struct fence_op *op, const void *args,
+                             GError **error)
+{
+    const struct disks_create_args *create = args;
+    struct guest *guest = guest_get(node, create->instance, error);
+    if (!guest || !guest_lock(guest, error))
+        return NULL;
+    bool ok = create_locked(guest, op, create, error);
+    guest_unlock(guest);
+    return ok ? json_object() : NULL;
 }
 
 static bool remove_replica(struct guest *guest, const char *replica, GError **error)
