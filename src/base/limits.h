@@ -140,9 +140,18 @@
     8                        /* a free port may be taken by another before the export has it       \
                               */
 #define LIMIT_PROBE_MS 1000u /* an export that shall be mirrored to */
-#define LIMIT_ACCEL_PROBE_MS 10000u     /* a boot to see whether an accelerator works */
-#define LIMIT_IMAGE_THREADS 4           /* images that are copied or synced at once */
-#define LIMIT_STATE_FILE_BYTES KIB(256) /* what is kept about one guest or replica */
+#define LIMIT_ACCEL_PROBE_MS 10000u          /* a boot to see whether an accelerator works */
+#define LIMIT_IMAGE_THREADS 4                /* images that are copied or synced at once */
+#define LIMIT_IMAGE_LAYERS 8                 /* a qcow2 image and what it rests on */
+#define LIMIT_QCOW2_HEADER_BYTES KIB(64)     /* what is read of an image to judge it */
+#define LIMIT_IMAGE_COPY_BYTES MIB(64)       /* one step of a copy, for its progress to be seen */
+#define LIMIT_IMAGE_TOOL_BYTES MIB(1024)     /* address space of qemu-img */
+#define LIMIT_IMAGE_TOOL_OUTPUT_BYTES MIB(1) /* what it may say about a damaged image */
+#define LIMIT_IMAGE_CHECK_CPU_S 60           /* processor time of looking through an image */
+#define LIMIT_IMAGE_CONVERT_CPU_S 14400      /* and of copying one */
+#define LIMIT_IMAGE_STALL_MS 600000u         /* a copy that gets no further is given up */
+#define LIMIT_IMAGE_POLL_MS 100u             /* between two looks at its progress */
+#define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
 #define LIMIT_COMPLAINT_BYTES                                                                      \
     KIB(16) /* what is read of a program's standard error for a message                            \
              */

@@ -28,22 +28,28 @@ struct storage_ops {
      * leaves the folder. */
     bool (*source_size)(struct storage *storage, const char *os_type, guint64 *ret_bytes,
                         GError **error);
-    /* Creates images, synced; existing ones of the same size are made anew. NO_RESOURCES, STORAGE
-     * on error, with nothing left behind. */
+    /* Creates images, synced; what stood there before is made anew, and is there still after a
+     * failure. With `os_type` disk 0 gets the content of that source, whatever its format. Images
+     * of sharedfile go to the folder that all nodes mount, and are found there by every call below.
+     * NO_RESOURCES (disk full), STORAGE, CORRUPT (a damaged source), WRONG_INPUT (a source that is
+     * too large, encrypted, or refers to files outside of its folder), with nothing left behind. */
     bool (*create)(struct storage *storage, const char *instance, const char *replica,
                    enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
                    GError **error);
     /* How far a create() of the instance is, in MiB; false if none is under way. Does not wait. */
     bool (*progress)(struct storage *storage, const char *instance, guint64 *ret_done,
                      guint64 *ret_total);
-    /* Makes one image larger (never smaller: WRONG_INPUT), synced; no error if it is so already. */
+    /* Makes one image larger (never smaller: WRONG_INPUT), synced; no error if it is so already.
+     * Raw images may be open in a running guest; a qcow2 image then is WRONG_STATE: its hypervisor
+     * makes it larger itself (disk_resize). */
     bool (*grow)(struct storage *storage, const char *instance, const char *replica, guint disk,
                  guint64 size_mib, GError **error);
     /* The primary's images become those of a replica (the guest has moved away, SAF-17). Synced. No
      * error if that was done before. */
     bool (*demote)(struct storage *storage, const char *instance, const char *replica,
                    GError **error);
-    /* Files of the images, in order; UNKNOWN_ENTITY if one is missing. */
+    /* Files of the images, in order; UNKNOWN_ENTITY if one is missing, CORRUPT if there are two of
+     * a disk (in both folders or formats). */
     GPtrArray *(*files)(struct storage *storage, const char *instance, const char *replica,
                         guint count, GError **error);
     bool (*sync)(struct storage *storage, const char *instance, const char *replica,
@@ -52,7 +58,9 @@ struct storage_ops {
      * generation. Synced. */
     bool (*promote)(struct storage *storage, const char *instance, const char *replica,
                     guint64 aside_generation, GError **error);
-    /* Keeps images aside (SAF-19); no error if there are none. */
+    /* Keeps images aside (SAF-19); no error if there are none. Shared images belong to no node:
+     * they are never set aside, promoted or demoted, nor listed; only remove() and create() touch
+     * them, and not while a guest of any node has them open (WRONG_STATE). */
     bool (*set_aside)(struct storage *storage, const char *instance, const char *replica,
                       guint64 generation, GError **error);
     bool (*remove)(struct storage *storage, const char *instance, const char *replica,

@@ -345,6 +345,19 @@ static bool settle_existing(struct export *existing, guint64 history, guint64 ge
     return close_export(existing, error);
 }
 
+/* The plugin hands out the bytes of the file: those of a qcow2 file are not the disk's. */
+static bool check_raw(const GPtrArray *images, GError **error)
+{
+    for (guint i = 0; i < images->len; i++)
+        if (!g_str_has_suffix(images->pdata[i], ".raw")) {
+            fettle_set_error(error, WRONG_STATE,
+                             "image %s cannot be exported: only those in format raw can",
+                             (const char *)images->pdata[i]);
+            return false;
+        }
+    return true;
+}
+
 static struct export_target *open_locked(struct file_storage *storage, guint64 history,
                                          const char *instance, const char *replica,
                                          guint64 generation, guint disks, const char *address,
@@ -352,7 +365,7 @@ static struct export_target *open_locked(struct file_storage *storage, guint64 h
 {
     g_autoptr(GPtrArray) images =
         file_storage_files(&storage->base, instance, replica, disks, error);
-    if (images == NULL)
+    if (images == NULL || !check_raw(images, error))
         return NULL;
     struct export *export = export_find(storage, replica);
     bool keep = false;
@@ -413,8 +426,8 @@ static void adopt_processes(struct export *export)
     for (guint i = 0; i < state->processes->len; i++) {
         struct export_process name = g_array_index(state->processes, struct export_process, i);
         if (name.pid == 0) {
-            g_autofree char *image =
-                images_path(&export->storage->images, state->instance, state->target->replica, i);
+            g_autofree char *image = images_path(export->storage->images.disks, state->instance,
+                                                 state->target->replica, i, FORMAT_RAW);
             g_autofree char *argument = g_strconcat("file=", image, NULL);
             name.pid = process_find_by_argument(argument);
             name.start_ticks = name.pid != 0 ? process_read_start_ticks(name.pid) : 0;

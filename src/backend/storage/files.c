@@ -1,13 +1,10 @@
 /*
- * The file storage: images by worker threads (copies and syncs take their time), exports by
- * export.c.
+ * The calls of the file storage but creating and growing (create.c) and exports (export.c).
  */
 #include "backend/reach.h"
 #include "backend/storage/probe.h"
 #include "backend/storage/storage_private.h"
 #include "base/limits.h"
-#include "base/task.h"
-#include "io/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,114 +13,21 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* One call on images, done in a worker thread. Owns copies of everything: its task may be killed
- * while it runs. */
-struct image_call {
-    bool (*fn)(struct image_call *call, GError **error);
-    struct images images;
-    char *instance;
-    char *replica;
-    char *os_type;
-    GArray *sizes_mib;
-    guint64 generation;
-    bool aside;
-
-    bool ok;
-    GError *error;
-    guint64 bytes;
-    GPtrArray *list;
-
-    struct promise done;
-    bool abandoned;
-};
-
-static void images_copy(const struct images *from, struct images *to)
-{
-    *to = (struct images){
-        .disks = g_strdup(from->disks),
-        .aside = g_strdup(from->aside),
-        .sources = g_strdup(from->sources),
-        .uid = from->uid,
-    };
-}
-
-static void images_clear(struct images *images)
-{
-    g_free(images->disks);
-    g_free(images->aside);
-    g_free(images->sources);
-}
-
 static struct image_call *call_new(struct storage *storage,
                                    bool (*fn)(struct image_call *call, GError **error),
                                    const char *instance, const char *replica)
 {
-    struct image_call *call = g_new0(struct image_call, 1);
-    call->fn = fn;
-    images_copy(&((struct file_storage *)storage)->images, &call->images);
-    call->instance = g_strdup(instance);
-    call->replica = g_strdup(replica);
-    return call;
+    return image_call_new(&((struct file_storage *)storage)->images, fn, instance, replica);
 }
 
-static void call_free(struct image_call *call)
+/* Runs a call whose result is a list. */
+static GPtrArray *call_list(struct image_call *call, GError **error)
 {
-    images_clear(&call->images);
-    g_free(call->instance);
-    g_free(call->replica);
-    g_free(call->os_type);
-    g_clear_pointer(&call->sizes_mib, g_array_unref);
-    g_clear_pointer(&call->list, g_ptr_array_unref);
-    g_clear_error(&call->error);
-    g_free(call);
-}
-
-static void call_done(void *data)
-{
-    struct image_call *call = data;
-    if (call->abandoned)
-        call_free(call);
-    else
-        promise_complete(&call->done);
-}
-
-static void call_in_thread(void *data, void *unused)
-{
-    struct image_call *call = data;
-    call->ok = call->fn(call, &call->error);
-    loop_post(call_done, call);
-}
-
-static GThreadPool *image_threads(void)
-{
-    static GThreadPool *pool;
-    if (pool == NULL)
-        pool = g_thread_pool_new(call_in_thread, NULL, LIMIT_IMAGE_THREADS, FALSE, NULL);
-    return pool;
-}
-
-/* Waits for the call; NULL with the error if it failed, else it is to be freed. */
-static struct image_call *call_run(struct image_call *call, GError **error)
-{
-    g_thread_pool_push(image_threads(), call, NULL);
-    if (!promise_wait(&call->done)) {
-        call->abandoned = true;
-        fettle_set_error(error, KILLED, "the process that waited for a disk has ended");
-        return NULL;
-    }
-    if (call->ok)
-        return call;
-    g_propagate_error(error, g_steal_pointer(&call->error));
-    call_free(call);
-    return NULL;
-}
-
-static bool call_finish(struct image_call *call, GError **error)
-{
-    struct image_call *done = call_run(call, error);
-    if (done != NULL)
-        call_free(done);
-    return done != NULL;
+    call = image_call_run(call, error);
+    GPtrArray *list = call != NULL ? g_steal_pointer(&call->list) : NULL;
+    if (call != NULL)
+        image_call_free(call);
+    return list;
 }
 
 static void file_storage_set_events(struct storage *storage, const struct storage_events *events)
@@ -161,7 +65,11 @@ static bool file_storage_space(struct storage *storage, struct storage_space *re
 
 static bool do_source_size(struct image_call *call, GError **error)
 {
-    return images_source_size(&call->images, call->os_type, &call->bytes, error);
+    g_autoptr(image_source_t) source = image_source_open(&call->images, call->os_type, error);
+    if (source == NULL)
+        return false;
+    call->bytes = image_source_top(source)->bytes;
+    return true;
 }
 
 static bool file_storage_source_size(struct storage *storage, const char *os_type,
@@ -169,64 +77,38 @@ static bool file_storage_source_size(struct storage *storage, const char *os_typ
 {
     struct image_call *call = call_new(storage, do_source_size, "", "");
     call->os_type = g_strdup(os_type);
-    call = call_run(call, error);
+    call = image_call_run(call, error);
     if (call == NULL)
         return false;
     *ret_bytes = call->bytes;
-    call_free(call);
+    image_call_free(call);
     return true;
 }
 
-static bool do_create(struct image_call *call, GError **error)
+bool storage_check_not_exported(const struct file_storage *storage, const char *replica,
+                                GError **error)
 {
-    return images_create(&call->images, call->instance, call->replica, call->sizes_mib,
-                         call->os_type, error);
-}
-
-/* What is exported or about to be replaced under a live export would diverge without anybody
- * noticing. */
-static bool check_not_exported(struct storage *storage, const char *replica, GError **error)
-{
-    if (replica[0] == '\0' || !export_is_open((struct file_storage *)storage, replica))
+    if (replica[0] == '\0' || !export_is_open(storage, replica))
         return true;
     fettle_set_error(error, WRONG_STATE, "replica %s is exported; close its exports first",
                      replica);
     return false;
 }
 
-static bool file_storage_create(struct storage *storage, const char *instance, const char *replica,
-                                enum disk_template disk_template, const GPtrArray *disks,
-                                const char *os_type, GError **error)
+static bool do_files(struct image_call *call, GError **error)
 {
-    if (!images_check_names(instance, replica, error) ||
-        !check_not_exported(storage, replica, error))
-        return false;
-    struct image_call *call = call_new(storage, do_create, instance, replica);
-    call->os_type = g_strdup(os_type != NULL ? os_type : "");
-    call->sizes_mib = g_array_new(FALSE, FALSE, sizeof(guint64));
-    for (guint i = 0; disks != NULL && i < disks->len; i++) {
-        guint64 size = ((const struct disk *)disks->pdata[i])->size;
-        g_array_append_val(call->sizes_mib, size);
-    }
-    return call_finish(call, error);
+    call->list = images_files(&call->images, call->instance, call->replica, call->count, error);
+    return call->list != NULL;
 }
 
 GPtrArray *file_storage_files(struct storage *storage, const char *instance, const char *replica,
                               guint count, GError **error)
 {
-    const struct images *images = &((struct file_storage *)storage)->images;
     if (!images_check_names(instance, replica, error))
         return NULL;
-    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < count; i++) {
-        g_autofree char *path = images_path(images, instance, replica, i);
-        if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-            fettle_set_error(error, UNKNOWN_ENTITY, "image %s is missing", path);
-            return NULL;
-        }
-        g_ptr_array_add(files, g_steal_pointer(&path));
-    }
-    return g_steal_pointer(&files);
+    struct image_call *call = call_new(storage, do_files, instance, replica);
+    call->count = count;
+    return call_list(call, error);
 }
 
 static bool do_sync(struct image_call *call, GError **error)
@@ -238,7 +120,7 @@ bool file_storage_sync(struct storage *storage, const char *instance, const char
                        GError **error)
 {
     return images_check_names(instance, replica, error) &&
-           call_finish(call_new(storage, do_sync, instance, replica), error);
+           image_call_finish(call_new(storage, do_sync, instance, replica), error);
 }
 
 static bool do_promote(struct image_call *call, GError **error)
@@ -250,7 +132,7 @@ static bool file_storage_promote(struct storage *storage, const char *instance, 
                                  guint64 aside_generation, GError **error)
 {
     if (!images_check_names(instance, replica, error) ||
-        !check_not_exported(storage, replica, error))
+        !storage_check_not_exported((struct file_storage *)storage, replica, error))
         return false;
     if (replica[0] == '\0') {
         fettle_set_error(error, WRONG_INPUT, "instance %s: a replica must be named to be promoted",
@@ -259,7 +141,26 @@ static bool file_storage_promote(struct storage *storage, const char *instance, 
     }
     struct image_call *call = call_new(storage, do_promote, instance, replica);
     call->generation = aside_generation;
-    return call_finish(call, error);
+    return image_call_finish(call, error);
+}
+
+static bool do_demote(struct image_call *call, GError **error)
+{
+    return images_demote(&call->images, call->instance, call->replica, error);
+}
+
+static bool file_storage_demote(struct storage *storage, const char *instance, const char *replica,
+                                GError **error)
+{
+    if (!images_check_names(instance, replica, error) ||
+        !storage_check_not_exported((struct file_storage *)storage, replica, error))
+        return false;
+    if (replica[0] == '\0') {
+        fettle_set_error(error, WRONG_INPUT,
+                         "instance %s: the replica that its images become must be named", instance);
+        return false;
+    }
+    return image_call_finish(call_new(storage, do_demote, instance, replica), error);
 }
 
 static bool do_set_aside(struct image_call *call, GError **error)
@@ -271,11 +172,11 @@ static bool file_storage_set_aside(struct storage *storage, const char *instance
                                    const char *replica, guint64 generation, GError **error)
 {
     if (!images_check_names(instance, replica, error) ||
-        !check_not_exported(storage, replica, error))
+        !storage_check_not_exported((struct file_storage *)storage, replica, error))
         return false;
     struct image_call *call = call_new(storage, do_set_aside, instance, replica);
     call->generation = generation;
-    return call_finish(call, error);
+    return image_call_finish(call, error);
 }
 
 static bool do_remove(struct image_call *call, GError **error)
@@ -287,8 +188,8 @@ static bool file_storage_remove(struct storage *storage, const char *instance, c
                                 GError **error)
 {
     return images_check_names(instance, replica, error) &&
-           check_not_exported(storage, replica, error) &&
-           call_finish(call_new(storage, do_remove, instance, replica), error);
+           storage_check_not_exported((struct file_storage *)storage, replica, error) &&
+           image_call_finish(call_new(storage, do_remove, instance, replica), error);
 }
 
 static bool do_remove_aside(struct image_call *call, GError **error)
@@ -299,7 +200,7 @@ static bool do_remove_aside(struct image_call *call, GError **error)
 static bool file_storage_remove_aside(struct storage *storage, const char *instance, GError **error)
 {
     return images_check_names(instance, "", error) &&
-           call_finish(call_new(storage, do_remove_aside, instance, ""), error);
+           image_call_finish(call_new(storage, do_remove_aside, instance, ""), error);
 }
 
 static bool do_list(struct image_call *call, GError **error)
@@ -312,11 +213,7 @@ static GPtrArray *file_storage_list(struct storage *storage, bool aside, GError 
 {
     struct image_call *call = call_new(storage, do_list, "", "");
     call->aside = aside;
-    call = call_run(call, error);
-    GPtrArray *list = call != NULL ? g_steal_pointer(&call->list) : NULL;
-    if (call != NULL)
-        call_free(call);
-    return list;
+    return call_list(call, error);
 }
 
 static bool file_storage_probe(struct storage *storage, const struct export_target *target,
@@ -329,7 +226,10 @@ static const struct storage_ops file_storage_ops = {
     .set_events = file_storage_set_events,
     .space = file_storage_space,
     .source_size = file_storage_source_size,
-    .create = file_storage_create,
+    .create = storage_create,
+    .progress = storage_progress,
+    .grow = storage_grow,
+    .demote = file_storage_demote,
     .files = file_storage_files,
     .sync = file_storage_sync,
     .promote = file_storage_promote,
@@ -343,19 +243,25 @@ static const struct storage_ops file_storage_ops = {
     .probe = file_storage_probe,
 };
 
-struct storage *file_storage_new(const struct node_paths *paths, guint32 qemu_uid)
+struct storage *file_storage_new(const struct node_paths *paths, const char *shared_dir,
+                                 guint32 qemu_uid)
 {
     struct file_storage *storage = g_new0(struct file_storage, 1);
     storage->base.ops = &file_storage_ops;
     storage->paths = paths;
     storage->images.disks = g_build_filename(paths->var, "disks", NULL);
     storage->images.aside = g_build_filename(paths->var, "disks", "aside", NULL);
+    storage->images.shared = shared_dir != NULL && shared_dir[0] != '\0'
+                                 ? g_canonicalize_filename(shared_dir, paths->root)
+                                 : g_build_filename(paths->var, "shared", NULL);
     storage->images.sources = g_build_filename(paths->var, "images", NULL);
     storage->images.uid = reach_effective_uid(qemu_uid);
+    storage->creating =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)image_plan_unref);
     storage->exports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, export_free);
     g_queue_init(&storage->opening.waiters);
     g_mkdir_with_parents(storage->images.aside, 0755);
-    images_sweep(&storage->images);
+    images_sweep(storage->images.disks, NULL);
     return &storage->base;
 }
 
@@ -365,6 +271,7 @@ void file_storage_free(struct storage *base)
     if (storage == NULL)
         return;
     g_hash_table_unref(storage->exports);
+    g_hash_table_unref(storage->creating);
     images_clear(&storage->images);
     g_free(storage);
 }

@@ -1,8 +1,8 @@
 /*
- * Making the images of an instance or a replica: copied from a source image or empty, complete
- * under a temporary name first. A failure leaves nothing behind.
+ * Planning, filling and naming new images. See image_create.h.
  */
-#include "backend/storage/images.h"
+#include "backend/storage/image_create.h"
+
 #include "base/limits.h"
 #include "io/crash.h"
 
@@ -15,77 +15,179 @@
 
 #define NEW_SUFFIX ".new"
 
-void images_sweep(const struct images *images)
+void images_sweep(const char *folder, const char *instance)
 {
-    g_autoptr(GDir) dir = g_dir_open(images->disks, 0, NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
     const char *name;
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        g_autofree char *path = g_build_filename(images->disks, name, NULL);
-        if (g_str_has_suffix(name, ".raw" NEW_SUFFIX))
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        if ((g_str_has_suffix(name, ".raw" NEW_SUFFIX) ||
+             g_str_has_suffix(name, ".qcow2" NEW_SUFFIX)) &&
+            (instance == NULL || g_str_has_prefix(name, instance)))
             unlink(path);
     }
 }
 
-/* A full disk is the caller's to plan around, everything else is a fault. */
-static bool fail_with_errno(const char *what, const char *path, GError **error)
+/* --- the plan --- */
+
+static void planned_free(void *data)
 {
-    int code = errno;
-    bool full = code == ENOSPC || code == EDQUOT;
-    g_set_error(error, FETTLE_ERROR, full ? FETTLE_ERROR_NO_RESOURCES : FETTLE_ERROR_STORAGE,
-                "cannot %s %s: %s", what, path, g_strerror(code));
-    return false;
+    struct planned_image *image = data;
+    g_free(image->path);
+    g_free(image->temporary);
+    g_free(image);
 }
 
-static char *source_path(const struct images *images, const char *os_type, GError **error)
+static void plan_clear(void *data)
 {
-    if (os_type[0] == '\0' || os_type[0] == '.' || strchr(os_type, '/') != NULL) {
+    struct image_plan *plan = data;
+    g_free(plan->folder);
+    g_ptr_array_unref(plan->planned);
+    image_source_free(plan->source);
+}
+
+struct image_plan *image_plan_ref(struct image_plan *plan)
+{
+    return g_atomic_rc_box_acquire(plan);
+}
+
+void image_plan_unref(struct image_plan *plan)
+{
+    if (plan != NULL)
+        g_atomic_rc_box_release_full(plan, plan_clear);
+}
+
+static bool check_template(const char *instance, const char *replica,
+                           enum disk_template disk_template, const GPtrArray *disks, GError **error)
+{
+    if (disk_template == TEMPLATE_SHAREDFILE && replica[0] != '\0') {
         fettle_set_error(error, WRONG_INPUT,
-                         "image \"%s\": a name without slashes that begins with no dot is needed",
-                         os_type);
-        return NULL;
-    }
-    g_autofree char *plain = g_build_filename(images->sources, os_type, NULL);
-    g_autofree char *raw = g_strconcat(plain, ".raw", NULL);
-    if (g_file_test(plain, G_FILE_TEST_IS_REGULAR))
-        return g_steal_pointer(&plain);
-    if (g_file_test(raw, G_FILE_TEST_IS_REGULAR))
-        return g_steal_pointer(&raw);
-    fettle_set_error(error, UNKNOWN_ENTITY, "image \"%s\" is not in %s", os_type, images->sources);
-    return NULL;
-}
-
-bool images_source_size(const struct images *images, const char *os_type, guint64 *ret_bytes,
-                        GError **error)
-{
-    g_autofree char *path = source_path(images, os_type, error);
-    struct stat status;
-    if (path == NULL)
+                         "instance %s: images in a shared folder have no replicas", instance);
         return false;
-    if (stat(path, &status) != 0)
-        return fail_with_errno("look at", path, error);
-    *ret_bytes = (guint64)status.st_size;
+    }
+    for (guint i = 0; i < disks->len; i++)
+        if (disk_template == TEMPLATE_MIRROR &&
+            ((const struct disk *)disks->pdata[i])->format != FORMAT_RAW) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "disk %u of instance %s: a mirrored disk must have the format raw, "
+                             "not qcow2",
+                             i, instance);
+            return false;
+        }
     return true;
 }
 
-static bool check_fits(const struct images *images, const char *os_type, guint64 first_mib,
-                       GError **error)
+/* Images of the instance in the other folder would be found instead of, or beside, the new ones. */
+static bool check_elsewhere(const struct images *images, const char *other, const char *instance,
+                            const char *replica, GError **error)
 {
-    guint64 bytes = 0;
-    if (!images_source_size(images, os_type, &bytes, error))
+    g_autoptr(GPtrArray) found = images_find(images, other, instance, replica, error);
+    if (found == NULL)
         return false;
-    guint64 mib = (bytes + MIB(1) - 1) / MIB(1);
+    if (found->len == 0)
+        return true;
+    fettle_set_error(error, ALREADY_EXISTS,
+                     "instance %s has images of another template: %s; remove them first", instance,
+                     ((const struct image *)found->pdata[0])->path);
+    return false;
+}
+
+static bool check_folder(const struct images *images, enum disk_template disk_template,
+                         const char *instance, const char *replica, const char **ret_folder,
+                         GError **error)
+{
+    *ret_folder = images->disks;
+    if (disk_template != TEMPLATE_SHAREDFILE)
+        return replica[0] != '\0' ||
+               check_elsewhere(images, images->shared, instance, replica, error);
+    *ret_folder = images->shared;
+    if (g_file_test(images->shared, G_FILE_TEST_IS_DIR))
+        return check_elsewhere(images, images->disks, instance, replica, error);
+    fettle_set_error(error, ENVIRONMENT,
+                     "the shared folder %s is missing: mount it on every node, or name another one "
+                     "as shared_dir in etc/node.json",
+                     images->shared);
+    return false;
+}
+
+static bool check_fits(const struct image_source *source, guint64 first_mib, GError **error)
+{
+    guint64 mib = (image_source_top(source)->bytes + MIB(1) - 1) / MIB(1);
     if (mib <= first_mib)
         return true;
     fettle_set_error(error, WRONG_INPUT,
                      "image \"%s\" is %" G_GUINT64_FORMAT " MiB, disk 0 only %" G_GUINT64_FORMAT
                      " MiB",
-                     os_type, mib, first_mib);
+                     source->name, mib, first_mib);
     return false;
 }
 
+static bool check_unused(const struct image_plan *plan, GError **error)
+{
+    for (guint i = 0; plan->shared && i < plan->planned->len; i++)
+        if (!images_check_unused(((struct planned_image *)plan->planned->pdata[i])->path, error))
+            return false;
+    return true;
+}
+
+static void plan_images(struct image_plan *plan, const char *instance, const char *replica,
+                        const GPtrArray *disks)
+{
+    for (guint i = 0; i < disks->len; i++) {
+        const struct disk *disk = disks->pdata[i];
+        struct planned_image *image = g_new0(struct planned_image, 1);
+        image->path = images_path(plan->folder, instance, replica, i, disk->format);
+        image->temporary = g_strconcat(image->path, NEW_SUFFIX, NULL);
+        image->format = disk->format;
+        image->mib = disk->size;
+        g_ptr_array_add(plan->planned, image);
+    }
+}
+
+static bool plan_source(const struct images *images, struct image_plan *plan, const char *os_type,
+                        GError **error)
+{
+    if (os_type[0] == '\0' || plan->planned->len == 0)
+        return true;
+    plan->source = image_source_open(images, os_type, error);
+    if (plan->source == NULL)
+        return false;
+    plan->progress.total = image_source_top(plan->source)->bytes;
+    return check_fits(plan->source, ((struct planned_image *)plan->planned->pdata[0])->mib, error);
+}
+
+struct image_plan *image_plan_new(const struct images *images, const char *instance,
+                                  const char *replica, enum disk_template disk_template,
+                                  const GPtrArray *disks, const char *os_type, GError **error)
+{
+    const char *folder;
+    if (!images_check_names(instance, replica, error) ||
+        !check_template(instance, replica, disk_template, disks, error) ||
+        !check_folder(images, disk_template, instance, replica, &folder, error))
+        return NULL;
+    struct image_plan *plan = g_atomic_rc_box_new0(struct image_plan);
+    plan->folder = g_strdup(folder);
+    plan->shared = folder == images->shared;
+    plan->planned = g_ptr_array_new_with_free_func(planned_free);
+    plan_images(plan, instance, replica, disks);
+    if (plan_source(images, plan, os_type, error) && check_unused(plan, error))
+        return plan;
+    image_plan_unref(plan);
+    return NULL;
+}
+
+bool image_plan_converts(const struct image_plan *plan)
+{
+    return plan->source != NULL &&
+           (image_source_top(plan->source)->format != FORMAT_RAW ||
+            ((struct planned_image *)plan->planned->pdata[0])->format != FORMAT_RAW);
+}
+
+/* --- content --- */
+
 /* One run of data. copy_file_range() shares blocks where the file system can; where it cannot copy
  * at all (between file systems of different kinds) bytes are read and written. */
-static bool copy_run(int from, int to, off_t offset, off_t end)
+static bool copy_run(int from, int to, off_t offset, off_t end, struct copy_progress *progress)
 {
     char buffer[65536];
     bool by_kernel = true;
@@ -93,7 +195,8 @@ static bool copy_run(int from, int to, off_t offset, off_t end)
         off_t in = offset, out = offset;
         ssize_t done = -1;
         if (by_kernel)
-            done = copy_file_range(from, &in, to, &out, (size_t)(end - offset), 0);
+            done = copy_file_range(from, &in, to, &out,
+                                   MIN((size_t)(end - offset), LIMIT_IMAGE_COPY_BYTES), 0);
         if (done <= 0 && by_kernel &&
             (done == 0 || errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP ||
              errno == ENOSYS))
@@ -108,111 +211,118 @@ static bool copy_run(int from, int to, off_t offset, off_t end)
         if (done == 0)
             break; /* the source was cut short meanwhile: the rest reads as zeros */
         offset += done;
+        __atomic_store_n(&progress->done, (guint64)offset, __ATOMIC_RELAXED);
     }
     return true;
 }
 
 /* Holes stay holes. */
-static bool copy_data(int from, int to)
+static bool copy_data(int from, int to, struct copy_progress *progress)
 {
     off_t data = 0;
     while ((data = lseek(from, data, SEEK_DATA)) >= 0) {
         off_t hole = lseek(from, data, SEEK_HOLE);
-        if (hole < 0 || !copy_run(from, to, data, hole))
+        if (hole < 0 || !copy_run(from, to, data, hole, progress))
             return false;
         data = hole;
     }
     return errno == ENXIO; /* no more data */
 }
 
-static bool fill_image(const struct images *images, int to, const char *temporary,
-                       const char *source, guint64 size_mib, GError **error)
+static bool copy_source(const char *source, int to, const char *temporary,
+                        struct copy_progress *progress, GError **error)
 {
-    if (source != NULL) {
-        int from = open(source, O_RDONLY | O_CLOEXEC);
-        bool copied = from >= 0 && copy_data(from, to);
-        int failure = errno;
-        if (from >= 0)
-            close(from);
-        errno = failure;
-        if (!copied) {
-            g_autofree char *what = g_strdup_printf("copy %s to", source);
-            return fail_with_errno(what, temporary, error);
-        }
-    }
+    int from = open(source, O_RDONLY | O_CLOEXEC);
+    bool copied = from >= 0 && copy_data(from, to, progress);
+    int failure = errno;
+    if (from >= 0)
+        close(from);
+    if (copied)
+        return true;
+    errno = failure;
+    g_autofree char *what = g_strdup_printf("copy %s to", source);
+    return images_fail(what, temporary, error);
+}
+
+static bool make_raw(const struct planned_image *image, const char *source,
+                     struct copy_progress *progress, GError **error)
+{
+    crash_point("images: create");
+    int to = open(image->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (to < 0)
+        return images_fail("create", image->temporary, error);
+    bool made = source == NULL || copy_source(source, to, image->temporary, progress, error);
     crash_point("images: fill");
-    if (ftruncate(to, (off_t)(size_mib * MIB(1))) != 0 || fsync(to) != 0)
-        return fail_with_errno("write", temporary, error);
-    if (images->uid != 0 && fchown(to, images->uid, images->uid) != 0)
-        return fail_with_errno("change the owner of", temporary, error);
+    if (made && ftruncate(to, (off_t)(image->mib * MIB(1))) != 0)
+        made = images_fail("write", image->temporary, error);
+    close(to);
+    return made;
+}
+
+bool image_plan_fill(const struct images *images, struct image_plan *plan, GError **error)
+{
+    const char *source = plan->source != NULL && !image_plan_converts(plan)
+                             ? image_source_top(plan->source)->path
+                             : NULL;
+    for (guint i = 0; i < plan->planned->len; i++) {
+        const struct planned_image *image = plan->planned->pdata[i];
+        if (image->format == FORMAT_RAW &&
+            !make_raw(image, i == 0 ? source : NULL, &plan->progress, error))
+            return false;
+    }
     return true;
 }
 
-static bool make_temporary(const struct images *images, const char *temporary, const char *source,
-                           guint64 size_mib, GError **error)
+/* --- names --- */
+
+static bool sync_temporary(const struct images *images, const char *temporary, GError **error)
 {
-    crash_point("images: create");
-    int to = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (to < 0)
-        return fail_with_errno("create", temporary, error);
-    bool filled = fill_image(images, to, temporary, source, size_mib, error);
-    close(to);
-    return filled;
+    int fd = open(temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    crash_point("images: sync");
+    bool ok = fd >= 0 && fsync(fd) == 0 && fchmod(fd, 0600) == 0;
+    if (!ok)
+        images_fail("write", temporary, error);
+    else if (images->uid != 0 && fchown(fd, images->uid, images->uid) != 0)
+        ok = images_fail("change the owner of", temporary, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
 }
 
-struct creation {
-    GPtrArray *temporaries; /* char *, in order of disks */
-    GPtrArray *finals;
-    guint renamed;
-};
-
-static bool make_all(const struct images *images, struct creation *creation,
-                     const GArray *sizes_mib, const char *source, GError **error)
+/* An image of the same disk in the other format: two would be one too many. */
+static bool remove_other_format(const struct planned_image *image, GError **error)
 {
-    for (guint i = 0; i < sizes_mib->len; i++)
-        if (!make_temporary(images, creation->temporaries->pdata[i], i == 0 ? source : NULL,
-                            g_array_index(sizes_mib, guint64, i), error))
+    enum disk_format other = image->format == FORMAT_RAW ? FORMAT_QCOW2 : FORMAT_RAW;
+    const char *dot = strrchr(image->path, '.');
+    g_autofree char *path = g_strdup_printf("%.*s.%s", (int)(dot - image->path), image->path,
+                                            enum_word(&disk_format_words, (int)other));
+    crash_point("images: unlink");
+    return unlink(path) == 0 || errno == ENOENT || images_fail("remove", path, error);
+}
+
+bool image_plan_finish(const struct images *images, struct image_plan *plan, GError **error)
+{
+    for (guint i = 0; i < plan->planned->len; i++)
+        if (!sync_temporary(images, ((struct planned_image *)plan->planned->pdata[i])->temporary,
+                            error))
             return false;
-    for (; creation->renamed < sizes_mib->len; creation->renamed++) {
-        const char *from = creation->temporaries->pdata[creation->renamed];
+    for (; plan->renamed < plan->planned->len; plan->renamed++) {
+        const struct planned_image *image = plan->planned->pdata[plan->renamed];
+        if (!remove_other_format(image, error))
+            return false;
         crash_point("images: rename");
-        if (rename(from, creation->finals->pdata[creation->renamed]) != 0)
-            return fail_with_errno("rename", from, error);
+        if (rename(image->temporary, image->path) != 0)
+            return images_fail("rename", image->temporary, error);
     }
-    return images_sync_folder(images->disks, error);
+    return images_sync_folder(plan->folder, error);
 }
 
-/* What stood there before is touched only where it had been replaced already: half a new set is
- * none. */
-static void undo(const struct creation *creation)
+void image_plan_undo(const struct image_plan *plan)
 {
-    for (guint i = 0; i < creation->temporaries->len; i++)
-        unlink(creation->temporaries->pdata[i]);
-    for (guint i = 0; i < creation->renamed; i++)
-        unlink(creation->finals->pdata[i]);
-}
-
-bool images_create(const struct images *images, const char *instance, const char *replica,
-                   const GArray *sizes_mib, const char *os_type, GError **error)
-{
-    g_autoptr(GPtrArray) temporaries = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GPtrArray) finals = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *source = NULL;
-    if (os_type[0] != '\0' && sizes_mib->len > 0) {
-        if (!check_fits(images, os_type, g_array_index(sizes_mib, guint64, 0), error))
-            return false;
-        source = source_path(images, os_type, error);
-        if (source == NULL)
-            return false;
+    for (guint i = 0; i < plan->planned->len; i++) {
+        const struct planned_image *image = plan->planned->pdata[i];
+        unlink(image->temporary);
+        if (i < plan->renamed)
+            unlink(image->path);
     }
-    for (guint i = 0; i < sizes_mib->len; i++) {
-        char *path = images_path(images, instance, replica, i);
-        g_ptr_array_add(finals, path);
-        g_ptr_array_add(temporaries, g_strconcat(path, NEW_SUFFIX, NULL));
-    }
-    struct creation creation = {temporaries, finals, 0};
-    bool made = make_all(images, &creation, sizes_mib, source, error);
-    if (!made)
-        undo(&creation);
-    return made;
 }

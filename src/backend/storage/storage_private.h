@@ -1,9 +1,11 @@
 /*
- * What the parts of the file storage share: files.c (images), export.c (exports).
+ * What the parts of the file storage share: files.c (the calls), create.c (creating and growing),
+ * export.c (exports).
  */
 #pragma once
 
 #include "backend/storage/file_storage.h"
+#include "backend/storage/image_call.h"
 #include "backend/storage/images.h"
 #include "base/task.h"
 
@@ -12,15 +14,29 @@ struct file_storage {
     const struct node_paths *paths;
     struct images images;
     struct storage_events events;
+    GHashTable *creating;      /* instance -> struct image_plan */
     GHashTable *exports;       /* replica -> struct export */
     struct task_mutex opening; /* exports are opened and closed one after the other */
 };
 
-/* In a task: runs fn(images, …) in a worker thread. See files.c. */
+/* files.c */
 bool file_storage_sync(struct storage *storage, const char *instance, const char *replica,
                        GError **error);
 GPtrArray *file_storage_files(struct storage *storage, const char *instance, const char *replica,
                               guint count, GError **error);
+/* What is exported must not be replaced or renamed: the copies would diverge without anybody
+ * noticing. WRONG_STATE. */
+bool storage_check_not_exported(const struct file_storage *storage, const char *replica,
+                                GError **error);
+
+/* create.c */
+bool storage_create(struct storage *storage, const char *instance, const char *replica,
+                    enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
+                    GError **error);
+bool storage_progress(struct storage *storage, const char *instance, guint64 *ret_done,
+                      guint64 *ret_total);
+bool storage_grow(struct storage *storage, const char *instance, const char *replica, guint disk,
+                  guint64 size_mib, GError **error);
 
 /* export.c */
 bool export_open(struct storage *storage, guint64 history, const char *instance,

@@ -70,7 +70,7 @@ static struct env *noded_setup(const char *root, GError **error)
     const struct node_paths *paths = real_env_paths(noded.env);
     guint32 uid = noded_guest_uid(config);
     noded.env->hypervisor = qemu_new(paths, uid);
-    noded.env->storage = file_storage_new(paths, uid);
+    noded.env->storage = file_storage_new(paths, config->shared_dir, uid);
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
     return noded.env;
 }

@@ -294,7 +294,8 @@ static void aside(void *unused)
     g_assert_null(ops->files(node->storage, U, "", 1, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
     g_autofree char *missing =
-        g_strdup_printf("image %s/disks/" U ".disk0.raw is missing", node->paths->var);
+        g_strdup_printf("disk 0 of instance " U " has no image in %s/disks, nor in %s/shared",
+                        node->paths->var, node->paths->var);
     g_assert_cmpstr(error->message, ==, missing);
     g_clear_error(&error);
     g_assert_true(ops->sync(node->storage, U, "", &error));

@@ -155,7 +155,7 @@ struct world_node *world_node_new(const char *name)
         tick_image_write(tick, name, 0, 1, &error);
     g_assert_no_error(error);
     node->hypervisor = qemu_new(node->paths, WORLD_UID);
-    node->storage = file_storage_new(node->paths, WORLD_UID);
+    node->storage = file_storage_new(node->paths, NULL, WORLD_UID);
     const struct hypervisor_events guests = {exited, shut_down, node};
     const struct storage_events exports = {export_ended, node};
     node->hypervisor->ops->set_events(node->hypervisor, &guests);

@@ -1,0 +1,44 @@
+/*
+ * Work on images in a worker thread, waited for by a task: copies and syncs take their time. Used
+ * by files.c and create.c.
+ */
+#pragma once
+
+#include "backend/storage/image_create.h"
+#include "backend/storage/images.h"
+#include "base/task.h"
+
+/* One call. Owns copies of everything: its task may be killed while it runs. */
+struct image_call {
+    bool (*fn)(struct image_call *call, GError **error);
+    struct images images;
+    char *instance;
+    char *replica;
+    char *os_type;
+    struct image_plan *plan;
+    enum disk_template disk_template;
+    GPtrArray *disks; /* struct disk */
+    guint64 generation;
+    guint64 bytes;
+    guint disk, count;
+    bool aside;
+    enum disk_format format;
+    char *path;
+    GPtrArray *list;
+
+    bool ok;
+    GError *error;
+    struct promise done;
+    bool abandoned;
+};
+
+struct image_call *image_call_new(const struct images *images,
+                                  bool (*fn)(struct image_call *call, GError **error),
+                                  const char *instance, const char *replica);
+/* Runs it and waits; NULL with the error if it failed, else to be freed. Takes the call. */
+struct image_call *image_call_run(struct image_call *call, GError **error);
+/* The same for a call without a result. */
+bool image_call_finish(struct image_call *call, GError **error);
+void image_call_free(struct image_call *call);
+
+void images_clear(struct images *images);
