@@ -30,7 +30,7 @@ struct bus_tls {
 
 /* One connection on its way to being trusted, dialled or accepted. */
 struct bus_dial {
-    struct bus_tls *tls; /* NULL: cancelled */
+    struct bus_tls *tls; /* NULL: canceled */
     bool dialled;
     char *expected; /* node that was dialled */
     char *place;    /* "192.0.2.7:1811" */

@@ -22,12 +22,15 @@ const char *cli_command_doc(const struct cli_command *command);
 /*
  * The words after `fettle NOUN VERB` as an opcode to submit; NULL-terminated. Flags: `--memory 512`
  * or `--memory=512`,
- * `--start` and `--no-start`, lists by repetition (`--disks size=64 --disks size=128`), `--` before
- * words that begin with a dash. WRONG_INPUT, naming the word or flag: `--disk-template: is
- * missing`.
+ * `--start` and `--no-start`, lists by repetition (`--disk size=64 --disk size=10G`), `--` before
+ * words that begin with a dash. `--reason TEXT`, `--depends 12:success,15` and `--priority high`
+ * are taken in plain words (or as they stand on the wire), sizes with a unit. WRONG_INPUT, naming
+ * the word or flag: `--disk-template: is missing`.
  */
 json_t *cli_command_parse(const struct cli_command *command, const char *const *words,
                           GError **error);
 
+/* What stands behind `fettle NOUN VERB`: "INSTANCE-NAME [flags]"; free with g_free(). */
+char *cli_command_usage(const struct cli_command *command);
 /* Text for `fettle NOUN VERB --help`; free with g_free(). */
 char *cli_command_help(const struct cli_command *command);

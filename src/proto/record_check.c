@@ -14,9 +14,7 @@ static bool refuse(GError **error, const char *path, const char *what)
     return false;
 }
 
-/* The unit stands in brackets at the end of the doc: "Memory (MiB)." -> " (MiB)"; "" if there is
- * none. */
-static char *unit_of(const struct field *field)
+char *record_unit(const struct field *field)
 {
     const char *open = strrchr(field->doc, '(');
     if (open == NULL || !g_str_has_suffix(open, ")."))
@@ -29,7 +27,7 @@ static bool check_range(const struct field *field, double value, double lowest, 
 {
     double min = MAX(field->min, lowest);
     double max = MIN(field->max, (double)RECORD_NUMBER_MAX);
-    g_autofree char *unit = unit_of(field);
+    g_autofree char *unit = record_unit(field);
     if (value < min)
         fettle_set_error(error, WRONG_INPUT, "%s: must be at least %.15g%s", path, min, unit);
     else if (value > max)

@@ -17,6 +17,11 @@ bool record_check_count(const struct field *field, size_t count, const char *pat
 /* An element of a list of texts. */
 bool record_check_text(const json_t *json, const char *path, GError **error);
 
-/* Text of a command line or a default as JSON: of a list a list of that one element. */
+/* The unit stands in brackets at the end of the doc: "Memory (MiB)." -> " (MiB)"; "" if there is
+ * none. */
+char *record_unit(const struct field *field);
+
+/* Text of a command line or a default as JSON: of a list a list of that one element.
+ * Sizes (whole numbers of MiB) may have a unit: 512M, 10G. */
 json_t *record_text_to_json(const struct field *field, const char *text, const char *path,
                             GError **error);

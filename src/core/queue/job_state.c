@@ -129,8 +129,8 @@ static const struct {
     const char *ended;
 } verbs[] = {
     [JOB_VERB_CANCEL] = {SM_TO(JOB_QUEUED),
-                         "Job %" G_GUINT64_FORMAT " is running; only a queued job can be cancelled",
-                         "Job %" G_GUINT64_FORMAT " has ended; only a queued job can be cancelled"},
+                         "Job %" G_GUINT64_FORMAT " is running; only a queued job can be canceled",
+                         "Job %" G_GUINT64_FORMAT " has ended; only a queued job can be canceled"},
 };
 
 bool job_verb_allowed(enum job_verb verb, enum job_state state, guint64 id, char **ret_why)

@@ -56,7 +56,7 @@ GArray *queue_ids(const struct queue *queue);
 /* Ids of the jobs in a phase other than QUEUED and ENDED. */
 GArray *queue_active_ids(const struct queue *queue);
 void queue_set_phase(struct queue *queue, struct queue_job *job, enum job_phase phase);
-/* While busy a job is neither started nor cancelled. */
+/* While busy a job is neither started nor canceled. */
 void queue_set_busy(struct queue *queue, struct queue_job *job, bool busy);
 /* Jobs that hold a slot: starting or running. */
 guint queue_active(const struct queue *queue);

@@ -247,12 +247,12 @@ static void test_cancel(void)
     guint64 running = queue_submit(w, NULL), queued = queue_submit(w, NULL);
     g_autofree char *message = NULL;
 
-    assert_cancel(w, queued, true, "Job successfully cancelled");
+    assert_cancel(w, queued, true, "Job successfully canceled");
     g_assert_cmpstr(queue_status(w, queued), ==, "canceled");
     message = queue_message(w, queued);
     g_assert_cmpstr(message, ==, "Job canceled by request");
-    assert_cancel(w, queued, false, "Job 2 has ended; only a queued job can be cancelled");
-    assert_cancel(w, running, false, "Job 1 is running; only a queued job can be cancelled");
+    assert_cancel(w, queued, false, "Job 2 has ended; only a queued job can be canceled");
+    assert_cancel(w, running, false, "Job 1 is running; only a queued job can be canceled");
     assert_cancel(w, 99, false, "Job 99 not found in queue");
     queue_job_runs(w, running);
     fake_settle(w->world);

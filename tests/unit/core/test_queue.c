@@ -106,9 +106,9 @@ static void test_verbs(void)
 
     g_assert_true(job_verb_allowed(JOB_VERB_CANCEL, JOB_QUEUED, 7, NULL));
     g_assert_false(job_verb_allowed(JOB_VERB_CANCEL, JOB_RUNNING, 7, &running));
-    g_assert_cmpstr(running, ==, "Job 7 is running; only a queued job can be cancelled");
+    g_assert_cmpstr(running, ==, "Job 7 is running; only a queued job can be canceled");
     g_assert_false(job_verb_allowed(JOB_VERB_CANCEL, JOB_SUCCESS, 7, &ended));
-    g_assert_cmpstr(ended, ==, "Job 7 has ended; only a queued job can be cancelled");
+    g_assert_cmpstr(ended, ==, "Job 7 has ended; only a queued job can be canceled");
 }
 
 static void test_job_end(void)

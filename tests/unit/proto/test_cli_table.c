@@ -48,7 +48,67 @@ static void test_flags(void)
     becomes("node modify node3 --offline yes --statement=dead",
             "{\"OP_ID\":\"OP_NODE_SET_PARAMS\",\"node_name\":\"node3\",\"offline\":\"yes\","
             "\"statement\":\"dead\"}");
+    becomes("instance create a --disk-template file --disk size=10G,format=qcow2 --disks size=1.5T "
+            "--net mac=auto,link=br1 --memory 2G --tag x",
+            "{\"OP_ID\":\"OP_INSTANCE_CREATE\",\"disk_template\":\"file\",\"disks\":[{\"format\":"
+            "\"qcow2\",\"size\":10240},{\"size\":1572864}],\"instance_name\":\"a\",\"memory\":2048,"
+            "\"nics\":[{\"link\":\"br1\",\"mac\":\"auto\"}],\"tags\":[\"x\"]}");
     becomes("test delay 0.5", "{\"OP_ID\":\"OP_TEST_DELAY\",\"duration\":0.5}");
+}
+
+/* What is a list on the wire is plain words on a command line. */
+static void test_plain_words(void)
+{
+    becomes("test delay 1 --depends 12:success,15 --priority high",
+            "{\"OP_ID\":\"OP_TEST_DELAY\",\"depends\":[[12,[\"success\"]],[15,[\"success\"]]],"
+            "\"duration\":1.0,\"priority\":-10}");
+    becomes(
+        "test delay 1 --depends 12:error+canceled,7:any --priority 3",
+        "{\"OP_ID\":\"OP_TEST_DELAY\",\"depends\":[[12,[\"error\",\"canceled\"]],[7,[\"success\","
+        "\"error\",\"canceled\"]]],\"duration\":1.0,\"priority\":3}");
+    becomes("test delay 1 --depends [[3,[]]]",
+            "{\"OP_ID\":\"OP_TEST_DELAY\",\"depends\":[[3,[]]],\"duration\":1.0}");
+    g_autoptr(GError) error = NULL;
+    json_autoptr opcode = parse("test delay 1 --reason upgrade", &error);
+    g_assert_no_error(error);
+    const json_t *reason = json_array_get(json_object_get(opcode, "reason"), 0);
+    g_assert_cmpstr(json_string_value(json_array_get(reason, 0)), ==, "fettle:client");
+    g_assert_cmpstr(json_string_value(json_array_get(reason, 1)), ==, "upgrade");
+    g_assert_cmpint(json_integer_value(json_array_get(reason, 2)), >, 1600000000000000000);
+
+    refused(
+        "test delay 1 --depends x",
+        "--depends: must be job ids, each with the states that are wanted if it is not success, "
+        "such as 12,15:success+error; not \"x\"");
+    refused(
+        "test delay 1 --depends 12,",
+        "--depends: must be job ids, each with the states that are wanted if it is not success, "
+        "such as 12,15:success+error; not \"\"");
+    refused(
+        "test delay 1 --depends 12:done",
+        "--depends: \"done\" is no state that a job ends in; it must be success, error, canceled "
+        "or any");
+    refused("test delay 1 --priority urgent", "--priority: must be a whole number, not \"urgent\"");
+    refused("node modify node2 --offline maybe", "--offline: must be yes or no, not \"maybe\"");
+    refused("node modify node2 --drained=1", "--drained: must be yes or no, not \"1\"");
+}
+
+static void test_sizes(void)
+{
+#define NO_SIZE ": must be a size in whole MiB, such as 512, 512M, 10G or 1T, not "
+    becomes(
+        "instance grow-disk a 0 1024k",
+        "{\"OP_ID\":\"OP_INSTANCE_GROW_DISK\",\"amount\":1,\"disk\":0,\"instance_name\":\"a\"}");
+    becomes(
+        "instance grow-disk a 0 3gib",
+        "{\"OP_ID\":\"OP_INSTANCE_GROW_DISK\",\"amount\":3072,\"disk\":0,\"instance_name\":\"a\"}");
+    refused("instance grow-disk a 0 512K", "AMOUNT" NO_SIZE "\"512K\"");
+    refused("instance grow-disk a 0 10X", "AMOUNT" NO_SIZE "\"10X\"");
+    refused("instance grow-disk a 0 -1", "AMOUNT" NO_SIZE "\"-1\"");
+    refused("instance grow-disk a 0 inf", "AMOUNT" NO_SIZE "\"inf\"");
+    refused("instance grow-disk a 0 1e300", "AMOUNT" NO_SIZE "\"1e300\"");
+    refused("instance grow-disk a 0 65T", "AMOUNT: must be at most 67108864 (MiB)");
+    refused("instance create a --disk-template file --disk size=x", "--disk.size" NO_SIZE "\"x\"");
 }
 
 static void test_words(void)
@@ -72,19 +132,23 @@ static void test_mistakes(void)
             "\"web2\": one word too many" SEE_CREATE);
     refused("instance create web1 --colour red", "--colour: unknown flag" SEE_CREATE);
     refused("instance create web1 --disk_template mirror",
-            "--disk_template: unknown flag" SEE_CREATE);
-    refused("instance create web1 --no-memory", "--no-memory: unknown flag" SEE_CREATE);
+            "--disk_template: unknown flag; did you mean --disk-template? see "
+            "\"fettle instance create --help\"");
+    refused("instance create web1 --no-memory",
+            "--no-memory: unknown flag; did you mean --memory? see "
+            "\"fettle instance create --help\"");
     refused("instance create --instance-name web1", "--instance-name: unknown flag" SEE_CREATE);
     refused("instance create web1 --OP-ID x", "--OP-ID: unknown flag" SEE_CREATE);
     refused("instance create web1 --memory", "--memory: needs a value");
-    refused("instance create web1 --memory much", "--memory: must be a whole number, not \"much\"");
+    refused("instance create web1 --memory much",
+            "--memory: must be a size in whole MiB, such as 512, 512M, 10G or 1T, not \"much\"");
     refused("instance create web1 --memory 0", "--memory: must be at least 1 (MiB)");
     refused("instance create web1 --memory 1 --memory 2", "--memory: is given twice");
     refused("instance create web1 --start --no-start", "--no-start: is given twice");
     refused("instance create web1 --no-start=true", "--no-start: takes no value");
     refused("instance create web1 --start=maybe", "--start: must be true or false, not \"maybe\"");
     refused("instance create web1 --disk-template drbd",
-            "--disk-template: must be one of diskless, mirror");
+            "--disk-template: must be one of diskless, mirror, file, sharedfile");
     refused("instance create web1 --disk-template mirror --disks 64",
             "--disks: must be NAME=VALUE,..., not \"64\"");
     refused("instance create web1 --disk-template mirror --disks size=1 --disks size=0",
@@ -138,20 +202,25 @@ static void test_help(void)
                         "  NAME                         Name or UUID of the object; empty for the "
                         "cluster.\n"
                         "  TAGS                         Tags. One or more.\n\n"
+                        "Flags:\n"
+                        "  --filter JSON                In place of a name: all instances that "
+                        "match this filter of Query (ARP-72).\n\n"
                         "Flags of every job:\n"
-                        "  --reason JSON                ";
+                        "  --reason TEXT                ";
     g_assert_true(g_str_has_prefix(help, start));
     g_autofree char *create = cli_command_help(cli_command_find("instance", "create"));
     g_assert_nonnull(strstr(create, "  --[no-]start                 Start it. Default: true.\n"));
     g_assert_nonnull(
-        strstr(create, "  --memory NUMBER              Memory (MiB). Default: 128.\n"));
-    g_assert_nonnull(strstr(create, "One of: diskless, mirror. Required.\n"));
+        strstr(create, "  --memory SIZE                Memory (MiB). Default: 128.\n"));
+    g_assert_nonnull(strstr(create, "One of: diskless, mirror, file, sharedfile. Required.\n"));
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli_table/flags", test_flags);
+    g_test_add_func("/cli_table/plain-words", test_plain_words);
+    g_test_add_func("/cli_table/sizes", test_sizes);
     g_test_add_func("/cli_table/words", test_words);
     g_test_add_func("/cli_table/mistakes", test_mistakes);
     g_test_add_func("/cli_table/every-command", test_every_command);

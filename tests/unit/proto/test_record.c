@@ -407,7 +407,9 @@ static void test_set_text_refused(void)
     assert_set_refused("parts", "size=0", "parts[1].size: must be at least 1 (MiB)");
     assert_set_refused("parts", "label=x", "parts[1].size: is missing");
     assert_set_refused("parts", "size=1,weight=2", "parts.weight: is not known");
-    assert_set_refused("parts", "size=x", "parts.size: must be a whole number, not \"x\"");
+    assert_set_refused(
+        "parts", "size=x",
+        "parts.size: must be a size in whole MiB, such as 512, 512M, 10G or 1T, not \"x\"");
     assert_set_refused("parts", "size=1,size=2", "parts.size: is given twice");
 }
 
