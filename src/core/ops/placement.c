@@ -29,6 +29,41 @@ struct promised {
     guint instances;
 };
 
+/* What one instance takes of one node. */
+struct part {
+    bool memory, disk;
+};
+
+/* A migration promises its target memory too, and disks if they are copied; images in the folder
+ * that all nodes mount take no space of a node. */
+static bool part_of(const struct instance *instance, const char *node, struct part *ret)
+{
+    bool primary = !strcmp(instance->primary_node, node);
+    bool secondary = *instance->secondary_node && !strcmp(instance->secondary_node, node);
+    bool target = *instance->migration_node && !strcmp(instance->migration_node, node);
+    bool copied = instance->disk_template == TEMPLATE_FILE;
+    *ret = (struct part){
+        .memory = primary || target,
+        .disk = instance->disk_template != TEMPLATE_SHAREDFILE &&
+                (primary || secondary || (target && copied)),
+    };
+    return primary || secondary || target;
+}
+
+static void add_part(struct promised *promised, const struct instance *instance, struct part part,
+                     bool runs, bool add)
+{
+    /* Unsigned sums: what is taken away was added before. */
+    guint64 sign = add ? 1 : (guint64)-1;
+    guint64 disk = part.disk ? placement_disk_size(instance->disks) : 0;
+    guint64 memory = part.memory ? instance->memory : 0;
+    promised->instances += add ? 1 : (guint)-1;
+    promised->disk += sign * disk;
+    promised->disk_waiting += sign * (instance->generation ? 0 : disk);
+    promised->memory += sign * memory;
+    promised->memory_waiting += sign * (runs ? 0 : memory);
+}
+
 static void count_promises(const struct config *config, const struct node_report *report,
                            const char *skip, guint64 up_to, struct promised *ret)
 {
@@ -37,23 +72,12 @@ static void count_promises(const struct config *config, const struct node_report
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
         guint64 version = 0;
-        if (skip && !strcmp(skip, instance->uuid))
+        struct part part;
+        if ((skip && !strcmp(skip, instance->uuid)) || !part_of(instance, report->node, &part))
             continue;
         if (up_to && config_get(config, "instance", instance->uuid, &version) && version > up_to)
             continue;
-        bool primary = !strcmp(instance->primary_node, report->node);
-        if (!primary && strcmp(instance->secondary_node, report->node))
-            continue;
-        guint64 disk = placement_disk_size(instance->disks);
-        ret->instances++;
-        ret->disk += disk;
-        if (!instance->generation)
-            ret->disk_waiting += disk;
-        if (!primary)
-            continue;
-        ret->memory += instance->memory;
-        if (!runs_there(report, instance->uuid))
-            ret->memory_waiting += instance->memory;
+        add_part(ret, instance, part, runs_there(report, instance->uuid), true);
     }
 }
 
@@ -70,26 +94,17 @@ static char *running_key(const char *node, const char *instance)
 }
 
 static void sums_count(struct placement_sums *sums, const struct instance *instance,
-                       const char *node, bool primary, bool add)
+                       const char *node, bool add)
 {
+    struct part part;
     struct promised *promised = g_hash_table_lookup(sums->nodes, node);
     if (!promised) {
         promised = g_new0(struct promised, 1);
         g_hash_table_insert(sums->nodes, g_strdup(node), promised);
     }
-    /* Unsigned sums: what is taken away was added before. */
-    guint64 sign = add ? 1 : (guint64)-1;
-    guint64 disk = placement_disk_size(instance->disks);
-    promised->instances += add ? 1 : (guint)-1;
-    promised->disk += sign * disk;
-    if (!instance->generation)
-        promised->disk_waiting += sign * disk;
-    if (!primary)
-        return;
+    part_of(instance, node, &part);
     g_autofree char *key = running_key(node, instance->uuid);
-    promised->memory += sign * instance->memory;
-    if (!g_hash_table_contains(sums->running, key))
-        promised->memory_waiting += sign * instance->memory;
+    add_part(promised, instance, part, g_hash_table_contains(sums->running, key), add);
 }
 
 void placement_sums_move(struct placement_sums *sums, const struct instance *before,
@@ -97,11 +112,15 @@ void placement_sums_move(struct placement_sums *sums, const struct instance *bef
 {
     const struct instance *both[] = {before, after};
     for (guint i = 0; i < G_N_ELEMENTS(both); i++) {
-        if (!both[i])
+        const struct instance *it = both[i];
+        bool add = i == 1;
+        if (!it)
             continue;
-        sums_count(sums, both[i], both[i]->primary_node, true, i == 1);
-        if (*both[i]->secondary_node)
-            sums_count(sums, both[i], both[i]->secondary_node, false, i == 1);
+        sums_count(sums, it, it->primary_node, add);
+        if (*it->secondary_node)
+            sums_count(sums, it, it->secondary_node, add);
+        if (*it->migration_node && strcmp(it->migration_node, it->secondary_node))
+            sums_count(sums, it, it->migration_node, add);
     }
 }
 
@@ -146,15 +165,24 @@ static void find_promises(const struct config *config, const struct node_report 
 
 /* --- room --- */
 
-static void room_from(const struct node_report *report, const struct promised *promised,
-                      struct placement_room *ret_room)
+/* What a policy other than 1 adds to, or takes from, what a node has. */
+static gint64 granted(guint64 total, double ratio)
 {
+    return (gint64)((double)total * (ratio - 1));
+}
+
+static void room_from(const struct config *config, const struct node_report *report,
+                      const struct promised *promised, struct placement_room *ret_room)
+{
+    const struct cluster *cluster = config_cluster(config);
+    gint64 memory = granted(report->memory_total, cluster ? cluster->memory_ratio : 1);
+    gint64 disk = granted(report->disk_total, cluster ? cluster->disk_ratio : 1);
     struct placement_room room = {
-        .spare_memory = (gint64)report->memory_total - (gint64)promised->memory,
-        .spare_disk = (gint64)report->disk_total - (gint64)promised->disk,
+        .spare_memory = (gint64)report->memory_total + memory - (gint64)promised->memory,
+        .spare_disk = (gint64)report->disk_total + disk - (gint64)promised->disk,
     };
-    gint64 memory_free = (gint64)report->memory_free - (gint64)promised->memory_waiting;
-    gint64 disk_free = (gint64)report->disk_free - (gint64)promised->disk_waiting;
+    gint64 memory_free = (gint64)report->memory_free + memory - (gint64)promised->memory_waiting;
+    gint64 disk_free = (gint64)report->disk_free + disk - (gint64)promised->disk_waiting;
     room.memory = MIN(room.spare_memory, memory_free);
     room.disk = MIN(room.spare_disk, disk_free);
     *ret_room = room;
@@ -165,7 +193,7 @@ void placement_room(const struct config *config, const struct node_report *repor
 {
     struct promised promised;
     count_promises(config, report, skip, up_to, &promised);
-    room_from(report, &promised, ret_room);
+    room_from(config, report, &promised, ret_room);
 }
 
 /* --- one node --- */
@@ -186,9 +214,22 @@ static char *shortage(const char *resource, gint64 room, guint64 need)
                            MAX(room, 0), resource, need);
 }
 
+const char *placement_missing_bridge(const struct node_report *report, const GPtrArray *nics)
+{
+    for (guint i = 0; nics && i < nics->len; i++) {
+        const struct nic *nic = nics->pdata[i];
+        bool there = nic->mode == NIC_ROUTED || !*nic->link;
+        for (guint k = 0; !there && report->bridges && k < report->bridges->len; k++)
+            there = !strcmp(report->bridges->pdata[k], nic->link);
+        if (!there)
+            return nic->link;
+    }
+    return NULL;
+}
+
 static char *why_not(const struct config *config, const struct node *node,
                      const struct node_report *report, const struct placement_need *need,
-                     struct placement_room *ret_room)
+                     struct placement_room *ret_room, struct promised *ret_promised)
 {
     const char *excluded = exclusion(need, node->uuid);
     if (excluded)
@@ -199,9 +240,11 @@ static char *why_not(const struct config *config, const struct node *node,
         return g_strdup("is drained");
     if (!report)
         return g_strdup("does not answer");
-    struct promised promised;
-    find_promises(config, report, need, &promised);
-    room_from(report, &promised, ret_room);
+    const char *bridge = placement_missing_bridge(report, need->nics);
+    if (bridge)
+        return g_strdup_printf("has no bridge \"%s\"", bridge);
+    find_promises(config, report, need, ret_promised);
+    room_from(config, report, ret_promised, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)
         return shortage("memory", ret_room->memory, need->memory);
     if (need->disk && (gint64)need->disk > ret_room->disk)
@@ -214,13 +257,48 @@ bool placement_fits(const struct config *config, const struct node *node,
                     char **ret_why)
 {
     struct placement_room room;
-    char *why = why_not(config, node, report, need, &room);
+    struct promised promised;
+    char *why = why_not(config, node, report, need, &room, &promised);
     bool fits = !why;
     if (ret_why)
         *ret_why = why;
     else
         g_free(why);
     return fits;
+}
+
+/* --- advice --- */
+
+/* All that still holds; NULL: none. */
+static GPtrArray *standing_advice(const struct config *config, guint64 now)
+{
+    if (!config_count(config, "advice"))
+        return NULL;
+    GPtrArray *list = config_list(config, "advice");
+    for (guint i = list->len; i > 0; i--) {
+        const struct advice *advice = list->pdata[i - 1];
+        bool over = advice->until && advice->until <= now;
+        if (over || strcmp(advice->advice, ADVICE_AVOID))
+            g_ptr_array_remove_index(list, i - 1);
+    }
+    return list;
+}
+
+/* Continues the node's name; NULL: nobody advises against it. */
+static char *why_avoided(const GPtrArray *standing, const char *node)
+{
+    for (guint i = 0; standing && i < standing->len; i++) {
+        const struct advice *advice = standing->pdata[i];
+        if (strcmp(advice->subject, node))
+            continue;
+        g_autoptr(GDateTime) end =
+            advice->until ? g_date_time_new_from_unix_utc((gint64)advice->until) : NULL;
+        g_autofree char *until =
+            end ? g_date_time_format(end, " until %Y-%m-%d %H:%M:%S UTC") : g_strdup("");
+        return g_strdup_printf("is to be avoided%s, says %s%s%s", until, advice->author,
+                               *advice->reason ? ": " : "", advice->reason);
+    }
+    return NULL;
 }
 
 /* --- the best node --- */
@@ -264,19 +342,22 @@ const struct node *placement_choose(const struct config *config, const GPtrArray
     struct candidate best = {0};
     g_autoptr(GString) reasons = g_string_new(NULL);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    g_autoptr(GPtrArray) standing = standing_advice(config, need->now);
     for (guint i = 0; i < nodes->len; i++) {
         struct candidate candidate = {.node = nodes->pdata[i]};
-        const struct node_report *report = report_of(reports, candidate.node->uuid);
-        g_autofree char *why = why_not(config, candidate.node, report, need, &candidate.room);
+        const char *uuid = candidate.node->uuid;
+        struct promised promised;
+        g_autofree char *why = why_not(config, candidate.node, report_of(reports, uuid), need,
+                                       &candidate.room, &promised);
+        if (!why)
+            why = why_avoided(standing, uuid);
         if (why) {
             g_string_append_printf(reasons, "%s%s %s", reasons->len ? "; " : "",
                                    candidate.node->name, why);
             continue;
         }
-        if (need->prefer && !strcmp(need->prefer, candidate.node->uuid))
+        if (need->prefer && !strcmp(need->prefer, uuid))
             return candidate.node;
-        struct promised promised;
-        find_promises(config, report, need, &promised);
         candidate.instances = promised.instances;
         if (better(&best, &candidate, need))
             best = candidate;

@@ -6,7 +6,9 @@
  * configuration promises to instances whose guest does not run there yet (memory), or whose images
  * are not made yet (disk, generation 0). By configuration: all that the node has, minus all that is
  * promised, so that memory a guest has not touched yet and holes of sparse images are not given
- * away twice.
+ * away twice. "All that the node has" is multiplied by the cluster's memory_ratio and disk_ratio:
+ * nothing else overcommits. A migration under way counts on both nodes; images of template
+ * sharedfile take no space of a node.
  */
 #pragma once
 
@@ -44,19 +46,28 @@ struct placement_need {
     const char *skip;                  /* instance that is not counted; NULL: none */
     const char *prefer;                /* node that is taken if it fits; NULL: none */
     bool rank_by_disk;                 /* most disk first; else most memory first */
+    const GPtrArray *nics;             /* of struct nic: their bridges must be there; NULL: none */
+    guint64 now;                       /* seconds since 1970, for advice that ends */
     const struct placement_sums *sums; /* NULL: counted anew. With them `skip` must be taken out of
                                           the sums by the caller */
 };
 
+/* The only advice there is so far: nothing new is placed on the node. */
+#define ADVICE_AVOID "avoid"
+
 /* Whether one node fits: not excluded, not offline, not drained, answering (report not NULL), with
- * room. If not, `ret_why` (may be NULL; free with g_free) continues the node's name: "is
- * offline". */
+ * its bridges and room. Advice is for choices, not for nodes that somebody has named. If not,
+ * `ret_why` (may be NULL; free with g_free) continues the node's name: "is offline". */
 bool placement_fits(const struct config *config, const struct node *node,
                     const struct node_report *report, const struct placement_need *need,
                     char **ret_why);
 
-/* The best node; ties go to the one with fewer instances, then by name. `reports`: GPtrArray of
- * struct node_report. NO_RESOURCES with one sentence that says of each node why it does not fit. */
+/* The first bridge that a card wants and the node does not have; NULL: all are there. */
+const char *placement_missing_bridge(const struct node_report *report, const GPtrArray *nics);
+
+/* The best node that nobody advises to avoid (ARP-69); ties go to the one with fewer instances,
+ * then by name. `reports`: GPtrArray of struct node_report. NO_RESOURCES with one sentence that
+ * says of each node why it does not fit. */
 const struct node *placement_choose(const struct config *config, const GPtrArray *reports,
                                     const struct placement_need *need, GError **error);
 

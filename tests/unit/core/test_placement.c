@@ -213,6 +213,137 @@ static void test_choose_empty_cluster(struct fixture *fixture, const void *data)
     g_assert_cmpstr(error->message, ==, "no node can be it: the cluster has no nodes");
 }
 
+/* --- policy --- */
+
+static void put_cluster(struct fixture *fixture, double memory_ratio, double disk_ratio)
+{
+    put(fixture, "cluster", GROUP,
+        json_make("{ss ss ss sf sf}", "uuid", GROUP, "name", "c", "master_node", NODE1,
+                  "memory_ratio", memory_ratio, "disk_ratio", disk_ratio));
+}
+
+static void test_overcommit_by_policy_only(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE1, 1000, 5000);
+    g_free(put_instance(fixture, NODE1, "", 900, 4900, 0));
+    put_cluster(fixture, 1, 1);
+    assert_room(fixture, 0, 100, 100);
+    put_cluster(fixture, 1.5, 2);
+    assert_room(fixture, 0, 600, 5100);
+    put_cluster(fixture, 0.5, 1);
+    assert_room(fixture, 0, -400, 100);
+}
+
+static void test_overcommit_of_what_is_used(struct fixture *fixture, const void *data)
+{
+    struct node_report *report = put_report(fixture, NODE1, 1000, 5000);
+    put_cluster(fixture, 1.5, 1);
+    report->memory_free = 100; /* somebody else uses it */
+    assert_room(fixture, 0, 600, 5000);
+}
+
+/* --- what counts where --- */
+
+static void test_shared_images_take_no_space(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE1, 1000, 5000);
+    g_autofree char *uuid = put_instance(fixture, NODE1, "", 300, 700, 1);
+    json_t *shared = config_object_json(fixture->config, "instance", uuid);
+    json_object_set_new(shared, "disk_template", json_string("sharedfile"));
+    put(fixture, "instance", uuid, shared);
+    assert_room(fixture, 0, 700, 5000);
+}
+
+static void test_migration_counts_on_both(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE1, 1000, 5000);
+    put_report(fixture, NODE2, 1000, 5000);
+    g_autofree char *uuid = put_instance(fixture, NODE1, "", 300, 700, 1);
+    json_t *moving = config_object_json(fixture->config, "instance", uuid);
+    json_object_set_new(moving, "disk_template", json_string("file"));
+    json_object_set_new(moving, "migration_node", json_string(NODE2));
+    put(fixture, "instance", uuid, moving);
+    assert_room(fixture, 0, 700, 4300);
+    assert_room(fixture, 1, 700, 4300);
+}
+
+static void test_sums_agree(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE1, 1000, 5000);
+    put_report(fixture, NODE2, 1000, 5000);
+    g_free(put_instance(fixture, NODE1, NODE2, 300, 700, 1));
+    g_autofree char *uuid = put_instance(fixture, NODE1, "", 400, 1, 0);
+    struct placement_sums *sums = placement_sums_new(fixture->config, fixture->reports);
+    struct placement_need need = {.what = "it", .memory = 400, .sums = sums};
+    assert_choice(fixture, &need, "node2");
+    /* What if the second one stood on node2? */
+    const struct instance *before = config_get(fixture->config, "instance", uuid, NULL);
+    record_autoptr(instance) after = instance_copy(before);
+    g_free(after->primary_node);
+    after->primary_node = g_strdup(NODE2);
+    placement_sums_move(sums, before, after);
+    need.memory = 650;
+    assert_choice(fixture, &need, "node1");
+    placement_sums_move(sums, after, NULL);
+    assert_choice(fixture, &need, "node2");
+    placement_sums_free(sums);
+}
+
+/* --- advice and bridges --- */
+
+static void put_advice(struct fixture *fixture, const char *node, const char *reason, int until)
+{
+    put(fixture, "advice", GROUP,
+        json_make("{ss ss ss ss ss ss si}", "uuid", GROUP, "author", "smartd", "subject_kind",
+                  "node", "subject", node, "advice", ADVICE_AVOID, "reason", reason, "until",
+                  until));
+}
+
+static void test_advice(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE1, 3000, 5000);
+    put_report(fixture, NODE2, 1000, 5000);
+    put_advice(fixture, NODE1, "disk sda is failing", 2000);
+    struct placement_need need = {.what = "it", .memory = 100, .prefer = NODE1, .now = 1000};
+    assert_choice(fixture, &need, "node2");
+    need.memory = 2000;
+    g_autoptr(GError) error = NULL;
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_cmpstr(error->message, ==,
+                    "no node can be it: node1 is to be avoided until 1970-01-01 00:33:20 UTC, says "
+                    "smartd: disk sda is failing; node2 has 1000 MiB of memory left, 2000 MiB are "
+                    "needed; node3 does not answer");
+    /* Somebody who names the node knows what he does. */
+    g_assert_true(placement_fits(fixture->config, config_get(fixture->config, "node", NODE1, NULL),
+                                 fixture->reports->pdata[0], &need, NULL));
+    need.now = 2000;
+    assert_choice(fixture, &need, "node1");
+    put_advice(fixture, NODE1, "", 0);
+    g_clear_error(&error);
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_true(g_str_has_prefix(
+        error->message, "no node can be it: node1 is to be avoided, says smartd; node2 has "));
+}
+
+static void test_bridges(struct fixture *fixture, const void *data)
+{
+    put_report(fixture, NODE1, 3000, 5000);
+    struct node_report *with = put_report(fixture, NODE2, 1000, 5000);
+    g_ptr_array_add(with->bridges, g_strdup("br7"));
+    struct nic wanted = {.mode = NIC_BRIDGED, .link = (char *)"br7"};
+    struct nic routed = {.mode = NIC_ROUTED, .link = (char *)"100"};
+    g_autoptr(GPtrArray) nics = g_ptr_array_new();
+    struct placement_need need = {.what = "it", .memory = 100, .nics = nics};
+    g_ptr_array_add(nics, &routed); /* its link is a routing table */
+    assert_choice(fixture, &need, "node1");
+    g_ptr_array_add(nics, &wanted);
+    assert_choice(fixture, &need, "node2");
+    g_autofree char *why = NULL;
+    g_assert_false(placement_fits(fixture->config, config_get(fixture->config, "node", NODE1, NULL),
+                                  fixture->reports->pdata[0], &need, &why));
+    g_assert_cmpstr(why, ==, "has no bridge \"br7\"");
+}
+
 static void add(const char *path, void (*fn)(struct fixture *, const void *))
 {
     g_test_add(path, struct fixture, NULL, (void (*)(struct fixture *, gconstpointer))set_up,
@@ -232,6 +363,13 @@ int main(int argc, char **argv)
     add("/placement/choose/ties", test_choose_ties);
     add("/placement/choose/none#ARP-57", test_choose_none);
     add("/placement/choose/reasons", test_choose_none_each_reason);
+    add("/placement/overcommit", test_overcommit_by_policy_only);
+    add("/placement/overcommit/used", test_overcommit_of_what_is_used);
+    add("/placement/room/sharedfile", test_shared_images_take_no_space);
+    add("/placement/room/migration", test_migration_counts_on_both);
+    add("/placement/sums", test_sums_agree);
+    add("/placement/advice#ARP-69", test_advice);
+    add("/placement/bridges", test_bridges);
     add("/placement/choose/empty", test_choose_empty_cluster);
     return g_test_run();
 }
