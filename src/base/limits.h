@@ -98,6 +98,18 @@
 #define TASK_STACK_BYTES KIB(256)
 #endif
 
+/* Joining */
+#define LIMIT_PEM_CHARS 2048      /* a certificate, a request for one */
+#define LIMIT_JOIN_TOKENS 1024    /* on record, used ones too */
+#define LIMIT_JOIN_TRIES 5        /* wrong secrets, then a token is void */
+#define LIMIT_JOINERS 8           /* hosts without a certificate that are listened to at once */
+#define LIMIT_JOIN_BYTES KIB(4)   /* what one of them may send in one frame */
+#define LIMIT_JOIN_MS 20000u      /* how long it may stay */
+#define LIMIT_TOKEN_CHARS 512     /* a token as text */
+#define JOIN_TOKEN_KEPT_S 604800u /* a token is remembered so long after it has ended */
+#define JOIN_ANSWER_BYTES MIB(1)  /* what a joining host takes */
+#define JOIN_SIGN_MS 10000u       /* openssl signs one certificate */
+
 /* Answers */
 #define TIMEOUT_QUICK_MS 5000u
 #define TIMEOUT_NORMAL_MS 30000u

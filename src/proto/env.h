@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/task.h"
+#include "proto/authority.h"
 #include "proto/engine.h"
 #include "proto/hypervisor.h"
 #include "proto/network.h"
@@ -106,6 +107,7 @@ struct env {
     struct hypervisor *hypervisor; /* noded */
     struct storage *storage;       /* noded */
     struct network *network;       /* noded */
+    struct authority *authority;   /* wconfd */
 };
 
 /* Helpers on top, the same for every implementation (proto/env.c). */

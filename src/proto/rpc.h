@@ -14,6 +14,7 @@
 #define ROLE_NODED "noded"
 #define ROLE_WATCHER "watcher"
 #define ROLE_CLI "cli"
+#define ROLE_JOINING "joining" /* a host that is no node yet; has no certificate */
 
 /* Special values of `to_node`. */
 #define NODE_LOCAL ""        /* this host */

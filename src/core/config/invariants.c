@@ -54,6 +54,12 @@ static bool nodegroup_rule(const struct config *config, const void *object, GErr
 static bool node_rule(const struct config *config, const void *object, GError **error)
 {
     const struct node *node = object;
+    if (config_get(config, "revoked", node->uuid, NULL)) {
+        fettle_set_error(error, PERMISSION,
+                         "its certificate was revoked when it was removed; the host gets a new one "
+                         "with a token of `fettle node invite`");
+        return false;
+    }
     return name_is_unique(config, "node", node->name, error) &&
            exists(config, "nodegroup", node->group, "group", error);
 }

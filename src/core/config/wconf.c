@@ -35,6 +35,7 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     wconf->serving = false;
     log_error("", "stepping down: %s", wconf->down->message);
     wconf_stream_end(wconf);
+    wconf_join_end(wconf);
     wconf_locks_end(wconf);
     wconf_announce_end(wconf);
     if (wconf->on_down)
@@ -174,6 +175,8 @@ static const struct {
     {"list_all_locks", wconf_handle_list_all_locks, false},
     {"free_locks", wconf_handle_free_locks, false},
     {"owner_gone", wconf_handle_owner_gone, false},
+    {"ca_info", wconf_handle_ca_info, false},
+    {"join", wconf_handle_join, false},
 };
 
 /* SAF-05: what a job of an older mastership still wants to change is over. */
@@ -334,6 +337,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->lock_waits = g_ptr_array_new();
     wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
+    wconf->joins = g_ptr_array_new();
     return wconf;
 }
 
@@ -346,6 +350,7 @@ void wconf_free(struct wconf *wconf)
         wconf->down = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_TEMPORARY,
                                           "the configuration daemon ends");
     wconf_stream_end(wconf);
+    wconf_join_end(wconf);
     wconf_locks_end(wconf);
     wconf_commit_free_all(wconf);
     locks_free(wconf->locks); /* asks the gate about nodes, so it goes before them */
@@ -355,6 +360,7 @@ void wconf_free(struct wconf *wconf)
     g_hash_table_unref(wconf->pending_ids);
     g_ptr_array_unref(wconf->listeners);
     g_ptr_array_unref(wconf->lock_waits);
+    g_ptr_array_unref(wconf->joins);
     g_hash_table_unref(wconf->watched);
     g_hash_table_unref(wconf->nodes);
     journal_free(wconf->journal);

@@ -50,21 +50,34 @@ static GPtrArray *make_members(const struct config *config)
     return members;
 }
 
-static bool tell(const struct wconf *wconf, const char *uuid, GError **error)
+static void set_text(char **member, const char *text)
+{
+    g_free(*member);
+    *member = g_strdup(text);
+}
+
+struct announce_args *wconf_announcement(const struct wconf *wconf)
 {
     const struct cluster *cluster = config_cluster(wconf->committed);
-    g_autoptr(GPtrArray) members = make_members(wconf->committed);
-    struct announce_args args = {.history = config_history(wconf->committed),
-                                 .epoch = wconf->epoch,
-                                 .cluster = cluster->uuid,
-                                 .master_node = cluster->master_node,
-                                 .serial = wconf->members_serial,
-                                 .members = members,
-                                 .replica_lost_ms = cluster->replica_lost_ms,
-                                 .accelerator = cluster->accelerator};
-    struct stamp stamp = {args.history, args.epoch};
+    struct announce_args *args = announce_args_new();
+    args->history = config_history(wconf->committed);
+    args->epoch = wconf->epoch;
+    set_text(&args->cluster, cluster->uuid);
+    set_text(&args->master_node, cluster->master_node);
+    args->serial = wconf->members_serial;
+    g_ptr_array_unref(args->members);
+    args->members = make_members(wconf->committed);
+    args->replica_lost_ms = cluster->replica_lost_ms;
+    args->accelerator = cluster->accelerator;
+    return args;
+}
+
+static bool tell(const struct wconf *wconf, const char *uuid, GError **error)
+{
+    record_autoptr(announce_args) args = wconf_announcement(wconf);
+    struct stamp stamp = {args->history, args->epoch};
     record_autoptr(nothing) answer =
-        env_call_record(wconf->env, uuid, ROLE_NODED, "announce", &args, stamp, 0, 0, error);
+        env_call_record(wconf->env, uuid, ROLE_NODED, "announce", args, stamp, 0, 0, error);
     return answer != NULL;
 }
 

@@ -11,7 +11,7 @@
 
 struct reply {
     struct rpc_request *request;
-    guint64 sync; /* 0: the answer is a commit_result */
+    json_t *answer; /* NULL: a commit_result */
 };
 
 struct commit {
@@ -40,12 +40,17 @@ static void commit_free(struct commit *commit)
 
 static json_t *reply_json(const struct reply *reply, guint64 serial)
 {
-    if (reply->sync) {
-        struct set_replica_state_result result = {.sync = reply->sync};
-        return set_replica_state_result_to_json(&result);
-    }
+    if (reply->answer)
+        return json_incref(reply->answer);
     struct commit_result result = {.serial = serial};
     return commit_result_to_json(&result);
+}
+
+static void reply_free(void *data)
+{
+    struct reply *reply = data;
+    json_decref(reply->answer);
+    g_free(reply);
 }
 
 static void commit_reply_all(struct commit *commit, const GError *error)
@@ -60,10 +65,10 @@ static void commit_reply_all(struct commit *commit, const GError *error)
     g_ptr_array_set_size(commit->replies, 0);
 }
 
-static void commit_add_reply(struct commit *commit, struct rpc_request *request, guint64 sync)
+static void commit_add_reply(struct commit *commit, struct rpc_request *request, json_t *answer)
 {
     struct reply *reply = g_new(struct reply, 1);
-    *reply = (struct reply){request, sync};
+    *reply = (struct reply){request, answer};
     g_ptr_array_add(commit->replies, reply);
 }
 
@@ -237,7 +242,7 @@ static struct commit *commit_new(struct wconf *wconf, const char *id, guint64 se
     commit->serial = serial;
     commit->changes = g_ptr_array_ref(changes);
     commit->objects = g_ptr_array_new_with_free_func(object_unref);
-    commit->replies = g_ptr_array_new_with_free_func(g_free);
+    commit->replies = g_ptr_array_new_with_free_func(reply_free);
     for (guint i = 0; i < changes->len; i++) {
         const struct change *change = changes->pdata[i];
         struct config_object *object = config_peek(wconf->head, change->kind, change->key);
@@ -248,7 +253,7 @@ static struct commit *commit_new(struct wconf *wconf, const char *id, guint64 se
 
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes_in,
                   const struct owner *owner, enum invariants_author author,
-                  struct rpc_request *request, guint64 sync, GError **error)
+                  struct rpc_request *request, json_t *answer, GError **error)
 {
     g_autoptr(GPtrArray) changes = changes_in;
     g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(object_unref);
@@ -262,7 +267,8 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     }
     config_set_position(wconf->head, config_history(wconf->head), serial);
     struct commit *commit = commit_new(wconf, commit_id, serial, changes);
-    commit_add_reply(commit, request, sync);
+    if (request)
+        commit_add_reply(commit, request, json_incref(answer));
     g_queue_push_tail(&wconf->pending, commit);
     g_hash_table_insert(wconf->pending_ids, commit->id, commit);
     struct engine_commit stored = {commit->id, wconf->epoch, serial, commit->changes};
@@ -288,7 +294,7 @@ static bool answer_repeated(struct wconf *wconf, const char *id, struct rpc_requ
 {
     struct commit *pending = g_hash_table_lookup(wconf->pending_ids, id);
     if (pending) {
-        commit_add_reply(pending, request, 0);
+        commit_add_reply(pending, request, NULL);
         return true;
     }
     guint64 serial = wconf->engine->ops->lookup(wconf->engine, id);
@@ -310,6 +316,6 @@ void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
     if (answer_repeated(wconf, args->commit_id, request))
         return;
     if (!wconf_commit(wconf, args->commit_id, g_ptr_array_ref(args->changes), args->owner,
-                      AUTHOR_COMMIT, request, 0, &error))
+                      AUTHOR_COMMIT, request, NULL, &error))
         rpc_fail(request, error);
 }

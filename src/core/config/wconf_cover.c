@@ -66,7 +66,7 @@ static bool delta_covered(const struct locks *locks, const struct owner *owner,
         const struct removed *removed = delta->after ? delta->after : delta->before;
         return need(locks, owner, delta, "instance", removed->name, error);
     }
-    if (!strcmp(delta->kind, "node"))
+    if (!strcmp(delta->kind, "node") || !strcmp(delta->kind, "revoked"))
         return need(locks, owner, delta, "node", delta->key, error);
     if (!strcmp(delta->kind, "cluster") || !strcmp(delta->kind, "nodegroup"))
         return need(locks, owner, delta, "cluster", "BGL", error);

@@ -7,6 +7,7 @@
  *   wconf_stream.c    wait_changes: deltas and snapshots
  *   wconf_confirm.c   confirm
  *   wconf_locks.c     lock calls, death of owners, sweeps
+ *   wconf_join.c      hosts that become nodes
  *   wconf_announce.c  telling nodes who is master, and which have answered
  */
 #pragma once
@@ -46,6 +47,8 @@ struct wconf {
 
     GHashTable *nodes; /* uuid -> struct node_link */
     guint64 members_serial;
+
+    GPtrArray *joins; /* struct join: hosts that are being let in */
 };
 
 /* --- wconf.c --- */
@@ -67,11 +70,12 @@ bool wconf_check_owner(const struct owner *owner, GError **error);
 
 void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request);
 /* Commits `changes` (GPtrArray of struct change, stolen) for a request that is answered when it is
- * done: with commit_result if `sync` is 0, else with set_replica_state_result. `owner` NULL: no
- * lock is asked for. False: nothing was changed, the request is still the caller's. */
+ * done: with `answer` (borrowed), or with commit_result if that is NULL. `owner` NULL: no lock is
+ * asked for. `request` NULL: nobody waits. False: nothing was changed, the request is still the
+ * caller's. */
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes,
                   const struct owner *owner, enum invariants_author author,
-                  struct rpc_request *request, guint64 sync, GError **error);
+                  struct rpc_request *request, json_t *answer, GError **error);
 void wconf_commit_free_all(struct wconf *wconf);
 
 /* --- wconf_replica.c --- */
@@ -94,6 +98,11 @@ void wconf_stream_end(struct wconf *wconf);
 /* --- wconf_confirm.c --- */
 void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);
 
+/* --- wconf_join.c --- */
+void wconf_handle_ca_info(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_join(struct wconf *wconf, struct rpc_request *request);
+void wconf_join_end(struct wconf *wconf);
+
 /* --- wconf_locks.c --- */
 void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_list_locks(struct wconf *wconf, struct rpc_request *request);
@@ -107,6 +116,8 @@ void wconf_locks_start(struct wconf *wconf);
 void wconf_locks_end(struct wconf *wconf);
 
 /* --- wconf_announce.c --- */
+/* What nodes are told now; free with announce_args_free(). */
+struct announce_args *wconf_announcement(const struct wconf *wconf);
 /* The list of members may have changed: tells every node that is not offline, until it answers. */
 void wconf_announce(struct wconf *wconf);
 /* Tells all again, also those who know: for nodes whose daemon has come back meanwhile. */

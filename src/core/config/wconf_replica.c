@@ -150,8 +150,9 @@ static void set_state(struct wconf *wconf, struct rpc_request *request,
     }
     g_autofree char *commit_id = env_uuid(wconf->env);
     GPtrArray *changes = replica_change(wconf, replica, args);
-    if (!wconf_commit(wconf, commit_id, changes, NULL, AUTHOR_HOLDER, request, args->sync + 1,
-                      &error))
+    struct set_replica_state_result result = {.sync = args->sync + 1};
+    json_autoptr accepted = set_replica_state_result_to_json(&result);
+    if (!wconf_commit(wconf, commit_id, changes, NULL, AUTHOR_HOLDER, request, accepted, &error))
         refuse_after_barrier(wconf, request, error);
 }
 

@@ -5,8 +5,12 @@
 
 #include "core/ops/op.h"
 
+/* Of a node that is removed, for the same transaction: its certificate is revoked (ops_join.c). */
+void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node);
+
 extern const struct op_impl ops_create[];
 extern const struct op_impl ops_failover[];
+extern const struct op_impl ops_join[];
 extern const struct op_impl ops_node[];
 extern const struct op_impl ops_power[];
 extern const struct op_impl ops_remove[];

@@ -179,6 +179,14 @@ static bool remove_check(struct op *op, GError **error)
     return node_is_unused(op, node, error);
 }
 
+static bool build_remove(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct node *node = config_get(op_config(op), "node", data, NULL);
+    if (node)
+        op_revoke_node(op, changes, node);
+    return build_delete(op, changes, data, error);
+}
+
 static bool remove_exec(struct op *op, GError **error)
 {
     const struct op_node_remove *params = op->params;
@@ -186,7 +194,7 @@ static bool remove_exec(struct op *op, GError **error)
     if (!node)
         return false;
     g_autofree char *uuid = g_strdup(node->uuid);
-    return op_commit_built(op, build_delete, uuid, error);
+    return op_commit_built(op, build_remove, uuid, error);
 }
 
 /* --- set params --- */

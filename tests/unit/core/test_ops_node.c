@@ -83,7 +83,7 @@ static void test_remove(void)
             json_make("{ss ss ss}", "kind", "node", "object", NODE3, "tag", "blue"));
     world->trace_locks = true;
     g_assert_cmpstr(remove_node("node3"), ==, "null");
-    ops_expect(world, "locks node/node3=exclusive\ncommit delete tag; delete node\nfree\n"
+    ops_expect(world, "locks node/node3=exclusive\ncommit revoked ; delete tag; delete node\nfree\n"
                       "commit job success\n");
 }
 

@@ -1,0 +1,139 @@
+/*
+ * OP_NODE_INVITE, which puts a one-time token on record, and what the removal of a node leaves for
+ * ever: its certificate is revoked. Using a token is wconfd's (core/config/wconf_join.c).
+ */
+#include "core/ops/ops.h"
+
+#include <string.h>
+
+static bool invite_declare(struct op *op, GError **error)
+{
+    return true; /* a token is new, and whether its node can be made is asked again when it joins */
+}
+
+static bool is_free(const struct op *op, const struct op_node_invite *params, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!strcmp(node->name, params->node_name))
+            fettle_set_error(error, ALREADY_EXISTS, "node \"%s\" exists already", node->name);
+        else if (!strcmp(node->primary_ip, params->primary_ip) && node->port == params->port)
+            fettle_set_error(error, ALREADY_EXISTS,
+                             "primary_ip: %s port %" G_GUINT64_FORMAT " is the address of node "
+                             "\"%s\"",
+                             node->primary_ip, node->port, node->name);
+        else
+            continue;
+        return false;
+    }
+    return true;
+}
+
+static bool is_hash(const char *text)
+{
+    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+static bool invite_check(struct op *op, GError **error)
+{
+    const struct op_node_invite *params = op->params;
+    if (!is_hash(params->secret_hash)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "secret_hash: must be 64 hexadecimal digits in lower case");
+        return false;
+    }
+    if (!g_hostname_is_ip_address(params->primary_ip)) {
+        fettle_set_error(error, WRONG_INPUT, "primary_ip: \"%s\" is no IP address",
+                         params->primary_ip);
+        return false;
+    }
+    return is_free(op, params, error) &&
+           config_find(op_config(op), "nodegroup", params->group, error);
+}
+
+/* Whether nobody needs it any more: a token of the same name that was not used, or one that has
+ * ended long ago. */
+static bool is_over(const struct op *op, const struct join_token *token)
+{
+    const struct op_node_invite *params = op->params;
+    bool replaced = !*token->node_uuid && !strcmp(token->node_name, params->node_name);
+    return replaced || token->expires + JOIN_TOKEN_KEPT_S < op_now_seconds(op);
+}
+
+static bool build_invite(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct op_node_invite *params = op->params;
+    const struct nodegroup *group = config_find(op_config(op), "nodegroup", params->group, error);
+    if (!group || !is_free(op, params, error))
+        return false;
+    g_autoptr(GPtrArray) tokens = config_list(op_config(op), "join_token");
+    guint kept = 0;
+    for (guint i = 0; i < tokens->len; i++) {
+        const struct join_token *token = tokens->pdata[i];
+        if (is_over(op, token))
+            op_delete(op, changes, "join_token", token->uuid);
+        else
+            kept++;
+    }
+    if (kept >= LIMIT_JOIN_TOKENS) {
+        fettle_set_error(error, LIMIT,
+                         "%u tokens are on record, which is the limit; wait until "
+                         "some have ended",
+                         kept);
+        return false;
+    }
+    struct join_token *token = data;
+    op_set_text(&token->group, group->uuid);
+    op_put(op, changes, "join_token", token->uuid, join_token_to_json(token));
+    return true;
+}
+
+static struct join_token *make_token(const struct op *op)
+{
+    const struct op_node_invite *params = op->params;
+    struct join_token *token = join_token_new();
+    g_free(token->uuid);
+    token->uuid = env_uuid(op->env);
+    op_set_text(&token->secret_hash, params->secret_hash);
+    op_set_text(&token->node_name, params->node_name);
+    op_set_text(&token->primary_ip, params->primary_ip);
+    token->port = params->port;
+    token->expires = op_now_seconds(op) + params->expires_s;
+    return token;
+}
+
+/* All of the token but its secret. */
+static json_t *describe(const struct op *op, const struct join_token *token, const char *authority)
+{
+    const struct cluster *cluster = config_cluster(op_config(op));
+    const struct node *master = config_get(op_config(op), "node", cluster->master_node, NULL);
+    return json_make("{s:s, s:s, s:I, s:s, s:I}", "token", token->uuid, "address",
+                     master->primary_ip, "port", (json_int_t)master->port, "fingerprint", authority,
+                     "expires", (json_int_t)token->expires);
+}
+
+static bool invite_exec(struct op *op, GError **error)
+{
+    record_autoptr(ca_info) authority = env_call_record(op->env, NODE_LOCAL, ROLE_WCONFD, "ca_info",
+                                                        NULL, op->stamp, (guint)op->job, 0, error);
+    if (!authority)
+        return false;
+    record_autoptr(join_token) token = make_token(op);
+    if (!op_commit_built(op, build_invite, token, error))
+        return false;
+    op->result = describe(op, token, authority->fingerprint);
+    return true;
+}
+
+void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node)
+{
+    const struct revoked revoked = {
+        .uuid = node->uuid, .name = node->name, .since = op_now_seconds(op)};
+    op_put(op, changes, "revoked", node->uuid, revoked_to_json(&revoked));
+}
+
+const struct op_impl ops_join[] = {
+    {"OP_NODE_INVITE", invite_declare, invite_check, invite_exec},
+    {NULL},
+};
