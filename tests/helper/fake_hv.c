@@ -3,11 +3,9 @@
  */
 #include "helper/fake_hv_private.h"
 
-#define TICK_MS 5
 #define OP_MS 1
 #define COMMAND_TIMEOUT_MS 2000
 #define DRAIN_TICKS 3
-#define WRITES_IN_FLIGHT 2
 
 struct fault {
     enum fake_fault kind;
@@ -20,6 +18,7 @@ struct fake_hosts *fake_hosts_new(guint64 seed)
 {
     struct fake_hosts *hosts = g_new0(struct fake_hosts, 1);
     hosts->all = g_ptr_array_new();
+    hosts->shared = g_ptr_array_new_with_free_func(fake_image_free);
     hosts->truths = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, fake_truth_free);
     hosts->random = g_rand_new_with_seed((guint32)seed);
     hosts->last_port = 10000;
@@ -34,9 +33,13 @@ static void guest_free(void *data)
         env->ops->timer_cancel(env, guest->tick);
     if (guest->powerdown)
         env->ops->timer_cancel(env, guest->powerdown);
+    fake_migration_clear(guest);
     g_array_unref(guest->writes);
     export_target_free(guest->target);
     g_free(guest->copied);
+    g_free(guest->dirty);
+    g_free(guest->since);
+    g_string_free(guest->console, TRUE);
     g_free(guest->instance);
     g_free(guest);
 }
@@ -47,12 +50,15 @@ void fake_hosts_free(struct fake_hosts *hosts)
         struct fake_host *host = hosts->all->pdata[i];
         g_ptr_array_unref(host->guests);
         fake_storage_clear(host);
+        fake_network_clear(host);
+        g_free(host->version);
         g_hash_table_unref(host->faults);
         g_ptr_array_unref(host->calls);
         g_free(host->node);
         g_free(host);
     }
     g_ptr_array_unref(hosts->all);
+    g_ptr_array_unref(hosts->shared);
     g_hash_table_unref(hosts->truths);
     g_rand_free(hosts->random);
     g_free(hosts->problem);
@@ -124,6 +130,17 @@ void fake_host_set_powerdown_ms(struct fake_host *host, guint ms)
 void fake_host_set_quiet(struct fake_host *host, bool quiet)
 {
     host->quiet = quiet;
+}
+
+void fake_host_set_deaf(struct fake_host *host, bool deaf)
+{
+    host->deaf = deaf;
+}
+
+void fake_host_set_version(struct fake_host *host, const char *version)
+{
+    g_free(host->version);
+    host->version = g_strdup(version);
 }
 
 /* --- calls: log, faults, hook --- */
@@ -219,110 +236,9 @@ bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GEr
     return false;
 }
 
-/* --- writes and mirrors --- */
-
-static bool guest_mirrors(const struct fake_guest *guest)
-{
-    return guest->mirror == MIRROR_SYNCING || guest->mirror == MIRROR_READY;
-}
-
-/* The replica's blocks, if they can be reached. */
-static guint64 *guest_replica(const struct fake_guest *guest)
-{
-    const struct fake_export *export = fake_export_reach(guest->host, guest->target);
-    if (!export)
-        return NULL;
-    return fake_image_find(export->host, export->instance, export->replica)->blocks;
-}
-
-bool fake_host_held(const struct fake_host *host, const char *instance)
-{
-    const struct fake_guest *guest = fake_guest_find(host, instance);
-    return guest && guest->writes->len > 0 && guest_mirrors(guest) && !guest_replica(guest);
-}
-
-static bool coin(struct fake_guest *guest)
-{
-    return g_rand_boolean(guest->host->hosts->random);
-}
-
-static bool block_is_busy(const struct fake_guest *guest, guint block)
-{
-    for (guint i = 0; i < guest->writes->len; i++)
-        if (g_array_index(guest->writes, struct fake_write, i).block == block)
-            return true;
-    return false;
-}
-
-static void guest_copy(struct fake_guest *guest)
-{
-    guint64 *replica = guest->mirror == MIRROR_SYNCING ? guest_replica(guest) : NULL;
-    guint left = 0;
-    if (!replica)
-        return;
-    for (guint i = 0; i < guest->image->count; i++) {
-        if (!guest->copied[i] && !block_is_busy(guest, i) && coin(guest)) {
-            replica[i] = guest->image->blocks[i];
-            guest->copied[i] = true;
-        }
-        left += !guest->copied[i];
-    }
-    if (left == 0)
-        guest->mirror = MIRROR_READY;
-}
-
-static void guest_advance_writes(struct fake_guest *guest)
-{
-    guint64 *replica = guest_mirrors(guest) ? guest_replica(guest) : NULL;
-    for (guint i = guest->writes->len; i > 0; i--) {
-        struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
-        if (!write->local && coin(guest)) {
-            guest->image->blocks[write->block] = write->value;
-            write->local = true;
-        }
-        if (!write->remote && replica && coin(guest)) {
-            replica[write->block] = write->value;
-            guest->copied[write->block] = true;
-            write->remote = true;
-        }
-        if (write->local && (write->remote || !guest_mirrors(guest))) {
-            fake_truth_acknowledge(guest, write);
-            g_array_remove_index(guest->writes, i - 1);
-        }
-    }
-    if (guest->writes->len == 0)
-        guest->frozen = false;
-}
-
-static void guest_issue(struct fake_guest *guest)
-{
-    struct fake_hosts *hosts = guest->host->hosts;
-    if (guest->state != GUEST_RUNNING || guest->host->quiet || guest->powerdown ||
-        guest->drains > 0 || guest->writes->len >= WRITES_IN_FLIGHT)
-        return;
-    guint block = (guint)g_rand_int_range(hosts->random, 0, (gint32)guest->image->count);
-    if (block_is_busy(guest, block))
-        return;
-    struct fake_write write = {.block = block, .value = ++hosts->last_value};
-    g_array_append_val(guest->writes, write);
-    fake_truth_issue(guest, &write);
-}
-
-static void guest_tick_cb(void *data)
-{
-    struct fake_guest *guest = data;
-    const struct env *env = guest->host->env;
-    guest->tick = env->ops->timer(env, TICK_MS, guest_tick_cb, guest);
-    if (!guest->image)
-        return;
-    guest_copy(guest);
-    guest_advance_writes(guest);
-    guest_issue(guest);
-}
-
 /* --- the hypervisor's ops --- */
 
-static struct fake_host *host_of(struct hypervisor *hv)
+struct fake_host *fake_host_of_hv(struct hypervisor *hv)
 {
     return (struct fake_host *)((char *)hv - G_STRUCT_OFFSET(struct fake_host, hv));
 }
@@ -335,10 +251,8 @@ static bool refuse_other(const struct fake_guest *guest, guint64 generation, GEr
     return false;
 }
 
-/* The living guest of that generation; WRONG_STATE if there is none, TIMEOUT if its monitor is
- * frozen. */
-static struct fake_guest *guest_for(struct fake_host *host, const char *instance,
-                                    guint64 generation, GError **error)
+struct fake_guest *fake_guest_for(struct fake_host *host, const char *instance, guint64 generation,
+                                  GError **error)
 {
     struct fake_guest *guest = fake_guest_find(host, instance);
     if (!guest) {
@@ -361,15 +275,39 @@ static struct fake_guest *guest_for(struct fake_host *host, const char *instance
 
 static void op_set_events(struct hypervisor *hv, const struct hypervisor_events *events)
 {
-    host_of(hv)->guest_events = *events;
+    fake_host_of_hv(hv)->guest_events = *events;
 }
 
-static bool image_in_use(const struct fake_host *host, const struct fake_image *image)
+/* Held by QEMU's lock; a process that waits, or has handed over, holds none. */
+static bool image_in_use(const struct fake_hosts *hosts, const struct fake_image *image)
 {
-    for (guint i = 0; i < host->guests->len; i++)
-        if (((struct fake_guest *)host->guests->pdata[i])->image == image)
-            return true;
+    for (guint i = 0; i < hosts->all->len; i++) {
+        const struct fake_host *host = hosts->all->pdata[i];
+        for (guint j = 0; j < host->guests->len; j++) {
+            const struct fake_guest *guest = host->guests->pdata[j];
+            if (guest->image == image && guest->state != GUEST_INCOMING &&
+                guest->state != GUEST_MIGRATED)
+                return true;
+        }
+    }
     return false;
+}
+
+struct fake_guest *fake_guest_add(struct fake_host *host, const struct instance *instance,
+                                  struct fake_image *image)
+{
+    struct fake_guest *guest = g_new0(struct fake_guest, 1);
+    guest->host = host;
+    guest->instance = g_strdup(instance->uuid);
+    guest->generation = instance->generation;
+    guest->memory = instance->memory;
+    guest->state = GUEST_PREPARED;
+    guest->image = image;
+    guest->writes = g_array_new(FALSE, TRUE, sizeof(struct fake_write));
+    guest->console = g_string_new("");
+    g_ptr_array_add(host->guests, guest);
+    fake_guest_tick(guest);
+    return guest;
 }
 
 static bool prepare_now(struct fake_host *host, const struct guest_spec *spec, GError **error)
@@ -380,7 +318,7 @@ static bool prepare_now(struct fake_host *host, const struct guest_spec *spec, G
         return true;
     struct fake_image *image =
         instance->disks->len > 0 ? fake_image_find(host, instance->uuid, "") : NULL;
-    if (other || (image && image_in_use(host, image))) {
+    if (other || (image && image_in_use(host->hosts, image))) {
         fake_truth_problem(host->hosts, "a second opener of the images of %s on %s", instance->name,
                            host->node);
         fettle_set_error(error, HYPERVISOR, "%s: failed to get \"write\" lock", instance->name);
@@ -390,22 +328,17 @@ static bool prepare_now(struct fake_host *host, const struct guest_spec *spec, G
         fettle_set_error(error, HYPERVISOR, "%s: no image", instance->name);
         return false;
     }
-    struct fake_guest *guest = g_new0(struct fake_guest, 1);
-    guest->host = host;
-    guest->instance = g_strdup(instance->uuid);
-    guest->generation = instance->generation;
-    guest->memory = instance->memory;
-    guest->state = GUEST_PREPARED;
-    guest->image = image;
-    guest->writes = g_array_new(FALSE, TRUE, sizeof(struct fake_write));
-    g_ptr_array_add(host->guests, guest);
-    guest_tick_cb(guest);
+    for (guint i = 0; spec->taps && i < spec->taps->len; i++)
+        if (fake_host_taps(host, instance->uuid) <= i)
+            fake_truth_problem(host->hosts, "%s has no tap device %s on %s", instance->name,
+                               (const char *)spec->taps->pdata[i], host->node);
+    fake_guest_add(host, instance, image);
     return true;
 }
 
 static bool op_prepare(struct hypervisor *hv, const struct guest_spec *spec, GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "prepare", spec->instance->uuid, &late, error))
         return false;
@@ -414,23 +347,24 @@ static bool op_prepare(struct hypervisor *hv, const struct guest_spec *spec, GEr
 
 static bool op_run(struct hypervisor *hv, const char *instance, guint64 generation, GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "run", instance, &late, error))
         return false;
-    struct fake_guest *guest = guest_for(host, instance, generation, error);
-    if (guest && guest->state != GUEST_RUNNING) {
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
+    bool ok = guest && fake_migration_may_run(guest, error);
+    if (ok && guest->state != GUEST_RUNNING) {
         fake_truth_run(guest);
         guest->state = GUEST_RUNNING;
     }
-    return fake_op_end(host, "run", late, guest != NULL, error);
+    return fake_op_end(host, "run", late, ok, error);
 }
 
 /* Commands that drain wait until no write is in flight; a held write freezes the monitor. */
 static bool guest_drain(struct fake_host *host, const char *instance, guint64 generation,
                         GError **error)
 {
-    for (guint waited = 0; waited < COMMAND_TIMEOUT_MS; waited += TICK_MS) {
+    for (guint waited = 0; waited < COMMAND_TIMEOUT_MS; waited += FAKE_TICK_MS) {
         struct fake_guest *guest = fake_guest_find(host, instance);
         if (!guest || guest->generation != generation) {
             fettle_set_error(error, HYPERVISOR, "%s: the process has ended", instance);
@@ -440,7 +374,7 @@ static bool guest_drain(struct fake_host *host, const char *instance, guint64 ge
         if (guest->drains == 0)
             return true;
         guest->frozen = fake_host_held(host, instance);
-        if (!env_sleep(host->env, TICK_MS)) {
+        if (!env_sleep(host->env, FAKE_TICK_MS)) {
             guest = fake_guest_find(host, instance);
             if (guest)
                 guest->drains = false;
@@ -457,11 +391,11 @@ static bool guest_drain(struct fake_host *host, const char *instance, guint64 ge
 static bool op_pause(struct hypervisor *hv, const char *instance, guint64 generation,
                      GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "pause", instance, &late, error))
         return false;
-    struct fake_guest *guest = guest_for(host, instance, generation, error);
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
     if (!guest)
         return fake_op_end(host, "pause", late, false, error);
     if (guest->state == GUEST_RUNNING)
@@ -476,7 +410,7 @@ static void guest_shut_down(struct fake_guest *guest)
     if (guest->state != GUEST_RUNNING)
         return;
     guest->state = GUEST_SHUTDOWN;
-    if (host->guest_events.shutdown)
+    if (host->guest_events.shutdown && !host->deaf)
         host->guest_events.shutdown(guest->instance, guest->generation, host->guest_events.data);
 }
 
@@ -486,7 +420,7 @@ static void powerdown_cb(void *data)
     const struct env *env = guest->host->env;
     guest->powerdown = 0;
     if (guest->writes->len > 0) /* it writes its caches back first */
-        guest->powerdown = env->ops->timer(env, TICK_MS, powerdown_cb, guest);
+        guest->powerdown = env->ops->timer(env, FAKE_TICK_MS, powerdown_cb, guest);
     else
         guest_shut_down(guest);
 }
@@ -494,11 +428,11 @@ static void powerdown_cb(void *data)
 static bool op_powerdown(struct hypervisor *hv, const char *instance, guint64 generation,
                          GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "powerdown", instance, &late, error))
         return false;
-    struct fake_guest *guest = guest_for(host, instance, generation, error);
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
     if (guest && host->powerdown_ms > 0 && !guest->powerdown)
         guest->powerdown =
             host->env->ops->timer(host->env, host->powerdown_ms, powerdown_cb, guest);
@@ -508,11 +442,11 @@ static bool op_powerdown(struct hypervisor *hv, const char *instance, guint64 ge
 static bool op_reset(struct hypervisor *hv, const char *instance, guint64 generation,
                      GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "reset", instance, &late, error))
         return false;
-    bool ok = guest_for(host, instance, generation, error) &&
+    bool ok = fake_guest_for(host, instance, generation, error) &&
               guest_drain(host, instance, generation, error);
     return fake_op_end(host, "reset", late, ok, error);
 }
@@ -523,13 +457,13 @@ static void guest_end(struct fake_guest *guest)
     g_autofree char *instance = g_strdup(guest->instance);
     guint64 generation = guest->generation;
     g_ptr_array_remove(host->guests, guest);
-    if (host->guest_events.exited)
+    if (host->guest_events.exited && !host->deaf)
         host->guest_events.exited(instance, generation, host->guest_events.data);
 }
 
 static bool op_kill(struct hypervisor *hv, const char *instance, guint64 generation, GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "kill", instance, &late, error))
         return false;
@@ -547,7 +481,7 @@ static guint guest_progress(const struct fake_guest *guest)
     guint done = 0;
     if (guest->mirror == MIRROR_READY)
         return 100;
-    for (guint i = 0; guest_mirrors(guest) && i < guest->image->count; i++)
+    for (guint i = 0; fake_guest_mirrors(guest) && i < guest->image->count; i++)
         done += guest->copied[i];
     return guest->image && guest->image->count ? done * 100 / guest->image->count : 0;
 }
@@ -555,7 +489,7 @@ static guint guest_progress(const struct fake_guest *guest)
 static bool op_query(struct hypervisor *hv, const char *instance, guint64 generation,
                      enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     if (!fake_op_begin(host, "query", instance, NULL, error))
         return false;
     if (!fake_guest_find(host, instance)) {
@@ -563,7 +497,7 @@ static bool op_query(struct hypervisor *hv, const char *instance, guint64 genera
         *ret_mirror = (struct mirror_info){MIRROR_NONE, 0};
         return true;
     }
-    struct fake_guest *guest = guest_for(host, instance, generation, error);
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
     if (!guest)
         return false;
     *ret_state = guest->state;
@@ -571,70 +505,53 @@ static bool op_query(struct hypervisor *hv, const char *instance, guint64 genera
     return true;
 }
 
-static bool mirror_start_now(struct fake_guest *guest, const struct export_target *target,
-                             enum mirror_copy copy, GError **error)
-{
-    if (guest_mirrors(guest)) {
-        fettle_set_error(error, HYPERVISOR, "Need a root block node");
-        return false;
-    }
-    if (!guest->image || !fake_export_reach(guest->host, target)) {
-        fettle_set_error(error, HYPERVISOR, "%s: connection refused", target->address);
-        return false;
-    }
-    export_target_free(guest->target);
-    guest->target = export_target_copy(target);
-    g_free(guest->copied);
-    guest->copied = g_new0(bool, guest->image->count);
-    guest->mirror = copy == COPY_NOTHING ? MIRROR_READY : MIRROR_SYNCING;
-    return true;
-}
-
 static bool op_mirror_start(struct hypervisor *hv, const char *instance, guint64 generation,
                             const struct export_target *target, enum mirror_copy copy,
                             GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "mirror_start", instance, &late, error))
         return false;
-    bool ok = guest_for(host, instance, generation, error) &&
+    bool ok = fake_guest_for(host, instance, generation, error) &&
               guest_drain(host, instance, generation, error);
     struct fake_guest *guest = ok ? fake_guest_find(host, instance) : NULL;
-    ok = guest && mirror_start_now(guest, target, copy, error);
+    ok = guest && fake_mirror_begin(guest, target, copy, error);
     return fake_op_end(host, "mirror_start", late, ok, error);
 }
 
 static bool op_mirror_finish(struct hypervisor *hv, const char *instance, guint64 generation,
                              GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "mirror_finish", instance, &late, error))
         return false;
-    bool ok = guest_for(host, instance, generation, error) &&
+    bool ok = fake_guest_for(host, instance, generation, error) &&
               guest_drain(host, instance, generation, error);
     struct fake_guest *guest = ok ? fake_guest_find(host, instance) : NULL;
-    if (guest && (guest->mirror != MIRROR_READY || !guest_replica(guest))) {
+    if (guest && (guest->mirror != MIRROR_READY || !fake_guest_replica(guest))) {
+        /* Ending it waits for the replica, and the monitor with it (SAF-15). */
+        guest->stuck = guest->frozen = guest->step == STEP_STOPPED && guest->mirror == MIRROR_READY;
         fettle_set_error(error, HYPERVISOR, "the mirror did not complete");
         ok = false;
     }
     if (ok)
-        guest->mirror = MIRROR_NONE;
+        fake_guest_unmirror(guest, MIRROR_NONE);
     return fake_op_end(host, "mirror_finish", late, ok, error);
 }
 
 static bool op_mirror_release(struct hypervisor *hv, const char *instance, guint64 generation,
                               GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     bool late;
     if (!fake_op_begin(host, "mirror_release", instance, &late, error))
         return false;
     struct fake_guest *guest = fake_guest_find(host, instance);
     bool ok = guest && guest->generation == generation;
     if (ok)
-        guest->mirror = MIRROR_NONE;
+        fake_guest_unmirror(guest, MIRROR_NONE);
     else
         fettle_set_error(error, WRONG_STATE, "%s has no such process", instance);
     return fake_op_end(host, "mirror_release", late, ok, error);
@@ -647,7 +564,7 @@ static void report_free(void *data)
 
 static GPtrArray *op_rediscover(struct hypervisor *hv, GError **error)
 {
-    struct fake_host *host = host_of(hv);
+    struct fake_host *host = fake_host_of_hv(hv);
     if (!fake_op_begin(host, "rediscover", "", NULL, error))
         return NULL;
     GPtrArray *found = g_ptr_array_new_with_free_func(report_free);
@@ -660,11 +577,16 @@ static GPtrArray *op_rediscover(struct hypervisor *hv, GError **error)
         line->state = guest->state;
         line->mirror = guest->mirror;
         line->progress = guest_progress(guest);
-        if (guest_mirrors(guest)) {
+        if (fake_guest_mirrors(guest)) {
             g_free(line->replica);
             line->replica = g_strdup(guest->target->replica);
         }
         line->memory = guest->memory;
+        if (guest->migration) {
+            g_free(line->migration);
+            line->migration = g_strdup(guest->migration);
+            line->migrating = fake_migration_report(guest);
+        }
         g_ptr_array_add(found, line);
     }
     return found;
@@ -673,7 +595,7 @@ static GPtrArray *op_rediscover(struct hypervisor *hv, GError **error)
 static bool op_host(struct hypervisor *hv, guint64 *ret_memory_total, guint64 *ret_memory_free,
                     guint *ret_cpus)
 {
-    const struct fake_host *host = host_of(hv);
+    const struct fake_host *host = fake_host_of_hv(hv);
     guint64 used = 0;
     for (guint i = 0; i < host->guests->len; i++)
         used += ((struct fake_guest *)host->guests->pdata[i])->memory;
@@ -683,27 +605,104 @@ static bool op_host(struct hypervisor *hv, guint64 *ret_memory_total, guint64 *r
     return true;
 }
 
-static const struct hypervisor_ops hv_ops = {
-    .set_events = op_set_events,
-    .prepare = op_prepare,
-    .run = op_run,
-    .pause = op_pause,
-    .powerdown = op_powerdown,
-    .reset = op_reset,
-    .kill = op_kill,
-    .query = op_query,
-    .mirror_start = op_mirror_start,
-    .mirror_finish = op_mirror_finish,
-    .mirror_release = op_mirror_release,
-    .rediscover = op_rediscover,
-    .host = op_host,
-};
+static bool op_disk_resize(struct hypervisor *hv, const char *instance, guint64 generation,
+                           guint disk, guint64 bytes, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    if (!fake_op_begin(host, "disk_resize", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
+    bool ok = guest != NULL;
+    if (guest && fake_guest_mirrors(guest)) {
+        fettle_set_error(error, HYPERVISOR, "Op blocker: a mirror is attached");
+        ok = false;
+    } else if (guest && (!guest->image || disk * FAKE_BLOCKS >= guest->image->count ||
+                         guest->image->size_mib[disk] * 1024 * 1024 < bytes)) {
+        fettle_set_error(error, HYPERVISOR, "disk %u has not that size", disk);
+        ok = false;
+    }
+    return fake_op_end(host, "disk_resize", late, ok, error);
+}
+
+static GBytes *op_console_read(struct hypervisor *hv, const char *instance, gint64 offset,
+                               guint wait_ms, guint64 *ret_offset, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    if (!fake_op_begin(host, "console_read", instance, NULL, error))
+        return NULL;
+    for (guint waited = 0;; waited += FAKE_TICK_MS) {
+        const struct fake_guest *guest = fake_guest_find(host, instance);
+        if (!guest) {
+            fettle_set_error(error, WRONG_STATE, "%s has no process", instance);
+            return NULL;
+        }
+        guint64 end = guest->console->len;
+        guint64 from = offset < 0 ? end - MIN(end, (guint64)-offset) : MIN(end, (guint64)offset);
+        if (from < end || waited >= wait_ms) {
+            *ret_offset = end;
+            return g_bytes_new(guest->console->str + from, end - from);
+        }
+        if (!env_sleep(host->env, FAKE_TICK_MS)) {
+            op_killed("console_read", error);
+            return NULL;
+        }
+    }
+}
+
+/* The guest echoes what is typed. */
+static bool op_console_write(struct hypervisor *hv, const char *instance, GBytes *data,
+                             GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    if (!fake_op_begin(host, "console_write", instance, NULL, error))
+        return false;
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (!guest) {
+        fettle_set_error(error, WRONG_STATE, "%s has no process", instance);
+        return false;
+    }
+    gsize len = 0;
+    const char *text = g_bytes_get_data(data, &len);
+    g_string_append_len(guest->console, text, (gssize)len);
+    return true;
+}
+
+static const char *op_version(struct hypervisor *hv)
+{
+    return fake_host_of_hv(hv)->version;
+}
+
+static const struct hypervisor_ops *hv_ops(void)
+{
+    static struct hypervisor_ops ops = {
+        .set_events = op_set_events,
+        .prepare = op_prepare,
+        .run = op_run,
+        .pause = op_pause,
+        .powerdown = op_powerdown,
+        .reset = op_reset,
+        .kill = op_kill,
+        .query = op_query,
+        .mirror_start = op_mirror_start,
+        .mirror_finish = op_mirror_finish,
+        .mirror_release = op_mirror_release,
+        .disk_resize = op_disk_resize,
+        .console_read = op_console_read,
+        .console_write = op_console_write,
+        .version = op_version,
+        .rediscover = op_rediscover,
+        .host = op_host,
+    };
+    fake_migration_fill(&ops);
+    return &ops;
+}
 
 struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
                                 const struct env *env)
 {
     struct fake_host *host = g_new0(struct fake_host, 1);
-    host->hv.ops = &hv_ops;
+    host->hv.ops = hv_ops();
     host->hosts = hosts;
     host->env = env;
     host->node = g_strdup(node_uuid);
@@ -711,7 +710,9 @@ struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
     host->faults = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host->calls = g_ptr_array_new_with_free_func(g_free);
     host->powerdown_ms = 20;
+    host->version = g_strdup("7.2.22");
     fake_storage_init(host);
+    fake_network_init(host);
     g_ptr_array_add(hosts->all, host);
     return host;
 }
@@ -726,6 +727,11 @@ struct storage *fake_host_storage(struct fake_host *host)
     return &host->storage;
 }
 
+struct network *fake_host_network(struct fake_host *host)
+{
+    return &host->network;
+}
+
 /* --- what a test does --- */
 
 void fake_host_power_off(struct fake_host *host)
@@ -734,13 +740,15 @@ void fake_host_power_off(struct fake_host *host)
     host->export_events = (struct storage_events){0};
     g_ptr_array_set_size(host->guests, 0);
     g_ptr_array_set_size(host->exports, 0);
+    g_ptr_array_set_size(host->taps, 0);
+    g_clear_pointer(&host->creating, g_free);
 }
 
 void fake_host_guest_poweroff(struct fake_host *host, const char *instance)
 {
     struct fake_guest *guest = fake_guest_find(host, instance);
     if (guest && !guest->powerdown)
-        guest->powerdown = host->env->ops->timer(host->env, TICK_MS, powerdown_cb, guest);
+        guest->powerdown = host->env->ops->timer(host->env, FAKE_TICK_MS, powerdown_cb, guest);
 }
 
 void fake_host_guest_crash(struct fake_host *host, const char *instance)
@@ -753,6 +761,6 @@ void fake_host_guest_crash(struct fake_host *host, const char *instance)
 void fake_host_mirror_vanish(struct fake_host *host, const char *instance)
 {
     struct fake_guest *guest = fake_guest_find(host, instance);
-    if (guest && guest_mirrors(guest))
-        guest->mirror = MIRROR_LOST;
+    if (guest && fake_guest_mirrors(guest))
+        fake_guest_unmirror(guest, MIRROR_LOST);
 }

@@ -9,6 +9,11 @@
  * reachable again or the mirror is released. A command that drains (pause, reset, mirror_finish)
  * while a write is held freezes the monitor, as QEMU's does.
  *
+ * A guest that is sent to another host (SAF-17) stands still when its memory is over there, waits
+ * to be told to hand over, and goes on by itself if that fails; a hand-over that is cut can leave
+ * the other side whole while this one goes on. An incoming guest runs only when it is told to; told
+ * before everything has arrived it is a fault.
+ *
  * Everything happens by timers of the env that a host was added with. That env stands for the host,
  * not for its node daemon: it must outlive the node daemon, as QEMU does. Guests go on when
  * the node daemon is gone; set_events() by a new one reaches them again.
@@ -28,6 +33,7 @@ struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
                                 const struct env *env);
 struct hypervisor *fake_host_hypervisor(struct fake_host *host);
 struct storage *fake_host_storage(struct fake_host *host);
+struct network *fake_host_network(struct fake_host *host);
 
 /* Whether exports of `to` can be reached from `from`; NULL: always. */
 void fake_hosts_set_path(struct fake_hosts *hosts,
@@ -56,6 +62,12 @@ enum mirror_state fake_host_mirror(const struct fake_host *host, const char *ins
 bool fake_host_held(const struct fake_host *host, const char *instance);
 bool fake_host_exports(const struct fake_host *host, const char *instance);
 bool fake_host_has_image(const struct fake_host *host, const char *instance, const char *replica);
+/* An incoming guest waits here (of that migration, unless NULL); a guest is being sent. */
+bool fake_host_waits(const struct fake_host *host, const char *instance, const char *migration);
+enum migration_step fake_host_step(const struct fake_host *host, const char *instance);
+guint fake_host_taps(const struct fake_host *host, const char *instance);
+guint64 fake_host_disk_mib(const struct fake_host *host, const char *instance, const char *replica,
+                           guint disk);
 /* "op instance …" of every call so far, oldest first. */
 const GPtrArray *fake_host_calls(const struct fake_host *host);
 guint fake_host_count(const struct fake_host *host, const char *prefix);
@@ -69,6 +81,16 @@ void fake_host_guest_poweroff(struct fake_host *host, const char *instance);
 void fake_host_guest_crash(struct fake_host *host, const char *instance);
 /* The job of the mirror ends by itself; the guest's writes go on. */
 void fake_host_mirror_vanish(struct fake_host *host, const char *instance);
+/* The migration that is being sent breaks; a guest that stands still for it goes on by itself. */
+void fake_host_migration_break(struct fake_host *host, const char *instance);
+/* Nothing that happens to guests and exports is told any more (or again): events are lost. */
+void fake_host_set_deaf(struct fake_host *host, bool deaf);
+/* Of the hypervisor; "7.2.22" at first. */
+void fake_host_set_version(struct fake_host *host, const char *version);
+/* A bridge is made; `br0` is there at first. With `there` false it is removed. */
+void fake_host_set_bridge(struct fake_host *host, const char *name, bool there);
+/* How long images take to be made; 0 at first. */
+void fake_host_set_create_ms(struct fake_host *host, guint ms);
 /* The disk below an export fails: it ends by itself (SAF-14). */
 void fake_host_export_fail(struct fake_host *host, const char *instance);
 /* How long guests take to obey a powerdown; 0: they ignore it. 20 at first. */

@@ -1,5 +1,7 @@
-/* Insides of the fake hosts, shared by fake_hv.c (guests), fake_storage.c (images, exports) and
- * fake_truth.c (who was told what). */
+/* Insides of the fake hosts, shared by fake_hv.c (guests), fake_mirror.c (what they write),
+ * fake_migration.c (how they move),
+ * fake_storage.c (images, exports), fake_network.c (tap devices) and fake_truth.c (who was told
+ * what). */
 #pragma once
 
 #include "helper/fake_hv.h"
@@ -7,8 +9,10 @@
 struct fake_image {
     char *instance;
     char *replica;
+    enum disk_template disk_template;
     guint64 *blocks;
     guint count;
+    guint64 size_mib[LIMIT_DISKS];
 };
 
 struct fake_export {
@@ -18,6 +22,7 @@ struct fake_export {
     guint64 generation;
     struct export_target *target;
     bool alive;
+    const struct fake_guest *server; /* an incoming guest that serves its own disks, or NULL */
 };
 
 struct fake_write {
@@ -41,6 +46,30 @@ struct fake_guest {
     guint drains; /* a command waits for the writes in flight; no new ones meanwhile */
     guint tick;   /* timer */
     guint powerdown;
+    bool *dirty; /* by block: written since `since` was in sync; NULL: unknown */
+    char *since; /* replica */
+    GString *console;
+
+    /* On either side of a migration (fake_migration.c). */
+    char *migration;                /* UUID; NULL: none */
+    struct migration_target *waits; /* incoming: where it waits; NULL: not an incoming one */
+    bool whole;                     /* incoming: everything has arrived */
+    bool broken;                    /* incoming: and never will */
+    struct migration_target *to;    /* outgoing; NULL: not sending */
+    struct migration_limits limits;
+    enum migration_step step;
+    guint memory_left; /* ticks */
+    guint handing;     /* ticks until the other side has everything; 0: not asked to */
+    bool resumes;      /* it ran before it was stopped for the switch */
+    bool stuck;        /* its monitor, in ending a mirror whose replica is gone */
+    gint64 stopped_ms;
+    char *why;
+};
+
+struct fake_tap {
+    char *instance;
+    guint index;
+    char *link;
 };
 
 struct fake_truth {
@@ -55,6 +84,7 @@ struct fake_truth {
 struct fake_host {
     struct hypervisor hv;
     struct storage storage;
+    struct network network;
     struct fake_hosts *hosts;
     const struct env *env;
     char *node;
@@ -66,14 +96,21 @@ struct fake_host {
     GPtrArray *calls;
     struct hypervisor_events guest_events;
     struct storage_events export_events;
+    GPtrArray *taps;    /* struct fake_tap */
+    GPtrArray *bridges; /* char * */
     guint powerdown_ms;
+    guint create_ms;
+    char *creating; /* instance */
+    char *version;
     bool quiet;
+    bool deaf;
     fake_host_hook hook;
     void *hook_data;
 };
 
 struct fake_hosts {
     GPtrArray *all;
+    GPtrArray *shared; /* struct fake_image: on every host */
     GHashTable *truths;
     GRand *random;
     guint64 last_value;
@@ -90,6 +127,50 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
 /* Ends it: `ok` unless a late fault turns it into TIMEOUT. */
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error);
 
+#define FAKE_TICK_MS 5
+
+/* --- fake_mirror.c --- */
+
+/* From now on it writes, copies, moves; by a timer that is the guest's. */
+void fake_guest_tick(struct fake_guest *guest);
+bool fake_guest_mirrors(const struct fake_guest *guest);
+/* The replica's blocks, if they can be reached. */
+guint64 *fake_guest_replica(const struct fake_guest *guest);
+/* The mirror is over, whatever became of it; what the replica lacks is remembered. */
+void fake_guest_unmirror(struct fake_guest *guest, enum mirror_state state);
+bool fake_guest_coin(const struct fake_guest *guest);
+bool fake_mirror_begin(struct fake_guest *guest, const struct export_target *target,
+                       enum mirror_copy copy, GError **error);
+
+/* --- fake_hv.c --- */
+
+/* The living guest of that generation; WRONG_STATE if there is none, TIMEOUT if its monitor is
+ * frozen. */
+struct fake_guest *fake_guest_for(struct fake_host *host, const char *instance, guint64 generation,
+                                  GError **error);
+/* A new process with stopped processors. */
+struct fake_guest *fake_guest_add(struct fake_host *host, const struct instance *instance,
+                                  struct fake_image *image);
+struct fake_host *fake_host_of_hv(struct hypervisor *hv);
+
+/* --- fake_migration.c --- */
+
+void fake_migration_fill(struct hypervisor_ops *ops);
+void fake_migration_tick(struct fake_guest *guest);
+void fake_migration_clear(struct fake_guest *guest); /* the process ends */
+/* An incoming guest may run only when it is whole. */
+bool fake_migration_may_run(struct fake_guest *guest, GError **error);
+enum migration_state fake_migration_report(const struct fake_guest *guest);
+
+/* --- fake_network.c --- */
+
+void fake_network_init(struct fake_host *host);
+void fake_network_clear(struct fake_host *host);
+
+/* --- fake_storage.c --- */
+
+struct export_target *fake_target_new(struct fake_host *host, guint64 history, const char *replica,
+                                      guint64 generation, guint disks, const char *address);
 void fake_storage_init(struct fake_host *host);
 void fake_storage_clear(struct fake_host *host);
 struct fake_image *fake_image_find(const struct fake_host *host, const char *instance,
@@ -104,7 +185,8 @@ struct fake_guest *fake_guest_find(const struct fake_host *host, const char *ins
 struct fake_truth *fake_truth_get(struct fake_hosts *hosts, const char *instance, guint count);
 void fake_truth_free(void *data);
 void fake_truth_problem(struct fake_hosts *hosts, const char *format, ...) G_GNUC_PRINTF(2, 3);
-/* A guest begins to run on this image: it must find everything that was acknowledged. */
+/* A guest begins to run on this image: it must find everything that was acknowledged, and no other
+ * copy may run whose writes are acknowledged (a mirrored one without its replica has none). */
 void fake_truth_run(struct fake_guest *guest);
 void fake_truth_issue(struct fake_guest *guest, const struct fake_write *write);
 void fake_truth_acknowledge(struct fake_guest *guest, const struct fake_write *write);

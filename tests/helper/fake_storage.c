@@ -36,6 +36,11 @@ struct fake_image *fake_image_find(const struct fake_host *host, const char *ins
         if (strcmp(image->instance, instance) == 0 && strcmp(image->replica, replica) == 0)
             return image;
     }
+    for (guint i = 0; !*replica && i < host->hosts->shared->len; i++) {
+        struct fake_image *image = host->hosts->shared->pdata[i];
+        if (strcmp(image->instance, instance) == 0)
+            return image;
+    }
     return NULL;
 }
 
@@ -49,7 +54,7 @@ static struct fake_export *export_find(const struct fake_host *host, const char 
 {
     for (guint i = 0; i < host->exports->len; i++) {
         struct fake_export *export = host->exports->pdata[i];
-        if (strcmp(export->instance, instance) == 0 &&
+        if (strcmp(export->instance, instance) == 0 && !export->server &&
             (!replica || strcmp(export->replica, replica) == 0))
             return export;
     }
@@ -115,6 +120,12 @@ static bool op_source_size(struct storage *storage, const char *os_type, guint64
     return true;
 }
 
+static void image_remove(const struct fake_host *host, struct fake_image *image)
+{
+    if (image && !g_ptr_array_remove(host->images, image))
+        g_ptr_array_remove(host->hosts->shared, image);
+}
+
 static bool op_create(struct storage *storage, const char *instance, const char *replica,
                       enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
                       GError **error)
@@ -123,16 +134,64 @@ static bool op_create(struct storage *storage, const char *instance, const char 
     bool late;
     if (!fake_op_begin(host, "create", instance, &late, error))
         return false;
-    struct fake_image *image = fake_image_find(host, instance, replica);
-    if (image)
-        g_ptr_array_remove(host->images, image);
-    image = g_new0(struct fake_image, 1);
+    host->creating = g_strdup(instance);
+    bool alive = host->create_ms == 0 || env_sleep(host->env, host->create_ms);
+    g_clear_pointer(&host->creating, g_free);
+    if (!alive) {
+        fettle_set_error(error, KILLED, "create: the calling process has ended");
+        return false;
+    }
+    image_remove(host, fake_image_find(host, instance, replica));
+    struct fake_image *image = g_new0(struct fake_image, 1);
     image->instance = g_strdup(instance);
     image->replica = g_strdup(replica);
+    image->disk_template = disk_template;
     image->count = disks->len * FAKE_BLOCKS;
     image->blocks = g_new0(guint64, image->count + 1);
-    g_ptr_array_add(host->images, image);
+    for (guint i = 0; i < disks->len; i++)
+        image->size_mib[i] = ((const struct disk *)disks->pdata[i])->size;
+    g_ptr_array_add(disk_template == TEMPLATE_SHAREDFILE ? host->hosts->shared : host->images,
+                    image);
     return fake_op_end(host, "create", late, true, error);
+}
+
+static bool op_progress(struct storage *storage, const char *instance, guint64 *ret_done,
+                        guint64 *ret_total)
+{
+    const struct fake_host *host = host_of(storage);
+    if (!host->creating || strcmp(host->creating, instance) != 0)
+        return false;
+    *ret_done = 1;
+    *ret_total = 2;
+    return true;
+}
+
+static bool op_grow(struct storage *storage, const char *instance, const char *replica, guint disk,
+                    guint64 size_mib, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "grow", instance, &late, error))
+        return false;
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    bool ok = image && disk * FAKE_BLOCKS < image->count;
+    if (!ok) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no disk %u here", instance, disk);
+    } else if (size_mib < image->size_mib[disk]) {
+        fettle_set_error(error, WRONG_INPUT, "size: disk %u has %" G_GUINT64_FORMAT " MiB already",
+                         disk, image->size_mib[disk]);
+        ok = false;
+    } else {
+        image->size_mib[disk] = size_mib;
+    }
+    return fake_op_end(host, "grow", late, ok, error);
+}
+
+guint64 fake_host_disk_mib(const struct fake_host *host, const char *instance, const char *replica,
+                           guint disk)
+{
+    const struct fake_image *image = fake_image_find(host, instance, replica);
+    return image && disk < LIMIT_DISKS ? image->size_mib[disk] : 0;
 }
 
 static GPtrArray *op_files(struct storage *storage, const char *instance, const char *replica,
@@ -162,12 +221,20 @@ static bool op_sync(struct storage *storage, const char *instance, const char *r
     return fake_op_end(host, "sync", late, true, error);
 }
 
-static void check_unused(const struct fake_host *host, const struct fake_image *image,
-                         const char *what)
+/* By a guest or an export; a guest that waits keeps its files open, whatever they are called. */
+static bool is_used(const struct fake_host *host, const struct fake_image *image, bool renamed)
 {
     const struct fake_guest *guest = fake_guest_find(host, image->instance);
     const struct fake_export *export = export_find(host, image->instance, image->replica);
-    if ((guest && guest->image == image) || (export && export->alive))
+    if (export && export->alive)
+        return true;
+    return guest && guest->image == image && !(renamed && guest->waits);
+}
+
+static void check_unused(const struct fake_host *host, const struct fake_image *image,
+                         const char *what)
+{
+    if (is_used(host, image, strcmp(what, "promote") == 0))
         fake_truth_problem(host->hosts, "%s of images of %s on %s while they are in use", what,
                            image->instance, host->node);
 }
@@ -176,6 +243,10 @@ static void move_aside(struct fake_host *host, struct fake_image *image, guint64
 {
     guint at = 0;
     check_unused(host, image, "set_aside");
+    if (image->disk_template == TEMPLATE_SHAREDFILE) {
+        fake_truth_problem(host->hosts, "shared images of %s were set aside", image->instance);
+        return;
+    }
     g_free(image->replica);
     image->replica = g_strdup_printf("%" G_GUINT64_FORMAT, generation);
     if (g_ptr_array_find(host->images, image, &at))
@@ -204,6 +275,26 @@ static bool op_promote(struct storage *storage, const char *instance, const char
     return fake_op_end(host, "promote", late, true, error);
 }
 
+static bool op_demote(struct storage *storage, const char *instance, const char *replica,
+                      GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "demote", instance, &late, error))
+        return false;
+    struct fake_image *image = fake_image_find(host, instance, "");
+    bool ok = image || fake_image_find(host, instance, replica);
+    if (image) {
+        check_unused(host, image, "demote");
+        image_remove(host, fake_image_find(host, instance, replica));
+        g_free(image->replica);
+        image->replica = g_strdup(replica);
+    } else if (!ok) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no images here", instance);
+    }
+    return fake_op_end(host, "demote", late, ok, error);
+}
+
 static bool op_set_aside(struct storage *storage, const char *instance, const char *replica,
                          guint64 generation, GError **error)
 {
@@ -227,7 +318,7 @@ static bool op_remove(struct storage *storage, const char *instance, const char 
     struct fake_image *image = fake_image_find(host, instance, replica);
     if (image) {
         check_unused(host, image, "remove");
-        g_ptr_array_remove(host->images, image);
+        image_remove(host, image);
     }
     return fake_op_end(host, "remove", late, true, error);
 }
@@ -257,9 +348,8 @@ static GPtrArray *op_list(struct storage *storage, bool aside, GError **error)
     return names;
 }
 
-static struct export_target *target_new(struct fake_host *host, guint64 history,
-                                        const char *replica, guint64 generation, guint disks,
-                                        const char *address)
+struct export_target *fake_target_new(struct fake_host *host, guint64 history, const char *replica,
+                                      guint64 generation, guint disks, const char *address)
 {
     struct export_target *target = export_target_new();
     g_free(target->replica);
@@ -303,7 +393,7 @@ static bool op_export_open(struct storage *storage, guint64 history, const char 
         export->replica = g_strdup(replica);
         export->generation = generation;
         export->alive = true;
-        export->target = target_new(host, history, replica, generation, disks->len, address);
+        export->target = fake_target_new(host, history, replica, generation, disks->len, address);
         g_ptr_array_add(host->exports, export);
     }
     struct export_target *target = export_target_copy(export->target);
@@ -341,6 +431,8 @@ static GPtrArray *op_export_rediscover(struct storage *storage, GError **error)
     GPtrArray *found = g_ptr_array_new_with_free_func(report_free);
     for (guint i = 0; i < host->exports->len; i++) {
         const struct fake_export *export = host->exports->pdata[i];
+        if (export->server)
+            continue;
         struct replica_report *line = replica_report_new();
         g_free(line->instance);
         g_free(line->replica);
@@ -366,6 +458,9 @@ static const struct storage_ops storage_ops = {
     .space = op_space,
     .source_size = op_source_size,
     .create = op_create,
+    .progress = op_progress,
+    .grow = op_grow,
+    .demote = op_demote,
     .files = op_files,
     .sync = op_sync,
     .promote = op_promote,
@@ -394,13 +489,18 @@ void fake_storage_clear(struct fake_host *host)
     g_ptr_array_unref(host->images);
 }
 
+void fake_host_set_create_ms(struct fake_host *host, guint ms)
+{
+    host->create_ms = ms;
+}
+
 void fake_host_export_fail(struct fake_host *host, const char *instance)
 {
     struct fake_export *export = export_find(host, instance, NULL);
     if (!export || !export->alive)
         return;
     export->alive = false;
-    if (host->export_events.export_ended)
+    if (host->export_events.export_ended && !host->deaf)
         host->export_events.export_ended(export->instance, export->replica, export->generation,
                                          host->export_events.data);
 }

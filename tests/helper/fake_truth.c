@@ -49,8 +49,25 @@ static bool block_is_good(const struct fake_truth *truth, guint block, guint64 v
     return false;
 }
 
+/* A copy that is cut off from its replica runs, too, but nothing that it writes is acknowledged. */
+static void check_single(const struct fake_guest *guest)
+{
+    const struct fake_hosts *hosts = guest->host->hosts;
+    for (guint i = 0; i < hosts->all->len; i++) {
+        const struct fake_host *host = hosts->all->pdata[i];
+        const struct fake_guest *other = fake_guest_find(host, guest->instance);
+        if (other && other != guest && other->state == GUEST_RUNNING && !fake_guest_mirrors(other))
+            fake_truth_problem(guest->host->hosts,
+                               "%s runs on %s (generation %" G_GUINT64_FORMAT
+                               ") and on %s (generation %" G_GUINT64_FORMAT ")",
+                               guest->instance, guest->host->node, guest->generation, host->node,
+                               other->generation);
+    }
+}
+
 void fake_truth_run(struct fake_guest *guest)
 {
+    check_single(guest);
     struct fake_hosts *hosts = guest->host->hosts;
     const struct fake_image *image = guest->image;
     guint count = image ? image->count : 0;

@@ -162,6 +162,7 @@ void nw_daemon_start(struct node_world *nw, struct test_node *node)
     node->env = fake_process(nw->world, node->uuid, ROLE_NODED);
     node->env->hypervisor = fake_host_hypervisor(node->host);
     node->env->storage = fake_host_storage(node->host);
+    node->env->network = fake_host_network(node->host);
     node->core = node_core_new(node->env, CLUSTER, node == &nw->a ? "10.0.0.1" : "10.0.0.2");
     fake_serve(node->env, node_handle, node);
     task_spawn(node->env->tasks, node_start_task, node);

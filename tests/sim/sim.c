@@ -231,6 +231,7 @@ void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role rol
     } else {
         env->hypervisor = fake_host_hypervisor(node->host);
         env->storage = fake_host_storage(node->host);
+        env->network = fake_host_network(node->host);
         process->node = node_core_new(env, SIM_CLUSTER, node->name);
     }
     fake_serve(env, handlers[role], process);

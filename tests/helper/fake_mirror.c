@@ -1,0 +1,162 @@
+/*
+ * Hosts without QEMU: what guests write, and the mirrors that copy it; see fake_hv.h.
+ */
+#include "helper/fake_hv_private.h"
+
+#define WRITES_IN_FLIGHT 2
+
+bool fake_guest_mirrors(const struct fake_guest *guest)
+{
+    return guest->mirror == MIRROR_SYNCING || guest->mirror == MIRROR_READY;
+}
+
+guint64 *fake_guest_replica(const struct fake_guest *guest)
+{
+    const struct fake_export *export = fake_export_reach(guest->host, guest->target);
+    if (!export)
+        return NULL;
+    return fake_image_find(export->host, export->instance, export->replica)->blocks;
+}
+
+bool fake_host_held(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest && guest->writes->len > 0 && fake_guest_mirrors(guest) &&
+           !fake_guest_replica(guest);
+}
+
+bool fake_guest_coin(const struct fake_guest *guest)
+{
+    return g_rand_boolean(guest->host->hosts->random);
+}
+
+/* What `since` has not: what a mirror had not copied, and writes that may have missed it. */
+static void note_missing(struct fake_guest *guest, enum mirror_state was)
+{
+    bool known = guest->since && strcmp(guest->since, guest->target->replica) == 0;
+    if (was == MIRROR_SYNCING && !known) {
+        g_clear_pointer(&guest->dirty, g_free);
+        return;
+    }
+    guint count = guest->image->count;
+    g_free(guest->since);
+    guest->since = g_strdup(guest->target->replica);
+    g_free(guest->dirty);
+    guest->dirty = g_new0(bool, count + 1);
+    for (guint i = 0; i < count; i++)
+        guest->dirty[i] = was == MIRROR_SYNCING && !guest->copied[i];
+    for (guint i = 0; i < guest->writes->len; i++)
+        guest->dirty[g_array_index(guest->writes, struct fake_write, i).block] = true;
+}
+
+void fake_guest_unmirror(struct fake_guest *guest, enum mirror_state state)
+{
+    if (fake_guest_mirrors(guest))
+        note_missing(guest, guest->mirror);
+    guest->mirror = state;
+}
+
+static bool block_is_busy(const struct fake_guest *guest, guint block)
+{
+    for (guint i = 0; i < guest->writes->len; i++)
+        if (g_array_index(guest->writes, struct fake_write, i).block == block)
+            return true;
+    return false;
+}
+
+static void guest_copy(struct fake_guest *guest)
+{
+    guint64 *replica = guest->mirror == MIRROR_SYNCING ? fake_guest_replica(guest) : NULL;
+    guint left = 0;
+    if (!replica)
+        return;
+    for (guint i = 0; i < guest->image->count; i++) {
+        if (!guest->copied[i] && !block_is_busy(guest, i) && fake_guest_coin(guest)) {
+            replica[i] = guest->image->blocks[i];
+            guest->copied[i] = true;
+        }
+        left += !guest->copied[i];
+    }
+    if (left == 0)
+        guest->mirror = MIRROR_READY;
+}
+
+static void guest_advance_writes(struct fake_guest *guest)
+{
+    guint64 *replica = fake_guest_mirrors(guest) ? fake_guest_replica(guest) : NULL;
+    for (guint i = guest->writes->len; i > 0; i--) {
+        struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
+        if (!write->local && fake_guest_coin(guest)) {
+            guest->image->blocks[write->block] = write->value;
+            write->local = true;
+        }
+        if (!write->remote && replica && fake_guest_coin(guest)) {
+            replica[write->block] = write->value;
+            guest->copied[write->block] = true;
+            write->remote = true;
+        }
+        if (!fake_guest_mirrors(guest) && guest->dirty)
+            guest->dirty[write->block] = true;
+        if (write->local && (write->remote || !fake_guest_mirrors(guest))) {
+            fake_truth_acknowledge(guest, write);
+            g_array_remove_index(guest->writes, i - 1);
+        }
+    }
+    guest->stuck = guest->stuck && fake_guest_mirrors(guest) && !replica;
+    if (guest->writes->len == 0 && !guest->stuck)
+        guest->frozen = false;
+}
+
+static void guest_issue(struct fake_guest *guest)
+{
+    struct fake_hosts *hosts = guest->host->hosts;
+    if (guest->state != GUEST_RUNNING || guest->host->quiet || guest->powerdown ||
+        guest->drains > 0 || guest->writes->len >= WRITES_IN_FLIGHT)
+        return;
+    guint block = (guint)g_rand_int_range(hosts->random, 0, (gint32)guest->image->count);
+    if (block_is_busy(guest, block))
+        return;
+    struct fake_write write = {.block = block, .value = ++hosts->last_value};
+    g_array_append_val(guest->writes, write);
+    fake_truth_issue(guest, &write);
+}
+
+static void tick_cb(void *data)
+{
+    fake_guest_tick(data);
+}
+
+void fake_guest_tick(struct fake_guest *guest)
+{
+    const struct env *env = guest->host->env;
+    guest->tick = env->ops->timer(env, FAKE_TICK_MS, tick_cb, guest);
+    if (guest->image) {
+        guest_copy(guest);
+        guest_advance_writes(guest);
+        guest_issue(guest);
+    }
+    fake_migration_tick(guest);
+}
+
+bool fake_mirror_begin(struct fake_guest *guest, const struct export_target *target,
+                       enum mirror_copy copy, GError **error)
+{
+    if (fake_guest_mirrors(guest)) {
+        fettle_set_error(error, HYPERVISOR, "Need a root block node");
+        return false;
+    }
+    if (!guest->image || !fake_export_reach(guest->host, target)) {
+        fettle_set_error(error, HYPERVISOR, "%s: connection refused", target->address);
+        return false;
+    }
+    export_target_free(guest->target);
+    guest->target = export_target_copy(target);
+    g_free(guest->copied);
+    guest->copied = g_new0(bool, guest->image->count);
+    bool known = copy == COPY_WRITTEN_SINCE && guest->dirty && guest->since &&
+                 strcmp(guest->since, target->replica) == 0;
+    for (guint i = 0; known && i < guest->image->count; i++)
+        guest->copied[i] = !guest->dirty[i];
+    guest->mirror = copy == COPY_NOTHING ? MIRROR_READY : MIRROR_SYNCING;
+    return true;
+}
