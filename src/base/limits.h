@@ -163,6 +163,8 @@
 #define LIMIT_IMAGE_CONVERT_CPU_S 14400      /* and of copying one */
 #define LIMIT_IMAGE_STALL_MS 600000u         /* a copy that gets no further is given up */
 #define LIMIT_IMAGE_POLL_MS 100u             /* between two looks at its progress */
+#define LIMIT_TOOL_OUTPUT_BYTES MIB(16)      /* what is taken of a program's output */
+#define LIMIT_NETWORK_TOOL_MS 10000u         /* one run of ip or ovs-vsctl */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
 #define LIMIT_COMPLAINT_BYTES                                                                      \
     KIB(16) /* what is read of a program's standard error for a message                            \

@@ -58,7 +58,7 @@ static bool check_source(const struct image_source *source, GError **error)
         g_autofree char *doing = g_strdup_printf("image \"%s\" is damaged", name);
         g_autofree char *image = image_source_argument(source, i);
         const char *arguments[] = {"check", "-q", "--output=human", image, NULL};
-        const struct tool_run run = {.arguments = arguments, .doing = doing, .ok_codes = {3}};
+        const struct tool_run run = {.arguments = arguments, .doing = doing, .ok_code = 3};
         if (!image_tool_run(&run, error))
             return false;
     }

@@ -13,7 +13,7 @@ struct tool_run {
     const char *const *arguments; /* of qemu-img, ended by NULL */
     const char *doing;            /* for errors: "checking image \"x\"" */
     bool writes;                  /* makes an image: may take long, and write files */
-    int ok_codes[2];              /* exit codes beside 0 that are no failure; 0: none */
+    int ok_code;                  /* exit code beside 0 that is no failure */
     /* Called with the share that is done, in percent, as far as qemu-img -p tells; may be NULL. */
     void (*progress)(double percent, void *data);
     void *data;

@@ -5,6 +5,7 @@
 #include <pwd.h>
 
 #include "backend/hypervisor/qemu.h"
+#include "backend/network/network_linux.h"
 #include "backend/storage/file_storage.h"
 #include "base/log.h"
 #include "core/guest/node.h"
@@ -71,6 +72,7 @@ static struct env *noded_setup(const char *root, GError **error)
     guint32 uid = noded_guest_uid(config);
     noded.env->hypervisor = qemu_new(paths, uid);
     noded.env->storage = file_storage_new(paths, config->shared_dir, uid);
+    noded.env->network = network_linux_new(uid);
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
     return noded.env;
 }
@@ -104,6 +106,8 @@ static void noded_stop(void)
     node_core_free(noded.core);
     if (noded.bus)
         bus_free(noded.bus);
+    if (noded.env->network)
+        network_linux_free(noded.env->network);
     if (noded.env->storage)
         file_storage_free(noded.env->storage);
     if (noded.env->hypervisor)

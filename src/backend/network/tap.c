@@ -1,0 +1,48 @@
+/*
+ * Naming tap devices. See tap.h.
+ */
+#include "backend/network/tap.h"
+
+#include "base/limits.h"
+
+#include <string.h>
+
+#define PREFIX "ft"
+#define HASH_CHARS 12
+#define ALIAS_WORD "fettle"
+
+G_STATIC_ASSERT(LIMIT_NICS <= 10); /* one digit */
+
+void tap_name(const char *instance, guint index, char ret_name[TAP_NAME_BYTES])
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
+    guint8 hash[32];
+    gsize len = sizeof hash;
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_checksum_update(sum, (const guchar *)instance, -1);
+    g_checksum_get_digest(sum, hash, &len);
+    g_assert(index < LIMIT_NICS);
+    char name[HASH_CHARS + 1] = "";
+    for (guint i = 0; i < HASH_CHARS; i++)
+        name[i] = digits[hash[i] % 32];
+    g_snprintf(ret_name, TAP_NAME_BYTES, PREFIX "%s%u", name, index);
+}
+
+char *tap_alias(const char *instance, guint index, enum nic_mode mode)
+{
+    return g_strdup_printf(ALIAS_WORD " %s %s %u", enum_word(&nic_mode_words, (int)mode), instance,
+                           index);
+}
+
+char *tap_alias_parse(const char *alias, enum nic_mode *ret_mode)
+{
+    g_auto(GStrv) words = g_strsplit(alias, " ", 5);
+    if (g_strv_length(words) != 4 || strcmp(words[0], ALIAS_WORD) != 0 ||
+        !g_uuid_string_is_valid(words[2]))
+        return NULL;
+    int mode = enum_parse(&nic_mode_words, words[1]);
+    if (mode < 0)
+        return NULL;
+    *ret_mode = (enum nic_mode)mode;
+    return g_strdup(words[2]);
+}
