@@ -16,8 +16,8 @@ char *invariants_subject(const char *kind, const char *key, const void *object)
     return g_strdup_printf("%s %s (%s)", kind, text, key);
 }
 
-static bool exists(const struct config *config, const char *kind, const char *key,
-                   const char *field, GError **error)
+bool invariants_exists(const struct config *config, const char *kind, const char *key,
+                       const char *field, GError **error)
 {
     if (config_get(config, kind, key, NULL))
         return true;
@@ -25,8 +25,8 @@ static bool exists(const struct config *config, const char *kind, const char *ke
     return false;
 }
 
-static bool name_is_unique(const struct config *config, const char *kind, const char *name,
-                           GError **error)
+bool invariants_unique_name(const struct config *config, const char *kind, const char *name,
+                            GError **error)
 {
     if (config_count_name(config, kind, name) <= 1)
         return true;
@@ -42,13 +42,21 @@ static bool cluster_rule(const struct config *config, const void *object, GError
         fettle_set_error(error, ALREADY_EXISTS, "there is a cluster already; a store has one");
         return false;
     }
-    return exists(config, "node", cluster->master_node, "master_node", error);
+    g_autofree char *mac = g_strdup_printf("%s:00:00:01", cluster->mac_prefix);
+    if (!invariants_mac_is_good(mac)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "mac_prefix: \"%s\" does not begin the address of a card, as aa:00:00 "
+                         "does",
+                         cluster->mac_prefix);
+        return false;
+    }
+    return invariants_exists(config, "node", cluster->master_node, "master_node", error);
 }
 
 static bool nodegroup_rule(const struct config *config, const void *object, GError **error)
 {
     const struct nodegroup *group = object;
-    return name_is_unique(config, "nodegroup", group->name, error);
+    return invariants_unique_name(config, "nodegroup", group->name, error);
 }
 
 static bool node_rule(const struct config *config, const void *object, GError **error)
@@ -60,95 +68,15 @@ static bool node_rule(const struct config *config, const void *object, GError **
                          "with a token of `fettle node invite`");
         return false;
     }
-    return name_is_unique(config, "node", node->name, error) &&
-           exists(config, "nodegroup", node->group, "group", error);
-}
-
-/* SAF-10: at most one holder, and only where the current images are. */
-static bool holder_rule(const struct config *config, const struct instance *instance,
-                        GError **error)
-{
-    if (*instance->holder && strcmp(instance->holder, instance->primary_node) != 0) {
-        fettle_set_error(error, UNSAFE, "holder: %s is not the primary node (%s)",
-                         config_node_name(config, instance->holder),
-                         config_node_name(config, instance->primary_node));
-        return false;
-    }
-    if (*instance->holder && instance->clean) {
-        fettle_set_error(error, UNSAFE,
-                         "clean: generation %" G_GUINT64_FORMAT
-                         " may run on %s, so nothing has been closed (SAF-11)",
-                         instance->generation, config_node_name(config, instance->holder));
-        return false;
-    }
-    return true;
-}
-
-static bool secondary_rule(const struct config *config, const struct instance *instance,
-                           GError **error)
-{
-    if (!*instance->secondary_node != !*instance->replica) {
-        fettle_set_error(error, WRONG_STATE,
-                         "secondary_node \"%s\" and replica \"%s\": either both or none",
-                         instance->secondary_node, instance->replica);
-        return false;
-    }
-    if (!*instance->replica)
-        return true;
-    if (instance->disk_template != TEMPLATE_MIRROR) {
-        fettle_set_error(error, WRONG_STATE, "replica: disk template %s has none",
-                         enum_word(&disk_template_words, (int)instance->disk_template));
-        return false;
-    }
-    if (strcmp(instance->secondary_node, instance->primary_node) == 0) {
-        fettle_set_error(error, WRONG_STATE, "secondary_node: %s is the primary node too",
-                         config_node_name(config, instance->primary_node));
-        return false;
-    }
-    const struct replica *replica = config_get(config, "replica", instance->replica, NULL);
-    if (!exists(config, "node", instance->secondary_node, "secondary_node", error) ||
-        !exists(config, "replica", instance->replica, "replica", error))
-        return false;
-    if (strcmp(replica->node, instance->secondary_node) == 0 &&
-        strcmp(replica->instance, instance->uuid) == 0)
-        return true;
-    fettle_set_error(error, WRONG_STATE,
-                     "replica: %s is on %s and of instance %s, not on %s and of this one",
-                     replica->uuid, config_node_name(config, replica->node), replica->instance,
-                     config_node_name(config, instance->secondary_node));
-    return false;
-}
-
-static bool disks_rule(const struct instance *instance, GError **error)
-{
-    bool diskless = instance->disk_template == TEMPLATE_DISKLESS;
-    if (diskless == (instance->disks->len == 0))
-        return true;
-    fettle_set_error(error, WRONG_STATE, "disks: disk template %s does not go with %u disks",
-                     enum_word(&disk_template_words, (int)instance->disk_template),
-                     instance->disks->len);
-    return false;
-}
-
-static bool instance_rule(const struct config *config, const void *object, GError **error)
-{
-    const struct instance *instance = object;
-    if (config_get(config, "removed", instance->uuid, NULL)) {
-        fettle_set_error(error, ALREADY_EXISTS,
-                         "uuid: an instance with it was removed; its generations are over");
-        return false;
-    }
-    return name_is_unique(config, "instance", instance->name, error) &&
-           exists(config, "node", instance->primary_node, "primary_node", error) &&
-           holder_rule(config, instance, error) && secondary_rule(config, instance, error) &&
-           disks_rule(instance, error);
+    return invariants_unique_name(config, "node", node->name, error) &&
+           invariants_exists(config, "nodegroup", node->group, "group", error);
 }
 
 static bool replica_rule(const struct config *config, const void *object, GError **error)
 {
     const struct replica *replica = object;
-    if (!exists(config, "instance", replica->instance, "instance", error) ||
-        !exists(config, "node", replica->node, "node", error))
+    if (!invariants_exists(config, "instance", replica->instance, "instance", error) ||
+        !invariants_exists(config, "node", replica->node, "node", error))
         return false;
     const struct instance *instance = config_get(config, "instance", replica->instance, NULL);
     if (strcmp(instance->replica, replica->uuid) != 0) {
@@ -181,16 +109,50 @@ static bool removed_rule(const struct config *config, const void *object, GError
 static bool tag_rule(const struct config *config, const void *object, GError **error)
 {
     const struct tag *tag = object;
-    return exists(config, enum_word(&tag_kind_words, (int)tag->kind), tag->object, "object", error);
+    return invariants_exists(config, enum_word(&tag_kind_words, (int)tag->kind), tag->object,
+                             "object", error);
+}
+
+static bool advice_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct advice *advice = object;
+    if (strcmp(advice->subject_kind, "node") != 0) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "subject_kind: there is advice about nodes only, not about \"%s\"",
+                         advice->subject_kind);
+        return false;
+    }
+    if (strcmp(advice->advice, "avoid") != 0) {
+        fettle_set_error(error, WRONG_INPUT, "advice: \"%s\" is unknown; there is: avoid",
+                         advice->advice);
+        return false;
+    }
+    return invariants_exists(config, "node", advice->subject, "subject", error);
+}
+
+/* Its key is checked here, because it has no other identity. */
+static bool brake_rule(const struct config *config, const void *object, GError **error)
+{
+    if (config_get(config, "repair_brake", "cluster", NULL) == object &&
+        config_count(config, "repair_brake") == 1)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "there is one brake for all; its key is \"cluster\"");
+    return false;
 }
 
 static const struct {
     const char *kind;
     state_rule rule;
 } state_rules[] = {
-    {"cluster", cluster_rule},   {"nodegroup", nodegroup_rule}, {"node", node_rule},
-    {"instance", instance_rule}, {"replica", replica_rule},     {"removed", removed_rule},
+    {"cluster", cluster_rule},
+    {"nodegroup", nodegroup_rule},
+    {"node", node_rule},
+    {"instance", invariants_instance},
+    {"replica", replica_rule},
+    {"removed", removed_rule},
     {"tag", tag_rule},
+    {"advice", advice_rule},
+    {"repair_brake", brake_rule},
 };
 
 static state_rule rule_of(const char *kind)
@@ -230,8 +192,15 @@ static bool node_unused(const struct config *config, const struct node *node, GE
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
         if (!strcmp(instance->primary_node, node->uuid) ||
-            !strcmp(instance->secondary_node, node->uuid))
+            !strcmp(instance->secondary_node, node->uuid) ||
+            !strcmp(instance->migration_node, node->uuid))
             return still_used("node", node->uuid, node, "instance", instance->name, error);
+    }
+    g_autoptr(GPtrArray) advices = config_list(config, "advice");
+    for (guint i = 0; i < advices->len; i++) {
+        const struct advice *advice = advices->pdata[i];
+        if (!strcmp(advice->subject, node->uuid))
+            return still_used("node", node->uuid, node, "advice", advice->uuid, error);
     }
     const struct cluster *cluster = config_cluster(config);
     return !cluster || strcmp(cluster->master_node, node->uuid) != 0 ||

@@ -3,9 +3,10 @@
  * SAF-12, SAF-16 and SAF-30 as far as records can show them, and that references hold. wconfd
  * checks each commit; `cluster verify` lists what is broken. Pure.
  *
- * Two sorts of rules: about a state (invariants.c: names are unique, references exist, holder is
- * primary) and about a step from one state to the next (transitions.c: a generation never falls,
- * only an in-sync replica is promoted). Every refusal names the object, the rule and the values.
+ * Two sorts of rules: about a state (invariants.c, invariants_instance.c: names are unique,
+ * references exist, holder is primary) and about a step from one state to the next (transitions.c,
+ * transitions_move.c: a generation never falls, only an in-sync replica is promoted). Every refusal
+ * names the object, the rule and the values.
  */
 #pragma once
 
@@ -20,7 +21,8 @@ struct config_delta {
     const void *after;
 };
 
-/* Who asks: only a node daemon's set_replica_state may make a replica in-sync. */
+/* Who asks: only a holder's node daemon may make a replica in-sync (set_replica_state) and move a
+ * guest that it was running to the node of its migration (set_migrated). */
 enum invariants_author { AUTHOR_COMMIT, AUTHOR_HOLDER };
 
 /* `after` is the configuration with the changes in it; `deltas`: GPtrArray of struct config_delta,
@@ -36,6 +38,21 @@ GPtrArray *invariants_problems(const struct config *config, guint max);
 bool invariants_check_state(const struct config *after, const GPtrArray *deltas, GError **error);
 bool invariants_check_steps(const struct config *after, const GPtrArray *deltas,
                             enum invariants_author author, GError **error);
+
+/* Whether a migration is on record that has not moved the guest yet; one that has moved it stays on
+ * record until it is settled, with its node as the primary. */
+bool invariants_migrating(const struct instance *instance);
+
+/* Six bytes in one spelling (lower case, colons), so that equal addresses are equal texts; of one
+ * card, not of a group. */
+bool invariants_mac_is_good(const char *mac);
+
+/* The state rule of instances (invariants_instance.c), and what it shares with the others. */
+bool invariants_instance(const struct config *config, const void *object, GError **error);
+bool invariants_exists(const struct config *config, const char *kind, const char *key,
+                       const char *field, GError **error);
+bool invariants_unique_name(const struct config *config, const char *kind, const char *name,
+                            GError **error);
 
 /* "instance web1 (UUID)": how messages name an object; free with g_free(). */
 char *invariants_subject(const char *kind, const char *key, const void *object);

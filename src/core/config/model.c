@@ -1,8 +1,8 @@
 /*
  * The configuration in memory; see model.h. Per kind a hash from key to object and, where the kind
  * has unique names, a hash from name to objects; tags are also found by the object that carries
- * them. Objects are immutable and counted, so that two configurations which differ in a few objects
- * share the rest.
+ * them, instances by the MAC addresses of their network cards. Objects are immutable and counted,
+ * so that two configurations which differ in a few objects share the rest.
  */
 #include "core/config/model.h"
 
@@ -29,6 +29,7 @@ struct config {
     guint64 serial;
     GHashTable *kinds;       /* name of kind -> struct kind */
     GHashTable *object_tags; /* "kind/uuid" -> GHashTable of struct config_object (a set) */
+    GHashTable *macs;        /* MAC address -> GSList of struct config_object (instances) */
 };
 
 /* --- objects --- */
@@ -63,6 +64,34 @@ static const char *string_member(const void *value, const struct field *field)
     return *(char *const *)((const char *)value + field->offset);
 }
 
+/* --- indexes: text -> GSList of struct config_object --- */
+
+static GHashTable *index_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
+
+static void index_clear(GHashTable *index)
+{
+    GHashTableIter iter;
+    void *list;
+    g_hash_table_iter_init(&iter, index);
+    while (g_hash_table_iter_next(&iter, NULL, &list))
+        g_slist_free(list);
+    g_hash_table_remove_all(index);
+}
+
+static void index_change(GHashTable *index, const char *text, struct config_object *object,
+                         bool add)
+{
+    GSList *list = g_hash_table_lookup(index, text);
+    list = add ? g_slist_prepend(list, object) : g_slist_remove(list, object);
+    if (list)
+        g_hash_table_replace(index, g_strdup(text), list);
+    else
+        g_hash_table_remove(index, text);
+}
+
 /* --- kinds --- */
 
 /* Names are unique in these kinds only: a removed instance's name may be used again. */
@@ -76,11 +105,6 @@ static const struct field *unique_name(const struct record *record)
     return NULL;
 }
 
-static void free_slist(void *data)
-{
-    g_slist_free(data);
-}
-
 static struct kind *kind_new(const struct record *record)
 {
     struct kind *kind = g_new0(struct kind, 1);
@@ -88,7 +112,7 @@ static struct kind *kind_new(const struct record *record)
     kind->name = unique_name(record);
     kind->by_key = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, object_unref);
     if (kind->name)
-        kind->by_name = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        kind->by_name = index_new();
     return kind;
 }
 
@@ -96,11 +120,7 @@ static void kind_free(void *data)
 {
     struct kind *kind = data;
     if (kind->by_name) {
-        GHashTableIter iter;
-        void *list;
-        g_hash_table_iter_init(&iter, kind->by_name);
-        while (g_hash_table_iter_next(&iter, NULL, &list))
-            free_slist(list);
+        index_clear(kind->by_name);
         g_hash_table_unref(kind->by_name);
     }
     g_hash_table_unref(kind->by_key);
@@ -126,15 +146,29 @@ static struct kind *kind_need(struct config *config, const struct record *record
 
 static void kind_index_name(struct kind *kind, struct config_object *object, bool add)
 {
-    if (!kind->name)
+    if (kind->name)
+        index_change(kind->by_name, string_member(object->value, kind->name), object, add);
+}
+
+static void config_index_macs(struct config *config, struct config_object *object, bool add)
+{
+    if (object->record != &instance_record)
         return;
-    const char *name = string_member(object->value, kind->name);
-    GSList *list = g_hash_table_lookup(kind->by_name, name);
-    list = add ? g_slist_prepend(list, object) : g_slist_remove(list, object);
-    if (list)
-        g_hash_table_replace(kind->by_name, g_strdup(name), list);
-    else
-        g_hash_table_remove(kind->by_name, name);
+    const struct instance *instance = object->value;
+    for (guint i = 0; i < instance->nics->len; i++)
+        index_change(config->macs, ((const struct nic *)instance->nics->pdata[i])->mac, object,
+                     add);
+}
+
+const struct instance *config_mac_user(const struct config *config, const char *mac,
+                                       const char *except)
+{
+    for (const GSList *item = g_hash_table_lookup(config->macs, mac); item; item = item->next) {
+        const struct config_object *object = item->data;
+        if (strcmp(object->key, except) != 0)
+            return object->value;
+    }
+    return NULL;
 }
 
 /* --- tags --- */
@@ -196,6 +230,7 @@ struct config *config_new(void)
     config->kinds = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, kind_free);
     config->object_tags =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
+    config->macs = index_new();
     return config;
 }
 
@@ -203,6 +238,8 @@ void config_free(struct config *config)
 {
     if (!config)
         return;
+    index_clear(config->macs);
+    g_hash_table_unref(config->macs);
     g_hash_table_unref(config->object_tags);
     g_hash_table_unref(config->kinds);
     g_free(config);
@@ -210,6 +247,7 @@ void config_free(struct config *config)
 
 void config_reset(struct config *config)
 {
+    index_clear(config->macs);
     g_hash_table_remove_all(config->object_tags);
     g_hash_table_remove_all(config->kinds);
     config->history = 0;
@@ -279,6 +317,7 @@ static void kind_drop(struct config *config, struct kind *kind, const char *key)
         return;
     kind_index_name(kind, old, false);
     config_index_tag(config, old, false);
+    config_index_macs(config, old, false);
     g_hash_table_remove(kind->by_key, key);
 }
 
@@ -298,6 +337,7 @@ void config_set(struct config *config, const char *kind_name, const char *key,
     g_hash_table_insert(kind->by_key, object->key, object);
     kind_index_name(kind, object, true);
     config_index_tag(config, object, true);
+    config_index_macs(config, object, true);
 }
 
 bool config_apply(struct config *config, const struct change *change, GError **error)

@@ -39,6 +39,10 @@ const struct cluster *config_cluster(const struct config *config); /* NULL befor
 /* Tags of one object, sorted; array of borrowed char *; unref it. */
 GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object);
 char *config_tag_key(enum tag_kind kind, const char *object, const char *tag);
+/* An instance other than `except` (UUID) that has a network card with this MAC address; NULL: none.
+ */
+const struct instance *config_mac_user(const struct config *config, const char *mac,
+                                       const char *except);
 /* Name of a node for messages; the UUID itself if it is unknown, "nobody" for "". */
 const char *config_node_name(const struct config *config, const char *uuid);
 

@@ -5,16 +5,9 @@
  */
 #include <string.h>
 
-#include "core/config/invariants.h"
+#include "core/config/transitions_private.h"
 
-struct step {
-    const struct config *after;
-    const GPtrArray *deltas;
-    enum invariants_author author;
-};
-
-/* The object as it was before the step. */
-static const void *before_of(const struct step *step, const char *kind, const char *key)
+const void *step_before(const struct step *step, const char *kind, const char *key)
 {
     for (guint i = 0; i < step->deltas->len; i++) {
         const struct config_delta *delta = step->deltas->pdata[i];
@@ -24,12 +17,12 @@ static const void *before_of(const struct step *step, const char *kind, const ch
     return config_get(step->after, kind, key, NULL);
 }
 
-static const char *name_of(const struct step *step, const char *node)
+const char *step_node_name(const struct step *step, const char *node)
 {
     return config_node_name(step->after, node);
 }
 
-static bool offline(const struct step *step, const char *uuid)
+bool step_node_offline(const struct step *step, const char *uuid)
 {
     const struct node *node = config_get(step->after, "node", uuid, NULL);
     return node && node->offline;
@@ -54,66 +47,20 @@ static bool generation_step(const struct step *step, const struct instance *old,
     fettle_set_error(error, UNSAFE,
                      "generation: stays %" G_GUINT64_FORMAT
                      " although holder goes from %s to %s and primary_node from %s to %s",
-                     old->generation, name_of(step, old->holder), name_of(step, new->holder),
-                     name_of(step, old->primary_node), name_of(step, new->primary_node));
+                     old->generation, step_node_name(step, old->holder),
+                     step_node_name(step, new->holder), step_node_name(step, old->primary_node),
+                     step_node_name(step, new->primary_node));
     return false;
-}
-
-/* SAF-16: the old holder can do no harm. */
-static bool holder_fenced(const struct step *step, const struct instance *old, GError **error)
-{
-    if (!*old->holder || offline(step, old->holder))
-        return true;
-    fettle_set_error(
-        error, UNSAFE,
-        "primary_node: %s still holds generation %" G_GUINT64_FORMAT
-        " and is not offline; stop the instance there first, or give evidence that the "
-        "node is dead",
-        name_of(step, old->holder), old->generation);
-    return false;
-}
-
-/* SAF-16: only a replica that has every acknowledged write. */
-static bool replica_promotable(const struct step *step, const struct instance *old,
-                               const struct instance *new, GError **error)
-{
-    if (old->disk_template == TEMPLATE_DISKLESS)
-        return true;
-    const struct replica *replica = before_of(step, "replica", old->replica);
-    if (!replica || strcmp(replica->node, new->primary_node) != 0) {
-        fettle_set_error(error, UNSAFE, "primary_node: %s has no replica of it (replica: %s)",
-                         name_of(step, new->primary_node),
-                         replica ? name_of(step, replica->node) : "none");
-        return false;
-    }
-    if (replica->state == REPLICA_IN_SYNC && replica->generation == old->generation)
-        return true;
-    fettle_set_error(error, UNSAFE,
-                     "primary_node: the replica on %s is %s (generation %" G_GUINT64_FORMAT
-                     ", sync %" G_GUINT64_FORMAT
-                     "), only an in-sync one of generation %" G_GUINT64_FORMAT " can be promoted",
-                     name_of(step, replica->node),
-                     enum_word(&replica_state_words, (int)replica->state), replica->generation,
-                     replica->sync, old->generation);
-    return false;
-}
-
-static bool primary_step(const struct step *step, const struct instance *old,
-                         const struct instance *new, GError **error)
-{
-    if (!strcmp(old->primary_node, new->primary_node))
-        return true;
-    return holder_fenced(step, old, error) && replica_promotable(step, old, new, error);
 }
 
 static bool holder_step(const struct step *step, const struct instance *old,
                         const struct instance *new, GError **error)
 {
     bool newly = *new->holder && (!old || new->generation != old->generation);
-    if (!newly || !offline(step, new->holder))
+    if (!newly || !step_node_offline(step, new->holder))
         return true;
     fettle_set_error(error, UNSAFE, "holder: %s is offline, nothing is started there",
-                     name_of(step, new->holder));
+                     step_node_name(step, new->holder));
     return false;
 }
 
@@ -130,7 +77,8 @@ static bool clean_step(const struct step *step, const struct instance *old,
         error, UNSAFE,
         "clean: becomes true although no generation ends (holder %s at %" G_GUINT64_FORMAT
         ", then %s at %" G_GUINT64_FORMAT ")",
-        name_of(step, old->holder), old->generation, name_of(step, new->holder), new->generation);
+        step_node_name(step, old->holder), old->generation, step_node_name(step, new->holder),
+        new->generation);
     return false;
 }
 
@@ -146,22 +94,31 @@ static bool instance_gone(const struct step *step, const struct instance *old, G
     return false;
 }
 
+static bool instance_born(const struct step *step, const struct instance *new, GError **error)
+{
+    if (new->clean) {
+        fettle_set_error(error, UNSAFE,
+                         "clean: is true in a new instance; nothing of it was ever closed");
+        return false;
+    }
+    if (*new->migration) {
+        fettle_set_error(error, UNSAFE, "migration: is set in a new instance; nothing of it runs");
+        return false;
+    }
+    return holder_step(step, NULL, new, error);
+}
+
 static bool instance_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct instance *old = delta->before;
     const struct instance *new = delta->after;
     if (!new)
         return instance_gone(step, old, error);
-    if (!old) {
-        if (new->clean) {
-            fettle_set_error(error, UNSAFE,
-                             "clean: is true in a new instance; nothing of it was ever closed");
-            return false;
-        }
-        return holder_step(step, NULL, new, error);
-    }
-    return generation_step(step, old, new, error) && primary_step(step, old, new, error) &&
-           holder_step(step, old, new, error) && clean_step(step, old, new, error);
+    if (!old)
+        return instance_born(step, new, error);
+    return generation_step(step, old, new, error) && step_primary(step, old, new, error) &&
+           holder_step(step, old, new, error) && clean_step(step, old, new, error) &&
+           step_migration(step, old, new, error) && step_disks(step, old, new, error);
 }
 
 /* --- replicas --- */
@@ -199,7 +156,7 @@ static bool in_sync_step(const struct step *step, const struct replica *old,
         return true;
     if (step->author == AUTHOR_HOLDER && old && old->state == REPLICA_SYNCING)
         return true;
-    const struct instance *was = before_of(step, "instance", new->instance);
+    const struct instance *was = step_before(step, "instance", new->instance);
     const struct instance *is = config_get(step->after, "instance", new->instance, NULL);
     bool stays = old && old->state == REPLICA_IN_SYNC && was && is;
     if (stays && new->generation == old->generation)
@@ -270,6 +227,29 @@ static bool cluster_step(const struct step *step, const struct config_delta *del
     return never_deleted(delta, error);
 }
 
+/* SAF-21: nothing but the power switch keeps a node from writing to disks that others use too. */
+static bool node_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct node *old = delta->before;
+    const struct node *new = delta->after;
+    if (!old || !new || !new->offline || *new->offline_statement ||
+        (old->offline && !*old->offline_statement))
+        return true;
+    g_autoptr(GPtrArray) instances = config_list(step->after, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (instance->disk_template != TEMPLATE_SHAREDFILE ||
+            strcmp(instance->holder, new->uuid) != 0)
+            continue;
+        fettle_set_error(error, UNSAFE,
+                         "offline: instance %s may run there, on disks that other nodes use too; "
+                         "the statement must say that its power is off (SAF-21)",
+                         instance->name);
+        return false;
+    }
+    return true;
+}
+
 static bool status_is_final(const char *status)
 {
     return !strcmp(status, "success") || !strcmp(status, "error") || !strcmp(status, "canceled");
@@ -302,6 +282,7 @@ static const struct {
 } step_rules[] = {
     {"instance", instance_step}, {"replica", replica_step}, {"removed", removed_step},
     {"counter", counter_step},   {"cluster", cluster_step}, {"job", job_step},
+    {"node", node_step},
 };
 
 static bool check_step(const struct step *step, const struct config_delta *delta, GError **error)

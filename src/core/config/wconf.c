@@ -169,6 +169,7 @@ static const struct {
     {"commit", wconf_handle_commit, true},
     {"confirm", wconf_handle_confirm, false},
     {"set_replica_state", wconf_handle_set_replica_state, false},
+    {"set_migrated", wconf_handle_set_migrated, false},
     {"cluster_status", handle_cluster_status, false},
     {"update_locks", wconf_handle_update_locks, true},
     {"list_locks", wconf_handle_list_locks, false},

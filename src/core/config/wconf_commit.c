@@ -288,9 +288,7 @@ void wconf_commit_free_all(struct wconf *wconf)
     }
 }
 
-/* The same id again: one answer more for the one that is on its way, or the serial that it got
- * (SAF-04). */
-static bool answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request)
+bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request)
 {
     struct commit *pending = g_hash_table_lookup(wconf->pending_ids, id);
     if (pending) {
@@ -313,7 +311,7 @@ void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
-    if (answer_repeated(wconf, args->commit_id, request))
+    if (wconf_answer_repeated(wconf, args->commit_id, request))
         return;
     if (!wconf_commit(wconf, args->commit_id, g_ptr_array_ref(args->changes), args->owner,
                       AUTHOR_COMMIT, request, NULL, &error))

@@ -28,9 +28,10 @@ static bool replica_is_here(const struct confirm_item *item, const struct instan
 static bool item_confirmed(const struct confirm_item *item, const struct instance *instance,
                            const struct replica *replica, const char *node)
 {
-    if (item->role ==
-        CONFIRM_INCOMING) /* `replica` is the migration, the generation the next one */
-        return item->generation == instance->generation + 1 &&
+    /* The migration stands in place of a replica, and the generation is the one that it leads to.
+     */
+    if (item->role == CONFIRM_INCOMING)
+        return item->generation == instance->generation + 1 && invariants_migrating(instance) &&
                !strcmp(instance->migration, item->replica) &&
                !strcmp(instance->migration_node, node);
     if (instance->generation != item->generation)

@@ -1,7 +1,7 @@
 /*
  * Does the owner hold the locks that cover what it changes (FUT-04)? instance, replica and removed
  * need the instance's lock, a node its own, cluster and node groups the big one; tags, jobs,
- * decisions and counters are compare-and-set by nature and need none.
+ * decisions, counters, advice and the repair brake are compare-and-set by nature and need none.
  */
 #include <string.h>
 

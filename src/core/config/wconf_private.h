@@ -3,6 +3,7 @@
  *   wconf.c           life, dispatch, stepping down, barriers
  *   wconf_commit.c    transactions: from the request to the engine and back
  *   wconf_replica.c   set_replica_state
+ *   wconf_migrated.c  set_migrated
  *   wconf_cover.c     does the owner hold the locks of what it changes?
  *   wconf_stream.c    wait_changes: deltas and snapshots
  *   wconf_confirm.c   confirm
@@ -78,8 +79,22 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
                   struct rpc_request *request, json_t *answer, GError **error);
 void wconf_commit_free_all(struct wconf *wconf);
 
+/* The same commit again: one answer more for the one that is on its way, or the serial that it got
+ * (SAF-04). False: there is none with that id. */
+bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request);
+
 /* --- wconf_replica.c --- */
 void wconf_handle_set_replica_state(struct wconf *wconf, struct rpc_request *request);
+/* The instance, if `node` holds this very generation of it. REFUSED if that is over (SAF-04),
+ * UNKNOWN_ENTITY, WRONG_STATE, PERMISSION. */
+const struct instance *wconf_held_instance(const struct config *head, const char *uuid,
+                                           guint64 generation, const char *node, GError **error);
+/* A refusal rests on what is committed and on being the master, as an answer does; `error` is
+ * stolen. */
+void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request, GError *error);
+
+/* --- wconf_migrated.c --- */
+void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_cover.c --- */
 /* LOCK_MISSING with the object and the lock. `after`: with the changes in it. */

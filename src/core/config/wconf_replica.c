@@ -20,58 +20,58 @@ static void refuse_late(struct wconf *wconf, void *data)
     g_free(refusal);
 }
 
-/* `error` is stolen. */
-static void refuse_after_barrier(struct wconf *wconf, struct rpc_request *request, GError *error)
+void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request, GError *error)
 {
     struct late_refusal *refusal = g_new(struct late_refusal, 1);
     *refusal = (struct late_refusal){request, error};
     wconf_barrier(wconf, refuse_late, refusal);
 }
 
-static const struct instance *find_instance(const struct config *head,
-                                            const struct set_replica_state_args *args,
-                                            GError **error)
+static const struct instance *find_instance(const struct config *head, const char *uuid,
+                                            guint64 generation, GError **error)
 {
-    const struct instance *instance = config_get(head, "instance", args->instance, NULL);
-    const struct removed *removed = config_get(head, "removed", args->instance, NULL);
+    const struct instance *instance = config_get(head, "instance", uuid, NULL);
+    const struct removed *removed = config_get(head, "removed", uuid, NULL);
     if (instance)
         return instance;
     if (removed)
         fettle_set_error(error, REFUSED,
                          "instance %s (%s) was removed, its generation %" G_GUINT64_FORMAT
                          " is over",
-                         removed->name, args->instance, args->generation);
+                         removed->name, uuid, generation);
     else
-        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s does not exist", args->instance);
+        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s does not exist", uuid);
     return NULL;
 }
 
-static bool check_generation(const struct config *head, const struct instance *instance,
-                             const struct set_replica_state_args *args, const char *node,
-                             GError **error)
+const struct instance *wconf_held_instance(const struct config *head, const char *uuid,
+                                           guint64 generation, const char *node, GError **error)
 {
-    if (instance->generation > args->generation) {
+    const struct instance *instance = find_instance(head, uuid, generation, error);
+    if (!instance)
+        return NULL;
+    if (instance->generation > generation) {
         fettle_set_error(error, REFUSED,
                          "instance %s: generation %" G_GUINT64_FORMAT " is over, %" G_GUINT64_FORMAT
                          " is on record (holder: %s)",
-                         instance->name, args->generation, instance->generation,
+                         instance->name, generation, instance->generation,
                          config_node_name(head, instance->holder));
-        return false;
+        return NULL;
     }
-    if (instance->generation < args->generation) {
+    if (instance->generation < generation) {
         fettle_set_error(error, WRONG_STATE,
                          "instance %s: generation %" G_GUINT64_FORMAT
                          " was never committed, %" G_GUINT64_FORMAT " is on record",
-                         instance->name, args->generation, instance->generation);
-        return false;
+                         instance->name, generation, instance->generation);
+        return NULL;
     }
     if (!strcmp(instance->holder, node))
-        return true;
+        return instance;
     fettle_set_error(error, PERMISSION,
                      "instance %s: %s does not hold generation %" G_GUINT64_FORMAT ", %s does",
-                     instance->name, config_node_name(head, node), args->generation,
+                     instance->name, config_node_name(head, node), generation,
                      config_node_name(head, instance->holder));
-    return false;
+    return NULL;
 }
 
 static const struct replica *find_replica(const struct config *head,
@@ -135,17 +135,16 @@ static void set_state(struct wconf *wconf, struct rpc_request *request,
 {
     GError *error = NULL;
     const struct config *head = wconf->head;
-    const struct instance *instance = find_instance(head, args, &error);
-    const struct replica *replica = NULL;
-    if (instance && check_generation(head, instance, args, request->from_node, &error))
-        replica = find_replica(head, instance, args, &error);
+    const struct instance *instance =
+        wconf_held_instance(head, args->instance, args->generation, request->from_node, &error);
+    const struct replica *replica = instance ? find_replica(head, instance, args, &error) : NULL;
     if (replica && is_repeated(replica, args)) {
         struct set_replica_state_result result = {.sync = replica->sync};
         wconf_answer_after_barrier(wconf, request, set_replica_state_result_to_json(&result));
         return;
     }
     if (!replica || !check_step(instance, replica, args, &error)) {
-        refuse_after_barrier(wconf, request, error);
+        wconf_refuse_after_barrier(wconf, request, error);
         return;
     }
     g_autofree char *commit_id = env_uuid(wconf->env);
@@ -153,7 +152,7 @@ static void set_state(struct wconf *wconf, struct rpc_request *request,
     struct set_replica_state_result result = {.sync = args->sync + 1};
     json_autoptr accepted = set_replica_state_result_to_json(&result);
     if (!wconf_commit(wconf, commit_id, changes, NULL, AUTHOR_HOLDER, request, accepted, &error))
-        refuse_after_barrier(wconf, request, error);
+        wconf_refuse_after_barrier(wconf, request, error);
 }
 
 void wconf_handle_set_replica_state(struct wconf *wconf, struct rpc_request *request)

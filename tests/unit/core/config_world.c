@@ -90,6 +90,41 @@ GPtrArray *initial_changes(void)
         NULL);
 }
 
+char *check_as(GPtrArray *setup, GPtrArray *changes_in, enum invariants_author author)
+{
+    g_autoptr(GPtrArray) changes = changes_in;
+    g_autoptr(GPtrArray) start = initial_changes();
+    g_autoptr(GPtrArray) deltas = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)config_object_unref);
+    g_autoptr(GError) error = NULL;
+    struct config *config = config_new();
+    for (guint i = 0; i < start->len; i++)
+        g_assert_true(config_apply(config, start->pdata[i], NULL));
+    for (guint i = 0; setup && i < setup->len; i++)
+        g_assert_true(config_apply(config, setup->pdata[i], NULL));
+    if (setup)
+        g_ptr_array_unref(setup);
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        struct config_object *before = config_peek(config, change->kind, change->key);
+        struct config_delta *delta = g_new0(struct config_delta, 1);
+        if (before) {
+            g_ptr_array_add(kept, config_object_ref(before));
+            delta->before = config_object_value(before);
+        }
+        config_apply(config, change, &error);
+        g_assert_no_error(error);
+        delta->kind = change->kind;
+        delta->key = change->key;
+        delta->after = config_get(config, change->kind, change->key, NULL);
+        g_ptr_array_add(deltas, delta);
+    }
+    bool ok = invariants_check(config, deltas, author, &error);
+    config_free(config);
+    return ok ? g_strdup("ok")
+              : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+}
+
 /* --- the world --- */
 
 static void serve(struct rpc_request *request, void *data)

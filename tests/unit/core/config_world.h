@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "core/config/invariants.h"
 #include "core/config/wconf.h"
 #include "helper/fake_engine.h"
 #include "helper/fake_env.h"
@@ -35,6 +36,10 @@ struct change *del(const char *kind, const char *key, guint64 version);
 GPtrArray *changes_of(struct change *first, ...) G_GNUC_NULL_TERMINATED;
 /* The whole cluster, as a bootstrap would store it. */
 GPtrArray *initial_changes(void);
+
+/* Applies `setup` (NULL: nothing) to that cluster without asking, then asks about `changes`; both
+ * are stolen. "ok", or the refusal. */
+char *check_as(GPtrArray *setup, GPtrArray *changes, enum invariants_author author);
 
 struct config_world {
     struct fake_world *world;

@@ -1,0 +1,253 @@
+/*
+ * The ways in which an instance comes to another primary node, and the only ones (see
+ * transitions_private.h):
+ *
+ *   promotion   SAF-16: the holder can do no harm any more, and the new node has every acknowledged
+ *               write.
+ *   migration   SAF-17: the holder's own node daemon says that its guest has gone over.
+ *   new disks   Nobody has the data any more, or it is given up: the disks are others from now on.
+ *               It cannot be taken for a promotion: the instance has carried its mark since a
+ * commit before, no disk keeps its identity, no replica is carried along, and nothing may run under
+ * the generation that this makes.
+ */
+#include "core/config/transitions_private.h"
+
+#include <string.h>
+
+/* --- promotion --- */
+
+/* The old holder can do no harm. */
+static bool holder_fenced(const struct step *step, const struct instance *old, GError **error)
+{
+    if (!*old->holder || step_node_offline(step, old->holder))
+        return true;
+    fettle_set_error(
+        error, UNSAFE,
+        "primary_node: %s still holds generation %" G_GUINT64_FORMAT
+        " and is not offline; stop the instance there first, or give evidence that the "
+        "node is dead",
+        step_node_name(step, old->holder), old->generation);
+    return false;
+}
+
+/* Only a replica that has every acknowledged write. */
+static bool replica_promotable(const struct step *step, const struct instance *old,
+                               const struct instance *new, GError **error)
+{
+    const struct replica *replica = step_before(step, "replica", old->replica);
+    if (!replica || strcmp(replica->node, new->primary_node) != 0) {
+        fettle_set_error(error, UNSAFE, "primary_node: %s has no replica of it (replica: %s)",
+                         step_node_name(step, new->primary_node),
+                         replica ? step_node_name(step, replica->node) : "none");
+        return false;
+    }
+    if (replica->state == REPLICA_IN_SYNC && replica->generation == old->generation)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "primary_node: the replica on %s is %s (generation %" G_GUINT64_FORMAT
+                     ", sync %" G_GUINT64_FORMAT
+                     "), only an in-sync one of generation %" G_GUINT64_FORMAT " can be promoted",
+                     step_node_name(step, replica->node),
+                     enum_word(&replica_state_words, (int)replica->state), replica->generation,
+                     replica->sync, old->generation);
+    return false;
+}
+
+static bool disks_reachable(const struct step *step, const struct instance *old,
+                            const struct instance *new, GError **error)
+{
+    switch (old->disk_template) {
+    case TEMPLATE_DISKLESS:
+    case TEMPLATE_SHAREDFILE:
+        return true;
+    case TEMPLATE_MIRROR:
+        return replica_promotable(step, old, new, error);
+    case TEMPLATE_FILE:
+        break;
+    }
+    fettle_set_error(error, UNSAFE,
+                     "primary_node: its disks are on %s only; they go to %s by migration, or are "
+                     "made anew there",
+                     step_node_name(step, old->primary_node),
+                     step_node_name(step, new->primary_node));
+    return false;
+}
+
+/* --- migration --- */
+
+static bool guest_migrated(const struct step *step, const struct instance *old,
+                           const struct instance *new, GError **error)
+{
+    const struct replica *left = config_get(step->after, "replica", new->replica, NULL);
+    bool on_record = invariants_migrating(old) && !strcmp(old->migration, new->migration) &&
+                     !strcmp(old->migration_node, new->primary_node);
+    bool held = *old->holder && !strcmp(new->holder, new->primary_node);
+    bool replica_left = old->disk_template == TEMPLATE_MIRROR
+                            ? left && !strcmp(left->uuid, old->migration) &&
+                                  !strcmp(left->node, old->primary_node) &&
+                                  left->state != REPLICA_IN_SYNC
+                            : !*new->replica;
+    if (on_record && held && replica_left)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "primary_node: goes from %s to %s although the migration on record goes to "
+                     "%s (SAF-17)",
+                     step_node_name(step, old->primary_node),
+                     step_node_name(step, new->primary_node),
+                     step_node_name(step, old->migration_node));
+    return false;
+}
+
+static bool migration_begins(const struct step *step, const struct instance *old,
+                             const struct instance *new, GError **error)
+{
+    const struct replica *replica = config_get(step->after, "replica", new->replica, NULL);
+    const char *node = step_node_name(step, new->migration_node);
+    bool mirrored = new->disk_template == TEMPLATE_MIRROR;
+    if (!*new->holder || new->generation != old->generation)
+        fettle_set_error(error, UNSAFE,
+                         "migration: begins although generation %" G_GUINT64_FORMAT
+                         " does not run (holder: %s)",
+                         new->generation, step_node_name(step, new->holder));
+    else if (!strcmp(new->migration_node, new->primary_node))
+        fettle_set_error(error, WRONG_STATE, "migration_node: %s is the primary node already",
+                         node);
+    else if (new->task_state != TASK_MIGRATING)
+        fettle_set_error(error, WRONG_STATE,
+                         "migration: begins without the mark \"migrating\", by which it is found "
+                         "when its job dies");
+    else if (step_node_offline(step, new->migration_node))
+        fettle_set_error(error, UNSAFE, "migration_node: %s is offline", node);
+    else if (mirrored && (!replica || replica->state != REPLICA_IN_SYNC))
+        fettle_set_error(error, UNSAFE, "migration_node: the replica on %s is not in-sync", node);
+    else
+        return true;
+    return false;
+}
+
+bool step_migration(const struct step *step, const struct instance *old, const struct instance *new,
+                    GError **error)
+{
+    bool same = !strcmp(old->migration, new->migration);
+    if (!same && *old->migration && *new->migration) {
+        fettle_set_error(error, UNSAFE,
+                         "migration: another one (%s, to %s) is on record; it is settled before "
+                         "the next begins",
+                         old->migration, step_node_name(step, old->migration_node));
+        return false;
+    }
+    if (same && strcmp(old->migration_node, new->migration_node) != 0) {
+        fettle_set_error(error, UNSAFE, "migration_node: goes from %s to %s within one migration",
+                         step_node_name(step, old->migration_node),
+                         step_node_name(step, new->migration_node));
+        return false;
+    }
+    if (!same && *new->migration)
+        return migration_begins(step, old, new, error);
+    if (!same || !invariants_migrating(old) || new->generation == old->generation ||
+        step->author == AUTHOR_HOLDER)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "generation: goes from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
+                     " although a migration to %s is on record; that is settled first (SAF-17)",
+                     old->generation, new->generation, step_node_name(step, old->migration_node));
+    return false;
+}
+
+/* --- new disks --- */
+
+static bool making_disks(const struct instance *old, const struct instance *new)
+{
+    return old->task_state == TASK_RECREATING_DISKS && new->task_state == TASK_RECREATING_DISKS &&
+           old->task_owner == new->task_owner;
+}
+
+static const struct disk *find_disk(const struct instance *instance, const char *uuid)
+{
+    for (guint i = 0; i < instance->disks->len; i++) {
+        const struct disk *disk = instance->disks->pdata[i];
+        if (!strcmp(disk->uuid, uuid))
+            return disk;
+    }
+    return NULL;
+}
+
+/* How many disks have kept their identity. */
+static guint disks_kept(const struct instance *old, const struct instance *new)
+{
+    guint kept = 0;
+    for (guint i = 0; i < old->disks->len; i++)
+        kept += find_disk(new, ((const struct disk *)old->disks->pdata[i])->uuid) != NULL;
+    return kept;
+}
+
+/* A whole replica on a node that is not offline is promoted, not given up. */
+static bool data_is_lost(const struct step *step, const struct instance *old, GError **error)
+{
+    const struct replica *replica = step_before(step, "replica", old->replica);
+    if (!replica || replica->state != REPLICA_IN_SYNC || step_node_offline(step, replica->node))
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "primary_node: the replica on %s has its data; fail over to it in place of "
+                     "making new disks",
+                     step_node_name(step, replica->node));
+    return false;
+}
+
+static bool disks_made_elsewhere(const struct step *step, const struct instance *old,
+                                 const struct instance *new, GError **error)
+{
+    if (!holder_fenced(step, old, error) || !data_is_lost(step, old, error))
+        return false;
+    if (*new->holder || disks_kept(old, new) > 0 ||
+        (*old->replica && !strcmp(old->replica, new->replica))) {
+        fettle_set_error(error, UNSAFE,
+                         "primary_node: new disks on %s are other disks (%u keep their UUID), "
+                         "without the old replica, and nobody holds them yet (holder: %s)",
+                         step_node_name(step, new->primary_node), disks_kept(old, new),
+                         step_node_name(step, new->holder));
+        return false;
+    }
+    return true;
+}
+
+bool step_disks(const struct step *step, const struct instance *old, const struct instance *new,
+                GError **error)
+{
+    const struct replica *replica = config_get(step->after, "replica", new->replica, NULL);
+    for (guint i = 0; i < old->disks->len; i++) {
+        const struct disk *disk = old->disks->pdata[i];
+        const struct disk *now = find_disk(new, disk->uuid);
+        if (now && now->size >= disk->size)
+            continue;
+        if (now)
+            fettle_set_error(error, UNSAFE,
+                             "disks[%u].size: falls from %" G_GUINT64_FORMAT
+                             " to %" G_GUINT64_FORMAT " MiB; a disk only grows",
+                             i, disk->size, now->size);
+        else if (!making_disks(old, new))
+            fettle_set_error(error, UNSAFE,
+                             "disks[%u]: is another one (%s before) although nothing has marked "
+                             "the instance as recreating-disks",
+                             i, disk->uuid);
+        else if (new->clean || (replica && replica->state == REPLICA_IN_SYNC))
+            fettle_set_error(error, UNSAFE, "disks[%u]: is made anew, so no replica can equal it",
+                             i);
+        else
+            continue;
+        return false;
+    }
+    return true;
+}
+
+bool step_primary(const struct step *step, const struct instance *old, const struct instance *new,
+                  GError **error)
+{
+    if (!strcmp(old->primary_node, new->primary_node))
+        return true;
+    if (step->author == AUTHOR_HOLDER)
+        return guest_migrated(step, old, new, error);
+    if (making_disks(old, new))
+        return disks_made_elsewhere(step, old, new, error);
+    return holder_fenced(step, old, error) && disks_reachable(step, old, new, error);
+}

@@ -1,0 +1,28 @@
+/*
+ * What the rules about steps share (invariants.h): transitions.c has the table of all of them and
+ * the plain ones, transitions_move.c those by which an instance gets another primary node.
+ */
+#pragma once
+
+#include "core/config/invariants.h"
+
+struct step {
+    const struct config *after;
+    const GPtrArray *deltas; /* of struct config_delta */
+    enum invariants_author author;
+};
+
+/* The object as it was before the step; NULL if there was none. */
+const void *step_before(const struct step *step, const char *kind, const char *key);
+const char *step_node_name(const struct step *step, const char *node);
+bool step_node_offline(const struct step *step, const char *uuid);
+
+/* A new primary node: by promotion (SAF-16), by migration (SAF-17) or with new disks. */
+bool step_primary(const struct step *step, const struct instance *old, const struct instance *new,
+                  GError **error);
+/* Beginning and end of a migration (SAF-17), and what may not happen in between. */
+bool step_migration(const struct step *step, const struct instance *old, const struct instance *new,
+                    GError **error);
+/* Disks keep their identity and never shrink, unless they are made anew. */
+bool step_disks(const struct step *step, const struct instance *old, const struct instance *new,
+                GError **error);
