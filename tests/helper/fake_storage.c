@@ -141,12 +141,19 @@ static bool op_create(struct storage *storage, const char *instance, const char 
         fettle_set_error(error, KILLED, "create: the calling process has ended");
         return false;
     }
-    image_remove(host, fake_image_find(host, instance, replica));
-    struct fake_image *image = g_new0(struct fake_image, 1);
+    guint count = disks->len * FAKE_BLOCKS;
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    if (image && image->count > count) {
+        /* Only the disks that are named are made anew. */
+        memset(image->blocks, 0, count * sizeof(guint64));
+        return fake_op_end(host, "create", late, true, error);
+    }
+    image_remove(host, image);
+    image = g_new0(struct fake_image, 1);
     image->instance = g_strdup(instance);
     image->replica = g_strdup(replica);
     image->disk_template = disk_template;
-    image->count = disks->len * FAKE_BLOCKS;
+    image->count = count;
     image->blocks = g_new0(guint64, image->count + 1);
     for (guint i = 0; i < disks->len; i++)
         image->size_mib[i] = ((const struct disk *)disks->pdata[i])->size;

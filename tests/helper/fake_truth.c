@@ -154,3 +154,12 @@ guint64 fake_hosts_acknowledged(const struct fake_hosts *hosts, const char *inst
     const struct fake_truth *truth = g_hash_table_lookup(hosts->truths, instance);
     return truth ? truth->acknowledged : 0;
 }
+
+void fake_hosts_give_up(struct fake_hosts *hosts, const char *instance, guint disks)
+{
+    struct fake_truth *truth = g_hash_table_lookup(hosts->truths, instance);
+    if (!truth)
+        return;
+    memset(truth->acked, 0, MIN(truth->count, disks * FAKE_BLOCKS) * sizeof(guint64));
+    g_array_set_size(truth->maybe, 0);
+}
