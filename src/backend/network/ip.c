@@ -7,10 +7,11 @@
 #include "base/limits.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
-bool ip_batch(const char *lines, GError **error)
+bool ip_batch(int family, const char *lines, GError **error)
 {
-    const char *argv[] = {"ip", "-batch", TOOL_INPUT, NULL};
+    const char *argv[] = {"ip", family == AF_INET6 ? "-6" : "-4", "-batch", TOOL_INPUT, NULL};
     g_autofree char *output = NULL;
     int code = tool_run(argv, lines, LIMIT_NETWORK_TOOL_MS, &output, error);
     if (code == 0)

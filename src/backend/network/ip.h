@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* Does the lines, in one process; stops at the first that fails. STORAGE is never it: ENVIRONMENT
- * with what ip said. */
-bool ip_batch(const char *lines, GError **error);
+/* Does the lines, in one process; stops at the first that fails: ENVIRONMENT with what ip said.
+ * `family`: AF_INET or AF_INET6, which addresses, routes and rules need; AF_UNSPEC otherwise. */
+bool ip_batch(int family, const char *lines, GError **error);
 
 /* `ip -details -json link show …`: an array of interfaces. `dev` NULL: all; `kind` NULL: of any
  * kind. An interface that is not there is an empty array. */

@@ -89,7 +89,7 @@ static bool ovs_run(const char *const *words, int ok_code, int *ret_code, char *
     *ret_code = tool_run(argv, NULL, LIMIT_NETWORK_TOOL_MS, &output, error);
     if (*ret_code > 0 && *ret_code != ok_code) {
         g_autofree char *said = tool_last_words(output);
-        fettle_set_error(error, ENVIRONMENT, "ovs-vsctl %s: %s", words[0], said);
+        fettle_set_error(error, ENVIRONMENT, "ovs-vsctl: %s", said);
         return false;
     }
     if (*ret_code >= 0 && ret_output != NULL)
@@ -249,20 +249,20 @@ static void remove_rules(const char *name)
 static bool make_route(const char *name, const struct nic *nic, GError **error)
 {
     int family = check_address(nic, error);
-    bool old = family == AF_INET;
-    g_autoptr(GString) lines = g_string_new(NULL);
+    const char *words = family == AF_INET ? "ipv4" : "ipv6";
     const char *table = nic->link[0] != '\0' ? nic->link : "main";
+    g_autoptr(GString) lines = g_string_new(NULL);
     if (family == 0)
         return false;
     if (nic->link[0] != '\0') {
         remove_rules(name);
-        g_string_append_printf(lines, "-%d rule add iif %s table %s\n", old ? 4 : 6, name, table);
+        g_string_append_printf(lines, "rule add iif %s table %s\n", name, table);
     }
-    g_string_append_printf(lines, "-%d route replace %s/%d dev %s table %s proto static\n",
-                           old ? 4 : 6, nic->ip, old ? 32 : 128, name, table);
-    const char *words = old ? "ipv4" : "ipv6";
-    return write_setting(words, name, old ? "proxy_arp" : "proxy_ndp", "1", error) &&
-           write_setting(words, name, "forwarding", "1", error) && ip_batch(lines->str, error);
+    g_string_append_printf(lines, "route replace %s/%d dev %s table %s proto static\n", nic->ip,
+                           family == AF_INET ? 32 : 128, name, table);
+    return write_setting(words, name, family == AF_INET ? "proxy_arp" : "proxy_ndp", "1", error) &&
+           write_setting(words, name, "forwarding", "1", error) &&
+           ip_batch(family, lines->str, error);
 }
 
 static bool plug_ovs(const char *name, const char *bridge, GError **error)
@@ -284,7 +284,7 @@ static bool connect_tap(struct network_linux *network, const char *name, const c
         return false;
     g_autofree char *lines = device_lines(network, name, alias, mac, nic, there, mtu);
     *ret_made = !there;
-    if (!ip_batch(lines, error))
+    if (!ip_batch(AF_UNSPEC, lines, error))
         return false;
     return nic->mode == NIC_ROUTED ? make_route(name, nic, error)
                                    : mute(name, error) && (nic->mode != NIC_OPENVSWITCH ||
@@ -294,7 +294,7 @@ static bool connect_tap(struct network_linux *network, const char *name, const c
 static bool delete_tap(const char *name, GError **error)
 {
     g_autofree char *line = g_strdup_printf("link delete dev %s\n", name);
-    return ip_batch(line, error);
+    return ip_batch(AF_UNSPEC, line, error);
 }
 
 static char *linux_tap_create(struct network *base, const char *instance, guint index,

@@ -1,0 +1,419 @@
+/*
+ * Network cards of guests: real tap devices, bridges and routes in a namespace of our own. Open
+ * vSwitch is a script that writes down what it is told.
+ */
+#include "world.h"
+
+#include "backend/network/network_linux.h"
+#include "backend/network/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define U1 "11111111-1111-4111-8111-111111111111"
+#define U2 "22222222-2222-4222-8222-222222222222"
+
+/* What a shell command prints, without the last newline. */
+static char *shell(const char *format, ...) G_GNUC_PRINTF(1, 2);
+static char *shell(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *command = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    const char *argv[] = {"/bin/sh", "-c", command, NULL};
+    g_autoptr(GError) error = NULL;
+    char *output = NULL;
+    g_assert_true(g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &output,
+                               NULL, NULL, &error));
+    g_assert_no_error(error);
+    return g_strchomp(output);
+}
+
+static void assert_shell(const char *command, const char *expected)
+{
+    g_autofree char *output = shell("%s", command);
+    g_assert_cmpstr(output, ==, expected);
+}
+
+static struct nic *card(enum nic_mode mode, const char *link, const char *ip)
+{
+    json_autoptr json =
+        json_make("{s:s, s:s, s:s, s:s, s:s}", "uuid", U1, "mac", "aa:00:00:12:34:56", "mode",
+                  enum_word(&nic_mode_words, (int)mode), "link", link, "ip", ip);
+    g_autoptr(GError) error = NULL;
+    struct nic *nic = nic_parse(json, RECORD_KEEP, &error);
+    g_assert_no_error(error);
+    return nic;
+}
+
+static char *made(struct network *network, const char *instance, guint index, const struct nic *nic)
+{
+    g_autoptr(GError) error = NULL;
+    char *name = network->ops->tap_create(network, instance, index, nic, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(strlen(name), <, IFNAMSIZ);
+    return name;
+}
+
+static void removed(struct network *network, const char *instance)
+{
+    g_autoptr(GError) error = NULL;
+    network->ops->tap_remove(network, instance, &error);
+    g_assert_no_error(error);
+}
+
+static char *joined(GPtrArray *list)
+{
+    g_ptr_array_add(list, NULL);
+    char *text = g_strjoinv(" ", (char **)list->pdata);
+    g_ptr_array_unref(list);
+    return text;
+}
+
+static void assert_listed(struct network *network, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *found = joined(network->ops->list(network, &error));
+    g_assert_no_error(error);
+    g_assert_cmpstr(found, ==, expected);
+}
+
+#define EVERYTHING "ip -o link | cut -d: -f2; ip rule; ip -4 route show table all"
+
+static void assert_refused(struct network *network, const struct nic *nic, enum fettle_error code,
+                           const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *before = shell(EVERYTHING);
+    g_assert_null(network->ops->tap_create(network, U1, 0, nic, &error));
+    g_assert_cmpstr(error->message, ==, message);
+    g_assert_error(error, FETTLE_ERROR, (gint)code);
+    g_autofree char *after = shell(EVERYTHING);
+    g_assert_cmpstr(before, ==, after); /* nothing is left behind */
+}
+
+/* --- names --- */
+
+static void names(void)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < 20000; i++) {
+        char name[TAP_NAME_BYTES];
+        g_autofree char *uuid = g_strdup_printf("%08x-0000-4000-8000-%012x", i * 2654435761u, i);
+        tap_name(uuid, i % 8, name);
+        g_assert_cmpuint(strlen(name), ==, TAP_NAME_BYTES - 1);
+        g_assert_true(g_hash_table_add(seen, g_strdup(name)));
+    }
+    enum nic_mode mode;
+    g_autofree char *alias = tap_alias(U1, 3, NIC_ROUTED);
+    g_assert_cmpstr(alias, ==, "fettle routed " U1 " 3");
+    g_autofree char *owner = tap_alias_parse(alias, &mode);
+    g_assert_cmpstr(owner, ==, U1);
+    g_assert_cmpint(mode, ==, NIC_ROUTED);
+    static const char *const foreign[] = {"",
+                                          "uplink to the office",
+                                          "fettle routed x 0",
+                                          "fettle flying " U1 " 0",
+                                          "fettle routed " U1,
+                                          "fettle routed " U1 " 0 1"};
+    for (guint i = 0; i < G_N_ELEMENTS(foreign); i++)
+        g_assert_null(tap_alias_parse(foreign[i], &mode));
+}
+
+/* --- bridged --- */
+
+static int open_tap(const char *name)
+{
+    struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};
+    g_strlcpy(request.ifr_name, name, IFNAMSIZ);
+    int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(ioctl(fd, TUNSETIFF, &request), ==, 0);
+    return fd;
+}
+
+/* What one guest sends the other one gets. */
+static void assert_frame_passes(const char *from, const char *to)
+{
+    guint8 frame[64] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xaa, 0,
+                        0,    1,    2,    3,    0x88, 0xb5, 'h',  'i'};
+    guint8 got[2048] = {0};
+    int sender = open_tap(from), receiver = open_tap(to);
+    bool passed = false;
+    /* Until the ports are forwarding, frames are lost. */
+    for (guint tries = 0; !passed && tries < 500; tries++) {
+        struct pollfd poll_for = {.fd = receiver, .events = POLLIN};
+        if (write(sender, frame, sizeof frame) < 0)
+            g_assert_cmpint(errno, ==, EIO); /* not up yet */
+        while (!passed && poll(&poll_for, 1, 10) == 1)
+            passed = read(receiver, got, sizeof got) >= (ssize_t)sizeof frame &&
+                     memcmp(got, frame, sizeof frame) == 0;
+    }
+    g_assert_true(passed);
+    close(sender);
+    close(receiver);
+}
+
+static void bridged(void *unused)
+{
+    struct network *network = network_linux_new(WORLD_UID);
+    g_autofree char *bridge = shell("ip link add br0 type bridge && ip link set br0 mtu 1400 up");
+    record_autoptr(nic) nic = card(NIC_BRIDGED, "br0", "");
+    g_autofree char *first = made(network, U1, 0, nic);
+    g_autofree char *again = made(network, U1, 0, nic);
+    g_autofree char *second = made(network, U1, 1, nic);
+    g_autofree char *other = made(network, U2, 0, nic);
+    g_assert_cmpstr(first, ==, again);
+    g_assert_cmpstr(first, !=, second);
+    g_assert_cmpstr(first, !=, other);
+    g_autofree char *about = shell("ip -d -o link show dev %s", first);
+    static const char *const parts[] = {"mtu 1400",
+                                        "master br0",
+                                        "tun type tap",
+                                        "persist on",
+                                        "user 64100",
+                                        "state DOWN",
+                                        "<NO-CARRIER,BROADCAST,MULTICAST,UP>",
+                                        "fe:00:00:12:34:56",
+                                        "alias fettle bridged " U1 " 0"};
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++)
+        g_assert_nonnull(strstr(about, parts[i]));
+    g_autofree char *addresses = shell("ip -6 -o addr show dev %s", first);
+    g_assert_cmpstr(addresses, ==, ""); /* the host does not speak there */
+    assert_frame_passes(first, other);
+    network_linux_free(network);
+
+    /* After a restart of the node daemon, with another bridge on record. */
+    network = network_linux_new(WORLD_UID);
+    assert_listed(network, U1 " " U2);
+    g_autofree char *another = shell("ip link add br1 type bridge && ip link set br1 up");
+    record_autoptr(nic) moved = card(NIC_BRIDGED, "br1", "");
+    g_autofree char *same = made(network, U1, 0, moved);
+    g_assert_cmpstr(same, ==, first);
+    g_autofree char *now = shell("ip -o link show dev %s", first);
+    g_assert_nonnull(strstr(now, "master br1"));
+    g_autoptr(GError) error = NULL;
+    g_autofree char *bridges = joined(network->ops->bridges(network, &error));
+    g_assert_cmpstr(bridges, ==, "br0 br1");
+    removed(network, U1);
+    removed(network, U1);
+    assert_listed(network, U2);
+    removed(network, U2);
+    assert_listed(network, "");
+    assert_shell("ip link delete br1; ip -o link | grep -c ft", "0");
+    network_linux_free(network);
+}
+
+static void bad_bridges(void *unused)
+{
+    struct network *network = network_linux_new(WORLD_UID);
+    record_autoptr(nic) missing = card(NIC_BRIDGED, "br7", "");
+    record_autoptr(nic) loopback = card(NIC_BRIDGED, "lo", "");
+    record_autoptr(nic) none = card(NIC_BRIDGED, "", "");
+    record_autoptr(nic) clever = card(NIC_BRIDGED, "br0\nlink del lo", "");
+    record_autoptr(nic) option = card(NIC_BRIDGED, "-batch", "");
+    record_autoptr(nic) mac = card(NIC_BRIDGED, "br0", "");
+    const char *no_bridge =
+        "bridge br7 does not exist on this node; make it, or give the card another link";
+    g_autoptr(GError) error = NULL;
+    assert_refused(network, missing, FETTLE_ERROR_ENVIRONMENT, no_bridge);
+    g_assert_false(network->ops->check(network, missing, &error));
+    g_assert_cmpstr(error->message, ==, no_bridge);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    assert_refused(network, loopback, FETTLE_ERROR_ENVIRONMENT,
+                   "lo is no bridge on this node; give the card another link");
+    assert_refused(network, none, FETTLE_ERROR_WRONG_INPUT,
+                   "bridge \"\": 1 to 15 letters, digits, dots, dashes and underscores are needed");
+    assert_refused(network, clever, FETTLE_ERROR_WRONG_INPUT,
+                   "bridge \"br0\nlink del lo\": 1 to 15 letters, digits, dots, dashes and "
+                   "underscores are needed");
+    assert_refused(network, option, FETTLE_ERROR_WRONG_INPUT,
+                   "bridge \"-batch\": 1 to 15 letters, digits, dots, dashes and underscores are "
+                   "needed");
+    g_free(mac->mac);
+    mac->mac = g_strdup("aa:00:00:\n2:34:56");
+    assert_refused(network, mac, FETTLE_ERROR_WRONG_INPUT,
+                   "\"aa:00:00:\n2:34:56\" is no MAC address");
+    g_clear_error(&error);
+    g_assert_null(network->ops->tap_create(network, "../x", 0, missing, &error));
+    g_assert_cmpstr(error->message, ==,
+                    "network card 0 of \"../x\": an instance's UUID and a number below 8 are "
+                    "needed");
+    network_linux_free(network);
+}
+
+static void occupied(void *unused)
+{
+    struct network *network = network_linux_new(WORLD_UID);
+    record_autoptr(nic) nic = card(NIC_BRIDGED, "br0", "");
+    char name[TAP_NAME_BYTES];
+    tap_name(U1, 0, name);
+    g_autofree char *taken =
+        shell("ip tuntap add dev %s mode tap && ip link set dev %s alias 'the office'", name, name);
+    g_autofree char *message =
+        g_strdup_printf("interface %s is there already and belongs to \"the office\", not to "
+                        "instance " U1 "; remove it with `ip link delete %s`",
+                        name, name);
+    assert_refused(network, nic, FETTLE_ERROR_ENVIRONMENT, message);
+    removed(network, U1); /* is none of ours */
+    g_autofree char *still = shell("ip -o link show dev %s | grep -c office", name);
+    g_assert_cmpstr(still, ==, "1");
+    /* One that was made a moment before a death has no alias yet, and is taken over. */
+    g_autofree char *bare = shell("ip link delete %s; ip tuntap add dev %s mode tap", name, name);
+    g_autofree char *own = made(network, U1, 0, nic);
+    g_assert_cmpstr(own, ==, name);
+    assert_listed(network, U1);
+    removed(network, U1);
+    assert_listed(network, "");
+    network_linux_free(network);
+}
+
+/* --- routed --- */
+
+static void assert_setting(const char *name, const char *setting, const char *expected)
+{
+    g_autofree char *value = shell("cat /proc/sys/net/ipv4/conf/%s/%s", name, setting);
+    g_assert_cmpstr(value, ==, expected);
+}
+
+static void routed(void *unused)
+{
+    struct network *network = network_linux_new(WORLD_UID);
+    record_autoptr(nic) plain = card(NIC_ROUTED, "", "192.0.2.7");
+    record_autoptr(nic) table = card(NIC_ROUTED, "100", "192.0.2.8");
+    g_autofree char *first = made(network, U1, 0, plain);
+    g_autofree char *again = made(network, U1, 0, plain);
+    g_autofree char *second = made(network, U2, 0, table);
+    g_autofree char *twice = made(network, U2, 0, table);
+    g_autofree char *route = shell("ip route show 192.0.2.7");
+    g_autofree char *expected =
+        g_strdup_printf("192.0.2.7 dev %s proto static scope link linkdown", first);
+    g_assert_cmpstr(route, ==, expected);
+    assert_shell("ip route show 192.0.2.8", "");
+    g_autofree char *in_table = shell("ip route show table 100");
+    g_autofree char *expected_too =
+        g_strdup_printf("192.0.2.8 dev %s proto static scope link linkdown", second);
+    g_assert_cmpstr(in_table, ==, expected_too);
+    g_autofree char *rules = shell("ip rule show | grep -c 'iif %s lookup 100'", second);
+    g_assert_cmpstr(rules, ==, "1");
+    assert_setting(first, "proxy_arp", "1");
+    assert_setting(first, "forwarding", "1");
+    g_autofree char *about = shell("ip -o link show dev %s", first);
+    g_assert_null(strstr(about, "master"));
+    record_autoptr(nic) newer = card(NIC_ROUTED, "", "2001:db8::7");
+    g_autofree char *third = made(network, U1, 1, newer);
+    g_autofree char *sixth =
+        shell("ip -6 route show 2001:db8::7 | grep -c 'dev %s proto static'", third);
+    g_assert_cmpstr(sixth, ==, "1");
+    assert_listed(network, U1 " " U2);
+    removed(network, U1);
+    removed(network, U2);
+    assert_shell("ip route show table all | grep 192.0.2; ip rule show | grep iif", "");
+    assert_listed(network, "");
+    network_linux_free(network);
+}
+
+static void bad_routes(void *unused)
+{
+    struct network *network = network_linux_new(WORLD_UID);
+    record_autoptr(nic) none = card(NIC_ROUTED, "", "");
+    record_autoptr(nic) wrong = card(NIC_ROUTED, "", "192.0.2.300");
+    record_autoptr(nic) clever = card(NIC_ROUTED, "main dev lo", "192.0.2.7");
+    assert_refused(network, none, FETTLE_ERROR_WRONG_INPUT,
+                   "network card aa:00:00:12:34:56 is routed and needs an address, not \"\"");
+    assert_refused(
+        network, wrong, FETTLE_ERROR_WRONG_INPUT,
+        "network card aa:00:00:12:34:56 is routed and needs an address, not \"192.0.2.300\"");
+    assert_refused(network, clever, FETTLE_ERROR_WRONG_INPUT,
+                   "routing table \"main dev lo\": 1 to 15 letters, digits, dots, dashes and "
+                   "underscores are needed");
+    network_linux_free(network);
+}
+
+/* --- Open vSwitch --- */
+
+static const char ovs_script[] = "#!/bin/sh\n"
+                                 "echo \"$@\" >> %s/ovs.log\n"
+                                 "case \"$*\" in\n"
+                                 "*br-exists\\ ovs0) exit 0;;\n"
+                                 "*br-exists\\ full) exit 0;;\n"
+                                 "*br-exists*) exit 2;;\n"
+                                 "*list-br) echo ovs0;;\n"
+                                 "*add-port\\ full*) echo 'ovs-vsctl: no room' >&2; exit 1;;\n"
+                                 "esac\n";
+
+static void openvswitch(void *unused)
+{
+    struct network *network = network_linux_new(WORLD_UID);
+    record_autoptr(nic) nic = card(NIC_OPENVSWITCH, "ovs0", "");
+    record_autoptr(nic) missing = card(NIC_OPENVSWITCH, "ovs9", "");
+    record_autoptr(nic) full = card(NIC_OPENVSWITCH, "full", "");
+    g_autofree char *path = g_strdup(g_getenv("PATH"));
+    g_autofree char *bin = g_build_filename(world_folder(), "bin", NULL);
+    g_autofree char *script = g_build_filename(bin, "ovs-vsctl", NULL);
+    g_autofree char *text = g_strdup_printf(ovs_script, world_folder());
+    g_autofree char *with = g_strdup_printf("%s:%s", bin, path);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *there = g_find_program_in_path("ovs-vsctl");
+    if (there == NULL)
+        assert_refused(network, nic, FETTLE_ERROR_ENVIRONMENT,
+                       "the program ovs-vsctl is missing on this node, so no card can be connected "
+                       "to the Open vSwitch bridge ovs0; install openvswitch-switch, or give the "
+                       "card the mode bridged");
+    g_assert_cmpint(g_mkdir_with_parents(bin, 0755), ==, 0);
+    g_assert_true(g_file_set_contents(script, text, -1, NULL));
+    g_assert_cmpint(chmod(script, 0755), ==, 0);
+    g_setenv("PATH", with, TRUE);
+    assert_refused(
+        network, missing, FETTLE_ERROR_ENVIRONMENT,
+        "Open vSwitch bridge ovs9 does not exist on this node; make it, or give the card "
+        "another link");
+    assert_refused(network, full, FETTLE_ERROR_ENVIRONMENT, "ovs-vsctl: no room");
+    g_autofree char *clean = shell("rm %s/ovs.log", world_folder());
+    g_autofree char *name = made(network, U1, 0, nic);
+    assert_listed(network, U1);
+    g_autofree char *bridges = joined(network->ops->bridges(network, &error));
+    g_assert_cmpstr(bridges, ==, "br0 ovs0");
+    removed(network, U1);
+    assert_listed(network, "");
+    g_setenv("PATH", path, TRUE);
+    g_autofree char *log = shell("cat %s/ovs.log", world_folder());
+    g_autofree char *expected =
+        g_strdup_printf("--timeout=5 br-exists ovs0\n--timeout=5 --may-exist add-port ovs0 %s\n"
+                        "--timeout=5 list-br\n--timeout=5 --if-exists del-port %s",
+                        name, name);
+    g_assert_cmpstr(log, ==, expected);
+    network_linux_free(network);
+}
+
+static void in_task(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+static int tests(int argc, char **argv)
+{
+    loop_init();
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/network/names-fit-and-differ", names);
+    g_test_add_data_func("/network/bridged", bridged, in_task);
+    g_test_add_data_func("/network/bad-bridges-leave-nothing", bad_bridges, in_task);
+    g_test_add_data_func("/network/occupied-name", occupied, in_task);
+    g_test_add_data_func("/network/routed", routed, in_task);
+    g_test_add_data_func("/network/bad-routes-leave-nothing", bad_routes, in_task);
+    g_test_add_data_func("/network/openvswitch", openvswitch, in_task);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}
