@@ -171,3 +171,10 @@
 #define LIMIT_COMPLAINT_BYTES                                                                      \
     KIB(16) /* what is read of a program's standard error for a message                            \
              */
+
+/* Moving guests, and their serial lines */
+#define LIMIT_MIGRATION_END_MS 10000u    /* until a migration that was cancelled has ended */
+#define LIMIT_CONSOLE_BYTES MIB(4)       /* kept of what a guest has printed */
+#define LIMIT_CONSOLE_READ_BYTES KIB(64) /* one answer */
+#define CONSOLE_TRIM_MS 10000u           /* between two looks whether there is more */
+#define CONSOLE_WRITE_MS 2000u           /* for a guest to take what was typed */

@@ -33,6 +33,7 @@ struct qmp {
     guint source_out;
     GString *in;
     GString *out;
+    int out_fd; /* goes with what is sent next; -1: nothing */
     guint64 last_id;
     GHashTable *calls;     /* id -> struct call, borrowed from the waiting tasks */
     struct call *greeting; /* who waits for it; NULL after it */
@@ -237,11 +238,36 @@ static gboolean qmp_writable(gint fd, GIOCondition condition, gpointer data)
     return G_SOURCE_REMOVE;
 }
 
+/* The file travels with the first byte. What does not fit is sent without it. */
+static void qmp_send_descriptor(struct qmp *qmp)
+{
+    union {
+        struct cmsghdr header; /* for its alignment */
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec text = {qmp->out->str, qmp->out->len};
+    struct msghdr message = {.msg_iov = &text,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &qmp->out_fd, sizeof(int));
+    ssize_t sent = sendmsg(qmp->fd, &message, MSG_NOSIGNAL);
+    if (sent > 0)
+        g_string_erase(qmp->out, 0, sent);
+}
+
 static void qmp_send(struct qmp *qmp, const json_t *message)
 {
     g_autofree char *text = json_to_text(message);
     g_string_append(qmp->out, text);
     g_string_append_c(qmp->out, '\n');
+    if (qmp->out_fd >= 0)
+        qmp_send_descriptor(qmp);
+    qmp->out_fd = -1;
     if (qmp->source_out == 0 && qmp_flush(qmp))
         qmp->source_out = g_unix_fd_add(qmp->fd, G_IO_OUT, qmp_writable, qmp);
 }
@@ -332,6 +358,21 @@ json_t *qmp_execute_oob(struct qmp *qmp, const char *command, json_t *arguments,
     return qmp_call(qmp, "exec-oob", command, arguments, timeout_ms, error);
 }
 
+json_t *qmp_give_descriptor(struct qmp *qmp, const char *name, int fd, guint timeout_ms,
+                            GError **error)
+{
+    if (qmp->fd < 0) {
+        fettle_set_error(error, UNREACHABLE, "getfd: no QMP connection");
+        return NULL;
+    }
+    if (qmp->out->len > 0) {
+        fettle_set_error(error, LIMIT, "getfd: QEMU has not taken earlier commands yet");
+        return NULL;
+    }
+    qmp->out_fd = fd;
+    return qmp_call(qmp, "execute", "getfd", json_make("{s:s}", "fdname", name), timeout_ms, error);
+}
+
 /* A connected socket. A listener's full backlog reads as "nobody listens": QEMU's takes one client
  * at a time. */
 static int qmp_open_socket(const char *path, GError **error)
@@ -373,6 +414,7 @@ struct qmp *qmp_connect(const char *path, guint timeout_ms, const struct qmp_eve
     struct qmp *qmp = g_new0(struct qmp, 1);
     qmp->refs = 1;
     qmp->fd = fd;
+    qmp->out_fd = -1;
     qmp->in = g_string_new(NULL);
     qmp->out = g_string_new(NULL);
     qmp->calls = g_hash_table_new(g_int64_hash, g_int64_equal);

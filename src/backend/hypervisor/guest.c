@@ -15,8 +15,12 @@ struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generat
     guest->instance = g_strdup(instance);
     guest->name = g_strdup("");
     guest->replica = g_strdup("");
+    guest->migration.uuid = g_strdup("");
+    guest->mirror.kind = 'm';
+    guest->copy.kind = 'c';
     guest->generation = generation;
     g_queue_init(&guest->connecting.waiters);
+    g_queue_init(&guest->typing.waiters);
     guest->outcomes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return guest;
 }
@@ -37,6 +41,7 @@ void guest_unref(struct guest *guest)
     g_free(guest->instance);
     g_free(guest->name);
     g_free(guest->replica);
+    migration_clear(&guest->migration);
     g_free(guest);
 }
 
@@ -113,6 +118,10 @@ static void guest_event(const char *name, const json_t *data, void *user)
         bool failed = json_object_get(data, "error") != NULL;
         g_hash_table_replace(guest->outcomes, g_strdup(job),
                              GINT_TO_POINTER(failed ? JOB_FAILED : JOB_DONE));
+    } else if (strcmp(name, "MIGRATION") == 0) {
+        migrate_event(guest, json_string_value(json_object_get(data, "status")));
+    } else if (strcmp(name, "RESUME") == 0) {
+        guest->finished = false;
     } else if (strcmp(name, "BLOCK_JOB_CANCELLED") == 0 && job != NULL) {
         g_hash_table_replace(guest->outcomes, g_strdup(job), GINT_TO_POINTER(JOB_FAILED));
     }
@@ -181,15 +190,61 @@ bool guest_command(struct guest *guest, const char *command, json_t *arguments, 
     return answer != NULL;
 }
 
-bool guest_yank(struct guest *guest, const char *node, GError **error)
+bool guest_give_descriptor(struct guest *guest, const char *name, int fd, GError **error)
 {
     json_autoptr answer = NULL;
     if (guest_connect(guest, LIMIT_QMP_COMMAND_MS, error))
-        answer = qmp_execute_oob(
-            guest->qmp, "yank",
-            json_make("{s:[{s:s,s:s}]}", "instances", "type", "block-node", "node-name", node),
-            LIMIT_QMP_COMMAND_MS, error);
+        answer = qmp_give_descriptor(guest->qmp, name, fd, LIMIT_QMP_COMMAND_MS, error);
     if (answer == NULL)
         g_prefix_error(error, "guest %s: ", guest->name);
     return answer != NULL;
+}
+
+bool guest_yank_any(struct guest *guest, json_t *what, GError **error)
+{
+    json_autoptr held = what;
+    json_autoptr answer = NULL;
+    if (guest_connect(guest, LIMIT_QMP_COMMAND_MS, error))
+        answer = qmp_execute_oob(guest->qmp, "yank", json_make("{s:[O]}", "instances", held),
+                                 LIMIT_QMP_COMMAND_MS, error);
+    if (answer == NULL)
+        g_prefix_error(error, "guest %s: ", guest->name);
+    return answer != NULL;
+}
+
+bool guest_yank(struct guest *guest, const char *node, GError **error)
+{
+    return guest_yank_any(guest, json_make("{s:s,s:s}", "type", "block-node", "node-name", node),
+                          error);
+}
+
+bool guest_status(struct guest *guest, char **ret_word, GError **error)
+{
+    json_autoptr status = guest_execute(guest, "query-status", NULL, LIMIT_QMP_COMMAND_MS, error);
+    const char *word = json_string_value(json_object_get(status, "status"));
+    if (status == NULL)
+        return false;
+    *ret_word = g_strdup(word != NULL ? word : "");
+    return true;
+}
+
+struct background {
+    struct guest *guest;
+    void (*fn)(struct guest *guest);
+};
+
+static void run_background(void *data)
+{
+    struct background *background = data;
+    background->fn(background->guest);
+    guest_unref(background->guest);
+    g_free(background);
+}
+
+void guest_spawn(struct guest *guest, void (*fn)(struct guest *guest))
+{
+    struct background *background = g_new0(struct background, 1);
+    background->guest = guest_ref(guest);
+    background->fn = fn;
+    task_spawn(guest->qemu->tasks, run_background, background);
 }

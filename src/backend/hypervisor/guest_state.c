@@ -14,15 +14,30 @@ static char *state_name(const char *instance)
     return g_strdup_printf("guests/%s/state.json", instance);
 }
 
+/* Numbers of sets of jobs: 0 if there is none. */
+static int set_number(const struct job_set *set)
+{
+    return set->attached ? (int)set->number : 0;
+}
+
+static json_t *migration_json(const struct migration *migration)
+{
+    return json_make("{s:i,s:s,s:b,s:b,s:b,s:b}", "side", (int)migration->side, "uuid",
+                     migration->uuid, "resume", migration->resume, "sent", migration->sent,
+                     "serving", migration->serving, "arrived", migration->arrived);
+}
+
 bool guest_state_write(const struct guest *guest, GError **error)
 {
     guint64 pid = guest->process != NULL ? process_pid(guest->process) : 0;
     guint64 start = guest->process != NULL ? process_start_ticks(guest->process) : 0;
     json_autoptr json = json_make(
-        "{s:i,s:s,s:I,s:I,s:i,s:I,s:I,s:i,s:b,s:s}", "format", FORMAT, "name", guest->name,
-        "generation", (json_int_t)guest->generation, "memory", (json_int_t)guest->memory, "disks",
-        (int)guest->disks, "pid", (json_int_t)pid, "start", (json_int_t)start, "attachment",
-        (int)guest->attachment, "mirrored", guest->mirrored, "replica", guest->replica);
+        "{s:i,s:s,s:I,s:I,s:i,s:I,s:I,s:i,s:b,s:i,s:i,s:s,s:o}", "format", FORMAT, "name",
+        guest->name, "generation", (json_int_t)guest->generation, "memory",
+        (json_int_t)guest->memory, "disks", (int)guest->disks, "pid", (json_int_t)pid, "start",
+        (json_int_t)start, "attachment", (int)guest->attachment, "mirrored", guest->mirror.attached,
+        "mirror", set_number(&guest->mirror), "copy", set_number(&guest->copy), "replica",
+        guest->replica, "migration", migration_json(&guest->migration));
     g_autofree char *text = json_to_text(json);
     g_autofree char *name = state_name(guest->instance);
     return files_write(guest->qemu->paths, FILE_RUN, name, text, strlen(text), error);
@@ -40,16 +55,49 @@ static void adopt(struct guest *guest, guint64 pid, guint64 start)
     guest->process = process_adopt(pid, start, guest_exited, guest, NULL);
 }
 
+static void parse_set(struct job_set *set, int number)
+{
+    set->number = (guint)MAX(number, 0);
+    set->attached = number > 0;
+}
+
+/* What an older version has not written is as it was then: no migration. */
+static bool parse_migration(struct migration *migration, const json_t *json)
+{
+    int side, resume, sent, serving, arrived;
+    const char *uuid;
+    if (json == NULL)
+        return true;
+    if (json_unpack((json_t *)json, "{s:i,s:s,s:b,s:b,s:b,s:b}", "side", &side, "uuid", &uuid,
+                    "resume", &resume, "sent", &sent, "serving", &serving, "arrived",
+                    &arrived) != 0 ||
+        side < SIDE_NONE || side > SIDE_TARGET)
+        return false;
+    g_free(migration->uuid);
+    migration->uuid = g_strdup(uuid);
+    migration->side = (enum migration_side)side;
+    migration->resume = resume != 0;
+    migration->sent = sent != 0;
+    migration->serving = serving != 0;
+    migration->arrived = arrived != 0;
+    /* It was to be followed by a node daemon that is dead. */
+    if (migration->side == SIDE_SOURCE && !migration->sent)
+        migration->failure = g_strdup("the node daemon was restarted before it began to send");
+    return true;
+}
+
 static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t *json,
                                  GError **error)
 {
     json_int_t generation, memory, pid, start;
-    int format, disks, attachment, mirrored;
+    int format, disks, attachment, mirrored, mirror = -1, copy = 0;
+    const json_t *migration = NULL;
     const char *name, *replica;
-    if (json_unpack(json, "{s:i,s:s,s:I,s:I,s:i,s:I,s:I,s:i,s:b,s:s}", "format", &format, "name",
-                    &name, "generation", &generation, "memory", &memory, "disks", &disks, "pid",
-                    &pid, "start", &start, "attachment", &attachment, "mirrored", &mirrored,
-                    "replica", &replica) != 0 ||
+    if (json_unpack(json, "{s:i,s:s,s:I,s:I,s:i,s:I,s:I,s:i,s:b,s:s,s?i,s?i,s?o}", "format",
+                    &format, "name", &name, "generation", &generation, "memory", &memory, "disks",
+                    &disks, "pid", &pid, "start", &start, "attachment", &attachment, "mirrored",
+                    &mirrored, "replica", &replica, "mirror", &mirror, "copy", &copy, "migration",
+                    &migration) != 0 ||
         format != FORMAT || generation < 0 || memory < 0 || disks < 0 || disks > LIMIT_DISKS ||
         pid < 0 || start < 0 || attachment < 0) {
         fettle_set_error(error, CORRUPT, "a field is missing or out of range");
@@ -63,7 +111,13 @@ static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t
     guest->memory = (guint64)memory;
     guest->disks = (guint)disks;
     guest->attachment = (guint)attachment;
-    guest->mirrored = mirrored != 0;
+    parse_set(&guest->mirror, mirror >= 0 ? mirror : mirrored ? attachment : 0);
+    parse_set(&guest->copy, copy);
+    if (!parse_migration(&guest->migration, migration)) {
+        fettle_set_error(error, CORRUPT, "what it says about a migration cannot be used");
+        guest_unref(guest);
+        return NULL;
+    }
     adopt(guest, (guint64)pid, (guint64)start);
     return guest;
 }

@@ -54,39 +54,86 @@ static void add_monitors(GPtrArray *args)
     add(args, "-mon", g_strdup("chardev=rescue,mode=control"));
 }
 
+/* What comes in goes through a socket, what goes out also into a file; without a client of the
+ * socket it goes there all the same. */
 static void add_console(GPtrArray *args, const struct guest *guest)
 {
     g_autofree char *path = g_strdup_printf("%s/guests/%s-%s.console", guest->qemu->paths->log,
                                             guest->name, guest->instance);
     g_autofree char *escaped = escape_commas(path);
-    add(args, "-chardev", g_strdup_printf("file,id=console,path=%s,append=on", escaped));
+    add(args, "-chardev",
+        g_strdup_printf("socket,id=console,fd=5,server=on,wait=off,logfile=%s,logappend=on",
+                        escaped));
     add(args, "-serial", g_strdup("chardev:console"));
 }
 
 /* Errors of the local disk are the guest's to see; stopping it by itself is left to the node
- * daemon. */
-static void add_disk(GPtrArray *args, guint index, const char *image)
+ * daemon. Storage that another node may take over is never cached here (SAF-21). A file that an
+ * image would be based on is not opened, whatever its header says. */
+static void add_disk(GPtrArray *args, const struct instance *instance, guint index,
+                     const char *image)
 {
+    const struct disk *disk = index < instance->disks->len ? instance->disks->pdata[index] : NULL;
+    bool qcow2 = disk != NULL && disk->format == FORMAT_QCOW2;
     g_autofree char *node = g_strdup_printf("d%u", index);
     g_autofree char *file = g_strdup_printf("d%uf", index);
-    json_autoptr blockdev =
-        json_make("{s:s,s:s,s:{s:s,s:s,s:s,s:s,s:{s:b}}}", "driver", "raw", "node-name", node,
-                  "file", "driver", "file", "filename", image, "node-name", file, "locking", "on",
-                  "cache", "direct", 0);
+    json_autoptr blockdev = json_make(
+        "{s:s,s:s,s:{s:s,s:s,s:s,s:s,s:{s:b}}}", "driver", qcow2 ? "qcow2" : "raw", "node-name",
+        node, "file", "driver", "file", "filename", image, "node-name", file, "locking", "on",
+        "cache", "direct", instance->disk_template == TEMPLATE_SHAREDFILE);
+    if (qcow2)
+        json_object_set_new(blockdev, "backing", json_null());
     add(args, "-blockdev", json_to_text(blockdev));
     add(args, "-device",
         g_strdup_printf("virtio-blk-pci,drive=%s,id=v%s,bootindex=%u,werror=report,rerror=report",
                         node, node, index + 1));
 }
 
-GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, bool kvm,
-                     GError **error)
+/* Persistent devices of the node daemon's making, opened before QEMU gives up root. No boot from
+ * the network, so no ROM, of which both sides of a migration would need the same. */
+static void add_nic(GPtrArray *args, const struct nic *nic, guint index, const char *tap)
+{
+    g_autofree char *escaped = escape_commas(tap);
+    add(args, "-netdev",
+        g_strdup_printf("tap,id=n%u,ifname=%s,script=no,downscript=no", index, escaped));
+    add(args, "-device",
+        g_strdup_printf("virtio-net-pci,netdev=n%u,id=vn%u,mac=%s,romfile=", index, index,
+                        nic->mac));
+}
+
+static bool add_nics(GPtrArray *args, const struct guest_spec *spec, GError **error)
+{
+    const struct instance *instance = spec->instance;
+    guint taps = spec->taps != NULL ? spec->taps->len : 0;
+    if (taps != instance->nics->len) {
+        fettle_set_error(error, WRONG_INPUT, "guest %s has %u network cards, but %u tap devices",
+                         instance->name, instance->nics->len, taps);
+        return false;
+    }
+    for (guint i = 0; i < taps; i++)
+        add_nic(args, instance->nics->pdata[i], i, spec->taps->pdata[i]);
+    return true;
+}
+
+static void add_kernel(GPtrArray *args, const struct guest_spec *spec)
+{
+    if (spec->kernel == NULL)
+        return;
+    add(args, "-kernel", g_strdup(spec->kernel));
+    if (spec->initrd != NULL)
+        add(args, "-initrd", g_strdup(spec->initrd));
+    if (spec->instance->kernel_args[0] != '\0')
+        add(args, "-append", g_strdup(spec->instance->kernel_args));
+}
+
+GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, bool incoming,
+                     bool kvm, GError **error)
 {
     const struct instance *instance = spec->instance;
     guint32 uid = guest->qemu->uid;
     if (!check_machine(instance->machine_type, error))
         return NULL;
-    GPtrArray *args = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(args, g_strdup("qemu-system-x86_64"));
     g_ptr_array_add(args, g_strdup("-S"));
     g_ptr_array_add(args, g_strdup("-nodefaults"));
@@ -108,7 +155,12 @@ GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, b
     add_monitors(args);
     add_console(args, guest);
     for (guint i = 0; spec->images != NULL && i < spec->images->len; i++)
-        add_disk(args, i, spec->images->pdata[i]);
+        add_disk(args, instance, i, spec->images->pdata[i]);
+    if (!add_nics(args, spec, error))
+        return NULL;
+    add_kernel(args, spec);
+    if (incoming)
+        add(args, "-incoming", g_strdup("defer"));
     g_ptr_array_add(args, NULL);
-    return args;
+    return g_steal_pointer(&args);
 }

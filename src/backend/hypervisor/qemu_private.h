@@ -11,6 +11,9 @@
 
 struct qemu {
     struct hypervisor base;
+    struct task_group *tasks; /* what goes on in the background */
+    char version[32];
+    guint trimming; /* timer */
     const struct node_paths *paths;
     guint32 uid;
     struct hypervisor_events events;
@@ -18,6 +21,33 @@ struct qemu {
 };
 
 enum job_outcome { JOB_UNKNOWN, JOB_DONE, JOB_FAILED };
+
+/* Block jobs of all disks (jobs.h). */
+struct job_set {
+    char kind; /* 'm' of a mirror, 'c' of the copy that goes with a migration */
+    guint number;
+    bool attached;
+};
+
+enum migration_side { SIDE_NONE, SIDE_SOURCE, SIDE_TARGET };
+
+/* A migration that the guest is part of (migrate.c, incoming.c). */
+struct migration {
+    enum migration_side side; /* kept */
+    char *uuid;               /* kept; "" */
+    /* Source */
+    char *uri;          /* where the memory goes */
+    bool resume;        /* paused for it, so it goes on if this comes to nothing; kept */
+    bool sent;          /* QEMU was told to send, so it is to be asked; kept */
+    bool giving_up;     /* by migrate_cancel(), which then sees to everything */
+    char *failure;      /* why it failed before it was sent; NULL */
+    gint64 started_ms;  /* boot clock */
+    guint64 disk_bytes; /* that were copied by the jobs, when they have ended */
+    guint tasks;        /* under way in the background */
+    /* Target */
+    bool serving; /* its disks are exported to the source; kept */
+    bool arrived; /* incoming_finish() has been there; kept */
+};
 
 struct guest {
     guint refs; /* the table's, and one of each call under way */
@@ -36,14 +66,18 @@ struct guest {
 
     struct qmp *qmp;
     struct task_mutex connecting;
+    struct task_mutex typing; /* on its serial line */
 
-    /* Its mirror. Each attachment has a number of its own, so that what is left of an old one is in
-     * nobody's way. */
-    guint attachment;     /* kept */
-    bool mirrored;        /* kept */
-    char *replica;        /* kept; "" */
-    bool finished;        /* the last mirror ended in sync and nothing ran since */
-    GHashTable *outcomes; /* job -> enum job_outcome, from events */
+    /* Its mirror. Each set of jobs has a number of its own, so that what is left of an old one is
+     * in nobody's way. */
+    guint attachment;      /* the last number that was given; kept */
+    struct job_set mirror; /* kept */
+    char *replica;         /* kept; "" */
+    bool finished;         /* the last mirror ended in sync and nothing ran since */
+    GHashTable *outcomes;  /* job -> enum job_outcome, from events */
+
+    struct migration migration; /* kept */
+    struct job_set copy;        /* its disks, if they move with it; kept */
 };
 
 /* guest.c */
@@ -76,6 +110,15 @@ json_t *guest_execute(struct guest *guest, const char *command, json_t *argument
 bool guest_command(struct guest *guest, const char *command, json_t *arguments, guint timeout_ms,
                    GError **error);
 bool guest_yank(struct guest *guest, const char *node, GError **error);
+/* Hands an open file over; QEMU calls it `name`. */
+bool guest_give_descriptor(struct guest *guest, const char *name, int fd, GError **error);
+
+/* Only for `yank`: what `what` says, {"type":…}. */
+bool guest_yank_any(struct guest *guest, json_t *what, GError **error);
+/* In a task: the word of query-status. */
+bool guest_status(struct guest *guest, char **ret_word, GError **error);
+/* Runs fn(guest) in a task of the background, which holds a reference. */
+void guest_spawn(struct guest *guest, void (*fn)(struct guest *guest));
 
 /* guest_state.c */
 bool guest_state_write(const struct guest *guest, GError **error);
@@ -83,9 +126,24 @@ bool guest_state_exists(const struct qemu *qemu, const char *instance);
 /* A guest from run/guests/UUID/state.json, its process adopted or (not alive any more) NULL. */
 struct guest *guest_state_read(struct qemu *qemu, const char *instance, GError **error);
 
-/* qemu_args.c: NULL-terminated; descriptors 3 and 4 are the listening QMP sockets. */
-GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, bool kvm,
-                     GError **error);
+/* qemu_args.c: NULL-terminated; descriptors 3 and 4 are the listening QMP sockets. `incoming`: it
+ * waits for the memory of another one. */
+GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, bool incoming,
+                     bool kvm, GError **error);
+
+/* prepare.c */
+bool qemu_prepare(struct hypervisor *hv, const struct guest_spec *spec, GError **error);
+/* The same with a process that waits for memory; `ready` gets it ready for that, and if it fails
+ * nothing is left. */
+bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
+                   const struct incoming_spec *incoming,
+                   bool (*ready)(struct guest *guest, void *data, GError **error), void *data,
+                   GError **error);
+
+/* report.c */
+bool qemu_query(struct hypervisor *hv, const char *instance, guint64 generation,
+                enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error);
+GPtrArray *qemu_rediscover(struct hypervisor *hv, GError **error);
 
 /* mirror.c */
 bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **error);
@@ -94,3 +152,35 @@ bool mirror_start(struct hypervisor *hv, const char *instance, guint64 generatio
 bool mirror_finish(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
 bool mirror_release(struct hypervisor *hv, const char *instance, guint64 generation,
                     GError **error);
+
+/* migrate.c */
+bool migrate_start(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct migration_target *target, const struct migration_limits *limits,
+                   GError **error);
+bool migrate_query(struct hypervisor *hv, const char *instance, guint64 generation,
+                   struct migration_info *ret_info, GError **error);
+bool migrate_continue(struct hypervisor *hv, const char *instance, guint64 generation,
+                      GError **error);
+bool migrate_cancel(struct hypervisor *hv, const char *instance, guint64 generation,
+                    GError **error);
+/* Where it stands, without its failure's reason; STEP_NONE if the guest is no source. */
+bool migrate_step(struct guest *guest, enum migration_step *ret_step, GError **error);
+/* An event of QEMU about it. */
+void migrate_event(struct guest *guest, const char *status);
+void migration_clear(struct migration *migration);
+
+/* incoming.c */
+bool incoming_prepare(struct hypervisor *hv, const struct guest_spec *spec,
+                      const struct incoming_spec *incoming, struct migration_target **ret_target,
+                      GError **error);
+bool incoming_finish(struct hypervisor *hv, const char *instance, guint64 generation,
+                     const char *migration, GError **error);
+/* WRONG_STATE if it is an incoming guest that has not arrived: nothing may touch its disks. */
+bool incoming_check_arrived(const struct guest *guest, GError **error);
+
+/* console.c */
+GBytes *console_read(struct hypervisor *hv, const char *instance, gint64 offset, guint wait_ms,
+                     guint64 *ret_offset, GError **error);
+bool console_write(struct hypervisor *hv, const char *instance, GBytes *data, GError **error);
+/* Keeps the files of all guests small from now on; until `trimming` is cancelled. */
+void consoles_watch(struct qemu *qemu);

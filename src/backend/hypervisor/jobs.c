@@ -1,0 +1,263 @@
+/*
+ * See jobs.h.
+ */
+#include "backend/hypervisor/jobs.h"
+
+#include "backend/hypervisor/keys.h"
+#include "base/limits.h"
+#include "io/loop.h"
+
+#include <string.h>
+
+char *jobs_name(const struct job_set *set, guint disk)
+{
+    return g_strdup_printf("%c%u-%u", set->kind, set->number, disk);
+}
+
+char *jobs_disk(guint disk)
+{
+    return g_strdup_printf("d%u", disk);
+}
+
+static char *creds_name(const struct job_set *set)
+{
+    return g_strdup_printf("k%c%u", set->kind, set->number);
+}
+
+/* --- asking --- */
+
+static const json_t *find_job(const json_t *jobs, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
+        if (g_strcmp0(json_string_value(json_object_get(job, "device")), name) == 0)
+            return job;
+    }
+    return NULL;
+}
+
+static enum mirror_state job_state(const json_t *job)
+{
+    const char *status = json_string_value(json_object_get(job, "status"));
+    if (job == NULL || g_strcmp0(status, "aborting") == 0 || g_strcmp0(status, "concluded") == 0 ||
+        g_strcmp0(status, "null") == 0)
+        return MIRROR_LOST;
+    return json_is_true(json_object_get(job, "ready")) ? MIRROR_READY : MIRROR_SYNCING;
+}
+
+void jobs_look(const struct guest *guest, const struct job_set *set, const json_t *jobs,
+               struct jobs_progress *ret_progress)
+{
+    struct jobs_progress progress = {MIRROR_READY, 0, 0, true};
+    bool lost = false, syncing = false;
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        const json_t *job = find_job(jobs, name);
+        enum mirror_state state = job_state(job);
+        guint64 done = (guint64)json_integer_value(json_object_get(job, "offset"));
+        guint64 all = (guint64)json_integer_value(json_object_get(job, "len"));
+        lost = lost || state == MIRROR_LOST;
+        syncing = syncing || state == MIRROR_SYNCING;
+        progress.done += done;
+        progress.all += all;
+        progress.idle = progress.idle && state == MIRROR_READY && done == all;
+    }
+    progress.state = lost ? MIRROR_LOST : syncing ? MIRROR_SYNCING : MIRROR_READY;
+    *ret_progress = progress;
+}
+
+/* --- starting --- */
+
+void jobs_number(struct guest *guest, struct job_set *set)
+{
+    set->number = ++guest->attachment;
+}
+
+bool jobs_add_key(struct guest *guest, const struct job_set *set, const char *psk, GError **error)
+{
+    g_autofree char *creds = creds_name(set);
+    bool added =
+        keys_write(guest, KEY_CLIENT, psk, error) && keys_add(guest, KEY_CLIENT, creds, error);
+    keys_remove(guest, KEY_CLIENT);
+    return added;
+}
+
+bool jobs_add_node(struct guest *guest, const struct job_set *set,
+                   const struct export_target *target, guint disk, gint64 reconnect_delay_s,
+                   GError **error)
+{
+    const struct export_disk *where = target->disks->pdata[disk];
+    g_autofree char *node = jobs_name(set, disk);
+    g_autofree char *creds = creds_name(set);
+    g_autofree char *port = g_strdup_printf("%" G_GUINT64_FORMAT, where->port);
+    return guest_command(guest, "blockdev-add",
+                         json_make("{s:s,s:s,s:{s:s,s:s,s:s},s:s,s:s,s:I}", "driver", "nbd",
+                                   "node-name", node, "server", "type", "inet", "host",
+                                   target->address, "port", port, "export", where->name,
+                                   "tls-creds", creds, "reconnect-delay",
+                                   (json_int_t)reconnect_delay_s),
+                         LIMIT_QMP_DRAIN_MS, error);
+}
+
+/* on-target-error: an export of a replica answers no errors; "report" is what ends the job when it
+ * is yanked, or when a target that promises nothing is lost. */
+bool jobs_add_mirror(struct guest *guest, const struct job_set *set, guint disk,
+                     enum mirror_copy copy, GError **error)
+{
+    g_autofree char *name = jobs_name(set, disk);
+    g_autofree char *device = jobs_disk(disk);
+    return guest_command(
+        guest, "blockdev-mirror",
+        json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "job-id", name, "device", device, "target", name,
+                  "sync", copy == COPY_NOTHING ? "none" : "full", "copy-mode", "write-blocking",
+                  "on-source-error", "report", "on-target-error", "report"),
+        LIMIT_QMP_DRAIN_MS, error);
+}
+
+/* --- taking away --- */
+
+bool jobs_absent_is_fine(bool done, GError **failure, GError **error)
+{
+    if (done || *failure == NULL)
+        return true;
+    if (fettle_error_is(*failure, UNKNOWN_ENTITY) || fettle_error_is(*failure, HYPERVISOR)) {
+        g_clear_error(failure);
+        return true;
+    }
+    g_propagate_error(error, g_steal_pointer(failure));
+    return false;
+}
+
+bool jobs_yank(struct guest *guest, const struct job_set *set, GError **error)
+{
+    for (guint i = 0; set->attached && i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        GError *failure = NULL;
+        if (!jobs_absent_is_fine(guest_yank(guest, name, &failure), &failure, error))
+            return false;
+    }
+    return true;
+}
+
+bool jobs_cancel(struct guest *guest, const struct job_set *set, GError **error)
+{
+    for (guint i = 0; set->attached && i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        GError *failure = NULL;
+        bool done = guest_command(guest, "block-job-cancel",
+                                  json_make("{s:s,s:b}", "device", name, "force", 1),
+                                  LIMIT_QMP_COMMAND_MS, &failure);
+        if (!jobs_absent_is_fine(done, &failure, error))
+            return false;
+    }
+    return true;
+}
+
+static bool any_job_left(const struct guest *guest, const struct job_set *set, const json_t *jobs)
+{
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        if (find_job(jobs, name) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static bool await_gone(struct guest *guest, const struct job_set *set, GError **error)
+{
+    gint64 deadline = loop_boot_ms() + LIMIT_MIRROR_END_MS;
+    do {
+        json_autoptr jobs =
+            guest_execute(guest, "query-block-jobs", NULL, LIMIT_QMP_COMMAND_MS, error);
+        if (jobs == NULL)
+            return false;
+        if (!any_job_left(guest, set, jobs))
+            return true;
+    } while (loop_sleep(JOB_POLL_MS) && loop_boot_ms() < deadline);
+    fettle_set_error(error, TIMEOUT, "guest %s: its mirror has not ended in %u ms", guest->name,
+                     LIMIT_MIRROR_END_MS);
+    return false;
+}
+
+static bool remove_nodes(struct guest *guest, const struct job_set *set, GError **error)
+{
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        GError *failure = NULL;
+        bool done = guest_command(guest, "blockdev-del", json_make("{s:s}", "node-name", name),
+                                  LIMIT_QMP_COMMAND_MS, &failure);
+        if (!jobs_absent_is_fine(done, &failure, error))
+            return false;
+    }
+    return true;
+}
+
+bool jobs_forget(struct guest *guest, struct job_set *set, GError **error)
+{
+    g_autofree char *creds = creds_name(set);
+    GError *failure = NULL;
+    if (!set->attached)
+        return true;
+    if (!await_gone(guest, set, error) || !remove_nodes(guest, set, error))
+        return false;
+    bool done = guest_command(guest, "object-del", json_make("{s:s}", "id", creds),
+                              LIMIT_QMP_COMMAND_MS, &failure);
+    if (!jobs_absent_is_fine(done, &failure, error))
+        return false;
+    set->attached = false;
+    return guest_state_write(guest, error);
+}
+
+bool jobs_release(struct guest *guest, struct job_set *set, GError **error)
+{
+    return jobs_yank(guest, set, error) && jobs_cancel(guest, set, error) &&
+           jobs_forget(guest, set, error);
+}
+
+/* --- ending in sync --- */
+
+static enum job_outcome outcome_of_all(const struct guest *guest, const struct job_set *set)
+{
+    bool unknown = false;
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        enum job_outcome outcome =
+            (enum job_outcome)GPOINTER_TO_INT(g_hash_table_lookup(guest->outcomes, name));
+        if (outcome == JOB_FAILED)
+            return JOB_FAILED;
+        unknown = unknown || outcome == JOB_UNKNOWN;
+    }
+    return unknown ? JOB_UNKNOWN : JOB_DONE;
+}
+
+/* By events only, and only over one connection: a job that is not there any more may have ended in
+ * either way. */
+static bool await_completion(struct guest *guest, const struct job_set *set,
+                             const struct qmp *connection, GError **error)
+{
+    gint64 deadline = loop_boot_ms() + LIMIT_MIRROR_END_MS;
+    enum job_outcome outcome;
+    while ((outcome = outcome_of_all(guest, set)) == JOB_UNKNOWN && guest->qmp == connection &&
+           qmp_is_open(connection))
+        if (!loop_sleep(JOB_POLL_MS) || loop_boot_ms() >= deadline)
+            break;
+    if (outcome == JOB_DONE)
+        return true;
+    fettle_set_error(error, HYPERVISOR, "guest %s: its mirror %s, so the replica may differ",
+                     guest->name,
+                     outcome == JOB_FAILED ? "ended with an error" : "was not seen to end");
+    return false;
+}
+
+bool jobs_finish(struct guest *guest, struct job_set *set, GError **error)
+{
+    const struct qmp *connection = guest->qmp;
+    g_hash_table_remove_all(guest->outcomes);
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        if (!guest_command(guest, "block-job-cancel", json_make("{s:s}", "device", name),
+                           LIMIT_QMP_DRAIN_MS, error))
+            return false;
+    }
+    return await_completion(guest, set, connection, error) && jobs_forget(guest, set, error);
+}

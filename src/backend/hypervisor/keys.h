@@ -1,0 +1,21 @@
+/*
+ * Keys of transfers between guests, their replicas and incoming guests (TLS-PSK): files that QEMU
+ * reads as the unprivileged user, and the objects in QEMU that stand for them. Used by jobs.c,
+ * migrate.c and incoming.c.
+ */
+#pragma once
+
+#include "backend/hypervisor/qemu_private.h"
+
+enum key_end {
+    KEY_CLIENT, /* read once, when the object is added */
+    KEY_SERVER, /* read at each handshake, so it stays for as long as somebody may connect */
+};
+
+/* A new key in hexadecimal digits; free with g_free(). */
+char *keys_new(void);
+
+bool keys_write(const struct guest *guest, enum key_end end, const char *psk, GError **error);
+void keys_remove(const struct guest *guest, enum key_end end);
+/* In a task: adds the object `id`. */
+bool keys_add(struct guest *guest, enum key_end end, const char *id, GError **error);

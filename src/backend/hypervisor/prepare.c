@@ -1,0 +1,192 @@
+/*
+ * Starting a guest's process, for itself or to wait for the memory of another one.
+ */
+#include "backend/hypervisor/accel.h"
+#include "backend/hypervisor/qemu_private.h"
+#include "base/limits.h"
+#include "io/files.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* In the order of the descriptors that qemu_args() names, from 3 on. */
+static const char *const sockets[] = {"qmp.sock", "rescue.sock", "con.sock"};
+#define SOCKETS G_N_ELEMENTS(sockets)
+
+/* Made by us and handed over: a client can connect at once and gets the greeting when QEMU is ready
+ * for it. */
+static int listen_at(const char *path, GError **error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) {
+        fettle_set_error(error, ENVIRONMENT, "socket name %s is longer than %zu bytes", path,
+                         sizeof address.sun_path - 1);
+        return -1;
+    }
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        chmod(path, 0600) == 0 && listen(fd, 1) == 0)
+        return fd;
+    fettle_set_error(error, STORAGE, "cannot make socket %s: %s", path, g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static bool make_folder(const struct guest *guest, GError **error)
+{
+    g_autofree char *folder = guest_path(guest, NULL);
+    g_autofree char *consoles = g_build_filename(guest->qemu->paths->log, "guests", NULL);
+    guest_remove_folder(guest);
+    /* Others may pass, since QEMU reads the mirror's key there as another user; the files are shut.
+     */
+    if (g_mkdir_with_parents(folder, 0711) == 0 && chmod(folder, 0711) == 0 &&
+        g_mkdir_with_parents(consoles, 0755) == 0)
+        return true;
+    fettle_set_error(error, STORAGE, "cannot make folder %s: %s", folder, g_strerror(errno));
+    return false;
+}
+
+static bool spawn_with(struct guest *guest, const GPtrArray *args, const int *fds, GError **error)
+{
+    g_autofree char *errors = guest_path(guest, "stderr.log");
+    struct process_options options = {
+        .argv = (const char *const *)args->pdata,
+        .errors_path = errors,
+        .keep_fds = fds,
+        .keep_fd_count = SOCKETS,
+        .exited = guest_exited,
+        .data = guest,
+    };
+    /* Written before and after: whenever we die, the next node daemon finds the process
+     * (guest_state.c). */
+    if (!guest_state_write(guest, error))
+        return false;
+    guest->process = process_spawn(&options, error);
+    return guest->process != NULL && guest_state_write(guest, error);
+}
+
+static bool spawn_qemu(struct guest *guest, const GPtrArray *args, GError **error)
+{
+    int fds[SOCKETS];
+    guint made = 0;
+    for (; made < SOCKETS; made++) {
+        g_autofree char *path = guest_path(guest, sockets[made]);
+        fds[made] = listen_at(path, error);
+        if (fds[made] < 0)
+            break;
+    }
+    bool spawned = made == SOCKETS && spawn_with(guest, args, fds, error);
+    while (made > 0)
+        close(fds[--made]);
+    return spawned;
+}
+
+/* QEMU's own words are the reason that helps. */
+static void explain_failure(const struct guest *guest, GError **failure, GError **error)
+{
+    g_autofree char *path = guest_path(guest, "stderr.log");
+    g_autofree char *said = files_read_path(path, LIMIT_COMPLAINT_BYTES, NULL, NULL);
+    if (said != NULL && g_strstrip(said)[0] != '\0')
+        fettle_set_error(error, HYPERVISOR, "guest %s: QEMU does not start: %s", guest->name, said);
+    else
+        g_propagate_prefixed_error(error, g_steal_pointer(failure),
+                                   "guest %s: QEMU does not start: ", guest->name);
+    g_clear_error(failure);
+}
+
+static bool start_guest(struct guest *guest, const struct guest_spec *spec, bool incoming,
+                        GError **error)
+{
+    bool kvm = false;
+    if (!accel_choose(guest->qemu->paths, spec->accelerator, &kvm, error))
+        return false;
+    g_autoptr(GPtrArray) args = qemu_args(guest, spec, incoming, kvm, error);
+    if (args == NULL || !make_folder(guest, error) || !spawn_qemu(guest, args, error))
+        return false;
+    GError *failure = NULL;
+    bool ready = guest_connect(guest, LIMIT_GUEST_READY_MS, &failure);
+    if (!ready) {
+        /* It may be about to say why: its exit comes after its words. */
+        process_kill(guest->process, NULL);
+        explain_failure(guest, &failure, error);
+    }
+    return ready;
+}
+
+static bool check_prepare(const struct qemu *qemu, const struct instance *instance, GError **error)
+{
+    const struct guest *there = g_hash_table_lookup(qemu->guests, instance->uuid);
+    if (there == NULL)
+        return true;
+    if (there->generation == instance->generation)
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "guest %s of generation %" G_GUINT64_FORMAT " is there already",
+                         there->name, there->generation);
+    else
+        fettle_set_error(error, REFUSED,
+                         "guest %s of generation %" G_GUINT64_FORMAT " is there; %" G_GUINT64_FORMAT
+                         " cannot be started beside it",
+                         there->name, there->generation, instance->generation);
+    return false;
+}
+
+static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec,
+                                const struct incoming_spec *incoming)
+{
+    const struct instance *instance = spec->instance;
+    struct guest *guest = guest_new(qemu, instance->uuid, instance->generation);
+    g_free(guest->name);
+    guest->name = g_strdup(instance->name);
+    guest->memory = instance->memory;
+    guest->disks = spec->images != NULL ? spec->images->len : 0;
+    if (incoming != NULL) {
+        g_free(guest->migration.uuid);
+        guest->migration.uuid = g_strdup(incoming->migration);
+        guest->migration.side = SIDE_TARGET;
+        guest->migration.serving = incoming->serve_disks;
+    }
+    g_hash_table_insert(qemu->guests, guest->instance, guest_ref(guest));
+    return guest;
+}
+
+/* Whatever there is of it goes; if it does not, it stays known. */
+static void unmake_guest(struct guest *guest)
+{
+    if (guest->process != NULL && !process_kill(guest->process, NULL)) {
+        guest->prepared = true; /* its end will be told */
+        return;
+    }
+    guest_remove_folder(guest);
+    g_hash_table_remove(guest->qemu->guests, guest->instance);
+}
+
+bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
+                   const struct incoming_spec *incoming,
+                   bool (*ready)(struct guest *guest, void *data, GError **error), void *data,
+                   GError **error)
+{
+    if (!check_prepare(qemu, spec->instance, error))
+        return false;
+    guest_autoptr guest = make_guest(qemu, spec, incoming);
+    bool started = start_guest(guest, spec, incoming != NULL, error) &&
+                   (ready == NULL || ready(guest, data, error)) && !guest->gone;
+    if (started) {
+        guest->prepared = true;
+        return true;
+    }
+    if (error != NULL && *error == NULL)
+        fettle_set_error(error, HYPERVISOR, "guest %s: QEMU ended at once", guest->name);
+    unmake_guest(guest);
+    return false;
+}
+
+bool qemu_prepare(struct hypervisor *hv, const struct guest_spec *spec, GError **error)
+{
+    return prepare_guest((struct qemu *)hv, spec, NULL, NULL, NULL, error);
+}

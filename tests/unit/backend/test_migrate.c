@@ -1,0 +1,290 @@
+/*
+ * Live migration of counting guests between two real QEMU processes: no count that was printed is
+ * lost, never do both run, and whoever asks learns where it stands.
+ */
+#include "moving.h"
+
+#include <string.h>
+
+static void move(struct moving *moving, bool live)
+{
+    gint64 start = loop_boot_ms();
+    moving_open(moving);
+    moving_start(moving, live);
+    g_assert_true(moving_await(moving, STEP_STOPPED));
+    g_assert_true(world_is_frozen(moving->a, moving->before));
+    gint64 pause = loop_boot_ms();
+    moving_hand_over(moving);
+    g_assert_cmpint(world_state(moving->b, moving->after), ==, GUEST_INCOMING);
+    moving_take(moving);
+    g_test_message("moved in %d ms, %d ms of them from the hand-over to running",
+                   (int)(loop_boot_ms() - start - 600), (int)(loop_boot_ms() - pause));
+    g_assert_cmpuint(moving->b->exited, ==, 0);
+}
+
+static void moves(const char *name, enum disk_template disk_template, guint disks,
+                  enum disk_format format)
+{
+    struct moving *moving = moving_new(name, disk_template, disks, format);
+    move(moving, true);
+    moving_check_whole(moving);
+    moving_free(moving);
+}
+
+static void mirrored(void *unused)
+{
+    moves("mirror", TEMPLATE_MIRROR, 1, FORMAT_RAW);
+}
+
+static void mirrored_two_disks(void *unused)
+{
+    moves("mirror2", TEMPLATE_MIRROR, 2, FORMAT_RAW);
+}
+
+static void copied(void *unused)
+{
+    moves("file", TEMPLATE_FILE, 1, FORMAT_RAW);
+}
+
+static void copied_qcow2(void *unused)
+{
+    moves("qcow2", TEMPLATE_FILE, 2, FORMAT_QCOW2);
+}
+
+static void shared(void *unused)
+{
+    moves("shared", TEMPLATE_SHAREDFILE, 1, FORMAT_RAW);
+}
+
+/* One without disks does not count, but it moves. */
+static void diskless(void *unused)
+{
+    struct moving *moving = moving_new("diskless", TEMPLATE_DISKLESS, 0, FORMAT_RAW);
+    move(moving, true);
+    moving_free(moving);
+}
+
+static void not_live(void *unused)
+{
+    struct moving *moving = moving_new("paused", TEMPLATE_MIRROR, 1, FORMAT_RAW);
+    moving_open(moving);
+    moving_start(moving, false);
+    g_assert_cmpint(world_state(moving->a, moving->before), ==, GUEST_PAUSED);
+    g_assert_true(world_is_frozen(moving->a, moving->before));
+    g_assert_true(moving_await(moving, STEP_STOPPED));
+    moving_hand_over(moving);
+    moving_take(moving);
+    moving_check_whole(moving);
+    moving_free(moving);
+}
+
+/* Where it is now it can be mirrored, before it runs and without a copy of what has not changed. */
+static void mirrors_back(void *unused)
+{
+    struct moving *moving = moving_new("back", TEMPLATE_MIRROR, 1, FORMAT_RAW);
+    struct world_node *a = moving->a, *b = moving->b;
+    g_autoptr(GError) error = NULL;
+    moving_open(moving);
+    moving_start(moving, true);
+    g_assert_true(moving_await(moving, STEP_STOPPED));
+    moving_hand_over(moving);
+    a->hypervisor->ops->kill(a->hypervisor, moving->before->uuid, 1, &error);
+    g_assert_no_error(error);
+
+    g_autofree char *replica = g_strdup_printf("%s/disks/%s.%s.disk0.raw", a->paths->var,
+                                               moving->after->uuid, MOVING_MIGRATION);
+    g_assert_cmpint(rename(moving->images_a->pdata[0], replica), ==, 0);
+    record_autoptr(export_target) target = world_export(a, moving->after, MOVING_MIGRATION);
+    g_assert_false(b->hypervisor->ops->mirror_start(b->hypervisor, moving->after->uuid, 2, target,
+                                                    COPY_NOTHING, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_cmpstr(error->message, ==,
+                    "guest web1 is an incoming one of migration " MOVING_MIGRATION
+                    ", of which not everything has arrived");
+    g_clear_error(&error);
+    b->hypervisor->ops->incoming_finish(b->hypervisor, moving->after->uuid, 2, MOVING_MIGRATION,
+                                        &error);
+    g_assert_no_error(error);
+    b->hypervisor->ops->mirror_start(b->hypervisor, moving->after->uuid, 2, target, COPY_NOTHING,
+                                     &error);
+    g_assert_no_error(error);
+    g_assert_true(world_await_mirror(b, moving->after, MIRROR_READY));
+    b->hypervisor->ops->run(b->hypervisor, moving->after->uuid, 2, &error);
+    g_assert_no_error(error);
+    moving_check_whole(moving);
+    moving_kill_b(moving);
+    g_assert_cmpuint(world_counted(a, moving->after, MOVING_MIGRATION), >=,
+                     world_printed(b, moving->after));
+    g_assert_true(
+        a->storage->ops->export_close(a->storage, moving->after->uuid, MOVING_MIGRATION, &error));
+    moving_free(moving);
+}
+
+/* --- what is refused --- */
+
+static void refused(const GError *error, int code, const char *message)
+{
+    g_assert_error(error, FETTLE_ERROR, code);
+    g_assert_cmpstr(error->message, ==, message);
+}
+
+static void wrong_order(void *unused)
+{
+    struct moving *moving = moving_new("order", TEMPLATE_MIRROR, 1, FORMAT_RAW);
+    struct hypervisor *a = moving->a->hypervisor, *b = moving->b->hypervisor;
+    const char *uuid = moving->before->uuid;
+    const struct migration_limits limits = {1024, 300, true};
+    g_autoptr(GError) error = NULL;
+    moving_open(moving);
+    g_assert_false(b->ops->run(b, uuid, 2, &error));
+    refused(error, FETTLE_ERROR_WRONG_STATE,
+            "guest web1 is an incoming one of migration " MOVING_MIGRATION
+            ", of which not everything has arrived");
+    g_clear_error(&error);
+    g_assert_false(b->ops->incoming_finish(b, uuid, 2, MOVING_MIGRATION, &error));
+    refused(error, FETTLE_ERROR_TEMPORARY, "guest web1: not everything has arrived yet");
+    g_clear_error(&error);
+    g_assert_false(b->ops->incoming_finish(b, uuid, 2, MOVING_REPLICA, &error));
+    refused(error, FETTLE_ERROR_REFUSED,
+            "guest web1 is not the incoming one of migration " MOVING_REPLICA);
+    g_clear_error(&error);
+    g_assert_false(a->ops->migrate_continue(a, uuid, 1, &error));
+    refused(error, FETTLE_ERROR_WRONG_STATE,
+            "guest web1 has no migration that waits to be continued");
+    g_clear_error(&error);
+    g_assert_true(a->ops->migrate_cancel(a, uuid, 1, &error)); /* there is none */
+
+    moving_start(moving, true);
+    moving_start(moving, true); /* asked again */
+    record_autoptr(migration_target) other = migration_target_copy(moving->target);
+    g_free(other->migration);
+    other->migration = g_strdup(MOVING_REPLICA);
+    g_assert_false(a->ops->migrate_start(a, uuid, 1, other, &limits, &error));
+    refused(error, FETTLE_ERROR_WRONG_STATE,
+            "guest web1 is part of migration " MOVING_MIGRATION " already; cancel that first");
+    g_clear_error(&error);
+    g_assert_true(moving_await(moving, STEP_STOPPED));
+    g_assert_false(a->ops->migrate_continue(a, uuid, 1, &error));
+    refused(error, FETTLE_ERROR_WRONG_STATE,
+            "guest web1: its mirror must be ended in sync before it is handed over");
+    g_clear_error(&error);
+    moving_hand_over(moving);
+    g_assert_true(a->ops->migrate_continue(a, uuid, 1, &error)); /* asked again */
+    g_assert_false(a->ops->migrate_cancel(a, uuid, 1, &error));
+    refused(error, FETTLE_ERROR_WRONG_STATE, "guest web1 has moved away; its migration is done");
+    g_clear_error(&error);
+    g_assert_false(a->ops->run(a, uuid, 1, &error));
+    refused(error, FETTLE_ERROR_WRONG_STATE, "guest web1 has moved away; it never runs here again");
+    g_clear_error(&error);
+    moving_take(moving);
+    moving_check_whole(moving);
+    moving_free(moving);
+}
+
+static void bad_targets(void *unused)
+{
+    struct moving *moving = moving_new("bad", TEMPLATE_FILE, 1, FORMAT_RAW);
+    struct hypervisor *a = moving->a->hypervisor;
+    const char *uuid = moving->before->uuid;
+    const struct migration_limits limits = {1024, 300, true};
+    g_autoptr(GError) error = NULL;
+    moving_open(moving);
+    record_autoptr(migration_target) wrong = migration_target_copy(moving->target);
+    ((struct export_disk *)wrong->disks->disks->pdata[0])->port = 1;
+    g_assert_false(a->ops->migrate_start(a, uuid, 1, wrong, &limits, &error));
+    refused(error, FETTLE_ERROR_UNREACHABLE,
+            "guest web1: the incoming guest's disks on 127.0.0.1 do not answer");
+    g_clear_error(&error);
+    g_ptr_array_set_size(wrong->disks->disks, 0);
+    g_assert_false(a->ops->migrate_start(a, uuid, 1, wrong, &limits, &error));
+    refused(error, FETTLE_ERROR_WRONG_INPUT, "guest web1 has 1 disks, its target has 0");
+    g_clear_error(&error);
+    g_assert_cmpint(moving_step(moving, NULL), ==, STEP_NONE);
+
+    /* Another key: the other side lets nobody in, for its disks nor for its memory. */
+    migration_target_free(g_steal_pointer(&wrong));
+    wrong = migration_target_copy(moving->target);
+    wrong->disks->psk[0] = wrong->disks->psk[0] == 'a' ? 'b' : 'a';
+    g_assert_false(a->ops->migrate_start(a, uuid, 1, wrong, &limits, &error));
+    g_assert_nonnull(strstr(error->message, "guest web1: "));
+    g_assert_nonnull(strstr(error->message, "TLS handshake failed"));
+    g_clear_error(&error);
+    moving_check_stayed(moving);
+    moving_free(moving);
+}
+
+static void wrong_key(void *unused)
+{
+    struct moving *moving = moving_new("key", TEMPLATE_SHAREDFILE, 1, FORMAT_RAW);
+    g_autofree char *why = NULL;
+    moving_open(moving);
+    moving->target->psk[0] = moving->target->psk[0] == 'a' ? 'b' : 'a';
+    moving_start(moving, true);
+    g_assert_true(moving_await(moving, STEP_FAILED));
+    g_assert_cmpint(moving_step(moving, &why), ==, STEP_FAILED);
+    g_test_message("%s", why);
+    g_assert_nonnull(strstr(why, "TLS handshake failed"));
+    moving_check_stayed(moving);
+    moving_cancel(moving);
+    moving_free(moving);
+}
+
+static void bad_incoming(void *unused)
+{
+    struct moving *moving = moving_new("badin", TEMPLATE_SHAREDFILE, 1, FORMAT_RAW);
+    struct hypervisor *b = moving->b->hypervisor;
+    struct guest_spec spec = {
+        .instance = moving->after, .images = moving->images_b, .accelerator = ACCEL_TCG};
+    struct incoming_spec incoming = {"x", "127.0.0.1", false};
+    struct migration_target *target = NULL;
+    g_autoptr(GError) error = NULL;
+    g_assert_false(b->ops->incoming_prepare(b, &spec, &incoming, &target, &error));
+    refused(error, FETTLE_ERROR_WRONG_INPUT, "migration \"x\" is no UUID");
+    g_clear_error(&error);
+    incoming.migration = MOVING_MIGRATION;
+    incoming.address = "192.0.2.1"; /* none of this host */
+    g_assert_false(b->ops->incoming_prepare(b, &spec, &incoming, &target, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
+    g_test_message("%s", error->message);
+    g_assert_nonnull(strstr(error->message, "Cannot assign requested address"));
+    g_clear_error(&error);
+    incoming.serve_disks = true;
+    incoming.address = "nowhere";
+    g_assert_false(b->ops->incoming_prepare(b, &spec, &incoming, &target, &error));
+    g_assert_nonnull(error);
+    g_assert_null(target);
+    g_assert_cmpint(world_state(moving->b, moving->after), ==, GUEST_ABSENT);
+    g_assert_cmpuint(world_guest_pid(moving->b, moving->after), ==, 0);
+    g_assert_cmpuint(moving->b->exited, ==, 0);
+    moving_check_stayed(moving);
+    moving_free(moving);
+}
+
+static void in_task(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+static int tests(int argc, char **argv)
+{
+    loop_init();
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/migrate/mirror#SAF-17", mirrored, in_task);
+    g_test_add_data_func("/migrate/mirror-of-two-disks#SAF-17", mirrored_two_disks, in_task);
+    g_test_add_data_func("/migrate/file", copied, in_task);
+    g_test_add_data_func("/migrate/qcow2-of-two-disks", copied_qcow2, in_task);
+    g_test_add_data_func("/migrate/sharedfile#SAF-21", shared, in_task);
+    g_test_add_data_func("/migrate/diskless", diskless, in_task);
+    g_test_add_data_func("/migrate/not-live", not_live, in_task);
+    g_test_add_data_func("/migrate/mirrors-back-before-it-runs#SAF-17", mirrors_back, in_task);
+    g_test_add_data_func("/migrate/wrong-order#SAF-17,SAF-20", wrong_order, in_task);
+    g_test_add_data_func("/migrate/bad-targets", bad_targets, in_task);
+    g_test_add_data_func("/migrate/wrong-key", wrong_key, in_task);
+    g_test_add_data_func("/migrate/bad-incoming", bad_incoming, in_task);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}
