@@ -3,8 +3,6 @@
  */
 #include "core/ops/nics.h"
 
-#include "core/ops/instance.h"
-
 #include <string.h>
 
 #define MAC_BYTES 6
@@ -55,17 +53,6 @@ static bool has_mac(const GPtrArray *nics, const char *mac)
     return false;
 }
 
-const struct instance *mac_owner(const struct config *config, const char *mac, const char *skip)
-{
-    g_autoptr(GPtrArray) instances = config_list(config, "instance");
-    for (guint i = 0; i < instances->len; i++) {
-        const struct instance *instance = instances->pdata[i];
-        if ((!skip || strcmp(skip, instance->uuid)) && has_mac(instance->nics, mac))
-            return instance;
-    }
-    return NULL;
-}
-
 /* A random address of the pool that neither the configuration nor `nics` has. */
 static char *draw_mac(struct op *op, const GPtrArray *nics, GError **error)
 {
@@ -76,7 +63,7 @@ static char *draw_mac(struct op *op, const GPtrArray *nics, GError **error)
         op->env->ops->random(op->env, rest, sizeof(rest));
         g_autofree char *mac =
             g_strdup_printf("%s:%02x:%02x:%02x", prefix, rest[0], rest[1], rest[2]);
-        if (!has_mac(nics, mac) && !mac_owner(op_config(op), mac, NULL))
+        if (!has_mac(nics, mac) && !config_mac_user(op_config(op), mac, ""))
             return g_steal_pointer(&mac);
     }
     fettle_set_error(error, LIMIT,
@@ -125,14 +112,13 @@ bool nics_check(const GPtrArray *specs, GError **error)
     return true;
 }
 
-static bool mac_taken(const struct op *op, const char *mac, const char *skip, guint index,
-                      GError **error)
+static bool mac_taken(const struct op *op, const char *mac, guint index, GError **error)
 {
-    const struct instance *owner = mac_owner(op_config(op), mac, skip);
-    if (owner)
+    const struct instance *user = config_mac_user(op_config(op), mac, "");
+    if (user)
         fettle_set_error(error, ALREADY_EXISTS, "nics[%u].mac: %s is taken by instance \"%s\"",
-                         index, mac, owner->name);
-    return owner != NULL;
+                         index, mac, user->name);
+    return user != NULL;
 }
 
 static void nic_unref(void *nic)
@@ -149,7 +135,7 @@ GPtrArray *nics_new(struct op *op, const GPtrArray *specs, GError **error)
         g_autofree char *uuid = env_uuid(op->env);
         g_autofree char *mac =
             is_auto(spec) ? draw_mac(op, nics, error) : mac_normal(spec->mac, error);
-        if (!mac || (!is_auto(spec) && mac_taken(op, mac, NULL, i, error)))
+        if (!mac || (!is_auto(spec) && mac_taken(op, mac, i, error)))
             return NULL;
         bool bridge = spec->mode != NIC_ROUTED && !*spec->link;
         struct nic *nic = nic_new();
@@ -161,50 +147,4 @@ GPtrArray *nics_new(struct op *op, const GPtrArray *specs, GError **error)
         g_ptr_array_add(nics, nic);
     }
     return g_steal_pointer(&nics);
-}
-
-/* --- two at the same moment --- */
-
-static bool edit_drawn(struct instance_edit *edit, void *data, GError **error)
-{
-    const GPtrArray *specs = data;
-    struct instance *instance = edit->instance;
-    for (guint i = 0; i < instance->nics->len; i++) {
-        struct nic *nic = instance->nics->pdata[i];
-        if (!mac_owner(op_config(edit->op), nic->mac, instance->uuid))
-            continue;
-        if (!is_auto(specs->pdata[i])) {
-            mac_taken(edit->op, nic->mac, instance->uuid, i, error);
-            return false;
-        }
-        g_autofree char *mac = draw_mac(edit->op, instance->nics, error);
-        if (!mac)
-            return false;
-        op_set_text(&nic->mac, mac);
-    }
-    return true;
-}
-
-static bool conflicts(const struct op *op, const char *uuid)
-{
-    const struct instance *instance = config_get(op_config(op), "instance", uuid, NULL);
-    for (guint i = 0; instance && i < instance->nics->len; i++) {
-        if (mac_owner(op_config(op), ((const struct nic *)instance->nics->pdata[i])->mac, uuid))
-            return true;
-    }
-    return false;
-}
-
-bool nics_settle(struct op *op, const char *uuid, const GPtrArray *specs, GError **error)
-{
-    for (guint tries = 0; conflicts(op, uuid); tries++) {
-        if (tries >= LIMIT_COMMIT_TRIES) {
-            fettle_set_error(error, TEMPORARY,
-                             "others took the MAC addresses that were drawn, %d times", tries);
-            return false;
-        }
-        if (!instance_edit(op, uuid, edit_drawn, (void *)specs, error))
-            return false;
-    }
-    return true;
 }

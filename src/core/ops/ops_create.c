@@ -2,7 +2,8 @@
  * OP_INSTANCE_CREATE: all or nothing. A creation that fails removes what it made and names what it
  * could not remove; one whose job dies leaves the mark `creating`, and the watcher removes it.
  */
-#include "core/ops/instance.h"
+#include "core/ops/copy.h"
+#include "core/ops/nics.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
 
@@ -21,21 +22,61 @@ static guint64 wanted_disk(const struct op_instance_create *params)
     return sum;
 }
 
+/* Of a node's own space: images in the folder that all nodes mount take none. */
+static guint64 wanted_space(const struct op_instance_create *params)
+{
+    return params->disk_template == TEMPLATE_SHAREDFILE ? 0 : wanted_disk(params);
+}
+
 /* --- declare --- */
+
+static const char *noun(const struct op_instance_create *params)
+{
+    static const char *const nouns[] = {
+        [TEMPLATE_DISKLESS] = "a diskless instance",
+        [TEMPLATE_MIRROR] = "a mirrored instance",
+        [TEMPLATE_FILE] = "an instance of template file",
+        [TEMPLATE_SHAREDFILE] = "an instance of template sharedfile",
+    };
+    return nouns[params->disk_template];
+}
+
+static bool disks_are_right(const struct op_instance_create *params, GError **error)
+{
+    guint disks = params->disks ? params->disks->len : 0;
+    bool diskless = params->disk_template == TEMPLATE_DISKLESS;
+    if (diskless && disks) {
+        fettle_set_error(error, WRONG_INPUT, "disks: %s has none", noun(params));
+        return false;
+    }
+    if (!diskless && !disks) {
+        fettle_set_error(error, WRONG_INPUT, "disks: %s needs at least one", noun(params));
+        return false;
+    }
+    for (guint i = 0; i < disks && is_mirror(params); i++) {
+        if (((const struct disk_spec *)params->disks->pdata[i])->format == FORMAT_RAW)
+            continue;
+        fettle_set_error(error, WRONG_INPUT,
+                         "disks[%u].format: %s has raw disks only; the copy is byte by byte", i,
+                         noun(params));
+        return false;
+    }
+    return true;
+}
 
 static bool shape_is_right(const struct op *op, GError **error)
 {
     const struct op_instance_create *params = op->params;
-    guint disks = params->disks ? params->disks->len : 0;
     guint nodes = config_count(op_config(op), "node");
-    if (!is_mirror(params) && disks)
-        fettle_set_error(error, WRONG_INPUT, "disks: a diskless instance has none");
-    else if (!is_mirror(params) && *params->snode)
-        fettle_set_error(error, WRONG_INPUT, "snode: a diskless instance has no secondary node");
-    else if (!is_mirror(params) && *params->os_type)
-        fettle_set_error(error, WRONG_INPUT, "os_type: a diskless instance has no disk for it");
-    else if (is_mirror(params) && !disks)
-        fettle_set_error(error, WRONG_INPUT, "disks: a mirrored instance needs at least one");
+    if (!disks_are_right(params, error) || !nics_check(params->nics, error))
+        return false;
+    if (!is_mirror(params) && *params->snode)
+        fettle_set_error(error, WRONG_INPUT, "snode: %s has no secondary node", noun(params));
+    else if (params->disk_template == TEMPLATE_DISKLESS && *params->os_type)
+        fettle_set_error(error, WRONG_INPUT, "os_type: %s has no disk for it", noun(params));
+    else if (!*params->kernel_path && (*params->initrd_path || *params->kernel_args))
+        fettle_set_error(error, WRONG_INPUT, "%s: needs a kernel_path that it is for",
+                         *params->initrd_path ? "initrd_path" : "kernel_args");
     else if (is_mirror(params) && nodes < 2)
         fettle_set_error(error, WRONG_STATE,
                          "a mirrored instance needs two nodes, the cluster has %u", nodes);
@@ -66,22 +107,42 @@ static bool gather_all_online(struct op *op, GError **error)
     return op_gather_reports(op, wanted, error);
 }
 
+/* Its cards as far as nodes matter to them: no addresses yet. */
+static GPtrArray *cards_without_mac(const struct op *op)
+{
+    const struct op_instance_create *params = op->params;
+    const struct cluster *cluster = config_cluster(op_config(op));
+    GPtrArray *cards = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; params->nics && i < params->nics->len; i++) {
+        const struct nic_spec *spec = params->nics->pdata[i];
+        bool bridge = spec->mode != NIC_ROUTED && !*spec->link;
+        struct nic *card = g_new0(struct nic, 1); /* borrows its texts */
+        card->mode = spec->mode;
+        card->link = bridge && cluster ? cluster->default_link : spec->link;
+        g_ptr_array_add(cards, card);
+    }
+    return cards;
+}
+
 /* What a node must offer to take the part. */
-static struct placement_need need_of(const struct op *op, bool primary)
+static struct placement_need need_of(const struct op *op, bool primary, const GPtrArray *cards)
 {
     const struct op_instance_create *params = op->params;
     return (struct placement_need){
         .what = primary ? "the primary node" : "the secondary node",
         .memory = primary ? params->memory : 0,
-        .disk = wanted_disk(params),
+        .disk = wanted_space(params),
         .prefer = primary ? op->primary : op->secondary,
         .rank_by_disk = !primary,
+        .nics = cards,
+        .now = op_now_seconds(op),
     };
 }
 
 static bool choose(struct op *op, bool primary, const char *taken, GError **error)
 {
-    struct placement_need need = need_of(op, primary);
+    g_autoptr(GPtrArray) cards = cards_without_mac(op);
+    struct placement_need need = need_of(op, primary, cards);
     need.excluded[0] = taken;
     need.because[0] = primary ? "is to be the secondary node" : "is to be the primary node";
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
@@ -128,25 +189,69 @@ static bool create_declare(struct op *op, GError **error)
 
 /* --- check --- */
 
+static enum fettle_error code_of(const struct node *node, const struct node_report *report,
+                                 const GPtrArray *cards)
+{
+    if (node->offline || node->drained)
+        return FETTLE_ERROR_WRONG_STATE;
+    if (!report)
+        return FETTLE_ERROR_TEMPORARY;
+    return placement_missing_bridge(report, cards) ? FETTLE_ERROR_ENVIRONMENT
+                                                   : FETTLE_ERROR_NO_RESOURCES;
+}
+
 static bool node_takes_it(struct op *op, bool primary, GError **error)
 {
     const char *uuid = primary ? op->primary : op->secondary;
     const struct node *node = config_get(op_config(op), "node", uuid, NULL);
     const struct node_report *report = op_report(op, uuid);
-    struct placement_need need = need_of(op, primary);
+    g_autoptr(GPtrArray) cards = cards_without_mac(op);
+    struct placement_need need = need_of(op, primary, cards);
     g_autofree char *why = NULL;
     if (placement_fits(op_config(op), node, report, &need, &why))
         return true;
-    if (node->offline || node->drained)
-        fettle_set_error(error, WRONG_STATE, "%s: node \"%s\" %s", primary ? "pnode" : "snode",
-                         node->name, why);
-    else if (!report)
-        fettle_set_error(error, TEMPORARY, "%s: node \"%s\" %s", primary ? "pnode" : "snode",
-                         node->name, why);
-    else
-        fettle_set_error(error, NO_RESOURCES, "%s: node \"%s\" %s", primary ? "pnode" : "snode",
-                         node->name, why);
+    g_set_error(error, FETTLE_ERROR, (int)code_of(node, report, cards), "%s: node \"%s\" %s",
+                primary ? "pnode" : "snode", node->name, why);
     return false;
+}
+
+/* A file of var/images; NULL with UNKNOWN_ENTITY that says where it is missing. */
+static struct image_info *need_file(struct op *op, const char *node, const char *field,
+                                    const char *what, const char *name, GError **error)
+{
+    struct image_info_args args = {.os_type = (char *)name};
+    g_autoptr(GError) local = NULL;
+    struct image_info *info = op_ask(op, node, "image_info", &args, 0, &local);
+    if (info)
+        return info;
+    if (fettle_error_is(local, UNKNOWN_ENTITY))
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "%s: %s \"%s\" does not exist on node \"%s\"; put it into "
+                         "var/images there",
+                         field, what, name, op_node_name(op, node));
+    else
+        g_propagate_prefixed_error(error, g_steal_pointer(&local), "%s: ", field);
+    return NULL;
+}
+
+/* It is booted wherever the instance may run. */
+static bool kernel_is_there(struct op *op, GError **error)
+{
+    const struct op_instance_create *params = op->params;
+    const char *nodes[] = {op->primary, is_mirror(params) ? op->secondary : NULL};
+    for (guint i = 0; i < G_N_ELEMENTS(nodes) && nodes[i] && *params->kernel_path; i++) {
+        record_autoptr(image_info) kernel =
+            need_file(op, nodes[i], "kernel_path", "kernel", params->kernel_path, error);
+        if (!kernel)
+            return false;
+        if (!*params->initrd_path)
+            continue;
+        record_autoptr(image_info) initrd =
+            need_file(op, nodes[i], "initrd_path", "file", params->initrd_path, error);
+        if (!initrd)
+            return false;
+    }
+    return true;
 }
 
 static bool image_fits(struct op *op, GError **error)
@@ -154,20 +259,10 @@ static bool image_fits(struct op *op, GError **error)
     const struct op_instance_create *params = op->params;
     if (!*params->os_type)
         return true;
-    struct image_info_args args = {.os_type = params->os_type};
-    g_autoptr(GError) local = NULL;
-    record_autoptr(image_info) info = op_ask(op, op->primary, "image_info", &args, 0, &local);
-    if (!info && fettle_error_is(local, UNKNOWN_ENTITY)) {
-        fettle_set_error(error, UNKNOWN_ENTITY,
-                         "os_type: image \"%s\" does not exist on node \"%s\"; put it into "
-                         "var/images there",
-                         params->os_type, op_node_name(op, op->primary));
+    record_autoptr(image_info) info =
+        need_file(op, op->primary, "os_type", "image", params->os_type, error);
+    if (!info)
         return false;
-    }
-    if (!info) {
-        g_propagate_error(error, g_steal_pointer(&local));
-        return false;
-    }
     const struct disk_spec *first = params->disks->pdata[0];
     guint64 mib = (info->bytes + MIB(1) - 1) / MIB(1);
     if (mib <= first->size)
@@ -177,6 +272,14 @@ static bool image_fits(struct op *op, GError **error)
                      " MiB, the disk only %" G_GUINT64_FORMAT " MiB",
                      params->os_type, mib, first->size);
     return false;
+}
+
+/* Whether the cards can be had; they are made, with other addresses, when the record is. */
+static bool cards_can_be_had(struct op *op, GError **error)
+{
+    const struct op_instance_create *params = op->params;
+    g_autoptr(GPtrArray) cards = nics_new(op, params->nics, error);
+    return cards != NULL;
 }
 
 static bool create_check(struct op *op, GError **error)
@@ -194,7 +297,8 @@ static bool create_check(struct op *op, GError **error)
     }
     return instance_gather(op, op->primary, op->secondary, error) &&
            node_takes_it(op, true, error) &&
-           (!is_mirror(params) || node_takes_it(op, false, error)) && image_fits(op, error);
+           (!is_mirror(params) || node_takes_it(op, false, error)) && cards_can_be_had(op, error) &&
+           image_fits(op, error) && kernel_is_there(op, error);
 }
 
 /* --- exec --- */
@@ -214,6 +318,7 @@ static GPtrArray *new_disks(const struct op *op)
         struct disk *disk = disk_new();
         op_set_text(&disk->uuid, uuid);
         disk->size = spec->size;
+        disk->format = spec->format;
         g_ptr_array_add(disks, disk);
     }
     return disks;
@@ -235,6 +340,9 @@ static struct instance *new_instance(const struct op *op)
     if (cluster)
         op_set_text(&instance->machine_type, cluster->machine_type);
     op_set_text(&instance->os, params->os_type);
+    op_set_text(&instance->kernel_path, params->kernel_path);
+    op_set_text(&instance->initrd_path, params->initrd_path);
+    op_set_text(&instance->kernel_args, params->kernel_args);
     g_clear_pointer(&instance->disks, g_ptr_array_unref);
     instance->disks = new_disks(op);
     op_set_text(&instance->primary_node, op->primary);
@@ -249,12 +357,30 @@ static struct instance *new_instance(const struct op *op)
     return instance;
 }
 
+static void add_tags(struct op *op, GPtrArray *changes, const char *uuid)
+{
+    const struct op_instance_create *params = op->params;
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; params->tags && i < params->tags->len; i++) {
+        struct tag tag = {
+            .kind = TAG_INSTANCE, .object = (char *)uuid, .tag = params->tags->pdata[i]};
+        char *key = config_tag_key(TAG_INSTANCE, uuid, tag.tag);
+        if (!g_hash_table_contains(seen, key))
+            op_put(op, changes, "tag", key, tag_to_json(&tag));
+        g_hash_table_add(seen, key);
+    }
+}
+
+/* Name and addresses are looked at anew with each try: others may have taken them. */
 static bool build_new(struct op *op, GPtrArray *changes, void *data, GError **error)
 {
     const struct op_instance_create *params = op->params;
     struct instance *instance = data;
-    if (!name_is_free(op, error))
+    GPtrArray *nics = name_is_free(op, error) ? nics_new(op, params->nics, error) : NULL;
+    if (!nics)
         return false;
+    g_clear_pointer(&instance->nics, g_ptr_array_unref);
+    instance->nics = nics;
     op_put(op, changes, "instance", instance->uuid, instance_to_json(instance));
     if (*instance->replica) {
         struct replica replica = {.uuid = instance->replica,
@@ -266,15 +392,7 @@ static bool build_new(struct op *op, GPtrArray *changes, void *data, GError **er
                                   .since = op_now_seconds(op)};
         op_put(op, changes, "replica", replica.uuid, replica_to_json(&replica));
     }
-    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (guint i = 0; params->tags && i < params->tags->len; i++) {
-        struct tag tag = {
-            .kind = TAG_INSTANCE, .object = instance->uuid, .tag = params->tags->pdata[i]};
-        char *key = config_tag_key(TAG_INSTANCE, instance->uuid, tag.tag);
-        if (!g_hash_table_contains(seen, key))
-            op_put(op, changes, "tag", key, tag_to_json(&tag));
-        g_hash_table_add(seen, key);
-    }
+    add_tags(op, changes, instance->uuid);
     return true;
 }
 
@@ -292,7 +410,7 @@ static bool still_room(struct op *op, const struct instance *instance, GError **
             continue;
         placement_room(op_config(op), report, instance->uuid, version, &room);
         guint64 memory = i == 0 ? instance->memory : 0;
-        guint64 disk = placement_disk_size(instance->disks);
+        guint64 disk = wanted_space(op->params);
         if ((memory && (gint64)memory > room.memory) || (disk && (gint64)disk > room.disk)) {
             fettle_set_error(error, NO_RESOURCES, "another instance has just taken the room on %s",
                              op_node_name(op, nodes[i]));
@@ -309,17 +427,16 @@ static bool make_disks(struct op *op, const struct instance *instance, GError **
     struct disks_create_args args = {.instance = instance->uuid,
                                      .replica = (char *)"",
                                      .disks = instance->disks,
-                                     .os_type = instance->os};
-    record_autoptr(nothing) first =
-        op_act(op, instance->primary_node, "disks_create", &args, ACT_PATIENCE_MS, error);
-    if (!first || !*instance->replica)
-        return first != NULL;
+                                     .os_type = instance->os,
+                                     .disk_template = instance->disk_template};
+    if (!copy_make_images(op, instance->primary_node, &args, error))
+        return false;
+    if (!*instance->replica)
+        return true;
     /* Blank: the first start copies everything. */
     args.replica = instance->replica;
     args.os_type = (char *)"";
-    record_autoptr(nothing) second =
-        op_act(op, instance->secondary_node, "disks_create", &args, ACT_PATIENCE_MS, error);
-    return second != NULL;
+    return copy_make_images(op, instance->secondary_node, &args, error);
 }
 
 static bool first_start(struct op *op, const struct instance *instance, GError **error)
@@ -338,9 +455,28 @@ static bool first_start(struct op *op, const struct instance *instance, GError *
     return params->start || instance_stop(op, instance->uuid, &stop, error);
 }
 
+/* Addresses that were drawn may have been drawn by another creation at the same moment: wconfd
+ * takes the first and refuses the second, which draws anew. What was named stays taken. */
+static bool put_on_record(struct op *op, struct instance *instance, GError **error)
+{
+    const struct op_instance_create *params = op->params;
+    for (guint tries = 1;; tries++) {
+        g_autoptr(GError) local = NULL;
+        if (op_commit_built(op, build_new, instance, &local))
+            return true;
+        bool drawn = params->nics && params->nics->len > 0;
+        if (!drawn || !fettle_error_is(local, ALREADY_EXISTS) || tries >= LIMIT_COMMIT_TRIES) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        if (!follow_refresh(op->follow, error))
+            return false;
+    }
+}
+
 static bool create_body(struct op *op, struct instance *instance, GError **error)
 {
-    return op_commit_built(op, build_new, instance, error) && still_room(op, instance, error) &&
+    return put_on_record(op, instance, error) && still_room(op, instance, error) &&
            make_disks(op, instance, error) && first_start(op, instance, error) &&
            instance_settle(op, instance->uuid, error);
 }

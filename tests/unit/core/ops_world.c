@@ -257,6 +257,31 @@ static json_t *answer_status(const struct rpc_request *request, const char *to_n
 
 /* --- nodes --- */
 
+static bool listed(const GPtrArray *list, const char *text)
+{
+    return g_ptr_array_find_with_equal_func((GPtrArray *)list, text, g_str_equal, NULL);
+}
+
+/* Those that the records name, unless the node has lost them, and strays. */
+static json_t *images_of(const struct ops_world *world, const char *node)
+{
+    json_t *images = json_array();
+    g_autoptr(GPtrArray) all = config_list(world->config, "instance");
+    for (guint i = 0; i < all->len && !listed(world->lost, node); i++) {
+        const struct instance *instance = all->pdata[i];
+        if (!strcmp(instance->primary_node, node) && instance->disks->len)
+            json_array_append_new(images, json_string(instance->uuid));
+        if (!strcmp(instance->secondary_node, node))
+            json_array_append_new(images, json_sprintf("%s %s", instance->uuid, instance->replica));
+    }
+    for (guint i = 0; i < world->strays->len; i++) {
+        const char *stray = world->strays->pdata[i];
+        if (g_str_has_prefix(stray, node))
+            json_array_append_new(images, json_string(stray + strlen(node) + 1));
+    }
+    return images;
+}
+
 static json_t *report(const struct ops_world *world, const char *node)
 {
     guint index = (guint)(node[strlen(node) - 1] - '1') % 3;
@@ -266,8 +291,9 @@ static json_t *report(const struct ops_world *world, const char *node)
         json_array_append_new(guests, json_make("{ss sI ss}", "instance", world->guest_instance,
                                                 "generation", (json_int_t)world->guest_generation,
                                                 "state", world->guest_state));
-    return json_make("{ss sI sI sI sI so}", "node", node, "memory_total", memory, "memory_free",
-                     memory, "disk_total", disk, "disk_free", disk, "guests", guests);
+    return json_make("{ss sI sI sI sI so so s[s]}", "node", node, "memory_total", memory,
+                     "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests,
+                     "images", images_of(world, node), "bridges", world->bridges[index]);
 }
 
 static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)
@@ -277,7 +303,8 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
     json_int_t generation = json_integer_value(
         json_object_get(json_is_object(instance) ? instance : args, "generation"));
     g_string_append_printf(world->trace, "%s %s", name_of(world, node), request->name);
-    if (json_is_object(instance) || json_object_get(args, "generation"))
+    bool anew = generation > 0 || strcmp(request->name, "disks_create");
+    if (anew && (json_is_object(instance) || json_object_get(args, "generation")))
         g_string_append_printf(world->trace, " g%" JSON_INTEGER_FORMAT, generation);
     if (json_object_get(args, "target"))
         g_string_append(world->trace, " mirror");
@@ -287,8 +314,19 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
         g_string_append(world->trace, " paused");
     if (json_is_true(json_object_get(args, "promote")))
         g_string_append(world->trace, " promote");
+    if (json_is_true(json_object_get(args, "since")))
+        g_string_append(world->trace, " since");
+    if (json_is_true(json_object_get(args, "set_aside")))
+        g_string_append(world->trace, " set-aside");
+    if (json_string_length(json_object_get(args, "os_type")) > 0)
+        g_string_append_printf(world->trace, " %s",
+                               json_string_value(json_object_get(args, "os_type")));
+    if (!strcmp(request->name, "disk_grow"))
+        g_string_append_printf(world->trace, " %" JSON_INTEGER_FORMAT ":%" JSON_INTEGER_FORMAT,
+                               json_integer_value(json_object_get(args, "disk")),
+                               json_integer_value(json_object_get(args, "size")));
     if (json_string_length(json_object_get(args, "replica")) > 0 &&
-        g_str_has_prefix(request->name, "disks_"))
+        g_str_has_prefix(request->name, "disk"))
         g_string_append(world->trace, " replica");
     g_string_append_c(world->trace, '\n');
 }
@@ -337,7 +375,8 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
     const char *method = request->name;
     if (!strcmp(method, "node_report"))
         return faulty(world, node, method, error) ? NULL : report(world, node);
-    if (strcmp(method, "mirror_wait") && strcmp(method, "image_info"))
+    if (strcmp(method, "mirror_wait") && strcmp(method, "image_info") &&
+        strcmp(method, "disks_progress"))
         trace_call(world, request, node);
     if (faulty(world, node, method, error))
         return NULL;
@@ -349,7 +388,12 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
         world->guest_node = NULL;
         return json_make("{s:b}", "clean", world->stop_unclean ? 0 : 1);
     }
-    if (!strcmp(method, "image_info") && !world->image_bytes)
+    if (!strcmp(method, "disks_progress"))
+        return json_make("{sb si si}", "running", 1, "done_mib", (int)(10 * ++world->looks),
+                         "total_mib", 100);
+    const char *image = json_string_value(json_object_get(request->args, "os_type"));
+    if (!strcmp(method, "image_info") &&
+        (!world->image_bytes || !g_strcmp0(image, world->no_image)))
         fettle_set_error(error, UNKNOWN_ENTITY, "no such file");
     else if (!strcmp(method, "image_info"))
         return json_make("{s:I}", "bytes", (json_int_t)world->image_bytes);
@@ -373,10 +417,10 @@ static void put_node(struct ops_world *world, const char *uuid, const char *name
 
 static void script(struct ops_world *world)
 {
-    static const char *const methods[] = {"node_report",   "image_info",    "disks_create",
-                                          "disks_remove",  "replica_open",  "replica_close",
-                                          "guest_start",   "guest_stop",    "guest_reset",
-                                          "mirror_attach", "mirror_detach", "mirror_wait"};
+    static const char *const methods[] = {
+        "node_report",   "image_info",  "disks_create", "disks_remove",  "replica_open",
+        "replica_close", "guest_start", "guest_stop",   "guest_reset",   "mirror_attach",
+        "mirror_detach", "mirror_wait", "disk_grow",    "disks_progress"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     fake_script(world->world, NODE1, ROLE_WCONFD, "commit", answer_commit, world);
@@ -397,10 +441,13 @@ struct ops_world *ops_world_new(void)
     world->trace = g_string_new(NULL);
     world->faults = g_ptr_array_new_with_free_func(fault_free);
     world->pending = g_ptr_array_new();
+    world->lost = g_ptr_array_new();
+    world->strays = g_ptr_array_new_with_free_func(g_free);
     config_set_position(world->config, 1, 0);
     for (guint i = 0; i < 3; i++) {
         world->memory[i] = 4096;
         world->disk[i] = 10000;
+        world->bridges[i] = "br0";
     }
     ops_put(world, "cluster", CLUSTER,
             json_make("{ss ss ss}", "uuid", CLUSTER, "name", "c", "master_node", NODE1));
@@ -420,6 +467,8 @@ void ops_world_free(struct ops_world *world)
     g_ptr_array_unref(world->history);
     g_ptr_array_unref(world->faults);
     g_ptr_array_unref(world->pending);
+    g_ptr_array_unref(world->lost);
+    g_ptr_array_unref(world->strays);
     g_string_free(world->trace, TRUE);
     g_free(world->guest_instance);
     job_free(world->done);

@@ -43,6 +43,11 @@ struct ops_world {
     guint mirror_steps;         /* answers "syncing" before that, 30 % further each */
     guint64 memory[3], disk[3]; /* of the nodes, all free */
     guint64 image_bytes;        /* of every image; 0: there is none */
+    const char *no_image;       /* the one that is on no node although others are; NULL: none */
+    const char *bridges[3];     /* one on each node */
+    GPtrArray *lost;            /* char *: nodes whose images are gone; all others have theirs */
+    GPtrArray *strays;          /* char *: "node image" that is there besides */
+    guint looks;                /* questions how far disks_create is, each 10 % further */
     GPtrArray *pending;         /* char *: nodes that have not answered the master */
     guint pending_polls;        /* after so many questions they have; 0: never */
     guint blocked;              /* so many lock requests are not granted */

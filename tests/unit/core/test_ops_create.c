@@ -38,7 +38,7 @@ static void test_create_mirror(void)
         world,
         "commit instance web1 g0 down @- node1/node2 creating; replica node2 g0 s1 stale; "
         "tag blue\n"
-        "node1 disks_create\n"
+        "node1 disks_create debian\n"
         "node2 disks_create replica\n"
         "commit instance web1 g1 up @node1 node1/node2 creating; replica node2 g1 s2 syncing\n"
         "node2 replica_open g1\n"
@@ -116,6 +116,149 @@ static void test_create_chooses_anew(void)
     g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd update_locks"), ==, 2);
 }
 
+static json_t *file_op(const char *disk_template, const char *format)
+{
+    return json_make("{ss ss ss s[{siss}{si}] si ss}", "OP_ID", "OP_INSTANCE_CREATE",
+                     "instance_name", "web1", "disk_template", disk_template, "disks", "size", 1000,
+                     "format", format, "size", 500, "memory", 512, "pnode", "node1");
+}
+
+static void test_create_file(void)
+{
+    world->disk[0] = 1500;
+    g_assert_cmpstr(ops_run_one(world, file_op("file", "qcow2")), ==, "[\"node1\"]");
+    ops_expect(world, "commit instance web1 g0 down @- node1 creating\n"
+                      "node1 disks_create\n"
+                      "commit instance web1 g1 up @node1 node1 creating\n"
+                      "node1 guest_start g1\n"
+                      "commit instance web1 g1 up @node1 node1\n"
+                      "commit job success\n");
+    const struct disk *first = web()->disks->pdata[0], *second = web()->disks->pdata[1];
+    g_assert_cmpint(first->format, ==, FORMAT_QCOW2);
+    g_assert_cmpint(second->format, ==, FORMAT_RAW);
+    g_assert_cmpstr(first->uuid, !=, second->uuid);
+    const char *call = fake_calls(world->world)->pdata[0];
+    for (guint i = 0; i < fake_calls(world->world)->len; i++)
+        if (strstr(fake_calls(world->world)->pdata[i], "disks_create"))
+            call = fake_calls(world->world)->pdata[i];
+    g_assert_nonnull(strstr(call, "\"disk_template\":\"file\""));
+}
+
+static void test_create_sharedfile(void)
+{
+    world->disk[0] = 10; /* its images lie elsewhere */
+    g_assert_cmpstr(ops_run_one(world, file_op("sharedfile", "raw")), ==, "[\"node1\"]");
+    g_assert_cmpint(web()->disk_template, ==, TEMPLATE_SHAREDFILE);
+    g_assert_cmpuint(fake_count_calls(world->world, NODE2 "/noded disks_create"), ==, 0);
+}
+
+/* --- network cards --- */
+
+static const char *with_nics(json_t *nics)
+{
+    return with("nics", nics);
+}
+
+static const struct nic *card(guint index)
+{
+    return web()->nics->pdata[index];
+}
+
+static void test_create_cards(void)
+{
+    world->bridges[0] = world->bridges[1] = "br7";
+    ops_set(world, "cluster", CLUSTER, "mac_prefix", json_string("02:ab:cd"));
+    ops_set(world, "cluster", CLUSTER, "default_link", json_string("br7"));
+    g_assert_cmpstr(with_nics(json_make("[{} {ss} {ss ss}]", "mac", "0A:00:00:00:00:0F", "mode",
+                                        "routed", "ip", "10.1.2.3")),
+                    ==, "[\"node1\", \"node2\"]");
+    g_assert_true(g_str_has_prefix(card(0)->mac, "02:ab:cd:"));
+    g_assert_cmpuint(strlen(card(0)->mac), ==, 17);
+    g_assert_cmpstr(card(0)->link, ==, "br7");
+    g_assert_cmpstr(card(1)->mac, ==, "0a:00:00:00:00:0f");
+    g_assert_cmpint(card(2)->mode, ==, NIC_ROUTED);
+    g_assert_cmpstr(card(2)->link, ==, ""); /* the main routing table */
+    g_assert_cmpstr(card(2)->ip, ==, "10.1.2.3");
+    g_assert_cmpstr(card(0)->mac, !=, card(2)->mac);
+}
+
+static guint refusals;
+
+/* As wconfd does when another creation has drawn the same address a moment ago. */
+static void refuse_address(struct ops_world *changed, guint number)
+{
+    if (number <= refusals)
+        ops_fail(changed, "wconfd", "commit", FETTLE_ERROR_ALREADY_EXISTS,
+                 "instance web1: nics[0].mac: aa:00:00:01:02:03 is taken by instance \"web2\"", 1);
+}
+
+static void test_drawn_anew(void)
+{
+    refusals = 2;
+    world->on_commit = refuse_address;
+    g_assert_cmpstr(with_nics(json_make("[{}]")), ==, "[\"node1\", \"node2\"]");
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd commit"), ==, 6);
+}
+
+static void test_drawn_too_often(void)
+{
+    refusals = 1000;
+    world->on_commit = refuse_address;
+    g_assert_cmpstr(
+        with_nics(json_make("[{}]")), ==,
+        "[\"OpExecError\", [\"instance web1: nics[0].mac: aa:00:00:01:02:03 is taken by "
+        "instance \\\"web2\\\"\", \"already_exists\", false]]");
+    g_assert_null(web());
+}
+
+/* --- images --- */
+
+/* The answer to disks_create takes long; nothing else does. */
+static guint slowly(const char *from_node, const char *to_node, void *data)
+{
+    bool *held = data;
+    if (*held || !g_str_equal(to_node, NODE2) || !strstr(world->trace->str, "disks_create"))
+        return 0;
+    *held = true;
+    return 5500;
+}
+
+static void test_create_tells_progress(void)
+{
+    json_t *op = file_op("file", "raw");
+    json_object_set_new(op, "os_type", json_string("debian"));
+    json_object_set_new(op, "pnode", json_string("node2"));
+    world->image_bytes = 1;
+    bool held = false;
+    fake_set_delay(world->world, slowly, &held);
+    g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node2\"]");
+    g_assert_cmpuint(world->looks, ==, 5);
+    fake_set_delay(world->world, NULL, NULL);
+    const struct job_op *row = world->done->ops->pdata[0];
+    g_autofree char *log = json_to_text(row->log);
+    g_assert_nonnull(strstr(log, "\"what\":\"image debian\""));
+    g_assert_nonnull(strstr(log, "\"done\":50,\"total\":100"));
+}
+
+static void test_kernel(void)
+{
+    world->image_bytes = 1;
+    world->no_image = "initrd";
+    json_t *op = mirror_op();
+    json_object_set_new(op, "kernel_path", json_string("vmlinuz"));
+    json_object_set_new(op, "kernel_args", json_string("console=ttyS0"));
+    json_t *second = json_deep_copy(op);
+    g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node1\", \"node2\"]");
+    g_assert_cmpstr(web()->kernel_path, ==, "vmlinuz");
+    g_assert_cmpstr(web()->kernel_args, ==, "console=ttyS0");
+    json_object_set_new(second, "instance_name", json_string("web2"));
+    json_object_set_new(second, "initrd_path", json_string("initrd"));
+    g_assert_cmpstr(
+        ops_run_one(world, second), ==,
+        "[\"OpPrereqError\", [\"initrd_path: file \\\"initrd\\\" does not exist on node "
+        "\\\"node1\\\"; put it into var/images there\", \"unknown_entity\"]]");
+}
+
 /* --- refused --- */
 
 static void expect_refusal(const char *result, const char *message, const char *code)
@@ -149,6 +292,79 @@ static void test_refused_shape(void)
     json_object_set_new(second, "os_type", json_string("debian"));
     expect_refusal(ops_run_one(world, second), "os_type: a diskless instance has no disk for it",
                    "wrong_input");
+}
+
+static void test_refused_template(void)
+{
+    json_t *op = file_op("file", "raw");
+    json_object_set_new(op, "snode", json_string("node2"));
+    expect_refusal(ops_run_one(world, op),
+                   "snode: an instance of template file has no secondary node", "wrong_input");
+    op = file_op("sharedfile", "raw");
+    json_object_set_new(op, "disks", json_array());
+    expect_refusal(ops_run_one(world, op),
+                   "disks: an instance of template sharedfile needs at least one", "wrong_input");
+    expect_refusal(
+        with("disks", json_make("[{si} {siss}]", "size", 10, "size", 10, "format", "qcow2")),
+        "disks[1].format: a mirrored instance has raw disks only; the copy is byte by "
+        "byte",
+        "wrong_input");
+    expect_refusal(with("initrd_path", json_string("initrd")),
+                   "initrd_path: needs a kernel_path that it is for", "wrong_input");
+    expect_refusal(with("kernel_args", json_string("quiet")),
+                   "kernel_args: needs a kernel_path that it is for", "wrong_input");
+    expect_refusal(with("kernel_path", json_string("vmlinuz")),
+                   "kernel_path: kernel \"vmlinuz\" does not exist on node \"node1\"; put it into "
+                   "var/images there",
+                   "unknown_entity");
+}
+
+static void test_refused_mac(void)
+{
+    expect_refusal(with_nics(json_make("[{ss}]", "mac", "aa:00:00:12:34")),
+                   "nics[0].mac: \"aa:00:00:12:34\" is no MAC address; one looks like "
+                   "aa:00:00:12:34:56",
+                   "wrong_input");
+    expect_refusal(with_nics(json_make("[{} {ss}]", "mac", "aa-00-00-12-34-56")),
+                   "nics[1].mac: \"aa-00-00-12-34-56\" is no MAC address; one looks like "
+                   "aa:00:00:12:34:56",
+                   "wrong_input");
+    expect_refusal(with_nics(json_make("[{ss}]", "mac", "01:00:5e:00:00:01")),
+                   "nics[0].mac: 01:00:5e:00:00:01 is the address of a group (the lowest bit of "
+                   "its first byte is set); a card needs one of its own",
+                   "wrong_input");
+    expect_refusal(with_nics(json_make("[{ss}]", "mac", "00:00:00:00:00:00")),
+                   "nics[0].mac: 00:00:00:00:00:00 is no address that a card can have",
+                   "wrong_input");
+    expect_refusal(
+        with_nics(json_make("[{ss} {ss}]", "mac", "0a:00:00:00:00:0f", "mac", "0A:00:00:00:00:0F")),
+        "nics[1].mac: 0a:00:00:00:00:0f is given twice", "wrong_input");
+    expect_refusal(with_nics(json_make("[{ss}]", "mode", "routed")),
+                   "nics[0].ip: a routed card needs the address that is routed to it",
+                   "wrong_input");
+}
+
+static void test_refused_mac_taken(void)
+{
+    ops_put_web(world, NULL, false);
+    ops_set(world, "instance", WEB, "name", json_string("db"));
+    ops_set(world, "instance", WEB, "nics",
+            json_make("[{ss ss ss}]", "uuid", WEB, "mac", "0a:00:00:00:00:0f", "link", "br0"));
+    expect_refusal(with_nics(json_make("[{ss}]", "mac", "0A:00:00:00:00:0F")),
+                   "nics[0].mac: 0a:00:00:00:00:0f is taken by instance \"db\"", "already_exists");
+}
+
+static void test_refused_bridge(void)
+{
+    world->bridges[1] = "br9";
+    expect_refusal(with_nics(json_make("[{}]")), "snode: node \"node2\" has no bridge \"br0\"",
+                   "environment");
+    expect_refusal(with_nics(json_make("[{ss}]", "link", "br9")),
+                   "pnode: node \"node1\" has no bridge \"br9\"", "environment");
+    json_t *op = mirror_op();
+    json_object_set_new(op, "nics", json_make("[{}]"));
+    json_object_del(op, "snode");
+    g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node1\", \"node3\"]");
 }
 
 static void test_refused_name(void)
@@ -410,6 +626,17 @@ int main(int argc, char **argv)
     add("/create/chooses#FUT-02", test_create_chooses_nodes);
     add("/create/chooses-anew#FUT-05", test_create_chooses_anew);
     add("/create/refused/shape", test_refused_shape);
+    add("/create/file", test_create_file);
+    add("/create/sharedfile", test_create_sharedfile);
+    add("/create/cards", test_create_cards);
+    add("/create/cards/drawn-anew", test_drawn_anew);
+    add("/create/cards/drawn-too-often", test_drawn_too_often);
+    add("/create/progress", test_create_tells_progress);
+    add("/create/kernel", test_kernel);
+    add("/create/refused/template", test_refused_template);
+    add("/create/refused/mac", test_refused_mac);
+    add("/create/refused/mac-taken", test_refused_mac_taken);
+    add("/create/refused/bridge", test_refused_bridge);
     add("/create/refused/name", test_refused_name);
     add("/create/refused/nodes", test_refused_nodes);
     add("/create/refused/one-node", test_refused_one_node);
