@@ -26,7 +26,7 @@ struct command {
     command_run run;
 };
 extern const struct command cluster_commands[], query_commands[], job_commands[], why_commands[],
-    lab_commands[];
+    lab_commands[], node_commands[];
 
 /* --- luxi.c: one blocking connection, made when first needed --- */
 json_t *cli_call(struct cli *cli, const char *method, json_t *args,

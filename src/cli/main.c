@@ -10,7 +10,7 @@
 #include "proto/cli_table.h"
 
 static const struct command *const parts[] = {cluster_commands, query_commands, job_commands,
-                                              why_commands, lab_commands};
+                                              why_commands,     lab_commands,   node_commands};
 
 static void print_commands(const char *noun)
 {
@@ -101,7 +101,7 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
     const struct command *command = find_command(noun, verb);
     if (command != NULL) {
         int words = command->verb != NULL ? 2 : 1;
-        bool opcode_help = strcmp(noun, "cluster") == 0 && g_strcmp0(verb, "init") == 0;
+        bool opcode_help = verb != NULL && cli_command_find(noun, verb) != NULL;
         if (!opcode_help && cli_take_flag(&argc, argv, "--help")) {
             printf("Usage: fettle %s%s%s%s%s\n\n%s\n", noun, command->verb != NULL ? " " : "",
                    command->verb != NULL ? command->verb : "", *command->usage ? " " : "",
