@@ -78,6 +78,10 @@
 #define LIMIT_REPAIR_BATCH 1024   /* changes that one commit of the watcher has, at most */
 #define LIMIT_RESULT_TAGS 10      /* success and enoperm results kept for an instance (ARP A-16) */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
+#define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
+#define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */
+#define LIMIT_REPAIR_SILENT_S 30   /* a node that is silent for so long counts as lost in a storm */
+#define LIMIT_PLAN_STEPS 8         /* operations of one repair that a forecast follows */
 #define LIMIT_WATCHER_PAUSE_MS 50  /* between passes that news start */
 #define LIMIT_REPORT_WAIT_MS 2000  /* a silent node delays a pass or a query by this at most */
 #define LIMIT_NODE_OPERATIONS 1024 /* procedures under way on one node */

@@ -18,7 +18,7 @@ static const enum fettle_error passing[] = {
 };
 
 /* The result of the opcode that failed: [class, [message, code, changed]], or a plain string for a
- * job found dead. */
+ * job found dead. What opcodes before it did is a change. */
 static enum job_outcome judge_error(const struct job *job, char **ret_message)
 {
     for (guint i = 0; i < job->ops->len; i++) {
@@ -27,12 +27,12 @@ static enum job_outcome judge_error(const struct job *job, char **ret_message)
             continue;
         if (json_is_string(op->result)) {
             *ret_message = g_strdup(json_string_value(op->result));
-            return JOB_SAFE;
+            return i == 0 ? JOB_SAFE : JOB_FAILED;
         }
         const json_t *args = json_array_get(op->result, 1);
         const char *message = json_string_value(json_array_get(args, 0));
         const char *code = json_string_value(json_array_get(args, 1));
-        bool changed = json_is_true(json_array_get(args, 2));
+        bool changed = i > 0 || json_is_true(json_array_get(args, 2));
         *ret_message = g_strdup(message != NULL ? message : "no reason given");
         if (code == NULL || changed)
             return JOB_FAILED;
@@ -70,19 +70,44 @@ enum job_outcome watcher_job_outcome(const struct watcher *watcher, guint64 id, 
     return judge_error(job, ret_message);
 }
 
-guint64 watcher_submit(struct watcher *watcher, json_t *opcode, const char *request_id,
+bool watcher_job_broke_off(const struct watcher *watcher, guint64 id)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    const struct job *job = config_get(follow_config(watcher->follow), "job", key, NULL);
+    if (job == NULL || !watcher_job_ended(job) || strcmp(job->status, "success") == 0)
+        return false;
+    for (guint i = 0; i < job->ops->len; i++) {
+        const struct job_op *op = job->ops->pdata[i];
+        if (strcmp(op->status, "success") == 0 || json_is_string(op->result) ||
+            json_is_true(json_array_get(json_array_get(op->result, 1), 2)))
+            return true;
+    }
+    return false;
+}
+
+/* Each opcode says why it runs. The time is that of the cause, not of now: a repeated submission
+ * must have the same body (SAF-31). */
+static void explain(json_t *opcodes, const char *request_id, const char *reason, gint64 reason_time)
+{
+    size_t index;
+    json_t *opcode;
+    json_array_foreach(opcodes, index, opcode)
+    {
+        json_object_set_new(
+            opcode, "reason",
+            json_make("[[ssI]]", "fettle:watcher", reason, (json_int_t)(reason_time * 1000000000)));
+    }
+    json_object_set_new(json_array_get(opcodes, 0), "request_id", json_string(request_id));
+}
+
+guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *request_id,
                        const char *reason, gint64 reason_time, GError **error)
 {
-    json_object_set_new(opcode, "request_id", json_string(request_id));
-    /* The time is that of the cause, not of now: a repeated submission must have the same body
-     * (SAF-31). */
-    json_object_set_new(
-        opcode, "reason",
-        json_make("[[ssI]]", "fettle:watcher", reason, (json_int_t)(reason_time * 1000000000)));
+    explain(opcodes, request_id, reason, reason_time);
     struct rpc_call call = {.to_node = NODE_LOCAL,
                             .to_role = ROLE_LUXID,
                             .method = "SubmitJob",
-                            .args = json_make("[[o]]", opcode)};
+                            .args = json_make("[o]", opcodes)};
     json_autoptr answer = env_call_wait(watcher->env, &call, error);
     if (answer == NULL)
         return 0;
@@ -98,33 +123,66 @@ guint64 watcher_submit(struct watcher *watcher, json_t *opcode, const char *requ
     return id;
 }
 
-/* The repair that a request id belongs to: "ID/2-failover/1" -> "ID"; NULL if it is no such id. */
-static char *repair_of(const char *request_id)
+/* --- jobs of repairs --- */
+
+/* "ID/2-failover/1": repair, number and name of the step, number of the try. */
+struct request {
+    char *repair, *step;
+    guint64 number, attempt;
+};
+
+static bool parse_request(const char *request_id, struct request *ret)
 {
     const char *last = strrchr(request_id, '/');
-    const char *step = last == NULL ? NULL : g_strrstr_len(request_id, last - request_id, "/");
-    return step == NULL ? NULL : g_strndup(request_id, (gsize)(step - request_id));
+    const char *middle = last == NULL ? NULL : g_strrstr_len(request_id, last - request_id, "/");
+    const char *dash = middle == NULL ? NULL : strchr(middle, '-');
+    if (dash == NULL || dash > last ||
+        !g_ascii_string_to_unsigned(last + 1, 10, 1, G_MAXUINT, &ret->attempt, NULL))
+        return false;
+    g_autofree char *number = g_strndup(middle + 1, (gsize)(dash - middle - 1));
+    if (!g_ascii_string_to_unsigned(number, 10, 1, G_MAXUINT, &ret->number, NULL))
+        return false;
+    ret->repair = g_strndup(request_id, (gsize)(middle - request_id));
+    ret->step = g_strndup(dash + 1, (gsize)(last - dash - 1));
+    return true;
+}
+
+char *watcher_request_step(const char *request_id)
+{
+    struct request request;
+    if (!parse_request(request_id, &request))
+        return NULL;
+    g_free(request.repair);
+    return request.step;
+}
+
+static void index_job(struct watcher *watcher, const struct job *job, guint64 since_us)
+{
+    struct request request;
+    if (*job->request_id == '\0' || !parse_request(job->request_id, &request))
+        return;
+    GArray *ids = g_hash_table_lookup(watcher->repair_jobs, request.repair);
+    if (ids == NULL)
+        ids = g_array_new(false, false, sizeof(guint64));
+    else
+        g_array_ref(ids);
+    g_array_append_val(ids, job->id);
+    g_hash_table_replace(watcher->repair_jobs, request.repair, ids);
+    watcher->running += !watcher_job_ended(job);
+    watcher->begun += request.number == 1 && request.attempt == 1 && job->received_us > since_us;
+    g_free(request.step);
 }
 
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id)
 {
     if (watcher->repair_jobs == NULL) {
+        gint64 hour_ago = watcher->env->ops->wall_us(watcher->env) - 3600 * (gint64)G_USEC_PER_SEC;
         watcher->repair_jobs =
             g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
+        watcher->running = watcher->begun = 0;
         g_autoptr(GPtrArray) jobs = config_list(follow_config(watcher->follow), "job");
-        for (guint i = 0; i < jobs->len; i++) {
-            const struct job *job = jobs->pdata[i];
-            char *repair = repair_of(job->request_id);
-            if (repair == NULL)
-                continue;
-            GArray *ids = g_hash_table_lookup(watcher->repair_jobs, repair);
-            if (ids == NULL)
-                ids = g_array_new(false, false, sizeof(guint64));
-            else
-                g_array_ref(ids);
-            g_array_append_val(ids, job->id);
-            g_hash_table_replace(watcher->repair_jobs, repair, ids);
-        }
+        for (guint i = 0; i < jobs->len; i++)
+            index_job(watcher, jobs->pdata[i], (guint64)MAX(hour_ago, 0));
     }
     return g_hash_table_lookup(watcher->repair_jobs, repair_id);
 }

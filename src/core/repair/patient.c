@@ -81,6 +81,13 @@ static void read_tags(const struct watcher *watcher, struct patient *patient)
     g_ptr_array_sort(patient->results, by_time);
 }
 
+static struct repair_plan plan_of(struct watcher *watcher, const struct instance *instance)
+{
+    const struct replica *replica = watcher_replica(watcher, instance);
+    struct repair_sight sight = watcher_sight(watcher, instance, replica);
+    return repair_plan_of(follow_config(watcher->follow), instance, replica, &sight);
+}
+
 struct patient *patient_examine(struct watcher *watcher, const char *uuid)
 {
     const struct config *config = follow_config(watcher->follow);
@@ -93,18 +100,15 @@ struct patient *patient_examine(struct watcher *watcher, const char *uuid)
     patient->pending = g_ptr_array_new_with_free_func((GDestroyNotify)record_tag_free);
     patient->results = g_ptr_array_new_with_free_func((GDestroyNotify)record_tag_free);
     patient->policy = repair_policy_of(config, instance, watcher_now(watcher));
-    bool reported = false;
-    const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
-    patient->plan = repair_plan_of(config, instance, guest);
+    patient->plan = plan_of(watcher, instance);
     read_tags(watcher, patient);
     return patient;
 }
 
 /* A pending tag, or a failure that stands. */
-static bool has_open_repair(const struct config *config, const char *uuid)
+static bool has_open_repair(const GPtrArray *tags)
 {
     bool open = false;
-    g_autoptr(GPtrArray) tags = config_tags(config, TAG_INSTANCE, uuid);
     for (guint i = 0; !open && i < tags->len; i++) {
         struct repair_tag tag;
         repair_tag_parse(tags->pdata[i], &tag);
@@ -124,19 +128,20 @@ bool patient_is_well(struct watcher *watcher, const struct instance *instance)
     const struct decision *latest = watcher_latest(watcher, instance->uuid, REPAIR_AUTHOR);
     if (latest != NULL && !g_str_equal(latest->state, "Healthy"))
         return false;
-    bool reported = false;
-    struct repair_plan plan =
-        repair_plan_of(config, instance, watcher_guest(watcher, instance, &reported));
+    struct repair_plan plan = plan_of(watcher, instance);
     repair_plan_clear(&plan);
     if (!plan.healthy)
         return false;
-    return !has_open_repair(config, instance->uuid) &&
+    g_autoptr(GPtrArray) tags = config_tags(config, TAG_INSTANCE, instance->uuid);
+    return !has_open_repair(tags) &&
            repair_policy_of(config, instance, watcher_now(watcher)).kind != REPAIR_POLICY_SUSPENDED;
 }
 
 bool patient_at_work(const struct watcher *watcher, const struct instance *instance)
 {
     g_autofree char *message = NULL;
+    if (*instance->migration != '\0')
+        return true;
     if (instance->task_state == TASK_NONE)
         return false;
     return watcher_node_online(watcher, instance->primary_node) ||

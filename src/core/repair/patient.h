@@ -7,6 +7,7 @@
 #include "core/repair/watcher_internal.h"
 
 #define REPAIR_AUTHOR "watcher/repair"
+#define REPAIR_SHADOW "Shadow mode: " /* how sentences begin that say what would be done */
 
 /* A tag of a repair; of a pending one all copies. */
 struct record_tag {
@@ -31,8 +32,8 @@ void patient_free(struct patient *patient);
 /* Whether there is nothing at all to think about: healthy, not suspended, no repair open, no
  * record that says anything else. Cheap, because nearly all instances are well nearly always. */
 bool patient_is_well(struct watcher *watcher, const struct instance *instance);
-/* Whether a job is at work on it. What a dead job left on an online node is settled first (tend.c);
- * on a dead node only the repair can. */
+/* Whether a job is at work on it. What a dead job left on an online node is settled first (tend.c),
+ * and a migration that died in the middle always; the rest on a dead node only the repair can. */
 bool patient_at_work(const struct watcher *watcher, const struct instance *instance);
 
 /* A record with the policy, the evidence and the active repair filled in. */
@@ -60,5 +61,6 @@ void patient_trim_results(const struct watcher *watcher, const struct patient *p
 /* triage.c: brings it to pending as far as its policy allows; returns whether it has a pending
  * repair that may go on. */
 bool repair_triage(struct watcher *watcher, struct patient *patient, GPtrArray *changes);
-/* treat.c: one step further with the active pending repair. */
-void repair_treat(struct watcher *watcher, struct patient *patient);
+/* treat.c: one step further with the active pending repair. What a wait puts on record is added to
+ * `changes`, which the caller commits; everything else is committed at once. */
+void repair_treat(struct watcher *watcher, struct patient *patient, GPtrArray *changes);

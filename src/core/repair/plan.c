@@ -4,16 +4,14 @@
 enum node_health { NODE_ONLINE, NODE_DRAINED, NODE_OFFLINE };
 
 static const struct {
-    const char *name;
-    const char *opcode;
+    const char *name, *word;
     enum repair_type type;
 } steps[] = {
-    [REPAIR_STEP_NONE] = {"nothing", NULL, REPAIR_FIX_STORAGE},
-    [REPAIR_STEP_REPLACE_DISKS] = {"replace-disks", "OP_INSTANCE_REPLACE_DISKS",
-                                   REPAIR_FIX_STORAGE},
-    [REPAIR_STEP_MIGRATE] = {"migrate", NULL, REPAIR_MIGRATE},
-    [REPAIR_STEP_FAILOVER] = {"failover", "OP_INSTANCE_FAILOVER", REPAIR_FAILOVER},
-    [REPAIR_STEP_REINSTALL] = {"recreate-disks and reinstall", NULL, REPAIR_REINSTALL},
+    [REPAIR_STEP_NONE] = {"nothing", "none", REPAIR_FIX_STORAGE},
+    [REPAIR_STEP_REPLACE_DISKS] = {"replace-disks", "replace-disks", REPAIR_FIX_STORAGE},
+    [REPAIR_STEP_MIGRATE] = {"migrate", "migrate", REPAIR_MIGRATE},
+    [REPAIR_STEP_FAILOVER] = {"failover", "failover", REPAIR_FAILOVER},
+    [REPAIR_STEP_REINSTALL] = {"recreate-disks and reinstall", "reinstall", REPAIR_REINSTALL},
 };
 
 struct row {
@@ -34,12 +32,38 @@ static const struct row mirror_rows[3][3] = {
                       {REPAIR_STEP_REINSTALL, REPAIR_REINSTALL}},
 };
 
-/* Templates whose data every node can reach, or that have none to lose. */
+/* Data that every node can reach, or none to lose. */
 static const struct row shared_rows[3] = {
     [NODE_ONLINE] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_DRAINED] = {REPAIR_STEP_MIGRATE, REPAIR_MIGRATE},
     [NODE_OFFLINE] = {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
 };
+
+/* Data on one node only. On a drained one it is there and alive: nothing is done to it. */
+static const struct row local_rows[3] = {
+    [NODE_ONLINE] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
+    [NODE_DRAINED] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
+    [NODE_OFFLINE] = {REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
+};
+
+#define LEFT_DRAINED                                                                               \
+    "Its only data is there and alive: reinstalling would destroy it. Move it by hand: fettle "    \
+    "instance migrate."
+#define LEFT_FAILED                                                                                \
+    "What its disks still give is its only data: save that, then mark the node offline or "        \
+    "reinstall it by hand."
+
+bool repair_template_mirrored(enum disk_template template)
+{
+    return template == TEMPLATE_MIRROR;
+}
+
+bool repair_template_shared(enum disk_template template)
+{
+    return template == TEMPLATE_SHAREDFILE || template == TEMPLATE_DISKLESS;
+}
+
+/* --- seeing --- */
 
 static void see(struct repair_plan *plan, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static void see(struct repair_plan *plan, const char *format, ...)
@@ -70,40 +94,72 @@ static enum node_health node_health(const struct config *config, const char *uui
     return NODE_ONLINE;
 }
 
-/* The secondary's side: its node, and what is on record of the replica. */
-static enum node_health replica_health(const struct config *config, const struct instance *instance,
-                                       const struct guest_report *report, struct repair_plan *plan)
+/* A node whose disks fail is to be left, as a drained one is; guests whose data is elsewhere do not
+ * mind. */
+static enum node_health primary_health(const struct config *config, const struct instance *instance,
+                                       const struct repair_sight *sight, struct repair_plan *plan)
 {
-    const struct replica *replica =
-        *instance->replica ? config_get(config, "replica", instance->replica, NULL) : NULL;
+    enum node_health health = node_health(config, instance->primary_node, "primary", plan);
+    if (health != NODE_ONLINE || !sight->disks_failed ||
+        repair_template_shared(instance->disk_template))
+        return health;
+    see(plan, "primary node %s reports that its disks have no space at all: they have failed",
+        config_node_name(config, instance->primary_node));
+    return NODE_DRAINED;
+}
+
+/* A copy that somebody carries on. Without an answer of the holder's node it is taken to be one. */
+static bool copying(const struct instance *instance, const struct replica *replica,
+                    const struct guest_report *guest)
+{
+    return replica->state == REPLICA_SYNCING && *instance->holder != '\0' &&
+           (instance->task_state != TASK_NONE || guest == NULL || guest->mirror == MIRROR_SYNCING ||
+            guest->mirror == MIRROR_READY);
+}
+
+/* The secondary's side: its node, what is on record of the replica, and what that node has. */
+static enum node_health replica_health(const struct config *config, const struct instance *instance,
+                                       const struct replica *replica,
+                                       const struct repair_sight *sight, struct repair_plan *plan)
+{
     if (replica == NULL) {
         see(plan, "it has no replica");
         return NODE_OFFLINE;
     }
     enum node_health health = node_health(config, replica->node, "secondary", plan);
-    if (health == NODE_OFFLINE || replica->state == REPLICA_IN_SYNC)
+    plan->elsewhere = health == NODE_DRAINED;
+    if (health == NODE_OFFLINE)
         return health;
-    see(plan, "its replica on %s is %s%s%s", config_node_name(config, replica->node),
-        enum_word(&replica_state_words, (int)replica->state), *replica->why ? ": " : "",
-        replica->why);
-    bool copying = replica->state == REPLICA_SYNCING &&
-                   (instance->task_state != TASK_NONE || report == NULL ||
-                    report->mirror == MIRROR_SYNCING || report->mirror == MIRROR_READY);
-    plan->wait = copying && *instance->holder;
-    return NODE_OFFLINE;
+    if (replica->state != REPLICA_IN_SYNC) {
+        see(plan, "its replica on %s is %s%s%s", config_node_name(config, replica->node),
+            enum_word(&replica_state_words, (int)replica->state), *replica->why ? ": " : "",
+            replica->why);
+        plan->wait = copying(instance, replica, sight->guest);
+        return NODE_OFFLINE;
+    }
+    if (sight->replica_gone) {
+        see(plan, "%s answers that it has no images of the replica",
+            config_node_name(config, replica->node));
+        return NODE_OFFLINE;
+    }
+    return health;
 }
 
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
-                                  const struct guest_report *report)
+                                  const struct replica *replica, const struct repair_sight *sight)
 {
     struct repair_plan plan = {.evidence = g_ptr_array_new_with_free_func(g_free)};
-    enum node_health primary = node_health(config, instance->primary_node, "primary", &plan);
-    struct row row = shared_rows[primary];
-    if (instance->disk_template == TEMPLATE_MIRROR)
-        row = mirror_rows[primary][replica_health(config, instance, report, &plan)];
+    enum node_health primary = primary_health(config, instance, sight, &plan);
+    struct row row = local_rows[primary];
+    if (repair_template_mirrored(instance->disk_template))
+        row = mirror_rows[primary][replica_health(config, instance, replica, sight, &plan)];
+    else if (repair_template_shared(instance->disk_template))
+        row = shared_rows[primary];
     /* A copy that runs is waited for; the copy of a dead primary goes nowhere. */
     plan.wait = plan.wait && primary != NODE_OFFLINE;
-    plan.healthy = row.step == REPAIR_STEP_NONE;
+    plan.healthy = row.step == REPAIR_STEP_NONE && primary == NODE_ONLINE;
+    if (row.step == REPAIR_STEP_NONE && !plan.healthy)
+        plan.left = sight->disks_failed ? LEFT_FAILED : LEFT_DRAINED;
     plan.step = row.step;
     plan.step_type = steps[row.step].type;
     plan.needed = row.needed;
@@ -115,18 +171,55 @@ void repair_plan_clear(struct repair_plan *plan)
     g_clear_pointer(&plan->evidence, g_ptr_array_unref);
 }
 
+/* --- steps --- */
+
 const char *repair_step_name(enum repair_step step)
 {
     return steps[step].name;
 }
 
-const char *repair_step_by_hand(enum repair_step step)
+const char *repair_step_word(enum repair_step step)
 {
-    return step == REPAIR_STEP_MIGRATE ? "which this version cannot do: stop it and move it by hand"
-                                       : "which would give up its data and is left to a person";
+    return steps[step].word;
 }
 
-const char *repair_step_opcode(enum repair_step step)
+static void add_opcode(json_t *list, const char *id, const struct instance *instance)
 {
-    return steps[step].opcode;
+    json_array_append_new(list, json_make("{ssss}", "OP_ID", id, "instance_name", instance->name));
+}
+
+static void add_reinstall(json_t *list, const struct instance *instance)
+{
+    add_opcode(list, "OP_INSTANCE_RECREATE_DISKS", instance);
+    /* What was made from no image is blank again, as it was. */
+    if (*instance->os)
+        add_opcode(list, "OP_INSTANCE_REINSTALL", instance);
+    if (instance->admin_state == ADMIN_UP)
+        add_opcode(list, "OP_INSTANCE_STARTUP", instance);
+}
+
+json_t *repair_plan_opcodes(const struct repair_plan *plan, const struct instance *instance)
+{
+    json_t *list = json_array();
+    switch (plan->step) {
+    case REPAIR_STEP_NONE:
+        break;
+    case REPAIR_STEP_REPLACE_DISKS:
+        add_opcode(list, "OP_INSTANCE_REPLACE_DISKS", instance);
+        if (plan->elsewhere)
+            json_object_set_new(json_array_get(list, 0), "mode",
+                                json_string(enum_word(&replace_mode_words, REPLACE_NEW_SECONDARY)));
+        break;
+    case REPAIR_STEP_MIGRATE:
+        add_opcode(list, "OP_INSTANCE_MIGRATE", instance);
+        json_object_set_new(json_array_get(list, 0), "allow_failover", json_true());
+        break;
+    case REPAIR_STEP_FAILOVER:
+        add_opcode(list, "OP_INSTANCE_FAILOVER", instance);
+        break;
+    case REPAIR_STEP_REINSTALL:
+        add_reinstall(list, instance);
+        break;
+    }
+    return list;
 }

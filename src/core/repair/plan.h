@@ -1,7 +1,8 @@
 /*
  * What is broken on an instance, which operation comes next, and which type of repair is needed to
- * finish: the operations table of requirements-auto-repair.md (ARP-03, ARP-41, ARP-62, A-14). Pure:
- * a function of what is seen.
+ * finish: the operations table of requirements-auto-repair.md (ARP-03, ARP-41, ARP-62, ARP-70,
+ * A-14). Pure: a function of what is seen. The watcher acts on it; `fettle plan` follows it on what
+ * would be seen (forecast.h).
  */
 #pragma once
 
@@ -16,22 +17,37 @@ enum repair_step {
     REPAIR_STEP_REINSTALL
 };
 
+/* What the nodes say of one instance; all empty if they are not asked. */
+struct repair_sight {
+    const struct guest_report *guest; /* of the holder's node; NULL: not known */
+    bool replica_gone; /* the secondary's node answered that it has no images of the replica */
+    bool disks_failed; /* the primary's node answered that its disks have no space at all, which is
+                          how disks that fail are reported */
+};
+
 struct repair_plan {
     bool healthy;               /* all nodes online, replica in sync */
     bool wait;                  /* not healthy, but on its way: a copy is running */
-    enum repair_step step;      /* the next operation */
+    enum repair_step step;      /* the next operation; NONE if not healthy: see `left` */
+    bool elsewhere;             /* a new replica must go to another node: its own is drained */
     enum repair_type step_type; /* what that operation needs */
     enum repair_type needed;    /* what finishing needs */
+    const char *left;           /* why no operation can help, as a sentence; NULL if one can */
     GPtrArray *evidence;        /* char *: what was seen */
 };
 
-/* `report`: what the holder's node says of the guest; NULL if it is not known. */
+/* `replica` is the one that the instance names, NULL for none. */
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
-                                  const struct guest_report *report);
+                                  const struct replica *replica, const struct repair_sight *sight);
 void repair_plan_clear(struct repair_plan *plan);
 
-const char *repair_step_name(enum repair_step step); /* "replace-disks" */
-/* Why a step is left to a person, as the rest of a sentence; only for steps without an opcode. */
-const char *repair_step_by_hand(enum repair_step step);
-/* The opcode of a step, NULL for one that this cluster cannot do by itself. */
-const char *repair_step_opcode(enum repair_step step);
+/* Whether the table has a replica's column for this template. */
+bool repair_template_mirrored(enum disk_template template);
+/* Whether the guest can run on any node, because all reach its data or it has none. */
+bool repair_template_shared(enum disk_template template);
+
+const char *repair_step_name(enum repair_step step); /* in sentences: "replace-disks" */
+const char *repair_step_word(enum repair_step step); /* in request ids: one word */
+/* The opcodes of the next step, in order, all of one job: a new JSON array. A stopped guest is
+ * moved without being started; what was up is started after it was installed anew. */
+json_t *repair_plan_opcodes(const struct repair_plan *plan, const struct instance *instance);

@@ -1,7 +1,9 @@
 /*
  * Auto-repair: brings every instance that needs it to pending as far as its policy allows, then
  * goes one step further with each pending one (requirements-auto-repair.md, sections 3 to 5). Every
- * act and every non-act leaves a record.
+ * act and every non-act leaves a record. Each instance has jobs of its own: nothing is gained here
+ * by grouping them (ARP-64), because the limits of brake.c count repairs and a job of many would
+ * fail as a whole.
  */
 #include "core/repair/patient.h"
 
@@ -35,17 +37,68 @@ static GPtrArray *triage_all(struct watcher *watcher, const GPtrArray *uuids)
     return pending;
 }
 
-void watcher_repair(struct watcher *watcher)
+struct turn {
+    gint64 since; /* of the oldest pending tag */
+    char *uuid;
+};
+
+static void turn_free(void *data)
 {
-    g_autoptr(GPtrArray) uuids = select_patients(watcher);
-    /* All new pending tags come before the first job (ARP-63). */
-    g_autoptr(GPtrArray) pending = triage_all(watcher, uuids);
-    for (guint i = 0; i < pending->len && !task_killed(); i++) {
+    struct turn *turn = data;
+    g_free(turn->uuid);
+    g_free(turn);
+}
+
+static gint by_age(gconstpointer a, gconstpointer b)
+{
+    const struct turn *left = *(const struct turn *const *)a;
+    const struct turn *right = *(const struct turn *const *)b;
+    return left->since < right->since ? -1 : left->since > right->since;
+}
+
+/* Older repairs go first, so that a limit holds up the younger ones; else the order stays. */
+static GPtrArray *in_turn(struct watcher *watcher, const GPtrArray *pending)
+{
+    GPtrArray *turns = g_ptr_array_new_with_free_func(turn_free);
+    for (guint i = 0; i < pending->len; i++) {
         struct patient *patient = patient_examine(watcher, pending->pdata[i]);
+        if (patient != NULL && patient->pending->len > 0) {
+            struct turn *turn = g_new(struct turn, 1);
+            const struct record_tag *record = patient->pending->pdata[0];
+            *turn = (struct turn){record->tag.timestamp, g_strdup(pending->pdata[i])};
+            g_ptr_array_add(turns, turn);
+        }
+        patient_free(patient);
+    }
+    g_ptr_array_sort(turns, by_age);
+    return turns;
+}
+
+static void treat_all(struct watcher *watcher, const GPtrArray *pending)
+{
+    g_autoptr(GPtrArray) turns = in_turn(watcher, pending);
+    g_autoptr(GPtrArray) batch = watcher_batch_new();
+    for (guint i = 0; i < turns->len && !task_killed(); i++) {
+        const struct turn *turn = turns->pdata[i];
+        struct patient *patient = patient_examine(watcher, turn->uuid);
+        GPtrArray *changes = watcher_changes_new();
         /* As it is now: somebody may have suspended it meanwhile. */
         if (patient != NULL && patient->pending->len > 0 && !patient->failed &&
             patient->policy.kind != REPAIR_POLICY_SUSPENDED)
-            repair_treat(watcher, patient);
+            repair_treat(watcher, patient, changes);
+        watcher_batch_add(batch, changes);
         patient_free(patient);
     }
+    if (!task_killed())
+        watcher_batch_commit(watcher, batch);
+}
+
+void watcher_repair(struct watcher *watcher)
+{
+    watcher_brake(watcher);
+    g_autoptr(GPtrArray) uuids = select_patients(watcher);
+    /* All new pending tags come before the first job (ARP-63). */
+    g_autoptr(GPtrArray) pending = triage_all(watcher, uuids);
+    treat_all(watcher, pending);
+    g_clear_pointer(&watcher->sums, placement_sums_free);
 }

@@ -1,7 +1,8 @@
 /*
  * All tags of all objects, once after they changed: suspensions that have ended are removed
  * (ARP-21), and tags of ours that nobody can read are reported, never removed (A-2). One record for
- * each object, by an author of its own for each of the two.
+ * each object, by an author of its own for each of the two. Also advice that has ended, and, once
+ * an hour, records about what exists no more.
  */
 #include "core/repair/watcher_internal.h"
 
@@ -9,6 +10,7 @@
 
 #define AUTHOR_SUSPEND "watcher/suspend"
 #define AUTHOR_TAGS "watcher/tags"
+#define AUTHOR_ADVICE "watcher/advice"
 
 /* What is found on one object. */
 struct found {
@@ -41,6 +43,10 @@ static void remove_expired(struct watcher *watcher, const struct found *found, G
     const struct config *config = follow_config(watcher->follow);
     if (found->expired->len == 0)
         return;
+    if (watcher_shadow(watcher)) { /* no tag is touched; it counts as absent all the same */
+        watcher->next_expiry = 0;
+        return;
+    }
     struct decision *decision =
         about(config, found, AUTHOR_SUSPEND, VERDICT_ACT, "Suspension ended");
     decision_set(&decision->summary, "The time of a suspension has passed; its tag is removed.");
@@ -102,14 +108,59 @@ static void judge(struct watcher *watcher, const struct tag *object, struct foun
     repair_tag_clear(&tag);
 }
 
-void watcher_scan(struct watcher *watcher)
+/* --- advice --- */
+
+static void end_advice(struct watcher *watcher, gint64 now, GPtrArray *batch)
 {
-    gint64 now = watcher_now(watcher);
-    if (!watcher->tags_changed && now < watcher->next_expiry)
+    const struct config *config = follow_config(watcher->follow);
+    g_autoptr(GPtrArray) all = config_list(config, "advice");
+    for (guint i = 0; i < all->len; i++) {
+        const struct advice *advice = all->pdata[i];
+        if (advice->until == 0)
+            continue;
+        if ((gint64)advice->until > now) {
+            watcher->next_expiry = MIN(watcher->next_expiry, (gint64)advice->until);
+            continue;
+        }
+        GPtrArray *changes = watcher_changes_new();
+        g_ptr_array_add(changes, config_delete(config, "advice", advice->uuid));
+        struct decision *decision = decision_about(advice->subject_kind, advice->subject,
+                                                   config_node_name(config, advice->subject),
+                                                   AUTHOR_ADVICE, VERDICT_ACT, "Advice ended");
+        decision_set(&decision->summary, "The time of the advice of %s to avoid it has passed.",
+                     advice->author);
+        watcher_record(watcher, decision, changes);
+        watcher_batch_add(batch, changes);
+    }
+}
+
+/* --- records of what exists no more --- */
+
+static void sweep_records(struct watcher *watcher, gint64 now, GPtrArray *batch)
+{
+    if (now < watcher->next_sweep)
         return;
-    watcher->next_expiry = G_MAXINT64;
-    watcher->tags_changed = false;
-    g_autoptr(GPtrArray) batch = watcher_batch_new();
+    watcher->next_sweep = now + LIMIT_DECISION_SWEEP_S;
+    const struct config *config = follow_config(watcher->follow);
+    guint64 before_us = (guint64)MAX(now - LIMIT_DECISIONS_GONE_S, 0) * G_USEC_PER_SEC;
+    g_autoptr(GPtrArray) all = config_list(config, "decision");
+    guint count = 0;
+    for (guint i = 0; i < all->len && count < LIMIT_REPAIR_BATCH; i++) {
+        const struct decision *decision = all->pdata[i];
+        if (decision->at_us >= before_us || object_record(decision->subject_kind) == NULL ||
+            config_get(config, decision->subject_kind, decision->subject, NULL) != NULL)
+            continue;
+        GPtrArray *changes = watcher_changes_new();
+        g_ptr_array_add(changes, config_delete(config, "decision", decision->uuid));
+        watcher_batch_add(batch, changes);
+        count++;
+    }
+}
+
+/* --- the pass --- */
+
+static void scan_tags(struct watcher *watcher, gint64 now, GPtrArray *batch)
+{
     g_autoptr(GPtrArray) expired = g_ptr_array_new();
     g_autoptr(GPtrArray) unreadable = g_ptr_array_new();
     struct found found = {.expired = expired, .unreadable = unreadable};
@@ -126,6 +177,19 @@ void watcher_scan(struct watcher *watcher)
         judge(watcher, tag, &found, now);
     }
     end_object(watcher, &found, batch);
+}
+
+void watcher_scan(struct watcher *watcher)
+{
+    gint64 now = watcher_now(watcher);
+    g_autoptr(GPtrArray) batch = watcher_batch_new();
+    if (watcher->tags_changed || now >= watcher->next_expiry) {
+        watcher->next_expiry = G_MAXINT64;
+        watcher->tags_changed = false;
+        scan_tags(watcher, now, batch);
+        end_advice(watcher, now, batch);
+    }
+    sweep_records(watcher, now, batch);
     if (!watcher_batch_commit(watcher, batch))
         watcher->tags_changed = true;
 }

@@ -18,7 +18,7 @@ enum trouble {
 
 static json_t *opcode_for(const char *id, const struct instance *instance)
 {
-    return json_make("{ssss}", "OP_ID", id, "instance_name", instance->name);
+    return json_make("[{ssss}]", "OP_ID", id, "instance_name", instance->name);
 }
 
 static bool under_way(const struct watcher *watcher, guint64 job)
@@ -34,19 +34,19 @@ static bool suspended(const struct watcher *watcher, const struct instance *inst
 }
 
 /* Puts the decision on record, then submits; the order makes a crash in between repeat the same
- * submission. `decision` and `opcode` are stolen. */
-static guint64 act(struct watcher *watcher, struct decision *decision, json_t *opcode,
+ * submission. `decision` and `opcodes` are stolen. */
+static guint64 act(struct watcher *watcher, struct decision *decision, json_t *opcodes,
                    const char *request_id, gint64 since)
 {
     g_autoptr(GPtrArray) changes = watcher_changes_new();
     g_autofree char *summary = g_strdup(decision->summary);
     watcher_record(watcher, decision, changes);
     if (!watcher_commit(watcher, changes)) {
-        json_decref(opcode);
+        json_decref(opcodes);
         return 0;
     }
     g_autoptr(GError) error = NULL;
-    guint64 job = watcher_submit(watcher, opcode, request_id, summary, since, &error);
+    guint64 job = watcher_submit(watcher, opcodes, request_id, summary, since, &error);
     if (job == 0 && !fettle_error_is(error, KILLED))
         log_warning("", "%s could not be submitted, it is tried again: %s", request_id,
                     error->message);
@@ -74,28 +74,81 @@ static void untry(struct watched *watched, guint64 job)
 
 /* --- marks of dead jobs --- */
 
-static const char *mending_opcode(const struct instance *instance)
+/* How a mark is mended: an opcode that can be repeated, and what the record says of it. */
+struct mending {
+    const char *opcode, *word;
+};
+
+static struct mending mending_of(const struct instance *instance)
 {
+    bool up = instance->admin_state == ADMIN_UP;
+    const struct mending power = {up ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN",
+                                  up ? "started" : "stopped"};
+    switch (instance->task_state) {
+    case TASK_CREATING:
+    case TASK_REMOVING:
+        return (struct mending){"OP_INSTANCE_REMOVE", "removed"};
+    case TASK_MIGRATING:
+        return (struct mending){"OP_INSTANCE_MIGRATE", "settled where it is"};
+    case TASK_GROWING_DISK:
+        return (struct mending){"OP_INSTANCE_GROW_DISK", "given the sizes on record"};
+    case TASK_RECREATING_DISKS:
+        return (struct mending){"OP_INSTANCE_RECREATE_DISKS", "given new disks again"};
+    case TASK_REINSTALLING:
+        return (struct mending){"OP_INSTANCE_REINSTALL", "installed again"};
+    case TASK_NONE:
+    case TASK_STARTING:
+    case TASK_STOPPING:
+    case TASK_FAILING_OVER:
+    case TASK_REPLACING_DISKS:
+        break;
+    }
+    return power;
+}
+
+/* Each disk to the size on record; what has it already stays as it is. */
+static json_t *grow_opcodes(const struct instance *instance)
+{
+    json_t *opcodes = json_array();
+    for (guint i = 0; i < instance->disks->len; i++) {
+        const struct disk *disk = instance->disks->pdata[i];
+        json_array_append_new(opcodes,
+                              json_make("{ss ss si sI sb}", "OP_ID", "OP_INSTANCE_GROW_DISK",
+                                        "instance_name", instance->name, "disk", (int)i, "amount",
+                                        (json_int_t)disk->size, "absolute", 1));
+    }
+    return opcodes;
+}
+
+static json_t *mending_opcodes(const struct instance *instance)
+{
+    if (instance->task_state == TASK_GROWING_DISK)
+        return grow_opcodes(instance);
+    json_t *opcodes = opcode_for(mending_of(instance).opcode, instance);
+    json_t *first = json_array_get(opcodes, 0);
     if (instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING)
-        return "OP_INSTANCE_REMOVE";
-    return instance->admin_state == ADMIN_UP ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN";
+        json_object_set_new(first, "shutdown_timeout", json_integer(0));
+    if (instance->task_state == TASK_MIGRATING)
+        json_object_set_new(first, "cleanup", json_true());
+    return opcodes;
 }
 
-static const char *mending_word(const char *opcode)
+/* A dead node can be no part of most of them: they are auto-repair's business then. What a
+ * migration has left on the other node can always be settled, and must be first. */
+static bool needs_primary(const struct instance *instance)
 {
-    return g_str_equal(opcode, "OP_INSTANCE_REMOVE")    ? "removed"
-           : g_str_equal(opcode, "OP_INSTANCE_STARTUP") ? "started"
-                                                        : "stopped";
+    return instance->task_state != TASK_CREATING && instance->task_state != TASK_REMOVING &&
+           instance->task_state != TASK_MIGRATING;
 }
 
-static struct decision *decide_mark(const struct instance *instance, const char *opcode)
+static struct decision *decide_mark(const struct instance *instance)
 {
     const char *mark = enum_word(&task_state_words, (int)instance->task_state);
     struct decision *decision =
         decision_about_instance(instance, AUTHOR, VERDICT_ACT, "Interrupted");
     decision_set(&decision->summary,
                  "Job %" G_GUINT64_FORMAT " ended while %s it; it is %s, for a known state.",
-                 instance->task_owner, mark, mending_word(opcode));
+                 instance->task_owner, mark, mending_of(instance).word);
     g_ptr_array_add(decision->evidence,
                     g_strdup_printf("task_state is %s and its job has ended", mark));
     return decision;
@@ -106,12 +159,10 @@ static struct decision *decide_mark(const struct instance *instance, const char 
 static void mend_mark(struct watcher *watcher, const struct instance *instance)
 {
     struct watched *watched = watcher_watched(watcher, instance->uuid);
-    const char *opcode = mending_opcode(instance);
-    bool removal = g_str_equal(opcode, "OP_INSTANCE_REMOVE");
     if (under_way(watcher, watched->restart_job))
         return;
-    if (!watcher_node_online(watcher, instance->primary_node) && !removal)
-        return; /* auto-repair's business: the node is dead */
+    if (needs_primary(instance) && !watcher_node_online(watcher, instance->primary_node))
+        return;
     if (watched->restart_generation != instance->generation) {
         watched->restart_generation = instance->generation;
         watched->restart_tries = 0;
@@ -122,10 +173,7 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
     g_autofree char *request_id =
         g_strdup_printf("mend/%s/%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT "/%u", instance->uuid,
                         instance->task_owner, instance->generation, watched->restart_tries);
-    json_t *body = opcode_for(opcode, instance);
-    if (removal)
-        json_object_set_new(body, "shutdown_timeout", json_integer(0));
-    untry(watched, act(watcher, decide_mark(instance, opcode), body, request_id,
+    untry(watched, act(watcher, decide_mark(instance), mending_opcodes(instance), request_id,
                        (gint64)instance->task_since));
 }
 

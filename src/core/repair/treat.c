@@ -5,7 +5,6 @@
  * its number afterwards: a death in between repeats the same submission or finds the job (SAF-31,
  * A-6). See patient.h.
  */
-#include "core/ops/placement.h"
 #include "core/repair/patient.h"
 
 #include <string.h>
@@ -29,6 +28,7 @@ static void find_lost_jobs(struct watcher *watcher, struct repair_tag *tag)
 
 struct history {
     bool under_way;
+    bool blank;     /* the last job broke off while it made disks anew */
     guint steps;    /* that succeeded */
     guint failures; /* since the last success */
     guint tries;    /* of these, those that were not for lack of room */
@@ -36,6 +36,16 @@ struct history {
     enum job_outcome last;
     char *message; /* of the last failure */
 };
+
+/* What such a job leaves may look healthy and be empty. */
+static bool left_blank(const struct watcher *watcher, guint64 id)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    const struct job *job = config_get(follow_config(watcher->follow), "job", key, NULL);
+    g_autofree char *step = job == NULL ? NULL : watcher_request_step(job->request_id);
+    return g_strcmp0(step, repair_step_word(REPAIR_STEP_REINSTALL)) == 0 &&
+           watcher_job_broke_off(watcher, id);
+}
 
 static struct history read_history(const struct watcher *watcher, const struct repair_tag *tag)
 {
@@ -45,6 +55,7 @@ static struct history read_history(const struct watcher *watcher, const struct r
         history.job = g_ascii_strtoull(tag->jobs[i], NULL, 10);
         history.last = watcher_job_outcome(watcher, history.job, &message);
         history.under_way |= history.last == JOB_UNDER_WAY;
+        history.blank = left_blank(watcher, history.job);
         if (history.last == JOB_SUCCEEDED) {
             history.steps++;
             history.failures = history.tries = 0;
@@ -60,36 +71,39 @@ static struct history read_history(const struct watcher *watcher, const struct r
 
 /* --- room --- */
 
-/* Whether some node could take what the next step needs; nothing is submitted otherwise (ARP-57).
- * The job chooses the node itself, by the same code. */
-static bool has_room(const struct watcher *watcher, const struct patient *patient,
-                     char **ret_reason)
+/* What nodes reported, and what is promised on them, counted once in a pass. */
+static const GPtrArray *pass_reports(struct watcher *watcher, GPtrArray *reports)
 {
-    const struct instance *instance = patient->instance;
-    bool failover =
-        patient->plan.step == REPAIR_STEP_FAILOVER && instance->disk_template == TEMPLATE_DISKLESS;
-    if (patient->plan.step != REPAIR_STEP_REPLACE_DISKS && !failover)
-        return true;
-    const struct placement_need need = {
-        .what = failover ? "a new primary node" : "a new secondary node",
-        .memory = instance->memory,
-        .disk = failover ? 0 : placement_disk_size(instance->disks),
-        .excluded = {instance->primary_node},
-        .because = {"is its primary node"},
-        .skip = instance->uuid,
-        .prefer = *instance->secondary_node ? instance->secondary_node : NULL,
-    };
-    g_autoptr(GPtrArray) reports = g_ptr_array_new();
     GHashTableIter iter;
     gpointer report;
     g_hash_table_iter_init(&iter, watcher->reports);
     while (g_hash_table_iter_next(&iter, NULL, &report))
         g_ptr_array_add(reports, report);
-    g_autoptr(GError) error = NULL;
-    if (placement_choose(follow_config(watcher->follow), reports, &need, &error) != NULL)
-        return true;
-    *ret_reason = g_strdup(error->message);
-    return false;
+    if (watcher->sums == NULL)
+        watcher->sums = placement_sums_new(follow_config(watcher->follow), reports);
+    return reports;
+}
+
+/* Whether some node could take what the next step needs; nothing is submitted otherwise (ARP-57).
+ * The job chooses the node itself, by the same code. */
+static bool find_room(struct watcher *watcher, const struct patient *patient,
+                      struct repair_goal *ret_goal, char **ret_reason)
+{
+    g_autoptr(GPtrArray) reports = g_ptr_array_new();
+    pass_reports(watcher, reports);
+    return repair_room_find(follow_config(watcher->follow), reports, watcher->sums,
+                            patient->instance, &patient->plan, watcher_now(watcher), ret_goal,
+                            ret_reason);
+}
+
+/* What a submitted step will take counts for those that come after it in this pass. */
+static void take_room(struct watcher *watcher, const struct patient *patient,
+                      const struct repair_goal *goal)
+{
+    record_autoptr(instance) after = instance_copy(patient->instance);
+    decision_set(&after->primary_node, "%s", goal->primary);
+    decision_set(&after->secondary_node, "%s", goal->secondary);
+    placement_sums_move(watcher->sums, patient->instance, after);
 }
 
 /* A job that found no room although we saw some is tried again after pauses that grow. */
@@ -116,26 +130,59 @@ static bool finish(struct watcher *watcher, struct decision *decision, GPtrArray
     return watcher_commit(watcher, changes);
 }
 
-static void wait_for(struct watcher *watcher, const struct patient *patient,
-                     const struct record_tag *record, const char *what, const char *next)
+/* The tag with all jobs that are known to be its own, and why it waits. */
+static void wait_for(const struct watcher *watcher, const struct patient *patient,
+                     const struct record_tag *record, const char *what, const char *next,
+                     GPtrArray *changes)
 {
-    g_autoptr(GPtrArray) changes = watcher_changes_new();
+    bool shadow = watcher_shadow(watcher);
     /* A job that was found again is added to the list. */
-    patient_note_job(watcher, patient, record, 0, changes);
-    struct decision *decision = patient_decide(patient, VERDICT_WAIT, "Pending repair", "%s", what);
+    if (!shadow)
+        patient_note_job(watcher, patient, record, 0, changes);
+    struct decision *decision =
+        patient_decide(patient, VERDICT_WAIT,
+                       shadow ? "Pending repair, shadow mode" : "Pending repair", "%s", what);
     for (guint i = 0; record->tag.jobs[i] != NULL; i++)
         g_ptr_array_add(decision->jobs, g_strdup(record->tag.jobs[i]));
     decision_set(&decision->next_check, "%s", next);
-    finish(watcher, decision, changes);
+    watcher_record(watcher, decision, changes);
 }
 
-static void leave_to_person(struct watcher *watcher, const struct patient *patient,
-                            const struct record_tag *record)
+/* The record of the step that is being taken by this repair; NULL if the last word was another. */
+static const struct decision *step_record(const struct watcher *watcher,
+                                          const struct patient *patient,
+                                          const struct record_tag *record)
 {
-    enum repair_step step = patient->plan.step;
-    g_autofree char *what = g_strdup_printf("The next step is %s, %s.", repair_step_name(step),
-                                            repair_step_by_hand(step));
-    wait_for(watcher, patient, record, what, "when its nodes or its replica change");
+    const struct decision *latest = watcher_latest(watcher, patient->instance->uuid, REPAIR_AUTHOR);
+    return latest != NULL && latest->verdict == VERDICT_ACT &&
+                   g_str_equal(latest->repair_id, record->tag.id)
+               ? latest
+               : NULL;
+}
+
+/* A step has one record, which names its job once it is known. */
+static void note_job(const struct watcher *watcher, const struct patient *patient,
+                     const struct record_tag *record, guint64 job, GPtrArray *changes)
+{
+    patient_note_job(watcher, patient, record, job, changes);
+    const struct decision *step = step_record(watcher, patient, record);
+    if (step == NULL || job == 0 || step->jobs->len > 0)
+        return;
+    record_autoptr(decision) with_job = decision_copy(step);
+    g_ptr_array_add(with_job->jobs, g_strdup_printf("%" G_GUINT64_FORMAT, job));
+    g_ptr_array_add(changes, config_put(follow_config(watcher->follow), "decision", step->uuid,
+                                        decision_to_json(with_job)));
+}
+
+static void wait_for_job(const struct watcher *watcher, const struct patient *patient,
+                         const struct record_tag *record, const struct history *history,
+                         GPtrArray *changes)
+{
+    if (step_record(watcher, patient, record) != NULL && !watcher_shadow(watcher))
+        note_job(watcher, patient, record, history->job, changes);
+    else
+        wait_for(watcher, patient, record, "A job of this repair is under way.",
+                 "when the job has ended", changes);
 }
 
 /* After a submission that failed the intention is on record already. */
@@ -146,8 +193,17 @@ static bool announced(const struct watcher *watcher, const struct patient *patie
            strstr(latest->summary, " could not be submitted: ") != NULL;
 }
 
+static const char *step_node(const struct watcher *watcher, const struct patient *patient,
+                             const struct repair_goal *goal)
+{
+    return config_node_name(follow_config(watcher->follow),
+                            patient->plan.step == REPAIR_STEP_REPLACE_DISKS ? goal->secondary
+                                                                            : goal->primary);
+}
+
 static bool announce(struct watcher *watcher, const struct patient *patient,
-                     const struct record_tag *record, const struct history *history)
+                     const struct record_tag *record, const struct history *history,
+                     const struct repair_goal *goal)
 {
     g_autoptr(GPtrArray) changes = watcher_changes_new();
     if (announced(watcher, patient))
@@ -156,9 +212,15 @@ static bool announce(struct watcher *watcher, const struct patient *patient,
     struct decision *decision = patient_decide(
         patient, VERDICT_ACT, "Pending repair", "Step %u of the repair: %s%s.", history->steps + 1,
         repair_step_name(patient->plan.step), history->failures > 0 ? ", again" : "");
+    g_ptr_array_add(decision->evidence,
+                    g_strdup_printf("%s has room", step_node(watcher, patient, goal)));
     if (history->failures > 0)
         g_ptr_array_add(decision->evidence, g_strdup_printf("job %" G_GUINT64_FORMAT " failed: %s",
                                                             history->job, history->message));
+    g_autoptr(GPtrArray) advice =
+        repair_advice_texts(follow_config(watcher->follow), watcher_now(watcher));
+    for (guint i = 0; i < advice->len; i++)
+        g_ptr_array_add(decision->rejected, g_strdup(advice->pdata[i]));
     decision_set(&decision->next_check, "when its job has ended");
     return finish(watcher, decision, changes);
 }
@@ -169,40 +231,46 @@ static guint64 submit_step(struct watcher *watcher, const struct patient *patien
 {
     g_autofree char *request_id =
         g_strdup_printf("%s/%u-%s/%u", record->tag.id, history->steps + 1,
-                        repair_step_name(patient->plan.step), history->failures + 1);
+                        repair_step_word(patient->plan.step), history->failures + 1);
     g_autofree char *reason = g_strdup_printf("repair %s", record->tag.id);
-    json_t *opcode = json_make("{ssss}", "OP_ID", repair_step_opcode(patient->plan.step),
-                               "instance_name", patient->instance->name);
-    return watcher_submit(watcher, opcode, request_id, reason, record->tag.timestamp, error);
+    return watcher_submit(watcher, repair_plan_opcodes(&patient->plan, patient->instance),
+                          request_id, reason, record->tag.timestamp, error);
 }
 
-static void take_step(struct watcher *watcher, const struct patient *patient,
-                      struct record_tag *record, const struct history *history)
+/* The copies of the tag may be others now. */
+static void note_submitted(struct watcher *watcher, const char *instance, const char *repair,
+                           guint64 job)
 {
-    g_autoptr(GError) error = NULL;
-    if (!announce(watcher, patient, record, history))
-        return;
-    guint64 job = submit_step(watcher, patient, record, history, &error);
-    if (job == 0) {
-        if (fettle_error_is(error, KILLED))
-            return;
-        g_autofree char *what = g_strdup_printf(
-            "%s could not be submitted: %s", repair_step_name(patient->plan.step), error->message);
-        wait_for(watcher, patient, record, what, "in the next pass");
-        return;
-    }
-    /* The copies of the tag may be others now. */
-    struct patient *now = patient_examine(watcher, patient->instance->uuid);
+    struct patient *now = patient_examine(watcher, instance);
     for (guint i = 0; now != NULL && i < now->pending->len; i++) {
         struct record_tag *fresh = now->pending->pdata[i];
-        if (!g_str_equal(fresh->tag.id, record->tag.id))
+        if (!g_str_equal(fresh->tag.id, repair))
             continue;
         g_autoptr(GPtrArray) changes = watcher_changes_new();
         find_lost_jobs(watcher, &fresh->tag);
-        patient_note_job(watcher, now, fresh, job, changes);
+        note_job(watcher, now, fresh, job, changes);
         watcher_commit(watcher, changes);
     }
     patient_free(now);
+}
+
+static void take_step(struct watcher *watcher, const struct patient *patient,
+                      struct record_tag *record, const struct history *history,
+                      const struct repair_goal *goal, GPtrArray *changes)
+{
+    g_autoptr(GError) error = NULL;
+    if (!announce(watcher, patient, record, history, goal))
+        return;
+    guint64 job = submit_step(watcher, patient, record, history, &error);
+    if (job != 0) {
+        watcher_count_step(watcher, history->job == 0);
+        take_room(watcher, patient, goal);
+        note_submitted(watcher, patient->instance->uuid, record->tag.id, job);
+    } else if (!fettle_error_is(error, KILLED)) {
+        g_autofree char *what = g_strdup_printf(
+            "%s could not be submitted: %s", repair_step_name(patient->plan.step), error->message);
+        wait_for(watcher, patient, record, what, "in the next pass", changes);
+    }
 }
 
 /* --- ends --- */
@@ -263,37 +331,123 @@ static char *why_given_up(const struct record_tag *record, const struct history 
     return jobs < LIMIT_REPAIR_JOBS ? NULL : g_strdup_printf("%u jobs did not mend it", jobs);
 }
 
-void repair_treat(struct watcher *watcher, struct patient *patient)
+/* --- what comes next --- */
+
+enum act { ACT_WAIT_JOB, ACT_WAIT, ACT_HEALTHY, ACT_FAILURE, ACT_ENOPERM, ACT_STEP };
+
+/* `what` and `when` are for the record. */
+struct next {
+    enum act act;
+    char *what;
+    const char *when;
+};
+
+static struct next next_is(enum act act, const char *what, const char *when)
+{
+    return (struct next){act, g_strdup(what), when};
+}
+
+/* Whether the step can be taken now, and where it would lead. */
+static struct next judge_step(struct watcher *watcher, const struct patient *patient,
+                              const struct history *history, struct repair_goal *ret_goal)
+{
+    const char *when = NULL;
+    char *held = watcher_held_back(watcher, history->job == 0, &when);
+    if (held != NULL)
+        return (struct next){ACT_WAIT, held, when};
+    char *reason = NULL;
+    if (!find_room(watcher, patient, ret_goal, &reason))
+        return (struct next){ACT_WAIT, reason, "when a node has room"};
+    if (!may_try_room(watcher, patient->watched, history))
+        return next_is(ACT_WAIT, history->message, "after a pause");
+    g_autofree char *what =
+        g_strdup_printf("step %u of the repair would be taken: %s", history->steps + 1,
+                        repair_step_name(patient->plan.step));
+    return next_is(ACT_STEP, what, NULL);
+}
+
+static struct next judge(struct watcher *watcher, const struct patient *patient,
+                         const struct record_tag *record, const struct history *history,
+                         bool any_job, struct repair_goal *ret_goal)
+{
+    const struct repair_plan *plan = &patient->plan;
+    g_autofree char *given_up = why_given_up(record, history);
+    if (history->under_way || (plan->healthy && any_job))
+        return next_is(ACT_WAIT_JOB, "a job of this repair is under way", NULL);
+    if (plan->healthy && history->blank)
+        return next_is(ACT_FAILURE,
+                       "its disks were made anew, but what belongs on them was not installed",
+                       NULL);
+    if (plan->healthy)
+        return next_is(ACT_HEALTHY, "the repair would be ended with success", NULL);
+    if (given_up != NULL)
+        return next_is(ACT_FAILURE, given_up, NULL);
+    if (plan->wait)
+        return next_is(ACT_WAIT, "Its replica is being copied.", "when the copy is ready");
+    if (plan->left != NULL)
+        return next_is(ACT_WAIT, plan->left, "when its nodes change");
+    if (plan->step_type > record->tag.type)
+        return next_is(ACT_ENOPERM, "the next step is above the type of this repair", NULL);
+    if (patient_at_work(watcher, patient->instance))
+        return next_is(ACT_WAIT, "Another job is at work on it.", "when that job has ended");
+    return judge_step(watcher, patient, history, ret_goal);
+}
+
+/* Nothing is done: the record says what would be. */
+static void shadow(struct watcher *watcher, const struct patient *patient,
+                   const struct record_tag *record, const struct next *next, GPtrArray *changes)
+{
+    bool waits = next->act == ACT_WAIT;
+    bool ends = next->act == ACT_FAILURE || next->act == ACT_ENOPERM;
+    g_autofree char *what = waits ? g_strdup(next->what)
+                                  : g_strdup_printf(REPAIR_SHADOW "%s%s%s.",
+                                                    ends ? "the repair would be ended with " : "",
+                                                    !ends                      ? ""
+                                                    : next->act == ACT_FAILURE ? "failure: "
+                                                                               : "enoperm: ",
+                                                    next->what);
+    wait_for(watcher, patient, record, what,
+             waits ? next->when : "when shadow mode is switched off", changes);
+}
+
+static void act_on(struct watcher *watcher, struct patient *patient, struct record_tag *record,
+                   const struct history *history, const struct next *next,
+                   const struct repair_goal *goal, GPtrArray *changes)
+{
+    switch (next->act) {
+    case ACT_WAIT_JOB:
+        wait_for_job(watcher, patient, record, history, changes);
+        break;
+    case ACT_WAIT:
+        wait_for(watcher, patient, record, next->what, next->when, changes);
+        break;
+    case ACT_HEALTHY:
+        conclude_healthy(watcher, patient);
+        break;
+    case ACT_FAILURE:
+        conclude_short(watcher, patient, record, REPAIR_FAILURE, next->what);
+        break;
+    case ACT_ENOPERM:
+        conclude_short(watcher, patient, record, REPAIR_ENOPERM, next->what);
+        break;
+    case ACT_STEP:
+        take_step(watcher, patient, record, history, goal, changes);
+        break;
+    }
+}
+
+void repair_treat(struct watcher *watcher, struct patient *patient, GPtrArray *changes)
 {
     struct record_tag *record = patient->pending->pdata[0];
-    const struct repair_plan *plan = &patient->plan;
-    bool under_way = any_under_way(watcher, patient);
+    bool any_job = any_under_way(watcher, patient);
     struct history history = read_history(watcher, &record->tag);
-    g_autofree char *message = history.message;
-    g_autofree char *given_up = why_given_up(record, &history);
-    g_autofree char *reason = NULL;
-    if (history.under_way || (plan->healthy && under_way))
-        wait_for(watcher, patient, record, "A job of this repair is under way.",
-                 "when the job has ended");
-    else if (plan->healthy)
-        conclude_healthy(watcher, patient);
-    else if (given_up != NULL)
-        conclude_short(watcher, patient, record, REPAIR_FAILURE, given_up);
-    else if (plan->wait)
-        wait_for(watcher, patient, record, "Its replica is being copied.",
-                 "when the copy is ready");
-    else if (plan->step_type > record->tag.type)
-        conclude_short(watcher, patient, record, REPAIR_ENOPERM,
-                       "the next step is above the type of this repair");
-    else if (repair_step_opcode(plan->step) == NULL)
-        leave_to_person(watcher, patient, record);
-    else if (patient_at_work(watcher, patient->instance))
-        wait_for(watcher, patient, record, "Another job is at work on it.",
-                 "when that job has ended");
-    else if (!has_room(watcher, patient, &reason))
-        wait_for(watcher, patient, record, reason, "when a node has room");
-    else if (!may_try_room(watcher, patient->watched, &history))
-        wait_for(watcher, patient, record, message, "after a pause");
+    struct repair_goal goal = {0};
+    struct next next = judge(watcher, patient, record, &history, any_job, &goal);
+    if (watcher_shadow(watcher) && next.act != ACT_WAIT_JOB)
+        shadow(watcher, patient, record, &next, changes);
     else
-        take_step(watcher, patient, record, &history);
+        act_on(watcher, patient, record, &history, &next, &goal, changes);
+    repair_goal_clear(&goal);
+    g_free(next.what);
+    g_free(history.message);
 }

@@ -29,6 +29,10 @@ static struct decision *record_enoperm(struct watcher *watcher, const struct pat
                     g_strdup_printf("%s: above the policy", repair_step_name(patient->plan.step)));
     decision_set(&decision->next_check, "when its nodes, its replica or its policy change");
     const struct decision *latest = watcher_latest(watcher, patient->instance->uuid, REPAIR_AUTHOR);
+    if (watcher_shadow(watcher)) {
+        decision_set(&decision->state, "Needs repair, shadow mode");
+        return decision;
+    }
     if (latest != NULL && g_str_equal(latest->summary, decision->summary) &&
         g_str_equal(latest->state, decision->state)) {
         decision_set(&decision->repair_id, "%s", latest->repair_id);
@@ -51,11 +55,21 @@ static struct decision *begin_repair(struct watcher *watcher, const struct patie
         repair_tag_pending(patient->plan.needed, id, watcher_now(watcher), NULL);
     patient_put_tag(watcher, patient, text, changes);
     struct decision *decision = patient_decide(
-        patient, VERDICT_ACT, "Pending repair",
+        patient, VERDICT_WAIT, "Pending repair",
         "It needs repair of type %s, which its policy allows; first step: %s.",
         repair_type_name(patient->plan.needed), repair_step_name(patient->plan.step));
     decision_set(&decision->repair_id, "%s", id);
     decision_set(&decision->next_check, "now");
+    return decision;
+}
+
+static struct decision *shadow_repair(const struct patient *patient)
+{
+    struct decision *decision = patient_decide(
+        patient, VERDICT_LEAVE, "Needs repair, shadow mode",
+        REPAIR_SHADOW "a repair of type %s would begin now; first step: %s.",
+        repair_type_name(patient->plan.needed), repair_step_name(patient->plan.step));
+    decision_set(&decision->next_check, "when shadow mode is switched off");
     return decision;
 }
 
@@ -71,9 +85,8 @@ static struct decision *leave_not_enabled(const struct patient *patient)
 
 static struct decision *leave_to_person(const struct patient *patient)
 {
-    struct decision *decision = patient_decide(
-        patient, VERDICT_LEAVE, "Needs repair, by hand", "It needs %s, %s.",
-        repair_step_name(patient->plan.step), repair_step_by_hand(patient->plan.step));
+    struct decision *decision =
+        patient_decide(patient, VERDICT_LEAVE, "Needs repair, by hand", "%s", patient->plan.left);
     decision_set(&decision->next_check, "when its nodes, its replica or its policy change");
     return decision;
 }
@@ -84,12 +97,14 @@ static struct decision *judge_needed(struct watcher *watcher, const struct patie
 {
     watcher_move(patient->watched, patient->instance->name, REPAIR_NEEDED,
                  patient->plan.evidence->pdata[0]);
+    if (patient->plan.left != NULL)
+        return leave_to_person(patient);
     if (patient->policy.kind == REPAIR_POLICY_ABSENT)
         return leave_not_enabled(patient);
     if (patient->policy.type < patient->plan.needed)
         return record_enoperm(watcher, patient, changes);
-    if (repair_step_opcode(patient->plan.step) == NULL)
-        return leave_to_person(patient);
+    if (watcher_shadow(watcher))
+        return shadow_repair(patient);
     *ret_pending = true;
     return begin_repair(watcher, patient, changes);
 }

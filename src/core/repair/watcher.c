@@ -54,6 +54,19 @@ bool watcher_node_online(const struct watcher *watcher, const char *uuid)
     return node != NULL && !node->offline;
 }
 
+const struct cluster *watcher_cluster(const struct watcher *watcher)
+{
+    return config_cluster(follow_config(watcher->follow));
+}
+
+const struct replica *watcher_replica(const struct watcher *watcher,
+                                      const struct instance *instance)
+{
+    return *instance->replica == '\0'
+               ? NULL
+               : config_get(follow_config(watcher->follow), "replica", instance->replica, NULL);
+}
+
 bool watcher_record(const struct watcher *watcher, struct decision *decision, GPtrArray *changes)
 {
     return decisions_record(watcher->decisions, follow_config(watcher->follow), watcher->env,
@@ -147,6 +160,15 @@ struct question {
     char *node;
 };
 
+/* A node of another version may not say what images it has: that is no news of missing ones. */
+static void keep_images(struct watcher *watcher, const char *node, const struct node_report *report)
+{
+    GHashTable *images = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < report->images->len; i++)
+        g_hash_table_add(images, report->images->pdata[i]);
+    g_hash_table_insert(watcher->images, g_strdup(node), images);
+}
+
 static void keep_report(struct watcher *watcher, const char *node, struct node_report *report)
 {
     GHashTable *guests = g_hash_table_new(g_str_hash, g_str_equal);
@@ -164,6 +186,8 @@ static void ask_cb(json_t *result, const GError *error, void *data)
     struct round *round = question->round;
     if (!round->abandoned && result != NULL) {
         struct node_report *report = node_report_parse(result, RECORD_LAX, NULL);
+        if (report != NULL && json_object_get(result, "images") != NULL)
+            keep_images(round->watcher, question->node, report);
         if (report != NULL)
             keep_report(round->watcher, question->node, report);
     }
@@ -181,6 +205,7 @@ static bool ask_nodes(struct watcher *watcher)
 {
     const struct config *config = follow_config(watcher->follow);
     g_hash_table_remove_all(watcher->guests);
+    g_hash_table_remove_all(watcher->images);
     g_hash_table_remove_all(watcher->reports);
     watcher->reports_serial = config_serial(config);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
@@ -224,17 +249,53 @@ static gboolean is_gone(gpointer uuid, gpointer watched, gpointer config)
     return config_get(config, "instance", uuid, NULL) == NULL;
 }
 
+static gint64 repair_interval_ms(const struct cluster *cluster)
+{
+    return (gint64)cluster->repair_interval_ms;
+}
+
+/* Auto-repair keeps its own time if it has an interval of its own (ARP-02); else news wake all
+ * duties. */
 static void one_pass(struct watcher *watcher)
 {
+    bool news = watcher->news;
     watcher->news = false;
-    if (config_cluster(follow_config(watcher->follow)) == NULL || !ask_nodes(watcher))
+    if (watcher_cluster(watcher) == NULL || !ask_nodes(watcher))
         return;
+    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
+    gint64 own_ms = repair_interval_ms(watcher_cluster(watcher));
+    bool tend = news || now_ms >= watcher->next_tend_ms;
+    bool repair = own_ms == 0 ? tend : now_ms >= watcher->next_repair_ms;
+    watcher->pass++;
     g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
     g_hash_table_foreach_remove(watcher->instances, is_gone,
                                 (gpointer)follow_config(watcher->follow));
-    watcher_scan(watcher);
-    watcher_tend(watcher);
-    watcher_repair(watcher);
+    watcher_sight_update(watcher);
+    if (repair)
+        watcher_scan(watcher);
+    if (tend) {
+        watcher->next_tend_ms = now_ms + (gint64)watcher_cluster(watcher)->watcher_interval_ms;
+        watcher_tend(watcher);
+    }
+    if (repair) {
+        watcher->next_repair_ms = now_ms + own_ms;
+        watcher_repair(watcher);
+        watcher_spare_room(watcher);
+    }
+}
+
+/* How long there is nothing to do if nothing happens. */
+static guint pause_ms(const struct watcher *watcher)
+{
+    const struct cluster *cluster = watcher_cluster(watcher);
+    if (cluster == NULL)
+        return 1000;
+    gint64 due = repair_interval_ms(cluster) == 0
+                     ? watcher->next_tend_ms
+                     : MIN(watcher->next_tend_ms, watcher->next_repair_ms);
+    /* Never longer than the interval as it is now: it may have been changed. */
+    gint64 most = (gint64)cluster->watcher_interval_ms;
+    return (guint)CLAMP(due - watcher->env->ops->boot_ms(watcher->env), 1, most);
 }
 
 static void wake(struct watcher *watcher)
@@ -270,10 +331,15 @@ static void changed_cb(const GPtrArray *changes, void *data)
     bool news = changes == NULL;
     decisions_update(watcher->decisions, follow_config(watcher->follow), changes);
     watcher->tags_changed |= changes == NULL;
+    watcher->room_changed |= changes == NULL;
     for (guint i = 0; changes != NULL && i < changes->len; i++) {
         const struct change *change = changes->pdata[i];
         news |= matters(watcher, change);
-        watcher->tags_changed |= g_str_equal(change->kind, "tag");
+        watcher->tags_changed |=
+            g_str_equal(change->kind, "tag") || g_str_equal(change->kind, "advice");
+        watcher->room_changed |= g_str_equal(change->kind, "instance") ||
+                                 g_str_equal(change->kind, "node") ||
+                                 g_str_equal(change->kind, "cluster");
     }
     if (!news)
         return;
@@ -288,15 +354,13 @@ static void loop(void *data)
         one_pass(watcher);
         if (task_group_killed(watcher->env->tasks))
             return;
-        const struct cluster *cluster = config_cluster(follow_config(watcher->follow));
         if (watcher->news && !env_sleep(watcher->env, LIMIT_WATCHER_PAUSE_MS))
             return;
         if (watcher->news)
             continue;
         watcher->sleeper = task_self();
-        watcher->timer = watcher->env->ops->timer(
-            watcher->env, cluster != NULL ? (guint)cluster->watcher_interval_ms : 1000, timer_cb,
-            watcher);
+        watcher->timer =
+            watcher->env->ops->timer(watcher->env, pause_ms(watcher), timer_cb, watcher);
         bool alive = task_wait();
         watcher->sleeper = NULL;
         if (watcher->timer != 0)
@@ -307,11 +371,21 @@ static void loop(void *data)
     }
 }
 
+static void watched_free(void *data)
+{
+    struct watched *watched = data;
+    g_free(watched->gone_replica);
+    g_free(watched);
+}
+
 struct watcher *watcher_new(const struct env *env)
 {
     struct watcher *watcher = g_new0(struct watcher, 1);
     watcher->env = env;
-    watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
+    watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    watcher->images =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->reports =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)node_report_free);
     watcher->guests =
@@ -344,6 +418,9 @@ void watcher_free(struct watcher *watcher)
     follow_free(watcher->follow);
     owner_free(watcher->owner);
     g_hash_table_unref(watcher->instances);
+    g_hash_table_unref(watcher->nodes);
+    g_hash_table_unref(watcher->images);
+    placement_sums_free(watcher->sums);
     g_hash_table_unref(watcher->guests);
     g_hash_table_unref(watcher->reports);
     g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);

@@ -8,6 +8,7 @@
 #include "core/repair/decisions.h"
 #include "core/repair/plan.h"
 #include "core/repair/policy.h"
+#include "core/repair/room.h"
 #include "core/repair/watcher.h"
 
 /* What the watcher remembers of one instance between passes. Nothing here is needed after a
@@ -21,6 +22,8 @@ struct watched {
     guint64 full_job;     /* job that found no room */
     guint full_tries;     /* such jobs in a row */
     gint64 full_after_ms; /* boot clock: not before is another tried */
+    char *gone_replica;   /* whose images its node does not have … */
+    guint64 gone_pass;    /* … since this pass */
 };
 
 struct watcher {
@@ -28,19 +31,36 @@ struct watcher {
     struct follow *follow;
     struct owner *owner;
     struct decisions *decisions;
-    GHashTable *instances;  /* uuid -> struct watched; only those that something was about */
-    GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
-    GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
+    GHashTable *instances; /* uuid -> struct watched; only those that something was about */
+    GHashTable *reports;   /* node uuid -> struct node_report, of this pass */
+    GHashTable *guests;    /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
+    GHashTable *images; /* node uuid -> set of "instance replica", borrowed; only nodes that say */
+    GHashTable *nodes;  /* node uuid -> struct node_memory */
+    guint64 pass;       /* number of this pass */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
                                next time */
     GHashTable *unseen;     /* ids of jobs that were submitted and are not in the copy yet */
     GHashTable
-        *repair_jobs;     /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
-    gint64 next_expiry;   /* when the next suspension ends, in seconds since 1970 */
-    struct task *sleeper; /* the loop, while it waits for the next pass */
+        *repair_jobs; /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
+    struct placement_sums *sums; /* of this pass; NULL: not needed yet */
+    guint running, begun; /* repairs: under way; begun within the last hour; with repair_jobs */
+    guint64 sizes;        /* what the nodes have, as one number: another number, other sizes */
+    bool room_changed;    /* since the spare room was judged */
+    bool braked;          /* no step may be submitted in this pass */
+    gint64 next_expiry;   /* when the next suspension or advice ends, in seconds since 1970 */
+    gint64 next_sweep;    /* when records of removed objects are looked for, likewise */
+    gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
+    struct task *sleeper;                /* the loop, while it waits for the next pass */
     guint timer;
     bool news;         /* something that matters changed since the pass began */
     bool tags_changed; /* since they were scanned */
+};
+
+/* What the watcher remembers of a node between passes. */
+struct node_memory {
+    gint64 silent_since; /* seconds since 1970; 0: it answers, or has never answered us */
+    bool answered;       /* at some time since this watcher started */
+    guint64 failed_pass; /* pass since which its disks have no space at all; 0: they have */
 };
 
 /* The state machine of section 4; suspension is a property of the policy, not a state. */
@@ -57,6 +77,9 @@ const struct guest_report *watcher_guest(const struct watcher *watcher,
                                          const struct instance *instance, bool *ret_reported);
 /* The node's own name if it is known, and whether it is there and not said to be dead. */
 bool watcher_node_online(const struct watcher *watcher, const char *node);
+const struct cluster *watcher_cluster(const struct watcher *watcher);
+const struct replica *watcher_replica(const struct watcher *watcher,
+                                      const struct instance *instance);
 /* Adds a decision (stolen) to changes if it is new. */
 bool watcher_record(const struct watcher *watcher, struct decision *decision, GPtrArray *changes);
 const struct decision *watcher_latest(const struct watcher *watcher, const char *subject,
@@ -75,8 +98,29 @@ bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch);
 /* Milliseconds to wait after the n-th try: 2 s, 4 s, 8 s, … */
 gint64 watcher_pause_ms(guint tries);
 
-/* --- scan.c: tags of all objects --- */
+/* --- scan.c: tags of all objects, advice, records of what exists no more --- */
 void watcher_scan(struct watcher *watcher);
+
+/* --- sight.c: what nodes say, as far as it can be a cause of repair --- */
+
+/* Takes in the reports of this pass. */
+void watcher_sight_update(struct watcher *watcher);
+/* What is seen of an instance. Bad news count only if an earlier pass has had them too. */
+struct repair_sight watcher_sight(struct watcher *watcher, const struct instance *instance,
+                                  const struct replica *replica);
+/* --- brake.c: what holds repair back --- */
+
+/* Pulls the storm brake, or puts on record that somebody released it. */
+void watcher_brake(struct watcher *watcher);
+/* Why no step of a repair may be submitted now, as a sentence; NULL if one may. `first`: it would
+ * be the repair's first. */
+char *watcher_held_back(struct watcher *watcher, bool first, const char **ret_next);
+/* Counts a step that was submitted. */
+void watcher_count_step(struct watcher *watcher, bool first);
+bool watcher_shadow(const struct watcher *watcher);
+
+/* --- spare.c: whether each node's loss could be taken (ARP-71) --- */
+void watcher_spare_room(struct watcher *watcher);
 
 /* --- jobs.c --- */
 
@@ -93,12 +137,19 @@ enum job_outcome watcher_job_outcome(const struct watcher *watcher, guint64 job,
                                      char **ret_message);
 /* Whether it has a final state. */
 bool watcher_job_ended(const struct job *job);
-/* Submits one opcode under a request id, so that a repetition after a crash gives the same job
- * (SAF-31). `opcode` is stolen. 0 on error, with the reason. */
-guint64 watcher_submit(struct watcher *watcher, json_t *opcode, const char *request_id,
+/* Whether it may have changed anything without having reached its end: it died, or one of its
+ * opcodes succeeded before another failed. */
+bool watcher_job_broke_off(const struct watcher *watcher, guint64 job);
+/* The step of a repair that a request id stands for, such as "failover"; NULL if it is no such id.
+ * Free with g_free(). */
+char *watcher_request_step(const char *request_id);
+/* Submits one job under a request id, so that a repetition after a crash gives the same job
+ * (SAF-31). `opcodes` is a list, stolen. 0 on error, with the reason. */
+guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *request_id,
                        const char *reason, gint64 reason_time, GError **error);
 
-/* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. */
+/* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. The first
+ * use in a pass also counts `running` and `begun`. */
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id);
 
 /* --- tend.c: marks of dead jobs, guests that should run and do not --- */

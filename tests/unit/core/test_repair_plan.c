@@ -155,52 +155,196 @@ static void test_policy_suspend_wins_on_its_object(void)
 
 /* --- plan --- */
 
-struct plan_row {
-    const char *primary, *secondary, *disk_template, *replica;
-    bool healthy;
+/* The table A-14, row by row as it stands there: primary, secondary, then the first operation and
+ * the type that finishing needs, of mirror, shared and local. */
+#define NONE                                                                                       \
+    {                                                                                              \
+        REPAIR_STEP_NONE, REPAIR_FIX_STORAGE                                                       \
+    }
+#define REPLACE(needed)                                                                            \
+    {                                                                                              \
+        REPAIR_STEP_REPLACE_DISKS, REPAIR_##needed                                                 \
+    }
+#define MIGRATE                                                                                    \
+    {                                                                                              \
+        REPAIR_STEP_MIGRATE, REPAIR_MIGRATE                                                        \
+    }
+#define FAILOVER                                                                                   \
+    {                                                                                              \
+        REPAIR_STEP_FAILOVER, REPAIR_FAILOVER                                                      \
+    }
+#define REINSTALL                                                                                  \
+    {                                                                                              \
+        REPAIR_STEP_REINSTALL, REPAIR_REINSTALL                                                    \
+    }
+
+struct operation {
     enum repair_step step;
     enum repair_type needed;
 };
 
-static const struct plan_row plan_rows[] = {
-    {"online", "online", "mirror", "in-sync", true, REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
-    {"online", "drained", "mirror", "in-sync", false, REPAIR_STEP_REPLACE_DISKS,
-     REPAIR_FIX_STORAGE},
-    {"online", "offline", "mirror", "in-sync", false, REPAIR_STEP_REPLACE_DISKS,
-     REPAIR_FIX_STORAGE},
-    {"online", "online", "mirror", "stale", false, REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE},
-    {"online", "online", "mirror", NULL, false, REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE},
-    {"drained", "online", "mirror", "in-sync", false, REPAIR_STEP_MIGRATE, REPAIR_MIGRATE},
-    {"drained", "offline", "mirror", "in-sync", false, REPAIR_STEP_REPLACE_DISKS, REPAIR_MIGRATE},
-    {"drained", "drained", "mirror", "in-sync", false, REPAIR_STEP_REPLACE_DISKS, REPAIR_MIGRATE},
-    {"offline", "online", "mirror", "in-sync", false, REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
-    {"offline", "drained", "mirror", "in-sync", false, REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
-    {"offline", "offline", "mirror", "in-sync", false, REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
-    {"offline", "online", "mirror", "stale", false, REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
-    {"offline", "online", "mirror", "syncing", false, REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
-    {"offline", "online", "mirror", NULL, false, REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
-    {"online", "online", "diskless", NULL, true, REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
-    {"drained", "online", "diskless", NULL, false, REPAIR_STEP_MIGRATE, REPAIR_MIGRATE},
-    {"offline", "online", "diskless", NULL, false, REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+static const struct table_row {
+    const char *primary, *secondary;
+    struct operation mirror, shared, local;
+} table[] = {
+    {"online", "online", NONE, NONE, NONE},
+    {"online", "drained", REPLACE(FIX_STORAGE), NONE, NONE},
+    {"online", "offline", REPLACE(FIX_STORAGE), NONE, NONE},
+    {"drained", "online", MIGRATE, MIGRATE, NONE},
+    {"drained", "drained", REPLACE(MIGRATE), MIGRATE, NONE},
+    {"drained", "offline", REPLACE(MIGRATE), MIGRATE, NONE},
+    {"offline", "online", FAILOVER, FAILOVER, REINSTALL},
+    {"offline", "drained", FAILOVER, FAILOVER, REINSTALL},
+    {"offline", "offline", REINSTALL, FAILOVER, REINSTALL},
 };
+
+static struct repair_plan plan_of(const struct config *config, const struct repair_sight *sight)
+{
+    const struct instance *instance = config_get(config, "instance", WEB, NULL);
+    const struct repair_sight nothing = {0};
+    return repair_plan_of(
+        config, instance,
+        *instance->replica ? config_get(config, "replica", instance->replica, NULL) : NULL,
+        sight != NULL ? sight : &nothing);
+}
+
+static void check_operation(const struct table_row *row, const char *disk_template,
+                            const struct operation *expected)
+{
+    bool mirror = g_str_equal(disk_template, "mirror");
+    struct config *config =
+        make_config(row->primary, row->secondary, disk_template, mirror ? "in-sync" : NULL);
+    struct repair_plan plan = plan_of(config, NULL);
+    bool online =
+        g_str_equal(row->primary, "online") && (!mirror || g_str_equal(row->secondary, "online"));
+    g_test_message("%s: %s, %s", disk_template, row->primary, row->secondary);
+    g_assert_cmpint((int)plan.step, ==, (int)expected->step);
+    g_assert_cmpint((int)plan.needed, ==, (int)expected->needed);
+    g_assert_cmpint(plan.healthy, ==, online);
+    g_assert_cmpint(plan.evidence->len > 0, ==, !online);
+    /* Where the table has no operation for what is broken, the record says why. */
+    g_assert_cmpint(plan.left != NULL, ==, !online && expected->step == REPAIR_STEP_NONE);
+    repair_plan_clear(&plan);
+    config_free(config);
+}
 
 static void test_plan_table(void)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(plan_rows); i++) {
-        const struct plan_row *row = &plan_rows[i];
+    for (guint i = 0; i < G_N_ELEMENTS(table); i++) {
+        check_operation(&table[i], "mirror", &table[i].mirror);
+        check_operation(&table[i], "sharedfile", &table[i].shared);
+        check_operation(&table[i], "diskless", &table[i].shared);
+        check_operation(&table[i], "file", &table[i].local);
+    }
+}
+
+/* A replica that is stale, lost in the middle of a copy or not there counts as offline, and is
+ * never promoted. */
+static void test_plan_replica_not_in_sync(void)
+{
+    static const char *const states[] = {"stale", "syncing", NULL};
+    const struct {
+        const char *primary;
+        struct operation expected;
+    } rows[] = {
+        {"online", REPLACE(FIX_STORAGE)}, {"drained", REPLACE(MIGRATE)}, {"offline", REINSTALL}};
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        for (guint k = 0; k < G_N_ELEMENTS(states); k++) {
+            struct config *config = make_config(rows[i].primary, "online", "mirror", states[k]);
+            struct repair_plan plan = plan_of(config, NULL);
+            g_assert_cmpint((int)plan.step, ==, (int)rows[i].expected.step);
+            g_assert_cmpint((int)plan.needed, ==, (int)rows[i].expected.needed);
+            g_assert_false(plan.healthy);
+            repair_plan_clear(&plan);
+            config_free(config);
+        }
+    }
+}
+
+/* What the nodes answer: images that are gone, disks that fail. */
+static void test_plan_sight(void)
+{
+    const struct repair_sight gone = {.replica_gone = true}, failed = {.disks_failed = true};
+    const struct {
+        const char *disk_template;
+        const struct repair_sight *sight;
+        struct operation expected;
+        bool healthy;
+        const char *evidence;
+    } rows[] = {
+        {"mirror", &gone, REPLACE(FIX_STORAGE), false,
+         "node2 answers that it has no images of the replica"},
+        {"mirror", &failed, MIGRATE, false,
+         "primary node node1 reports that its disks have no space at all: they have failed"},
+        {"file", &failed, NONE, false,
+         "primary node node1 reports that its disks have no space at all: they have failed"},
+        {"sharedfile", &failed, NONE, true, NULL},
+        {"diskless", &failed, NONE, true, NULL},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        bool mirror = g_str_equal(rows[i].disk_template, "mirror");
         struct config *config =
-            make_config(row->primary, row->secondary, row->disk_template, row->replica);
-        struct repair_plan plan =
-            repair_plan_of(config, config_get(config, "instance", WEB, NULL), NULL);
-        g_test_message("row %u: %s %s %s %s", i, row->primary, row->secondary, row->disk_template,
-                       row->replica != NULL ? row->replica : "no replica");
-        g_assert_cmpint(plan.healthy, ==, row->healthy);
-        g_assert_cmpint((int)plan.step, ==, (int)row->step);
-        g_assert_cmpint((int)plan.needed, ==, (int)row->needed);
-        g_assert_cmpint(plan.evidence->len > 0, ==, !row->healthy);
+            make_config("online", "online", rows[i].disk_template, mirror ? "in-sync" : NULL);
+        struct repair_plan plan = plan_of(config, rows[i].sight);
+        g_assert_cmpint((int)plan.step, ==, (int)rows[i].expected.step);
+        g_assert_cmpint((int)plan.needed, ==, (int)rows[i].expected.needed);
+        g_assert_cmpint(plan.healthy, ==, rows[i].healthy);
+        if (rows[i].evidence != NULL)
+            g_assert_cmpstr(plan.evidence->pdata[0], ==, rows[i].evidence);
         repair_plan_clear(&plan);
         config_free(config);
     }
+}
+
+/* The opcodes of each step; the body of a repetition is the same. */
+static void check_opcodes(const char *primary, const char *secondary, const char *disk_template,
+                          const char *up, const char *os, const char *expected)
+{
+    bool mirror = g_str_equal(disk_template, "mirror");
+    struct config *config =
+        make_config(primary, secondary, disk_template, mirror ? "in-sync" : NULL);
+    json_t *json = config_object_json(config, "instance", WEB);
+    json_object_set_new(json, "admin_state", json_string(up));
+    json_object_set_new(json, "os", json_string(os));
+    put(config, "instance", WEB, json);
+    struct repair_plan plan = plan_of(config, NULL);
+    json_autoptr list = repair_plan_opcodes(&plan, config_get(config, "instance", WEB, NULL));
+    g_autoptr(GString) text = g_string_new(NULL);
+    size_t index;
+    json_t *opcode;
+    json_array_foreach(list, index, opcode)
+    {
+        g_assert_cmpstr(json_string_value(json_object_get(opcode, "instance_name")), ==, "web1");
+        json_object_del(opcode, "instance_name");
+        g_autofree char *body = json_dumps(opcode, JSON_COMPACT | JSON_SORT_KEYS);
+        g_string_append_printf(text, "%s%s", index > 0 ? " " : "", body);
+    }
+    g_assert_cmpstr(text->str, ==, expected);
+    repair_plan_clear(&plan);
+    config_free(config);
+}
+
+static void test_plan_opcodes(void)
+{
+    check_opcodes("online", "offline", "mirror", "up", "img",
+                  "{\"OP_ID\":\"OP_INSTANCE_REPLACE_DISKS\"}");
+    check_opcodes("online", "drained", "mirror", "up", "img",
+                  "{\"OP_ID\":\"OP_INSTANCE_REPLACE_DISKS\",\"mode\":\"replace_new_secondary\"}");
+    check_opcodes("drained", "online", "mirror", "down", "img",
+                  "{\"OP_ID\":\"OP_INSTANCE_MIGRATE\",\"allow_failover\":true}");
+    check_opcodes("drained", "online", "sharedfile", "up", "img",
+                  "{\"OP_ID\":\"OP_INSTANCE_MIGRATE\",\"allow_failover\":true}");
+    check_opcodes("offline", "online", "mirror", "up", "img",
+                  "{\"OP_ID\":\"OP_INSTANCE_FAILOVER\"}");
+    check_opcodes("offline", "offline", "mirror", "up", "img",
+                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\"} "
+                  "{\"OP_ID\":\"OP_INSTANCE_REINSTALL\"} {\"OP_ID\":\"OP_INSTANCE_STARTUP\"}");
+    check_opcodes("offline", "offline", "file", "down", "img",
+                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\"} "
+                  "{\"OP_ID\":\"OP_INSTANCE_REINSTALL\"}");
+    check_opcodes("offline", "online", "file", "up", "",
+                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\"} {\"OP_ID\":\"OP_INSTANCE_STARTUP\"}");
+    check_opcodes("drained", "online", "file", "up", "img", "");
 }
 
 /* A copy that runs is waited for; one that nobody carries on is broken. */
@@ -215,8 +359,8 @@ static void test_plan_syncing(void)
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         record_autoptr(guest_report) report = guest_report_new();
         report->mirror = rows[i].mirror;
-        struct repair_plan plan =
-            repair_plan_of(config, config_get(config, "instance", WEB, NULL), report);
+        const struct repair_sight sight = {.guest = report};
+        struct repair_plan plan = plan_of(config, &sight);
         g_assert_false(plan.healthy);
         g_assert_cmpint(plan.wait, ==, rows[i].wait);
         g_assert_cmpint((int)plan.step, ==, REPAIR_STEP_REPLACE_DISKS);
@@ -236,6 +380,10 @@ int main(int argc, char **argv)
     g_test_add_func("/repair-policy/suspend-wins-on-its-object#ARP-18,ARP-23,ARP-25,ARP-26,ARP-27",
                     test_policy_suspend_wins_on_its_object);
     g_test_add_func("/repair-plan/table#ARP-03,ARP-14,ARP-41,ARP-62", test_plan_table);
+    g_test_add_func("/repair-plan/replica-not-in-sync#ARP-41,ARP-62",
+                    test_plan_replica_not_in_sync);
+    g_test_add_func("/repair-plan/what-nodes-answer#ARP-70", test_plan_sight);
+    g_test_add_func("/repair-plan/opcodes#ARP-62", test_plan_opcodes);
     g_test_add_func("/repair-plan/syncing", test_plan_syncing);
     return g_test_run();
 }

@@ -53,7 +53,7 @@ struct submitting {
     struct watcher_world *w;
     struct rpc_request *request;
     guint64 id;
-    json_t *op;
+    json_t *ops;
 };
 
 static void submission_free(void *data)
@@ -87,9 +87,16 @@ static void commit_job(void *data)
     const struct submission *submission = w->submissions->pdata[submitting->id - 1];
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, submission->id);
     g_autofree char *commit_id = env_uuid(w->base.luxid);
-    json_t *object = json_make("{s:I,s:[{s:o,s:s}],s:s,s:s}", "id", (json_int_t)submission->id,
-                               "ops", "input", submitting->op, "status", "queued", "status",
-                               "queued", "request_id", submission->request_id);
+    json_t *ops = json_array();
+    size_t index;
+    json_t *op;
+    json_array_foreach(submitting->ops, index, op)
+        json_array_append_new(ops, json_make("{s:O,s:s}", "input", op, "status", "queued"));
+    json_decref(submitting->ops);
+    json_t *object =
+        json_make("{s:I,s:o,s:s,s:s,s:I}", "id", (json_int_t)submission->id, "ops", ops, "status",
+                  "queued", "request_id", submission->request_id, "received_us",
+                  (json_int_t)w->base.luxid->ops->wall_us(w->base.luxid));
     struct rpc_call call = {.to_node = NODE_LOCAL,
                             .to_role = ROLE_WCONFD,
                             .method = "commit",
@@ -101,10 +108,10 @@ static void commit_job(void *data)
 }
 
 static void commit_job_later(struct watcher_world *w, struct rpc_request *request, guint64 id,
-                             json_t *op)
+                             json_t *ops)
 {
     struct submitting *submitting = g_new(struct submitting, 1);
-    *submitting = (struct submitting){w, request, id, json_incref(op)};
+    *submitting = (struct submitting){w, request, id, json_incref(ops)};
     if (w->luxid_pause_ms == 0)
         commit_job(submitting);
     else
@@ -124,14 +131,15 @@ static struct submission *find_request(const struct watcher_world *w, const char
 static void serve_luxid(struct rpc_request *request, void *data)
 {
     struct watcher_world *w = data;
-    json_t *op = json_array_get(json_array_get(request->args, 0), 0);
+    json_t *ops = json_array_get(request->args, 0);
+    json_t *op = json_array_get(ops, 0);
     g_assert_cmpstr(request->name, ==, "SubmitJob");
-    g_assert_cmpuint(json_array_size(json_array_get(request->args, 0)), ==, 1);
+    g_assert_cmpuint(json_array_size(ops), >=, 1);
     if (w->luxid_refuses != NULL) {
         rpc_fail_new(request, FETTLE_ERROR_TEMPORARY, "%s", w->luxid_refuses);
         return;
     }
-    g_autofree char *body = json_to_text(op);
+    g_autofree char *body = json_to_text(ops);
     struct submission *known = find_request(w, text_of(op, "request_id"));
     if (known != NULL) {
         bool same = g_str_equal(known->body, body);
@@ -147,16 +155,27 @@ static void serve_luxid(struct rpc_request *request, void *data)
                                  .body = g_steal_pointer(&body),
                                  .instance = g_strdup(text_of(op, "instance_name"))};
     g_ptr_array_add(w->submissions, fresh);
-    commit_job_later(w, request, fresh->id, op);
+    commit_job_later(w, request, fresh->id, ops);
 }
 
 /* --- nodes --- */
+
+static json_t *images_on(const struct watcher_world *w, const char *node)
+{
+    json_t *images = json_array();
+    const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
+    const struct replica *replica =
+        web1 == NULL ? NULL : config_get(w->view, "replica", web1->replica, NULL);
+    if (replica != NULL && g_str_equal(replica->node, node) && !w->replica_gone)
+        json_array_append_new(images, json_sprintf("%s %s", WEB1, replica->uuid));
+    return images;
+}
 
 static json_t *report(const struct rpc_request *request, const char *to_node, void *data,
                       GError **error)
 {
     struct watcher_world *w = data;
-    if (w->silent != NULL && g_str_equal(w->silent, to_node)) {
+    if (w->silent != NULL && (g_str_equal(w->silent, to_node) || g_str_equal(w->silent, "all"))) {
         fettle_set_error(error, UNREACHABLE, "nobody listens");
         return NULL;
     }
@@ -165,9 +184,14 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
         json_array_append_new(guests, json_make("{s:s,s:I,s:s,s:s}", "instance", WEB1, "generation",
                                                 (json_int_t)w->guest_generation, "state",
                                                 w->guest_state, "mirror", w->mirror));
-    return json_make("{s:s,s:i,s:i,s:i,s:i,s:o}", "node", to_node, "memory_total", 4096,
-                     "memory_free", 4096, "disk_total", 4096, "disk_free", (int)w->disk_free,
-                     "guests", guests);
+    bool failed = w->failed != NULL && g_str_equal(w->failed, to_node);
+    json_t *answer =
+        json_make("{s:s,s:i,s:i,s:i,s:i,s:o}", "node", to_node, "memory_total", (int)w->memory,
+                  "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
+                  failed ? 0 : (int)w->disk_free, "guests", guests);
+    if (w->tell_images)
+        json_object_set_new(answer, "images", images_on(w, to_node));
+    return answer;
 }
 
 /* --- the world --- */
@@ -214,7 +238,7 @@ struct watcher_world *watcher_world_new(void)
     w->guest_state = "running";
     w->mirror = "ready";
     w->guest_generation = 4;
-    w->disk_free = 4096;
+    w->disk_free = w->memory = 4096;
     config_world_init(&w->base, without_db1_on_node1());
     fake_script(w->base.world, NULL, ROLE_NODED, "node_report", report, w);
     fake_serve(w->base.luxid, serve_luxid, w);
@@ -297,17 +321,40 @@ static struct change *ended(struct watcher_world *w, guint n, const char *status
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, submission->id);
     const struct job *job = config_get(w->view, "job", key, NULL);
     g_assert_nonnull(job);
-    const struct job_op *op = job->ops->pdata[0];
-    json_t *row = json_make("{s:O,s:s,s:o}", "input", op->input, "status", status, "result",
-                            result != NULL ? result : json_null());
+    bool failed = g_str_equal(status, "error");
+    json_t *rows = json_array();
+    for (guint i = 0; i < job->ops->len; i++) {
+        const struct job_op *op = job->ops->pdata[i];
+        bool this = !failed || i == w->fail_at;
+        json_array_append_new(rows,
+                              json_make("{s:O,s:s,s:O}", "input", op->input, "status",
+                                        this             ? status
+                                        : i < w->fail_at ? "success"
+                                                         : "error",
+                                        "result", this && result != NULL ? result : json_null()));
+    }
+    json_decref(result);
     submission->ended = true;
-    return patched(w, "job", key, json_make("{s:s,s:[o]}", "status", status, "ops", row));
+    return patched(w, "job", key, json_make("{s:s,s:o}", "status", status, "ops", rows));
 }
 
 void end_job(struct watcher_world *w, guint n, const char *status, json_t *result)
 {
     look(w);
     commit(w, changes_of(ended(w, n, status, result), NULL));
+}
+
+/* A node that can take a replica, and is neither of the two. */
+static const char *other_node(const struct watcher_world *w, const char *a, const char *b)
+{
+    const char *const nodes[] = {NODE3, NODE2, NODE1};
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        const struct node *node = config_get(w->view, "node", nodes[i], NULL);
+        if (!g_str_equal(nodes[i], a) && !g_str_equal(nodes[i], b) && !node->offline &&
+            !node->drained)
+            return nodes[i];
+    }
+    g_assert_not_reached();
 }
 
 static void play_failover(struct watcher_world *w, guint n)
@@ -333,18 +380,46 @@ static void play_replace(struct watcher_world *w, guint n)
     look(w);
     const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
     g_autofree char *old = g_strdup(web1->replica);
+    const char *third = other_node(w, web1->primary_node, web1->secondary_node);
     g_autofree char *uuid = env_uuid(w->base.luxid);
     json_t *replica =
-        json_make("{s:s,s:s,s:s,s:I,s:i,s:s}", "uuid", uuid, "instance", WEB1, "node", NODE3,
+        json_make("{s:s,s:s,s:s,s:I,s:i,s:s}", "uuid", uuid, "instance", WEB1, "node", third,
                   "generation", (json_int_t)web1->generation, "sync", 1, "state", "syncing");
     GPtrArray *changes =
         changes_of(patched(w, "instance", WEB1,
-                           json_make("{s:s,s:s}", "secondary_node", NODE3, "replica", uuid)),
+                           json_make("{s:s,s:s}", "secondary_node", third, "replica", uuid)),
                    config_put(w->view, "replica", uuid, replica), NULL);
     if (*old != '\0')
         g_ptr_array_add(changes, config_delete(w->view, "replica", old));
     w->mirror = "syncing";
     commit(w, changes);
+    holder_says(w, "in-sync");
+    w->mirror = "ready";
+    end_job(w, n, "success", NULL);
+}
+
+/* The secondary becomes primary, and the replica is where the guest was, in sync again. */
+static void play_migrate(struct watcher_world *w, guint n)
+{
+    look(w);
+    const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
+    const char *from = g_intern_string(web1->primary_node);
+    const char *to = g_intern_string(web1->secondary_node);
+    g_autofree char *old = g_strdup(web1->replica);
+    g_autofree char *migration = env_uuid(w->base.luxid);
+    guint64 generation = web1->generation;
+    change_object(w, "instance", WEB1,
+                  json_make("{s:s,s:s}", "migration", migration, "migration_node", to));
+    g_autofree char *said =
+        ask_wconf(&w->base, w->base.noded[(guint)(from[0] - '1')], "set_migrated",
+                  json_make("{s:s,s:I,s:s,s:b}", "instance", WEB1, "generation",
+                            (json_int_t)generation, "migration", migration, "clean", 1));
+    g_assert_nonnull(strstr(said, "serial"));
+    w->guest_node = to;
+    w->guest_generation = generation + 1;
+    w->mirror = "syncing";
+    change_object(w, "instance", WEB1,
+                  json_make("{s:s,s:s}", "migration", "", "migration_node", ""));
     holder_says(w, "in-sync");
     w->mirror = "ready";
     end_job(w, n, "success", NULL);
@@ -364,6 +439,8 @@ void play_job(struct watcher_world *w, guint n)
         play_failover(w, n);
     else if (g_str_equal(submission->op_id, "OP_INSTANCE_REPLACE_DISKS"))
         play_replace(w, n);
+    else if (g_str_equal(submission->op_id, "OP_INSTANCE_MIGRATE"))
+        play_migrate(w, n);
     else
         end_job(w, n, "success", NULL);
 }

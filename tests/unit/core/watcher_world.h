@@ -15,7 +15,7 @@ struct submission {
     guint64 id;
     char *op_id;
     char *request_id;
-    char *body; /* the whole opcode, as JSON text */
+    char *body; /* all opcodes, as JSON text */
     char *instance;
     bool ended;
 };
@@ -30,13 +30,18 @@ struct watcher_world {
     guint conflicts;           /* with another body */
     guint luxid_pause_ms;      /* between taking a job and committing it */
     const char *luxid_refuses; /* message; NULL: it takes jobs */
+    guint fail_at;             /* opcode that an error is of; those before it succeed */
     /* What nodes report. */
     const char *guest_node; /* on which web1 is; NULL: nowhere */
     const char *guest_state;
     const char *mirror;
     guint64 guest_generation;
-    const char *silent; /* node that does not answer */
+    const char *silent; /* node that does not answer; "all": none does */
     guint disk_free;    /* of each node */
+    guint memory;       /* of each node */
+    const char *failed; /* node whose disks have no space at all */
+    bool tell_images;   /* nodes say which images they have: as of the last look … */
+    bool replica_gone;  /* … but not those of web1's replica */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
@@ -58,7 +63,8 @@ void set_node(struct watcher_world *w, const char *node, const char *state); /* 
 void set_replica(struct watcher_world *w, const char *state);
 /* The n-th submission ends; `result` is stolen, NULL for none. */
 void end_job(struct watcher_world *w, guint n, const char *status, json_t *result);
-/* What its opcode does, and success: failover to node2, a new replica on node3 (in sync), … */
+/* What its opcode does, and success: failover or migration to the secondary, a new replica (in
+ * sync) on the third node, … */
 void play_job(struct watcher_world *w, guint n);
 bool job_committed(struct watcher_world *w, guint n);
 /* [class, [message, code, changed]] */

@@ -1,0 +1,180 @@
+/*
+ * What holds repair back although a policy allows it: the storm brake, the limits on how many
+ * repairs run and begin, and shadow mode. See watcher_internal.h.
+ *
+ * The brake is an object of the configuration, so that it outlives the watcher; only a person
+ * removes it (`fettle repair continue`). Then the losses that pulled it are forgiven: those up to
+ * the record of its release count no more. Repairs are counted from their jobs, which carry repair,
+ * step and try in their request ids, so that a new watcher knows what an old one began.
+ */
+#include "core/repair/watcher_internal.h"
+
+#include <string.h>
+
+#define AUTHOR "watcher/brake"
+#define BRAKE_KEY "cluster"
+
+bool watcher_shadow(const struct watcher *watcher)
+{
+    const struct cluster *cluster = watcher_cluster(watcher);
+    return cluster != NULL && cluster->repair_shadow;
+}
+
+/* --- the storm --- */
+
+struct storm {
+    guint total, lost;
+    GPtrArray *uuids, *texts; /* of the lost ones */
+};
+
+/* Since when a node is lost, in seconds since 1970; 0: it is not; 1: since long ago. */
+static gint64 lost_since(const struct watcher *watcher, const struct node *node, gint64 now)
+{
+    if (node->offline)
+        return MAX((gint64)node->offline_since, 1);
+    const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
+    bool silent = memory != NULL && memory->silent_since != 0 &&
+                  now - memory->silent_since >= LIMIT_REPAIR_SILENT_S;
+    return silent ? memory->silent_since : 0;
+}
+
+/* When a person last said go on; 0: never. */
+static gint64 forgiven_until(const struct watcher *watcher)
+{
+    const struct decision *latest = watcher_latest(watcher, watcher_cluster(watcher)->uuid, AUTHOR);
+    return latest == NULL || latest->verdict != VERDICT_DONE
+               ? 0
+               : (gint64)(latest->at_us / (guint64)G_USEC_PER_SEC);
+}
+
+/* Nodes that were lost earlier are no part of the whole: what is left of the cluster counts. */
+static void find_losses(const struct watcher *watcher, struct storm *storm)
+{
+    gint64 now = watcher_now(watcher);
+    gint64 window = (gint64)watcher_cluster(watcher)->repair_storm_window_s;
+    gint64 horizon = MAX(now - window, forgiven_until(watcher));
+    g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        gint64 since = lost_since(watcher, node, now);
+        if (since != 0 && since <= horizon)
+            continue;
+        storm->total++;
+        if (since == 0)
+            continue;
+        g_autofree char *when = repair_time_text(since);
+        storm->lost++;
+        g_ptr_array_add(storm->uuids, node->uuid);
+        g_ptr_array_add(storm->texts,
+                        g_strdup_printf("%s %s since %s", node->name,
+                                        node->offline ? "is offline" : "does not answer", when));
+    }
+}
+
+static struct decision *about_cluster(const struct watcher *watcher, enum verdict verdict,
+                                      const char *state)
+{
+    const struct cluster *cluster = watcher_cluster(watcher);
+    return decision_about("cluster", cluster->uuid, cluster->name, AUTHOR, verdict, state);
+}
+
+static json_t *brake_object(const struct watcher *watcher, const struct storm *storm,
+                            const char *why)
+{
+    record_autoptr(repair_brake) brake = repair_brake_new();
+    brake->since = (guint64)watcher_now(watcher);
+    decision_set(&brake->why, "%s", why);
+    for (guint i = 0; i < storm->uuids->len; i++)
+        g_ptr_array_add(brake->nodes, g_strdup(storm->uuids->pdata[i]));
+    return repair_brake_to_json(brake);
+}
+
+static void pull(struct watcher *watcher, const struct storm *storm)
+{
+    const struct cluster *cluster = watcher_cluster(watcher);
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
+    g_autofree char *why = g_strdup_printf(
+        "%u of %u nodes were lost within %" G_GUINT64_FORMAT " s, more than %" G_GUINT64_FORMAT
+        " %%.",
+        storm->lost, storm->total, cluster->repair_storm_window_s, cluster->repair_storm_percent);
+    g_ptr_array_add(changes, config_put(follow_config(watcher->follow), "repair_brake", BRAKE_KEY,
+                                        brake_object(watcher, storm, why)));
+    struct decision *decision = about_cluster(watcher, VERDICT_ACT, "Storm brake on");
+    decision_set(&decision->summary,
+                 "%s No step of any repair is taken until a person says: fettle repair continue.",
+                 why);
+    for (guint i = 0; i < storm->texts->len; i++)
+        g_ptr_array_add(decision->evidence, g_strdup(storm->texts->pdata[i]));
+    decision_set(&decision->next_check, "when a person says: fettle repair continue");
+    watcher_record(watcher, decision, changes);
+    watcher_commit(watcher, changes);
+}
+
+/* It is gone: somebody has said go on. */
+static void note_release(struct watcher *watcher)
+{
+    const struct decision *latest = watcher_latest(watcher, watcher_cluster(watcher)->uuid, AUTHOR);
+    if (latest == NULL || latest->verdict != VERDICT_ACT)
+        return;
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
+    struct decision *decision = about_cluster(watcher, VERDICT_DONE, "Storm brake released");
+    decision_set(&decision->summary,
+                 "A person said go on: the losses so far hold no repair up any more.");
+    watcher_record(watcher, decision, changes);
+    watcher_commit(watcher, changes);
+}
+
+static const struct repair_brake *the_brake(const struct watcher *watcher)
+{
+    return config_get(follow_config(watcher->follow), "repair_brake", BRAKE_KEY, NULL);
+}
+
+void watcher_brake(struct watcher *watcher)
+{
+    watcher->braked = true;
+    if (the_brake(watcher) != NULL)
+        return;
+    note_release(watcher);
+    g_autoptr(GPtrArray) uuids = g_ptr_array_new();
+    g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
+    struct storm storm = {.uuids = uuids, .texts = texts};
+    find_losses(watcher, &storm);
+    watcher->braked =
+        storm.lost * 100 > storm.total * watcher_cluster(watcher)->repair_storm_percent;
+    if (watcher->braked)
+        pull(watcher, &storm);
+}
+
+/* --- limits --- */
+
+char *watcher_held_back(struct watcher *watcher, bool first, const char **ret_next)
+{
+    const struct cluster *cluster = watcher_cluster(watcher);
+    const struct repair_brake *brake = the_brake(watcher);
+    watcher_repair_jobs(watcher, ""); /* counts */
+    if (watcher->braked || brake != NULL) {
+        *ret_next = "when a person says: fettle repair continue";
+        return g_strdup_printf("The storm brake is on: %s It is released by: fettle repair "
+                               "continue.",
+                               brake != NULL ? brake->why : "many nodes were lost at once.");
+    }
+    if (watcher->running >= cluster->repair_max_running) {
+        *ret_next = "when one of them has ended";
+        return g_strdup_printf("It waits its turn: no more than %" G_GUINT64_FORMAT
+                               " repairs are under way at once (repair_max_running).",
+                               cluster->repair_max_running);
+    }
+    if (first && watcher->begun >= cluster->repair_max_per_hour) {
+        *ret_next = "within the hour";
+        return g_strdup_printf("It waits its turn: no more than %" G_GUINT64_FORMAT
+                               " repairs begin within an hour (repair_max_per_hour).",
+                               cluster->repair_max_per_hour);
+    }
+    return NULL;
+}
+
+void watcher_count_step(struct watcher *watcher, bool first)
+{
+    watcher->running++;
+    watcher->begun += first;
+}

@@ -1,0 +1,243 @@
+/* See forecast.h. */
+#include "core/repair/forecast.h"
+
+#include <string.h>
+
+#include "core/repair/policy.h"
+#include "core/repair/room.h"
+
+struct forecast {
+    struct config *config; /* nodes, tags, advice as they would be; instances are not in it */
+    const GPtrArray *reports;
+    struct placement_sums *sums;
+    gint64 now;
+    json_t *moves, *blocked;
+};
+
+/* An instance on its way. */
+struct traveller {
+    struct instance *instance;
+    struct replica *replica; /* NULL: none */
+    json_t *from, *operations;
+    struct repair_policy policy;
+    enum repair_type needed; /* of the first look: what the repair would have to be allowed */
+};
+
+static void traveller_clear(struct traveller *traveller)
+{
+    instance_free(traveller->instance);
+    replica_free(traveller->replica);
+    json_decref(traveller->from);
+    json_decref(traveller->operations);
+}
+
+/* --- the world as it would be --- */
+
+static void copy_kind(struct config *to, const struct config *from, const char *kind)
+{
+    g_autoptr(GPtrArray) all = config_list(from, kind);
+    const struct field *uuid = record_field(object_record(kind), "uuid");
+    for (guint i = 0; i < all->len; i++) {
+        const char *key = *(char *const *)((const char *)all->pdata[i] + uuid->offset);
+        config_set(to, kind, key, config_peek(from, kind, key));
+    }
+}
+
+static void copy_tags(struct config *to, const struct config *from)
+{
+    g_autoptr(GPtrArray) all = config_list(from, "tag");
+    for (guint i = 0; i < all->len; i++) {
+        const struct tag *tag = all->pdata[i];
+        g_autofree char *key = config_tag_key(tag->kind, tag->object, tag->tag);
+        config_set(to, "tag", key, config_peek(from, "tag", key));
+    }
+}
+
+static struct config *imagine(const struct config *config, const struct node *node,
+                              enum forecast_event event, gint64 now)
+{
+    struct config *copy = config_new();
+    static const char *const kinds[] = {"cluster", "nodegroup", "node", "advice"};
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        copy_kind(copy, config, kinds[i]);
+    copy_tags(copy, config);
+    record_autoptr(node) changed = node_copy(node);
+    changed->drained = true;
+    if (event == FORECAST_FAIL) {
+        changed->offline = true;
+        changed->offline_since = (guint64)now;
+    }
+    record_autoptr(change) change = config_put(copy, "node", node->uuid, node_to_json(changed));
+    g_autoptr(GError) error = NULL;
+    if (!config_apply(copy, change, &error))
+        g_error("a copy of a node is no node: %s", error->message);
+    return copy;
+}
+
+/* --- one instance --- */
+
+static json_t *node_names(const struct config *config, const struct instance *instance)
+{
+    json_t *names = json_make("[s]", config_node_name(config, instance->primary_node));
+    if (*instance->secondary_node)
+        json_array_append_new(names,
+                              json_string(config_node_name(config, instance->secondary_node)));
+    return names;
+}
+
+static void add_operation(struct traveller *traveller, enum repair_step step)
+{
+    if (step == REPAIR_STEP_REINSTALL)
+        json_array_append_new(traveller->operations, json_string("recreate-disks"));
+    json_array_append_new(traveller->operations, json_string(repair_step_word(step)));
+}
+
+/* What would be on record after the step: a copy is taken to come in sync. */
+static void travel(struct forecast *forecast, struct traveller *traveller,
+                   const struct repair_plan *plan, const struct repair_goal *goal)
+{
+    record_autoptr(instance) before = instance_copy(traveller->instance);
+    struct instance *instance = traveller->instance;
+    g_free(instance->primary_node);
+    instance->primary_node = g_strdup(goal->primary);
+    g_free(instance->secondary_node);
+    instance->secondary_node = g_strdup(goal->secondary);
+    placement_sums_move(forecast->sums, before, instance);
+    g_clear_pointer(&traveller->replica, replica_free);
+    if (*goal->secondary && repair_template_mirrored(instance->disk_template)) {
+        traveller->replica = replica_new();
+        g_free(traveller->replica->node);
+        traveller->replica->node = g_strdup(goal->secondary);
+        traveller->replica->state = REPLICA_IN_SYNC;
+    }
+    add_operation(traveller, plan->step);
+}
+
+/* Why nothing may be done about it; NULL if something may. */
+static char *why_not(const struct traveller *traveller, const struct repair_plan *plan)
+{
+    if (plan->left != NULL)
+        return g_strdup(plan->left);
+    if (traveller->policy.kind != REPAIR_POLICY_ENABLED)
+        return g_strdup_printf("repair is %s", traveller->policy.text);
+    if (traveller->policy.type < plan->needed)
+        return g_strdup_printf("it needs %s, the policy allows %s", repair_type_name(plan->needed),
+                               repair_type_name(traveller->policy.type));
+    return NULL;
+}
+
+/* NULL: one more step was taken, or none is needed (`ret_healthy`); else why it goes no further. */
+static char *next_step(struct forecast *forecast, struct traveller *traveller, bool *ret_healthy)
+{
+    const struct repair_sight nothing = {0};
+    struct repair_plan plan =
+        repair_plan_of(forecast->config, traveller->instance, traveller->replica, &nothing);
+    struct repair_goal goal = {0};
+    char *reason = NULL;
+    if (json_array_size(traveller->operations) == 0)
+        traveller->needed = plan.needed;
+    *ret_healthy = plan.healthy;
+    if (plan.wait)
+        traveller->replica->state = REPLICA_IN_SYNC; /* the copy that runs comes to its end */
+    else if (!plan.healthy)
+        reason = why_not(traveller, &plan);
+    if (!plan.wait && !plan.healthy && reason == NULL &&
+        repair_room_find(forecast->config, forecast->reports, forecast->sums, traveller->instance,
+                         &plan, forecast->now, &goal, &reason))
+        travel(forecast, traveller, &plan, &goal);
+    repair_goal_clear(&goal);
+    repair_plan_clear(&plan);
+    return reason;
+}
+
+static void add_move(struct forecast *forecast, const struct traveller *traveller)
+{
+    if (json_array_size(traveller->operations) == 0)
+        return; /* it is not touched by the loss */
+    json_array_append_new(
+        forecast->moves,
+        json_make("{ss sO so sO ss ss}", "instance", traveller->instance->name, "from",
+                  traveller->from, "to", node_names(forecast->config, traveller->instance),
+                  "operations", traveller->operations, "type", repair_type_name(traveller->needed),
+                  "policy", traveller->policy.text));
+}
+
+static void add_blocked(struct forecast *forecast, const struct traveller *traveller,
+                        const char *reason)
+{
+    json_array_append_new(forecast->blocked,
+                          json_make("{ss sO sO ss ss ss}", "instance", traveller->instance->name,
+                                    "from", traveller->from, "operations", traveller->operations,
+                                    "type", repair_type_name(traveller->needed), "policy",
+                                    traveller->policy.text, "reason", reason));
+}
+
+static void follow(struct forecast *forecast, const struct config *config,
+                   const struct instance *instance)
+{
+    const struct replica *replica =
+        *instance->replica ? config_get(config, "replica", instance->replica, NULL) : NULL;
+    struct traveller traveller = {
+        .instance = instance_copy(instance),
+        .replica = replica == NULL ? NULL : replica_copy(replica),
+        .from = node_names(config, instance),
+        .operations = json_array(),
+        .policy = repair_policy_of(forecast->config, instance, forecast->now),
+    };
+    bool healthy = false;
+    g_autofree char *reason = NULL;
+    for (guint i = 0; i < LIMIT_PLAN_STEPS && !healthy && reason == NULL; i++)
+        reason = next_step(forecast, &traveller, &healthy);
+    if (reason == NULL && !healthy)
+        reason = g_strdup_printf("%d steps do not mend it", LIMIT_PLAN_STEPS);
+    if (reason == NULL)
+        add_move(forecast, &traveller);
+    else
+        add_blocked(forecast, &traveller, reason);
+    traveller_clear(&traveller);
+}
+
+/* --- the answer --- */
+
+static json_t *notes(const struct config *config, gint64 now)
+{
+    json_t *list = json_array();
+    const struct cluster *cluster = config_cluster(config);
+    const struct repair_brake *brake = config_get(config, "repair_brake", "cluster", NULL);
+    if (brake != NULL)
+        json_array_append_new(list, json_sprintf("The storm brake is on, nothing is done until a "
+                                                 "person says: fettle repair continue. %s",
+                                                 brake->why));
+    if (cluster != NULL && cluster->repair_shadow)
+        json_array_append_new(list, json_string("Shadow mode is on: this would only be decided "
+                                                "and put on record."));
+    g_autoptr(GPtrArray) advice = repair_advice_texts(config, now);
+    for (guint i = 0; i < advice->len; i++)
+        json_array_append_new(list, json_string(advice->pdata[i]));
+    return list;
+}
+
+json_t *forecast_node(const struct config *config, const GPtrArray *reports,
+                      const struct node *node, enum forecast_event event, gint64 now)
+{
+    struct forecast forecast = {
+        .config = imagine(config, node, event, now),
+        .reports = reports,
+        .sums = placement_sums_new(config, reports),
+        .now = now,
+        .moves = json_array(),
+        .blocked = json_array(),
+    };
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (strcmp(instance->primary_node, node->uuid) == 0 ||
+            strcmp(instance->secondary_node, node->uuid) == 0)
+            follow(&forecast, config, instance);
+    }
+    placement_sums_free(forecast.sums);
+    config_free(forecast.config);
+    return json_make("{ss ss so so so}", "node", node->name, "event",
+                     event == FORECAST_FAIL ? "fail" : "drain", "notes", notes(config, now),
+                     "moves", forecast.moves, "blocked", forecast.blocked);
+}

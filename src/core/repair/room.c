@@ -1,0 +1,205 @@
+/* See room.h. */
+#include "core/repair/room.h"
+
+#include <string.h>
+
+void repair_goal_clear(struct repair_goal *goal)
+{
+    g_clear_pointer(&goal->primary, g_free);
+    g_clear_pointer(&goal->secondary, g_free);
+}
+
+struct search {
+    const struct config *config;
+    const GPtrArray *reports;
+    const struct placement_sums *sums;
+    const struct instance *instance;
+    gint64 now;
+    char **ret_reason;
+};
+
+static const struct node_report *report_of(const struct search *search, const char *node)
+{
+    for (guint i = 0; i < search->reports->len; i++) {
+        const struct node_report *report = search->reports->pdata[i];
+        if (strcmp(report->node, node) == 0)
+            return report;
+    }
+    return NULL;
+}
+
+static const char *choose(const struct search *search, struct placement_need *need)
+{
+    g_autoptr(GError) error = NULL;
+    need->skip = search->instance->uuid;
+    need->sums = search->sums;
+    need->now = (guint64)search->now;
+    const struct node *node = placement_choose(search->config, search->reports, need, &error);
+    if (node == NULL)
+        *search->ret_reason = g_strdup(error->message);
+    return node == NULL ? NULL : node->uuid;
+}
+
+/* A new replica goes to the node of the old one if that serves, else to another; as
+ * OP_INSTANCE_REPLACE_DISKS does it. */
+static const char *find_secondary(const struct search *search, bool elsewhere)
+{
+    const struct instance *instance = search->instance;
+    const struct node *old = config_get(search->config, "node", instance->secondary_node, NULL);
+    const struct node_report *report = old == NULL ? NULL : report_of(search, old->uuid);
+    if (!elsewhere && old != NULL && !old->offline && report != NULL && report->disk_total > 0)
+        return old->uuid;
+    struct placement_need need = {
+        .what = "a new secondary node",
+        .disk = placement_disk_size(instance->disks),
+        .excluded = {instance->primary_node, instance->secondary_node},
+        .because = {"is its primary node", "is its secondary node now"},
+        .rank_by_disk = true,
+    };
+    return choose(search, &need);
+}
+
+/* To the secondary, whose replica is there already. What a drained node has may be all that is
+ * left. A guest that is down needs no memory. */
+static const char *check_secondary(const struct search *search, bool may_be_drained)
+{
+    const struct instance *instance = search->instance;
+    const struct node *node = config_get(search->config, "node", instance->secondary_node, NULL);
+    struct placement_need need = {
+        .memory = instance->admin_state == ADMIN_UP ? instance->memory : 0,
+        .skip = instance->uuid,
+        .sums = search->sums,
+        .nics = instance->nics,
+    };
+    g_autofree char *why = NULL;
+    if (node == NULL) {
+        *search->ret_reason = g_strdup("it has no secondary node");
+        return NULL;
+    }
+    record_autoptr(node) judged = node_copy(node);
+    judged->drained = judged->drained && !may_be_drained;
+    if (placement_fits(search->config, judged, report_of(search, node->uuid), &need, &why))
+        return node->uuid;
+    *search->ret_reason = g_strdup_printf("it cannot go to %s: it %s", node->name, why);
+    return NULL;
+}
+
+static const char *find_primary(const struct search *search)
+{
+    struct placement_need need = {
+        .what = "its new primary node",
+        .memory = search->instance->memory,
+        .excluded = {search->instance->primary_node},
+        .because = {"is its primary node now"},
+        .nics = search->instance->nics,
+    };
+    return choose(search, &need);
+}
+
+/* Without a node for the replica the instance is better off than dead; it gets one as the next
+ * step.
+ */
+static bool find_both(const struct search *search, struct repair_goal *goal)
+{
+    const struct instance *instance = search->instance;
+    struct placement_need need = {
+        .what = "its new primary node",
+        .memory = instance->memory,
+        .disk = placement_disk_size(instance->disks),
+        .nics = instance->nics,
+    };
+    const char *primary = choose(search, &need);
+    if (primary == NULL)
+        return false;
+    goal->primary = g_strdup(primary);
+    if (!repair_template_mirrored(instance->disk_template))
+        return true;
+    struct placement_need second = {
+        .what = "its new secondary node",
+        .disk = need.disk,
+        .excluded = {primary},
+        .because = {"would be its primary node"},
+        .rank_by_disk = true,
+    };
+    goal->secondary = g_strdup(choose(search, &second));
+    if (goal->secondary == NULL)
+        g_clear_pointer(search->ret_reason, g_free);
+    return true;
+}
+
+static bool find(const struct search *search, const struct repair_plan *plan,
+                 struct repair_goal *goal)
+{
+    const struct instance *instance = search->instance;
+    bool mirrored = repair_template_mirrored(instance->disk_template);
+    bool failover = plan->step == REPAIR_STEP_FAILOVER;
+    switch (plan->step) {
+    case REPAIR_STEP_NONE:
+        return true;
+    case REPAIR_STEP_REPLACE_DISKS:
+        goal->secondary = g_strdup(find_secondary(search, plan->elsewhere));
+        return goal->secondary != NULL;
+    case REPAIR_STEP_MIGRATE:
+    case REPAIR_STEP_FAILOVER:
+        goal->primary =
+            g_strdup(mirrored ? check_secondary(search, failover) : find_primary(search));
+        goal->secondary = g_strdup(mirrored && !failover ? instance->primary_node : "");
+        return goal->primary != NULL;
+    case REPAIR_STEP_REINSTALL:
+        return find_both(search, goal);
+    }
+    return false;
+}
+
+bool repair_room_find(const struct config *config, const GPtrArray *reports,
+                      struct placement_sums *sums, const struct instance *instance,
+                      const struct repair_plan *plan, gint64 now, struct repair_goal *ret_goal,
+                      char **ret_reason)
+{
+    struct search search = {config, reports, sums, instance, now, ret_reason};
+    struct repair_goal goal = {0};
+    if (sums != NULL)
+        placement_sums_move(sums, instance, NULL);
+    bool found = find(&search, plan, &goal);
+    if (sums != NULL)
+        placement_sums_move(sums, NULL, instance);
+    if (!found) {
+        repair_goal_clear(&goal);
+        return false;
+    }
+    if (goal.primary == NULL)
+        goal.primary = g_strdup(instance->primary_node);
+    if (goal.secondary == NULL)
+        goal.secondary = g_strdup("");
+    *ret_goal = goal;
+    return true;
+}
+
+/* --- advice --- */
+
+char *repair_time_text(gint64 seconds)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(seconds);
+    return time == NULL ? g_strdup_printf("%" G_GINT64_FORMAT, seconds)
+                        : g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC");
+}
+
+GPtrArray *repair_advice_texts(const struct config *config, gint64 now)
+{
+    GPtrArray *texts = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) all = config_list(config, "advice");
+    for (guint i = 0; i < all->len; i++) {
+        const struct advice *advice = all->pdata[i];
+        if (strcmp(advice->subject_kind, "node") != 0 ||
+            strcmp(advice->advice, ADVICE_AVOID) != 0 ||
+            (advice->until != 0 && (gint64)advice->until <= now))
+            continue;
+        g_autofree char *until = repair_time_text((gint64)advice->until);
+        g_ptr_array_add(texts, g_strdup_printf("%s is avoided: %s advises so%s%s%s%s",
+                                               config_node_name(config, advice->subject),
+                                               advice->author, advice->until != 0 ? " until " : "",
+                                               advice->until != 0 ? until : "",
+                                               *advice->reason ? ": " : "", advice->reason));
+    }
+    return texts;
+}

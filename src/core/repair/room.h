@@ -1,0 +1,31 @@
+/*
+ * Where the next step of a repair would take an instance, by the placement that the jobs use
+ * (ops/placement.h): the watcher submits nothing that has no room (ARP-57), and `fettle plan`
+ * follows the steps. Pure.
+ */
+#pragma once
+
+#include "core/ops/placement.h"
+#include "core/repair/plan.h"
+
+struct repair_goal {
+    char *primary;   /* node UUIDs after the step; never NULL after success */
+    char *secondary; /* "" for none */
+};
+void repair_goal_clear(struct repair_goal *goal);
+
+/* False if no node can take what `plan`'s step needs, with one sentence that says why of each.
+ * `now` in seconds since 1970, for advice that ends. `sums` must be those of `config`; the instance
+ * itself is not counted. NULL: counted anew. */
+bool repair_room_find(const struct config *config, const GPtrArray *reports,
+                      struct placement_sums *sums, const struct instance *instance,
+                      const struct repair_plan *plan, gint64 now, struct repair_goal *ret_goal,
+                      char **ret_reason);
+
+/* Advice that is in force at `now` (seconds since 1970): one sentence for each node that is to be
+ * avoided, such as "node3 is avoided: ops advises so until 2026-01-02 03:04:05 UTC: new disks".
+ * Placement keeps off these nodes; this is for the records (ARP-69). */
+GPtrArray *repair_advice_texts(const struct config *config, gint64 now);
+
+/* "2026-01-02 03:04:05 UTC"; free with g_free(). */
+char *repair_time_text(gint64 seconds);
