@@ -1,5 +1,6 @@
 /* See bus.h. This file: links to other nodes, and where requests go. TLS is bus_tls.c. */
 #include "io/bus.h"
+#include "io/bus_join.h"
 #include "io/bus_tls.h"
 #include "io/connection.h"
 #include "io/loop.h"
@@ -12,6 +13,7 @@
 #define MASTER_CHECK_MS 500
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MOST_MS 1000
+#define BACKOFF_REFUSED_MS 10000 /* a node that does not want us */
 #define RETIRE_MS 5000
 #define RELAY_EXTRA_MS 2000 /* the caller's own limit is over first */
 
@@ -19,6 +21,7 @@ struct bus {
     struct bus_options options;
     const char *self; /* UUID of this node */
     struct bus_tls *tls;
+    struct bus_joiners *joiners;
     struct rpc_server *server;  /* noded.sock */
     struct rpc_client *daemons; /* of this host */
     GHashTable *peers;          /* UUID -> struct peer */
@@ -182,7 +185,11 @@ static bool link_admit(struct connection *connection, const struct peer_name *fr
     }
     if (is_member(peer->bus, peer->node))
         return true;
-    fettle_set_error(error, PERMISSION, "node %s is no member of this cluster", peer->node);
+    fettle_set_error(error, PERMISSION,
+                     "node %s is no member of this cluster: it was never added, or it was removed "
+                     "and its certificate is revoked; it joins with a token of `fettle node "
+                     "invite`",
+                     peer->node);
     return false;
 }
 
@@ -260,8 +267,9 @@ static void link_closed(struct connection *connection, const GError *why, void *
     bool was_current = peer->current == link;
     if (peer->dialling == link) {
         peer->dialling = NULL;
+        bool refused = why != NULL && fettle_error_is(why, PERMISSION);
         peer->backoff_ms = CLAMP(peer->backoff_ms * 2, BACKOFF_FIRST_MS, BACKOFF_MOST_MS);
-        peer->next_dial_ms = loop_boot_ms() + peer->backoff_ms;
+        peer->next_dial_ms = loop_boot_ms() + (refused ? BACKOFF_REFUSED_MS : peer->backoff_ms);
         if (g_strcmp0(peer->last_failure, text) != 0)
             complain(peer->bus, "bus: no link to node %s: %s", name_of(peer->bus, peer->node),
                      text);
@@ -308,6 +316,14 @@ static void accepted_cb(GIOStream *stream, const char *node, void *data)
         complain(bus, "bus: node %s refused: it is no member of this cluster", node);
     /* Its reason is told in the answer to its hello. */
     connection_use(link_new(peer_of(bus, node), false)->connection, transport_stream(stream));
+}
+
+/* Only the master can let a host join. */
+static void anonymous_cb(GIOStream *stream, const char *place, void *data)
+{
+    struct bus *bus = data;
+
+    bus_joiners_accept(bus->joiners, stream, place, strcmp(master_of(bus), bus->self) == 0);
 }
 
 /* The connection for a call to a node; NULL with the reason why there can be none now. */
@@ -597,7 +613,7 @@ static void complain_cb(const char *line, void *data)
     complain(data, "%s", line);
 }
 
-static const struct bus_tls_events tls_events = {accepted_cb, complain_cb};
+static const struct bus_tls_events tls_events = {accepted_cb, anonymous_cb, complain_cb};
 
 struct bus *bus_new(const struct bus_options *options, GError **error)
 {
@@ -621,6 +637,7 @@ struct bus *bus_new(const struct bus_options *options, GError **error)
     bus->self = options->config->node_uuid;
     bus->peers = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, peer_free);
     bus->daemons = rpc_client_new(options->paths, bus->self, ROLE_NODED);
+    bus->joiners = bus_joiners_new(bus->self, bus->daemons, complain_cb, bus);
     bus->tls = bus_tls_new(options->paths, options->config, &tls_events, bus, error);
     bus->server = bus->tls != NULL ? rpc_server_new(&server, error) : NULL;
     if (bus->server == NULL)
@@ -636,6 +653,7 @@ void bus_free(struct bus *bus)
         return;
     loop_timer_cancel(bus->master_timer);
     g_clear_pointer(&bus->server, rpc_server_free);
+    bus_joiners_free(bus->joiners);
     g_hash_table_unref(bus->peers);
     rpc_client_free(bus->daemons);
     bus_tls_free(bus->tls);

@@ -5,8 +5,9 @@
  *
  * TLS is mutual, against etc/ca.crt; the certificate's subject names cluster and node. Another CA,
  * another cluster, a node that is no member (unless there are no members yet): refused, with one
- * line that says why. One connection is used for each pair of nodes, whoever opened it. A link that
- * answers no ping for BUS_DEAD_MS is closed, and what was outstanding on it fails at once.
+ * line that says why. A peer without a certificate may ask one thing, to join (bus_join.h). One
+ * connection is used for each pair of nodes, whoever opened it. A link that answers no ping for
+ * BUS_DEAD_MS is closed, and what was outstanding on it fails at once.
  */
 #pragma once
 

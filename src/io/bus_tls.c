@@ -140,6 +140,21 @@ static bool check_peer(const struct bus_dial *dial, char **ret_node, GError **er
     return true;
 }
 
+static bool is_anonymous(const struct bus_dial *dial)
+{
+    return dial->tls != NULL && !dial->dialled && dial->tls->events->anonymous != NULL &&
+           g_tls_connection_get_peer_certificate(dial->connection) == NULL;
+}
+
+static void succeed_anonymously(struct bus_dial *dial)
+{
+    struct bus_tls *tls = dial->tls;
+
+    g_hash_table_remove(tls->shaking, dial);
+    tls->events->anonymous(G_IO_STREAM(dial->connection), dial->place, tls->data);
+    dial_free(dial);
+}
+
 static void handshake_cb(GObject *object, GAsyncResult *result, gpointer data)
 {
     struct bus_dial *dial = data;
@@ -150,7 +165,9 @@ static void handshake_cb(GObject *object, GAsyncResult *result, gpointer data)
         fail(dial, dial->distrust != NULL ? dial->distrust : error->message);
         return;
     }
-    if (dial->tls == NULL || !check_peer(dial, &node, &error))
+    if (is_anonymous(dial))
+        succeed_anonymously(dial);
+    else if (dial->tls == NULL || !check_peer(dial, &node, &error))
         fail(dial, error != NULL ? error->message : "");
     else
         succeed(dial, node);
@@ -265,7 +282,10 @@ static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GO
     GIOStream *server = g_tls_server_connection_new(G_IO_STREAM(base), tls->certificate, &error);
     if (server == NULL)
         return TRUE;
-    g_object_set(server, "authentication-mode", G_TLS_AUTHENTICATION_REQUIRED, NULL);
+    g_object_set(server, "authentication-mode",
+                 tls->events->anonymous != NULL ? G_TLS_AUTHENTICATION_REQUESTED
+                                                : G_TLS_AUTHENTICATION_REQUIRED,
+                 NULL);
     struct bus_dial *dial = dial_new(tls);
     dial->place = place_of(base);
     shake(dial, server);
@@ -299,6 +319,21 @@ static bool listen_on(struct bus_tls *tls, const struct node_config *config, GEr
 
 /* --- certificates --- */
 
+/* The node's certificate with its issuer behind it, which is shown to every peer: a joining host
+ * knows only the fingerprint of the authority. */
+static GTlsCertificate *with_issuer(GTlsCertificate *own, const char *authority, GError **error)
+{
+    g_autofree char *certificate = NULL;
+    g_autofree char *key = NULL;
+    g_autofree char *issuer = NULL;
+
+    g_object_get(own, "certificate-pem", &certificate, "private-key-pem", &key, NULL);
+    if (!g_file_get_contents(authority, &issuer, NULL, error))
+        return NULL;
+    g_autofree char *chain = g_strconcat(certificate, issuer, key, NULL);
+    return g_tls_certificate_new_from_pem(chain, -1, error);
+}
+
 static bool read_certificates(struct bus_tls *tls, const struct node_paths *paths, GError **error)
 {
     g_autofree char *certificate = g_build_filename(paths->etc, "node.crt", NULL);
@@ -311,14 +346,15 @@ static bool read_certificates(struct bus_tls *tls, const struct node_paths *path
                          "GIO has no TLS here; install the package glib-networking");
         return false;
     }
-    tls->certificate = g_tls_certificate_new_from_files(certificate, key, &local);
-    if (tls->certificate == NULL) {
+    g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_files(certificate, key, &local);
+    if (own == NULL) {
         fettle_set_error(error, CORRUPT, "%s, %s: %s; put back the node's certificate and key",
                          certificate, key, local->message);
         return false;
     }
     tls->authority = g_tls_file_database_new(authority, &local);
-    if (tls->authority == NULL) {
+    tls->certificate = tls->authority != NULL ? with_issuer(own, authority, &local) : NULL;
+    if (tls->certificate == NULL) {
         fettle_set_error(error, CORRUPT, "%s: %s; put back the cluster's CA certificate", authority,
                          local->message);
         return false;

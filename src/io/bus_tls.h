@@ -17,6 +17,9 @@ typedef void (*bus_tls_dialled_fn)(GIOStream *stream, const GError *error, void 
 
 struct bus_tls_events {
     bus_tls_accepted_fn accepted;
+    /* A peer without a certificate: nothing is proven. `place` is "192.0.2.7:41234". NULL: such
+     * peers are refused. */
+    void (*anonymous)(GIOStream *stream, const char *place, void *data);
     void (*complain)(const char *line, void *data);
 };
 

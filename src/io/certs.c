@@ -32,7 +32,7 @@ static bool openssl(const char *const *argv, GError **error)
     return true;
 }
 
-static bool make_key(const char *key, GError **error)
+bool certs_make_key(const char *key, GError **error)
 {
     const char *const argv[] = {"openssl", "genpkey",  "-algorithm",
                                 "EC",      "-pkeyopt", "ec_paramgen_curve:P-256",
@@ -64,41 +64,76 @@ bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_
                                 ca_cert,
                                 NULL};
 
-    return make_key(ca_key, error) && openssl(argv, error);
+    return certs_make_key(ca_key, error) && openssl(argv, error);
+}
+
+const char certs_extensions[] = "basicConstraints=critical,CA:FALSE\n"
+                                "keyUsage=critical,digitalSignature\n"
+                                "extendedKeyUsage=serverAuth,clientAuth\n";
+
+char **certs_sign_command(const char *ca_cert, const char *ca_key, const char *request,
+                          const char *extensions, const char *cluster_uuid, const char *node_uuid,
+                          const char *cert)
+{
+    g_autofree char *id = g_uuid_string_random();
+    g_autofree char *serial = g_strdup_printf("0x%.8s%.4s%.4s", id, id + 9, id + 24);
+    g_autofree char *subject = g_strdup_printf("/O=%s/CN=%s", cluster_uuid, node_uuid);
+    const char *const argv[] = {
+        "openssl", "x509",        "-req",     "-in",      request,       "-CA",  ca_cert,
+        "-CAkey",  ca_key,        "-subj",    subject,    "-set_serial", serial, "-sha256",
+        "-days",   VALIDITY_DAYS, "-extfile", extensions, "-out",        cert,   NULL};
+
+    return g_strdupv((char **)argv);
 }
 
 static bool sign(const char *ca_cert, const char *ca_key, const char *request,
-                 const char *extensions, const char *cert, GError **error)
+                 const char *extensions, const char *cluster_uuid, const char *node_uuid,
+                 const char *cert, GError **error)
 {
-    static const char text[] = "basicConstraints=critical,CA:FALSE\n"
-                               "keyUsage=critical,digitalSignature\n"
-                               "extendedKeyUsage=serverAuth,clientAuth\n";
     g_autoptr(GError) local = NULL;
-    g_autofree char *id = g_uuid_string_random();
-    g_autofree char *serial = g_strdup_printf("0x%.8s%.4s%.4s", id, id + 9, id + 24);
-    const char *const argv[] = {"openssl",  "x509",    "-req",   "-in",         request,
-                                "-CA",      ca_cert,   "-CAkey", ca_key,        "-set_serial",
-                                serial,     "-sha256", "-days",  VALIDITY_DAYS, "-extfile",
-                                extensions, "-out",    cert,     NULL};
+    g_auto(GStrv) argv =
+        certs_sign_command(ca_cert, ca_key, request, extensions, cluster_uuid, node_uuid, cert);
 
-    if (!g_file_set_contents(extensions, text, -1, &local)) {
+    if (!g_file_set_contents(extensions, certs_extensions, -1, &local)) {
         fettle_set_error(error, STORAGE, "%s", local->message);
         return false;
     }
+    return openssl((const char *const *)argv, error);
+}
+
+bool certs_make_request(const char *key, const char *request, GError **error)
+{
+    const char *const argv[] = {"openssl", "req",      "-new", "-key",  key,
+                                "-subj",   "/CN=node", "-out", request, NULL};
+
     return openssl(argv, error);
+}
+
+char *certs_fingerprint(const char *certificate, GError **error)
+{
+    static const char head[] = "-----BEGIN CERTIFICATE-----";
+    const char *begin = strstr(certificate, head);
+    const char *end = begin != NULL ? strstr(begin, "-----END") : NULL;
+
+    if (end == NULL) {
+        fettle_set_error(error, CORRUPT, "there is no certificate in it");
+        return NULL;
+    }
+    begin += strlen(head);
+    g_autofree char *base64 = g_strndup(begin, (gsize)(end - begin));
+    gsize len = 0;
+    g_autofree guchar *bytes = g_base64_decode(base64, &len);
+    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, bytes, len);
 }
 
 bool certs_make_node(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
                      const char *node_uuid, const char *cert, const char *key, GError **error)
 {
-    g_autofree char *subject = g_strdup_printf("/O=%s/CN=%s", cluster_uuid, node_uuid);
     g_autofree char *request = g_strconcat(cert, ".request", NULL);
     g_autofree char *extensions = g_strconcat(cert, ".extensions", NULL);
-    const char *const ask[] = {"openssl", "req",   "-new", "-key",  key,
-                               "-subj",   subject, "-out", request, NULL};
 
-    bool ok = make_key(key, error) && openssl(ask, error) &&
-              sign(ca_cert, ca_key, request, extensions, cert, error);
+    bool ok = certs_make_key(key, error) && certs_make_request(key, request, error) &&
+              sign(ca_cert, ca_key, request, extensions, cluster_uuid, node_uuid, cert, error);
     g_unlink(request);
     g_unlink(extensions);
     return ok;

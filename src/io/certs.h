@@ -4,7 +4,7 @@
  * 9). Used by `fettle cluster init`, by the lab and by tests. Keys are EC P-256, files of keys have
  * mode 0600.
  *
- * Blocking: for commands and tests, not for a daemon's loop.
+ * Blocking: for commands and tests, not for a daemon's loop; io/authority.h signs for a daemon.
  */
 #pragma once
 
@@ -19,6 +19,21 @@ bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_
 /* Makes `cert` and `key` for a node, signed by the CA. */
 bool certs_make_node(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
                      const char *node_uuid, const char *cert, const char *key, GError **error);
+
+/* Makes a private key; the file has mode 0600. */
+bool certs_make_key(const char *key, GError **error);
+/* Makes a certificate request for a key. Its subject means nothing: who signs it says which. */
+bool certs_make_request(const char *key, const char *request, GError **error);
+
+/* The arguments with which openssl signs a request, and what the file `extensions` must say; free
+ * with g_strfreev(). */
+char **certs_sign_command(const char *ca_cert, const char *ca_key, const char *request,
+                          const char *extensions, const char *cluster_uuid, const char *node_uuid,
+                          const char *cert);
+extern const char certs_extensions[];
+
+/* SHA-256 of a certificate (PEM) in its DER form, in hexadecimal digits. CORRUPT if it is none. */
+char *certs_fingerprint(const char *certificate, GError **error);
 
 /* Takes a subject as GLib writes it ("CN=…,O=…") apart. PERMISSION if it is not exactly one O and
  * one CN, both UUIDs. Both results are new strings. */

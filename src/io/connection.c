@@ -11,6 +11,7 @@ struct connection {
     guint refs;
     char *what;
     bool dials;
+    size_t frame_bytes;
     char *node;
     char *role;
     const struct connection_events *events;
@@ -85,6 +86,7 @@ struct connection *connection_new(const struct connection_options *options)
     connection->refs = 1;
     connection->what = g_strdup(options->what);
     connection->dials = options->dials;
+    connection->frame_bytes = options->frame_bytes > 0 ? options->frame_bytes : LIMIT_FRAME_BYTES;
     connection->node = g_strdup(options->node);
     connection->role = g_strdup(options->role);
     connection->events = options->events;
@@ -446,7 +448,7 @@ static void go_up(struct connection *connection)
     connection->phase = PHASE_UP;
     loop_timer_cancel(connection->hello_timer);
     connection->hello_timer = 0;
-    channel_set_limit(connection->channel, LIMIT_FRAME_BYTES);
+    channel_set_limit(connection->channel, connection->frame_bytes);
     while ((id = g_queue_pop_head(&connection->unsent)) != NULL) {
         struct call *call = g_hash_table_lookup(connection->calls, id);
         if (call != NULL && connection->phase == PHASE_UP)

@@ -32,9 +32,10 @@ struct connection_events {
 };
 
 struct connection_options {
-    const char *what; /* for messages: "wconfd of this host", "node node2" */
-    bool dials;       /* we say hello first */
-    const char *node; /* who we are */
+    const char *what;   /* for messages: "wconfd of this host", "node node2" */
+    bool dials;         /* we say hello first */
+    size_t frame_bytes; /* the largest frame that is taken; 0: LIMIT_FRAME_BYTES */
+    const char *node;   /* who we are */
     const char *role;
     const struct connection_events *events; /* kept by reference */
     void *data;

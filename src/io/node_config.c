@@ -99,7 +99,7 @@ struct node_config *node_config_read(const struct node_paths *paths, GError **er
     if (text == NULL && fettle_error_is(local, UNKNOWN_ENTITY)) {
         fettle_set_error(error, UNKNOWN_ENTITY,
                          "this host belongs to no cluster (there is no %s); run `fettle cluster "
-                         "init` or `fettle node add`",
+                         "init` here, or `fettle-noded join` with a token of `fettle node invite`",
                          path);
         return NULL;
     }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/guest/node.h"
 #include "daemons/common/daemon.h"
+#include "daemons/noded/join.h"
 #include "io/bus.h"
 #include "io/real_env.h"
 
@@ -120,10 +121,12 @@ int main(int argc, char **argv)
     static const struct daemon daemon = {
         .name = "noded",
         .summary = "The node daemon: guests, disks and mirrors of this host, and its connections "
-                   "to other hosts.",
+                   "to other hosts. `fettle-noded join TOKEN` makes this host a node.",
         .setup = noded_setup,
         .start = noded_start,
         .stop = noded_stop,
     };
+    if (argc > 1 && strcmp(argv[1], "join") == 0)
+        return noded_join(argc - 1, argv + 1);
     return daemon_main(argc, argv, &daemon);
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/config/wconf.h"
 #include "daemons/common/daemon.h"
+#include "io/authority.h"
 #include "io/real_env.h"
 #include "io/rpc_server.h"
 #include "io/sqlite_engine.h"
@@ -110,6 +111,7 @@ static struct env *setup(const char *root, GError **error)
     wconfd.env->engine = sqlite_engine_open(store, error);
     if (!wconfd.env->engine)
         return NULL;
+    wconfd.env->authority = authority_new(paths);
     wconfd.wconf = wconf_new(wconfd.env);
     wconf_on_step_down(wconfd.wconf, stepped_down, NULL);
     struct rpc_server_options listen = {.path = socket,
@@ -132,7 +134,9 @@ static void stop(void)
     if (wconfd.env && wconfd.env->engine)
         wconfd.env->engine->ops->close(wconfd.env->engine);
     g_clear_pointer(&wconfd.wconf, wconf_free);
-    g_clear_pointer(&wconfd.env, real_env_free);
+    struct authority *authority = wconfd.env ? wconfd.env->authority : NULL;
+    g_clear_pointer(&wconfd.env, real_env_free); /* ends what asks it */
+    authority_free(authority);
 }
 
 int main(int argc, char **argv)

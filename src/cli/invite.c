@@ -1,0 +1,120 @@
+/*
+ * `fettle node invite`, and `fettle node add` without --node-uuid, which is the same: a one-time
+ * token for a new host. The secret is made here; only its hash goes into the job, so that no job,
+ * log or store ever has it, and it is printed once.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "proto/cli_table.h"
+#include "proto/invitation.h"
+
+static char *make_secret(void)
+{
+    guint8 bytes[SECRET_BYTES];
+    g_assert(getrandom(bytes, sizeof bytes, 0) == (ssize_t)sizeof bytes);
+    GString *text = g_string_new(NULL);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        g_string_append_printf(text, "%02x", bytes[i]);
+    return g_string_free(text, FALSE);
+}
+
+/* The opcode with the hash of this secret. */
+static json_t *make_opcode(int argc, char **argv, const char *secret, GError **error)
+{
+    const struct cli_command *command = cli_command_find("node", "invite");
+    g_autofree char *hash = invitation_secret_hash(secret);
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    for (int i = 0; i < argc; i++)
+        g_ptr_array_add(words, argv[i]);
+    g_ptr_array_add(words, (void *)"--secret-hash");
+    g_ptr_array_add(words, hash);
+    g_ptr_array_add(words, NULL);
+    return cli_command_parse(command, (const char *const *)words->pdata, error);
+}
+
+/* Runs it as a job; the result of its opcode. */
+static json_t *run_job(struct cli *cli, json_t *opcode, GError **error)
+{
+    json_autoptr job = cli_call(cli, "SubmitJob", json_make("[[o]]", opcode), error);
+    if (job == NULL || cli_follow_job(cli, (guint64)json_integer_value(job), true, error) != 0)
+        return NULL;
+    json_autoptr rows = cli_call(cli, "QueryJobs", json_make("[[O][s]]", job, "opresult"), error);
+    return json_incref(json_array_get(json_array_get(json_array_get(rows, 0), 0), 0));
+}
+
+static char *make_token(const json_t *result, char *secret)
+{
+    const struct invitation invitation = {
+        .address = (char *)json_string_value(json_object_get(result, "address")),
+        .port = (guint)json_integer_value(json_object_get(result, "port")),
+        .fingerprint = (char *)json_string_value(json_object_get(result, "fingerprint")),
+        .token = (char *)json_string_value(json_object_get(result, "token")),
+        .secret = secret,
+        .expires = json_integer_value(json_object_get(result, "expires")),
+    };
+    return invitation_format(&invitation);
+}
+
+static void print_token(const struct cli *cli, const json_t *result, const char *name,
+                        const char *token)
+{
+    json_int_t expires = json_integer_value(json_object_get(result, "expires"));
+    if (cli->json) {
+        json_autoptr object =
+            json_make("{s:s, s:s, s:I}", "node", name, "token", token, "expires", expires);
+        g_autofree char *text = json_dumps(object, JSON_INDENT(2));
+        printf("%s\n", text);
+        return;
+    }
+    g_autofree char *when = cli_time_text(expires);
+    printf("%s\n", token);
+    fprintf(stderr,
+            "Run this as root on %s, until %s; the token is shown only now and can be used once:\n"
+            "  fettle-noded join TOKEN\n",
+            name, when);
+}
+
+static int invite(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (cli_take_flag(&argc, argv, "--help"))
+        return cli_run_opcode(cli, "node", "invite", 1, (char *[]){(char *)"--help", NULL}, error);
+    g_autofree char *secret = make_secret();
+    json_autoptr opcode = make_opcode(argc, argv, secret, error);
+    if (opcode == NULL)
+        return -1;
+    g_autofree char *name = g_strdup(json_string_value(json_object_get(opcode, "node_name")));
+    json_autoptr result = run_job(cli, json_incref(opcode), error);
+    if (result == NULL)
+        return -1;
+    g_autofree char *token = make_token(result, secret);
+    print_token(cli, result, name, token);
+    return 0;
+}
+
+/* A host that has a certificate already is named by its UUID. */
+static bool has_node_uuid(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--node-uuid") == 0 || g_str_has_prefix(argv[i], "--node-uuid=") ||
+            strcmp(argv[i], "--help") == 0)
+            return true;
+    return false;
+}
+
+static int node_add(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (has_node_uuid(argc, argv))
+        return cli_run_opcode(cli, "node", "add", argc, argv, error);
+    return invite(cli, argc, argv, error);
+}
+
+const struct command node_commands[] = {
+    {"node", "invite", "NAME …", "Make a one-time token with which a host can join.", invite},
+    {"node", "add", "NAME …", "The same; with --node-uuid: add a host that has its certificate.",
+     node_add},
+    {0},
+};

@@ -1,0 +1,109 @@
+/* See join.h. */
+#include "daemons/noded/join.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/task.h"
+#include "io/join.h"
+#include "io/loop.h"
+
+struct joining {
+    struct node_paths *paths;
+    struct invitation *invitation;
+    struct node_config *config;
+    GError *error;
+};
+
+static void join_task(void *data)
+{
+    struct joining *joining = data;
+    joining->config = join_cluster(joining->paths, joining->invitation, &joining->error);
+    loop_quit(0);
+}
+
+/* The words behind the options are the token: a terminal may have broken it. */
+static char *parse(int argc, char **argv, char **ret_root, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    const GOptionEntry entries[] = {
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, ret_root,
+         "Folder of this node (default: FETTLE_ROOT, else /)", "DIR"},
+        {NULL},
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("TOKEN");
+    g_option_context_set_summary(context,
+                                 "Makes this host a node of a cluster, with a one-time token of "
+                                 "`fettle node invite`.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, &argc, &argv, &reason)) {
+        fettle_set_error(error, WRONG_INPUT, "%s; see fettle-noded join --help", reason->message);
+        return NULL;
+    }
+    if (argc < 2) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "the token is missing: fettle-noded join TOKEN; see fettle-noded join "
+                         "--help");
+        return NULL;
+    }
+    return g_strjoinv(" ", argv + 1);
+}
+
+static bool prepare(struct joining *joining, int argc, char **argv, GError **error)
+{
+    g_autofree char *root = NULL;
+    g_autofree char *token = parse(argc, argv, &root, error);
+    joining->invitation = token ? invitation_parse(token, error) : NULL;
+    joining->paths = joining->invitation ? node_paths_new(root, error) : NULL;
+    if (!joining->paths)
+        return false;
+    if (geteuid() == 0 || access(joining->paths->root, W_OK) == 0)
+        return true;
+    fettle_set_error(error, ENVIRONMENT, "joining writes into %s: run it as root",
+                     joining->paths->etc);
+    return false;
+}
+
+static void run(struct joining *joining)
+{
+    loop_init();
+    struct task_group *tasks = task_group_new();
+    task_spawn(tasks, join_task, joining);
+    loop_run();
+    task_group_unref(tasks);
+}
+
+static void tell(const struct joining *joining)
+{
+    printf("This host is node \"%s\" of the cluster %s now (%s port %" G_GUINT64_FORMAT ").\n",
+           joining->config->name, joining->config->cluster_uuid, joining->config->address,
+           joining->config->port);
+    if (g_str_equal(joining->paths->root, "/"))
+        printf("Start its daemon: systemctl enable --now fettle-noded\n");
+    else
+        printf("Start its daemon: fettle-noded --root %s\n", joining->paths->root);
+}
+
+int noded_join(int argc, char **argv)
+{
+    struct joining joining = {0};
+    int code = 0;
+    log_init("fettle-noded");
+    if (prepare(&joining, argc, argv, &joining.error))
+        run(&joining);
+    if (joining.config) {
+        tell(&joining);
+    } else if (joining.error) {
+        fprintf(stderr, "fettle-noded: %s\n", joining.error->message);
+        code = fettle_error_exit_code(joining.error);
+    } else {
+        fprintf(stderr, "fettle-noded: interrupted; run the same command again\n");
+        code = 130;
+    }
+    invitation_free(joining.invitation);
+    node_paths_free(joining.paths);
+    node_config_free(joining.config);
+    g_clear_error(&joining.error);
+    return code;
+}

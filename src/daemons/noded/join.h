@@ -1,0 +1,5 @@
+/* `fettle-noded join TOKEN [--root DIR]`: makes this host a node, and ends (io/join.h). */
+#pragma once
+
+/* The whole of that command; argv[0] is "join". The exit code. */
+int noded_join(int argc, char **argv);
