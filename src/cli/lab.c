@@ -204,6 +204,20 @@ static int lab_cmd_disk_unfill(struct cli *cli, int argc, char **argv, GError **
                : -1;
 }
 
+static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    if (dir == NULL)
+        return -1;
+    if (argc < 3 || strcmp(argv[1], "--") != 0) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "usage: fettle lab exec NODE|switch [--dir DIR] -- COMMAND…");
+        return -1;
+    }
+    lab_exec(dir, argv[0], (const char *const *)argv + 2, error);
+    return -1;
+}
+
 const struct command lab_commands[] = {
     {"lab", "up",
      "[--nodes N] [--disks-mib MIB] [--replica-lost-ms MS] [--watcher-interval-ms MS] [--no-init] "
@@ -220,6 +234,8 @@ const struct command lab_commands[] = {
     {"lab", "resume", "DAEMON@NODE [--dir DIR]", "Let a stopped daemon go on.", lab_cmd_resume},
     {"lab", "restart", "DAEMON@NODE [VAR=VALUE…] [--dir DIR]",
      "Restart a daemon, once with these variables.", lab_cmd_restart},
+    {"lab", "exec", "NODE|switch [--dir DIR] -- COMMAND…",
+     "Run a command in the network of a node, or of the switch between them.", lab_cmd_exec},
     {"lab", "disk-fail", "NODE [--dir DIR]", "Let a node's disks fail; a power cycle mends them.",
      lab_cmd_disk_fail},
     {"lab", "disk-fill", "NODE [--leave MIB] [--dir DIR]", "Fill a node's disks.",

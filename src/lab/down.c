@@ -92,7 +92,8 @@ static bool remove_tree(const char *path, GError **error)
 static bool is_of_lab(const char *name)
 {
     g_autofree char *stem = g_strndup(name, strcspn(name, ".-"));
-    return layout_node_number(stem) > 0 || strcmp(name, "log") == 0 ||
+    return layout_node_number(stem) > 0 || strcmp(stem, "shared") == 0 ||
+           strcmp(name, "log") == 0 ||
            (g_str_has_prefix(name, "lab.") && strcmp(name, "lab.json") != 0);
 }
 

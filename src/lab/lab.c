@@ -6,9 +6,13 @@
 #include "base/error.h"
 #include "lab/disk.h"
 #include "lab/layout.h"
+#include "lab/net.h"
 #include "lab/tools.h"
 #include "lab/wire.h"
+#include <errno.h>
+#include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 #define READY_STEP_US 20000
 #define LOG_TAIL_CHARS 300
@@ -194,6 +198,33 @@ bool lab_disk_unfill(const char *dir, const char *node, GError **error)
 {
     g_autofree char *disks = disks_of(dir, node, error);
     return disks && disk_unfill(disks, error);
+}
+
+/* --- network --- */
+
+bool lab_exec(const char *dir, const char *where, const char *const *command, GError **error)
+{
+    layout_autoptr layout = tools_check_root(error) ? layout_load(dir, error) : NULL;
+    if (!layout)
+        return false;
+    guint number = layout_node_number(where);
+    if (strcmp(where, "switch") != 0 && (number < 1 || number > layout->nodes)) {
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "no network %s in this lab; it has node1 to node%u, and switch", where,
+                         layout->nodes);
+        return false;
+    }
+    g_autofree char *name = number ? layout_netns(layout, number) : layout_switch(layout);
+    int space = net_open(name);
+    if (space < 0) {
+        fettle_set_error(error, WRONG_STATE, "%s has no power", where);
+        return false;
+    }
+    if (setns(space, CLONE_NEWNET) == 0)
+        execvp(command[0], (char *const *)command);
+    fettle_set_error(error, ENVIRONMENT, "cannot start %s: %s", command[0], g_strerror(errno));
+    close(space);
+    return false;
 }
 
 /* --- names --- */

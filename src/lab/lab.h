@@ -2,12 +2,15 @@
  * The lab: a whole cluster on one machine, with power cuts that are real. `fettle lab …` and the
  * end-to-end tests call this; both only name what they want.
  *
- * Each node is a network namespace on a bridge of its own lab (address 10.99.0.N on eth0), and its
- * root DIR/nodeN is an ext4 on a loop file, with var/disks an ext4 of its own, run/ a tmpfs, and
- * log/ bound to DIR/log/nodeN outside (as a serial console would record it: what was printed stays
- * known after a power cut). A supervisor (the program fettle-lab, one per lab) starts the daemons,
- * restarts those that die, and reaps what they orphan. Its own death is no harm to the nodes, and
- * lab_down() cleans up after any crash, of anything, at any moment: it works from DIR alone.
+ * Each node is a network namespace on a switch of its own lab (address 10.99.0.N on its bridge br0,
+ * to which guests are connected too), and its root DIR/nodeN is an ext4 on a loop file, with
+ * var/disks an ext4 of its own, run/ a tmpfs, and log/ bound to DIR/log/nodeN outside (as a serial
+ * console would record it: what was printed stays known after a power cut). var/shared is
+ * DIR/shared on all nodes: an ext4 of its own that no node's power cut concerns. Programs in
+ * DIR/nodeN.programs are found first by that node's daemons: another QEMU, for example. A
+ * supervisor (the program fettle-lab, one per lab) starts the daemons, restarts those that die, and
+ * reaps what they orphan. Its own death is no harm to the nodes, and lab_down() cleans up after any
+ * crash, of anything, at any moment: it works from DIR alone.
  *
  * All functions need root and block; times are seconds at most. `dir` is the folder of the lab;
  * nodes are "node1"…, daemons are named "DAEMON@NODE" ("noded@node2"). Errors: ENVIRONMENT (no
@@ -98,6 +101,10 @@ bool lab_disk_shutdown(const char *dir, const char *node, GError **error);
 /* Fills var/disks until `leave_mib` MiB are free; unfill gives the space back. */
 bool lab_disk_fill(const char *dir, const char *node, guint leave_mib, GError **error);
 bool lab_disk_unfill(const char *dir, const char *node, GError **error);
+
+/* Becomes the command (ended by NULL, looked up in PATH) in the network of a node, or of the switch
+ * ("switch", 10.99.0.254): for a ping of guests, say. Returns only on failure. */
+bool lab_exec(const char *dir, const char *where, const char *const *command, GError **error);
 
 /* Root folder of a node; name of its network namespace (for `ip netns exec`); its address. Free
  * with g_free(). */

@@ -285,6 +285,27 @@ char *layout_disks_image(const struct layout *layout, guint node)
     return g_strdup_printf("%s/node%u-disks.img", layout->dir, node);
 }
 
+char *layout_shared(const struct layout *layout)
+{
+    return layout_file(layout, "shared");
+}
+
+char *layout_shared_image(const struct layout *layout)
+{
+    return layout_file(layout, "shared.img");
+}
+
+char *layout_shared_in(const struct layout *layout, guint node)
+{
+    return layout_below_root(layout, node, "var/shared");
+}
+
+char *layout_programs(const struct layout *layout, guint node)
+{
+    g_autofree char *name = g_strdup_printf("node%u.programs", node);
+    return layout_file(layout, name);
+}
+
 char *layout_netns(const struct layout *layout, guint node)
 {
     return g_strdup_printf("%s-n%u", layout->prefix, node);

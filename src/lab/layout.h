@@ -15,6 +15,9 @@ struct layout_daemon {
     bool master_only;
 };
 
+/* Of the switch itself, for whoever wants to talk to guests from outside of all nodes. */
+#define LAYOUT_SWITCH_ADDRESS "10.99.0.254"
+
 struct layout {
     char *dir;    /* absolute, without symbolic links */
     char *prefix; /* of its namespaces: "ft3a9c21" */
@@ -61,6 +64,12 @@ char *layout_below_root(const struct layout *layout, guint node, const char *nam
 char *layout_log(const struct layout *layout, guint node);
 char *layout_root_image(const struct layout *layout, guint node);
 char *layout_disks_image(const struct layout *layout, guint node);
+/* The folder that all nodes mount, outside of them; the file system in it; where a node has it. */
+char *layout_shared(const struct layout *layout);
+char *layout_shared_image(const struct layout *layout);
+char *layout_shared_in(const struct layout *layout, guint node);
+/* Folder whose programs a node's daemons find before all others. */
+char *layout_programs(const struct layout *layout, guint node);
 char *layout_netns(const struct layout *layout, guint node);
 char *layout_switch(const struct layout *layout);
 char *layout_address(guint node);

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #define NETNS_FOLDER "/run/netns"
+#define BUSY_TRIES 50
+#define BUSY_PAUSE_US 10000
 
 /* Runs lines of `ip` commands inside a namespace, NULL for the machine's own. */
 static bool ip_batch(const char *netns, const char *lines, GError **error)
@@ -39,7 +41,12 @@ bool net_make_switch(const struct layout *layout, GError **error)
     g_autofree char *name = layout_switch(layout);
     g_autofree char *add = g_strdup_printf("netns add %s\n", name);
     return ip_batch(NULL, add, error) &&
-           ip_batch(name, "link add br0 type bridge\nlink set br0 up\n", error);
+           ip_batch(name,
+                    "link set lo up\n"
+                    "link add br0 address 02:00:0a:63:00:fe type bridge\n"
+                    "addr add " LAYOUT_SWITCH_ADDRESS "/24 dev br0\n"
+                    "link set br0 up\n",
+                    error);
 }
 
 bool net_plug_node(const struct layout *layout, guint node, bool link, GError **error)
@@ -52,10 +59,13 @@ bool net_plug_node(const struct layout *layout, guint node, bool link, GError **
         "link add p%u type veth peer name eth0 address 02:00:0a:63:00:%02x netns %s\n"
         "link set p%u master br0 %s\n",
         node, node, name, node, link ? "up" : "down");
-    g_autofree char *inside = g_strdup_printf("link set lo up\n"
-                                              "addr add %s/24 dev eth0\n"
-                                              "link set eth0 up\n",
-                                              address);
+    g_autofree char *inside =
+        g_strdup_printf("link set lo up\n"
+                        "link add br0 address 02:00:0a:63:00:%02x type bridge\n"
+                        "link set eth0 master br0 up\n"
+                        "addr add %s/24 dev br0\n"
+                        "link set br0 up\n",
+                        node, address);
     return ip_batch(NULL, add, error) && ip_batch(hub, cable, error) &&
            ip_batch(name, inside, error);
 }
@@ -95,14 +105,24 @@ GPtrArray *net_list(const char *prefix)
 
 bool net_remove_all(const char *prefix, GError **error)
 {
-    g_autoptr(GPtrArray) names = net_list(prefix);
-    if (names->len == 0)
+    g_autoptr(GError) local = NULL;
+    /* A namespace that was being made when its maker was killed is busy for a moment more. */
+    for (int try = 0; try < BUSY_TRIES; try++) {
+        g_autoptr(GPtrArray) names = net_list(prefix);
+        g_autoptr(GString) lines = g_string_new(NULL);
+        if (names->len == 0)
+            return true;
+        for (guint i = 0; i < names->len; i++)
+            g_string_append_printf(lines, "netns delete %s\n",
+                                   (const char *)g_ptr_array_index(names, i));
+        g_clear_error(&local);
+        if (!ip_batch(NULL, lines->str, &local))
+            g_usleep(BUSY_PAUSE_US);
+    }
+    if (local == NULL)
         return true;
-    g_autoptr(GString) lines = g_string_new(NULL);
-    for (guint i = 0; i < names->len; i++)
-        g_string_append_printf(lines, "netns delete %s\n",
-                               (const char *)g_ptr_array_index(names, i));
-    return ip_batch(NULL, lines->str, error);
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
 }
 
 int net_open(const char *name)

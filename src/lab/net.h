@@ -1,6 +1,8 @@
 /*
- * Network of the lab: a switch namespace with a bridge, a namespace per node, one cable each. Names
- * come from the layout, so labs do not meet.
+ * Network of the lab: a switch namespace with a bridge, a namespace per node, one cable each. In a
+ * node the cable (eth0) is a port of the bridge br0, which has the node's address and takes the
+ * cards of guests: so a guest keeps its address wherever it runs, and loses its network with its
+ * node's cable. Names come from the layout, so labs do not meet.
  */
 #pragma once
 

@@ -18,13 +18,22 @@ static bool make_folder(const char *path, GError **error)
     return false;
 }
 
+bool power_make_shared(const struct layout *layout, GError **error)
+{
+    g_autofree char *image = layout_shared_image(layout);
+    g_autofree char *folder = layout_shared(layout);
+    return make_folder(folder, error) && disk_create(image, layout->disks_mib, error) &&
+           disk_mount(image, folder, error);
+}
+
 bool power_make_disks(const struct layout *layout, guint node, GError **error)
 {
     g_autofree char *root = layout_root(layout, node);
     g_autofree char *log = layout_log(layout, node);
     g_autofree char *root_image = layout_root_image(layout, node);
     g_autofree char *disks_image = layout_disks_image(layout, node);
-    return make_folder(root, error) && make_folder(log, error) &&
+    g_autofree char *programs = layout_programs(layout, node);
+    return make_folder(root, error) && make_folder(log, error) && make_folder(programs, error) &&
            disk_create(root_image, layout->root_mib, error) &&
            disk_create(disks_image, layout->disks_mib, error);
 }
@@ -35,13 +44,15 @@ static bool mount_all(const struct layout *layout, guint node, GError **error)
     g_autofree char *root_image = layout_root_image(layout, node);
     g_autofree char *disks = layout_below_root(layout, node, "var/disks");
     g_autofree char *disks_image = layout_disks_image(layout, node);
+    g_autofree char *shared = layout_shared_in(layout, node);
+    g_autofree char *shared_outside = layout_shared(layout);
     g_autofree char *run = layout_below_root(layout, node, "run");
     g_autofree char *log = layout_below_root(layout, node, "log");
     g_autofree char *log_outside = layout_log(layout, node);
     return disk_mount(root_image, root, error) && make_folder(disks, error) &&
-           make_folder(run, error) && make_folder(log, error) &&
-           disk_mount(disks_image, disks, error) && disk_mount_tmpfs(run, error) &&
-           disk_bind(log_outside, log, error);
+           make_folder(shared, error) && make_folder(run, error) && make_folder(log, error) &&
+           disk_mount(disks_image, disks, error) && disk_bind(shared_outside, shared, error) &&
+           disk_mount_tmpfs(run, error) && disk_bind(log_outside, log, error);
 }
 
 bool power_on(const struct layout *layout, guint node, bool link, GError **error)

@@ -51,7 +51,16 @@ static int spawn(const char *const *argv, int input, int output, pid_t *ret_pid)
     posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    int failed = posix_spawnp(ret_pid, argv[0], &actions, &attributes, (char **)argv, environ);
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    /* What a killed supervisor had begun must not go on while the lab is being removed. */
+    g_ptr_array_add(words, (char *)"setpriv");
+    g_ptr_array_add(words, (char *)"--pdeathsig");
+    g_ptr_array_add(words, (char *)"KILL");
+    for (const char *const *word = argv; *word; word++)
+        g_ptr_array_add(words, (char *)*word);
+    g_ptr_array_add(words, NULL);
+    int failed =
+        posix_spawnp(ret_pid, "setpriv", &actions, &attributes, (char **)words->pdata, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return failed;
@@ -78,7 +87,8 @@ bool run_program(const char *const *argv, const char *input, GError **error)
     bool ok = false;
     if (out >= 0) {
         pid_t pid;
-        int failed = spawn(argv, in, out, &pid);
+        g_autofree char *found = g_find_program_in_path(argv[0]);
+        int failed = found ? spawn(argv, in, out, &pid) : ENOENT;
         if (failed)
             fettle_set_error(error, ENVIRONMENT, "cannot start %s: %s", argv[0],
                              g_strerror(failed));

@@ -83,11 +83,14 @@ static char **environment_for(const struct service *service, const char *const *
     const struct services *services = service->services;
     g_autofree char *root = layout_root(services->layout, service->node);
     g_autofree char *name = g_strdup_printf("node%u", service->node);
+    g_autofree char *programs = layout_programs(services->layout, service->node);
+    g_autofree char *path = g_strdup_printf("%s:%s", programs, g_getenv("PATH"));
     char **environment = g_get_environ();
     environment = g_environ_unsetenv(environment, "FETTLE_CRASH_AT");
     environment = g_environ_unsetenv(environment, "FETTLE_CRASH_LOG");
     environment = g_environ_setenv(environment, "FETTLE_ROOT", root, TRUE);
     environment = g_environ_setenv(environment, "FETTLE_NODE", name, TRUE);
+    environment = g_environ_setenv(environment, "PATH", path, TRUE);
     environment = g_environ_setenv(environment, "FETTLE_BOOT_ID",
                                    g_ptr_array_index(services->boot_id, service->node), TRUE);
     for (; variables && *variables; variables++) {

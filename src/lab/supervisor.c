@@ -47,7 +47,7 @@ static void start_machine(struct supervisor *supervisor, guint node)
 static bool build(struct supervisor *supervisor, GError **error)
 {
     const struct layout *layout = supervisor->layout;
-    if (!net_make_switch(layout, error))
+    if (!net_make_switch(layout, error) || !power_make_shared(layout, error))
         return false;
     for (guint node = 1; node <= layout->nodes; node++) {
         supervisor->machines[node].link = true;

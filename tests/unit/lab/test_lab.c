@@ -463,6 +463,124 @@ static void test_link(void)
     down(dir);
 }
 
+/* The exit code of a command in a network of the lab. */
+static int run_in(const char *dir, const char *where, const char *script)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        const char *const command[] = {"sh", "-c", script, NULL};
+        lab_exec(dir, where, command, NULL);
+        _exit(127);
+    }
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* In node1 a guest: a namespace whose card is a port of the node's br0, as a tap device is. */
+#define GUEST_ON                                                                                   \
+    "link add g0 type veth peer name g1 address aa:00:00:00:00:05 && ip link set g0 master br0 "   \
+    "up && "
+#define GUEST_IN                                                                                   \
+    "unshare -n sh -c 'ip link set lo up; echo $$ >%s/pid; exec sleep 60' & "                      \
+    "sleep 0.2; pid=$(cat %s/pid); ip link set g1 netns $pid && "                                  \
+    "nsenter -t $pid -n sh -c 'ip addr add 10.99.0.200/24 dev g1 && ip link set g1 up'"
+
+static void start_guest(const char *dir, const char *node)
+{
+    g_autofree char *script = g_strdup_printf("ip " GUEST_ON GUEST_IN, base, base);
+    g_assert_cmpint(run_in(dir, node, script), ==, 0);
+}
+
+static void test_guest_network(void)
+{
+    g_autofree char *dir = new_lab("guests");
+    const char *ping = "ping -q -c 1 -W 1 10.99.0.200 >/dev/null";
+    g_assert_cmpint(run_in(dir, "switch", ping), ==, 1); /* nobody is there yet */
+    start_guest(dir, "node1");
+    g_assert_cmpint(run_in(dir, "switch", "ping -q -c 20 -i 0.05 -W 1 10.99.0.200 >/dev/null"), ==,
+                    0);
+    g_assert_cmpint(run_in(dir, "node2", ping), ==, 0);
+    g_assert_cmpint(run_in(dir, "node1", ping), ==, 0);
+    /* With its node's power the guest is gone, and the same address may be elsewhere. */
+    check(lab_power(dir, "node1", false, &check_error));
+    g_assert_cmpint(run_in(dir, "switch", ping), ==, 1);
+    start_guest(dir, "node2");
+    g_assert_cmpint(run_in(dir, "switch",
+                           "ip neigh flush all; ping -q -c 3 -i 0.1 -W 1 "
+                           "10.99.0.200 >/dev/null"),
+                    ==, 0);
+    /* It hangs on the cable of its node. */
+    check(lab_link(dir, "node2", false, &check_error));
+    g_assert_cmpint(run_in(dir, "switch", ping), ==, 1);
+    g_assert_cmpint(run_in(dir, "node2", ping), ==, 0);
+    const char *const command[] = {"true", NULL};
+    check_fails(lab_exec(dir, "node1", command, &check_error), WRONG_STATE, "node1 has no power");
+    check_fails(lab_exec(dir, "node9", command, &check_error), UNKNOWN_ENTITY,
+                "no network node9 in this lab; it has node1 to node2, and switch");
+    down(dir);
+}
+
+static void test_shared_folder(void)
+{
+    g_autofree char *dir = new_lab("shared");
+    int one = open_new(dir, "node1", "var/shared/letter");
+    write_text(one, "not synced", false);
+    g_autofree char *here = content(dir, "node2", "var/shared/letter");
+    g_assert_cmpstr(here, ==, "not synced");
+    int beside = open_new(dir, "node1", "var/disks/letter");
+    write_text(beside, "lost", false);
+    close(one);
+    close(beside);
+    /* The node's own disk loses what it had not synced; what it had handed to the server is there.
+     */
+    check(lab_power(dir, "node1", false, &check_error));
+    int two = open_new(dir, "node2", "var/shared/letter");
+    g_assert_cmpint(pwrite(two, "node2 goes on", 13, 0), ==, 13);
+    close(two);
+    check(lab_power(dir, "node1", true, &check_error));
+    g_autofree char *again = content(dir, "node1", "var/shared/letter");
+    g_autofree char *own = content(dir, "node1", "var/disks/letter");
+    g_assert_cmpstr(again, ==, "node2 goes on");
+    g_assert_cmpstr(own, !=, "lost");
+    check(lab_disk_shutdown(dir, "node1", &check_error));
+    int three = open_new(dir, "node1", "var/shared/letter");
+    g_assert_cmpint(pwrite(three, "N", 1, 0), ==, 1); /* another disk */
+    close(three);
+    down(dir);
+    check_no_trace(dir);
+}
+
+/* A program of one node alone is what its daemons start. */
+static void test_programs(void)
+{
+    static const char script[] = "other-qemu >$FETTLE_ROOT/run/said 2>&1\n"
+                                 "touch $FETTLE_ROOT/run/dummy.ready; exec sleep 1000\n";
+    static const char *const command[] = {"sh", "-c", script, NULL};
+    static const char *const none[] = {NULL};
+    static const struct lab_daemon daemons[] = {{"dummy", command, false}, {NULL, NULL, false}};
+    g_autofree char *dir = g_build_filename(base, "programs", NULL);
+    g_autofree char *program = g_build_filename(dir, "node2.programs", "other-qemu", NULL);
+    struct lab_options options = {.dir = dir,
+                                  .nodes = 2,
+                                  .root_mib = 32,
+                                  .disks_mib = 32,
+                                  .no_identity = true,
+                                  .daemons = daemons};
+    check(lab_up(&options, &check_error));
+    g_assert_true(g_file_set_contents(program, "#!/bin/sh\necho newer\n", -1, NULL));
+    g_assert_cmpint(chmod(program, 0755), ==, 0);
+    for (guint node = 1; node <= 2; node++) {
+        g_autofree char *name = g_strdup_printf("node%u", node);
+        g_autofree char *daemon = g_strdup_printf("dummy@%s", name);
+        check(lab_restart_with(dir, daemon, none, &check_error));
+        check(lab_wait_ready(dir, name, PATIENCE_MS, &check_error));
+        g_autofree char *said = content(dir, name, "run/said");
+        g_assert_nonnull(strstr(said, node == 2 ? "newer" : "not found"));
+    }
+    down(dir);
+}
+
 static void test_supervision(void)
 {
     g_autofree char *dir = new_lab("super");
@@ -626,6 +744,9 @@ static int run_tests(int argc, char **argv)
     g_test_add_func("/lab/power-cut", test_power_cut);
     g_test_add_func("/lab/identity", test_identity);
     g_test_add_func("/lab/link", test_link);
+    g_test_add_func("/lab/guest-network", test_guest_network);
+    g_test_add_func("/lab/shared-folder", test_shared_folder);
+    g_test_add_func("/lab/programs-of-one-node", test_programs);
     g_test_add_func("/lab/supervision", test_supervision);
     g_test_add_func("/lab/disks", test_disks);
     g_test_add_func("/lab/dead-supervisor", test_dead_supervisor);
