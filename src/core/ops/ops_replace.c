@@ -1,8 +1,12 @@
 /*
- * OP_INSTANCE_REPLACE_DISKS (SAF-18): a new replica by a full copy. From the first commit on the
- * instance has no redundancy on record until the copy is ready.
+ * OP_INSTANCE_REPLACE_DISKS (SAF-18): a new replica by a full copy, or, if its node is back with
+ * the images of the old one, that one brought up to date. From the first commit on the instance has
+ * no redundancy on record until the copy is ready.
+ *
+ * A failure leaves the replica on record as stale, which is a known state and no worse than the one
+ * before: every step is idempotent by generation, so it may be tried again (ARP-54).
  */
-#include "core/ops/instance.h"
+#include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
 
@@ -30,6 +34,8 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
         .because = {"is its primary node", "is its secondary node now"},
         .prefer = op->secondary,
         .rank_by_disk = true,
+        .nics = copy->nics,
+        .now = op_now_seconds(op),
     };
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
@@ -37,13 +43,20 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
     return node != NULL;
 }
 
-/* Whether the node of the old replica can take the new one: it answers, and its disks work (disks
- * that fail have no space at all). */
+static bool drained(const struct op *op, const char *node_uuid)
+{
+    const struct node *node = config_get(op_config(op), "node", node_uuid, NULL);
+    return node && node->drained;
+}
+
+/* Whether the node of the old replica can keep it: it is not to be emptied, it answers, and its
+ * disks work (disks that fail have no space at all). */
 static bool old_node_serves(struct op *op, const struct instance *instance, bool *ret_serves,
                             GError **error)
 {
     *ret_serves = false;
-    if (!*instance->secondary_node || op_node_offline(op, instance->secondary_node))
+    if (!*instance->secondary_node || op_node_offline(op, instance->secondary_node) ||
+        drained(op, instance->secondary_node))
         return true;
     g_autofree char *uuid = g_strdup(instance->secondary_node);
     g_autoptr(GPtrArray) wanted = g_ptr_array_new();
@@ -147,19 +160,22 @@ static bool edit_without_redundancy(struct instance_edit *edit, void *data, GErr
     return true;
 }
 
+static bool detach(struct op *op, const struct instance *instance, GError **error)
+{
+    struct guest_args guest = {.instance = instance->uuid, .generation = instance->generation};
+    record_autoptr(nothing) detached =
+        op_act(op, instance->holder, "mirror_detach", &guest, ACT_PATIENCE_MS, error);
+    return detached != NULL;
+}
+
 /* The old replica goes: mirror first, on the word `stale` that is on record now; then its images.
  * A node that does not give them up is named, and finds out by itself that they are over. */
 static bool drop_old(struct op *op, const struct instance *instance, bool runs, GError **error)
 {
     if (!*instance->replica)
         return true;
-    struct guest_args guest = {.instance = instance->uuid, .generation = instance->generation};
-    if (runs) {
-        record_autoptr(nothing) detached =
-            op_act(op, instance->holder, "mirror_detach", &guest, ACT_PATIENCE_MS, error);
-        if (!detached)
-            return false;
-    }
+    if (runs && !detach(op, instance, error))
+        return false;
     if (op_node_offline(op, instance->secondary_node))
         return true;
     struct disks_remove_args args = {.instance = instance->uuid,
@@ -205,85 +221,109 @@ static bool make_images(struct op *op, const struct instance *instance, GError *
     struct disks_create_args args = {.instance = instance->uuid,
                                      .replica = instance->replica,
                                      .disks = instance->disks,
-                                     .os_type = (char *)""};
-    record_autoptr(nothing) done =
-        op_act(op, instance->secondary_node, "disks_create", &args, ACT_PATIENCE_MS, error);
-    return done != NULL;
+                                     .os_type = (char *)"",
+                                     .disk_template = instance->disk_template};
+    return copy_make_images(op, instance->secondary_node, &args, error);
 }
 
-/* Under a running guest: its generation stays. */
-static bool attach(struct op *op, const struct instance *instance, GError **error)
+/* Without a running guest: if the instance should run it is simply started. */
+static bool copy_without_guest(struct op *op, const struct instance *instance, GError **error)
 {
-    const struct replica *replica = op_replica_of(op, instance);
-    guint64 sync = replica ? replica->sync : 0;
-    struct replica_open_args open = {.instance = instance->uuid,
-                                     .replica = instance->replica,
-                                     .generation = instance->generation,
-                                     .disks = instance->disks};
-    record_autoptr(export_target) target =
-        op_act(op, instance->secondary_node, "replica_open", &open, ACT_PATIENCE_MS, error);
-    if (!target)
-        return false;
-    struct mirror_attach_args args = {.instance = instance->uuid,
-                                      .generation = instance->generation,
-                                      .target = target,
-                                      .sync = sync};
-    record_autoptr(nothing) done =
-        op_act(op, instance->holder, "mirror_attach", &args, ACT_PATIENCE_MS, error);
-    return done && instance_wait_mirror(op, instance->uuid, error);
+    struct instance_start start = {.mark = TASK_REPLACING_DISKS, .run = true};
+    if (instance->admin_state != ADMIN_UP)
+        return copy_at_rest(op, instance->uuid, TASK_REPLACING_DISKS, error);
+    return instance_start(op, instance->uuid, &start, error) &&
+           instance_wait_mirror(op, instance->uuid, error);
 }
 
-/* Without a running guest: a generation that only copies, closed clean at the end; if the instance
- * should run it is simply started. */
-static bool copy_at_rest(struct op *op, const struct instance *instance, GError **error)
+/* --- the old replica once more --- */
+
+/* Whether its node has its images still. Only a choice of ours takes them: a person who names a
+ * node or a mode wants a new copy. */
+static bool old_images_are_there(const struct op *op, const struct instance *instance)
 {
-    bool up = instance->admin_state == ADMIN_UP;
-    struct instance_start start = {.mark = TASK_REPLACING_DISKS, .run = up};
-    struct instance_stop stop = {.mark = TASK_REPLACING_DISKS, .after = TASK_REPLACING_DISKS};
-    if (!instance_start(op, instance->uuid, &start, error))
+    const struct op_instance_replace_disks *params = op->params;
+    const struct node_report *report = op_report(op, op->secondary);
+    if (params->mode != REPLACE_AUTO || *params->remote_node || !*instance->replica ||
+        strcmp(op->secondary, instance->secondary_node))
         return false;
-    if (instance_wait_mirror(op, instance->uuid, error))
-        return up || instance_stop(op, instance->uuid, &stop, error);
-    g_autoptr(GError) ignored = NULL; /* the mark, or the next start, mends what stays paused */
-    if (!up && !fettle_error_is(*error, KILLED))
-        instance_stop(op, instance->uuid, &stop, &ignored);
-    return false;
+    g_autofree char *name = g_strdup_printf("%s %s", instance->uuid, instance->replica);
+    return report && report->images &&
+           g_ptr_array_find_with_equal_func(report->images, name, g_str_equal, NULL);
+}
+
+/* --- another replica --- */
+
+static bool copy_anew(struct op *op, const struct instance *old, bool runs, GError **error)
+{
+    g_autofree char *replica = env_uuid(op->env);
+    struct new_replica new = {replica, op->secondary};
+    if (!drop_old(op, old, runs, error) ||
+        !instance_edit(op, old->uuid, edit_new_replica, &new, error))
+        return false;
+    record_autoptr(instance) instance = instance_now(op, old->uuid, error);
+    if (!instance)
+        return false;
+    op_log(op, "copying %s to %s", instance->name, op_node_name(op, new.node));
+    if (!make_images(op, instance, error))
+        return false;
+    if (!runs)
+        return copy_without_guest(op, instance, error);
+    return copy_attach(op, instance->uuid, false, error) &&
+           instance_wait_mirror(op, instance->uuid, error);
+}
+
+/* A guest that is paused was left by a copy whose job died, or has switched itself off. It is
+ * closed, and what follows is as for a stopped one. */
+static bool close_paused(struct op *op, const struct instance *instance, bool *ret_runs,
+                         GError **error)
+{
+    const struct guest_report *guest =
+        instance_guest(op_report(op, instance->primary_node), instance);
+    bool current = *instance->holder && guest && guest->generation == instance->generation;
+    struct instance_stop stop = {.mark = TASK_REPLACING_DISKS,
+                                 .after = TASK_REPLACING_DISKS,
+                                 .wish_down = current && guest->state == GUEST_SHUTDOWN};
+    *ret_runs = current && guest->state == GUEST_RUNNING;
+    return !current || *ret_runs || instance_stop(op, instance->uuid, &stop, error);
+}
+
+/* Under a running guest only what was written meanwhile has to be copied. Images that turn out to
+ * be of no use are no reason to give up: a new copy is made. */
+static bool attach_old(struct op *op, const struct instance *old, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    op_log(op, "bringing the replica of %s on %s up to date", old->name,
+           op_node_name(op, old->secondary_node));
+    if (!detach(op, old, error) ||
+        !copy_set_syncing(op, old->uuid, TASK_REPLACING_DISKS, "attached again", error))
+        return false;
+    if (copy_attach(op, old->uuid, true, &local))
+        return instance_wait_mirror(op, old->uuid, error);
+    if (op_no_answer(local) || fettle_error_is(local, TEMPORARY) ||
+        fettle_error_is(local, KILLED)) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    op_log(op, "the old replica is of no use (%s)", local->message);
+    return instance_set_stale(op, old->uuid, local->message, error) &&
+           copy_anew(op, old, true, error);
 }
 
 static bool replace_body(struct op *op, const char *uuid, GError **error)
 {
+    bool runs = false;
     if (!instance_edit(op, uuid, edit_without_redundancy, NULL, error))
+        return false;
+    record_autoptr(instance) found = instance_now(op, uuid, error);
+    if (!found || !close_paused(op, found, &runs, error))
         return false;
     record_autoptr(instance) old = instance_now(op, uuid, error);
     if (!old)
         return false;
-    const struct guest_report *guest = instance_guest(op_report(op, old->primary_node), old);
-    bool current = *old->holder && guest && guest->generation == old->generation;
-    bool runs = current && guest->state == GUEST_RUNNING;
-    /* Paused: left by a copy whose job died, or switched off by itself. It is closed, and what
-     * follows is as for a stopped one. */
-    struct instance_stop stop = {.mark = TASK_REPLACING_DISKS,
-                                 .after = TASK_REPLACING_DISKS,
-                                 .wish_down = current && guest->state == GUEST_SHUTDOWN};
-    if (current && !runs) {
-        if (!instance_stop(op, uuid, &stop, error))
-            return false;
-        g_clear_pointer(&old, instance_free);
-        old = instance_now(op, uuid, error);
-        if (!old)
-            return false;
-    }
-    g_autofree char *replica = env_uuid(op->env);
-    struct new_replica new = {replica, op->secondary};
-    if (!drop_old(op, old, runs, error) || !instance_edit(op, uuid, edit_new_replica, &new, error))
-        return false;
-    record_autoptr(instance) instance = instance_now(op, uuid, error);
-    if (!instance)
-        return false;
-    op_log(op, "copying %s to %s", instance->name, op_node_name(op, new.node));
-    return make_images(op, instance, error) &&
-           (runs ? attach(op, instance, error) : copy_at_rest(op, instance, error)) &&
-           instance_settle(op, uuid, error);
+    bool copied = runs && old_images_are_there(op, old) ? attach_old(op, old, error)
+                                                        : copy_anew(op, old, runs, error);
+    return copied && instance_settle(op, uuid, error);
 }
 
 /* Whether there is nothing to mend: `replace_auto` leaves a whole replica alone. */
@@ -292,7 +332,29 @@ static bool is_whole(const struct op *op, const struct instance *instance)
     const struct op_instance_replace_disks *params = op->params;
     const struct replica *replica = op_replica_of(op, instance);
     return params->mode == REPLACE_AUTO && !*params->remote_node && replica &&
-           replica->state == REPLICA_IN_SYNC && !op_node_offline(op, replica->node);
+           replica->state == REPLICA_IN_SYNC && !op_node_offline(op, replica->node) &&
+           !drained(op, replica->node);
+}
+
+/* What is there after a failure is on record, so a repair may try again, from what it finds then
+ * (ARP-54): an error that speaks of the replica or its node becomes a passing one. */
+static void let_try_again(struct op *op, GError **error)
+{
+    static const enum fettle_error of_the_copy[] = {FETTLE_ERROR_STORAGE, FETTLE_ERROR_HYPERVISOR,
+                                                    FETTLE_ERROR_UNKNOWN_RESULT,
+                                                    FETTLE_ERROR_REFUSED, FETTLE_ERROR_WRONG_STATE};
+    op->changed = false;
+    for (guint i = 0; i < G_N_ELEMENTS(of_the_copy); i++) {
+        if (!g_error_matches(*error, FETTLE_ERROR, (int)of_the_copy[i]))
+            continue;
+        GError *passing = NULL;
+        fettle_set_error(&passing, TEMPORARY,
+                         "%s; the replica is on record as stale, and trying again is safe",
+                         (*error)->message);
+        g_clear_error(error);
+        *error = passing;
+        return;
+    }
 }
 
 static bool replace_exec(struct op *op, GError **error)
@@ -310,9 +372,13 @@ static bool replace_exec(struct op *op, GError **error)
     if (replace_body(op, uuid, &local))
         return true;
     g_autoptr(GError) ignored = NULL; /* it is `syncing` then, which is no promise either */
-    if (!fettle_error_is(local, KILLED))
-        instance_set_stale(op, uuid, local->message, &ignored);
-    return instance_fail(op, uuid, local, error);
+    bool known =
+        !fettle_error_is(local, KILLED) && instance_set_stale(op, uuid, local->message, &ignored);
+    instance_settle_after(op, uuid, local);
+    if (known)
+        let_try_again(op, &local);
+    g_propagate_error(error, local);
+    return false;
 }
 
 const struct op_impl ops_replace[] = {

@@ -72,9 +72,75 @@ static void test_same_node(void)
 {
     ops_put_web(world, "stale", true);
     world->disk[1] = 1000; /* full of the old one, which goes first */
+    g_ptr_array_add(world->lost, (void *)NODE2);
     g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
     g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE2);
     g_assert_cmpstr(ops_web(world)->replica, !=, REPLICA);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+}
+
+/* The secondary was away for a while and is back with its images. */
+static void test_attached_again(void)
+{
+    ops_put_web(world, "stale", true);
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    ops_expect(world,
+               "commit instance web1 g1 up @node1 node1/node2 replacing-disks; replica node2 g1 s4 "
+               "stale\n"
+               "node1 mirror_detach g1\n"
+               "commit instance web1 g1 up @node1 node1/node2 replacing-disks; replica node2 g1 s5 "
+               "syncing\n"
+               "node2 replica_open g1\n"
+               "node1 mirror_attach g1 mirror since\n"
+               "commit instance web1 g1 up @node1 node1/node2\n"
+               "commit job success\n");
+    g_assert_cmpstr(ops_web(world)->replica, ==, REPLICA);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==, "bringing the replica of web1 on node2 up to date\n");
+}
+
+static void test_old_images_of_no_use(void)
+{
+    ops_put_web(world, "stale", true);
+    ops_fail(world, NODE2, "replica_open", FETTLE_ERROR_STORAGE, "disk 0 is broken", 1);
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    ops_expect(world,
+               "commit instance web1 g1 up @node1 node1/node2 replacing-disks; replica node2 g1 s4 "
+               "stale\n"
+               "node1 mirror_detach g1\n"
+               "commit instance web1 g1 up @node1 node1/node2 replacing-disks; replica node2 g1 s5 "
+               "syncing\n"
+               "node2 replica_open g1\n"
+               "commit instance web1 g1 up @node1 node1/node2 replacing-disks; replica node2 g1 s6 "
+               "stale\n"
+               "node1 mirror_detach g1\n"
+               "node2 disks_remove g1 replica\n"
+               "commit delete replica; replica node2 g1 s1 syncing; instance web1 g1 up @node1 "
+               "node1/node2 replacing-disks\n"
+               "node2 disks_create replica\n"
+               "node2 replica_open g1\n"
+               "node1 mirror_attach g1 mirror\n"
+               "commit instance web1 g1 up @node1 node1/node2\n"
+               "commit job success\n");
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+}
+
+static void test_named_mode_copies_all(void)
+{
+    ops_put_web(world, "stale", true);
+    g_assert_cmpstr(replace("replace_on_secondary", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE2);
+    g_assert_cmpstr(ops_web(world)->replica, !=, REPLICA);
+    g_assert_null(strstr(world->trace->str, "since"));
+}
+
+static void test_drained_secondary_is_left(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_set(world, "node", NODE2, "drained", json_true());
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE3);
     g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
 }
 
@@ -211,7 +277,8 @@ static void test_copy_lost(void)
     world->mirror = "lost";
     g_assert_cmpstr(replace("replace_new_secondary", ""), ==,
                     "[\"OpExecError\", [\"the replica of instance \\\"web1\\\" was lost during the "
-                    "copy\", \"storage_error\", true]]");
+                    "copy; the replica is on record as stale, and trying again is safe\", "
+                    "\"resource_not_available\", false]]");
     assert_without_redundancy();
 }
 
@@ -220,7 +287,7 @@ static void test_copy_stands_still(void)
     ops_put_web(world, "in-sync", true);
     world->mirror_steps = 100000000; /* never further than at first */
     const char *result = replace("replace_new_secondary", "");
-    g_assert_nonnull(strstr(result, "\"timeout\", true"));
+    g_assert_nonnull(strstr(result, "\"timeout\", false"));
     g_assert_cmpint(replica()->state, ==, REPLICA_STALE);
 }
 
@@ -253,6 +320,39 @@ static void test_stopped_copy_lost(void)
     g_assert_null(world->guest_node);
 }
 
+/* A repair may try again after each of these, and what it then does is whole. */
+static void test_tried_again(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_fail(world, NODE3, "replica_open", FETTLE_ERROR_UNREACHABLE, "cut", 1000);
+    const char *result = replace("replace_new_secondary", "");
+    g_assert_cmpstr(result, ==, "[\"OpExecError\", [\"node3: cut\", \"unreachable\", false]]");
+    g_assert_cmpint(replica()->state, ==, REPLICA_STALE);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_REPLACING_DISKS); /* the watcher looks */
+    g_ptr_array_set_size(world->faults, 0);
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE3);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+}
+
+static void fail_the_third(struct ops_world *broken, guint number)
+{
+    if (number == 3)
+        ops_fail(broken, "wconfd", "commit", FETTLE_ERROR_STORAGE, "store is full", 1);
+}
+
+static void test_record_fails(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_fail(world, NODE3, "disks_create", FETTLE_ERROR_STORAGE, "disk full", 1);
+    world->on_commit = fail_the_third;
+    /* The record says that it is being copied, which is not true: no state to try again from. */
+    g_assert_cmpstr(replace("replace_new_secondary", ""), ==,
+                    "[\"OpExecError\", [\"node3: disk full\", \"storage_error\", true]]");
+    g_assert_cmpint(replica()->state, ==, REPLICA_SYNCING);
+}
+
 static void with_world(const void *data)
 {
     union {
@@ -280,6 +380,12 @@ int main(int argc, char **argv)
     add("/replace/secondary-dead#SAF-18", test_secondary_dead);
     add("/replace/none-before#SAF-18", test_none_before);
     add("/replace/same-node#SAF-18", test_same_node);
+    add("/replace/attached-again#SAF-18", test_attached_again);
+    add("/replace/attached-again/of-no-use#SAF-18", test_old_images_of_no_use);
+    add("/replace/named-mode#SAF-18", test_named_mode_copies_all);
+    add("/replace/drained#SAF-18", test_drained_secondary_is_left);
+    add("/replace/failed/again#ARP-54", test_tried_again);
+    add("/replace/failed/record#ARP-54", test_record_fails);
     add("/replace/whole", test_whole_is_left_alone);
     add("/replace/stopped#SAF-11,SAF-18", test_stopped);
     add("/replace/crashed#SAF-18", test_crashed_is_started);
