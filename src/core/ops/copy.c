@@ -178,3 +178,24 @@ bool copy_at_rest(struct op *op, const char *uuid, enum task_state mark, GError 
     g_propagate_error(error, failure);
     return false;
 }
+
+/* --- conditions --- */
+
+bool copy_need_settled(const struct instance *instance, GError **error)
+{
+    if (!*instance->migration)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "a migration of instance \"%s\" has not been settled; say: fettle instance "
+                     "migrate %s --cleanup",
+                     instance->name, instance->name);
+    return false;
+}
+
+bool copy_has_images(const struct node_report *report, const struct instance *instance,
+                     const char *replica)
+{
+    g_autofree char *name = g_strdup_printf("%s%s%s", instance->uuid, *replica ? " " : "", replica);
+    return report && report->images &&
+           g_ptr_array_find_with_equal_func(report->images, name, g_str_equal, NULL);
+}

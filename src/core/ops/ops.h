@@ -9,6 +9,7 @@
 void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node);
 
 extern const struct op_impl ops_create[];
+extern const struct op_impl ops_disks[];
 extern const struct op_impl ops_failover[];
 extern const struct op_impl ops_join[];
 extern const struct op_impl ops_node[];

@@ -243,13 +243,10 @@ static bool copy_without_guest(struct op *op, const struct instance *instance, G
 static bool old_images_are_there(const struct op *op, const struct instance *instance)
 {
     const struct op_instance_replace_disks *params = op->params;
-    const struct node_report *report = op_report(op, op->secondary);
     if (params->mode != REPLACE_AUTO || *params->remote_node || !*instance->replica ||
         strcmp(op->secondary, instance->secondary_node))
         return false;
-    g_autofree char *name = g_strdup_printf("%s %s", instance->uuid, instance->replica);
-    return report && report->images &&
-           g_ptr_array_find_with_equal_func(report->images, name, g_str_equal, NULL);
+    return copy_has_images(op_report(op, op->secondary), instance, instance->replica);
 }
 
 /* --- another replica --- */
