@@ -402,6 +402,11 @@ static GPtrArray *first_objects(const struct sim *sim)
     params->primary_ip = g_strdup(master->name);
     GPtrArray *changes =
         wconf_bootstrap_changes(params, SIM_CLUSTER, master->uuid, 1811, SIM_GROUP);
+    for (guint i = 0; i < changes->len && sim->options.cluster != NULL; i++) {
+        struct change *change = changes->pdata[i];
+        if (g_str_equal(change->kind, "cluster"))
+            json_object_update(change->object, (json_t *)sim->options.cluster);
+    }
     for (guint i = 1; i < sim->nodes->len; i++) {
         const struct sim_node *node = sim->nodes->pdata[i];
         struct change *change = change_new();

@@ -15,8 +15,10 @@ struct sim;
 
 struct sim_options {
     guint64 seed;
-    guint nodes;                               /* node1 is the master */
-    guint max_delay_ms;                        /* of a message; 0: none, for golden logs */
+    guint nodes;        /* node1 is the master */
+    guint max_delay_ms; /* of a message; 0: none, for golden logs */
+    const json_t
+        *cluster; /* settings of the cluster that are not the usual ones, borrowed; NULL: none */
     void (*log)(const char *line, void *data); /* every line of the golden log; NULL: none */
     void *log_data;
 };

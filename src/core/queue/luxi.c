@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "core/queue/console.h"
+#include "core/queue/plan.h"
 #include "core/queue/query.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/start.h"
@@ -270,6 +271,11 @@ static void call_console_write(struct luxi *luxi, struct rpc_request *request, c
     console_write(&luxi->context, request, args);
 }
 
+static void call_plan_node(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    plan_node(&luxi->context, request, args);
+}
+
 static const struct {
     const char *name;
     void (*call)(struct luxi *luxi, struct rpc_request *request, const void *args);
@@ -279,7 +285,7 @@ static const struct {
     {"CancelJob", call_cancel_job},       {"Query", call_query},
     {"QueryFields", call_query_fields},   {"QueryClusterInfo", call_query_cluster_info},
     {"QueryTags", call_query_tags},       {"ConsoleRead", call_console_read},
-    {"ConsoleWrite", call_console_write},
+    {"ConsoleWrite", call_console_write}, {"PlanNode", call_plan_node},
 };
 
 void luxi_handle(struct luxi *luxi, struct rpc_request *request)

@@ -52,7 +52,7 @@ static bool check_resource(const char *call, const char *what, GError **error)
         return true;
     fettle_set_error(error, WRONG_INPUT,
                      "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
-                     "repair, decision, lock",
+                     "repair, policy, brake, advice, decision, lock",
                      call, what);
     return false;
 }
@@ -124,8 +124,12 @@ static void collect_rows(struct query *query)
         query->rows = query_repair_rows(config);
     else if (g_str_equal(query->what, "decision"))
         query->rows = query_decision_rows(config);
+    else if (g_str_equal(query->what, "policy"))
+        query->rows = query_policy_rows(config);
     else if (g_str_equal(query->what, "group"))
         query->rows = config_list(config, "nodegroup");
+    else if (g_str_equal(query->what, "brake"))
+        query->rows = config_list(config, "repair_brake");
     else
         query->rows = config_list(config, query->what);
 }

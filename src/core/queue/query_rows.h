@@ -24,6 +24,12 @@ struct query_repair {
     GStrv jobs;
 };
 
+/* What auto-repair may do for an object, and its own tags that say so. */
+struct query_policy {
+    enum tag_kind kind;
+    const char *uuid, *name; /* borrowed */
+};
+
 /* A lock with its owners and waiters. */
 struct query_lock {
     const char *name;
@@ -33,6 +39,7 @@ struct query_lock {
 
 /* All rows of a resource, in the order of the answer; free with g_ptr_array_unref(). */
 GPtrArray *query_repair_rows(const struct config *config);
+GPtrArray *query_policy_rows(const struct config *config);
 GPtrArray *query_decision_rows(const struct config *config);
 /* `states` must outlive the rows. */
 GPtrArray *query_lock_rows(const struct lock_states *states);

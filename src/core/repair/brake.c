@@ -9,7 +9,7 @@
  */
 #include "core/repair/watcher_internal.h"
 
-#include <string.h>
+#include "base/log.h"
 
 #define AUTHOR "watcher/brake"
 #define BRAKE_KEY "cluster"
@@ -27,11 +27,14 @@ struct storm {
     GPtrArray *uuids, *texts; /* of the lost ones */
 };
 
-/* Since when a node is lost, in seconds since 1970; 0: it is not; 1: since long ago. */
+/* Since when a node is lost, in seconds since 1970; 0: it is not; 1: since long ago. We see others
+ * through our own node daemon: while that is silent, silence proves nothing. */
 static gint64 lost_since(const struct watcher *watcher, const struct node *node, gint64 now)
 {
     if (node->offline)
         return MAX((gint64)node->offline_since, 1);
+    if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid))
+        return 0;
     const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
     bool silent = memory != NULL && memory->silent_since != 0 &&
                   now - memory->silent_since >= LIMIT_REPAIR_SILENT_S;
@@ -107,7 +110,8 @@ static void pull(struct watcher *watcher, const struct storm *storm)
         g_ptr_array_add(decision->evidence, g_strdup(storm->texts->pdata[i]));
     decision_set(&decision->next_check, "when a person says: fettle repair continue");
     watcher_record(watcher, decision, changes);
-    watcher_commit(watcher, changes);
+    if (watcher_commit(watcher, changes))
+        log_warning("", "storm brake of auto-repair pulled: %s", why);
 }
 
 /* It is gone: somebody has said go on. */
@@ -121,7 +125,8 @@ static void note_release(struct watcher *watcher)
     decision_set(&decision->summary,
                  "A person said go on: the losses so far hold no repair up any more.");
     watcher_record(watcher, decision, changes);
-    watcher_commit(watcher, changes);
+    if (watcher_commit(watcher, changes))
+        log_info("", "storm brake of auto-repair released");
 }
 
 static const struct repair_brake *the_brake(const struct watcher *watcher)

@@ -25,6 +25,23 @@ static struct repair_policy policy_of_object(const struct config *config, enum t
     return policy;
 }
 
+char *repair_time_text(gint64 seconds)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(seconds);
+    return time == NULL ? g_strdup_printf("%" G_GINT64_FORMAT, seconds)
+                        : g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC");
+}
+
+static void describe_suspension(struct repair_policy *policy, const char *where)
+{
+    g_autofree char *until = repair_time_text(policy->until);
+    if (policy->forever)
+        g_snprintf(policy->text, sizeof(policy->text), "suspended, by a tag of the %s", where);
+    else
+        g_snprintf(policy->text, sizeof(policy->text), "suspended until %s, by a tag of the %s",
+                   until, where);
+}
+
 static void describe(struct repair_policy *policy, const char *where)
 {
     switch (policy->kind) {
@@ -33,12 +50,7 @@ static void describe(struct repair_policy *policy, const char *where)
                    repair_type_name(policy->type), where);
         break;
     case REPAIR_POLICY_SUSPENDED:
-        if (policy->forever)
-            g_snprintf(policy->text, sizeof(policy->text), "suspended, by a tag of the %s", where);
-        else
-            g_snprintf(policy->text, sizeof(policy->text),
-                       "suspended until %" G_GINT64_FORMAT ", by a tag of the %s", policy->until,
-                       where);
+        describe_suspension(policy, where);
         break;
     case REPAIR_POLICY_ABSENT:
         g_strlcpy(policy->text,
@@ -48,22 +60,17 @@ static void describe(struct repair_policy *policy, const char *where)
     }
 }
 
-struct repair_policy repair_policy_of(const struct config *config, const struct instance *instance,
-                                      gint64 now)
+struct level {
+    enum tag_kind kind;
+    const char *object, *where;
+};
+
+static struct repair_policy nearest(const struct config *config, const struct level *levels,
+                                    guint count, gint64 now)
 {
-    const struct node *primary = config_get(config, "node", instance->primary_node, NULL);
-    const struct cluster *cluster = config_cluster(config);
-    const struct {
-        enum tag_kind kind;
-        const char *object, *where;
-    } levels[] = {
-        {TAG_INSTANCE, instance->uuid, "instance"},
-        {TAG_NODEGROUP, primary != NULL ? primary->group : NULL, "node group"},
-        {TAG_CLUSTER, cluster != NULL ? cluster->uuid : NULL, "cluster"},
-    };
     struct repair_policy policy = {.kind = REPAIR_POLICY_ABSENT};
     const char *where = "";
-    for (guint i = 0; i < G_N_ELEMENTS(levels) && policy.kind == REPAIR_POLICY_ABSENT; i++) {
+    for (guint i = 0; i < count && policy.kind == REPAIR_POLICY_ABSENT; i++) {
         if (levels[i].object == NULL)
             continue;
         policy = policy_of_object(config, levels[i].kind, levels[i].object, now);
@@ -71,4 +78,47 @@ struct repair_policy repair_policy_of(const struct config *config, const struct 
     }
     describe(&policy, where);
     return policy;
+}
+
+static struct repair_policy policy_of_levels(const struct config *config, const char *instance,
+                                             const char *group, gint64 now)
+{
+    const struct cluster *cluster = config_cluster(config);
+    const struct level levels[] = {
+        {TAG_INSTANCE, instance, "instance"},
+        {TAG_NODEGROUP, group, "node group"},
+        {TAG_CLUSTER, cluster != NULL ? cluster->uuid : NULL, "cluster"},
+    };
+    return nearest(config, levels, G_N_ELEMENTS(levels), now);
+}
+
+struct repair_policy repair_policy_of(const struct config *config, const struct instance *instance,
+                                      gint64 now)
+{
+    const struct node *primary = config_get(config, "node", instance->primary_node, NULL);
+    return policy_of_levels(config, instance->uuid, primary != NULL ? primary->group : NULL, now);
+}
+
+struct repair_policy repair_policy_of_object(const struct config *config, enum tag_kind kind,
+                                             const char *uuid, gint64 now)
+{
+    const struct instance *instance =
+        kind == TAG_INSTANCE ? config_get(config, "instance", uuid, NULL) : NULL;
+    if (instance != NULL)
+        return repair_policy_of(config, instance, now);
+    return policy_of_levels(config, NULL, kind == TAG_NODEGROUP ? uuid : NULL, now);
+}
+
+GPtrArray *repair_policy_tags(const struct config *config, enum tag_kind kind, const char *uuid)
+{
+    GPtrArray *texts = g_ptr_array_new();
+    g_autoptr(GPtrArray) tags = config_tags(config, kind, uuid);
+    for (guint i = 0; i < tags->len; i++) {
+        struct repair_tag tag;
+        repair_tag_parse(tags->pdata[i], &tag);
+        if (tag.kind == REPAIR_TAG_ENABLE || tag.kind == REPAIR_TAG_SUSPEND)
+            g_ptr_array_add(texts, tags->pdata[i]);
+        repair_tag_clear(&tag);
+    }
+    return texts;
 }

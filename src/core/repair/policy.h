@@ -22,3 +22,12 @@ struct repair_policy {
  * removed (A-4). */
 struct repair_policy repair_policy_of(const struct config *config, const struct instance *instance,
                                       gint64 now);
+/* What counts for an object of any kind that has policies: an instance as above, a node group
+ * without the instance's tags, the cluster alone. */
+struct repair_policy repair_policy_of_object(const struct config *config, enum tag_kind kind,
+                                             const char *uuid, gint64 now);
+/* The policy tags of one object as they stand there, sorted: char *, to be unreffed. */
+GPtrArray *repair_policy_tags(const struct config *config, enum tag_kind kind, const char *uuid);
+
+/* "2026-01-02 03:04:05 UTC"; free with g_free(). */
+char *repair_time_text(gint64 seconds);

@@ -177,13 +177,6 @@ bool repair_room_find(const struct config *config, const GPtrArray *reports,
 
 /* --- advice --- */
 
-char *repair_time_text(gint64 seconds)
-{
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(seconds);
-    return time == NULL ? g_strdup_printf("%" G_GINT64_FORMAT, seconds)
-                        : g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC");
-}
-
 GPtrArray *repair_advice_texts(const struct config *config, gint64 now)
 {
     GPtrArray *texts = g_ptr_array_new_with_free_func(g_free);

@@ -7,6 +7,7 @@
 
 #include "core/ops/placement.h"
 #include "core/repair/plan.h"
+#include "core/repair/policy.h"
 
 struct repair_goal {
     char *primary;   /* node UUIDs after the step; never NULL after success */
@@ -26,6 +27,3 @@ bool repair_room_find(const struct config *config, const GPtrArray *reports,
  * avoided, such as "node3 is avoided: ops advises so until 2026-01-02 03:04:05 UTC: new disks".
  * Placement keeps off these nodes; this is for the records (ARP-69). */
 GPtrArray *repair_advice_texts(const struct config *config, gint64 now);
-
-/* "2026-01-02 03:04:05 UTC"; free with g_free(). */
-char *repair_time_text(gint64 seconds);

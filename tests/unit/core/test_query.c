@@ -329,6 +329,14 @@ static void test_repairs(void)
           "0:\"" REPAIR "\" 0:\"web1\" 0:\"fix-storage\" 0:\"pending\" 0:100 2:null 0:[]\n"
           "0:\"" REPAIR "\" 0:\"web1\" 0:\"failover\" 0:\"success\" 2:null 0:200 0:[12,15]\n");
     check(w, "repair", "type", "[\"=\", \"state\", \"pending\"]", "0:\"fix-storage\"\n");
+    /* Its jobs keep the time of the cause. */
+    store_put(w->store, "job", "12",
+              json_make("{si, ss, s[{s{ss, s[[ssI][ssI]]}, ss}]}", "id", 12, "status", "success",
+                        "ops", "input", "OP_ID", "OP_TEST_DELAY", "reason", "user", "x",
+                        (json_int_t)0, "fettle:watcher", "repair", (json_int_t)90 * 1000000000,
+                        "status", "success"));
+    fake_settle(w->world);
+    check(w, "repair", "started ended", "[\"=\", \"state\", \"success\"]", "0:90 0:200\n");
     queue_world_free(w);
 }
 
@@ -339,6 +347,46 @@ static void put_decision(struct queue_world *w, const char *uuid, int at_us, con
                         "watcher/repair", "subject_kind", "instance", "subject", WEB1,
                         "subject_name", "web1", "at_us", at_us, "verdict", verdict, "summary",
                         "because", "evidence", "node3 is offline"));
+}
+
+static void test_policies(void)
+{
+    struct queue_world *w = world_new();
+
+    put_tag(w, WEB1, "ganeti:watcher:autorepair:migrate");
+    put_tag(w, WEB1, "ganeti:watcher:autorepair:failover");
+    put_tag(w, WEB1, "ganeti:watcher:autorepair:result:failover:x:200:success:");
+    put_tag(w, WEB2, "ganeti:watcher:autorepair:suspend:4102444800");
+    fake_settle(w->world);
+    check(w, "policy", "kind state type until tags policy", "[\"=\", \"name\", \"web1\"]",
+          "0:\"instance\" 0:\"enabled\" 0:\"migrate\" 2:null "
+          "0:[\"ganeti:watcher:autorepair:failover\",\"ganeti:watcher:autorepair:migrate\"] "
+          "0:\"migrate, by a tag of the instance\"\n");
+    check(w, "policy", "state type until policy", "[\"=\", \"name\", \"web2\"]",
+          "0:\"suspended\" 2:null 0:4102444800 "
+          "0:\"suspended until 2100-01-01 00:00:00 UTC, by a tag of the instance\"\n");
+    check(w, "policy", "state tags policy", "[\"=\", \"kind\", \"cluster\"]",
+          "0:\"none\" 0:[] 0:\"not enabled: no policy tag on the instance, its node group or the "
+          "cluster\"\n");
+    queue_world_free(w);
+}
+
+static void test_brake_and_advice(void)
+{
+    struct queue_world *w = world_new();
+
+    check(w, "brake", "why", NULL, "");
+    store_put(w->store, "repair_brake", "cluster",
+              json_make("{si, ss, s[s]}", "since", 5, "why", "two of three", "nodes", NODE2));
+    store_put(w->store, "advice", REPAIR,
+              json_make("{ss, ss, ss, ss, ss, ss, si}", "uuid", REPAIR, "author", "ops",
+                        "subject_kind", "node", "subject", NODE2, "advice", "avoid", "reason",
+                        "new disks", "until", 5));
+    fake_settle(w->world);
+    check(w, "brake", "since why nodes", NULL, "0:5 0:\"two of three\" 0:[\"node2\"]\n");
+    check(w, "advice", "author node advice reason until", NULL,
+          "0:\"ops\" 0:\"node2\" 0:\"avoid\" 0:\"new disks\" 0:5\n");
+    queue_world_free(w);
 }
 
 static void test_decisions(void)
@@ -402,12 +450,12 @@ static void test_refusals(void)
 
     queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
                  "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-                 "repair, decision, lock");
+                 "repair, policy, brake, advice, decision, lock");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
     queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
                  "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
-                 "job, repair, decision, lock");
+                 "job, repair, policy, brake, advice, decision, lock");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -441,6 +489,11 @@ static void test_every_field(void)
     queue_submit(w, NULL);
     put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:fix-storage:" REPAIR ":100:");
     put_decision(w, "11111111-0000-4000-8000-000000000001", 2000000, "act");
+    store_put(w->store, "repair_brake", "cluster",
+              json_make("{si, ss, s[s]}", "since", 5, "why", "two of three", "nodes", NODE2));
+    store_put(w->store, "advice", REPAIR,
+              json_make("{ss, ss, ss, ss, ss, si}", "uuid", REPAIR, "author", "ops", "subject_kind",
+                        "node", "subject", NODE2, "advice", "avoid", "until", 5));
     store_set_locks(w->store, json_make("[o]", lock("node/n1", "shared", "8", false)));
     fake_settle(w->world);
     for (size_t i = 0; i < count; i++) {
@@ -504,6 +557,8 @@ int main(int argc, char **argv)
     g_test_add_func("/query/jobs#LUX-03", test_jobs);
     g_test_add_func("/query/query-jobs", test_query_jobs);
     g_test_add_func("/query/repairs#ARP-68", test_repairs);
+    g_test_add_func("/query/policies#ARP-15,ARP-16", test_policies);
+    g_test_add_func("/query/brake-and-advice#ARP-69", test_brake_and_advice);
     g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/locks", test_locks);
     g_test_add_func("/query/unknown-field", test_unknown_field);

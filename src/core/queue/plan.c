@@ -1,0 +1,88 @@
+/* See plan.h. */
+#include "core/queue/plan.h"
+
+#include "core/queue/live.h"
+#include "core/repair/forecast.h"
+
+struct plan {
+    struct queue_context *context;
+    struct rpc_request *request;
+    char *node; /* UUID */
+    enum forecast_event event;
+};
+
+static struct live *ask_all(const struct queue_context *context)
+{
+    g_autoptr(GHashTable) uuids = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GPtrArray) nodes = config_list(follow_config(context->follow), "node");
+
+    for (guint i = 0; i < nodes->len; i++)
+        g_hash_table_add(uuids, ((struct node *)g_ptr_array_index(nodes, i))->uuid);
+    return live_fetch(context, uuids);
+}
+
+static json_t *forecast(const struct plan *plan, const struct live *live, GError **error)
+{
+    const struct config *config = follow_config(plan->context->follow);
+    const struct env *env = plan->context->env;
+    /* The configuration may have changed while nodes were asked. */
+    const struct node *node = config_find(config, "node", plan->node, error);
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    g_autoptr(GPtrArray) reports = g_ptr_array_new();
+
+    if (node == NULL)
+        return NULL;
+    for (guint i = 0; i < nodes->len; i++) {
+        enum live_state state;
+        const struct node_report *report =
+            live_report(live, ((const struct node *)g_ptr_array_index(nodes, i))->uuid, &state);
+
+        if (report != NULL)
+            g_ptr_array_add(reports, (gpointer)report);
+    }
+    return forecast_node(config, reports, node, plan->event,
+                         env->ops->wall_us(env) / G_USEC_PER_SEC);
+}
+
+static void plan_task(void *data)
+{
+    struct plan *plan = data;
+    g_autoptr(GError) error = NULL;
+    struct live *live = ask_all(plan->context);
+    json_t *answer = NULL;
+
+    if (live == NULL)
+        fettle_set_error(&error, KILLED, "luxid has ended");
+    else
+        answer = forecast(plan, live, &error);
+    if (answer != NULL)
+        rpc_answer(plan->request, answer);
+    else
+        rpc_fail(plan->request, error);
+    live_free(live);
+    g_free(plan->node);
+    g_free(plan);
+}
+
+void plan_node(struct queue_context *context, struct rpc_request *request,
+               const struct luxi_plan_node_args *args)
+{
+    g_autoptr(GError) error = NULL;
+    bool fail = g_str_equal(args->event, "fail");
+    const struct node *node = NULL;
+    struct plan *plan;
+
+    if (!fail && !g_str_equal(args->event, "drain"))
+        fettle_set_error(&error, WRONG_INPUT, "PlanNode: event: \"%s\" is neither fail nor drain",
+                         args->event);
+    else
+        node = config_find(follow_config(context->follow), "node", args->name, &error);
+    if (node == NULL) {
+        rpc_fail(request, error);
+        return;
+    }
+    plan = g_new(struct plan, 1);
+    *plan = (struct plan){context, request, g_strdup(node->uuid),
+                          fail ? FORECAST_FAIL : FORECAST_DRAIN};
+    task_spawn(context->env->tasks, plan_task, plan);
+}
