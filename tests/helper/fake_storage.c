@@ -112,6 +112,10 @@ static bool op_source_size(struct storage *storage, const char *os_type, guint64
 {
     if (!fake_op_begin(host_of(storage), "source_size", os_type, NULL, error))
         return false;
+    if (strchr(os_type, '/')) {
+        fettle_set_error(error, WRONG_INPUT, "%s: names lie in the folder of images", os_type);
+        return false;
+    }
     if (strcmp(os_type, "tick") != 0) {
         fettle_set_error(error, UNKNOWN_ENTITY, "image %s does not exist", os_type);
         return false;
@@ -184,7 +188,7 @@ static bool op_grow(struct storage *storage, const char *instance, const char *r
     bool ok = image && disk * FAKE_BLOCKS < image->count;
     if (!ok) {
         fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no disk %u here", instance, disk);
-    } else if (size_mib < image->size_mib[disk]) {
+    } else if (size_mib < image->size_mib[disk]) { /* never smaller */
         fettle_set_error(error, WRONG_INPUT, "size: disk %u has %" G_GUINT64_FORMAT " MiB already",
                          disk, image->size_mib[disk]);
         ok = false;
@@ -249,11 +253,9 @@ static void check_unused(const struct fake_host *host, const struct fake_image *
 static void move_aside(struct fake_host *host, struct fake_image *image, guint64 generation)
 {
     guint at = 0;
+    if (image->disk_template == TEMPLATE_SHAREDFILE)
+        return; /* belongs to no node */
     check_unused(host, image, "set_aside");
-    if (image->disk_template == TEMPLATE_SHAREDFILE) {
-        fake_truth_problem(host->hosts, "shared images of %s were set aside", image->instance);
-        return;
-    }
     g_free(image->replica);
     image->replica = g_strdup_printf("%" G_GUINT64_FORMAT, generation);
     if (g_ptr_array_find(host->images, image, &at))
@@ -291,7 +293,7 @@ static bool op_demote(struct storage *storage, const char *instance, const char 
         return false;
     struct fake_image *image = fake_image_find(host, instance, "");
     bool ok = image || fake_image_find(host, instance, replica);
-    if (image) {
+    if (image && image->disk_template != TEMPLATE_SHAREDFILE) {
         check_unused(host, image, "demote");
         image_remove(host, fake_image_find(host, instance, replica));
         g_free(image->replica);

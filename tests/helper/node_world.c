@@ -26,6 +26,9 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
         yes = current && its_replica && strcmp(web1->holder, from) == 0;
         break;
     case CONFIRM_INCOMING:
+        yes = known && !web1->removed && item->generation == web1->generation + 1 &&
+              web1->migration && strcmp(web1->migration, item->replica) == 0 &&
+              strcmp(web1->migration_node, from) == 0;
         break;
     }
     record_autoptr(confirm_result) result = confirm_result_new();
@@ -85,6 +88,61 @@ static json_t *master_set_replica_state(struct node_world *nw, const struct rpc_
     return json_make("{s:I}", "sync", (json_int_t)web1->sync);
 }
 
+/* The other side becomes the holder, and what this one has left a replica that is not in sync. */
+static void move_record(struct node_world *nw, const struct set_migrated_args *args)
+{
+    struct master_record *web1 = &nw->web1;
+    const char *from = web1->holder;
+    web1->generation++;
+    web1->primary = web1->holder = web1->migration_node;
+    web1->clean = false;
+    web1->moved_clean = args->clean;
+    if (web1->disk_template != TEMPLATE_MIRROR)
+        return;
+    web1->secondary = from;
+    g_strlcpy(web1->replica, args->migration, sizeof web1->replica);
+    web1->replica_generation = web1->generation;
+    web1->state = args->clean ? REPLICA_SYNCING : REPLICA_STALE;
+    web1->sync = 1;
+}
+
+static json_t *master_set_migrated(struct node_world *nw, const struct rpc_request *request,
+                                   GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    record_autoptr(set_migrated_args) args =
+        set_migrated_args_parse(request->args, RECORD_STRICT, NULL);
+    g_assert_nonnull(args);
+    bool on_record = web1->migration && strcmp(web1->migration, args->migration) == 0;
+    bool again = on_record && web1->generation == args->generation + 1 &&
+                 strcmp(web1->primary, web1->migration_node) == 0;
+    if (!again && (web1->removed || web1->generation > args->generation)) {
+        fettle_set_error(error, REFUSED, "generation %" G_GUINT64_FORMAT " is on record",
+                         web1->generation);
+        return NULL;
+    }
+    if (!again && (!on_record || strcmp(web1->holder, request->from_node) != 0)) {
+        fettle_set_error(error, WRONG_STATE, "migration %s is not on record", args->migration);
+        return NULL;
+    }
+    if (!again) {
+        const struct test_node *source = nw_node(nw, web1->holder);
+        g_assert_cmpint(fake_host_state(source->host, WEB1, NULL), ==, GUEST_ABSENT);
+        move_record(nw, args);
+    }
+    return json_make("{s:i}", "serial", 1);
+}
+
+static json_t *master_answer(struct node_world *nw, const struct rpc_request *request,
+                             GError **error)
+{
+    if (strcmp(request->name, "confirm") == 0)
+        return master_confirm(nw, request);
+    if (strcmp(request->name, "set_migrated") == 0)
+        return master_set_migrated(nw, request, error);
+    return master_set_replica_state(nw, request, error);
+}
+
 static void master_handle(struct rpc_request *request, void *data)
 {
     struct node_world *nw = data;
@@ -97,9 +155,7 @@ static void master_handle(struct rpc_request *request, void *data)
         g_ptr_array_add(nw->unanswered, request);
         return;
     }
-    json_t *answer = strcmp(request->name, "confirm") == 0
-                         ? master_confirm(nw, request)
-                         : master_set_replica_state(nw, request, &error);
+    json_t *answer = master_answer(nw, request, &error);
     if (nw->mood == MASTER_LOSES_ANSWER) {
         json_decref(answer);
         g_ptr_array_add(nw->unanswered, request);
@@ -164,6 +220,7 @@ void nw_daemon_start(struct node_world *nw, struct test_node *node)
     node->env->storage = fake_host_storage(node->host);
     node->env->network = fake_host_network(node->host);
     node->core = node_core_new(node->env, CLUSTER, node == &nw->a ? "10.0.0.1" : "10.0.0.2");
+    node_core_set_image_folder(node->core, "/fake/images");
     fake_serve(node->env, node_handle, node);
     task_spawn(node->env->tasks, node_start_task, node);
     fake_settle(nw->world);
@@ -286,6 +343,18 @@ json_t *nw_report(struct node_world *nw, struct test_node *node)
 
 /* --- jobs --- */
 
+static json_t *nics_of(const struct master_record *web1)
+{
+    json_t *nics = json_array();
+    for (guint i = 0; i < web1->nics; i++) {
+        g_autofree char *uuid = g_strdup_printf("44444444-4444-4444-8444-44444444444%u", i);
+        g_autofree char *mac = g_strdup_printf("aa:00:00:00:00:0%u", i);
+        json_array_append_new(nics,
+                              json_make("{s:s,s:s,s:s}", "uuid", uuid, "mac", mac, "link", "br0"));
+    }
+    return nics;
+}
+
 struct instance *nw_instance(const struct node_world *nw)
 {
     const struct master_record *web1 = &nw->web1;
@@ -294,12 +363,15 @@ struct instance *nw_instance(const struct node_world *nw)
         g_autofree char *uuid = g_strdup_printf("22222222-2222-4222-8222-22222222222%u", i);
         json_array_append_new(disks, json_make("{s:s,s:i}", "uuid", uuid, "size", 1));
     }
-    json_autoptr json =
-        json_make("{s:s,s:s,s:s,s:i,s:o,s:s,s:s,s:s,s:I,s:s}", "uuid", WEB1, "name", "web1",
-                  "disk_template", web1->disks ? "mirror" : "diskless", "memory", 128, "disks",
-                  disks, "primary_node", web1->primary, "secondary_node", web1->secondary,
-                  "replica", *web1->secondary ? web1->replica : "", "generation",
-                  (json_int_t)web1->generation, "holder", web1->holder);
+    const char *template_word = enum_word(&disk_template_words, (int)web1->disk_template);
+    json_autoptr json = json_make(
+        "{s:s,s:s,s:s,s:i,s:o,s:s,s:s,s:s,s:I,s:s,s:o,s:s,s:s,s:s}", "uuid", WEB1, "name", "web1",
+        "disk_template", template_word, "memory", 128, "disks", disks, "primary_node",
+        web1->primary, "secondary_node", web1->secondary, "replica",
+        *web1->secondary ? web1->replica : "", "generation", (json_int_t)web1->generation, "holder",
+        web1->holder, "nics", nics_of(web1), "kernel_path", web1->kernel ? web1->kernel : "",
+        "migration", web1->migration ? web1->migration : "", "migration_node",
+        web1->migration ? web1->migration_node : "");
     g_autoptr(GError) error = NULL;
     struct instance *instance = instance_parse(json, RECORD_STRICT, &error);
     g_assert_no_error(error);
@@ -350,6 +422,8 @@ static bool create_images(struct node_world *nw, const char *node, const char *r
     json_t *args = replica_args(nw);
     json_object_del(args, "generation");
     json_object_set_new(args, "replica", json_string(replica));
+    json_object_set_new(args, "disk_template",
+                        json_string(enum_word(&disk_template_words, (int)nw->web1.disk_template)));
     json_autoptr answer = nw_call(nw, nw_node(nw, node), "disks_create", args, error);
     return answer != NULL;
 }
@@ -365,6 +439,14 @@ static void new_replica(struct node_world *nw, const char *node)
     web1->sync = 1;
 }
 
+/* A test may have chosen one beforehand. */
+static enum disk_template template_of(const struct node_world *nw, guint disks)
+{
+    if (disks == 0)
+        return TEMPLATE_DISKLESS;
+    return nw->web1.disk_template == TEMPLATE_DISKLESS ? TEMPLATE_MIRROR : nw->web1.disk_template;
+}
+
 bool nw_create(struct node_world *nw, const char *primary, const char *secondary, guint disks,
                GError **error)
 {
@@ -373,6 +455,10 @@ bool nw_create(struct node_world *nw, const char *primary, const char *secondary
                                       .holder = "",
                                       .secondary = "",
                                       .disks = disks,
+                                      .disk_template = template_of(nw, disks),
+                                      .nics = nw->web1.nics,
+                                      .kernel = nw->web1.kernel,
+                                      .migration_node = "",
                                       .state = REPLICA_STALE};
     if (*secondary)
         new_replica(nw, secondary);
@@ -516,6 +602,164 @@ bool nw_create_and_start(struct node_world *nw)
     return true;
 }
 
+/* --- migration --- */
+
+void nw_commit_migration(struct node_world *nw, const char *migration)
+{
+    nw->web1.migration = migration;
+    nw->web1.migration_node = strcmp(nw->web1.primary, NODE_A) == 0 ? NODE_B : NODE_A;
+}
+
+json_t *nw_migration_args(const char *migration)
+{
+    return json_make("{s:s,s:s}", "instance", WEB1, "migration", migration);
+}
+
+json_t *nw_incoming_open(struct node_world *nw, GError **error)
+{
+    record_autoptr(instance) instance = nw_instance(nw);
+    return nw_call(nw, nw_node(nw, nw->web1.migration_node), "incoming_open",
+                   json_make("{s:o}", "instance", instance_to_json(instance)), error);
+}
+
+bool nw_migration_start(struct node_world *nw, json_t *target, GError **error)
+{
+    json_t *args = nw_guest_args(nw);
+    json_object_set(args, "target", target);
+    json_object_set_new(args, "target_node", json_string(nw->web1.migration_node));
+    json_autoptr answer = nw_call(nw, nw_node(nw, nw->web1.holder), "migration_start", args, error);
+    return answer != NULL;
+}
+
+static enum migration_state state_of(json_t *answer)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(migration_status) status =
+        answer ? migration_status_parse(answer, RECORD_LAX, &error) : NULL;
+    return status ? status->state : MIGRATION_NONE;
+}
+
+enum migration_state nw_migration_wait(struct node_world *nw, struct test_node *source)
+{
+    for (guint tries = 0; tries < 100; tries++) {
+        json_t *args = nw_migration_args(nw->web1.migration);
+        json_object_set_new(args, "wait_ms", json_integer(5000));
+        json_autoptr answer = nw_call(nw, source, "migration_wait", args, NULL);
+        enum migration_state state = state_of(answer);
+        if (state != MIGRATION_COPYING && state != MIGRATION_SWITCHING)
+            return state;
+        nw_pass(nw, 5);
+    }
+    g_error("the migration does not end");
+}
+
+bool nw_migrate_begin(struct node_world *nw, const char *migration, GError **error)
+{
+    nw_commit_migration(nw, migration);
+    json_autoptr target = nw_incoming_open(nw, error);
+    return target && nw_migration_start(nw, target, error);
+}
+
+static json_t *migrated_start_args(struct node_world *nw, json_t *target, bool whole)
+{
+    json_t *args = nw_start_args(nw, target, !nw->web1.moved_clean, true);
+    json_object_set_new(args, "migration", json_string(whole ? nw->web1.migration : ""));
+    return args;
+}
+
+static void give_replica_up(struct master_record *web1)
+{
+    if (!*web1->secondary || web1->state == REPLICA_STALE)
+        return;
+    web1->state = REPLICA_STALE;
+    web1->sync++;
+}
+
+/* The same start without the process, or a further generation if this one was used up. */
+static bool start_from_images(struct node_world *nw, json_t *target, GError **error)
+{
+    struct test_node *node = nw_node(nw, nw->web1.primary);
+    g_autoptr(GError) why = NULL;
+    json_autoptr answer =
+        nw_call(nw, node, "guest_start", migrated_start_args(nw, target, false), &why);
+    if (answer)
+        return true;
+    if (!fettle_error_is(why, REFUSED)) {
+        g_propagate_error(error, g_steal_pointer(&why));
+        return false;
+    }
+    return nw_start(nw, error);
+}
+
+bool nw_migrate_finish(struct node_world *nw, GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    g_autoptr(GError) why = NULL;
+    bool mirrored = web1->disk_template == TEMPLATE_MIRROR;
+    json_autoptr target = mirrored ? nw_open_replica(nw, NULL) : NULL;
+    if (mirrored && !target)
+        give_replica_up(web1);
+    json_autoptr answer = nw_call(nw, nw_node(nw, web1->primary), "guest_start",
+                                  migrated_start_args(nw, target, true), &why);
+    bool boots = !answer && (fettle_error_is(why, WRONG_STATE) || fettle_error_is(why, REFUSED));
+    if (!answer && !boots)
+        g_propagate_error(error, g_steal_pointer(&why));
+    if (!answer && (!boots || !start_from_images(nw, target, error)))
+        return false;
+    web1->migration = NULL;
+    return true;
+}
+
+static void attach_again(struct node_world *nw)
+{
+    struct master_record *web1 = &nw->web1;
+    if (!*web1->secondary || web1->state != REPLICA_STALE)
+        return;
+    web1->state = REPLICA_SYNCING;
+    web1->sync++;
+    json_autoptr target = nw_open_replica(nw, NULL);
+    json_t *args = nw_guest_args(nw);
+    if (target)
+        json_object_set(args, "target", target);
+    json_object_set_new(args, "sync", json_integer((json_int_t)web1->sync));
+    json_object_set_new(args, "since", json_true());
+    json_autoptr answer =
+        target ? nw_call(nw, nw_node(nw, web1->primary), "mirror_attach", args, NULL) : NULL;
+    if (!target)
+        json_decref(args);
+    if (!answer)
+        give_replica_up(web1);
+}
+
+bool nw_migrate_undo(struct node_world *nw, GError **error)
+{
+    json_autoptr closed = nw_call(nw, nw_node(nw, nw->web1.migration_node), "incoming_close",
+                                  nw_migration_args(nw->web1.migration), error);
+    if (!closed)
+        return false;
+    nw->web1.migration = NULL;
+    attach_again(nw);
+    return true;
+}
+
+bool nw_migrate_cleanup(struct node_world *nw, GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    for (;;) {
+        if (strcmp(web1->holder, web1->migration_node) == 0)
+            return nw_migrate_finish(nw, error);
+        json_autoptr answer = nw_call(nw, nw_node(nw, web1->holder), "migration_cancel",
+                                      nw_migration_args(web1->migration), error);
+        if (!answer)
+            return false;
+        enum migration_state state = state_of(answer);
+        if (state == MIGRATION_SWITCHING || state == MIGRATION_COPYING)
+            nw_pass(nw, 100);
+        else if (state != MIGRATION_MOVED)
+            return nw_migrate_undo(nw, error);
+    }
+}
+
 /* --- life --- */
 
 static void node_init(struct node_world *nw, struct test_node *node, const char *uuid)
@@ -537,7 +781,8 @@ struct node_world *node_world_new(guint64 seed)
     nw->unanswered = g_ptr_array_new();
     nw->stamp = (struct stamp){1, 1};
     nw->serial = 1;
-    nw->web1 = (struct master_record){.primary = "", .holder = "", .secondary = ""};
+    nw->web1 =
+        (struct master_record){.primary = "", .holder = "", .secondary = "", .migration_node = ""};
     fake_hosts_set_path(nw->hosts, path_passes, nw);
     fake_world_set_master(nw->world, NODE_M);
     nw->master = fake_process(nw->world, NODE_M, ROLE_WCONFD);

@@ -38,7 +38,16 @@ struct master_record {
     guint64 replica_generation;
     enum replica_state state;
     guint64 sync;
+    enum disk_template disk_template;
+    guint nics;
+    const char *kernel;         /* kernel_path; NULL: none */
+    const char *migration;      /* NULL: none */
+    const char *migration_node; /* "" if there is none */
+    bool moved_clean;           /* what the last set_migrated said */
 };
+
+#define MOVE_1 "77777777-7777-4777-8777-000000000001"
+#define MOVE_2 "77777777-7777-4777-8777-000000000002"
 
 struct test_node {
     const char *uuid;
@@ -118,6 +127,22 @@ bool nw_failover(struct node_world *nw, GError **error); /* the old primary coun
 /* A new replica on the other node, copied while the guest runs. */
 bool nw_replace_replica(struct node_world *nw, GError **error);
 bool nw_create_and_start(struct node_world *nw); /* on A with a replica on B, in sync; asserts */
+
+/* Live migration (SAF-17), step by step as its job takes them. */
+void nw_commit_migration(struct node_world *nw, const char *migration); /* to the other node */
+json_t *nw_migration_args(const char *migration);
+json_t *nw_incoming_open(struct node_world *nw, GError **error);
+bool nw_migration_start(struct node_world *nw, json_t *target, GError **error);
+/* Asks until it has ended; the end's state. `none` if the node does not answer any more. */
+enum migration_state nw_migration_wait(struct node_world *nw, struct test_node *source);
+bool nw_migrate_begin(struct node_world *nw, const char *migration, GError **error);
+/* After set_migrated: the replica the other way, the start there; without the process from the
+ * images; the record cleared. */
+bool nw_migrate_finish(struct node_world *nw, GError **error);
+/* After a failure: the target closed, the record cleared, a stale replica attached again. */
+bool nw_migrate_undo(struct node_world *nw, GError **error);
+/* What the watcher's OP_INSTANCE_MIGRATE with `cleanup` does, from whatever there is. */
+bool nw_migrate_cleanup(struct node_world *nw, GError **error);
 
 /* The commit of a start alone; returns whether a full copy is needed. */
 bool nw_commit_start(struct node_world *nw);

@@ -20,6 +20,7 @@ struct fence {
 struct fence_op {
     struct fence *fence;
     struct stamp stamp;
+    char *from_node;
 };
 
 int stamp_compare(struct stamp a, struct stamp b)
@@ -148,7 +149,8 @@ bool fence_admit(const struct fence *fence, const char *from_node, const struct 
     return fence_check_stamp(fence, stamp, error);
 }
 
-struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, GError **error)
+struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, const char *from_node,
+                             GError **error)
 {
     if (!fence_check_stamp(fence, stamp, error))
         return NULL;
@@ -160,6 +162,7 @@ struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, GError **e
     struct fence_op *op = g_new0(struct fence_op, 1);
     op->fence = fence;
     op->stamp = stamp;
+    op->from_node = g_strdup(from_node);
     g_ptr_array_add(fence->ops, op);
     return op;
 }
@@ -168,6 +171,7 @@ void fence_leave(struct fence_op *op)
 {
     struct fence *fence = op->fence;
     g_ptr_array_remove_fast(fence->ops, op);
+    g_free(op->from_node);
     g_free(op);
     for (guint i = 0; i < fence->waiters->len; i++)
         promise_complete(fence->waiters->pdata[i]);
@@ -182,6 +186,11 @@ bool fence_overtaken(const struct fence_op *op)
 struct stamp fence_op_stamp(const struct fence_op *op)
 {
     return op->stamp;
+}
+
+const char *fence_op_from(const struct fence_op *op)
+{
+    return op->from_node;
 }
 
 static bool fence_check_announcement(const struct fence *fence, const char *from_node,

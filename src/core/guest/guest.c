@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/sm.h"
 #include "core/guest/mirror_watch.h"
+#include "core/guest/taps.h"
 
 #define GUEST_FOLDER "node/guests"
 
@@ -15,10 +16,11 @@
 static const struct sm_state guest_phases[] = {
     [PHASE_NONE] = {"new", TO_ALL, false},
     [PHASE_USED] = {"used", TO_ALL | SM_TO(PHASE_STARTED), false},
-    [PHASE_STARTED] = {"started", TO_ALL, false},
+    [PHASE_STARTED] = {"started", TO_ALL | SM_TO(PHASE_MIGRATED), false},
     [PHASE_STOPPED] = {"stopped", TO_ALL, false},
     [PHASE_SUPERSEDED] = {"superseded", TO_ALL, false},
     [PHASE_REMOVED] = {"removed", TO_ALL, false},
+    [PHASE_MIGRATED] = {"migrated", TO_ALL, false},
 };
 static const struct sm guest_machine = {"guest", guest_phases, G_N_ELEMENTS(guest_phases)};
 
@@ -44,6 +46,7 @@ static struct guest *guest_new(struct node_core *node, struct guest_record *reco
     g_queue_init(&guest->procedure.waiters);
     g_queue_init(&guest->saving.waiters);
     guest->replica_state = REPLICA_STALE;
+    guest->migration = migration_status_new();
     g_hash_table_insert(node->guests, record->instance, guest);
     return guest;
 }
@@ -51,6 +54,8 @@ static struct guest *guest_new(struct node_core *node, struct guest_record *reco
 void guest_free(struct guest *guest)
 {
     guest_record_free(guest->record);
+    migration_target_free(guest->incoming_target);
+    migration_status_free(guest->migration);
     g_free(guest->damage);
     g_free(guest);
 }
@@ -202,6 +207,18 @@ bool guest_check_generation(const struct guest *guest, guint64 generation, GErro
     return true;
 }
 
+bool guest_check_stays(const struct guest *guest, GError **error)
+{
+    if (!guest->outgoing)
+        return true;
+    g_autofree char *name = guest_name(guest);
+    fettle_set_error(error, WRONG_STATE,
+                     "%s is being moved to another node by migration %s; wait for its end or "
+                     "cancel it",
+                     name, guest->record->migration);
+    return false;
+}
+
 bool guest_kill(struct guest *guest, GError **error)
 {
     struct hypervisor *hv = guest->node->hv;
@@ -212,6 +229,7 @@ bool guest_kill(struct guest *guest, GError **error)
     }
     guest->live = false;
     guest->shutdown = false;
+    taps_remove(guest, guest->record->spec);
     if (!mirror_watch_stop(guest))
         return node_killed(error);
     return true;
@@ -252,4 +270,40 @@ void guest_forget_mirror(struct guest *guest)
     guest->record->attached = false;
     if (!guest_save(guest, &error) && !fettle_error_is(error, KILLED))
         log_warning("", "%s", error->message);
+}
+
+static bool boot_file(struct node_core *node, const char *what, const char *name,
+                      const char **ret_file, GError **error)
+{
+    guint64 bytes = 0;
+    *ret_file = NULL;
+    if (!*name)
+        return true;
+    if (!node->image_folder) {
+        fettle_set_error(error, ENVIRONMENT, "%s: this node has no folder of images", what);
+        return false;
+    }
+    if (!node->storage->ops->source_size(node->storage, name, &bytes, error)) {
+        g_prefix_error(error, "%s: ", what);
+        return false;
+    }
+    *ret_file = g_build_filename(node->image_folder, name, NULL);
+    return true;
+}
+
+bool guest_boot_files(struct node_core *node, const struct instance *instance,
+                      struct guest_spec *spec, GError **error)
+{
+    if (boot_file(node, "kernel_path", instance->kernel_path, &spec->kernel, error) &&
+        boot_file(node, "initrd_path", instance->initrd_path, &spec->initrd, error))
+        return true;
+    guest_boot_files_clear(spec);
+    return false;
+}
+
+void guest_boot_files_clear(struct guest_spec *spec)
+{
+    g_free((char *)spec->kernel);
+    g_free((char *)spec->initrd);
+    spec->kernel = spec->initrd = NULL;
 }

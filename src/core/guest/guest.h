@@ -7,6 +7,7 @@
 #include "core/guest/node_private.h"
 
 struct mirror_watch;
+struct outgoing;
 
 struct guest {
     struct node_core *node;
@@ -28,6 +29,15 @@ struct guest {
     struct mirror_watch *watch;
     enum replica_state replica_state; /* on record, as far as the master has told */
     guint64 replica_sync;
+
+    /* Of its migration to another node (outgoing.c), and how the last one stands or ended. */
+    struct outgoing *outgoing;
+    struct migration_status *migration;
+
+    /* Of a process that waits to become the guest (incoming.c), while record->incoming is set. */
+    bool incoming_live;
+    struct migration_target *incoming_target; /* NULL: unknown since the node daemon began */
+    char incoming_over[37];                   /* migration that was closed here last */
 
     /* Of the replica that this node has (record->replica). */
     bool export_live;
@@ -59,8 +69,11 @@ guint64 guest_generation(const struct guest *guest);
  * WRONG_STATE (never started here, or not running) otherwise; with `live` a process is needed. */
 bool guest_check_generation(const struct guest *guest, guint64 generation, GError **error);
 
-/* Ends the process, if any, and sees its exit; stops its watch. HYPERVISOR, TIMEOUT: it may live.
- */
+/* WRONG_STATE while it is being moved to another node: what is asked would not go with it. */
+bool guest_check_stays(const struct guest *guest, GError **error);
+
+/* Ends the process, if any, and sees its exit; stops its watch, removes its tap devices.
+ * HYPERVISOR, TIMEOUT: it may live. */
 bool guest_kill(struct guest *guest, GError **error);
 /* Asks the hypervisor and remembers the answer; a process that is gone becomes !live. False: no
  * answer, `last_…` are old. */
@@ -69,5 +82,11 @@ bool guest_query(struct guest *guest);
 /* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
  * asks the master before it touches a mirror. */
 void guest_forget_mirror(struct guest *guest);
+
+/* Kernel and initial file system of an instance as files of this node, if it names any.
+ * UNKNOWN_ENTITY, WRONG_INPUT (a name that leaves the folder). */
+bool guest_boot_files(struct node_core *node, const struct instance *instance,
+                      struct guest_spec *spec, GError **error);
+void guest_boot_files_clear(struct guest_spec *spec);
 
 void set_string(char **field, const char *value);

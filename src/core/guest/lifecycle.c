@@ -6,9 +6,12 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
+#include "core/guest/incoming.h"
 #include "core/guest/mirror_watch.h"
+#include "core/guest/outgoing.h"
 #include "core/guest/replica.h"
 #include "core/guest/return.h"
+#include "core/guest/taps.h"
 
 #define READY_WAIT_MS 10000
 #define READY_POLL_MS 50
@@ -31,6 +34,11 @@ static bool start_check(const struct node_core *node, const struct guest_start_a
         fettle_set_error(error, WRONG_INPUT, "instance.generation: must be at least 1");
         return false;
     }
+    if (*args->migration && strcmp(args->migration, instance->migration) != 0) {
+        fettle_set_error(error, WRONG_INPUT, "migration: the record of %s does not name it",
+                         instance->name);
+        return false;
+    }
     if (args->target && args->target->disks->len != instance->disks->len) {
         fettle_set_error(error, WRONG_INPUT, "target.disks: %u exports for %u disks",
                          args->target->disks->len, instance->disks->len);
@@ -39,13 +47,33 @@ static bool start_check(const struct node_core *node, const struct guest_start_a
     return true;
 }
 
+static bool start_launch(struct guest *guest, const struct guest_start_args *args, GError **error);
+static void start_abandon(struct guest *guest);
+
+/* A guest that has moved here and whose start was cut off: it has never run, so it can go on from
+ * there, with all that it has in memory. */
+static bool start_is_unfinished(const struct guest *guest, const struct guest_start_args *args)
+{
+    const struct guest_record *record = guest->record;
+    return guest->live && record->phase == PHASE_USED && *args->migration &&
+           strcmp(record->spec->migration, args->migration) == 0;
+}
+
 /* The very generation was used here before: that it lives is success, otherwise it is over. */
-static bool start_again(struct guest *guest, GError **error)
+static bool start_again(struct guest *guest, const struct guest_start_args *args, GError **error)
 {
     if (guest->live && guest->record->phase == PHASE_STARTED) {
         guest_query(guest);
         if (guest->live)
             return return_adopt(guest, error);
+    }
+    if (start_is_unfinished(guest, args)) {
+        if (!return_adopt(guest, error))
+            return false;
+        if (start_launch(guest, args, error))
+            return true;
+        start_abandon(guest);
+        return false;
     }
     g_autofree char *name = guest_name(guest);
     fettle_set_error(error, REFUSED,
@@ -65,10 +93,13 @@ static void start_abandon(struct guest *guest)
         log_error("", "%s", error->message);
 }
 
-/* What an older generation left: its process ends, and a replica that was promoted by the record
- * becomes the instance's images (SAF-16). */
-static bool start_clear_the_way(struct guest *guest, GError **error)
+/* What an older generation left: its process ends, and so does one that waits for another
+ * migration than this start names; a replica that was promoted by the record, or images that the
+ * guest was copied to, become the instance's images (SAF-16, 17). */
+static bool start_clear_the_way(struct guest *guest, const char *migration, GError **error)
 {
+    if (!outgoing_drop(guest))
+        return node_killed(error);
     if (guest->live) {
         if (!guest_kill(guest, error))
             return false;
@@ -76,7 +107,9 @@ static bool start_clear_the_way(struct guest *guest, GError **error)
     }
     if (!mirror_watch_stop(guest)) /* the guest may have ended by itself since the lock */
         return node_killed(error);
-    return replica_promote(guest, error);
+    bool waits = *migration && strcmp(incoming_migration(guest), migration) == 0;
+    return (waits || incoming_end(guest, error)) && replica_promote(guest, error) &&
+           incoming_promote(guest, error);
 }
 
 /* "g used", synced, before anything else can happen (SAF-10). */
@@ -95,9 +128,15 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     record->spec = instance_copy(args->instance);
     export_target_free(record->target);
     record->target = args->target ? export_target_copy(args->target) : NULL;
+    set_string(&record->migration, "");
+    record->migrating = MIGRATION_NONE;
+    g_clear_pointer(&record->incoming, instance_free);
+    g_clear_pointer(&guest->incoming_target, migration_target_free);
+    guest->incoming_live = false;
     guest->adopted = false;
     guest->shutdown = false;
-    guest->replica_state = args->full ? REPLICA_SYNCING : REPLICA_IN_SYNC;
+    guest->replica_state =
+        args->full || *args->migration ? REPLICA_SYNCING : REPLICA_IN_SYNC; /* as committed */
     guest->replica_sync = args->sync;
     guest_move(guest, PHASE_USED, NULL);
     return guest_save(guest, error);
@@ -117,6 +156,13 @@ static bool start_wait_ready(struct guest *guest, GError **error)
     return false;
 }
 
+/* A start that was cut off may have attached it. */
+static bool start_has_mirror(struct guest *guest)
+{
+    return guest->record->spec && *guest->record->spec->migration && guest_query(guest) &&
+           (guest->last_mirror.state == MIRROR_SYNCING || guest->last_mirror.state == MIRROR_READY);
+}
+
 /* SAF-10: before the first instruction either the mirror is attached (and ready, if the replica is
  * on record as in-sync), or the replica is on record as stale. */
 static bool start_mirror(struct guest *guest, bool full, GError **error)
@@ -124,8 +170,9 @@ static bool start_mirror(struct guest *guest, bool full, GError **error)
     struct hypervisor *hv = guest->node->hv;
     struct guest_record *record = guest->record;
     g_autoptr(GError) why = NULL;
-    if (hv->ops->mirror_start(hv, record->instance, record->generation, record->target,
-                              full ? COPY_EVERYTHING : COPY_NOTHING, &why) &&
+    bool there = start_has_mirror(guest);
+    if ((there || hv->ops->mirror_start(hv, record->instance, record->generation, record->target,
+                                        full ? COPY_EVERYTHING : COPY_NOTHING, &why)) &&
         (full || start_wait_ready(guest, &why))) {
         record->attached = true;
         return true;
@@ -137,27 +184,47 @@ static bool start_mirror(struct guest *guest, bool full, GError **error)
     return mirror_give_up(guest, reason, STALE_WAIT_MS, error);
 }
 
+/* Images, tap devices and kernel are ready before the process is. */
 static bool start_prepare(struct guest *guest, GError **error)
 {
     struct node_core *node = guest->node;
     const struct instance *instance = guest->record->spec;
+    struct guest_spec spec = {.instance = instance,
+                              .accelerator = fence_announced(node->fence)->accelerator};
     g_autoptr(GPtrArray) images =
         node->storage->ops->files(node->storage, instance->uuid, "", instance->disks->len, error);
-    if (!images)
+    if (!images || !guest_boot_files(node, instance, &spec, error))
         return false;
-    struct guest_spec spec = {.instance = instance,
-                              .images = images,
-                              .accelerator = fence_announced(node->fence)->accelerator};
-    guest->live = true; /* from here on it may live, whatever prepare says */
-    return node->hv->ops->prepare(node->hv, &spec, error);
+    g_autoptr(GPtrArray) taps = taps_create(guest, instance, TAPS_RUN, error);
+    bool ok = taps != NULL;
+    if (ok) {
+        spec.images = images;
+        spec.taps = taps;
+        guest->live = true; /* from here on it may live, whatever prepare says */
+        ok = node->hv->ops->prepare(node->hv, &spec, error);
+    }
+    guest_boot_files_clear(&spec);
+    return ok;
 }
 
+/* Where the guest is now; a switch that does not hear it learns it from the guest's first frame. */
+static void start_announce(struct guest *guest)
+{
+    struct hypervisor *hv = guest->node->hv;
+    const struct guest_record *record = guest->record;
+    g_autoptr(GError) error = NULL;
+    if (record->spec->nics->len == 0 ||
+        hv->ops->announce(hv, record->instance, record->generation, &error))
+        return;
+    if (!task_killed())
+        log_warning("", "instance %s was not announced: %s", record->spec->name, error->message);
+}
+
+/* The process being there with its processors stopped: mirrored, on disk as started, run. */
 static bool start_launch(struct guest *guest, const struct guest_start_args *args, GError **error)
 {
     struct hypervisor *hv = guest->node->hv;
     struct guest_record *record = guest->record;
-    if (!start_prepare(guest, error))
-        return false;
     if (record->target && !start_mirror(guest, args->full, error))
         return false;
     guest_move(guest, PHASE_STARTED, record->target ? "mirrored" : "without mirror");
@@ -166,9 +233,48 @@ static bool start_launch(struct guest *guest, const struct guest_start_args *arg
     if (args->run && !hv->ops->run(hv, record->instance, record->generation, error))
         return false;
     guest->adopted = true;
-    if (record->target)
+    if (args->run)
+        start_announce(guest);
+    if (record->target && guest->live)
         mirror_watch_start(guest, NULL);
     return true;
+}
+
+/* The guest has moved here, and the routes to its cards with it. It runs without them rather than
+ * not at all. */
+static void start_routes(struct guest *guest, const struct instance *instance)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) taps = taps_create(guest, instance, TAPS_RUN, &error);
+    if (!taps && !task_killed())
+        log_error("", "instance %s: %s", instance->name, error->message);
+}
+
+/* From the process that waits here since the migration: WRONG_STATE with nothing used if it is not
+ * whole. */
+static bool start_migrated(struct guest *guest, const struct guest_start_args *args,
+                           guint64 history, GError **error)
+{
+    if (!incoming_take(guest, args->migration, error))
+        return false;
+    start_routes(guest, args->instance);
+    bool ok = start_record_used(guest, args, history, error);
+    guest->live = true;
+    ok = ok && start_launch(guest, args, error);
+    if (!ok)
+        start_abandon(guest);
+    return ok;
+}
+
+static bool start_fresh(struct guest *guest, const struct guest_start_args *args, guint64 history,
+                        GError **error)
+{
+    if (!start_record_used(guest, args, history, error))
+        return false;
+    bool ok = start_prepare(guest, error) && start_launch(guest, args, error);
+    if (!ok)
+        start_abandon(guest);
+    return ok;
 }
 
 static bool start_locked(struct guest *guest, const struct fence_op *op,
@@ -188,7 +294,7 @@ static bool start_locked(struct guest *guest, const struct fence_op *op,
     }
     int order = stamp_compare(wanted, used);
     if (order == 0)
-        return start_again(guest, error);
+        return start_again(guest, args, error);
     if (order < 0) {
         fettle_set_error(error, REFUSED,
                          "generation %" G_GUINT64_FORMAT " of instance %s is over: generation "
@@ -199,14 +305,13 @@ static bool start_locked(struct guest *guest, const struct fence_op *op,
     /* A start that was delayed on its way must not run what was stopped or moved since. */
     if (!confirm_one(guest->node, op, CONFIRM_RUN, instance->uuid, instance->generation, "", error))
         return false;
-    if (!start_clear_the_way(guest, error) ||
-        !start_record_used(guest, args, wanted.history, error))
+    if (!start_clear_the_way(guest, args->migration, error))
         return false;
-    if (start_launch(guest, args, error))
-        return true;
-    start_abandon(guest);
-    g_prefix_error(error, "instance %s: ", instance->name);
-    return false;
+    bool ok = *args->migration ? start_migrated(guest, args, wanted.history, error)
+                               : start_fresh(guest, args, wanted.history, error);
+    if (!ok)
+        g_prefix_error(error, "instance %s: ", instance->name);
+    return ok;
 }
 
 json_t *lifecycle_start(struct node_core *node, struct fence_op *op, const void *args,
@@ -230,7 +335,7 @@ static bool reset_locked(struct guest *guest, guint64 generation, GError **error
     struct hypervisor *hv = guest->node->hv;
     g_autofree char *name = guest_name(guest);
     if (!guest_check_generation(guest, generation, error) || !return_adopt(guest, error) ||
-        !mirror_watch_stop(guest))
+        !guest_check_stays(guest, error) || !mirror_watch_stop(guest))
         return false;
     bool mirrored = guest->record->target != NULL;
     bool whole = !mirrored || (guest->replica_state != REPLICA_STALE && mirror_reachable(guest));

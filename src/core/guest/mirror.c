@@ -50,7 +50,8 @@ static bool attach_locked(struct guest *guest, const struct fence_op *op,
     const struct guest_record *record = guest->record;
     const char *replica = args->target->replica;
     g_autofree char *name = guest_name(guest);
-    if (!guest_check_generation(guest, args->generation, error) || !return_adopt(guest, error))
+    if (!guest_check_generation(guest, args->generation, error) || !return_adopt(guest, error) ||
+        !guest_check_stays(guest, error))
         return false;
     if (record->target && strcmp(record->target->replica, replica) == 0 && guest->watch &&
         guest->replica_state != REPLICA_STALE)
@@ -115,7 +116,7 @@ static bool detach_check(struct guest *guest, GError **error)
 static bool detach_locked(struct guest *guest, guint64 generation, GError **error)
 {
     if (!guest_check_generation(guest, generation, error) || !return_adopt(guest, error) ||
-        !mirror_watch_stop(guest))
+        !guest_check_stays(guest, error) || !mirror_watch_stop(guest))
         return false;
     if (!guest->record->target)
         return true;

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
+#include "core/guest/outgoing.h"
 #include "core/guest/return.h"
 
 #define WATCH_INTERVAL_MS 200
@@ -100,6 +101,7 @@ static void watch_give_up(struct mirror_watch *watch)
 {
     struct guest *guest = watch->guest;
     watch_log(guest, "replica lost", watch->lost);
+    outgoing_lost(guest, watch->lost);
     while (!watch_is_over(watch)) {
         g_autoptr(GError) error = NULL;
         enum replica_word word = stale_once(guest, watch->lost);
@@ -158,7 +160,13 @@ static void watch_probe(struct mirror_watch *watch)
 static void watch_look(struct mirror_watch *watch)
 {
     struct guest *guest = watch->guest;
-    if (!guest_query(guest) || watch_is_over(watch))
+    if (!guest_query(guest)) {
+        /* One that stops for a migration waits for the replica, and its monitor with it. */
+        if (guest->outgoing && !watch_is_over(watch))
+            watch_probe(watch);
+        return;
+    }
+    if (watch_is_over(watch))
         return;
     enum mirror_state state = guest->last_mirror.state;
     if (state == MIRROR_LOST || state == MIRROR_NONE) {
@@ -236,13 +244,13 @@ bool mirror_watch_settle(struct guest *guest, guint wait_ms)
     return true;
 }
 
-bool mirror_give_up(struct guest *guest, const char *why, guint wait_ms, GError **error)
+bool mirror_record_stale(struct guest *guest, const char *why, guint wait_ms, GError **error)
 {
     gint64 deadline = now_ms(guest) + wait_ms;
     for (;;) {
         enum replica_word word = stale_once(guest, why);
         if (word == REPLICA_WORD_ACCEPTED)
-            return mirror_release(guest, error);
+            return true;
         g_autofree char *name = guest_name(guest);
         if (word == REPLICA_WORD_REFUSED) {
             fettle_set_error(error, REFUSED, "generation %" G_GUINT64_FORMAT " of %s is superseded",
@@ -259,4 +267,9 @@ bool mirror_give_up(struct guest *guest, const char *why, guint wait_ms, GError 
         if (!env_sleep(guest->node->env, RETRY_MS))
             return node_killed(error);
     }
+}
+
+bool mirror_give_up(struct guest *guest, const char *why, guint wait_ms, GError **error)
+{
+    return mirror_record_stale(guest, why, wait_ms, error) && mirror_release(guest, error);
 }

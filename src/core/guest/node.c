@@ -5,11 +5,15 @@
 #include "core/guest/node.h"
 
 #include "base/log.h"
+#include "core/guest/disks.h"
+#include "core/guest/incoming.h"
 #include "core/guest/lifecycle.h"
 #include "core/guest/mirror.h"
+#include "core/guest/outgoing.h"
 #include "core/guest/replica.h"
 #include "core/guest/report.h"
 #include "core/guest/return.h"
+#include "core/guest/serial.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
 
@@ -22,9 +26,9 @@ static const struct {
 } procedures[] = {
     {"announce", NULL, false},
     {"node_report", report_node, false},
-    {"image_info", replica_image_info, true},
-    {"disks_create", replica_disks_create, true},
-    {"disks_remove", replica_disks_remove, true},
+    {"image_info", disks_image_info, true},
+    {"disks_create", disks_create, true},
+    {"disks_remove", disks_remove, true},
     {"replica_open", replica_open, true},
     {"replica_close", replica_close, true},
     {"guest_start", lifecycle_start, true},
@@ -33,6 +37,16 @@ static const struct {
     {"mirror_attach", mirror_attach, true},
     {"mirror_detach", mirror_detach, true},
     {"mirror_wait", mirror_wait, true},
+    {"incoming_open", incoming_open, true},
+    {"incoming_switch", incoming_switch, true},
+    {"incoming_close", incoming_close, true},
+    {"migration_start", outgoing_start, true},
+    {"migration_wait", outgoing_wait, true},
+    {"migration_cancel", outgoing_cancel, true},
+    {"disk_grow", disks_grow, true},
+    {"disks_progress", disks_how_far, false},
+    {"console_read", serial_read, false},
+    {"console_write", serial_write, false},
 };
 
 /* --- lifetime --- */
@@ -54,6 +68,7 @@ void node_release(struct node_core *node)
     g_hash_table_unref(node->guests);
     fence_free(node->fence);
     g_free(node->address);
+    g_free(node->image_folder);
     g_free(node);
 }
 
@@ -68,7 +83,13 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->fence = fence_new(env, cluster_uuid);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->users = 1;
+    node->taps_left = true; /* of an earlier life, perhaps */
     return node;
+}
+
+void node_core_set_image_folder(struct node_core *node, const char *folder)
+{
+    set_string(&node->image_folder, folder);
 }
 
 void node_core_free(struct node_core *node)
@@ -144,7 +165,7 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
     }
     struct fence_op *op = NULL;
     if (procedures[i].fenced) {
-        op = fence_enter(node->fence, request->stamp, &error);
+        op = fence_enter(node->fence, request->stamp, request->from_node, &error);
         if (!op) {
             rpc_fail(request, error);
             return;
@@ -196,7 +217,12 @@ static struct guest *node_guest_of(struct node_core *node, const char *instance,
 
 static void node_guest_exited(const char *instance, guint64 generation, void *data)
 {
-    struct guest *guest = node_guest_of(data, instance, generation);
+    struct node_core *node = data;
+    struct guest *waiting = guest_lookup(node, instance);
+    struct guest *guest = node_guest_of(node, instance, generation);
+    if (waiting && waiting->incoming_live && incoming_generation(waiting) == generation)
+        waiting->incoming_live = false;
+    node->taps_left = true;
     if (!guest || !guest->live)
         return;
     guest->live = false;
@@ -259,6 +285,24 @@ static bool node_end_hopeless(struct node_core *node, const struct guest_report 
     return ok;
 }
 
+/* A guest that has moved here and was not told to run yet: its start can be finished. */
+static bool is_unfinished(const struct guest *guest, const struct guest_report *found)
+{
+    const struct guest_record *record = guest->record;
+    return *found->migration && found->generation == record->generation &&
+           record->phase == PHASE_USED && record->spec &&
+           strcmp(record->spec->migration, found->migration) == 0;
+}
+
+/* A process that waits for another one's memory, of a generation that was never used here. */
+static bool is_incoming(const struct guest *guest, const struct guest_report *found)
+{
+    const struct guest_record *record = guest->record;
+    return *found->migration && found->generation > record->generation &&
+           (found->state == GUEST_INCOMING || found->state == GUEST_PREPARED ||
+            (record->incoming && strcmp(record->incoming->migration, found->migration) == 0));
+}
+
 static bool node_found_guest(struct node_core *node, const struct guest_report *found,
                              GError **error)
 {
@@ -273,10 +317,14 @@ static bool node_found_guest(struct node_core *node, const struct guest_report *
         node_end_hopeless(node, found);
         return !task_killed() || node_killed(error);
     }
+    if (is_incoming(guest, found))
+        return incoming_found(guest, found, error);
     guest->live = true;
     guest->last_state = found->state;
     guest->last_mirror = (struct mirror_info){found->mirror, (guint)found->progress};
     guest->shutdown = found->state == GUEST_SHUTDOWN;
+    if (is_unfinished(guest, found))
+        return true;
     if (never_ran(guest, found->state) && found->generation == newest) {
         guest->live = !node_end_hopeless(node, found);
         return !task_killed() || node_killed(error);
@@ -301,6 +349,13 @@ static bool node_rediscover(struct node_core *node, GError **error)
         return false;
     for (guint i = 0; i < guests->len; i++)
         if (!node_found_guest(node, guests->pdata[i], error))
+            return false;
+
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, node->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (!outgoing_resume(value, error))
             return false;
 
     g_autoptr(GPtrArray) exports = node->storage->ops->export_rediscover(node->storage, error);

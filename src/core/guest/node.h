@@ -12,6 +12,8 @@ struct node_core;
 /* `address`: of this node, given out with exports. */
 struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
                                 const char *address);
+/* Where kernels are that instances boot directly (kernel_path); without it there are none. */
+void node_core_set_image_folder(struct node_core *node, const char *folder);
 /* In a task: state read, guests and exports rediscovered (nothing is adopted before it is
  * confirmed). */
 bool node_core_start(struct node_core *node, GError **error);

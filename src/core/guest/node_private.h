@@ -8,10 +8,15 @@
  *   guest.c         one struct per instance, its file, its lock
  *   confirm.c       questions to the master, and its word on replicas
  *   lifecycle.c     guest_start, guest_reset
+ *   serial.c        console_read, console_write
+ *   taps.c          tap devices of guests
  *   stop.c          guest_stop
  *   mirror_watch.c  the task beside each mirrored guest
  *   mirror.c        mirror_attach, mirror_detach, mirror_wait
- *   replica.c       images, exports, promotion
+ *   replica.c       exports, promotion
+ *   disks.c         images: made, made larger, removed
+ *   outgoing.c, outgoing_switch.c  a guest that moves to another node; the task beside it
+ *   incoming.c      the process that waits for it there
  *   return.c        what comes back from the dead asks first (SAF-19)
  */
 #pragma once
@@ -24,10 +29,12 @@ struct node_core {
     struct hypervisor *hv;
     struct storage *storage;
     char *address;
+    char *image_folder; /* of kernels; NULL: none */
     struct fence *fence;
     GHashTable *guests;   /* instance uuid -> struct guest */
     bool ready;           /* state read, reality rediscovered */
     bool ended;           /* node_core_free() was called */
+    bool taps_left;       /* tap devices may be there that no process needs */
     guint users;          /* tasks that hold a pointer to this, and the owner */
     struct promise *kick; /* of the task that asks the master, while it pauses */
     bool kicked;

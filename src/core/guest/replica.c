@@ -7,49 +7,11 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
+#include "core/guest/incoming.h"
 #include "core/guest/mirror_watch.h"
+#include "core/guest/outgoing.h"
 
-json_t *replica_image_info(struct node_core *node, struct fence_op *op, const void *args,
-                           GError **error)
-{
-    const struct image_info_args *image = args;
-    struct image_info info = {0};
-    if (!node->storage->ops->source_size(node->storage, image->os_type, &info.bytes, error))
-        return NULL;
-    return image_info_to_json(&info);
-}
-
-/* A request that was delayed on its way must not blank images that were used since. */
-static bool create_check(const struct guest *guest, const struct fence_op *op,
-                         const struct disks_create_args *args, GError **error)
-{
-    const struct guest_record *record = guest->record;
-    struct stamp used = {record->history, record->generation};
-    struct stamp asked = {fence_op_stamp(op).history, args->generation};
-    bool anew = args->generation > 0 && stamp_compare(asked, used) >= 0;
-    g_autofree char *name = guest_name(guest);
-    if (guest->damage) {
-        fettle_set_error(error, CORRUPT, "%s", guest->damage);
-        return false;
-    }
-    if (!*args->replica && record->generation > 0 && !anew) {
-        fettle_set_error(error, UNSAFE,
-                         "the images of %s were already used here under generation "
-                         "%" G_GUINT64_FORMAT "; they are not made anew",
-                         name, record->generation);
-        return false;
-    }
-    if (*args->replica && strcmp(args->replica, record->replica) == 0) {
-        fettle_set_error(error, UNSAFE,
-                         "replica %s of %s was already opened under generation "
-                         "%" G_GUINT64_FORMAT "; its images are not made anew",
-                         args->replica, name, record->replica_generation);
-        return false;
-    }
-    return true;
-}
-
-static void forget_replica(struct guest *guest)
+void replica_forget(struct guest *guest)
 {
     set_string(&guest->record->replica, "");
     guest->record->replica_generation = 0;
@@ -57,7 +19,7 @@ static void forget_replica(struct guest *guest)
     guest->export_live = false;
 }
 
-static bool close_export(struct guest *guest, GError **error)
+bool replica_close_export(struct guest *guest, GError **error)
 {
     struct storage *storage = guest->node->storage;
     const struct guest_record *record = guest->record;
@@ -67,148 +29,39 @@ static bool close_export(struct guest *guest, GError **error)
     return true;
 }
 
-/* What an older generation left here is over by the record: its process ends, and with `set_aside`
- * its images and those of a replica are kept for a person (SAF-19). */
-static bool create_clear_the_way(struct guest *guest, const struct disks_create_args *args,
-                                 GError **error)
+/* A guest that waits here to run from the replica: asked again before the switch, nothing is to be
+ * done; after it, the replica is the guest's. Under any other record the migration is over. */
+static bool open_clear_incoming(struct guest *guest, const struct replica_open_args *args,
+                                GError **error)
 {
-    struct storage *storage = guest->node->storage;
     const struct guest_record *record = guest->record;
-    if (guest->live && !guest_kill(guest, error))
-        return false;
-    if (!args->set_aside || (!*args->replica && record->generation == args->generation))
-        return true; /* asked again: what is there now is what the first request has made */
-    if (*record->replica) {
-        if (!close_export(guest, error) ||
-            !storage->ops->set_aside(storage, record->instance, record->replica,
-                                     record->replica_generation, error))
-            return false;
-        forget_replica(guest);
-    }
-    return storage->ops->set_aside(storage, record->instance, "", MAX(record->generation, 1),
-                                   error);
-}
-
-/* From now on nothing of an older generation may touch the images. */
-static bool create_record_used(struct guest *guest, const struct fence_op *op,
-                               const struct disks_create_args *args, GError **error)
-{
-    struct guest_record *record = guest->record;
-    if (!*args->replica) {
-        record->history = fence_op_stamp(op).history;
-        record->generation = args->generation;
-        record->clean = false;
-        export_target_free(g_steal_pointer(&record->target));
-        guest_move(guest, PHASE_STOPPED, "its images are made anew");
-    } else if (args->set_aside && record->phase != PHASE_NONE) {
-        guest_move(guest, PHASE_SUPERSEDED, "images set aside for a new replica");
-    }
-    return guest_save(guest, error);
-}
-
-static bool create_locked(struct guest *guest, const struct fence_op *op,
-                          const struct disks_create_args *args, GError **error)
-{
-    struct storage *storage = guest->node->storage;
-    if (!create_check(guest, op, args, error))
-        return false;
-    if (args->generation > 0 &&
-        (!create_clear_the_way(guest, args, error) || !create_record_used(guest, op, args, error)))
-        return false;
-    return storage->ops->create(storage, args->instance, args->replica, args->disk_template,
-                                args->disks, args->os_type, error);
-}
-
-json_t *replica_disks_create(struct node_core *node, struct fence_op *op, const void *args,
-                             GError **error)
-{
-    const struct disks_create_args *create = args;
-    struct guest *guest = guest_get(node, create->instance, error);
-    if (!guest || !guest_lock(guest, error))
-        return NULL;
-    bool ok = create_locked(guest, op, create, error);
-    guest_unlock(guest);
-    return ok ? json_object() : NULL;
-}
-
-static bool remove_replica(struct guest *guest, const char *replica, GError **error)
-{
-    struct storage *storage = guest->node->storage;
-    const char *instance = guest->record->instance;
-    if (!storage->ops->export_close(storage, instance, replica, error) ||
-        !storage->ops->remove(storage, instance, replica, error))
-        return false;
-    if (strcmp(guest->record->replica, replica) != 0)
+    if (!record->incoming)
         return true;
-    forget_replica(guest);
-    return guest_save(guest, error);
+    if (strcmp(record->incoming->replica, args->replica) != 0 ||
+        record->incoming->generation != args->generation)
+        return incoming_discard(guest, error);
+    if (!guest->incoming_live || record->exported)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "the incoming guest of migration %s is about to run from replica %s",
+                     record->incoming->migration, args->replica);
+    return false;
 }
 
-/* Every replica of the instance that has images here, opened or not. */
-static bool remove_all_replicas(struct guest *guest, GError **error)
-{
-    struct storage *storage = guest->node->storage;
-    g_autoptr(GPtrArray) all = storage->ops->list(storage, false, error);
-    if (!all)
-        return false;
-    for (guint i = 0; i < all->len; i++) {
-        g_auto(GStrv) words = g_strsplit(all->pdata[i], " ", 2);
-        if (words[0] && words[1] && *words[1] && strcmp(words[0], guest->record->instance) == 0 &&
-            !remove_replica(guest, words[1], error))
-            return false;
-    }
-    return !*guest->record->replica || remove_replica(guest, guest->record->replica, error);
-}
-
-static bool remove_everything(struct guest *guest, const struct fence_op *op, guint64 generation,
-                              GError **error)
+/* The guest has moved away and the images that it left are a replica now, by the record that the
+ * master has just confirmed (SAF-17). */
+static bool open_demote(struct guest *guest, const char *replica, GError **error)
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
-    if (guest->live && !guest_kill(guest, error))
+    if (strcmp(record->migration, replica) != 0 || strcmp(record->replica, replica) == 0)
+        return true;
+    if (!storage->ops->demote(storage, record->instance, replica, error))
         return false;
-    /* First the memory that nothing may start, then the images. */
-    record->history = fence_op_stamp(op).history;
-    record->generation = MAX(record->generation, generation);
-    record->clean = false;
-    export_target_free(g_steal_pointer(&record->target));
-    guest_move(guest, PHASE_REMOVED, NULL);
-    return guest_save(guest, error) && remove_all_replicas(guest, error) &&
-           storage->ops->remove(storage, record->instance, "", error) &&
-           storage->ops->remove_aside(storage, record->instance, error);
-}
-
-static bool remove_locked(struct guest *guest, const struct fence_op *op,
-                          const struct disks_remove_args *args, GError **error)
-{
-    const struct guest_record *record = guest->record;
-    bool whole = !*args->replica;
-    guint64 known = whole ? MAX(record->generation, record->replica_generation)
-                    : strcmp(args->replica, record->replica) == 0 ? record->replica_generation
-                                                                  : 0;
-    struct stamp have = {MIN(record->history, fence_op_stamp(op).history), known};
-    struct stamp asked = {fence_op_stamp(op).history, args->generation};
-    if (stamp_compare(asked, have) < 0) {
-        fettle_set_error(error, REFUSED,
-                         "images of instance %s were used here under generation "
-                         "%" G_GUINT64_FORMAT ", the request knows of %" G_GUINT64_FORMAT " only",
-                         args->instance, known, args->generation);
-        return false;
-    }
-    return whole ? remove_everything(guest, op, args->generation, error)
-                 : remove_replica(guest, args->replica, error);
-}
-
-json_t *replica_disks_remove(struct node_core *node, struct fence_op *op, const void *args,
-                             GError **error)
-{
-    const struct disks_remove_args *gone = args;
-    struct guest *guest = guest_get(node, gone->instance, error);
-    if (!guest || !guest_lock(guest, error))
-        return NULL;
-    bool ok = remove_locked(guest, op, gone, error);
-    guest_unlock(guest);
-    return ok ? json_object() : NULL;
+    log_info("", "images of instance %s became those of replica %s", record->instance, replica);
+    record->migrating = guest->migration->state = MIGRATION_MOVED;
+    guest_move(guest, PHASE_SUPERSEDED, "its images are a replica's");
+    return true;
 }
 
 /* What an older record left here: a guest of an older generation, another replica, an export under
@@ -218,6 +71,8 @@ static bool open_clear_the_way(struct guest *guest, const struct replica_open_ar
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
+    if (!outgoing_drop(guest))
+        return node_killed(error);
     if (guest->live) {
         if (!guest_kill(guest, error))
             return false;
@@ -228,7 +83,7 @@ static bool open_clear_the_way(struct guest *guest, const struct replica_open_ar
     bool same = strcmp(record->replica, args->replica) == 0;
     if (same && record->replica_generation == args->generation)
         return true;
-    if (!close_export(guest, error))
+    if (!replica_close_export(guest, error))
         return false;
     return same || storage->ops->set_aside(storage, record->instance, record->replica,
                                            record->replica_generation, error);
@@ -262,7 +117,8 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
     guint64 history = fence_op_stamp(op).history;
     if (!confirm_one(node, op, CONFIRM_EXPORT, args->instance, args->generation, args->replica,
                      error) ||
-        !open_clear_the_way(guest, args, error) || !open_record(guest, args, history, error))
+        !open_clear_incoming(guest, args, error) || !open_clear_the_way(guest, args, error) ||
+        !open_demote(guest, args->replica, error) || !open_record(guest, args, history, error))
         return NULL;
     if (!node->storage->ops->export_open(node->storage, history, args->instance, args->replica,
                                          args->generation, args->disks, node->address, &target,
@@ -291,7 +147,7 @@ bool replica_promote(struct guest *guest, GError **error)
         return true;
     g_assert(!guest->live);
     guint64 aside = MAX(record->generation, 1);
-    if (!close_export(guest, error) ||
+    if (!replica_close_export(guest, error) ||
         !storage->ops->promote(storage, record->instance, record->replica, aside, error))
         return false;
     log_info("", "replica %s of instance %s became its images", record->replica, record->instance);
@@ -304,7 +160,7 @@ bool replica_promote(struct guest *guest, GError **error)
     }
     guest_move(guest, PHASE_STOPPED, "promoted");
     record->clean = false;
-    forget_replica(guest);
+    replica_forget(guest);
     return guest_save(guest, error);
 }
 
@@ -322,12 +178,17 @@ static bool close_locked(struct guest *guest, const struct replica_close_args *a
                          args->replica, record->replica_generation, args->generation);
         return false;
     }
+    /* A guest that waits here has the replica's images open (SAF-16, 17). */
+    if (!incoming_discard(guest, error))
+        return false;
     if (args->promote) {
+        if (!outgoing_drop(guest))
+            return node_killed(error);
         if (guest->live && !guest_kill(guest, error))
             return false;
         return replica_promote(guest, error);
     }
-    if (!close_export(guest, error))
+    if (!replica_close_export(guest, error))
         return false;
     record->exported = false;
     return guest_save(guest, error);

@@ -4,7 +4,43 @@
  */
 #include "core/guest/report.h"
 
+#include "core/guest/incoming.h"
+#include "core/guest/outgoing.h"
+
 #define LATE_PAUSE_MS 10000 /* before a guest that did not answer is asked again */
+
+static void report_guest(const struct guest *guest, struct node_report *report)
+{
+    const struct guest_record *record = guest->record;
+    struct guest_report *line = guest_report_new();
+    set_string(&line->instance, record->instance);
+    line->generation = record->generation;
+    line->state = guest->shutdown ? GUEST_SHUTDOWN : guest->last_state;
+    line->memory = record->spec ? record->spec->memory : 0;
+    if (record->target) {
+        set_string(&line->replica, record->target->replica);
+        line->mirror = guest->last_mirror.state;
+        line->progress = MIN(guest->last_mirror.progress, 100);
+    }
+    line->migrating = outgoing_state(guest);
+    if (line->migrating != MIGRATION_NONE)
+        set_string(&line->migration, record->migration);
+    g_ptr_array_add(report->guests, line);
+}
+
+/* It is no guest yet, but it has memory. */
+static void report_incoming(const struct guest *guest, struct node_report *report)
+{
+    const struct guest_record *record = guest->record;
+    struct guest_report *line = guest_report_new();
+    set_string(&line->instance, record->instance);
+    line->generation = incoming_generation(guest);
+    line->state = GUEST_INCOMING;
+    line->memory = record->incoming->memory;
+    set_string(&line->migration, record->incoming->migration);
+    line->migrating = MIGRATION_COPYING;
+    g_ptr_array_add(report->guests, line);
+}
 
 static void report_guests(struct node_core *node, struct node_report *report)
 {
@@ -19,22 +55,12 @@ static void report_guests(struct node_core *node, struct node_report *report)
 
     for (guint i = 0; i < guests->len; i++) {
         struct guest *guest = guests->pdata[i];
-        const struct guest_record *record = guest->record;
         if (guest->live && (!guest->query_late || now - guest->query_late_ms >= LATE_PAUSE_MS))
             guest_query(guest);
-        if (!guest->live)
-            continue;
-        struct guest_report *line = guest_report_new();
-        set_string(&line->instance, record->instance);
-        line->generation = record->generation;
-        line->state = guest->shutdown ? GUEST_SHUTDOWN : guest->last_state;
-        line->memory = record->spec ? record->spec->memory : 0;
-        if (record->target) {
-            set_string(&line->replica, record->target->replica);
-            line->mirror = guest->last_mirror.state;
-            line->progress = MIN(guest->last_mirror.progress, 100);
-        }
-        g_ptr_array_add(report->guests, line);
+        if (guest->live)
+            report_guest(guest, report);
+        if (guest->incoming_live)
+            report_incoming(guest, report);
     }
 }
 
@@ -73,6 +99,12 @@ static void report_replicas(struct node_core *node, const GPtrArray *images,
     }
 }
 
+static void report_texts(const GPtrArray *texts, GPtrArray *ret_to)
+{
+    for (guint i = 0; i < texts->len; i++)
+        g_ptr_array_add(ret_to, g_strchomp(g_strdup(texts->pdata[i])));
+}
+
 json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
 {
     struct storage *storage = node->storage;
@@ -95,12 +127,15 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     g_autoptr(GPtrArray) aside = images ? storage->ops->list(storage, true, error) : NULL;
     if (!aside)
         return NULL;
-    for (guint i = 0; i < images->len; i++)
-        g_ptr_array_add(report->images, g_strdup(images->pdata[i]));
+    g_autoptr(GPtrArray) bridges = node->env->network->ops->bridges(node->env->network, error);
+    if (!bridges)
+        return NULL;
+    set_string(&report->qemu_version, node->hv->ops->version(node->hv));
+    report_texts(images, report->images);
+    report_texts(bridges, report->bridges);
+    report_texts(aside, report->leftovers);
     report_guests(node, report);
     report_replicas(node, images, report);
-    for (guint i = 0; i < aside->len; i++)
-        g_ptr_array_add(report->leftovers, g_strdup(aside->pdata[i]));
     if (task_killed()) {
         node_killed(error);
         return NULL;

@@ -5,7 +5,10 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
+#include "core/guest/incoming.h"
 #include "core/guest/mirror_watch.h"
+#include "core/guest/outgoing.h"
+#include "core/guest/taps.h"
 
 #define RETURN_INTERVAL_MS 5000
 #define RETURN_ITEMS_PER_CALL 1024
@@ -42,15 +45,19 @@ static bool has_images(const struct guest *guest)
 {
     const struct guest_record *record = guest->record;
     return guest->live || record->phase == PHASE_USED || record->phase == PHASE_STARTED ||
-           record->phase == PHASE_STOPPED;
+           record->phase == PHASE_STOPPED || (record->phase == PHASE_MIGRATED && !guest->outgoing);
 }
 
 static void ask_about_guest(GPtrArray *questions, struct guest *guest)
 {
     const struct guest_record *record = guest->record;
-    if (record->generation > 0 && has_images(guest))
-        ask_about(questions, guest, CONFIRM_RUN, record->generation, "");
-    if (guest->live && record->target && !guest->watch)
+    if (record->generation > 0 &&
+        has_images(guest)) /* a migration may have made them a replica's */
+        ask_about(questions, guest, CONFIRM_RUN, record->generation, record->migration);
+    if (record->incoming)
+        ask_about(questions, guest, CONFIRM_INCOMING, incoming_generation(guest),
+                  record->incoming->migration);
+    if (guest->live && record->target && !guest->watch && record->phase == PHASE_STARTED)
         ask_about(questions, guest, CONFIRM_MIRROR, record->generation, record->target->replica);
     if (*record->replica)
         ask_about(questions, guest, CONFIRM_EXPORT, record->replica_generation, record->replica);
@@ -96,8 +103,18 @@ static bool apply_confirmed(struct guest *guest)
     return save_or_log(guest) || !task_killed();
 }
 
+/* The guest has moved away, and the replica of that name is on record: replica_open makes these
+ * images its own. */
+static bool images_are_a_replicas(const struct guest *guest, const struct confirm_item *item,
+                                  const struct confirm_result *answer)
+{
+    return *item->replica && strcmp(item->replica, guest->record->migration) == 0 &&
+           *answer->replica_state;
+}
+
 /* SAF-19: killed, exit seen, and only then are its images touched. */
-static bool apply_run(struct guest *guest, const struct confirm_result *answer)
+static bool apply_run(struct guest *guest, const struct confirm_item *item,
+                      const struct confirm_result *answer)
 {
     g_autoptr(GError) error = NULL;
     if (answer->answer == CONFIRM_CONFIRMED)
@@ -105,13 +122,15 @@ static bool apply_run(struct guest *guest, const struct confirm_result *answer)
     if (!confirm_superseded(answer, guest->record->generation))
         return true;
     bool was_live = guest->live;
+    if (!outgoing_drop(guest))
+        return false;
     if (was_live && !guest_kill(guest, &error)) {
         if (!task_killed())
             log_error("", "%s", error->message);
         return !task_killed();
     }
     guest->adopted = false;
-    if (images_are_over(guest, answer)) {
+    if (images_are_over(guest, answer) && !images_are_a_replicas(guest, item, answer)) {
         if (!set_aside(guest, "", guest->record->generation))
             return !task_killed();
         guest_move(guest, PHASE_SUPERSEDED,
@@ -211,7 +230,7 @@ static bool question_still_stands(const struct question *question)
         return item->generation == record->replica_generation &&
                strcmp(item->replica, record->replica) == 0;
     case CONFIRM_INCOMING:
-        break; /* asked by its own procedure only */
+        return record->incoming && strcmp(item->replica, record->incoming->migration) == 0;
     }
     return false;
 }
@@ -223,13 +242,13 @@ static bool question_apply(const struct question *question, const struct confirm
         return true;
     switch (question->item->role) {
     case CONFIRM_RUN:
-        return apply_run(question->guest, answer);
+        return apply_run(question->guest, question->item, answer);
     case CONFIRM_MIRROR:
         return apply_mirror(question->guest, answer);
     case CONFIRM_EXPORT:
         return apply_export(question->guest, answer);
     case CONFIRM_INCOMING:
-        break;
+        return incoming_apply(question->guest, answer);
     }
     return true;
 }
@@ -292,7 +311,7 @@ static bool return_round(struct node_core *node)
         if (!alive)
             return false;
     }
-    return !task_killed();
+    return taps_sweep(node) && !task_killed();
 }
 
 static void return_timer_cb(void *data)

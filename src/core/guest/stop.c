@@ -4,8 +4,10 @@
  * that never came here can never come later.
  */
 #include "base/log.h"
+#include "core/guest/incoming.h"
 #include "core/guest/lifecycle.h"
 #include "core/guest/mirror_watch.h"
+#include "core/guest/outgoing.h"
 #include "core/guest/return.h"
 
 #define STOP_POLL_MS 100
@@ -26,7 +28,9 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
                                GError **error)
 {
     struct guest_record *record = guest->record;
-    if (guest->live && !guest_kill(guest, error))
+    if (!outgoing_drop(guest))
+        return node_killed(error);
+    if (!incoming_end(guest, error) || (guest->live && !guest_kill(guest, error)))
         return false;
     if (!mirror_watch_stop(guest))
         return node_killed(error);
@@ -82,7 +86,7 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
                       const struct guest_stop_args *args, bool *ret_forced, GError **error)
 {
     struct storage *storage = guest->node->storage;
-    if (!return_adopt(guest, error))
+    if (!return_adopt(guest, error) || !outgoing_stop(guest, "the guest is being stopped", error))
         return false;
     guest_query(guest);
     bool settled = mirror_watch_settle(guest, SETTLE_WAIT_MS);
@@ -130,6 +134,12 @@ static bool stop_locked(struct guest *guest, const struct fence_op *op,
         return guest_check_generation(guest, args->generation, error);
     if (record->phase == PHASE_STOPPED)
         return true; /* said before; record->clean tells how */
+    if (record->phase == PHASE_MIGRATED) {
+        g_autofree char *name = guest_name(guest);
+        fettle_set_error(error, WRONG_STATE, "%s has been handed over to node %s by migration %s",
+                         name, record->migration_node, record->migration);
+        return false;
+    }
     if (guest->live) {
         bool ok = stop_live(guest, op, args, ret_forced, error);
         if (!ok)

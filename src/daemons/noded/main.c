@@ -75,6 +75,8 @@ static struct env *noded_setup(const char *root, GError **error)
     noded.env->storage = file_storage_new(paths, config->shared_dir, uid);
     noded.env->network = network_linux_new(uid);
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
+    g_autofree char *images = g_build_filename(paths->var, "images", NULL);
+    node_core_set_image_folder(noded.core, images);
     return noded.env;
 }
 

@@ -89,6 +89,7 @@ static void test_members(void)
     /* A node that has no members yet takes an announcement from anybody, nothing else. */
     struct env *env = fake_process(nw->world, NODE_M, ROLE_NODED);
     env->hypervisor = nw->b.env->hypervisor;
+    env->network = nw->b.env->network;
     env->storage = nw->b.env->storage;
     struct node_core *newborn = node_core_new(env, CLUSTER, "10.0.0.3");
     g_assert_false(admit(nw, newborn, NODE_X, "announce", &error));
@@ -228,6 +229,7 @@ static void test_damaged_state(void)
     fake_file_put(nw->world, NODE_A, FILE_STATE, "node/state.json", "{\"history\":1");
     struct env *env = fake_process(nw->world, NODE_A, ROLE_NODED);
     env->hypervisor = fake_host_hypervisor(nw->a.host);
+    env->network = fake_host_network(nw->a.host);
     env->storage = fake_host_storage(nw->a.host);
     struct start_attempt attempt = {.core = node_core_new(env, CLUSTER, "10.0.0.1")};
     fake_run(env, start_task, &attempt);
@@ -252,6 +254,7 @@ static void test_not_ready(void)
     g_autoptr(GError) error = NULL;
     struct env *env = fake_process(nw->world, NODE_M, ROLE_NODED);
     env->hypervisor = fake_host_hypervisor(nw->a.host);
+    env->network = fake_host_network(nw->a.host);
     env->storage = fake_host_storage(nw->a.host);
     struct node_core *core = node_core_new(env, CLUSTER, "10.0.0.1");
     fake_serve(env, handle_unstarted, core);

@@ -1,0 +1,674 @@
+/*
+ * A guest that moves to another node: requests, and the task that drives it; see outgoing.h.
+ */
+#include "core/guest/outgoing_private.h"
+
+#include "base/log.h"
+#include "core/guest/confirm.h"
+#include "core/guest/mirror_watch.h"
+#include "core/guest/return.h"
+
+#define WAIT_POLL_MS 20
+#define STOP_WAIT_MS 60000 /* of a procedure that wants the guest back */
+#define LOST_WAIT_MS 3000  /* of the mirror watch, before it releases the mirror */
+#define STALL_MS 60000     /* nothing sent for so long: given up */
+#define PROBE_INTERVAL_MS 500
+#define PROBE_TIMEOUT_MS 500
+#define FROZEN_KILL_MS 30000 /* a monitor that takes no cancel for so long is ended (SAF-15) */
+
+gint64 outgoing_now(const struct outgoing *out)
+{
+    const struct env *env = out->guest->node->env;
+    return env->ops->boot_ms(env);
+}
+
+void outgoing_give_up(struct outgoing *out, const char *why, const char *detail)
+{
+    if (!out->give_up)
+        out->give_up = g_strdup_printf("%s%s%.300s", why, detail ? ": " : "", detail ? detail : "");
+}
+
+bool outgoing_is_over(const struct outgoing *out)
+{
+    const struct guest_record *record = out->guest->record;
+    return task_killed() || out->dropped || record->generation != out->generation ||
+           (!out->guest->live && record->phase != PHASE_MIGRATED);
+}
+
+enum migration_state outgoing_state(const struct guest *guest)
+{
+    return guest->outgoing ? guest->migration->state : MIGRATION_NONE;
+}
+
+/* --- what is known --- */
+
+static void note_info(struct outgoing *out, const struct migration_info *info)
+{
+    struct migration_status *status = out->guest->migration;
+    guint64 whole = info->transferred + info->remaining;
+    if (info->step == STEP_NONE || info->step == STEP_FAILED)
+        return;
+    status->progress = info->step == STEP_DONE ? 100 : whole ? info->transferred * 100 / whole : 0;
+    status->transferred_mib = info->transferred / MIB(1);
+    status->remaining_mib = info->remaining / MIB(1);
+    status->mib_per_s = info->bytes_per_s / MIB(1);
+    status->downtime_ms = info->downtime_ms;
+    if (info->transferred != out->moved_bytes || !out->moved_ms) {
+        out->moved_bytes = info->transferred;
+        out->moved_ms = outgoing_now(out);
+    }
+}
+
+bool outgoing_look(struct outgoing *out, struct migration_info *ret_info)
+{
+    struct hypervisor *hv = out->guest->node->hv;
+    g_autoptr(GError) error = NULL;
+    *ret_info = (struct migration_info){0};
+    if (!hv->ops->migrate_query(hv, out->guest->record->instance, out->generation, ret_info,
+                                &error))
+        return false;
+    note_info(out, ret_info);
+    return true;
+}
+
+/* Its end, for the record and for those who ask. */
+static void note_end(struct outgoing *out, enum migration_state state, const char *why)
+{
+    struct guest *guest = out->guest;
+    struct guest_record *record = guest->record;
+    g_autofree char *fields =
+        g_strdup_printf("INSTANCE=%s GENERATION=%" G_GUINT64_FORMAT " MIGRATION=%s",
+                        record->instance, out->generation, out->migration);
+    log_info(fields, "migration %s%s%s", enum_word(&migration_state_words, (int)state),
+             why ? ": " : "", why ? why : "");
+    guest->migration->state = state;
+    set_string(&guest->migration->why, why ? why : "");
+    record->migrating = state;
+    set_string(&record->migration_why, why ? why : "");
+}
+
+static void save_or_log(struct guest *guest)
+{
+    g_autoptr(GError) error = NULL;
+    if (!guest_save(guest, &error) && !fettle_error_is(error, KILLED))
+        log_warning("", "%s", error->message);
+}
+
+/* --- giving up --- */
+
+/* The guest goes on here; its mirror, if it has one, is watched again. */
+static void taken_back(struct outgoing *out)
+{
+    struct guest *guest = out->guest;
+    note_end(out, out->canceled ? MIGRATION_CANCELED : MIGRATION_FAILED, out->give_up);
+    save_or_log(guest);
+    if (task_killed() || !guest->live || !guest->record->target || guest->watch)
+        return;
+    /* Once the master was asked, stale wins: the mirror may have ended. */
+    mirror_watch_start(guest, out->stale_asked ? "its migration was given up" : NULL);
+}
+
+/* Nothing gets through to the monitor any more, and nothing that is not written yet was
+ * acknowledged: the guest ends, and is started again from its images. */
+static void kill_frozen(struct outgoing *out)
+{
+    struct guest *guest = out->guest;
+    struct hypervisor *hv = guest->node->hv;
+    g_autoptr(GError) error = NULL;
+    log_error("",
+              "instance %s: QEMU has not answered for %d ms in the middle of a migration and "
+              "is ended",
+              guest->record->instance, FROZEN_KILL_MS);
+    if (hv->ops->kill(hv, guest->record->instance, out->generation, &error))
+        guest->live = false;
+    else if (!task_killed())
+        log_error("", "%s", error->message);
+    guest->node->taps_left = true;
+    return_kick(guest->node);
+}
+
+bool outgoing_take_back(struct outgoing *out)
+{
+    struct guest *guest = out->guest;
+    struct hypervisor *hv = guest->node->hv;
+    const struct guest_record *record = guest->record;
+    g_autoptr(GError) error = NULL;
+    if (hv->ops->migrate_cancel(hv, record->instance, out->generation, &error)) {
+        taken_back(out);
+        return true;
+    }
+    if (outgoing_is_over(out))
+        return false;
+    if (fettle_error_is(error, WRONG_STATE)) {
+        struct migration_info info = {0};
+        out->done = outgoing_look(out, &info) && info.step == STEP_DONE;
+        g_free(info.why);
+        if (!out->done)
+            guest_query(guest); /* its exit may not have been told */
+        return false;
+    }
+    /* A mirror whose replica is gone may be what the monitor waits for (SAF-15). */
+    if (!guest->watch && record->target && guest->replica_state == REPLICA_STALE)
+        hv->ops->mirror_release(hv, record->instance, out->generation, NULL);
+    gint64 now = outgoing_now(out);
+    if (!out->frozen_ms)
+        out->frozen_ms = now;
+    else if (now - out->frozen_ms >= FROZEN_KILL_MS)
+        kill_frozen(out);
+    return false;
+}
+
+/* --- copying --- */
+
+/* Exports that the migration itself copies to: a target that is gone would hold the guest's writes.
+ */
+static void watch_target(struct outgoing *out)
+{
+    struct node_core *node = out->guest->node;
+    gint64 began = outgoing_now(out);
+    if (!out->disks || (out->probed_ms && began - out->probed_ms < PROBE_INTERVAL_MS))
+        return;
+    bool ok = node->storage->ops->probe(node->storage, out->disks, PROBE_TIMEOUT_MS);
+    out->probed_ms = outgoing_now(out);
+    if (ok)
+        out->failing_ms = 0;
+    else if (!out->failing_ms)
+        out->failing_ms = began;
+    if (out->failing_ms && (guint64)(out->probed_ms - out->failing_ms) >=
+                               fence_announced(node->fence)->replica_lost_ms)
+        outgoing_give_up(out, "its target does not answer any more", NULL);
+}
+
+static void watch_copying(struct outgoing *out)
+{
+    gint64 now = outgoing_now(out);
+    if (out->deadline_ms && now >= out->deadline_ms)
+        outgoing_give_up(out, "it took longer than it was allowed to", NULL);
+    else if (out->moved_ms && now - out->moved_ms >= STALL_MS)
+        outgoing_give_up(out, "nothing was sent for a minute", NULL);
+    else if (out->guest->shutdown)
+        outgoing_give_up(out, "the guest switched itself off", NULL);
+    else
+        watch_target(out);
+}
+
+/* Nobody else acts on the guest: procedures that wait for this task must find it waiting. */
+static void with_lock(struct outgoing *out, void (*deed)(struct outgoing *out))
+{
+    if (out->guest->procedure.locked || !guest_lock(out->guest, NULL))
+        return;
+    if (!outgoing_is_over(out))
+        deed(out);
+    guest_unlock(out->guest);
+}
+
+static void leave(struct outgoing *out)
+{
+    outgoing_leave(out);
+}
+
+/* One look while the guest is here. */
+static void look(struct outgoing *out)
+{
+    struct migration_info info = {0};
+    if (!outgoing_look(out, &info)) {
+        guest_query(out->guest); /* its exit may not have been told */
+        if (!outgoing_is_over(out))
+            watch_copying(out);
+        return;
+    }
+    switch (info.step) {
+    case STEP_COPYING:
+        watch_copying(out);
+        break;
+    case STEP_STOPPED:
+        with_lock(out, outgoing_switch);
+        break;
+    case STEP_DONE:
+        with_lock(out, leave);
+        break;
+    case STEP_FAILED:
+    case STEP_NONE:
+        outgoing_give_up(out, "it failed", info.why);
+        break;
+    }
+    g_free(info.why);
+}
+
+/* Until the guest has left, is taken back, or has ended. True: it has left. */
+static bool run_until_left(struct outgoing *out)
+{
+    struct guest *guest = out->guest;
+    while (!outgoing_is_over(out) && guest->record->phase != PHASE_MIGRATED) {
+        bool back = false;
+        if (guest->adopted && out->done)
+            with_lock(out, leave);
+        else if (guest->adopted && out->give_up)
+            back = outgoing_take_back(out);
+        else if (guest->adopted)
+            look(out);
+        /* The switch itself may have taken it back. */
+        if (back || guest->record->migrating != MIGRATION_COPYING) {
+            if (guest->record->phase != PHASE_MIGRATED)
+                return false;
+            break;
+        }
+        guint pause = out->give_up ? OUTGOING_RETRY_MS : OUTGOING_POLL_MS;
+        if (!env_sleep(guest->node->env, pause))
+            return false;
+    }
+    return !outgoing_is_over(out);
+}
+
+/* --- telling the master --- */
+
+/* The master has another generation on record: did the guest get where it was sent? */
+static void told_superseded(struct outgoing *out)
+{
+    struct guest *guest = out->guest;
+    record_autoptr(confirm_item) item = confirm_item_new();
+    item->role = CONFIRM_RUN;
+    set_string(&item->instance, guest->record->instance);
+    item->generation = out->generation;
+    g_autoptr(GPtrArray) items = g_ptr_array_new();
+    g_ptr_array_add(items, item);
+    struct confirm_answers *answers = confirm_ask(guest->node, items, NULL);
+    if (!answers)
+        return; /* asked again */
+    const struct confirm_result *answer = answers->items->pdata[0];
+    bool there = strcmp(answer->primary_node, out->target_node) == 0;
+    if (!outgoing_is_over(out) && confirm_superseded(answer, out->generation))
+        note_end(out, there ? MIGRATION_MOVED : MIGRATION_FAILED,
+                 there ? NULL : "another generation is on record");
+    confirm_answers_free(answers);
+}
+
+/* The migration is not on record any more and never will be: the images here are the current ones.
+ */
+static void told_no(struct outgoing *out, const char *why)
+{
+    struct guest *guest = out->guest;
+    guest->record->clean = false;
+    guest_move(guest, PHASE_STOPPED, "its migration is not on record any more");
+    note_end(out, MIGRATION_FAILED, why);
+}
+
+static bool is_no(const GError *error)
+{
+    return fettle_error_is(error, WRONG_STATE) || fettle_error_is(error, VERSION_CONFLICT) ||
+           fettle_error_is(error, WRONG_INPUT) || fettle_error_is(error, UNSAFE) ||
+           fettle_error_is(error, UNKNOWN_ENTITY);
+}
+
+static void tell_once(struct outgoing *out)
+{
+    struct guest *guest = out->guest;
+    struct node_core *node = guest->node;
+    struct set_migrated_args args = {.instance = guest->record->instance,
+                                     .generation = out->generation,
+                                     .migration = out->migration,
+                                     .clean = guest->record->clean};
+    g_autoptr(GError) error = NULL;
+    struct commit_result *result =
+        env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_migrated", &args,
+                        fence_stamp(node->fence), 0, TIMEOUT_QUICK_MS, &error);
+    if (outgoing_is_over(out)) {
+        commit_result_free(result);
+        return;
+    }
+    if (result)
+        note_end(out, MIGRATION_MOVED, NULL);
+    else if (fettle_error_is(error, REFUSED))
+        told_superseded(out);
+    else if (is_no(error))
+        told_no(out, error->message);
+    commit_result_free(result);
+}
+
+static void tell_master(struct outgoing *out)
+{
+    struct guest *guest = out->guest;
+    while (!outgoing_is_over(out)) {
+        tell_once(out);
+        if (guest->record->migrating != MIGRATION_SWITCHING)
+            break;
+        if (!env_sleep(guest->node->env, OUTGOING_RETRY_MS))
+            return;
+    }
+    if (!task_killed() && !out->dropped)
+        save_or_log(guest);
+}
+
+/* --- the task --- */
+
+static void outgoing_free(struct outgoing *out)
+{
+    export_target_free(out->disks);
+    g_free(out->migration);
+    g_free(out->target_node);
+    g_free(out->give_up);
+    g_free(out);
+}
+
+static void outgoing_run(void *data)
+{
+    struct outgoing *out = data;
+    struct guest *guest = out->guest;
+    struct node_core *node = guest->node;
+    bool left = guest->record->phase == PHASE_MIGRATED || run_until_left(out);
+    if (left)
+        tell_master(out);
+    bool open = guest->record->migrating == MIGRATION_COPYING ||
+                guest->record->migrating == MIGRATION_SWITCHING;
+    if (open && !task_killed() && strcmp(guest->record->migration, out->migration) == 0) {
+        note_end(out, MIGRATION_FAILED,
+                 out->dropped   ? "the record says that the guest is not this node's any more"
+                 : out->give_up ? out->give_up
+                                : "the guest ended");
+        if (!out->dropped)
+            save_or_log(guest);
+    }
+    guest->outgoing = NULL;
+    return_kick(node);
+    outgoing_free(out);
+    node_release(node);
+}
+
+static struct outgoing *outgoing_new(struct guest *guest)
+{
+    const struct guest_record *record = guest->record;
+    struct outgoing *out = g_new0(struct outgoing, 1);
+    g_assert(!guest->outgoing);
+    out->guest = guest;
+    out->generation = record->generation;
+    out->migration = g_strdup(record->migration);
+    out->target_node = g_strdup(record->migration_node);
+    out->began_ms = outgoing_now(out);
+    migration_status_free(guest->migration);
+    guest->migration = migration_status_new();
+    guest->migration->state = record->migrating;
+    guest->migration->clean = record->clean;
+    guest->outgoing = out;
+    return out;
+}
+
+static void outgoing_spawn(struct outgoing *out)
+{
+    node_hold(out->guest->node);
+    task_spawn(out->guest->node->env->tasks, outgoing_run, out);
+}
+
+bool outgoing_resume(struct guest *guest, GError **error)
+{
+    struct guest_record *record = guest->record;
+    bool moved = record->phase == PHASE_MIGRATED && record->migrating == MIGRATION_SWITCHING;
+    bool copying = record->phase == PHASE_STARTED && record->migrating == MIGRATION_COPYING;
+    guest->migration->state = record->migrating;
+    set_string(&guest->migration->why, record->migration_why);
+    guest->migration->clean = record->clean;
+    if (moved || (copying && guest->live)) {
+        struct outgoing *out = outgoing_new(guest);
+        if (copying)
+            outgoing_give_up(out, "the node daemon was restarted in the middle of it", NULL);
+        outgoing_spawn(out);
+        return true;
+    }
+    if (!copying)
+        return true;
+    record->migrating = guest->migration->state = MIGRATION_FAILED;
+    set_string(&record->migration_why, "the guest ended");
+    set_string(&guest->migration->why, record->migration_why);
+    return guest_save(guest, error);
+}
+
+/* --- for procedures --- */
+
+/* False: killed, or it took longer than `wait_ms`. */
+static bool wait_for_end(struct guest *guest, const struct outgoing *out, guint wait_ms)
+{
+    for (guint waited = 0; guest->outgoing == out && waited < wait_ms; waited += WAIT_POLL_MS)
+        if (!env_sleep(guest->node->env, WAIT_POLL_MS))
+            return false;
+    return guest->outgoing != out;
+}
+
+bool outgoing_stop(struct guest *guest, const char *why, GError **error)
+{
+    struct outgoing *out = guest->outgoing;
+    if (!out)
+        return true;
+    g_autofree char *name = guest_name(guest);
+    outgoing_give_up(out, why, NULL);
+    for (guint waited = 0; guest->outgoing == out && waited < STOP_WAIT_MS;
+         waited += WAIT_POLL_MS) {
+        if (out->done || guest->record->phase == PHASE_MIGRATED) {
+            fettle_set_error(error, WRONG_STATE,
+                             "%s has been handed over to node %s by migration %s", name,
+                             out->target_node, out->migration);
+            return false;
+        }
+        if (!env_sleep(guest->node->env, WAIT_POLL_MS))
+            return node_killed(error);
+    }
+    if (guest->outgoing != out)
+        return true;
+    fettle_set_error(error, TIMEOUT, "migration %s of %s did not end in %d ms", out->migration,
+                     name, STOP_WAIT_MS);
+    return false;
+}
+
+bool outgoing_drop(struct guest *guest)
+{
+    struct outgoing *out = guest->outgoing;
+    if (out)
+        out->dropped = true;
+    while (out && guest->outgoing == out)
+        if (!env_sleep(guest->node->env, WAIT_POLL_MS))
+            return false;
+    return !task_killed();
+}
+
+void outgoing_lost(struct guest *guest, const char *why)
+{
+    struct outgoing *out = guest->outgoing;
+    if (!out)
+        return;
+    outgoing_give_up(out, "its replica is lost", why);
+    wait_for_end(guest, out, LOST_WAIT_MS);
+}
+
+/* --- requests --- */
+
+static bool start_check_target(const struct guest *guest, const struct migration_start_args *args,
+                               GError **error)
+{
+    const struct instance *spec = guest->record->spec;
+    bool copies = spec && spec->disk_template == TEMPLATE_FILE && spec->disks->len > 0;
+    guint exports = args->target->disks ? args->target->disks->disks->len : 0;
+    if (spec && exports != (copies ? spec->disks->len : 0)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "target.disks: %u exports for %u disks that are copied", exports,
+                         copies ? spec->disks->len : 0);
+        return false;
+    }
+    if (strcmp(args->target_node, guest->node->env->node_uuid) == 0) {
+        fettle_set_error(error, WRONG_INPUT, "target_node: the guest is there already");
+        return false;
+    }
+    return true;
+}
+
+static bool start_check_guest(struct guest *guest, GError **error)
+{
+    const struct guest_record *record = guest->record;
+    g_autofree char *name = guest_name(guest);
+    bool mirrored = record->spec && record->spec->disk_template == TEMPLATE_MIRROR;
+    if (record->phase != PHASE_STARTED || guest->shutdown || !record->run) {
+        fettle_set_error(error, WRONG_STATE, "%s does not run", name);
+        return false;
+    }
+    if (mirrored && (!record->target || !guest->watch || guest->replica_state != REPLICA_IN_SYNC ||
+                     !mirror_reachable(guest))) {
+        fettle_set_error(error, WRONG_STATE, "the replica of %s is not in sync", name);
+        return false;
+    }
+    return true;
+}
+
+/* True, with `*ret_again`: this very migration is under way. */
+static bool start_check_again(const struct guest *guest, const char *migration, bool *ret_again,
+                              GError **error)
+{
+    const struct guest_record *record = guest->record;
+    g_autofree char *name = guest_name(guest);
+    bool same = strcmp(record->migration, migration) == 0;
+    *ret_again = same && guest->outgoing;
+    if (*ret_again)
+        return true;
+    if (same) {
+        fettle_set_error(error, REFUSED, "migration %s of %s is over (%s)", migration, name,
+                         enum_word(&migration_state_words, (int)record->migrating));
+        return false;
+    }
+    if (guest->outgoing) {
+        fettle_set_error(error, WRONG_STATE, "%s is being moved by migration %s", name,
+                         record->migration);
+        return false;
+    }
+    return true;
+}
+
+/* On disk before anything is sent, so that a restart finds what it has to end. */
+static bool start_record(struct guest *guest, const struct migration_start_args *args,
+                         GError **error)
+{
+    struct guest_record *record = guest->record;
+    set_string(&record->migration, args->target->migration);
+    set_string(&record->migration_node, args->target_node);
+    set_string(&record->migration_why, "");
+    record->migrating = MIGRATION_COPYING;
+    if (guest_save(guest, error))
+        return true;
+    record->migrating = MIGRATION_FAILED;
+    return false;
+}
+
+static bool start_sending(struct guest *guest, const struct migration_start_args *args,
+                          GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    struct outgoing *out = outgoing_new(guest);
+    struct migration_limits limits = {(guint)args->bandwidth, (guint)args->downtime_ms, args->live};
+    g_autoptr(GError) why = NULL;
+    out->disks = args->target->disks ? export_target_copy(args->target->disks) : NULL;
+    out->deadline_ms = out->began_ms + (gint64)args->timeout_ms;
+    bool ok = hv->ops->migrate_start(hv, guest->record->instance, out->generation, args->target,
+                                     &limits, &why);
+    /* A start without an answer may have begun all the same: the task makes sure that it ends. */
+    if (!ok)
+        outgoing_give_up(out, "it did not start", why->message);
+    outgoing_spawn(out);
+    if (!ok)
+        g_propagate_prefixed_error(error, g_steal_pointer(&why), "the migration did not start: ");
+    return ok;
+}
+
+static bool start_locked(struct guest *guest, const struct migration_start_args *args,
+                         GError **error)
+{
+    bool again = false;
+    if (!guest_check_generation(guest, args->generation, error) || !return_adopt(guest, error) ||
+        !start_check_again(guest, args->target->migration, &again, error))
+        return false;
+    if (again)
+        return true;
+    guest_query(guest);
+    return start_check_target(guest, args, error) && start_check_guest(guest, error) &&
+           start_record(guest, args, error) && start_sending(guest, args, error);
+}
+
+json_t *outgoing_start(struct node_core *node, struct fence_op *op, const void *args,
+                       GError **error)
+{
+    const struct migration_start_args *start = args;
+    struct guest *guest = guest_get(node, start->instance, error);
+    if (!guest || !guest_lock(guest, error))
+        return NULL;
+    bool ok = start_locked(guest, start, error);
+    guest_unlock(guest);
+    return ok ? json_object() : NULL;
+}
+
+static bool status_is_final(const struct migration_status *status)
+{
+    return status->state != MIGRATION_COPYING && status->state != MIGRATION_SWITCHING;
+}
+
+/* Of that migration; `none` if another one, or nothing, is known here. */
+static json_t *status_of(const struct guest *guest, const char *migration)
+{
+    static const struct migration_status none = {.state = MIGRATION_NONE, .why = (char *)""};
+    bool known = guest && strcmp(guest->record->migration, migration) == 0;
+    return migration_status_to_json(known ? guest->migration : &none);
+}
+
+/* Only looks, so it needs no lock. */
+json_t *outgoing_wait(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+{
+    const struct migration_wait_args *wait = args;
+    struct guest *guest = guest_lookup(node, wait->instance);
+    for (guint64 waited = 0;; waited += WAIT_POLL_MS) {
+        bool mine = guest && strcmp(guest->record->migration, wait->migration) == 0;
+        if (!mine || status_is_final(guest->migration) || waited >= wait->wait_ms ||
+            fence_overtaken(op))
+            return status_of(guest, wait->migration);
+        if (!env_sleep(node->env, WAIT_POLL_MS)) {
+            node_killed(error);
+            return NULL;
+        }
+    }
+}
+
+/* Never started here: from now on it never will (a delayed start is refused). */
+static bool cancel_unknown(struct guest *guest, const char *migration, GError **error)
+{
+    struct guest_record *record = guest->record;
+    if (record->generation == 0 || guest->outgoing || record->phase == PHASE_MIGRATED)
+        return true;
+    set_string(&record->migration, migration);
+    set_string(&record->migration_node, "");
+    set_string(&record->migration_why, "it was given up before it began");
+    record->migrating = guest->migration->state = MIGRATION_CANCELED;
+    set_string(&guest->migration->why, record->migration_why);
+    return guest_save(guest, error);
+}
+
+/* Needs no lock: the task takes back the guest by itself, also in the middle of the switch. */
+json_t *outgoing_cancel(struct node_core *node, struct fence_op *op, const void *args,
+                        GError **error)
+{
+    const struct migration_args *cancel = args;
+    struct guest *guest = guest_get(node, cancel->instance, error);
+    if (!guest)
+        return NULL;
+    if (strcmp(guest->record->migration, cancel->migration) != 0) {
+        if (!guest_lock(guest, error))
+            return NULL;
+        bool other = strcmp(guest->record->migration, cancel->migration) != 0;
+        bool ok = !other || cancel_unknown(guest, cancel->migration, error);
+        guest_unlock(guest);
+        if (!ok)
+            return NULL;
+    }
+    struct outgoing *out = guest->outgoing;
+    if (out && strcmp(out->migration, cancel->migration) == 0) {
+        out->canceled = out->canceled || !out->give_up;
+        outgoing_give_up(out, "it was canceled", NULL);
+        wait_for_end(guest, out, TIMEOUT_NORMAL_MS / 2);
+        if (task_killed()) {
+            node_killed(error);
+            return NULL;
+        }
+    }
+    return status_of(guest, cancel->migration);
+}
