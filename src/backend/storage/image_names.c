@@ -139,8 +139,9 @@ char *images_file(const struct images *images, const char *instance, const char 
                   guint disk, GError **error)
 {
     const char *const folders[] = {images->disks, images->shared};
+    bool own = replica[0] != '\0'; /* replicas are always a node's own */
     g_autofree char *found = NULL;
-    for (guint i = 0; i < G_N_ELEMENTS(folders); i++)
+    for (guint i = 0; i < (own ? 1 : G_N_ELEMENTS(folders)); i++)
         for (int format = FORMAT_RAW; format <= FORMAT_QCOW2; format++) {
             g_autofree char *path =
                 images_path(folders[i], instance, replica, disk, (enum disk_format)format);
@@ -155,11 +156,14 @@ char *images_file(const struct images *images, const char *instance, const char 
             }
             found = g_steal_pointer(&path);
         }
-    if (found == NULL)
+    if (found == NULL && own)
         fettle_set_error(error, UNKNOWN_ENTITY,
-                         "disk %u of instance %s%s%s has no image in %s, nor in %s", disk, instance,
-                         replica[0] != '\0' ? ", replica " : "", replica, images->disks,
-                         images->shared);
+                         "disk %u of replica %s of instance %s has no image in %s", disk, replica,
+                         instance, images->disks);
+    else if (found == NULL)
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "disk %u of instance %s has no image in %s, nor in %s", disk, instance,
+                         images->disks, images->shared);
     return g_steal_pointer(&found);
 }
 

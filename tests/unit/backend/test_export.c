@@ -39,6 +39,54 @@ static void assert_same(const struct export_target *a, const struct export_targe
     g_assert_true(json_equal(one, two));
 }
 
+/* The bytes of a qcow2 file are not those of the disk. */
+static void only_raw(void *unused)
+{
+    struct world_node *node = world_node_new("onlyraw");
+    record_autoptr(instance) web1 = world_instance(1, 3);
+    struct export_target *none = NULL;
+    g_autoptr(GError) error = NULL;
+    web1->disk_template = TEMPLATE_FILE;
+    ((struct disk *)web1->disks->pdata[0])->format = FORMAT_QCOW2;
+    world_create(node, web1, REPLICA);
+    g_autofree char *message =
+        g_strdup_printf("image %s/disks/" U "." REPLICA
+                        ".disk0.qcow2 cannot be exported: only those in format raw can",
+                        node->paths->var);
+    g_assert_false(node->storage->ops->export_open(node->storage, 1, U, REPLICA, 3, web1->disks,
+                                                   "127.0.0.1", &none, &error));
+    g_assert_cmpstr(error->message, ==, message);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    world_node_free(node);
+}
+
+/* While it is exported an image is neither renamed nor resized nor made anew. */
+static void exported_is_left_alone(void *unused)
+{
+    struct world_node *node = world_node_new("alone");
+    const struct storage_ops *ops = node->storage->ops;
+    record_autoptr(instance) web1 = world_instance(1, 3);
+    const char *message = "replica " REPLICA " is exported; close its exports first";
+    world_create(node, web1, REPLICA);
+    record_autoptr(export_target) target = world_export(node, web1, REPLICA);
+    for (guint i = 0; i < 5; i++) {
+        g_autoptr(GError) error = NULL;
+        bool done = i == 0   ? ops->grow(node->storage, U, REPLICA, 0, 9, &error)
+                    : i == 1 ? ops->demote(node->storage, U, REPLICA, &error)
+                    : i == 2 ? ops->remove(node->storage, U, REPLICA, &error)
+                    : i == 3 ? ops->set_aside(node->storage, U, REPLICA, 3, &error)
+                             : ops->create(node->storage, U, REPLICA, TEMPLATE_MIRROR, web1->disks,
+                                           "", &error);
+        g_assert_false(done);
+        g_assert_cmpstr(error->message, ==, message);
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    }
+    g_autoptr(GError) error = NULL;
+    g_assert_true(ops->export_close(node->storage, U, REPLICA, &error));
+    g_assert_true(ops->grow(node->storage, U, REPLICA, 0, 9, &error));
+    world_node_free(node);
+}
+
 static void open_and_close(void *unused)
 {
     struct world_node *node = world_node_new("open");
@@ -98,7 +146,8 @@ static void bad_openings(void *unused)
     record_autoptr(instance) web1 = world_instance(2, 1);
     g_autoptr(GError) error = NULL;
     g_autofree char *missing =
-        g_strdup_printf("image %s/disks/" U "." REPLICA ".disk0.raw is missing", node->paths->var);
+        g_strdup_printf("disk 0 of replica " REPLICA " of instance " U " has no image in %s/disks",
+                        node->paths->var);
     assert_not_opened(node, "127.0.0.1", FETTLE_ERROR_UNKNOWN_ENTITY, missing);
     world_create(node, web1, REPLICA);
     assert_not_opened(node, "nowhere", FETTLE_ERROR_WRONG_INPUT,
@@ -481,6 +530,8 @@ static int tests(int argc, char **argv)
 {
     loop_init();
     g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/export/only-raw", only_raw, in_task);
+    g_test_add_data_func("/export/what-is-exported-is-left-alone", exported_is_left_alone, in_task);
     g_test_add_data_func("/export/open-again-newer-older-close#SAF-14,SAF-16,SAF-20",
                          open_and_close, in_task);
     g_test_add_data_func("/export/bad-openings#SAF-14", bad_openings, in_task);
