@@ -95,7 +95,8 @@ class Lab:
     def down(self):
         if self.luxi_connection:
             self.luxi_connection.close()
-        subprocess.run([self.fettle, 'lab', 'down', '--dir', self.directory], check=False, stdin=subprocess.DEVNULL)
+        subprocess.run([self.fettle, 'lab', 'down', '--dir', self.directory], check=False, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     # --- commands ---

@@ -119,6 +119,16 @@
 #define TIMEOUT_NORMAL_MS 30000u
 #define TIMEOUT_WAIT_EXTRA_MS 5000u /* on top of the wait that a call names */
 
+/* Console of a guest, as a client reads and types it */
+#define CONSOLE_TAIL_BYTES 4096 /* shown first */
+#define CONSOLE_WAIT_MS 30000   /* one question for more */
+#define CONSOLE_TYPE_BYTES 1024 /* typed at once */
+#define CONSOLE_QUIET_MS 1000   /* the input has ended: nothing came for so long */
+#define CONSOLE_LEAVE_MS 3000   /* the input has ended: so long at most */
+
+/* Completion in shells */
+#define COMPLETE_WAIT_MS 700 /* for names of objects; then none are offered */
+
 /* Lab */
 #define LIMIT_LAB_NODES 32
 #define LIMIT_LAB_DIR_CHARS 40 /* sockets deep below it must fit into a sockaddr_un */

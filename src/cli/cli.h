@@ -1,6 +1,9 @@
 /*
  * The `fettle` command: what its parts share. Everything about the cluster goes through LUXI
  * (LUX-15); only `cluster init` and `lab` work without a cluster.
+ *
+ * Every command says in one line what is now true, or prints one JSON document with --json; an
+ * error goes to standard error, with --json as {"error": {…}} (docs/guide/command-line.md).
  */
 #pragma once
 
@@ -14,6 +17,8 @@ struct cli {
     bool headers;
     const char *separator; /* NULL: aligned columns */
     const char *fields;    /* of -o, NULL: the command's own */
+    guint patience_ms;     /* longest wait for an answer; 0: any time */
+    bool interruptible;    /* Ctrl-C ends a wait for an answer with DETACHED (interrupt.h) */
     struct luxi_client *luxi;
 };
 
@@ -25,8 +30,18 @@ struct command {
     const char *doc;
     command_run run;
 };
-extern const struct command cluster_commands[], query_commands[], job_commands[], why_commands[],
-    lab_commands[], node_commands[];
+extern const struct command cluster_commands[], query_commands[], info_commands[], job_commands[],
+    console_commands[], why_commands[], lab_commands[], node_commands[], help_commands[];
+
+/* --- main.c: every command there is --- */
+/* All parts, NULL-terminated; commands that are opcodes are in proto/cli_table.h. */
+const struct command *const *cli_parts(void);
+/* Every noun once, in the order of the tables; NULL-terminated, borrowed strings. */
+GPtrArray *cli_nouns(void);
+/* The verbs of a noun, NULL-terminated, borrowed strings. */
+GPtrArray *cli_verbs(const char *noun);
+/* The command of a part; NULL if it is none, or an opcode. */
+const struct command *cli_find_command(const char *noun, const char *verb);
 
 /* --- luxi.c: one blocking connection, made when first needed --- */
 json_t *cli_call(struct cli *cli, const char *method, json_t *args,
@@ -34,6 +49,10 @@ json_t *cli_call(struct cli *cli, const char *method, json_t *args,
 /* Query: the "data" rows, each a list of [status, value]. `filter` is stolen, NULL: all. */
 json_t *cli_query(struct cli *cli, const char *what, const char *const *fields, json_t *filter,
                   GError **error);
+/* The two halves of cli_call(), and what to poll for between them. */
+bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error);
+json_t *cli_receive(struct cli *cli, GError **error);
+int cli_descriptor(const struct cli *cli);
 void cli_disconnect(struct cli *cli);
 
 /* --- table.c --- */
@@ -43,6 +62,8 @@ void cli_print_rows(const struct cli *cli, const char *what, const char *const *
                     json_t *rows);
 /* The fields of a resource with their meaning, for --help; nothing if it is no resource. */
 void cli_print_fields(const char *what);
+/* The same as a list of {"name", "doc"}. */
+json_t *cli_list_fields(const char *what);
 /* The fields that -o asks for: `-o a,b` replaces the standard ones, `-o +a,b` adds to them. */
 GStrv cli_choose_fields(const struct cli *cli, const char *standard);
 /* WRONG_INPUT names the first chosen field that the resource does not have. */
@@ -55,6 +76,22 @@ char *cli_time_text(gint64 seconds);
 /* The value of a cell if its status is normal, else NULL; borrowed. */
 const json_t *cli_cell_value(const json_t *row, size_t index);
 const char *cli_cell_string(const json_t *row, size_t index); /* "" if it is none */
+/* Fields of one row, one a line. */
+void cli_print_details(const char *what, const char *const *fields, const json_t *row);
+/* What a role letter of a node means; NULL if it is none. */
+const char *cli_role_word(const char *letter);
+/* Prints one JSON document, indented. */
+void cli_print_json(const json_t *json);
+
+/* --- say.c --- */
+/* One line of success: `format` on standard output, or with --json `object` (stolen, may be NULL)
+ * with that line as its "message". */
+void cli_say(const struct cli *cli, json_t *object, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* What is now true after an opcode has succeeded; free with g_free(). `opcode` is what was
+ * submitted. Asks the cluster where that is the answer. */
+char *cli_done_text(struct cli *cli, const json_t *opcode);
+/* Whether the table of these sentences has the opcode. */
+bool cli_done_known(const char *op_id);
 
 /* --- options.c --- */
 /* Takes `--name value` or `--name=value` out of argv; NULL if it is not there. */
@@ -67,5 +104,33 @@ bool cli_expect(int argc, char **argv, int count, const char *usage, GError **er
 int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
                    GError **error);
 void cli_print_opcode_commands(const char *noun);
-/* Follows a job to its end and prints its log; the exit code of its outcome. */
+/* Submits one opcode (stolen) as a job; 0 with an error. */
+guint64 cli_submit(struct cli *cli, json_t *opcode, GError **error);
+
+/* --- follow.c --- */
+/* Follows a job to its end, with its log and progress on standard error; the exit code of its
+ * outcome. DETACHED after Ctrl-C: the job goes on. */
 int cli_follow_job(struct cli *cli, guint64 job, bool quiet, GError **error);
+/* Results of the job's opcodes, as they stand; NULL with an error. */
+json_t *cli_job_results(struct cli *cli, guint64 job, GError **error);
+bool cli_job_final(const char *status);
+/* Why a job failed, from its results; as an error that names the job. */
+void cli_set_job_error(guint64 job, const json_t *results, GError **error);
+
+/* --- children.c: jobs that a job has submitted --- */
+/* Ids of the jobs in an opcode's result {"jobs": …}; NULL if it has none. Array of guint64.
+ * `refused` gets sentences about those that could not be submitted. */
+GArray *cli_child_jobs(const json_t *result, GPtrArray *refused);
+/* Follows them all to their ends with a table of where they are, and prints the table of outcomes
+ * (or fills `ret_jobs` if --json). JOB_FAILED if one did not succeed. */
+int cli_follow_children(struct cli *cli, const GArray *jobs, const GPtrArray *refused,
+                        json_t **ret_jobs, GError **error);
+
+/* --- help.c, complete.c --- */
+void cli_print_help(const char *noun);
+/* A line of that list. */
+void cli_print_command(const char *words, const char *doc);
+/* Every command with words, flags, values and fields, as JSON. */
+json_t *cli_describe(void);
+/* `fettle --complete WORD…`: what the last word can become, one a line: word, tab, meaning. */
+void cli_complete(struct cli *cli, int argc, char **argv);

@@ -88,15 +88,17 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
     if (!opcode_parse(opcode, &common, &params, &kind, error))
         return -1;
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
+    const char *name = json_string_value(json_object_get(opcode, "cluster_name"));
     bool ok =
         paths != NULL && make_identity(paths, params, error) && run_bootstrap(paths, opcode, error);
     op_common_free(common);
     op_cluster_init_free(params);
     if (!ok)
         return -1;
-    if (!cli->json)
-        printf("The cluster is made. Now start fettle-wconfd, fettle-luxid and fettle-watcher on "
-               "this node.\n");
+    cli_say(cli, json_make("{ss}", "cluster", name),
+            "Cluster %s is made. Now start fettle-wconfd, fettle-luxid, fettle-noded and "
+            "fettle-watcher on this node.",
+            name);
     return 0;
 }
 
@@ -146,7 +148,7 @@ static void note_leftovers(struct findings *findings, const char *node, const js
 
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name", "offline", "mfree", "dtotal", NULL};
+    static const char *const fields[] = {"name", "offline", "mfree", "dtotal", "leftovers", NULL};
     json_autoptr rows = cli_query(cli, "node", fields, NULL, error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -159,7 +161,7 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
             find(findings, "node %s: does not answer", name);
         else if (json_integer_value(cli_cell_value(row, 3)) == 0)
             find(findings, "node %s: the folder of its disks cannot be read", name);
-        note_leftovers(findings, name, cli_cell_value(row, 3));
+        note_leftovers(findings, name, cli_cell_value(row, 4));
     }
     return rows != NULL;
 }
@@ -226,6 +228,30 @@ static bool verify_locks(struct cli *cli, struct findings *findings, GError **er
     return true;
 }
 
+static json_t *texts(const GPtrArray *lines)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < lines->len; i++)
+        json_array_append_new(list, json_string(lines->pdata[i]));
+    return list;
+}
+
+static void print_findings(const struct cli *cli, const struct findings *findings)
+{
+    guint count = findings->lines->len;
+    for (guint i = 0; i < count && !cli->json; i++)
+        printf("%s\n", (const char *)findings->lines->pdata[i]);
+    for (guint i = 0; i < findings->notes->len && !cli->json; i++)
+        printf("note: %s\n", (const char *)findings->notes->pdata[i]);
+    json_t *object =
+        json_make("{so so}", "problems", texts(findings->lines), "notes", texts(findings->notes));
+    if (count == 0)
+        cli_say(cli, object, "The cluster is as it should be.");
+    else
+        cli_say(cli, object, "%u thing%s not as it should be.", count,
+                count == 1 ? " is" : "s are");
+}
+
 static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 0, "cluster verify", error))
@@ -236,19 +262,7 @@ static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error
     if (!verify_master(cli, &findings, error) || !verify_nodes(cli, &findings, error) ||
         !verify_instances(cli, &findings, error) || !verify_locks(cli, &findings, error))
         return -1;
-    if (cli->json) {
-        json_autoptr list = json_array();
-        for (guint i = 0; i < lines->len; i++)
-            json_array_append_new(list, json_string(lines->pdata[i]));
-        g_autofree char *text = json_dumps(list, JSON_INDENT(2));
-        printf("%s\n", text);
-    }
-    for (guint i = 0; i < lines->len && !cli->json; i++)
-        printf("%s\n", (const char *)lines->pdata[i]);
-    for (guint i = 0; i < notes->len && !cli->json; i++)
-        printf("note: %s\n", (const char *)notes->pdata[i]);
-    if (lines->len == 0 && !cli->json)
-        printf("The cluster is as it should be.\n");
+    print_findings(cli, &findings);
     return lines->len == 0 ? 0 : 1;
 }
 

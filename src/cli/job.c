@@ -1,8 +1,10 @@
-/* Jobs: list, info, wait, cancel, and following one to its end. */
+/* Jobs: list, info, watch, wait, cancel. */
 #include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "cli/progress.h"
 
 static bool parse_id(const char *text, guint64 *ret_id, GError **error)
 {
@@ -10,82 +12,6 @@ static bool parse_id(const char *text, guint64 *ret_id, GError **error)
         return true;
     fettle_set_error(error, WRONG_INPUT, "\"%s\" is no job id", text);
     return false;
-}
-
-static bool is_final(const char *status)
-{
-    return status != NULL && (strcmp(status, "success") == 0 || strcmp(status, "error") == 0 ||
-                              strcmp(status, "canceled") == 0);
-}
-
-/* The first opcode result that tells of an error, as an error. */
-static void set_job_error(guint64 job, const json_t *results, GError **error)
-{
-    for (size_t i = 0; i < json_array_size(results); i++) {
-        const json_t *result = json_array_get(results, i);
-        const json_t *args = json_array_get(result, 1);
-        const char *message = json_is_string(result) ? json_string_value(result)
-                                                     : json_string_value(json_array_get(args, 0));
-        const char *code = json_string_value(json_array_get(args, 1));
-        if (message == NULL || (!json_is_string(result) && !json_is_array(args)))
-            continue;
-        enum fettle_error number =
-            code != NULL ? fettle_error_from_name(code) : FETTLE_ERROR_JOB_FAILED;
-        if (number == FETTLE_ERROR_INTERNAL)
-            number = FETTLE_ERROR_JOB_FAILED;
-        g_set_error(error, FETTLE_ERROR, (int)number, "%s (job %" G_GUINT64_FORMAT ")", message,
-                    job);
-        return;
-    }
-    fettle_set_error(error, JOB_FAILED, "job %" G_GUINT64_FORMAT " failed without a reason", job);
-}
-
-static int outcome(struct cli *cli, guint64 job, GError **error)
-{
-    json_autoptr rows = cli_call(
-        cli, "QueryJobs", json_make("[[I][ss]]", (json_int_t)job, "status", "opresult"), error);
-    if (rows == NULL)
-        return -1;
-    const json_t *row = json_array_get(rows, 0);
-    const char *status = json_string_value(json_array_get(row, 0));
-    if (g_strcmp0(status, "success") == 0)
-        return 0;
-    if (g_strcmp0(status, "canceled") == 0)
-        fettle_set_error(error, CANCELED, "job %" G_GUINT64_FORMAT " was canceled", job);
-    else
-        set_job_error(job, json_array_get(row, 1), error);
-    return -1;
-}
-
-int cli_follow_job(struct cli *cli, guint64 job, bool quiet, GError **error)
-{
-    json_autoptr known = json_null();
-    json_int_t serial = -1;
-    for (;;) {
-        json_autoptr answer =
-            cli_call(cli, "WaitForJobChange",
-                     json_make("[I[s]OIi]", (json_int_t)job, "status", known, serial, 60), error);
-        if (answer == NULL)
-            return -1;
-        if (json_is_null(answer)) {
-            fettle_set_error(error, UNKNOWN_ENTITY, "job %" JSON_INTEGER_FORMAT " does not exist",
-                             (json_int_t)job);
-            return -1;
-        }
-        if (!json_is_array(answer))
-            continue;
-        const json_t *log = json_array_get(answer, 1);
-        for (size_t i = 0; i < json_array_size(log); i++) {
-            const json_t *entry = json_array_get(log, i);
-            serial = MAX(serial, json_integer_value(json_array_get(entry, 0)));
-            if (!quiet)
-                fprintf(stderr, "%s\n", json_string_value(json_array_get(entry, 3)));
-        }
-        json_decref(known);
-        known = json_incref(json_array_get(answer, 0));
-        if (is_final(json_string_value(json_array_get(known, 0))))
-            return outcome(cli, job, error);
-    }
 }
 
 static int job_list(struct cli *cli, int argc, char **argv, GError **error)
@@ -102,6 +28,12 @@ static int job_list(struct cli *cli, int argc, char **argv, GError **error)
     return 0;
 }
 
+/* ["=", "id", N], for one job. */
+static json_t *id_filter(guint64 id)
+{
+    return json_make("[ssI]", "=", "id", (json_int_t)id);
+}
+
 static char *stamp_text(const json_t *stamp)
 {
     if (!json_is_array(stamp))
@@ -109,6 +41,24 @@ static char *stamp_text(const json_t *stamp)
     g_autofree char *seconds = cli_time_text(json_integer_value(json_array_get(stamp, 0)));
     return g_strdup_printf("%s.%03d", seconds,
                            (int)(json_integer_value(json_array_get(stamp, 1)) / 1000));
+}
+
+/* A log entry as one line with its time. */
+static char *log_text(const json_t *entry)
+{
+    struct progress progress = {0};
+    const json_t *message = json_array_get(entry, 3);
+    g_autofree char *when = stamp_text(json_array_get(entry, 1));
+    g_autofree char *what = NULL;
+    if (progress_take(&progress, entry))
+        what = g_strdup_printf("%s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " %s",
+                               progress.what, progress.done, progress.total, progress.unit);
+    else if (json_is_string(message))
+        what = g_strdup(json_string_value(message));
+    else
+        what = json_to_text(message);
+    progress_clear(&progress);
+    return g_strdup_printf("%s  %s", when, what);
 }
 
 static void print_op(const json_t *op, const char *status, const json_t *result, const json_t *log)
@@ -125,37 +75,24 @@ static void print_op(const json_t *op, const char *status, const json_t *result,
         if (*text != '\0')
             printf("    %-18s %s\n", key, text);
     }
-    for (size_t i = 0; i < json_array_size(log); i++)
-        printf("    log                %s\n",
-               json_string_value(json_array_get(json_array_get(log, i), 3)));
+    for (size_t i = 0; i < json_array_size(log); i++) {
+        g_autofree char *text = log_text(json_array_get(log, i));
+        printf("    log                %s\n", text);
+    }
     if (result != NULL && !json_is_null(result)) {
         g_autofree char *text = json_dumps(result, JSON_ENCODE_ANY | JSON_COMPACT);
         printf("    result             %s\n", text);
     }
 }
 
-static int job_info(struct cli *cli, int argc, char **argv, GError **error)
+static const char *const info_fields[] = {"id",  "status",   "received_ts", "start_ts", "end_ts",
+                                          "ops", "opstatus", "opresult",    "oplog",    NULL};
+
+static void print_job(const json_t *row)
 {
-    static const char *const names[] = {"id",  "status",   "received_ts", "start_ts", "end_ts",
-                                        "ops", "opstatus", "opresult",    "oplog",    NULL};
-    guint64 id;
-    if (!cli_expect(argc, argv, 1, "job info ID", error) || !parse_id(argv[0], &id, error))
-        return -1;
-    json_autoptr rows =
-        cli_query(cli, "job", names, json_make("[ssI]", "=", "id", (json_int_t)id), error);
-    if (rows == NULL)
-        return -1;
-    if (json_array_size(rows) == 0) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "job %s does not exist", argv[0]);
-        return -1;
-    }
-    if (cli->json) {
-        cli_print_rows(cli, "job", names, rows);
-        return 0;
-    }
-    const json_t *row = json_array_get(rows, 0);
-    printf("Job %s: %s\n", argv[0], cli_cell_string(row, 1));
     const char *const heads[] = {"received", "started", "ended"};
+    printf("Job %" JSON_INTEGER_FORMAT ": %s\n", json_integer_value(cli_cell_value(row, 0)),
+           cli_cell_string(row, 1));
     for (size_t i = 0; i < G_N_ELEMENTS(heads); i++) {
         g_autofree char *text = stamp_text(cli_cell_value(row, 2 + i));
         printf("  %-20s %s\n", heads[i], text);
@@ -165,15 +102,59 @@ static int job_info(struct cli *cli, int argc, char **argv, GError **error)
         print_op(
             json_array_get(ops, i), json_string_value(json_array_get(cli_cell_value(row, 6), i)),
             json_array_get(cli_cell_value(row, 7), i), json_array_get(cli_cell_value(row, 8), i));
+}
+
+static int job_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    guint64 id;
+    if (!cli_expect(argc, argv, 1, "job info ID", error) || !parse_id(argv[0], &id, error))
+        return -1;
+    g_autofree char *standard = g_strjoinv(",", (char **)info_fields);
+    g_auto(GStrv) chosen = cli_choose_fields(cli, standard);
+    if (!cli_check_fields(cli, "job", (const char *const *)chosen, error))
+        return -1;
+    json_autoptr rows = cli_query(cli, "job", (const char *const *)chosen, id_filter(id), error);
+    if (rows == NULL)
+        return -1;
+    if (json_array_size(rows) == 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "job %s does not exist", argv[0]);
+        return -1;
+    }
+    if (cli->json)
+        cli_print_rows(cli, "job", (const char *const *)chosen, rows);
+    else if (cli->fields != NULL)
+        cli_print_details("job", (const char *const *)chosen, json_array_get(rows, 0));
+    else
+        print_job(json_array_get(rows, 0));
     return 0;
+}
+
+static int wait_for(struct cli *cli, const char *verb, int argc, char **argv, GError **error)
+{
+    guint64 id;
+    g_autofree char *usage = g_strdup_printf("job %s ID", verb);
+    if (!cli_expect(argc, argv, 1, usage, error) || !parse_id(argv[0], &id, error))
+        return -1;
+    int code = cli_follow_job(cli, id, cli->json, error);
+    if (code != 0)
+        return code;
+    json_autoptr results = cli_job_results(cli, id, error);
+    if (results == NULL)
+        return -1;
+    cli_say(cli,
+            json_make("{sI ss sO}", "job", (json_int_t)id, "status", "success", "result", results),
+            "Job %" G_GUINT64_FORMAT " has succeeded.", id);
+    return 0;
+}
+
+static int job_watch(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return wait_for(cli, "watch", argc, argv, error);
 }
 
 static int job_wait(struct cli *cli, int argc, char **argv, GError **error)
 {
-    guint64 id;
-    if (!cli_expect(argc, argv, 1, "job wait ID", error) || !parse_id(argv[0], &id, error))
-        return -1;
-    return cli_follow_job(cli, id, false, error);
+    return wait_for(cli, "wait", argc, argv, error);
 }
 
 static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
@@ -181,8 +162,8 @@ static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
     guint64 id;
     if (!cli_expect(argc, argv, 1, "job cancel ID", error) || !parse_id(argv[0], &id, error))
         return -1;
-    json_autoptr known = cli_query(cli, "job", (const char *const[]){"id", NULL},
-                                   json_make("[ssI]", "=", "id", (json_int_t)id), error);
+    json_autoptr known =
+        cli_query(cli, "job", (const char *const[]){"id", NULL}, id_filter(id), error);
     if (known == NULL)
         return -1;
     if (json_array_size(known) == 0) {
@@ -198,14 +179,19 @@ static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
                          text != NULL ? text : "the job was not canceled");
         return -1;
     }
-    printf("%s\n", text);
+    cli_say(cli, json_make("{sI ss}", "job", (json_int_t)id, "status", "canceled"),
+            "Job %" G_GUINT64_FORMAT " is canceled; it had not started.", id);
     return 0;
 }
 
 const struct command job_commands[] = {
     {"job", "list", "", "List jobs.", job_list},
     {"job", "info", "ID", "Show a job, its opcodes and its log.", job_info},
-    {"job", "wait", "ID", "Follow a job to its end; the exit code is its outcome.", job_wait},
+    {"job", "watch", "ID",
+     "Follow a job to its end, with its progress; the exit code is its outcome. Ctrl-C leaves it "
+     "alone.",
+     job_watch},
+    {"job", "wait", "ID", "The same as watch.", job_wait},
     {"job", "cancel", "ID", "Cancel a job that has not started.", job_cancel},
     {0},
 };

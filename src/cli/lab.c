@@ -49,19 +49,21 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
     if (!cli_expect(argc, argv, 0, "lab up [--nodes N] [--dir DIR] [--no-init]", error) ||
         !lab_up(&options, error))
         return -1;
-    if (!cli->json)
-        printf("A lab of %u nodes is up in %s. Try: fettle --root %s/node1 node list\n",
-               options.nodes != 0 ? options.nodes : 3, options.dir, options.dir);
+    guint nodes = options.nodes != 0 ? options.nodes : 3;
+    cli_say(cli, json_make("{ss si}", "dir", options.dir, "nodes", (int)nodes),
+            "A lab of %u nodes is up in %s. Try: fettle --root %s/node1 node list", nodes,
+            options.dir, options.dir);
     return 0;
 }
 
 static int lab_cmd_down(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *dir = take_dir(&argc, argv, error);
-    return dir != NULL && cli_expect(argc, argv, 0, "lab down [--dir DIR]", error) &&
-                   lab_down(dir, error)
-               ? 0
-               : -1;
+    if (dir == NULL || !cli_expect(argc, argv, 0, "lab down [--dir DIR]", error) ||
+        !lab_down(dir, error))
+        return -1;
+    cli_say(cli, NULL, "The lab in %s is gone.", dir);
+    return 0;
 }
 
 static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error)
@@ -73,8 +75,7 @@ static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error
     if (status == NULL)
         return -1;
     if (cli->json) {
-        g_autofree char *text = json_dumps(status, JSON_INDENT(2));
-        printf("%s\n", text);
+        cli_print_json(status);
         return 0;
     }
     json_autoptr rows = json_array();
@@ -115,6 +116,19 @@ static int two_words(int argc, char **argv, const char *usage, const char *yes, 
     return -1;
 }
 
+/* The sentence, if it worked; the exit code. */
+static int said(const struct cli *cli, bool ok, const char *format, ...) G_GNUC_PRINTF(3, 4);
+static int said(const struct cli *cli, bool ok, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (ok)
+        cli_say(cli, NULL, "%s", text);
+    return ok ? 0 : -1;
+}
+
 static int lab_cmd_power(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool on;
@@ -122,7 +136,8 @@ static int lab_cmd_power(struct cli *cli, int argc, char **argv, GError **error)
     if (dir == NULL ||
         two_words(argc, argv, "lab power NODE off|on [--dir DIR]", "on", "off", &on, error) != 0)
         return -1;
-    return lab_power(dir, argv[0], on, error) ? 0 : -1;
+    return said(cli, lab_power(dir, argv[0], on, error), "The power of %s is %s.", argv[0],
+                on ? "on" : "cut");
 }
 
 static int lab_cmd_link(struct cli *cli, int argc, char **argv, GError **error)
@@ -132,32 +147,37 @@ static int lab_cmd_link(struct cli *cli, int argc, char **argv, GError **error)
     if (dir == NULL ||
         two_words(argc, argv, "lab link NODE down|up [--dir DIR]", "up", "down", &up, error) != 0)
         return -1;
-    return lab_link(dir, argv[0], up, error) ? 0 : -1;
+    return said(cli, lab_link(dir, argv[0], up, error), "The cable of %s is %s.", argv[0],
+                up ? "plugged in" : "pulled");
 }
 
-static int signal_daemon(int argc, char **argv, const char *usage, enum lab_signal what,
-                         GError **error)
+static int signal_daemon(const struct cli *cli, int argc, char **argv, const char *usage,
+                         enum lab_signal what, GError **error)
 {
+    static const char *const states[] = {
+        [LAB_KILL] = "was killed and is started again",
+        [LAB_PAUSE] = "is stopped",
+        [LAB_RESUME] = "goes on",
+    };
     const char *dir = take_dir(&argc, argv, error);
-    return dir != NULL && cli_expect(argc, argv, 1, usage, error) &&
-                   lab_signal(dir, argv[0], what, error)
-               ? 0
-               : -1;
+    bool ok = dir != NULL && cli_expect(argc, argv, 1, usage, error) &&
+              lab_signal(dir, argv[0], what, error);
+    return said(cli, ok, "%s %s.", ok ? argv[0] : "", states[what]);
 }
 
 static int lab_cmd_kill(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return signal_daemon(argc, argv, "lab kill DAEMON@NODE [--dir DIR]", LAB_KILL, error);
+    return signal_daemon(cli, argc, argv, "lab kill DAEMON@NODE [--dir DIR]", LAB_KILL, error);
 }
 
 static int lab_cmd_pause(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return signal_daemon(argc, argv, "lab pause DAEMON@NODE [--dir DIR]", LAB_PAUSE, error);
+    return signal_daemon(cli, argc, argv, "lab pause DAEMON@NODE [--dir DIR]", LAB_PAUSE, error);
 }
 
 static int lab_cmd_resume(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return signal_daemon(argc, argv, "lab resume DAEMON@NODE [--dir DIR]", LAB_RESUME, error);
+    return signal_daemon(cli, argc, argv, "lab resume DAEMON@NODE [--dir DIR]", LAB_RESUME, error);
 }
 
 static int lab_cmd_restart(struct cli *cli, int argc, char **argv, GError **error)
@@ -171,37 +191,35 @@ static int lab_cmd_restart(struct cli *cli, int argc, char **argv, GError **erro
         return -1;
     }
     argv[argc] = NULL;
-    return lab_restart_with(dir, argv[0], (const char *const *)argv + 1, error) ? 0 : -1;
+    return said(cli, lab_restart_with(dir, argv[0], (const char *const *)argv + 1, error),
+                "%s is started again.", argv[0]);
 }
 
 static int lab_cmd_disk_fail(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *dir = take_dir(&argc, argv, error);
-    return dir != NULL && cli_expect(argc, argv, 1, "lab disk-fail NODE [--dir DIR]", error) &&
-                   lab_disk_shutdown(dir, argv[0], error)
-               ? 0
-               : -1;
+    bool ok = dir != NULL && cli_expect(argc, argv, 1, "lab disk-fail NODE [--dir DIR]", error) &&
+              lab_disk_shutdown(dir, argv[0], error);
+    return said(cli, ok, "The disks of %s fail from now on; a power cycle mends them.",
+                ok ? argv[0] : "");
 }
 
 static int lab_cmd_disk_fill(struct cli *cli, int argc, char **argv, GError **error)
 {
     guint leave = 0;
     const char *dir = take_dir(&argc, argv, error);
-    return dir != NULL && take_number(&argc, argv, "--leave", &leave, error) &&
-                   cli_expect(argc, argv, 1, "lab disk-fill NODE [--leave MIB] [--dir DIR]",
-                              error) &&
-                   lab_disk_fill(dir, argv[0], leave, error)
-               ? 0
-               : -1;
+    bool ok = dir != NULL && take_number(&argc, argv, "--leave", &leave, error) &&
+              cli_expect(argc, argv, 1, "lab disk-fill NODE [--leave MIB] [--dir DIR]", error) &&
+              lab_disk_fill(dir, argv[0], leave, error);
+    return said(cli, ok, "The disks of %s are full.", ok ? argv[0] : "");
 }
 
 static int lab_cmd_disk_unfill(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *dir = take_dir(&argc, argv, error);
-    return dir != NULL && cli_expect(argc, argv, 1, "lab disk-unfill NODE [--dir DIR]", error) &&
-                   lab_disk_unfill(dir, argv[0], error)
-               ? 0
-               : -1;
+    bool ok = dir != NULL && cli_expect(argc, argv, 1, "lab disk-unfill NODE [--dir DIR]", error) &&
+              lab_disk_unfill(dir, argv[0], error);
+    return said(cli, ok, "The disks of %s have their space back.", ok ? argv[0] : "");
 }
 
 static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)

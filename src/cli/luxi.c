@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cli/interrupt.h"
 #include "io/node_config.h"
 #include "proto/frame.h"
 
@@ -24,6 +25,9 @@ static struct luxi_client *luxi_connect(const struct cli *cli, GError **error)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct timeval patience = {cli->patience_ms / 1000, cli->patience_ms % 1000 * 1000};
+    if (fd >= 0 && cli->patience_ms > 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
         if (errno == EACCES)
             fettle_set_error(error, PERMISSION, "%s: permission denied; run this as root", path);
@@ -70,12 +74,32 @@ static bool send_all(int fd, const char *data, size_t len, GError **error)
     return true;
 }
 
-static json_t *receive(struct luxi_client *client, GError **error)
+/* Ctrl-C and patience end the wait for an answer, not what was asked for. */
+static bool wait_for_bytes(const struct cli *cli, GError **error)
 {
+    int patience = cli->patience_ms > 0 ? (int)cli->patience_ms : -1;
+    switch (cli_wait_readable(cli->luxi->fd, patience, cli->interruptible)) {
+    case CLI_WAIT_READABLE:
+        return true;
+    case CLI_WAIT_TIMEOUT:
+        fettle_set_error(error, TIMEOUT, "luxid did not answer within %u ms", cli->patience_ms);
+        return false;
+    case CLI_WAIT_INTERRUPTED:
+        fettle_set_error(error, DETACHED, "interrupted");
+        return false;
+    }
+    g_assert_not_reached();
+}
+
+static json_t *receive(const struct cli *cli, GError **error)
+{
+    struct luxi_client *client = cli->luxi;
     const char *data;
     size_t len;
     while (!frame_next(&client->splitter, &data, &len)) {
         char buffer[65536];
+        if (!wait_for_bytes(cli, error))
+            return NULL;
         ssize_t got = recv(client->fd, buffer, sizeof(buffer), 0);
         if (got < 0 && errno == EINTR)
             continue;
@@ -105,16 +129,19 @@ static void set_refusal(const json_t *result, GError **error)
                         message != NULL ? message : "luxid refused without a reason");
 }
 
-json_t *cli_call(struct cli *cli, const char *method, json_t *args, GError **error)
+bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error)
 {
     json_autoptr request = json_make("{ssso}", "method", method, "args", args);
     if (cli->luxi == NULL && (cli->luxi = luxi_connect(cli, error)) == NULL)
-        return NULL;
+        return false;
     size_t len;
     g_autofree char *frame = frame_encode(request, LIMIT_LUXI_FRAME_BYTES, &len, error);
-    if (frame == NULL || !send_all(cli->luxi->fd, frame, len, error))
-        return NULL;
-    json_autoptr reply = receive(cli->luxi, error);
+    return frame != NULL && send_all(cli->luxi->fd, frame, len, error);
+}
+
+json_t *cli_receive(struct cli *cli, GError **error)
+{
+    json_autoptr reply = receive(cli, error);
     if (reply == NULL)
         return NULL;
     json_t *result = json_object_get(reply, "result");
@@ -123,6 +150,16 @@ json_t *cli_call(struct cli *cli, const char *method, json_t *args, GError **err
         return NULL;
     }
     return json_incref(result);
+}
+
+int cli_descriptor(const struct cli *cli)
+{
+    return cli->luxi->fd;
+}
+
+json_t *cli_call(struct cli *cli, const char *method, json_t *args, GError **error)
+{
+    return cli_send(cli, method, args, error) ? cli_receive(cli, error) : NULL;
 }
 
 json_t *cli_query(struct cli *cli, const char *what, const char *const *fields, json_t *filter,

@@ -8,73 +8,89 @@
 #include <string.h>
 
 #include "proto/cli_table.h"
+#include "proto/nearest.h"
 
-static const struct command *const parts[] = {cluster_commands, query_commands, job_commands,
-                                              why_commands,     lab_commands,   node_commands};
+static const struct command *const parts[] = {
+    cluster_commands, query_commands, info_commands, console_commands, job_commands,
+    why_commands,     lab_commands,   node_commands, help_commands,    NULL};
 
-static void print_commands(const char *noun)
+const struct command *const *cli_parts(void)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
-        for (const struct command *command = parts[i]; command->noun != NULL; command++) {
-            if (noun != NULL && strcmp(noun, command->noun) != 0)
-                continue;
-            if (command->verb != NULL && cli_command_find(command->noun, command->verb) != NULL)
-                continue; /* it comes with the opcodes */
-            g_autofree char *words =
-                g_strdup_printf("%s%s%s", command->noun, command->verb != NULL ? " " : "",
-                                command->verb != NULL ? command->verb : "");
-            printf("  %-24s %s\n", words, command->doc);
-        }
-    cli_print_opcode_commands(noun);
+    return parts;
 }
 
-/* Every noun once, in the order of the tables. */
-static GPtrArray *all_nouns(void)
+/* --- nouns and verbs --- */
+
+static void add_once(GPtrArray *words, const char *word)
+{
+    if (word != NULL && !g_ptr_array_find_with_equal_func(words, word, g_str_equal, NULL))
+        g_ptr_array_add(words, (char *)word);
+}
+
+GPtrArray *cli_nouns(void)
 {
     GPtrArray *nouns = g_ptr_array_new();
-    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+    for (size_t i = 0; parts[i] != NULL && parts[i] != help_commands; i++)
         for (const struct command *command = parts[i]; command->noun != NULL; command++)
-            if (!g_ptr_array_find_with_equal_func(nouns, command->noun, g_str_equal, NULL))
-                g_ptr_array_add(nouns, (char *)command->noun);
+            add_once(nouns, command->noun);
     size_t count;
     const struct cli_command *table = cli_command_table(&count);
     for (size_t i = 0; i < count; i++)
-        if (!g_ptr_array_find_with_equal_func(nouns, table[i].noun, g_str_equal, NULL))
-            g_ptr_array_add(nouns, (char *)table[i].noun);
+        add_once(nouns, table[i].noun);
+    for (const struct command *command = help_commands; command->noun != NULL; command++)
+        add_once(nouns, command->noun);
+    g_ptr_array_add(nouns, NULL);
     return nouns;
 }
 
-static void print_help(const char *noun)
+GPtrArray *cli_verbs(const char *noun)
 {
-    printf("Usage: fettle [--root DIR] [--json] [-o FIELD,…] [--no-headers] [--separator SEP] NOUN "
-           "VERB …\n\n");
-    g_autoptr(GPtrArray) nouns = all_nouns();
-    for (guint i = 0; i < nouns->len; i++)
-        if (noun == NULL || strcmp(noun, nouns->pdata[i]) == 0)
-            print_commands(nouns->pdata[i]);
-    printf("\n  --root DIR         Folder of the node (also FETTLE_ROOT); / by default.\n"
-           "  --json             Print JSON instead of tables.\n"
-           "  -o FIELD,…         Choose fields; -o +FIELD,… adds to the usual ones.\n"
-           "  --no-headers       Leave out the first line of tables.\n"
-           "  --separator SEP    Separate fields by SEP instead of aligning them.\n"
-           "  --help             After NOUN VERB: the flags of that command.\n"
-           "  --version          Print the version.\n");
+    GPtrArray *verbs = g_ptr_array_new();
+    for (size_t i = 0; parts[i] != NULL; i++)
+        for (const struct command *command = parts[i]; command->noun != NULL; command++)
+            if (strcmp(command->noun, noun) == 0)
+                add_once(verbs, command->verb);
+    size_t count;
+    const struct cli_command *table = cli_command_table(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].noun, noun) == 0)
+            add_once(verbs, table[i].verb);
+    g_ptr_array_add(verbs, NULL);
+    return verbs;
 }
 
 static bool is_noun(const char *word)
 {
-    g_autoptr(GPtrArray) nouns = all_nouns();
-    return g_ptr_array_find_with_equal_func(nouns, word, g_str_equal, NULL);
+    g_autoptr(GPtrArray) nouns = cli_nouns();
+    return g_strv_contains((const char *const *)nouns->pdata, word);
 }
 
-static const struct command *find_command(const char *noun, const char *verb)
+const struct command *cli_find_command(const char *noun, const char *verb)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+    for (size_t i = 0; parts[i] != NULL; i++)
         for (const struct command *command = parts[i]; command->noun != NULL; command++)
             if (strcmp(command->noun, noun) == 0 &&
                 (command->verb == NULL || (verb != NULL && strcmp(command->verb, verb) == 0)))
                 return command;
     return NULL;
+}
+
+/* --- what is wrong with a command line --- */
+
+static void set_no_command(const char *noun, const char *verb, GError **error)
+{
+    bool known = is_noun(noun);
+    g_autoptr(GPtrArray) words = known ? cli_verbs(noun) : cli_nouns();
+    const char *wrong = known ? verb : noun;
+    const char *near =
+        wrong != NULL ? nearest_word(wrong, (const char *const *)words->pdata) : NULL;
+    g_autoptr(GString) hint = g_string_new(NULL);
+    if (near != NULL)
+        g_string_printf(hint, " did you mean \"fettle %s%s%s\"?", known ? noun : near,
+                        known ? " " : "", known ? near : "");
+    fettle_set_error(error, WRONG_INPUT, "there is no command \"%s%s%s\";%s see fettle %s%s--help",
+                     noun, verb != NULL ? " " : "", verb != NULL ? verb : "", hint->str,
+                     known ? noun : "", known ? " " : "");
 }
 
 static bool take_general(struct cli *cli, int *argc, char **argv, GError **error)
@@ -95,19 +111,26 @@ static bool take_general(struct cli *cli, int *argc, char **argv, GError **error
     return false;
 }
 
+/* --- running --- */
+
+static void print_command_help(const struct command *command)
+{
+    printf("Usage: fettle %s%s%s%s%s\n\n%s\n", command->noun, command->verb != NULL ? " " : "",
+           command->verb != NULL ? command->verb : "", *command->usage ? " " : "", command->usage,
+           command->doc);
+    if (g_strcmp0(command->verb, "list") == 0 || g_strcmp0(command->verb, "info") == 0)
+        cli_print_fields(command->noun);
+}
+
 static int run(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *noun = argv[0], *verb = argc > 1 ? argv[1] : NULL;
-    const struct command *command = find_command(noun, verb);
+    const struct command *command = cli_find_command(noun, verb);
     if (command != NULL) {
         int words = command->verb != NULL ? 2 : 1;
         bool opcode_help = verb != NULL && cli_command_find(noun, verb) != NULL;
         if (!opcode_help && cli_take_flag(&argc, argv, "--help")) {
-            printf("Usage: fettle %s%s%s%s%s\n\n%s\n", noun, command->verb != NULL ? " " : "",
-                   command->verb != NULL ? command->verb : "", *command->usage ? " " : "",
-                   command->usage, command->doc);
-            if (g_strcmp0(verb, "list") == 0 || g_strcmp0(verb, "info") == 0)
-                cli_print_fields(noun);
+            print_command_help(command);
             return 0;
         }
         return command->run(cli, argc - words, argv + words, error);
@@ -117,36 +140,57 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
         if (code != -2)
             return code;
         if (strcmp(verb, "--help") == 0 && is_noun(noun)) {
-            print_help(noun);
+            cli_print_help(noun);
             return 0;
         }
     }
-    fettle_set_error(error, WRONG_INPUT, "there is no command \"%s%s%s\"; see fettle %s%s--help",
-                     noun, verb != NULL ? " " : "", verb != NULL ? verb : "",
-                     is_noun(noun) ? noun : "", is_noun(noun) ? " " : "");
+    set_no_command(noun, verb, error);
     return -1;
+}
+
+static void print_error(const struct cli *cli, const GError *error)
+{
+    const char *message = error != NULL ? error->message : "failed without a reason";
+    if (!cli->json) {
+        fprintf(stderr, "fettle: %s\n", message);
+        return;
+    }
+    json_autoptr document =
+        json_make("{s{ss ss si}}", "error", "code", fettle_error_name(error), "message", message,
+                  "exit_code", fettle_error_exit_code(error));
+    g_autofree char *text = json_to_text(document);
+    fprintf(stderr, "%s\n", text);
+}
+
+static int run_line(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (argc > 0 && strcmp(argv[0], "--complete") == 0) {
+        cli_complete(cli, argc - 1, argv + 1);
+        return 0;
+    }
+    if (!take_general(cli, &argc, argv, error))
+        return -1;
+    if (argc == 0 || strcmp(argv[0], "--help") == 0) {
+        cli_print_help(NULL);
+        return argc == 0 ? 2 : 0;
+    }
+    if (strcmp(argv[0], "--version") == 0) {
+        if (cli->json)
+            printf("{\"version\": \"%s\"}\n", FETTLE_VERSION);
+        else
+            printf("fettle %s\n", FETTLE_VERSION);
+        return 0;
+    }
+    return run(cli, argc, argv, error);
 }
 
 int main(int argc, char **argv)
 {
-    struct cli cli = {0};
+    struct cli cli = {.headers = true};
     g_autoptr(GError) error = NULL;
-    int code = -1;
-    argc--;
-    argv++;
-    if (take_general(&cli, &argc, argv, &error)) {
-        if (argc == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "help") == 0) {
-            print_help(NULL);
-            code = argc == 0 ? 2 : 0;
-        } else if (strcmp(argv[0], "--version") == 0) {
-            printf("fettle %s\n", FETTLE_VERSION);
-            code = 0;
-        } else {
-            code = run(&cli, argc, argv, &error);
-        }
-    }
+    int code = run_line(&cli, argc - 1, argv + 1, &error);
     if (code < 0) {
-        fprintf(stderr, "fettle: %s\n", error != NULL ? error->message : "failed without a reason");
+        print_error(&cli, error);
         code = fettle_error_exit_code(error);
     }
     cli_disconnect(&cli);

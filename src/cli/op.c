@@ -4,24 +4,103 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/interrupt.h"
 #include "proto/cli_table.h"
 
-static int submit(struct cli *cli, json_t *opcode, bool submit_only, GError **error)
+guint64 cli_submit(struct cli *cli, json_t *opcode, GError **error)
 {
+    /* Ctrl-C waits for the answer: a job whose id nobody knows would be of no use. */
+    cli_interrupt_catch();
     json_autoptr answer = cli_call(cli, "SubmitJob", json_make("[[o]]", opcode), error);
-    if (answer == NULL)
-        return -1;
-    guint64 job = (guint64)json_integer_value(answer);
-    if (submit_only) {
-        if (cli->json)
-            printf("{\"job\": %" G_GUINT64_FORMAT "}\n", job);
-        else
-            printf("job %" G_GUINT64_FORMAT
-                   " submitted; follow it with: fettle job wait %" G_GUINT64_FORMAT "\n",
-                   job, job);
-        return 0;
+    return answer == NULL ? 0 : (guint64)json_integer_value(answer);
+}
+
+static int say_submitted(const struct cli *cli, guint64 job)
+{
+    cli_say(cli, json_make("{sI ss}", "job", (json_int_t)job, "status", "queued"),
+            "Job %" G_GUINT64_FORMAT
+            " is submitted; follow it with: fettle job watch %" G_GUINT64_FORMAT,
+            job, job);
+    return 0;
+}
+
+/* What an opcode answers beside its success, for people; a list of names is in its sentence. */
+static void print_result(const json_t *result)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+    if (json_is_string(result))
+        printf("%s\n", json_string_value(result));
+    json_array_foreach(result, i, value)
+    {
+        if (json_is_string(value))
+            continue;
+        json_autoptr cell = json_make("[iO]", 0, value);
+        g_autofree char *text = cli_cell_text(NULL, "", cell);
+        printf("%s\n", text);
     }
-    return cli_follow_job(cli, job, cli->json, error);
+    json_object_foreach((json_t *)result, key, value)
+    {
+        json_autoptr cell = json_make("[iO]", 0, value);
+        g_autofree char *text = cli_cell_text(NULL, key, cell);
+        printf("%-20s %s\n", key, text);
+    }
+}
+
+/* A list of problems is an answer, and a reason for exit code 1. */
+static int say_problems(const struct cli *cli, guint64 job, const json_t *opcode, json_t *result)
+{
+    const char *name = json_string_value(json_object_get(opcode, "instance_name"));
+    const json_t *problems = json_is_object(result) ? json_object_get(result, "problems") : result;
+    size_t count = json_array_size(problems);
+    for (size_t i = 0; i < count && !cli->json; i++)
+        printf("%s\n", json_string_value(json_array_get(problems, i)));
+    json_t *object =
+        json_make("{sI ss sO}", "job", (json_int_t)job, "status", "success", "result", result);
+    if (count == 0)
+        cli_say(cli, object, "Instance %s is as it should be.", name);
+    else
+        cli_say(cli, object, "Instance %s has %zu problem%s.", name, count, count == 1 ? "" : "s");
+    return count == 0 ? 0 : 1;
+}
+
+static int say_done(struct cli *cli, guint64 job, const json_t *opcode, json_t *result,
+                    json_t *children)
+{
+    if (g_strcmp0(json_string_value(json_object_get(opcode, "OP_ID")), "OP_INSTANCE_VERIFY") == 0 &&
+        !json_is_true(json_object_get(opcode, "dry_run")))
+        return say_problems(cli, job, opcode, result);
+    g_autofree char *text = cli_done_text(cli, opcode);
+    if (!cli->json && children == NULL)
+        print_result(result);
+    json_t *object =
+        json_make("{sI ss sO}", "job", (json_int_t)job, "status", "success", "result", result);
+    if (children != NULL)
+        json_object_set(object, "jobs", children);
+    cli_say(cli, object, "%s", text);
+    return 0;
+}
+
+/* The job has succeeded: its own answer, and the jobs that it has submitted. */
+static int finish(struct cli *cli, guint64 job, const json_t *opcode, GError **error)
+{
+    json_autoptr results = cli_job_results(cli, job, error);
+    if (results == NULL)
+        return -1;
+    json_t *result = json_array_get(results, 0);
+    g_autoptr(GPtrArray) refused = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GArray) jobs = cli_child_jobs(result, refused);
+    json_autoptr children = NULL;
+    if (jobs != NULL && cli_follow_children(cli, jobs, refused, &children, error) != 0) {
+        if (cli->json && children != NULL) {
+            json_autoptr object = json_make("{sI ss sO sO}", "job", (json_int_t)job, "status",
+                                            "success", "result", result, "jobs", children);
+            cli_print_json(object);
+        }
+        return -1;
+    }
+    return say_done(cli, job, opcode, result, children);
 }
 
 int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
@@ -39,10 +118,17 @@ int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc
     }
     bool submit_only = cli_take_flag(&argc, argv, "--submit");
     argv[argc] = NULL;
-    json_t *opcode = cli_command_parse(command, (const char *const *)argv, error);
+    json_autoptr opcode = cli_command_parse(command, (const char *const *)argv, error);
     if (opcode == NULL)
         return -1;
-    return submit(cli, opcode, submit_only, error);
+    guint64 job = cli_submit(cli, json_incref(opcode), error);
+    if (job == 0)
+        return -1;
+    if (submit_only)
+        return say_submitted(cli, job);
+    if (cli_follow_job(cli, job, cli->json, error) != 0)
+        return -1;
+    return finish(cli, job, opcode, error);
 }
 
 void cli_print_opcode_commands(const char *noun)
@@ -50,9 +136,9 @@ void cli_print_opcode_commands(const char *noun)
     size_t count;
     const struct cli_command *table = cli_command_table(&count);
     for (size_t i = 0; i < count; i++) {
-        if (noun != NULL && strcmp(noun, table[i].noun) != 0)
+        if (strcmp(noun, table[i].noun) != 0)
             continue;
         g_autofree char *words = g_strdup_printf("%s %s", table[i].noun, table[i].verb);
-        printf("  %-24s %s\n", words, cli_command_doc(&table[i]));
+        cli_print_command(words, cli_command_doc(&table[i]));
     }
 }

@@ -1,16 +1,14 @@
-/* Commands that show: lists and details of instances, nodes, jobs, repairs, tags and the cluster.
- */
+/* Lists of instances, nodes, repairs, decisions, locks and tags. */
 #include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const struct {
     const char *noun, *what, *fields;
 } lists[] = {
     {"instance", "instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory"},
-    {"node", "node", "name,pip,role,offline,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree"},
+    {"node", "node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree"},
     {"repair", "repair", "instance,type,state,started,ended,jobs,id"},
     {"lock", "lock", "name,mode,owner,pending"},
     {"decision", "decision", "at,subject_name,state,verdict,summary"},
@@ -84,108 +82,6 @@ static int decision_list(struct cli *cli, int argc, char **argv, GError **error)
     return show_list(cli, "decision", argc, argv, error);
 }
 
-/* Where `info` begins a new section: the field that comes first in it. */
-static const struct {
-    const char *what, *field, *head;
-} sections[] = {
-    {"instance", "status", "What its node says"},
-    {"instance", "admin_state", "Configuration"},
-    {"instance", "generation", "Generation"},
-    {"instance", "replica", "Replica"},
-    {"instance", "task_state", "What a job is doing to it"},
-    {"node", "pip", "Address"},
-    {"node", "offline", "Role"},
-    {"node", "pinst_cnt", "Instances"},
-    {"node", "mtotal", "What it says"},
-    {"node", "tags", "Configuration"},
-};
-
-static const char *section_from(const char *what, const char *field)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(sections); i++)
-        if (strcmp(sections[i].what, what) == 0 && strcmp(sections[i].field, field) == 0)
-            return sections[i].head;
-    return NULL;
-}
-
-/* Every field that the resource has, one a line, in sections. */
-static int show_details(struct cli *cli, const char *what, int argc, char **argv, GError **error)
-{
-    g_autofree char *usage = g_strdup_printf("%s info NAME", what);
-    if (!cli_expect(argc, argv, 1, usage, error))
-        return -1;
-    json_autoptr all = cli_call(cli, "QueryFields", json_make("[sn]", what), error);
-    if (all == NULL)
-        return -1;
-    g_autoptr(GPtrArray) names = g_ptr_array_new();
-    const json_t *fields = json_object_get(all, "fields");
-    for (size_t i = 0; i < json_array_size(fields); i++)
-        g_ptr_array_add(
-            names, (char *)json_string_value(json_object_get(json_array_get(fields, i), "name")));
-    g_ptr_array_add(names, NULL);
-    const char *const *chosen = (const char *const *)names->pdata;
-    /* `-o +a` adds to what is all already. */
-    bool choose = cli->fields != NULL && cli->fields[0] != '+';
-    g_auto(GStrv) own = choose ? g_strsplit(cli->fields, ",", -1) : NULL;
-    if (own != NULL)
-        chosen = (const char *const *)own;
-    if (!cli_check_fields(cli, what, chosen, error))
-        return -1;
-    json_autoptr rows = cli_query(cli, what, chosen, names_filter("name", argc, argv), error);
-    if (rows == NULL)
-        return -1;
-    if (json_array_size(rows) == 0) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", what, argv[0]);
-        return -1;
-    }
-    if (cli->json) {
-        cli_print_rows(cli, what, chosen, rows);
-        return 0;
-    }
-    for (size_t i = 0; chosen[i] != NULL; i++) {
-        g_autofree char *text =
-            cli_cell_text(what, chosen[i], json_array_get(json_array_get(rows, 0), i));
-        const char *head = choose ? NULL : section_from(what, chosen[i]);
-        if (head != NULL)
-            printf("\n%s:\n", head);
-        printf("%-20s %s\n", chosen[i], *text ? text : "-");
-    }
-    return 0;
-}
-
-static int instance_info(struct cli *cli, int argc, char **argv, GError **error)
-{
-    return show_details(cli, "instance", argc, argv, error);
-}
-
-static int node_info(struct cli *cli, int argc, char **argv, GError **error)
-{
-    return show_details(cli, "node", argc, argv, error);
-}
-
-static int cluster_info(struct cli *cli, int argc, char **argv, GError **error)
-{
-    if (!cli_expect(argc, argv, 0, "cluster info", error))
-        return -1;
-    json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
-    if (info == NULL)
-        return -1;
-    if (cli->json) {
-        g_autofree char *text = json_dumps(info, JSON_INDENT(2));
-        printf("%s\n", text);
-        return 0;
-    }
-    const char *key;
-    json_t *value;
-    json_object_foreach(info, key, value)
-    {
-        json_autoptr cell = json_make("[iO]", 0, value);
-        g_autofree char *text = cli_cell_text(NULL, key, cell);
-        printf("%-22s %s\n", key, *text ? text : "-");
-    }
-    return 0;
-}
-
 /* fettle tag list KIND [NAME] */
 static int tag_list(struct cli *cli, int argc, char **argv, GError **error)
 {
@@ -205,10 +101,7 @@ static int tag_list(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command query_commands[] = {
     {"instance", "list", "[NAME…]", "List instances.", instance_list},
-    {"instance", "info", "NAME", "Show everything about an instance.", instance_info},
     {"node", "list", "[NAME…]", "List nodes.", node_list},
-    {"node", "info", "NAME", "Show everything about a node.", node_info},
-    {"cluster", "info", "", "Show what the cluster is and how its master stands.", cluster_info},
     {"tag", "list", "KIND [NAME]",
      "List the tags of the cluster, a node group, a node or an instance.", tag_list},
     {"repair", "list", "[INSTANCE…]", "List repairs, running and done.", repair_list},

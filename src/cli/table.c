@@ -2,7 +2,10 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "cli/screen.h"
 
 enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
 
@@ -38,6 +41,16 @@ void cli_print_fields(const char *what)
         printf("%s  %-28s %s\n", head, shown_fields[i].name, shown_fields[i].doc);
         head = "";
     }
+}
+
+json_t *cli_list_fields(const char *what)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++)
+        if (strcmp(shown_fields[i].what, what) == 0)
+            json_array_append_new(list, json_make("{ss ss}", "name", shown_fields[i].name, "doc",
+                                                  shown_fields[i].doc));
+    return list;
 }
 
 char *cli_time_text(gint64 seconds)
@@ -135,6 +148,13 @@ const char *cli_cell_string(const json_t *row, size_t index)
     return text != NULL ? text : "";
 }
 
+void cli_print_json(const json_t *json)
+{
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    printf("%s\n", text);
+    free(text);
+}
+
 static void print_json(const char *const *names, json_t *rows)
 {
     json_autoptr list = json_array();
@@ -147,24 +167,52 @@ static void print_json(const char *const *names, json_t *rows)
         }
         json_array_append_new(list, object);
     }
-    g_autofree char *text = json_dumps(list, JSON_INDENT(2));
-    printf("%s\n", text);
+    cli_print_json(list);
 }
 
-static void print_line(const struct cli *cli, const GPtrArray *cells, const int *widths)
+/* How the cells of a table are shown; `names` NULL: its first line. */
+struct line_style {
+    const struct cli *cli;
+    const char *const *names;
+    const int *widths;
+};
+
+/* Columns whose words have a colour on a terminal. */
+static const char *colour_of(const struct line_style *style, guint column, const char *text)
+{
+    static const char *const columns[] = {"status", "replica.state", "role", "state", NULL};
+    bool coloured = style->names != NULL && style->cli->separator == NULL &&
+                    g_strv_contains(columns, style->names[column]) && screen_live();
+    return coloured ? screen_colour(text) : "";
+}
+
+static void print_line(const struct line_style *style, const GPtrArray *cells)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     for (guint i = 0; i < cells->len; i++) {
-        const char *text = cells->pdata[i];
-        if (cli->separator != NULL)
-            g_string_append_printf(line, "%s%s", i > 0 ? cli->separator : "", text);
-        else if (i + 1 < cells->len)
-            g_string_append_printf(line, "%s%*s", text,
-                                   widths[i] - (int)g_utf8_strlen(text, -1) + 1, "");
-        else
-            g_string_append(line, text);
+        const char *text = cells->pdata[i], *colour = colour_of(style, i, text);
+        int pad = style->widths[i] - (int)g_utf8_strlen(text, -1) + 1;
+        if (style->cli->separator != NULL) {
+            g_string_append_printf(line, "%s%s", i > 0 ? style->cli->separator : "", text);
+            continue;
+        }
+        g_string_append_printf(line, "%s%s%s", colour, text, *colour ? screen_plain : "");
+        if (i + 1 < cells->len)
+            g_string_append_printf(line, "%*s", pad, "");
     }
     printf("%s\n", line->str);
+}
+
+const char *cli_role_word(const char *letter)
+{
+    static const struct {
+        const char *letter, *word;
+    } roles[] = {
+        {"M", "master"}, {"C", "candidate"}, {"R", "regular"}, {"D", "drained"}, {"O", "offline"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(roles); i++)
+        if (strcmp(roles[i].letter, letter) == 0)
+            return roles[i].word;
+    return NULL;
 }
 
 static char *title_of(const char *what, const char *name)
@@ -180,6 +228,14 @@ static char *table_cell(const struct cli *cli, const char *what, const char *nam
                         const json_t *cell)
 {
     char *text = cli_cell_text(what, name, cell);
+    const char *role =
+        g_strcmp0(what, "node") == 0 && strcmp(name, "role") == 0 && cli->separator == NULL
+            ? cli_role_word(text)
+            : NULL;
+    if (role != NULL) {
+        g_free(text);
+        return g_strdup(role);
+    }
     if (*text != '\0' || cli->separator != NULL)
         return text;
     g_free(text);
@@ -212,5 +268,5 @@ void cli_print_rows(const struct cli *cli, const char *what, const char *const *
             widths[j] = MAX(widths[j], (int)g_utf8_strlen(cells->pdata[j], -1));
         }
     for (guint i = cli->headers ? 0 : 1; i < lines->len; i++)
-        print_line(cli, lines->pdata[i], widths);
+        print_line(&(struct line_style){cli, i > 0 ? names : NULL, widths}, lines->pdata[i]);
 }

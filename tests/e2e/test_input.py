@@ -60,7 +60,7 @@ def test_opcodes():
     refused('vcpus: must be at most 256', create(vcpus=257))
     refused('start: must be true or false', create(start='yes'))
     refused('bogus: is not known', create(bogus=1))
-    refused('disk_template: must be one of diskless, mirror', create(disk_template='drbd'))
+    refused('disk_template: must be one of diskless, mirror, file, sharedfile', create(disk_template='drbd'))
     refused('disks: must be a list of objects', create(disks=5))
     refused('disks: must have at most 16 elements, has 17', create(disks=[{'size': 1}] * 17))
     refused('disks[1].size: must be at least 1 (MiB)', create(disks=[{'size': 8}, {'size': 0}]))
@@ -207,15 +207,19 @@ def cli_error(code, message, *args):
 @title('/input/command-line/wrong-words-and-flags')
 def test_command_line():
     see = 'see "fettle instance create --help"'
+    size = 'must be a size in whole MiB, such as 512, 512M, 10G or 1T'
     for code, message, *args in (
-            (2, '--memory: must be a whole number, not "abc"', 'instance', 'create', 'x', '--memory', 'abc'),
+            (2, f'--memory: {size}, not "abc"', 'instance', 'create', 'x', '--memory', 'abc'),
             (2, '--memory: must be at least 1 (MiB)', 'instance', 'create', 'x', '--memory', '0'),
             (2, '--memory: needs a value', 'instance', 'create', 'x', '--memory'),
             (2, '--memory: is given twice', 'instance', 'create', 'x', '--memory', '1', '--memory=2'),
             (2, '--no-start: takes no value', 'instance', 'create', 'x', '--no-start=1'),
-            (2, '--disk-template: must be one of diskless, mirror', 'instance', 'create', 'x', '--disk-template', 'drbd'),
-            (2, '--disks.size: must be a whole number, not "abc"', 'instance', 'create', 'x', '--disks', 'size=abc'),
+            (2, '--disk-template: must be one of diskless, mirror, file, sharedfile', 'instance', 'create', 'x', '--disk-template', 'drbd'),
+            (2, f'--disks.size: {size}, not "abc"', 'instance', 'create', 'x', '--disks', 'size=abc'),
             (2, '--disks.bogus: is not known', 'instance', 'create', 'x', '--disks', 'bogus=1'),
+            (2, f'--disk.size: {size}, not "1.5M"', 'instance', 'create', 'x', '--disk', 'size=1.5M'),
+            (2, '--offline: must be yes or no, not "maybe"', 'node', 'modify', 'node2', '--offline', 'maybe'),
+            (2, f'--memry: unknown flag; did you mean --memory? {see}', 'instance', 'create', 'x', '--memry', '1'),
             (2, f'--bogus: unknown flag; {see}', 'instance', 'create', 'x', '--bogus'),
             (2, f'INSTANCE-NAME: is missing; {see}', 'instance', 'create'),
             (2, f'--disk-template: is missing; {see}', 'instance', 'create', 'x'),
@@ -231,6 +235,10 @@ def test_command_line():
             (2, '"x" is no job id', 'job', 'info', 'x'),
             (2, 'there is no command "bogus"; see fettle --help', 'bogus'),
             (2, 'there is no command "instance bogus"; see fettle instance --help', 'instance', 'bogus'),
+            (2, 'there is no command "instnce list"; did you mean "fettle instance"? see fettle --help', 'instnce', 'list'),
+            (2, 'there is no command "instance lsit"; did you mean "fettle instance list"? see fettle instance --help',
+             'instance', 'lsit'),
+            (2, 'there is no noun "bogus"; see fettle help', 'help', 'bogus'),
             (3, 'instance "nope" does not exist', 'instance', 'info', 'nope'),
             (3, 'instance "nope" does not exist', 'instance', 'list', 'web', 'nope'),
             (3, 'node "nope" does not exist', 'node', 'list', 'nope'),
@@ -238,7 +246,9 @@ def test_command_line():
             (3, 'instance "nope" does not exist', 'tag', 'list', 'instance', 'nope'),
             (3, 'job 99999 does not exist', 'job', 'info', '99999'),
             (3, 'job 99999 does not exist', 'job', 'cancel', '99999'),
-            (3, 'job 99999 does not exist', 'job', 'wait', '99999')):
+            (3, 'job 99999 does not exist', 'job', 'wait', '99999'),
+            (3, 'job 99999 does not exist', 'job', 'watch', '99999'),
+            (3, 'instance "nope" does not exist', 'instance', 'console', 'nope')):
         cli_error(code, message, *args)
     code, out, err = lab.run('instance', 'list', '-o', 'name,nope', check=False)
     assert code == 2 and not out and err.startswith('fettle: -o: instance has no field "nope"; it has name, '), err
@@ -286,7 +296,7 @@ def test_lab():
 
 LISTS = {
     'instance': ['name', 'status', 'pnode', 'snodes', 'replica.state', 'disk_template', 'be/memory'],
-    'node': ['name', 'pip', 'role', 'offline', 'pinst_cnt', 'sinst_cnt', 'mtotal', 'mfree', 'dtotal', 'dfree'],
+    'node': ['name', 'pip', 'role', 'pinst_cnt', 'sinst_cnt', 'mtotal', 'mfree', 'dtotal', 'dfree'],
     'job': ['id', 'status', 'summary', 'received_ts', 'end_ts'],
     'repair': ['instance', 'type', 'state', 'started', 'ended', 'jobs', 'id'],
     'lock': ['name', 'mode', 'owner', 'pending'],
@@ -319,9 +329,12 @@ def test_tables():
 
 @title('/input/help/every-command')
 def test_help():
-    text = lab.cli('--help')
+    text = lab.cli('help')
+    assert lab.cli('--help') == text
     commands = re.findall(r'^  ([a-z]+(?: [a-z-]+)?) {2,}(\S.*)$', text, re.M)
-    assert len(commands) > 30 and len(commands) == len(set(commands)) == len({words for words, _ in commands}), commands
+    listed = [' '.join(filter(None, (noun['noun'], one['verb']))) for noun in lab.json('help')['nouns']
+              for one in noun['commands']]
+    assert len(listed) > 40 and sorted(listed) == sorted(words for words, _ in commands), (listed, commands)
     for words, summary in commands:
         out = lab.cli(*words.split(), '--help')
         assert out.lower().startswith(f'usage: fettle {words}') and summary in out, (words, out)

@@ -1,0 +1,277 @@
+/*
+ * Completion: `fettle --complete WORD…` answers what the last word can become; the scripts for bash
+ * and zsh ask it. Commands, flags and words of enums come from the tables, names of objects from
+ * the cluster: quietly, and only for COMPLETE_WAIT_MS.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/help.h"
+#include "proto/cli_args.h"
+
+struct completion {
+    struct cli *cli;
+    const char *begin;  /* of the word that is completed */
+    const char *before; /* put in front of each answer: "--memory=" */
+};
+
+static void offer(const struct completion *completion, const char *word, const char *meaning)
+{
+    if (g_str_has_prefix(word, completion->begin))
+        printf("%s%s\t%s\n", completion->before, word, meaning);
+}
+
+/* --- names of objects --- */
+
+static void offer_rows(const struct completion *completion, const char *what, json_t *filter,
+                       const char *second)
+{
+    json_autoptr rows =
+        cli_query(completion->cli, what, (const char *const[]){"name", second, NULL}, filter, NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        offer(completion, cli_cell_string(row, 0), cli_cell_string(row, 1));
+    }
+}
+
+/* Jobs that are not over; the others can be too many. */
+static void offer_jobs(const struct completion *completion)
+{
+    json_t *filter = json_make("[s[sss][sss][sss]]", "|", "=", "status", "queued", "=", "status",
+                               "waiting", "=", "status", "running");
+    json_autoptr rows = cli_query(completion->cli, "job",
+                                  (const char *const[]){"id", "summary", NULL}, filter, NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        g_autofree char *id =
+            g_strdup_printf("%" JSON_INTEGER_FORMAT, json_integer_value(cli_cell_value(row, 0)));
+        g_autofree char *summary = cli_cell_text("job", "summary", json_array_get(row, 1));
+        offer(completion, id, summary);
+    }
+}
+
+/* `shape`: what the usage says of the word. */
+static void offer_objects(const struct completion *completion, const char *noun, const char *shape)
+{
+    bool name = strcmp(shape, "NAME") == 0;
+    if (strcmp(shape, "INSTANCE") == 0 || strcmp(shape, "INSTANCE-NAME") == 0 ||
+        (name && strcmp(noun, "instance") == 0))
+        offer_rows(completion, "instance", NULL, "disk_template");
+    else if (strcmp(shape, "NODE") == 0 || strcmp(shape, "NODE-NAME") == 0 ||
+             (name && strcmp(noun, "node") == 0))
+        offer_rows(completion, "node", NULL, "pip");
+    else if (strcmp(shape, "GROUP") == 0 || (name && strcmp(noun, "nodegroup") == 0))
+        offer_rows(completion, "group", NULL, "uuid");
+    else if (strcmp(shape, "ID") == 0 && strcmp(noun, "job") == 0)
+        offer_jobs(completion);
+    else if (strcmp(shape, "KIND") == 0)
+        for (const char *const *word = tag_kind_words.words; *word != NULL; word++)
+            offer(completion, *word, "");
+}
+
+/* --- commands that are opcodes --- */
+
+static void offer_value(const struct completion *completion, const char *noun,
+                        const struct cli_arg *arg)
+{
+    for (char **word = arg->words; word != NULL && *word != NULL; word++)
+        offer(completion, *word, "");
+    if (arg->words == NULL)
+        offer_objects(completion, noun, arg->word ? arg->name : arg->shape);
+}
+
+static void offer_flags(const struct completion *completion, const GPtrArray *args)
+{
+    for (guint i = 0; i < args->len; i++) {
+        const struct cli_arg *arg = args->pdata[i];
+        if (arg->word)
+            continue;
+        offer(completion, arg->name, arg->field->doc);
+        if (arg->field->type != FIELD_TYPE_BOOL || !g_str_has_prefix(completion->begin, "--no"))
+            continue;
+        g_autofree char *negative = g_strdup_printf("--no-%s", arg->name + 2);
+        offer(completion, negative, arg->field->doc);
+    }
+    offer(completion, "--submit", "Print the job's id and do not wait for it.");
+}
+
+/* The flag whose value comes next; `*ret_words`: plain words before the last one. */
+static const struct cli_arg *waiting_flag(const GPtrArray *args, int argc, char **argv,
+                                          GPtrArray *ret_words)
+{
+    const struct cli_arg *waiting = NULL;
+    for (int i = 0; i + 1 < argc; i++) {
+        bool no;
+        if (waiting != NULL) {
+            waiting = NULL;
+        } else if (g_str_has_prefix(argv[i], "--")) {
+            const struct cli_arg *arg = cli_arg_flag(args, argv[i], &no);
+            bool takes = arg != NULL && arg->field->type != FIELD_TYPE_BOOL;
+            waiting = takes ? arg : NULL;
+        } else {
+            g_ptr_array_add(ret_words, argv[i]);
+        }
+    }
+    return waiting;
+}
+
+/* The plain word at this place; its kind of object may have been given before it. */
+static void offer_word(const struct completion *completion, const char *noun, const GPtrArray *args,
+                       const GPtrArray *words)
+{
+    guint place = words->len;
+    bool tags =
+        args->len > 1 && strcmp(((const struct cli_arg *)args->pdata[0])->name, "KIND") == 0;
+    if (tags && place == 1)
+        noun = words->pdata[0];
+    const struct cli_arg *arg = place < args->len ? args->pdata[place] : NULL;
+    if (arg != NULL && arg->word)
+        offer_value(completion, noun, arg);
+}
+
+static void complete_opcode(struct completion *completion, const struct cli_command *command,
+                            int argc, char **argv)
+{
+    g_autoptr(GPtrArray) args = cli_args(command);
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    const struct cli_arg *flag = waiting_flag(args, argc, argv, words);
+    const char *equals = strchr(completion->begin, '=');
+    if (flag == NULL && g_str_has_prefix(completion->begin, "--") && equals != NULL) {
+        g_autofree char *name = g_strndup(completion->begin, (size_t)(equals - completion->begin));
+        g_autofree char *before = g_strconcat(name, "=", NULL);
+        struct completion value = {completion->cli, equals + 1, before};
+        bool no;
+        flag = cli_arg_flag(args, name, &no);
+        if (flag != NULL)
+            offer_value(&value, command->noun, flag);
+    } else if (flag != NULL) {
+        offer_value(completion, command->noun, flag);
+    } else if (completion->begin[0] == '-') {
+        offer_flags(completion, args);
+    } else {
+        offer_word(completion, command->noun, args, words);
+    }
+}
+
+/* --- other commands: by their usage --- */
+
+static void complete_command(const struct completion *completion, const struct command *command,
+                             int argc, char **argv)
+{
+    g_auto(GStrv) shapes = g_strsplit_set(command->usage, " []|…", -1);
+    int place = 0, seen = 0;
+    for (int i = 0; i + 1 < argc; i++)
+        place += argv[i][0] != '-';
+    for (int i = 0; shapes[i] != NULL; i++) {
+        if (*shapes[i] == '\0')
+            continue;
+        if (shapes[i][0] == '-') {
+            if (completion->begin[0] == '-')
+                offer(completion, shapes[i], "");
+            /* Its value is no word of the command. */
+            if (shapes[i + 1] != NULL && *shapes[i + 1] != '\0')
+                i++;
+            continue;
+        }
+        if (g_ascii_islower(shapes[i][0]) && completion->begin[0] != '-')
+            offer(completion, shapes[i], "");
+        else if (seen++ == place || strstr(command->usage, "…]") != NULL)
+            offer_objects(completion, command->noun, shapes[i]);
+    }
+}
+
+static void offer_general(const struct completion *completion)
+{
+    for (const struct general_option *option = general_options; option->name != NULL; option++) {
+        g_auto(GStrv) halves = g_strsplit(option->name, " ", 2);
+        offer(completion, halves[0], option->doc);
+    }
+}
+
+static void complete_head(const struct completion *completion, const char *noun)
+{
+    g_autoptr(GPtrArray) words = noun == NULL ? cli_nouns() : cli_verbs(noun);
+    for (guint i = 0; words->pdata[i] != NULL; i++) {
+        const char *word = words->pdata[i];
+        const struct cli_command *opcode = noun != NULL ? cli_command_find(noun, word) : NULL;
+        const struct command *command = noun != NULL ? cli_find_command(noun, word) : NULL;
+        offer(completion, word,
+              noun == NULL      ? help_noun_doc(word)
+              : opcode != NULL  ? cli_command_doc(opcode)
+              : command != NULL ? command->doc
+                                : "");
+    }
+}
+
+/* `=` alone is a word to bash: `--memory = 5`. */
+static int drop_equals(int argc, char **argv)
+{
+    int kept = 0;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "=") != 0)
+            argv[kept++] = argv[i];
+        else if (i + 1 == argc)
+            argv[kept++] = (char *)"";
+    }
+    return kept;
+}
+
+void cli_complete(struct cli *cli, int argc, char **argv)
+{
+    argc = drop_equals(argc, argv);
+    cli->patience_ms = COMPLETE_WAIT_MS;
+    struct completion completion = {cli, argc > 0 ? argv[argc - 1] : "", ""};
+    const char *noun = argc > 1 ? argv[0] : NULL;
+    const struct command *alone = noun != NULL ? cli_find_command(noun, NULL) : NULL;
+    const char *verb = argc > 2 ? argv[1] : NULL;
+    if (completion.begin[0] == '-')
+        offer_general(&completion);
+    if (alone != NULL) {
+        complete_command(&completion, alone, argc - 1, argv + 1);
+    } else if (verb == NULL) {
+        complete_head(&completion, noun);
+    } else if (cli_command_find(noun, verb) != NULL) {
+        complete_opcode(&completion, cli_command_find(noun, verb), argc - 2, argv + 2);
+    } else if (cli_find_command(noun, verb) != NULL) {
+        complete_command(&completion, cli_find_command(noun, verb), argc - 2, argv + 2);
+    }
+}
+
+/* --- the scripts --- */
+
+int cli_completion_bash(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 0, "completion bash", error))
+        return -1;
+    printf("# bash completion of fettle; made by `fettle completion bash`\n"
+           "_fettle()\n"
+           "{\n"
+           "    local IFS=$'\\n'\n"
+           "    COMPREPLY=($(\"${COMP_WORDS[0]}\" --complete "
+           "\"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null | cut -f1))\n"
+           "}\n"
+           "complete -F _fettle fettle\n");
+    return 0;
+}
+
+int cli_completion_zsh(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 0, "completion zsh", error))
+        return -1;
+    printf("#compdef fettle\n"
+           "# zsh completion of fettle; made by `fettle completion zsh`\n"
+           "_fettle()\n"
+           "{\n"
+           "    local line\n"
+           "    local -a found\n"
+           "    for line in ${(f)\"$(\"${words[1]}\" --complete \"${(@)words[2,CURRENT]}\" "
+           "2>/dev/null)\"}; do\n"
+           "        found+=(\"${${line%%%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\")\n"
+           "    done\n"
+           "    _describe 'fettle' found\n"
+           "}\n"
+           "_fettle \"$@\"\n");
+    return 0;
+}

@@ -1,0 +1,22 @@
+/*
+ * The pages of `fettle … info`: cells of one object (field -> [status, value]) in, text on standard
+ * output. Fields that the cluster does not have are left out.
+ */
+#pragma once
+
+#include "cli/cli.h"
+
+void info_print_instance(struct cli *cli, const json_t *cells);
+void info_print_node(struct cli *cli, const json_t *cells);
+void info_print_cluster(const json_t *info);
+
+/* The value of a cell if its status is normal, else NULL. */
+const json_t *info_value(const json_t *cells, const char *field);
+const char *info_string(const json_t *cells, const char *field); /* "" if it is none */
+gint64 info_number(const json_t *cells, const char *field);      /* 0 if it is none */
+/* A list joined by commas, "none" if it is empty; free with g_free(). */
+char *info_list(const json_t *cells, const char *field);
+/* A line "  Head           text". */
+void info_line(const char *head, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* The same, whose first word has the colour of its meaning on a terminal. */
+void info_word(const char *head, const char *word, const char *rest);

@@ -1,0 +1,129 @@
+/* The pages of one node and of the cluster; see info.h. */
+#include "cli/info.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *role_word(const json_t *cells)
+{
+    const char *role = info_string(cells, "role");
+    return cli_role_word(role) != NULL ? cli_role_word(role) : role;
+}
+
+static void print_role(const json_t *cells)
+{
+    const char *statement = info_string(cells, "offline_statement");
+    g_autofree char *since = cli_time_text(info_number(cells, "offline_since"));
+    g_autofree char *rest =
+        json_is_true(info_value(cells, "offline"))
+            ? g_strdup_printf(" since %s: %s", since, *statement ? statement : "no statement")
+            : g_strdup("");
+    info_word("Role", role_word(cells), rest);
+    info_line("Address", "%s port %" G_GINT64_FORMAT, info_string(cells, "pip"),
+              info_number(cells, "port"));
+    info_line("Group", "%s", info_string(cells, "group"));
+}
+
+/* What only the node itself can say. */
+static void print_room(const json_t *cells)
+{
+    if (info_value(cells, "mtotal") == NULL) {
+        if (!json_is_true(info_value(cells, "offline")))
+            info_word("Answers", "no", ": what it has and runs is not known");
+        return;
+    }
+    info_line("Memory", "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " MiB free",
+              info_number(cells, "mfree"), info_number(cells, "mtotal"));
+    if (info_number(cells, "dtotal") == 0)
+        info_word("Disk", "error", ": the folder of its disks cannot be read");
+    else
+        info_line("Disk", "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " MiB free",
+                  info_number(cells, "dfree"), info_number(cells, "dtotal"));
+    info_line("Processors", "%" G_GINT64_FORMAT, info_number(cells, "ctotal"));
+    info_line("Version", "%s, boot %s", info_string(cells, "version"),
+              info_string(cells, "bootid"));
+}
+
+static void print_next(const json_t *cells, const char *name)
+{
+    gint64 primary = info_number(cells, "pinst_cnt"), secondary = info_number(cells, "sinst_cnt");
+    bool offline = json_is_true(info_value(cells, "offline"));
+    bool drained = json_is_true(info_value(cells, "drained"));
+    bool silent = !offline && info_value(cells, "mtotal") == NULL;
+    if (!offline && !drained && !silent)
+        return;
+    printf("\nNext\n");
+    if (silent)
+        printf("  It does not answer. If it is really dead, say so:\n"
+               "      fettle node modify %s --offline yes --statement \"…\"\n",
+               name);
+    if (offline)
+        printf("  When it works again: fettle node modify %s --offline no\n", name);
+    if (drained && !offline && primary + secondary > 0)
+        printf("  Empty it: fettle node evacuate %s\n", name);
+    if (drained && primary + secondary == 0)
+        printf("  It is empty and can be switched off. Into use again: fettle node modify %s "
+               "--drained no\n",
+               name);
+}
+
+void info_print_node(struct cli *cli, const json_t *cells)
+{
+    const char *name = info_string(cells, "name");
+    g_autofree char *primary = info_list(cells, "pinst_list");
+    g_autofree char *secondary = info_list(cells, "sinst_list");
+    g_autofree char *leftovers = info_list(cells, "leftovers");
+    g_autofree char *tags = info_list(cells, "tags");
+    printf("Node %s\n", name);
+    print_role(cells);
+    print_room(cells);
+    info_line("Instances", "%s", primary);
+    info_line("Replicas of", "%s", secondary);
+    if (json_array_size(info_value(cells, "leftovers")) > 0)
+        info_line("Kept aside", "%s", leftovers);
+    info_line("Tags", "%s", tags);
+    info_line("UUID", "%s", info_string(cells, "uuid"));
+    print_next(cells, name);
+}
+
+/* --- the cluster --- */
+
+static const struct {
+    const char *head;
+    const char *const *keys;
+} cluster_groups[] = {
+    {"Cluster",
+     (const char *const[]){"name", "uuid", "master", "software_version", "enabled_disk_templates",
+                           "enabled_hypervisors", "tags", NULL}},
+    {"Master", (const char *const[]){"history", "epoch", "serial", "nodes_pending", "jobs_queued",
+                                     "jobs_running", "problems", NULL}},
+};
+
+static void print_key(json_t *info, const char *key)
+{
+    json_autoptr cell = json_make("[iO]", 0, json_object_get(info, key));
+    g_autofree char *text = cli_cell_text(NULL, key, cell);
+    printf("  %-22s %s\n", key, *text ? text : "-");
+}
+
+void info_print_cluster(const json_t *info)
+{
+    json_autoptr left = json_copy((json_t *)info);
+    for (size_t i = 0; i < G_N_ELEMENTS(cluster_groups); i++) {
+        printf("%s%s\n", i > 0 ? "\n" : "", cluster_groups[i].head);
+        for (const char *const *key = cluster_groups[i].keys; *key != NULL; key++) {
+            if (json_object_get(left, *key) == NULL)
+                continue;
+            print_key(left, *key);
+            json_object_del(left, *key);
+        }
+    }
+    static const char *const for_clients[] = {"protocol_version", "config_version", "master_uuid",
+                                              "default_hypervisor"};
+    for (size_t i = 0; i < G_N_ELEMENTS(for_clients); i++)
+        json_object_del(left, for_clients[i]);
+    printf("\nSettings (fettle cluster modify)\n");
+    const char *key;
+    json_t *value;
+    json_object_foreach(left, key, value) print_key(left, key);
+}

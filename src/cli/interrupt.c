@@ -1,0 +1,54 @@
+/* See interrupt.h. */
+#include "cli/interrupt.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static volatile sig_atomic_t interrupts;
+static sigset_t mask_while_waiting;
+static bool catching;
+
+static void count_interrupt(int number)
+{
+    (void)number;
+    if (++interrupts > 1)
+        _exit(130);
+}
+
+void cli_interrupt_catch(void)
+{
+    if (catching)
+        return;
+    /* Blocked but while waiting, so that none comes between a look at the counter and the wait. */
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGINT);
+    sigprocmask(SIG_BLOCK, &blocked, &mask_while_waiting);
+    sigdelset(&mask_while_waiting, SIGINT);
+    struct sigaction action = {.sa_handler = count_interrupt};
+    sigaction(SIGINT, &action, NULL);
+    catching = true;
+}
+
+bool cli_interrupted(void)
+{
+    return interrupts > 0;
+}
+
+enum cli_wait cli_wait_readable(int fd, int timeout_ms, bool stop)
+{
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    struct timespec limit = {timeout_ms / 1000, (long)(timeout_ms % 1000) * 1000000};
+    for (;;) {
+        if (stop && interrupts > 0)
+            return CLI_WAIT_INTERRUPTED;
+        int got = ppoll(&watched, 1, timeout_ms < 0 ? NULL : &limit,
+                        catching ? &mask_while_waiting : NULL);
+        if (got >= 0 || errno != EINTR)
+            return got == 0 ? CLI_WAIT_TIMEOUT : CLI_WAIT_READABLE;
+    }
+}

@@ -1,0 +1,16 @@
+/*
+ * Ctrl-C while a command waits for a job: the first one leaves the job alone, the second ends the
+ * program at once.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/* From now on SIGINT is counted, and looked at only in cli_wait_readable(). */
+void cli_interrupt_catch(void);
+bool cli_interrupted(void);
+
+enum cli_wait { CLI_WAIT_READABLE, CLI_WAIT_TIMEOUT, CLI_WAIT_INTERRUPTED };
+/* Waits until a descriptor can be read, or an error stands on it. `timeout_ms` negative: for ever.
+ * INTERRUPTED only if `stop`, also for a Ctrl-C that came before. */
+enum cli_wait cli_wait_readable(int fd, int timeout_ms, bool stop);
