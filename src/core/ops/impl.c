@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-static const struct op_impl *const families[] = {ops_create, ops_disks, ops_failover, ops_join,
-                                                 ops_node,   ops_power, ops_remove,   ops_replace,
-                                                 ops_tags,   ops_test};
+static const struct op_impl *const families[] = {
+    ops_create, ops_disks,   ops_failover, ops_join, ops_node,     ops_power,
+    ops_remove, ops_replace, ops_tags,     ops_test, ops_recreate, ops_reinstall};
 
 const struct op_impl *op_impl_find(const char *id)
 {

@@ -14,6 +14,8 @@ extern const struct op_impl ops_failover[];
 extern const struct op_impl ops_join[];
 extern const struct op_impl ops_node[];
 extern const struct op_impl ops_power[];
+extern const struct op_impl ops_recreate[];
+extern const struct op_impl ops_reinstall[];
 extern const struct op_impl ops_remove[];
 extern const struct op_impl ops_replace[];
 extern const struct op_impl ops_tags[];

@@ -1,6 +1,8 @@
 /* See ops_world.h. */
 #include "ops_world.h"
 
+#include "core/config/invariants.h"
+
 #include <string.h>
 
 struct fault {
@@ -155,6 +157,34 @@ static bool versions_hold(const struct ops_world *world, const struct commit_arg
     return true;
 }
 
+/* Whatever a job commits must be a step that wconfd allows. */
+static void apply_checked(struct ops_world *world, const GPtrArray *changes)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) deltas = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        const void *before = config_get(world->config, change->kind, change->key, NULL);
+        struct config_delta *delta = g_new0(struct config_delta, 1);
+        delta->kind = change->kind;
+        delta->key = change->key;
+        delta->before = before ? record_copy(object_record(change->kind), before) : NULL;
+        g_ptr_array_add(deltas, delta);
+    }
+    for (guint i = 0; i < changes->len; i++)
+        apply(world, changes->pdata[i]);
+    for (guint i = 0; i < deltas->len; i++) {
+        struct config_delta *delta = deltas->pdata[i];
+        delta->after = config_get(world->config, delta->kind, delta->key, NULL);
+    }
+    invariants_check_steps(world->config, deltas, AUTHOR_COMMIT, &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < deltas->len; i++) {
+        const struct config_delta *delta = deltas->pdata[i];
+        record_free(object_record(delta->kind), (void *)delta->before);
+    }
+}
+
 static json_t *answer_commit(const struct rpc_request *request, const char *to_node, void *data,
                              GError **error)
 {
@@ -173,8 +203,7 @@ static json_t *answer_commit(const struct rpc_request *request, const char *to_n
         trace_change(world, args->changes->pdata[i]);
     }
     g_string_append_c(world->trace, '\n');
-    for (guint i = 0; i < args->changes->len; i++)
-        apply(world, args->changes->pdata[i]);
+    apply_checked(world, args->changes);
     advance(world);
     return json_make("{s:I}", "serial", (json_int_t)config_serial(world->config));
 }

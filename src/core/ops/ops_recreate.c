@@ -1,0 +1,341 @@
+/*
+ * OP_INSTANCE_RECREATE_DISKS: new, blank disks for an instance whose data are lost. Nothing that is
+ * left is destroyed: nodes keep it aside (SAF-19). The rule for what counts as lost stands in
+ * procedures.md, "Recreate disks"; wconfd checks the part of it that records can show.
+ */
+#include "core/ops/copy.h"
+#include "core/ops/ops.h"
+#include "core/ops/placement.h"
+
+#include <string.h>
+
+static bool is_mirror(const struct instance *instance)
+{
+    return instance->disk_template == TEMPLATE_MIRROR;
+}
+
+/* --- where they are made --- */
+
+static struct placement_need need_of(const struct op *op, const struct instance *instance,
+                                     bool primary)
+{
+    return (struct placement_need){
+        .what = primary ? "the primary node" : "the secondary node",
+        .memory = primary ? instance->memory : 0,
+        .disk = placement_disk_size(instance->disks),
+        .skip = instance->uuid,
+        .rank_by_disk = !primary,
+        .nics = instance->nics,
+        .now = op_now_seconds(op),
+    };
+}
+
+static bool choose(struct op *op, const struct instance *instance, bool primary, GError **error)
+{
+    struct placement_need need = need_of(op, instance, primary);
+    char **chosen = primary ? &op->primary : &op->secondary;
+    /* The choice that was made before the locks were granted, else where it is now. */
+    g_autofree char *before = g_strdup(*chosen);
+    need.prefer = before ? before : primary ? instance->primary_node : instance->secondary_node;
+    need.excluded[0] = primary ? NULL : op->primary;
+    need.because[0] = "is to be the primary node";
+    const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
+    if (node)
+        op_set_text(chosen, node->uuid);
+    return node != NULL;
+}
+
+static bool named_nodes(struct op *op, const struct instance *instance, GError **error)
+{
+    const struct op_instance_recreate_disks *params = op->params;
+    guint wanted = is_mirror(instance) ? 2 : 1;
+    if (params->nodes->len != wanted) {
+        fettle_set_error(
+            error, WRONG_INPUT, "nodes: instance \"%s\" is of template %s and needs %u, not %u",
+            instance->name, enum_word(&disk_template_words, (int)instance->disk_template), wanted,
+            params->nodes->len);
+        return false;
+    }
+    char **members[] = {&op->primary, &op->secondary};
+    for (guint i = 0; i < wanted; i++) {
+        const struct node *node = op_find_node(op, params->nodes->pdata[i], error);
+        if (!node)
+            return false;
+        op_set_text(members[i], node->uuid);
+    }
+    if (!is_mirror(instance) || strcmp(op->primary, op->secondary))
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "nodes: a replica needs another node than \"%s\"",
+                     op_node_name(op, op->primary));
+    return false;
+}
+
+static bool gather_online(struct op *op, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    g_autoptr(GPtrArray) online = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->offline)
+            g_ptr_array_add(online, g_strdup(node->uuid));
+    }
+    return op_gather_reports(op, online, error);
+}
+
+/* Whether a job of this kind has died here: it had found the data lost, and its disks may be there.
+ * They are taken as they are. */
+static bool half_made(const struct op *op, const struct instance *instance)
+{
+    return instance->task_state == TASK_RECREATING_DISKS && !*instance->holder &&
+           copy_has_images(op_report(op, instance->primary_node), instance, "");
+}
+
+static bool template_is_right(const struct instance *instance, GError **error)
+{
+    if (instance->disk_template == TEMPLATE_DISKLESS)
+        fettle_set_error(error, WRONG_STATE, "instance \"%s\" is diskless: it has no disks",
+                         instance->name);
+    else if (instance->disk_template == TEMPLATE_SHAREDFILE)
+        fettle_set_error(error, WRONG_STATE,
+                         "the disks of instance \"%s\" are in the folder that all nodes mount: "
+                         "they are lost with no node; bring the folder back, or remove the "
+                         "instance and create it again",
+                         instance->name);
+    else
+        return true;
+    return false;
+}
+
+static bool recreate_declare(struct op *op, GError **error)
+{
+    const struct op_instance_recreate_disks *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found || !template_is_right(found, error))
+        return false;
+    record_autoptr(instance) instance = instance_copy(found);
+    if (!gather_online(op, error))
+        return false;
+    bool given = params->nodes && params->nodes->len;
+    bool half = half_made(op, instance); /* stays where it is */
+    if (given && !named_nodes(op, instance, error))
+        return false;
+    if (!given && !half &&
+        (!choose(op, instance, true, error) ||
+         (is_mirror(instance) && !choose(op, instance, false, error))))
+        return false;
+    op_lock_instance(op, instance->name);
+    op_lock_node(op, instance->primary_node, LOCK_SHARED);
+    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
+    op_lock_node(op, op->primary, LOCK_SHARED);
+    op_lock_node(op, op->secondary, LOCK_SHARED);
+    return true;
+}
+
+/* --- whether the data are lost --- */
+
+static bool runs_nowhere(const struct op *op, const struct instance *instance, GError **error)
+{
+    const char *node = NULL;
+    if (*instance->holder && !op_node_offline(op, instance->holder))
+        node = instance->holder;
+    for (guint i = 0; i < op->reports->len && !node; i++) {
+        const struct node_report *report = op->reports->pdata[i];
+        const struct guest_report *guest = instance_guest(report, instance);
+        if (guest && guest->state == GUEST_RUNNING)
+            node = report->node;
+    }
+    if (!node)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "instance \"%s\" is not stopped on %s; stop it first: fettle instance "
+                     "shutdown %s",
+                     instance->name, op_node_name(op, node), instance->name);
+    return false;
+}
+
+/* Of a node that is not said to be dead only its own word counts. `*ret_there`: it has the images,
+ * on disks that work. */
+static bool ask_images(const struct op *op, const struct instance *instance, const char *node,
+                       const char *replica, const char *role, bool *ret_there, GError **error)
+{
+    *ret_there = false;
+    if (op_node_offline(op, node))
+        return true;
+    if (!instance_need_node(op, instance, node, role, error))
+        return false;
+    const struct node_report *report = op_report(op, node);
+    *ret_there = report->disk_total > 0 && copy_has_images(report, instance, replica);
+    return true;
+}
+
+static bool data_are_lost(const struct op *op, const struct instance *instance, GError **error)
+{
+    const struct replica *replica = op_replica_of(op, instance);
+    bool whole = replica && replica->state == REPLICA_IN_SYNC;
+    bool primary = false, secondary = false;
+    if (!ask_images(op, instance, instance->primary_node, "", "primary", &primary, error) ||
+        (whole &&
+         !ask_images(op, instance, replica->node, replica->uuid, "secondary", &secondary, error)))
+        return false;
+    if (secondary)
+        fettle_set_error(error, UNSAFE,
+                         "the replica on %s has the data of instance \"%s\"; nothing is lost: "
+                         "fettle instance failover %s",
+                         op_node_name(op, replica->node), instance->name, instance->name);
+    else if (primary)
+        fettle_set_error(error, UNSAFE,
+                         "%s has the disks of instance \"%s\"; they are not given up (to write an "
+                         "image onto them: fettle instance reinstall %s)",
+                         op_node_name(op, instance->primary_node), instance->name, instance->name);
+    return !primary && !secondary;
+}
+
+/* --- check --- */
+
+static bool node_takes_it(const struct op *op, const struct instance *instance, bool primary,
+                          GError **error)
+{
+    const char *uuid = primary ? op->primary : op->secondary;
+    const struct node *node = config_get(op_config(op), "node", uuid, NULL);
+    const struct node_report *report = op_report(op, uuid);
+    struct placement_need need = need_of(op, instance, primary);
+    g_autofree char *why = NULL;
+    if (placement_fits(op_config(op), node, report, &need, &why))
+        return true;
+    enum fettle_error code = node->offline || node->drained ? FETTLE_ERROR_WRONG_STATE
+                             : !report                      ? FETTLE_ERROR_TEMPORARY
+                             : placement_missing_bridge(report, instance->nics)
+                                 ? FETTLE_ERROR_ENVIRONMENT
+                                 : FETTLE_ERROR_NO_RESOURCES;
+    g_set_error(error, FETTLE_ERROR, (int)code, "nodes: node \"%s\" cannot be %s: it %s",
+                node->name, need.what, why);
+    return false;
+}
+
+static bool recreate_check(struct op *op, GError **error)
+{
+    const struct op_instance_recreate_disks *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found || !instance_need_whole(found, error) || !copy_need_settled(found, error))
+        return false;
+    record_autoptr(instance) instance = instance_copy(found);
+    if (!gather_online(op, error) || !runs_nowhere(op, instance, error))
+        return false;
+    if (half_made(op, instance))
+        return true;
+    return data_are_lost(op, instance, error) && node_takes_it(op, instance, true, error) &&
+           (!is_mirror(instance) || node_takes_it(op, instance, false, error));
+}
+
+/* --- exec --- */
+
+/* Found by this mark if the job dies; wconfd lets new disks be made under it alone. */
+static bool edit_giving_up(struct instance_edit *edit, void *data, GError **error)
+{
+    edit_mark(edit, TASK_RECREATING_DISKS);
+    if (edit->replica && edit->replica->state != REPLICA_STALE)
+        edit_replica(edit, REPLICA_STALE, "its images are lost");
+    return true;
+}
+
+static void put_replica(struct instance_edit *edit)
+{
+    struct op *op = edit->op;
+    struct instance *instance = edit->instance;
+    g_autofree char *uuid = env_uuid(op->env);
+    struct replica replica = {.uuid = uuid,
+                              .instance = instance->uuid,
+                              .node = op->secondary,
+                              .generation = instance->generation,
+                              .sync = 1,
+                              .state = REPLICA_STALE,
+                              .why = (char *)"not copied yet",
+                              .since = op_now_seconds(op)};
+    op_put(op, edit->changes, "replica", replica.uuid, replica_to_json(&replica));
+    op_set_text(&instance->secondary_node, op->secondary);
+    op_set_text(&instance->replica, uuid);
+}
+
+/* Other disks, another replica, and a generation that nobody holds: what any node has from before
+ * is superseded from here on. */
+static bool edit_new_disks(struct instance_edit *edit, void *data, GError **error)
+{
+    struct op *op = edit->op;
+    struct instance *instance = edit->instance;
+    instance->generation++;
+    instance->clean = false;
+    op_set_text(&instance->holder, "");
+    op_set_text(&instance->primary_node, op->primary);
+    for (guint i = 0; i < instance->disks->len; i++) {
+        g_autofree char *uuid = env_uuid(op->env);
+        op_set_text(&((struct disk *)instance->disks->pdata[i])->uuid, uuid);
+    }
+    if (edit->replica)
+        op_delete(op, edit->changes, "replica", edit->replica->uuid);
+    if (is_mirror(instance))
+        put_replica(edit);
+    return true;
+}
+
+static bool make_images(struct op *op, const struct instance *instance, bool primary,
+                        GError **error)
+{
+    struct disks_create_args args = {.instance = instance->uuid,
+                                     .replica = primary ? (char *)"" : instance->replica,
+                                     .disks = instance->disks,
+                                     .os_type = (char *)"",
+                                     .disk_template = instance->disk_template,
+                                     .generation = instance->generation,
+                                     .set_aside = true};
+    return copy_make_images(op, primary ? instance->primary_node : instance->secondary_node, &args,
+                            error);
+}
+
+/* What is there from a job that died is not made again: it may have been used since. */
+static bool finish_replica(struct op *op, const struct instance *instance, bool half,
+                           GError **error)
+{
+    const struct node_report *report = op_report(op, instance->secondary_node);
+    bool there = half && copy_has_images(report, instance, instance->replica);
+    return (there || make_images(op, instance, false, error)) &&
+           copy_at_rest(op, instance->uuid, TASK_RECREATING_DISKS, error);
+}
+
+static bool recreate_body(struct op *op, const char *uuid, bool half, GError **error)
+{
+    if (!instance_edit(op, uuid, edit_giving_up, NULL, error) ||
+        (!half && !instance_edit(op, uuid, edit_new_disks, NULL, error)))
+        return false;
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance)
+        return false;
+    op_log(op, half ? "%s has its disks on %s already" : "making the disks of %s on %s",
+           instance->name, op_node_name(op, instance->primary_node));
+    return (half || make_images(op, instance, true, error)) &&
+           (!is_mirror(instance) || finish_replica(op, instance, half, error)) &&
+           instance_settle(op, uuid, error);
+}
+
+static bool recreate_exec(struct op *op, GError **error)
+{
+    const struct op_instance_recreate_disks *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    g_autofree char *uuid = g_strdup(found->uuid);
+    GError *local = NULL;
+    if (!recreate_body(op, uuid, half_made(op, found), &local))
+        return instance_fail(op, uuid, local, error);
+    const struct instance *now = op_find_instance(op, uuid, error);
+    if (!now)
+        return false;
+    op->result = json_make("[s]", op_node_name(op, now->primary_node));
+    if (*now->secondary_node)
+        json_array_append_new(op->result, json_string(op_node_name(op, now->secondary_node)));
+    return true;
+}
+
+const struct op_impl ops_recreate[] = {
+    {"OP_INSTANCE_RECREATE_DISKS", recreate_declare, recreate_check, recreate_exec},
+    {NULL},
+};

@@ -1,0 +1,156 @@
+/*
+ * OP_INSTANCE_REINSTALL: an image onto the first disk of a stopped instance. Writing it is a
+ * generation of its own that nobody holds: a start, or a request to write, that was delayed on its
+ * way is over by then (SAF-20).
+ */
+#include "core/ops/copy.h"
+#include "core/ops/ops.h"
+
+#include <string.h>
+
+static bool reinstall_declare(struct op *op, GError **error)
+{
+    const struct op_instance_reinstall *params = op->params;
+    const struct instance *instance = op_find_instance(op, params->instance_name, error);
+    if (!instance)
+        return false;
+    op_lock_instance(op, instance->name);
+    op_lock_node(op, instance->primary_node, LOCK_SHARED);
+    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
+    return true;
+}
+
+/* --- check --- */
+
+static const char *image_of(const struct op *op, const struct instance *instance)
+{
+    const struct op_instance_reinstall *params = op->params;
+    return *params->os_type ? params->os_type : instance->os;
+}
+
+static bool state_is_right(const struct op *op, const struct instance *instance, GError **error)
+{
+    const struct guest_report *guest =
+        instance_guest(op_report(op, instance->primary_node), instance);
+    if (!instance->disks->len)
+        fettle_set_error(error, WRONG_STATE, "instance \"%s\" is diskless: it has no disks",
+                         instance->name);
+    else if (!*image_of(op, instance))
+        fettle_set_error(error, WRONG_INPUT,
+                         "os_type: instance \"%s\" was not created from an image; name one",
+                         instance->name);
+    else if (*instance->holder || (guest && guest->state == GUEST_RUNNING))
+        fettle_set_error(error, WRONG_STATE,
+                         "instance \"%s\" is not stopped; stop it first: fettle instance shutdown "
+                         "%s",
+                         instance->name, instance->name);
+    else
+        return true;
+    return false;
+}
+
+static bool image_fits(struct op *op, const struct instance *instance, GError **error)
+{
+    const char *name = image_of(op, instance);
+    const struct disk *disk = instance->disks->pdata[0];
+    struct image_info_args args = {.os_type = (char *)name};
+    g_autoptr(GError) local = NULL;
+    record_autoptr(image_info) info =
+        op_ask(op, instance->primary_node, "image_info", &args, 0, &local);
+    guint64 mib = info ? (info->bytes + MIB(1) - 1) / MIB(1) : 0;
+    if (info && mib <= disk->size)
+        return true;
+    if (info)
+        fettle_set_error(error, WRONG_INPUT,
+                         "os_type: image \"%s\" has %" G_GUINT64_FORMAT
+                         " MiB, disk 0 of instance \"%s\" only %" G_GUINT64_FORMAT
+                         " MiB; make it larger first: fettle instance grow-disk",
+                         name, mib, instance->name, disk->size);
+    else if (fettle_error_is(local, UNKNOWN_ENTITY))
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "os_type: image \"%s\" does not exist on node \"%s\"; put it into "
+                         "var/images there",
+                         name, op_node_name(op, instance->primary_node));
+    else
+        g_propagate_prefixed_error(error, g_steal_pointer(&local), "os_type: ");
+    return false;
+}
+
+static bool reinstall_check(struct op *op, GError **error)
+{
+    const struct op_instance_reinstall *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found || !instance_need_whole(found, error) || !copy_need_settled(found, error))
+        return false;
+    record_autoptr(instance) instance = instance_copy(found);
+    return instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
+           state_is_right(op, instance, error) &&
+           instance_need_node(op, instance, instance->primary_node, "primary", error) &&
+           image_fits(op, instance, error);
+}
+
+/* --- exec --- */
+
+static bool edit_reinstalling(struct instance_edit *edit, void *data, GError **error)
+{
+    const char *image = data;
+    struct instance *instance = edit->instance;
+    instance->generation++;
+    instance->clean = false;
+    op_set_text(&instance->os, image);
+    edit_mark(edit, TASK_REINSTALLING);
+    if (edit->replica)
+        edit_replica(edit, REPLICA_STALE, "its instance is reinstalled");
+    return true;
+}
+
+static bool write_image(struct op *op, const struct instance *instance, GError **error)
+{
+    g_autoptr(GPtrArray) first = g_ptr_array_new();
+    struct disks_create_args args = {.instance = instance->uuid,
+                                     .replica = (char *)"",
+                                     .disks = first,
+                                     .os_type = instance->os,
+                                     .disk_template = instance->disk_template,
+                                     .generation = instance->generation};
+    g_ptr_array_add(first, instance->disks->pdata[0]);
+    op_log(op, "copying image %s onto disk 0 of %s", instance->os, instance->name);
+    return copy_make_images(op, instance->primary_node, &args, error);
+}
+
+static bool equal_replica(struct op *op, const struct instance *instance, GError **error)
+{
+    if (!*instance->replica)
+        return true;
+    if (op_report(op, instance->secondary_node))
+        return copy_at_rest(op, instance->uuid, TASK_REINSTALLING, error);
+    op_log(op, "%s does not answer: the replica there stays stale",
+           op_node_name(op, instance->secondary_node));
+    return true;
+}
+
+static bool reinstall_body(struct op *op, const char *uuid, char *image, GError **error)
+{
+    if (!instance_edit(op, uuid, edit_reinstalling, image, error))
+        return false;
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    return instance && write_image(op, instance, error) && equal_replica(op, instance, error) &&
+           instance_settle(op, uuid, error);
+}
+
+static bool reinstall_exec(struct op *op, GError **error)
+{
+    const struct op_instance_reinstall *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    g_autofree char *uuid = g_strdup(found->uuid);
+    g_autofree char *image = g_strdup(image_of(op, found));
+    GError *local = NULL;
+    return reinstall_body(op, uuid, image, &local) || instance_fail(op, uuid, local, error);
+}
+
+const struct op_impl ops_reinstall[] = {
+    {"OP_INSTANCE_REINSTALL", reinstall_declare, reinstall_check, reinstall_exec},
+    {NULL},
+};

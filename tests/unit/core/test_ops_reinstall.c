@@ -1,0 +1,354 @@
+/* Reinstall and recreate-disks: what is given up, and what never is. */
+#include "ops_world.h"
+
+#include <string.h>
+
+static struct ops_world *world;
+
+static const char *reinstall(const char *image)
+{
+    return ops_run_one(world, json_make("{ss ss ss}", "OP_ID", "OP_INSTANCE_REINSTALL",
+                                        "instance_name", "web1", "os_type", image));
+}
+
+static const char *recreate(json_t *nodes)
+{
+    return ops_run_one(world, json_make("{ss ss so}", "OP_ID", "OP_INSTANCE_RECREATE_DISKS",
+                                        "instance_name", "web1", "nodes", nodes));
+}
+
+static const struct replica *replica(void)
+{
+    return config_get(world->config, "replica", ops_web(world)->replica, NULL);
+}
+
+static const char *disk(void)
+{
+    return ((const struct disk *)ops_web(world)->disks->pdata[0])->uuid;
+}
+
+static void put_file(bool running)
+{
+    ops_put_web(world, NULL, running);
+    ops_set(world, "instance", WEB, "disk_template", json_string("file"));
+    ops_set(world, "instance", WEB, "os", json_string("debian"));
+    world->image_bytes = 1024;
+}
+
+static void expect_refusal(const char *result, const char *message, const char *code)
+{
+    g_autofree char *quoted = g_strescape(message, NULL);
+    g_autofree char *wanted =
+        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
+    g_assert_cmpstr(result, ==, wanted);
+    ops_expect(world, "commit job error\n");
+}
+
+/* --- reinstall --- */
+
+static void test_reinstall_file(void)
+{
+    put_file(false);
+    g_assert_cmpstr(reinstall(""), ==, "null");
+    ops_expect(world, "commit instance web1 g2 down @- node1 reinstalling\n"
+                      "node1 disks_create g2 debian\n"
+                      "commit instance web1 g2 down @- node1\n"
+                      "commit job success\n");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==, "copying image debian onto disk 0 of web1\n");
+}
+
+static void test_reinstall_mirror(void)
+{
+    ops_put_web(world, "in-sync", false);
+    world->image_bytes = 1024;
+    g_assert_cmpstr(reinstall("alpine"), ==, "null");
+    ops_expect(world,
+               "commit instance web1 g2 down @- node1/node2 reinstalling; replica node2 g2 s4 "
+               "stale\n"
+               "node1 disks_create g2 alpine\n"
+               "commit instance web1 g3 down @node1 node1/node2 reinstalling; replica node2 g3 s5 "
+               "syncing\n"
+               "node2 replica_open g3\n"
+               "node1 guest_start g3 mirror paused\n"
+               "commit instance web1 g3 down @node1 node1/node2 reinstalling\n"
+               "node1 guest_stop g3\n"
+               "node2 replica_close g4\n"
+               "commit instance web1 g4 down @- node1/node2 clean reinstalling; replica node2 g4 "
+               "s7 in-sync\n"
+               "commit instance web1 g4 down @- node1/node2 clean\n"
+               "commit job success\n");
+    g_assert_cmpstr(ops_web(world)->os, ==, "alpine");
+}
+
+static void test_reinstall_without_secondary(void)
+{
+    ops_put_web(world, "in-sync", false);
+    world->image_bytes = 1024;
+    ops_node_offline(world, NODE2);
+    g_assert_cmpstr(reinstall("alpine"), ==, "null");
+    g_assert_cmpint(replica()->state, ==, REPLICA_STALE);
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_nonnull(strstr(log, "node2 does not answer: the replica there stays stale\n"));
+}
+
+/* Only the first disk is written. */
+static void test_reinstall_one_disk(void)
+{
+    put_file(false);
+    ops_set(world, "instance", WEB, "disks",
+            json_make("[{ss si} {ss si}]", "uuid", WEB, "size", 1000, "uuid", REPLICA, "size", 7));
+    g_assert_cmpstr(reinstall(""), ==, "null");
+    const GPtrArray *calls = fake_calls(world->world);
+    guint found = 0;
+    for (guint i = 0; i < calls->len; i++) {
+        const char *call = calls->pdata[i];
+        if (!g_str_has_prefix(call, NODE1 "/noded disks_create"))
+            continue;
+        g_assert_nonnull(strstr(call, "\"size\":1000"));
+        g_assert_null(strstr(call, "\"size\":7"));
+        found++;
+    }
+    g_assert_cmpuint(found, ==, 1);
+}
+
+static void test_reinstall_refused(void)
+{
+    put_file(true);
+    expect_refusal(reinstall(""),
+                   "instance \"web1\" is not stopped; stop it first: fettle instance shutdown web1",
+                   "wrong_state");
+    put_file(false);
+    world->guest_node = NULL;
+    world->image_bytes = (guint64)1001 * 1024 * 1024;
+    expect_refusal(reinstall(""),
+                   "os_type: image \"debian\" has 1001 MiB, disk 0 of instance \"web1\" only 1000 "
+                   "MiB; make it larger first: fettle instance grow-disk",
+                   "wrong_input");
+    world->image_bytes = 0;
+    expect_refusal(reinstall(""),
+                   "os_type: image \"debian\" does not exist on node \"node1\"; put it into "
+                   "var/images there",
+                   "unknown_entity");
+    ops_set(world, "instance", WEB, "os", json_string(""));
+    expect_refusal(reinstall(""),
+                   "os_type: instance \"web1\" was not created from an image; name one",
+                   "wrong_input");
+    ops_set(world, "instance", WEB, "disks", json_array());
+    expect_refusal(reinstall(""), "instance \"web1\" is diskless: it has no disks", "wrong_state");
+}
+
+static void test_reinstall_fails(void)
+{
+    put_file(false);
+    ops_fail(world, NODE1, "disks_create", FETTLE_ERROR_NO_RESOURCES, "no space", 1);
+    g_assert_cmpstr(reinstall(""), ==,
+                    "[\"OpExecError\", [\"node1: no space\", \"insufficient_resources\", true]]");
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+    g_assert_cmpstr(ops_web(world)->holder, ==, "");
+}
+
+/* --- recreate --- */
+
+static void test_recreate_elsewhere(void)
+{
+    put_file(true);
+    g_autofree char *old = g_strdup(disk());
+    ops_set(world, "instance", WEB, "primary_node", json_string(NODE2));
+    ops_set(world, "instance", WEB, "holder", json_string(NODE2));
+    world->guest_node = NULL;
+    ops_node_offline(world, NODE2);
+    world->memory[2] = 9000;
+    g_assert_cmpstr(recreate(json_array()), ==, "[\"node3\"]");
+    ops_expect(world, "commit instance web1 g1 up @node2 node2 recreating-disks\n"
+                      "commit instance web1 g2 up @- node3 recreating-disks\n"
+                      "node3 disks_create g2 set-aside\n"
+                      "commit instance web1 g2 up @- node3\n"
+                      "commit job success\n");
+    g_assert_cmpstr(disk(), !=, old);
+}
+
+/* Both nodes of a mirror are dead; a third and a fourth would be needed, or these two back. */
+static void test_recreate_mirror(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->guest_node = NULL;
+    ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
+    ops_set(world, "instance", WEB, "holder", json_string(NODE3));
+    ops_node_offline(world, NODE3);
+    ops_set(world, "replica", REPLICA, "state", json_string("stale"));
+    g_assert_cmpstr(recreate(json_make("[s, s]", "node2", "node1")), ==, "[\"node2\", \"node1\"]");
+    ops_expect(world,
+               "commit instance web1 g1 up @node3 node3/node2 recreating-disks\n"
+               "commit delete replica; replica node1 g2 s1 stale; instance web1 g2 up @- "
+               "node2/node1 recreating-disks\n"
+               "node2 disks_create g2 set-aside\n"
+               "node1 disks_create g2 set-aside replica\n"
+               "commit instance web1 g3 up @node2 node2/node1 recreating-disks; replica node1 g3 "
+               "s2 syncing\n"
+               "node1 replica_open g3\n"
+               "node2 guest_start g3 mirror paused\n"
+               "commit instance web1 g3 up @node2 node2/node1 recreating-disks\n"
+               "node2 guest_stop g3\n"
+               "node1 replica_close g4\n"
+               "commit instance web1 g4 up @- node2/node1 clean recreating-disks; replica node1 g4 "
+               "s4 in-sync\n"
+               "commit instance web1 g4 up @- node2/node1 clean\n"
+               "commit job success\n");
+}
+
+/* The disks of a healthy node were exchanged: they are made where they were. */
+static void test_recreate_in_place(void)
+{
+    put_file(false);
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    world->memory[2] = 9000;
+    g_assert_cmpstr(recreate(json_array()), ==, "[\"node1\"]");
+    g_assert_nonnull(strstr(world->trace->str, "node1 disks_create g2 set-aside\n"));
+}
+
+/* The replica's images are gone too, whatever the record says. */
+static void test_recreate_replica_lost(void)
+{
+    ops_put_web(world, "in-sync", false);
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    g_ptr_array_add(world->lost, (void *)NODE2);
+    g_assert_cmpstr(recreate(json_array()), ==, "[\"node1\", \"node2\"]");
+    g_assert_nonnull(strstr(world->trace->str,
+                            "commit instance web1 g1 down @- node1/node2 clean recreating-disks; "
+                            "replica node2 g1 s4 stale\n"));
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_assert_cmpstr(ops_web(world)->replica, !=, REPLICA);
+}
+
+static void test_recreate_refused_data(void)
+{
+    put_file(false);
+    expect_refusal(recreate(json_array()),
+                   "node1 has the disks of instance \"web1\"; they are not given up (to write an "
+                   "image onto them: fettle instance reinstall web1)",
+                   "unsafe");
+    ops_put_web(world, "in-sync", false);
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    expect_refusal(recreate(json_array()),
+                   "the replica on node2 has the data of instance \"web1\"; nothing is lost: "
+                   "fettle instance failover web1",
+                   "unsafe");
+    fake_cut(world->world, NODE2, true);
+    expect_refusal(recreate(json_make("[s, s]", "node1", "node3")),
+                   "node2, the secondary node of instance \"web1\", does not answer; if it is "
+                   "really dead: fettle node modify node2 --offline=yes --statement ...",
+                   "resource_not_available");
+}
+
+static void test_recreate_refused_state(void)
+{
+    put_file(true);
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    expect_refusal(recreate(json_array()),
+                   "instance \"web1\" is not stopped on node1; stop it first: fettle instance "
+                   "shutdown web1",
+                   "wrong_state");
+    ops_set(world, "instance", WEB, "disk_template", json_string("sharedfile"));
+    expect_refusal(recreate(json_array()),
+                   "the disks of instance \"web1\" are in the folder that all nodes mount: they "
+                   "are lost with no node; bring the folder back, or remove the instance and "
+                   "create it again",
+                   "wrong_state");
+    ops_set(world, "instance", WEB, "disk_template", json_string("diskless"));
+    expect_refusal(recreate(json_array()), "instance \"web1\" is diskless: it has no disks",
+                   "wrong_state");
+}
+
+static void test_recreate_refused_nodes(void)
+{
+    put_file(false);
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    expect_refusal(recreate(json_make("[s, s]", "node1", "node2")),
+                   "nodes: instance \"web1\" is of template file and needs 1, not 2",
+                   "wrong_input");
+    expect_refusal(recreate(json_make("[s]", "node9")), "node \"node9\" does not exist",
+                   "unknown_entity");
+    world->disk[1] = 10;
+    expect_refusal(recreate(json_make("[s]", "node2")),
+                   "nodes: node \"node2\" cannot be the primary node: it has 10 MiB of disk left, "
+                   "1000 MiB are needed",
+                   "insufficient_resources");
+    ops_set(world, "node", NODE2, "drained", json_true());
+    expect_refusal(recreate(json_make("[s]", "node2")),
+                   "nodes: node \"node2\" cannot be the primary node: it is drained",
+                   "wrong_state");
+    ops_put_web(world, "stale", false);
+    expect_refusal(recreate(json_make("[s, s]", "node3", "node3")),
+                   "nodes: a replica needs another node than \"node3\"", "wrong_input");
+}
+
+/* A job died when the new disks were there: they are finished, not made once more. */
+static void test_recreate_finishes(void)
+{
+    ops_put_web(world, "stale", false);
+    ops_set(world, "instance", WEB, "task_state", json_string("recreating-disks"));
+    ops_set(world, "instance", WEB, "task_owner", json_integer(16));
+    g_ptr_array_add(world->lost, (void *)NODE2);
+    g_autofree char *old = g_strdup(disk());
+    g_assert_cmpstr(recreate(json_array()), ==, "[\"node1\", \"node2\"]");
+    g_assert_cmpstr(disk(), ==, old);
+    g_assert_null(strstr(world->trace->str, "node1 disks_create"));
+    g_assert_nonnull(strstr(world->trace->str, "node2 disks_create g1 set-aside replica\n"));
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+}
+
+static void test_recreate_tried_again(void)
+{
+    put_file(false);
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    ops_fail(world, NODE1, "disks_create", FETTLE_ERROR_STORAGE, "disk broken", 1);
+    g_assert_cmpstr(recreate(json_array()), ==,
+                    "[\"OpExecError\", [\"node1: disk broken\", \"storage_error\", true]]");
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+    g_assert_cmpuint(ops_web(world)->generation, ==, 2);
+    g_assert_cmpstr(recreate(json_make("[s]", "node3")), ==, "[\"node3\"]");
+    g_assert_cmpuint(ops_web(world)->generation, ==, 3);
+}
+
+static void with_world(const void *data)
+{
+    union {
+        const void *pointer;
+        void (*fn)(void);
+    } test = {data};
+    world = ops_world_new();
+    test.fn();
+    g_clear_pointer(&world, ops_world_free);
+}
+
+static void add(const char *path, void (*fn)(void))
+{
+    union {
+        void (*fn)(void);
+        const void *pointer;
+    } test = {fn};
+    g_test_add_data_func(path, test.pointer, with_world);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add("/reinstall/file", test_reinstall_file);
+    add("/reinstall/mirror#SAF-11", test_reinstall_mirror);
+    add("/reinstall/without-secondary", test_reinstall_without_secondary);
+    add("/reinstall/one-disk", test_reinstall_one_disk);
+    add("/reinstall/refused", test_reinstall_refused);
+    add("/reinstall/failed", test_reinstall_fails);
+    add("/recreate/elsewhere#SAF-19", test_recreate_elsewhere);
+    add("/recreate/mirror#SAF-19", test_recreate_mirror);
+    add("/recreate/in-place", test_recreate_in_place);
+    add("/recreate/replica-lost", test_recreate_replica_lost);
+    add("/recreate/refused/data#SAF-16", test_recreate_refused_data);
+    add("/recreate/refused/state", test_recreate_refused_state);
+    add("/recreate/refused/nodes", test_recreate_refused_nodes);
+    add("/recreate/finishes#SAF-20", test_recreate_finishes);
+    add("/recreate/again#SAF-20", test_recreate_tried_again);
+    return g_test_run();
+}
