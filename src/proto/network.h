@@ -12,8 +12,9 @@ struct network;
 struct network_ops {
     /* Whether the card could be connected here; ENVIRONMENT names the bridge that is missing. */
     bool (*check)(struct network *network, const struct nic *nic, GError **error);
-    /* Makes the tap device of a card and connects it; the same one if it is there already. Free the
-     * name with g_free(). */
+    /* Makes the tap device of a card and connects it; the same one if it is there already. A routed
+     * card whose address is left out gets its device only: the route would draw the traffic of a
+     * guest that still runs elsewhere. Free the name with g_free(). */
     char *(*tap_create)(struct network *network, const char *instance, guint index,
                         const struct nic *nic, GError **error);
     /* Removes all tap devices of an instance; no error if there are none. */

@@ -275,20 +275,21 @@ static bool plug_ovs(const char *name, const char *bridge, GError **error)
 static bool connect_tap(struct network_linux *network, const char *name, const char *instance,
                         guint index, const struct nic *nic, bool *ret_made, GError **error)
 {
-    guint mtu;
+    guint mtu = 0;
     bool there;
     g_autofree char *alias = tap_alias(instance, index, nic->mode);
     g_autofree char *mac = NULL;
-    if (!check_mac(nic->mac, &mac, error) || !check_nic(nic, &mtu, error) ||
+    bool bare = nic->mode == NIC_ROUTED && nic->ip[0] == '\0';
+    if (!check_mac(nic->mac, &mac, error) || (!bare && !check_nic(nic, &mtu, error)) ||
         !find_tap(name, instance, &there, error))
         return false;
     g_autofree char *lines = device_lines(network, name, alias, mac, nic, there, mtu);
     *ret_made = !there;
     if (!ip_batch(AF_UNSPEC, lines, error))
         return false;
-    return nic->mode == NIC_ROUTED ? make_route(name, nic, error)
-                                   : mute(name, error) && (nic->mode != NIC_OPENVSWITCH ||
-                                                           plug_ovs(name, nic->link, error));
+    if (nic->mode == NIC_ROUTED)
+        return bare || make_route(name, nic, error);
+    return mute(name, error) && (nic->mode != NIC_OPENVSWITCH || plug_ovs(name, nic->link, error));
 }
 
 static bool delete_tap(const char *name, GError **error)

@@ -321,14 +321,33 @@ static void routed(void *unused)
     network_linux_free(network);
 }
 
+/* Of an incoming guest: the device is there, and all traffic still goes where the guest is. */
+static void routed_later(void *unused)
+{
+    struct network *network = network_linux_new(WORLD_UID);
+    record_autoptr(nic) bare = card(NIC_ROUTED, "100", "");
+    record_autoptr(nic) whole = card(NIC_ROUTED, "100", "192.0.2.8");
+    g_autofree char *name = made(network, U1, 0, bare);
+    assert_shell("ip route show table all | grep 192.0.2; ip rule show | grep iif", "");
+    assert_listed(network, U1);
+    g_autofree char *same = made(network, U1, 0, whole);
+    g_assert_cmpstr(same, ==, name);
+    assert_shell("ip route show table 100 | grep -c 192.0.2.8", "1");
+    removed(network, U1);
+    network_linux_free(network);
+}
+
 static void bad_routes(void *unused)
 {
     struct network *network = network_linux_new(WORLD_UID);
     record_autoptr(nic) none = card(NIC_ROUTED, "", "");
     record_autoptr(nic) wrong = card(NIC_ROUTED, "", "192.0.2.300");
     record_autoptr(nic) clever = card(NIC_ROUTED, "main dev lo", "192.0.2.7");
-    assert_refused(network, none, FETTLE_ERROR_WRONG_INPUT,
-                   "network card aa:00:00:12:34:56 is routed and needs an address, not \"\"");
+    g_autoptr(GError) error = NULL;
+    g_assert_false(network->ops->check(network, none, &error));
+    g_assert_cmpstr(error->message, ==,
+                    "network card aa:00:00:12:34:56 is routed and needs an address, not \"\"");
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT);
     assert_refused(
         network, wrong, FETTLE_ERROR_WRONG_INPUT,
         "network card aa:00:00:12:34:56 is routed and needs an address, not \"192.0.2.300\"");
@@ -408,6 +427,7 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/network/bad-bridges-leave-nothing", bad_bridges, in_task);
     g_test_add_data_func("/network/occupied-name", occupied, in_task);
     g_test_add_data_func("/network/routed", routed, in_task);
+    g_test_add_data_func("/network/routed-when-it-has-arrived#SAF-17", routed_later, in_task);
     g_test_add_data_func("/network/bad-routes-leave-nothing", bad_routes, in_task);
     g_test_add_data_func("/network/openvswitch", openvswitch, in_task);
     return g_test_run();
