@@ -1,9 +1,10 @@
 # A thin front of Meson. `make help` lists what there is to make.
 RELEASE := build/release
 CHECK := build/check
+PREFIX ?= /usr/local
 PYTHON := python3
 
-.PHONY: all help packages demo check check-long bench requirements reference format clean
+.PHONY: all help packages demo check check-long bench install deb requirements reference format clean
 
 all: $(RELEASE)/build.ninja ## build everything into build/release
 	@ninja -C $(RELEASE) --quiet
@@ -33,6 +34,15 @@ check-long: root $(CHECK)/build.ninja ## the longer suites too
 
 bench: root all ## measure; figures go to build/bench.json
 	@$(PYTHON) scripts/bench --build $(RELEASE) --out build/bench.json
+
+install: packages ## install below PREFIX (/usr/local), with DESTDIR in front of it
+	@[ -e build/install/build.ninja ] || meson setup build/install -Dtests=false --prefix=$(PREFIX) >/dev/null
+	@meson configure build/install -Dprefix=$(PREFIX)
+	@ninja -C build/install --quiet
+	@DESTDIR=$(DESTDIR) meson install -C build/install --no-rebuild --quiet
+
+deb: packages ## build a Debian package into build/
+	@scripts/deb
 
 requirements: ## which requirement has a passing test, from the last run of the tests
 	@$(PYTHON) scripts/requirements --results build/test-results.json

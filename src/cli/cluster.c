@@ -97,7 +97,7 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     cli_say(cli, json_make("{ss}", "cluster", name),
             "Cluster %s is made. Now start fettle-wconfd, fettle-luxid, fettle-noded and "
-            "fettle-watcher on this node.",
+            "fettle-watcher on this node: systemctl start fettle.target",
             name);
     return 0;
 }

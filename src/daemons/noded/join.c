@@ -80,7 +80,7 @@ static void tell(const struct joining *joining)
            joining->config->name, joining->config->cluster_uuid, joining->config->address,
            joining->config->port);
     if (g_str_equal(joining->paths->root, "/"))
-        printf("Start its daemon: systemctl enable --now fettle-noded\n");
+        printf("Start its daemon: systemctl start fettle.target\n");
     else
         printf("Start its daemon: fettle-noded --root %s\n", joining->paths->root);
 }

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""The Debian package: what is in it, its systemd units, and its life – installed, run, removed, purged – in an overlay
+of this machine with processes, network and mounts of its own, so that nothing here is touched."""
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+import e2e
+from e2e import title, wait_until
+
+SERVICES = ('noded', 'wconfd', 'luxid', 'watcher')
+package = None
+work = tempfile.mkdtemp(prefix='fettle-deb-', dir='/var/tmp')
+
+
+def command(*words, **more):
+    return subprocess.run(words, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, **more).stdout
+
+
+def unpacked():
+    """The package's files, in a folder."""
+    folder = os.path.join(work, 'files')
+    if not os.path.isdir(folder):
+        command('dpkg-deb', '-R', package, folder)
+    return folder
+
+
+def unit(name):
+    """A unit as {key: [values]}, over all sections."""
+    values = {}
+    with open(os.path.join(unpacked(), 'usr/lib/systemd/system', name), encoding='utf-8') as file:
+        for line in file:
+            if '=' in line and not line.startswith('#'):
+                key, value = line.strip().split('=', 1)
+                values.setdefault(key, []).append(value)
+    return values
+
+
+@title('/deb/builds-with-sane-contents')
+def test_contents():
+    global package
+    out = command(os.path.join(e2e.ROOT, 'scripts/deb'), e2e.build() + '-deb', work, timeout=1500)
+    package = out.strip()
+    fields = dict(line.split(': ', 1) for line in command('dpkg-deb', '-f', package).splitlines()
+                  if ': ' in line and not line.startswith(' '))
+    assert fields['Package'] == 'fettle' and re.fullmatch(r'\d+\.\d+\.\d+-1', fields['Version']), fields
+    for needed in ('libc6', 'libglib2.0-0', 'libjansson4', 'libsqlite3-0', 'glib-networking', 'nbdkit', 'openssl',
+                   'qemu-system-x86', 'qemu-utils', 'iproute2'):
+        assert needed in re.split(r'[ ,]+', fields['Depends']), (needed, fields['Depends'])
+    root = unpacked()
+    for path in ('usr/bin/fettle', 'usr/lib/fettle/fettle-job', 'usr/lib/fettle/fettle-job-start',
+                 'usr/lib/fettle/fettle-failstop.so', 'usr/lib/fettle/fettle-lab', 'usr/sbin/fettle-noded',
+                 'usr/lib/tmpfiles.d/fettle.conf', 'usr/share/doc/fettle/install.md', 'usr/share/doc/fettle/copyright',
+                 'usr/share/doc/fettle/changelog.Debian.gz',
+                 *(f'usr/lib/fettle/fettle-{name}' for name in SERVICES)):
+        assert os.path.exists(os.path.join(root, path)), path
+    for line in command('dpkg-deb', '-c', package).splitlines():
+        mode, owner, path = line.split()[0], line.split()[1], line.split()[5]
+        assert owner == 'root/root' and path.startswith('./') and (path == './' or path.startswith('./usr')), line
+        assert mode[0] == 'l' or 'w' not in mode[4:], line
+    with open(os.path.join(root, 'DEBIAN/md5sums'), encoding='utf-8') as file:
+        sums = dict(reversed(line.rstrip('\n').split('  ', 1)) for line in file)
+    files = [os.path.relpath(os.path.join(top, name), root) for top, _, names in os.walk(root) for name in names
+             if not os.path.islink(os.path.join(top, name)) and not top.endswith('DEBIAN')]
+    assert sorted(files) == sorted(sums)
+    for path in files:
+        with open(os.path.join(root, path), 'rb') as file:
+            assert hashlib.md5(file.read()).hexdigest() == sums[path], path
+    for script in ('postinst', 'prerm', 'postrm'):
+        command('sh', '-n', os.path.join(root, 'DEBIAN', script))
+
+
+@title('/deb/units-are-valid-and-sandboxed')
+def test_units():
+    folder = os.path.join(work, 'units')
+    shutil.copytree(os.path.join(unpacked(), 'usr/lib/systemd/system'), folder)
+    for path in glob.glob(os.path.join(folder, '*.service')):
+        with open(path, encoding='utf-8') as file:
+            text = file.read()
+        with open(path, 'w', encoding='utf-8') as file:  # the programs where they are unpacked
+            file.write(text.replace('/usr/lib/fettle/', os.path.join(unpacked(), 'usr/lib/fettle') + '/'))
+    found = subprocess.run(['systemd-analyze', 'verify', '--man=no', *sorted(glob.glob(os.path.join(folder, '*')))],
+                           capture_output=True, text=True, check=False)
+    complaints = [line for line in found.stderr.splitlines() if 'fettle' in line]
+    assert found.returncode == 0 and not complaints, (found.returncode, found.stderr)
+    for name in SERVICES:
+        values = unit(f'fettle-{name}.service')
+        assert values['ExecStart'] == [f'/usr/lib/fettle/fettle-{name}'], values
+        assert values['Restart'] == ['always'] and values['NoNewPrivileges'] == ['yes'], values
+        assert values['ProtectSystem'] == ['full' if name == 'noded' else 'strict'], values
+        # Guests and jobs outlive their daemon; a guest killed for memory does not take it along.
+        assert (values.get('KillMode') == ['process']) == (name in ('noded', 'luxid')), values
+        assert (values.get('OOMPolicy') == ['continue']) == (name in ('noded', 'luxid')), values
+        assert 'PrivateTmp' not in values or name not in ('noded', 'luxid'), values
+        assert (values.get('InaccessiblePaths') == ['-/etc/fettle/ca.key']) == (name != 'wconfd'), values
+        if name != 'noded':
+            assert values['CapabilityBoundingSet'] == [''] and values['PrivateNetwork'] == ['yes'], values
+        limit = '45' if name == 'noded' else '20'
+        found = subprocess.run(['systemd-analyze', 'security', '--offline=yes', f'--threshold={limit}', '--no-pager',
+                                os.path.join(folder, f'fettle-{name}.service')], capture_output=True, text=True,
+                               check=False)
+        assert found.returncode == 0, found.stdout + found.stderr
+
+
+class Machine:
+    """This machine under an overlay: what is written there goes with it. No systemd runs in it."""
+    SETUP = '''
+set -e
+mount --make-rprivate /
+mount -t tmpfs none "$0"
+mkdir "$0/upper" "$0/work" "$0/root"
+mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/root"
+mount -t proc proc "$0/root/proc"
+mount --rbind /dev "$0/root/dev"
+mount -t tmpfs none "$0/root/run"
+mount -t tmpfs none "$0/root/tmp"
+ip link set lo up
+ip addr add 10.77.0.1/24 dev lo
+ip addr add 10.77.0.2/24 dev lo
+echo ready
+exec sleep infinity
+'''
+
+    def __enter__(self):
+        folder = os.path.join(work, 'machine')
+        os.mkdir(folder)
+        self.outer = subprocess.Popen(['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', 'sh', '-c',
+                                       self.SETUP, folder], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        assert self.outer.stdout.readline() == 'ready\n', 'the overlay cannot be made'
+        with open(f'/proc/{self.outer.pid}/task/{self.outer.pid}/children', encoding='utf-8') as file:
+            self.pid = file.read().split()[0]
+        self.root = os.path.join(folder, 'root')
+        self.inside = ['nsenter', '-t', self.pid, '-m', '-n', '-p', 'chroot', self.root]
+        self.daemons = {}
+        return self
+
+    def __exit__(self, *_):
+        self.outer.kill()
+        self.outer.wait()
+
+    def run(self, *words, check=True):
+        done = subprocess.run([*self.inside, 'env', '-u', 'FETTLE_BUILD', 'LC_ALL=C.UTF-8', *words], capture_output=True,
+                              text=True, check=False, stdin=subprocess.DEVNULL, timeout=120)
+        if check and done.returncode != 0:
+            raise AssertionError((words, done.returncode, done.stdout, done.stderr))
+        return done
+
+    def sh(self, text, check=True):
+        return self.run('sh', '-c', text, check=check)
+
+    def start(self, name, *more):
+        """A daemon with its unit's capabilities, read-only file system and network."""
+        values = unit(f'fettle-{name}.service')
+        caps = [word[4:].lower() for word in values['CapabilityBoundingSet'][0].split()]
+        lines = [f'mount --bind {path} {path}' for path in values['ReadWritePaths'][0].split()]
+        lines += ['mkdir -p /srv/two', 'mount --bind /srv/two /srv/two', 'mount -o remount,bind,ro /']
+        bounding = ','.join(['-all', *(f'+{cap}' for cap in caps)])
+        lines.append(f'exec setpriv --bounding-set={bounding} --no-new-privs {values["ExecStart"][0]} {" ".join(more)}')
+        apart = ['unshare', '--mount'] + (['--net'] if values.get('PrivateNetwork') == ['yes'] else [])
+        log = open(os.path.join(work, f'{name}{"".join(more).replace("/", "-")}.log'), 'ab')
+        self.daemons[name] = subprocess.Popen([*self.inside, *apart, 'sh', '-ec', '\n'.join(lines)], stdout=log,
+                                              stderr=log, stdin=subprocess.DEVNULL)
+
+    def pids(self, program):
+        return self.sh(f'pgrep -f "^{program}"', check=False).stdout.split()
+
+    def fettle(self, *words):
+        return self.run('fettle', *words)
+
+    def clean(self):
+        return self.run('fettle', 'cluster', 'verify', check=False).returncode == 0
+
+
+def row(machine, name):
+    rows = json.loads(machine.fettle('instance', 'list', name, '-o', 'status,replica.state', '--json').stdout)
+    return rows[0]
+
+
+def form_cluster(machine):
+    """The steps of docs/guide/install.md; the second node has a root folder of its own."""
+    machine.fettle('cluster', 'init', 'prod', '--node-name', 'one', '--primary-ip', '10.77.0.1', '--accelerator', 'tcg')
+    for name in SERVICES:
+        machine.start(name)
+    wait_until('the cluster is as it should be', machine.clean, 30, step=0.3)
+    token = machine.fettle('node', 'invite', 'two', '--primary-ip', '10.77.0.2').stdout.strip()
+    machine.run('mkdir', '-p', '/srv/two')
+    out = machine.run('fettle-noded', 'join', token, '--root', '/srv/two').stdout
+    assert out.endswith('Start its daemon: fettle-noded --root /srv/two\n'), out
+    machine.start('noded', '--root', '/srv/two')
+    wait_until('two has come', machine.clean, 30, step=0.3)
+
+
+@title('/deb/installs-runs-removes-and-purges')
+def test_life():
+    with Machine() as machine:
+        shutil.copy(package, os.path.join(machine_upper(machine), 'fettle.deb'))
+        said = machine.run('dpkg', '-i', '/fettle.deb').stdout
+        assert 'fettle: systemd does not run here, so nothing was started.' in said, said
+        assert 'fettle-noded join TOKEN' in said, said
+        assert machine.fettle('--version').stdout.startswith('fettle '), 'no version'
+        enabled = machine.run('systemctl', 'is-enabled', 'fettle.target', check=False).stdout.strip()
+        assert enabled == 'enabled', enabled
+        form_cluster(machine)
+        # A mirrored guest: QEMU, the exports' plugin and the job's programs are found where they are installed.
+        machine.fettle('instance', 'create', 'web', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '64',
+                       '--pnode', 'one', '--snode', 'two')
+        wait_until('web is in sync', lambda: list(row(machine, 'web').values()) == ['running', 'in-sync'], 60, step=0.3)
+        guests = machine.pids('qemu-system-x86_64')
+        assert len(guests) == 1, guests
+        # An upgrade: the same package again, and the node daemon anew; the guest does not notice.
+        machine.run('dpkg', '-i', '/fettle.deb')
+        for pid in machine.pids('/usr/lib/fettle/fettle-noded$'):
+            machine.run('kill', pid)
+        time.sleep(0.5)
+        machine.start('noded')
+        wait_until('all is well after the restart', machine.clean, 30, step=0.3)
+        assert machine.pids('qemu-system-x86_64') == guests
+        removed = machine.run('dpkg', '-r', 'fettle').stdout
+        assert 'fettle: guests still run on this host' in removed, removed
+        assert not machine.sh('ls /usr/lib/fettle /usr/bin/fettle /usr/sbin/fettle-noded /usr/share/doc/fettle '
+                              '/usr/lib/systemd/system/fettle*', check=False).stdout
+        assert machine.sh('ls /etc/fettle').stdout.split() == ['ca.crt', 'ca.key', 'node.crt', 'node.json', 'node.key']
+        machine.sh('pkill -x fettle-noded; pkill -x fettle-wconfd; pkill -x fettle-luxid; pkill -x fettle-watcher; '
+                   'pkill qemu-system; pkill nbdkit; sleep 1', check=False)
+        purged = machine.run('dpkg', '-P', 'fettle').stdout
+        assert 'fettle: images are left in /var/lib/fettle' in purged, purged
+        assert machine.sh('find /etc/fettle /var/log/fettle /run/fettle 2>/dev/null', check=False).stdout == ''
+        assert machine.sh('ls /var/lib/fettle').stdout.split() == ['disks']
+        assert machine.sh('ls /etc/systemd/system/multi-user.target.wants/fettle.target', check=False).returncode != 0
+        # Without images nothing at all is left.
+        machine.run('dpkg', '-i', '/fettle.deb')
+        machine.sh('rm -rf /var/lib/fettle/disks')
+        machine.run('dpkg', '-P', 'fettle')
+        assert machine.sh('ls -d /var/lib/fettle /etc/fettle', check=False).stdout == ''
+
+
+def machine_upper(machine):
+    """The machine's root as it is seen from here: by way of its process."""
+    return f'/proc/{machine.pid}/root{machine.root}'
+
+
+def show_logs():
+    for path in glob.glob(os.path.join(work, '*.log')):
+        with open(path, encoding='utf-8', errors='replace') as file:
+            for line in file.read().splitlines()[-12:]:
+                print(f'# {os.path.basename(path)}: {line}')
+
+
+try:
+    e2e.run(test_contents, test_units, test_life)
+except SystemExit as end:
+    if end.code:
+        show_logs()
+    raise
+finally:
+    shutil.rmtree(work, ignore_errors=True)
