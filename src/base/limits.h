@@ -153,6 +153,7 @@
 #define IMAGE_PROGRESS_MS 1000u /* between two questions how far an image is */
 #define LIMIT_MAC_TRIES 64      /* addresses drawn before the pool counts as full */
 #define MIRROR_WAIT_MS 2000u    /* one question about a copy */
+#define MIGRATION_WAIT_MS 1000u /* one question about a migration; how soon a cancel is seen */
 #define PROGRESS_PAUSE_MS 500u  /* between two entries of the same progress in a job's log */
 #define MIRROR_STALL_MS 600000u /* a copy that gets no further is given up */
 

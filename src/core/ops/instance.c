@@ -146,10 +146,8 @@ static bool edit_start(struct instance_edit *edit, void *data, GError **error)
     return true;
 }
 
-/* Opens the replica's exports. If that fails the guest starts without it, but only after `stale`
- * is on record (SAF-10); `*ret_target` is NULL then. False: not even that could be recorded. */
-static bool open_replica(struct op *op, const struct instance *instance,
-                         struct export_target **ret_target, guint64 *ret_sync, GError **error)
+bool instance_open_replica(struct op *op, const struct instance *instance,
+                           struct export_target **ret_target, guint64 *ret_sync, GError **error)
 {
     const struct replica *replica = op_replica_of(op, instance);
     *ret_target = NULL;
@@ -179,7 +177,7 @@ static bool start_next(struct op *op, const char *uuid, const struct instance_st
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     record_autoptr(export_target) target = NULL;
     guint64 sync = 0;
-    if (!instance || !open_replica(op, instance, &target, &sync, error))
+    if (!instance || !instance_open_replica(op, instance, &target, &sync, error))
         return false;
     struct guest_start_args args = {.instance = instance,
                                     .target = target,
@@ -405,13 +403,19 @@ bool instance_need_node(const struct op *op, const struct instance *instance, co
 
 bool instance_need_whole(const struct instance *instance, GError **error)
 {
-    if (instance->task_state != TASK_CREATING && instance->task_state != TASK_REMOVING)
+    if (instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING)
+        fettle_set_error(error, WRONG_STATE,
+                         "instance \"%s\" is half %s: job %" G_GUINT64_FORMAT
+                         " did not finish; remove it",
+                         instance->name, instance->task_state == TASK_CREATING ? "made" : "removed",
+                         instance->task_owner);
+    else if (*instance->migration)
+        fettle_set_error(error, WRONG_STATE,
+                         "a migration of instance \"%s\" was not finished; settle it first: "
+                         "fettle instance migrate %s --cleanup",
+                         instance->name, instance->name);
+    else
         return true;
-    fettle_set_error(error, WRONG_STATE,
-                     "instance \"%s\" is half %s: job %" G_GUINT64_FORMAT
-                     " did not finish; remove it",
-                     instance->name, instance->task_state == TASK_CREATING ? "made" : "removed",
-                     instance->task_owner);
     return false;
 }
 
@@ -424,4 +428,20 @@ const struct guest_report *instance_guest(const struct node_report *report,
             return guest;
     }
     return NULL;
+}
+
+bool instance_runs(const struct node_report *report, const struct instance *instance)
+{
+    const struct guest_report *guest = instance_guest(report, instance);
+    return guest && *instance->holder && guest->generation == instance->generation &&
+           guest->state == GUEST_RUNNING;
+}
+
+char *instance_replica_since(const struct replica *replica)
+{
+    if (!replica->since)
+        return g_strdup_printf("generation %" G_GUINT64_FORMAT, replica->generation);
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc((gint64)replica->since);
+    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC")
+                : g_strdup_printf("%" G_GUINT64_FORMAT, replica->since);
 }

@@ -51,6 +51,12 @@ struct instance_start {
 bool instance_start(struct op *op, const char *uuid, const struct instance_start *how,
                     GError **error);
 
+/* Opens the replica's exports for the present generation. If that fails the guest starts without
+ * it, but only after `stale` is on record (SAF-10); `*ret_target` is NULL then, as it is for a
+ * replica that is stale already. False: not even that could be recorded. */
+bool instance_open_replica(struct op *op, const struct instance *instance,
+                           struct export_target **ret_target, guint64 *ret_sync, GError **error);
+
 struct instance_stop {
     enum task_state mark;
     enum task_state after; /* mark that the record of the close gets: TASK_NONE if this was all */
@@ -71,11 +77,28 @@ bool instance_gather(struct op *op, const char *node_a, const char *node_b, GErr
  * or "secondary". */
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
                         const char *role, GError **error);
-/* WRONG_STATE for an instance that a dead job left half made or half removed. */
+/* WRONG_STATE for an instance that a dead job left half made, half removed or half migrated. */
 bool instance_need_whole(const struct instance *instance, GError **error);
+/* Since when the replica has its state, for messages; free with g_free(). */
+char *instance_replica_since(const struct replica *replica);
+/* Whether the report says that the generation on record runs there. */
+bool instance_runs(const struct node_report *report, const struct instance *instance);
 /* The guest of that instance in a report; NULL if it is not there. */
 const struct guest_report *instance_guest(const struct node_report *report,
                                           const struct instance *instance);
+
+/* Where an instance can go (ops_failover.c); the choice is left in op->primary, and kept if it is
+ * made again. `named`: as the user says, "" for none: then the node of its replica ("" if it has
+ * none), or for a template without one the best node by placement. Gathers reports. */
+bool instance_choose_target(struct op *op, const struct instance *instance, const char *named,
+                            GError **error);
+/* WRONG_INPUT if op->primary is where it is already, or not where its replica is. */
+bool instance_check_target(const struct op *op, const struct instance *instance, GError **error);
+/* Failover to op->primary as OP_INSTANCE_FAILOVER does it: what forbids it, and doing it. An
+ * instance that does not run is moved without being started. */
+bool instance_failover_check(struct op *op, const struct instance *instance, GError **error);
+bool instance_failover(struct op *op, const struct instance *instance, guint64 timeout_ms,
+                       GError **error);
 
 /* Removes guest, disks and record (ops_remove.c). With `go_on` a node that fails is passed over;
  * names of such nodes are appended to `left`. */

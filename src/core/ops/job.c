@@ -8,6 +8,7 @@
 #include "core/ops/job.h"
 
 #include "core/ops/op.h"
+#include "core/queue/children.h"
 #include "core/queue/job_state.h"
 
 #include <string.h>
@@ -313,13 +314,14 @@ static bool run_body(struct runner *runner, struct op *op, const struct op_impl 
     return impl->exec(op, error);
 }
 
-static void finish(struct runner *runner, struct op *op, bool done, json_t *failure)
+/* `failure` is stolen. */
+static void finish(struct runner *runner, struct op *op, enum job_state end, json_t *failure)
 {
     struct job_op *row = runner->row;
     json_decref(row->result);
-    row->result = done ? json_incref(op->result) : failure;
+    row->result = end == JOB_SUCCESS ? json_incref(op->result) : failure;
     row->end_us = now_us(runner);
-    move(runner, done ? JOB_SUCCESS : JOB_ERROR, NULL);
+    move(runner, end, NULL);
 }
 
 /* False: the opcode failed, or the process is being killed. */
@@ -347,7 +349,11 @@ static bool run_parsed(struct runner *runner, const struct op_common *common, co
         g_autoptr(GError) kept = NULL; /* wconfd frees them when this process has ended */
         if (impl && !release(runner, done && !last, &kept))
             log_entry(kept->message, runner);
-        finish(runner, &op, done, done ? NULL : failure_result(error, prerequisite, op.changed));
+        finish(runner, &op,
+               done                               ? JOB_SUCCESS
+               : fettle_error_is(error, CANCELED) ? JOB_CANCELED
+                                                  : JOB_ERROR,
+               done ? NULL : failure_result(error, prerequisite, op.changed));
     }
     op_clear(&op);
     return done;
@@ -364,7 +370,7 @@ static bool run_op(struct runner *runner, struct job_op *row, bool last)
     g_autoptr(GError) error = NULL;
     if (!opcode_parse(row->input, &common, &params, &opcode, &error)) {
         struct op none = {0};
-        finish(runner, &none, false, failure_result(error, true, false));
+        finish(runner, &none, JOB_ERROR, failure_result(error, true, false));
         return false;
     }
     bool done = run_parsed(runner, common, params, last);
@@ -386,11 +392,13 @@ static void run_ops(struct runner *runner)
                 save(runner);
             continue;
         }
+        bool canceled = job_op_state(ops->pdata[i]) == JOB_CANCELED;
         json_autoptr why =
-            error ? failure_result(error, true, false)
-                  : json_make("[s, [s, s, b]]", "OpExecError", "Job aborted", "job_failed", 0);
+            error      ? failure_result(error, true, false)
+            : canceled ? job_error_result(FETTLE_ERROR_CANCELED, "Job canceled by request")
+                       : json_make("[s, [s, s, b]]", "OpExecError", "Job aborted", "job_failed", 0);
         if (!task_killed())
-            job_end(runner->job, JOB_ERROR, why, now_us(runner));
+            job_end(runner->job, canceled ? JOB_CANCELED : JOB_ERROR, why, now_us(runner));
         return;
     }
 }
@@ -473,7 +481,9 @@ bool job_run(const struct env *env, guint64 job_id, const char *livelock, GError
     }
     if (ready && !task_killed()) {
         save(&runner);
-        commit_end(&runner);
+        /* luxid commits an end that asks for other jobs, together with them. */
+        if (!children_wanted(runner.job))
+            commit_end(&runner);
         env->ops->livelock_drop(env, livelock);
     }
     runner_clear(&runner);

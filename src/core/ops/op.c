@@ -56,6 +56,15 @@ void op_set_text(char **member, const char *text)
     *member = copy;
 }
 
+bool op_canceled(struct op *op)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, op->job);
+    g_autoptr(GError) ignored = NULL; /* what is known decides then */
+    follow_refresh(op->follow, &ignored);
+    const struct job *record = config_get(op_config(op), "job", key, NULL);
+    return record && record->cancel;
+}
+
 /* --- locks --- */
 
 static void lock_request_unref(void *request)

@@ -23,6 +23,9 @@ struct op_impl {
     const char *id; /* "OP_INSTANCE_STARTUP" */
     op_step declare, check, exec;
     bool urgent; /* its locks go before all that wait */
+    bool
+        submits; /* its result has `jobs`, lists of opcodes that are queued when it has succeeded */
+    bool cancelable; /* it can be ended while it runs, and asks op_canceled() */
 };
 
 /* NULL for an opcode that jobs cannot run. */
@@ -62,6 +65,10 @@ void op_log(struct op *op, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void op_progress(struct op *op, const char *what, guint64 done, guint64 total, const char *unit);
 const struct config *op_config(const struct op *op);
 guint64 op_now_seconds(const struct op *op);
+
+/* Whether somebody has asked for the job's end (CancelJob); brings the copy of the configuration up
+ * to date. Only a body whose row says `cancelable` needs to ask, and ends with CANCELED then. */
+bool op_canceled(struct op *op);
 
 /* Adds a lock to the declaration; `node_uuid` "" adds nothing. */
 void op_lock(struct op *op, const char *name, enum lock_mode mode);

@@ -10,8 +10,10 @@ void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node);
 
 extern const struct op_impl ops_create[];
 extern const struct op_impl ops_disks[];
+extern const struct op_impl ops_evacuate[];
 extern const struct op_impl ops_failover[];
 extern const struct op_impl ops_join[];
+extern const struct op_impl ops_migrate[];
 extern const struct op_impl ops_node[];
 extern const struct op_impl ops_power[];
 extern const struct op_impl ops_recreate[];

@@ -4,6 +4,7 @@
  * itself.
  */
 #include "core/ops/instance.h"
+#include "core/ops/migration.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
 
@@ -14,19 +15,11 @@ static bool mirrored(const struct instance *instance)
     return instance->disk_template == TEMPLATE_MIRROR;
 }
 
-/* --- declare --- */
+/* --- where to --- */
 
-/* A diskless instance can go anywhere; the choice made before the locks were granted is kept if it
- * still fits. */
-static bool choose_target(struct op *op, const struct instance *instance, GError **error)
+/* The choice made before the locks were granted is kept if it still fits. */
+static bool choose_by_room(struct op *op, const struct instance *instance, GError **error)
 {
-    const struct op_instance_failover *params = op->params;
-    if (*params->target_node) {
-        const struct node *node = op_find_node(op, params->target_node, error);
-        if (node)
-            op_set_text(&op->primary, node->uuid);
-        return node != NULL;
-    }
     record_autoptr(instance) copy = instance_copy(instance);
     g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
     g_autoptr(GPtrArray) wanted = g_ptr_array_new_with_free_func(g_free);
@@ -38,17 +31,56 @@ static bool choose_target(struct op *op, const struct instance *instance, GError
     if (!op_gather_reports(op, wanted, error))
         return false;
     g_autofree char *what = g_strdup_printf("the new node of instance \"%s\"", copy->name);
+    bool local = copy->disk_template == TEMPLATE_FILE;
     struct placement_need need = {.what = what,
                                   .memory = copy->memory,
+                                  .disk = local ? placement_disk_size(copy->disks) : 0,
                                   .excluded = {copy->primary_node},
                                   .because = {"is its node now"},
                                   .skip = copy->uuid,
+                                  .nics = copy->nics,
+                                  .now = op_now_seconds(op),
                                   .prefer = op->primary};
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
         op_set_text(&op->primary, node->uuid);
     return node != NULL;
 }
+
+bool instance_choose_target(struct op *op, const struct instance *instance, const char *named,
+                            GError **error)
+{
+    if (*named) {
+        const struct node *node = op_find_node(op, named, error);
+        if (node)
+            op_set_text(&op->primary, node->uuid);
+        return node != NULL;
+    }
+    if (!mirrored(instance))
+        return choose_by_room(op, instance, error);
+    op_set_text(&op->primary, instance->secondary_node);
+    return true;
+}
+
+bool instance_check_target(const struct op *op, const struct instance *instance, GError **error)
+{
+    const char *target = op_node_name(op, op->primary);
+    if (!strcmp(op->primary, instance->primary_node)) {
+        fettle_set_error(error, WRONG_INPUT, "instance \"%s\" is on %s already", instance->name,
+                         target);
+        return false;
+    }
+    if (!mirrored(instance) || !strcmp(op->primary, instance->secondary_node))
+        return true;
+    fettle_set_error(
+        error, WRONG_INPUT,
+        "instance \"%s\" can go to %s only, where its replica is, not to %s; or first: "
+        "fettle instance replace-disks %s --remote-node=%s",
+        instance->name, op_node_name(op, instance->secondary_node), target, instance->name, target);
+    return false;
+}
+
+/* --- declare --- */
 
 static bool failover_declare(struct op *op, GError **error)
 {
@@ -59,24 +91,17 @@ static bool failover_declare(struct op *op, GError **error)
     op_lock_instance(op, instance->name);
     /* Shared also on an offline primary: it cannot be declared alive in the middle. */
     op_lock_node(op, instance->primary_node, LOCK_SHARED);
-    if (mirrored(instance))
-        op_set_text(&op->primary, instance->secondary_node);
-    else if (!choose_target(op, instance, error))
+    op_lock_node(op, instance->migration_node, LOCK_SHARED);
+    /* What cannot move is told so by the check, and not by the lack of a node for it. */
+    if (instance->disk_template == TEMPLATE_FILE)
+        op_set_text(&op->primary, "");
+    else if (!instance_choose_target(op, instance, params->target_node, error))
         return false;
     op_lock_node(op, op->primary, LOCK_SHARED);
     return true;
 }
 
 /* --- check --- */
-
-static char *since_text(const struct replica *replica)
-{
-    if (!replica->since)
-        return g_strdup_printf("generation %" G_GUINT64_FORMAT, replica->generation);
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc((gint64)replica->since);
-    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC")
-                : g_strdup_printf("%" G_GUINT64_FORMAT, replica->since);
-}
 
 /* UNSAFE unless every write that the guest saw acknowledged is on the replica (SAF-13). */
 static bool replica_is_whole(const struct op *op, const struct instance *instance,
@@ -89,7 +114,7 @@ static bool replica_is_whole(const struct op *op, const struct instance *instanc
     }
     if (replica->state == REPLICA_IN_SYNC)
         return true;
-    g_autofree char *since = since_text(replica);
+    g_autofree char *since = instance_replica_since(replica);
     fettle_set_error(error, UNSAFE,
                      "the replica of instance \"%s\" on %s is %s since %s (%s): acknowledged "
                      "writes would be lost",
@@ -117,7 +142,8 @@ static bool primary_is_judged(const struct op *op, const struct instance *instan
 static bool target_has_memory(const struct op *op, const struct instance *instance, GError **error)
 {
     const struct node *node = config_get(op_config(op), "node", op->primary, NULL);
-    struct placement_need need = {.memory = instance->memory, .skip = instance->uuid};
+    struct placement_need need = {
+        .memory = instance->memory, .skip = instance->uuid, .nics = instance->nics};
     g_autofree char *why = NULL;
     if (mirrored(instance) && instance->admin_state == ADMIN_DOWN)
         return true;
@@ -131,25 +157,43 @@ static bool target_has_memory(const struct op *op, const struct instance *instan
     return false;
 }
 
-static bool failover_check(struct op *op, GError **error)
+static bool disks_can_follow(const struct op *op, const struct instance *instance, GError **error)
 {
-    const struct op_instance_failover *params = op->params;
-    const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error))
-        return false;
-    record_autoptr(instance) instance = instance_copy(found);
-    if (mirrored(instance) && !replica_is_whole(op, instance, op_replica_of(op, instance), error))
-        return false;
-    if (!strcmp(op->primary, instance->primary_node)) {
-        fettle_set_error(error, WRONG_INPUT, "instance \"%s\" is on %s already", instance->name,
-                         op_node_name(op, op->primary));
+    if (instance->disk_template == TEMPLATE_FILE) {
+        fettle_set_error(
+            error, WRONG_STATE,
+            "the disks of instance \"%s\" are on %s only (template file); it moves only "
+            "while it runs: fettle instance migrate %s",
+            instance->name, op_node_name(op, instance->primary_node), instance->name);
         return false;
     }
-    return instance_gather(op, instance->primary_node, op->primary, error) &&
+    return !mirrored(instance) ||
+           replica_is_whole(op, instance, op_replica_of(op, instance), error);
+}
+
+bool instance_failover_check(struct op *op, const struct instance *instance, GError **error)
+{
+    return disks_can_follow(op, instance, error) && instance_check_target(op, instance, error) &&
+           instance_gather(op, instance->primary_node, op->primary, error) &&
            primary_is_judged(op, instance, error) &&
            instance_need_node(op, instance, op->primary, mirrored(instance) ? "secondary" : "new",
                               error) &&
            target_has_memory(op, instance, error);
+}
+
+static bool failover_check(struct op *op, GError **error)
+{
+    const struct op_instance_failover *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    /* The death of its node ends a migration: what waits on the target is ended there, and what
+     * follows is a failover like any other. */
+    bool over = *found->migration && op_node_offline(op, found->primary_node);
+    if (!over && !instance_need_whole(found, error))
+        return false;
+    record_autoptr(instance) instance = instance_copy(found);
+    return instance_failover_check(op, instance, error);
 }
 
 /* --- exec --- */
@@ -182,6 +226,8 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     op_set_text(&instance->holder, instance->admin_state == ADMIN_UP ? op->primary : "");
     op_set_text(&instance->secondary_node, "");
     op_set_text(&instance->replica, "");
+    op_set_text(&instance->migration, "");
+    op_set_text(&instance->migration_node, "");
     edit_mark(edit, TASK_FAILING_OVER);
     return true;
 }
@@ -260,10 +306,11 @@ static void clean_old_primary(struct op *op, const struct instance *instance, co
         op_log(op, "the old images could not be removed: %s", failure->message);
 }
 
-static bool fail_over(struct op *op, const struct instance *before, struct promotion *promotion,
-                      guint64 timeout_ms, GError **error)
+static bool move_instance(struct op *op, const struct instance *before, struct promotion *promotion,
+                          guint64 timeout_ms, GError **error)
 {
-    if (!stop_on_old_primary(op, before, timeout_ms, error) ||
+    if (!migration_end_target(op, before, error) ||
+        !stop_on_old_primary(op, before, timeout_ms, error) ||
         !instance_edit(op, before->uuid, edit_promote, promotion, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, before->uuid, error);
@@ -278,6 +325,18 @@ static bool fail_over(struct op *op, const struct instance *before, struct promo
     return true;
 }
 
+bool instance_failover(struct op *op, const struct instance *instance, guint64 timeout_ms,
+                       GError **error)
+{
+    struct promotion promotion = {NULL};
+    GError *local = NULL;
+    bool done = move_instance(op, instance, &promotion, timeout_ms, &local) ||
+                instance_fail(op, instance->uuid, local, error);
+    g_free(promotion.replica);
+    g_free(promotion.old_primary);
+    return done;
+}
+
 static bool failover_exec(struct op *op, GError **error)
 {
     const struct op_instance_failover *params = op->params;
@@ -285,13 +344,7 @@ static bool failover_exec(struct op *op, GError **error)
     if (!found)
         return false;
     record_autoptr(instance) instance = instance_copy(found);
-    struct promotion promotion = {NULL};
-    GError *local = NULL;
-    bool done = fail_over(op, instance, &promotion, params->shutdown_timeout * 1000, &local) ||
-                instance_fail(op, instance->uuid, local, error);
-    g_free(promotion.replica);
-    g_free(promotion.old_primary);
-    return done;
+    return instance_failover(op, instance, params->shutdown_timeout * 1000, error);
 }
 
 const struct op_impl ops_failover[] = {

@@ -101,12 +101,23 @@ static bool wait_for_answer(struct op *op, GError **error)
     }
 }
 
+static void delete_advice(const struct op *op, GPtrArray *changes, const char *node)
+{
+    g_autoptr(GPtrArray) advices = config_list(op_config(op), "advice");
+    for (guint i = 0; i < advices->len; i++) {
+        const struct advice *advice = advices->pdata[i];
+        if (!strcmp(advice->subject, node))
+            op_delete(op, changes, "advice", advice->uuid);
+    }
+}
+
 static bool build_delete(struct op *op, GPtrArray *changes, void *data, GError **error)
 {
     const char *uuid = data;
     if (!config_get(op_config(op), "node", uuid, NULL))
         return true;
     op_delete_tags(op, changes, TAG_NODE, uuid);
+    delete_advice(op, changes, uuid);
     op_delete(op, changes, "node", uuid);
     return true;
 }
@@ -148,6 +159,14 @@ static bool node_is_unused(const struct op *op, const struct node *node, GError 
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
         bool primary = !strcmp(instance->primary_node, node->uuid);
+        if (!strcmp(instance->migration_node, node->uuid)) {
+            fettle_set_error(
+                error, WRONG_STATE,
+                "a migration of instance \"%s\" to node \"%s\" is on record; settle it "
+                "first: fettle instance migrate %s --cleanup",
+                instance->name, node->name, instance->name);
+            return false;
+        }
         if (!primary && strcmp(instance->secondary_node, node->uuid))
             continue;
         fettle_set_error(error, WRONG_STATE,
@@ -209,7 +228,7 @@ static bool set_declare(struct op *op, GError **error)
 }
 
 /* A node that answers is not dead. Any answer counts, also a refusal. */
-static bool node_is_silent(struct op *op, const struct node *node, GError **error)
+static bool node_is_silent(struct op *op, const struct node *node, const char *hint, GError **error)
 {
     g_autofree char *name = g_strdup(node->name);
     g_autoptr(GError) failure = NULL;
@@ -222,8 +241,63 @@ static bool node_is_silent(struct op *op, const struct node *node, GError **erro
     }
     fettle_set_error(error, UNSAFE,
                      "node \"%s\" still answers, so it is not dead, and its guests may run; power "
-                     "it off first, or use --force if you know better",
-                     name);
+                     "it off first%s",
+                     name, hint);
+    return false;
+}
+
+/* An instance that may run there on disks that other nodes use too; NULL: none. */
+static const struct instance *shared_guest(const struct op *op, const struct node *node)
+{
+    g_autoptr(GPtrArray) instances = config_list(op_config(op), "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (instance->disk_template == TEMPLATE_SHAREDFILE && !strcmp(instance->holder, node->uuid))
+            return instance;
+    }
+    return NULL;
+}
+
+/* SAF-21: nothing but the power switch keeps such a guest from its disks, so the word for that has
+ * to be given, and is not believed of a node that answers. */
+static bool power_is_off(struct op *op, const struct node *node, const struct instance *guest,
+                         GError **error)
+{
+    const struct op_node_set_params *params = op->params;
+    if (*params->statement)
+        return node_is_silent(op, node, "; --force does not help: other nodes use its disks too",
+                              error);
+    fettle_set_error(error, UNSAFE,
+                     "instance \"%s\" may run on node \"%s\", on disks that other nodes use too; "
+                     "say with --statement that the power of \"%s\" is off, and who has seen that",
+                     guest->name, node->name, node->name);
+    return false;
+}
+
+static bool may_be_offline(struct op *op, const struct node *node, GError **error)
+{
+    const struct op_node_set_params *params = op->params;
+    const struct instance *shared = shared_guest(op, node);
+    if (is_master(op, node)) {
+        fettle_set_error(error, WRONG_STATE,
+                         "node \"%s\" is the master, which carries out this very job; it cannot "
+                         "be offline",
+                         node->name);
+        return false;
+    }
+    if (node->offline)
+        return true;
+    if (shared)
+        return power_is_off(op, node, shared, error);
+    return params->force || node_is_silent(op, node, ", or use --force if you know better", error);
+}
+
+/* "yes", "no", or "" for a flag that stays. */
+static bool is_answer(const char *flag, const char *value, GError **error)
+{
+    if (!*value || !strcmp(value, "yes") || !strcmp(value, "no"))
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "%s: must be yes or no, not \"%s\"", flag, value);
     return false;
 }
 
@@ -231,26 +305,32 @@ static bool set_check(struct op *op, GError **error)
 {
     const struct op_node_set_params *params = op->params;
     const struct node *node = op_find_node(op, params->node_name, error);
-    if (!node)
+    if (!node || !is_answer("offline", params->offline, error) ||
+        !is_answer("drained", params->drained, error))
         return false;
-    bool yes = !strcmp(params->offline, "yes");
-    if (!*params->offline) {
-        fettle_set_error(error, WRONG_INPUT, "nothing to change: set offline");
-        return false;
-    }
-    if (!yes && strcmp(params->offline, "no")) {
-        fettle_set_error(error, WRONG_INPUT, "offline: must be yes or no, not \"%s\"",
-                         params->offline);
+    if (!*params->offline && !*params->drained) {
+        fettle_set_error(error, WRONG_INPUT, "nothing to change: set offline or drained");
         return false;
     }
-    if (yes && is_master(op, node)) {
-        fettle_set_error(error, WRONG_STATE,
-                         "node \"%s\" is the master, which carries out this very job; it cannot "
-                         "be offline",
-                         node->name);
+    if (*params->statement && strcmp(params->offline, "yes") != 0) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "statement: says why a node is dead, so it goes with offline=yes only");
         return false;
     }
-    return !yes || params->force || node->offline || node_is_silent(op, node, error);
+    return strcmp(params->offline, "yes") != 0 || may_be_offline(op, node, error);
+}
+
+static void set_offline(struct op *op, struct node *node, bool offline)
+{
+    const struct op_node_set_params *params = op->params;
+    if (node->offline == offline && (!offline || !*params->statement))
+        return;
+    if (!offline)
+        node->offline_since = 0;
+    else if (!node->offline)
+        node->offline_since = op_now_seconds(op);
+    node->offline = offline;
+    op_set_text(&node->offline_statement, offline ? params->statement : "");
 }
 
 static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **error)
@@ -260,17 +340,16 @@ static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **er
     if (!found)
         return false;
     record_autoptr(node) node = node_copy(found);
-    bool offline = !strcmp(params->offline, "yes");
-    if (node->offline == offline && (!offline || !*params->statement))
-        return true;
-    if (!offline)
-        node->offline_since = 0;
-    else if (!node->offline)
-        node->offline_since = op_now_seconds(op);
-    node->offline = offline;
-    const char *said = *params->statement ? params->statement : "no statement given";
-    op_set_text(&node->offline_statement, offline ? said : "");
-    op_put(op, changes, "node", node->uuid, node_to_json(node));
+    if (*params->offline)
+        set_offline(op, node, !strcmp(params->offline, "yes"));
+    if (*params->drained)
+        node->drained = !strcmp(params->drained, "yes");
+    json_autoptr before = node_to_json(found);
+    json_t *after = node_to_json(node);
+    if (json_equal(before, after))
+        json_decref(after);
+    else
+        op_put(op, changes, "node", node->uuid, after);
     return true;
 }
 

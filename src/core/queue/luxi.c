@@ -2,6 +2,7 @@
 #include "core/queue/luxi.h"
 
 #include "base/log.h"
+#include "core/ops/op.h"
 #include "core/queue/console.h"
 #include "core/queue/plan.h"
 #include "core/queue/query.h"
@@ -137,7 +138,46 @@ struct cancel {
     struct queue_context *context;
     struct rpc_request *request;
     guint64 id;
+    bool asked; /* it is under way, and ends by itself */
 };
+
+/* Whether the job's process asks by itself if it shall end: its present opcode, or the one that
+ * waits for its locks, can be given up in the middle. */
+static bool may_be_asked(const struct queue_context *context, const struct queue_job *job)
+{
+    const struct job *record = context_record(context, job->id);
+    const struct job *now = job->live != NULL ? job->live : record;
+
+    for (guint i = 0; record != NULL && record->started && i < now->ops->len; i++) {
+        const struct job_op *op = g_ptr_array_index(now->ops, i);
+        const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
+        const struct op_impl *impl = id == NULL ? NULL : op_impl_find(id);
+
+        if (!job_state_final(job_op_state(op)))
+            return impl != NULL && impl->cancelable;
+    }
+    return false;
+}
+
+/* A wish on record, which the job's process finds there. */
+static bool build_wish(struct commit_batch *batch, void *data, GError **error)
+{
+    const struct cancel *cancel = data;
+    const struct job *record = context_record(cancel->context, cancel->id);
+    record_autoptr(job) job = NULL;
+
+    if (record == NULL || job_state_final(job_state_of(record))) {
+        fettle_set_error(error, WRONG_STATE, "Job %" G_GUINT64_FORMAT " has ended already",
+                         cancel->id);
+        return false;
+    }
+    if (record->cancel)
+        return false;
+    job = job_copy(record);
+    job->cancel = true;
+    commit_put_job(batch, job);
+    return true;
+}
 
 static bool build_cancel(struct commit_batch *batch, void *data, GError **error)
 {
@@ -197,11 +237,14 @@ static void cancel_job(struct queue_context *context, struct rpc_request *reques
     state = (enum job_state)job->state;
     if (state == JOB_QUEUED && (job->busy || job->phase != JOB_PHASE_QUEUED))
         state = JOB_WAITING;
-    if (!job_verb_allowed(JOB_VERB_CANCEL, state, id, &why)) {
+    if (!job->busy && !job_state_final(state) && may_be_asked(context, job)) {
+        item.build = build_wish;
+    } else if (!job_verb_allowed(JOB_VERB_CANCEL, state, id, &why)) {
         answer_no(request, why);
         return;
     }
     cancel = g_new0(struct cancel, 1);
+    cancel->asked = item.build == build_wish;
     cancel->context = context;
     cancel->request = request;
     cancel->id = id;

@@ -159,7 +159,7 @@ static bool add_op(struct job *job, const json_t *input, size_t at, GError **err
     return true;
 }
 
-static struct job *parse_job(const struct queue_context *context, const json_t *ops, GError **error)
+struct job *submit_parse(const struct queue_context *context, const json_t *ops, GError **error)
 {
     record_autoptr(job) job = job_new();
     size_t bytes;
@@ -188,7 +188,7 @@ static void add_entry(struct submission *submission, const json_t *ops)
 {
     struct entry *entry = g_new0(struct entry, 1);
 
-    entry->job = parse_job(submission->context, ops, &entry->error);
+    entry->job = submit_parse(submission->context, ops, &entry->error);
     submission->bytes += commit_job_bytes(entry->job);
     g_ptr_array_add(submission->entries, entry);
 }

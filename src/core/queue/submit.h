@@ -11,3 +11,6 @@
 void submit_job(struct queue_context *context, struct rpc_request *request, const json_t *ops);
 void submit_many_jobs(struct queue_context *context, struct rpc_request *request,
                       const json_t *jobs);
+/* A job of these opcodes, checked and completed, without an id yet; NULL with the path of what is
+ * wrong. */
+struct job *submit_parse(const struct queue_context *context, const json_t *ops, GError **error);

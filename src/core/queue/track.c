@@ -2,6 +2,7 @@
 #include "core/queue/track.h"
 
 #include "base/log.h"
+#include "core/queue/children.h"
 #include "core/queue/job_file.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/waiters.h"
@@ -161,6 +162,7 @@ static bool build_end(struct commit_batch *batch, void *data, GError **error)
     job = job_copy(ending->file != NULL ? ending->file : record);
     if (ending->result != NULL)
         job_end(job, ending->state, ending->result, context_now_us(ending->context));
+    children_add(ending->context, batch, job);
     commit_put_job(batch, job);
     return true;
 }
@@ -170,8 +172,12 @@ static bool commit_end(struct ending *ending)
 {
     const struct job *base =
         ending->file != NULL ? ending->file : context_record(ending->context, ending->id);
-    const struct commit_item item = {
-        .build = build_end, .data = ending, .changes = 1, .bytes = commit_job_bytes(base)};
+    size_t bytes = 0;
+    guint children = base == NULL ? 0 : children_count(base, &bytes);
+    const struct commit_item item = {.build = build_end,
+                                     .data = ending,
+                                     .changes = 1 + children,
+                                     .bytes = commit_job_bytes(base) + bytes};
     g_autoptr(GError) error = NULL;
 
     if (committer_run(ending->context->committer, &item, &error))
@@ -332,7 +338,8 @@ static bool settle_by_file(struct settling *settling)
         g_clear_pointer(&file, job_free);
     ending.file = file;
     if (file != NULL && job_state_final(job_state_of(file))) {
-        wait_for_record(settling);
+        if (!children_wanted(file))
+            wait_for_record(settling);
     } else {
         result = death_result(context, id, file, error);
         ending.result = result;

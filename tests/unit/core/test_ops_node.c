@@ -160,7 +160,7 @@ static void test_offline_without_statement(void)
 {
     fake_cut(world->world, NODE3, true);
     g_assert_cmpstr(modify("node3", "yes", "", false), ==, "null");
-    ops_expect(world, "commit node node3 offline no statement given\ncommit job success\n");
+    ops_expect(world, "commit node node3 offline \ncommit job success\n");
     g_assert_cmpstr(modify("node3", "yes", "it burns", false), ==, "null");
     ops_expect(world, "commit node node3 offline it burns\ncommit job success\n");
 }
@@ -173,7 +173,8 @@ static void test_offline_refused(void)
                    "wrong_state");
     expect_refusal(modify("node3", "maybe", "", false), "offline: must be yes or no, not \"maybe\"",
                    "wrong_input");
-    expect_refusal(modify("node3", "", "", false), "nothing to change: set offline", "wrong_input");
+    expect_refusal(modify("node3", "", "", false), "nothing to change: set offline or drained",
+                   "wrong_input");
     expect_refusal(modify("node9", "yes", "", false), "node \"node9\" does not exist",
                    "unknown_entity");
 }

@@ -1,0 +1,84 @@
+/* Jobs that other jobs ask for; see children.h. */
+#include "core/queue/children.h"
+
+#include "core/ops/op.h"
+#include "core/queue/submit.h"
+
+/* The list that the opcode's result asks for; NULL: none. */
+static json_t *wanted_by(const struct job_op *op)
+{
+    const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
+    const struct op_impl *impl = id == NULL ? NULL : op_impl_find(id);
+    json_t *jobs = json_object_get(op->result, "jobs");
+
+    if (impl == NULL || !impl->submits || job_op_state(op) != JOB_SUCCESS ||
+        json_array_size(jobs) == 0)
+        return NULL;
+    return jobs;
+}
+
+bool children_wanted(const struct job *job)
+{
+    return children_count(job, NULL) > 0;
+}
+
+guint children_count(const struct job *job, size_t *ret_bytes)
+{
+    guint count = 0;
+    size_t bytes = 0;
+
+    for (guint i = 0; job_state_of(job) == JOB_SUCCESS && i < job->ops->len; i++) {
+        const json_t *jobs = wanted_by(g_ptr_array_index(job->ops, i));
+
+        count += (guint)json_array_size(jobs);
+        if (ret_bytes != NULL && jobs != NULL)
+            /* With the defaults of their opcodes they are about twice as large. */
+            bytes += 2 * json_dumpb(jobs, NULL, 0, JSON_COMPACT);
+    }
+    if (ret_bytes != NULL)
+        *ret_bytes = bytes;
+    return count;
+}
+
+/* [true, id], or [false, why it is refused]. */
+static json_t *add_child(struct queue_context *context, struct commit_batch *batch,
+                         const json_t *ops)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(job) child = NULL;
+
+    if (queue_waiting(context->queue) + batch->changes->len >= LIMIT_QUEUED_JOBS)
+        fettle_set_error(&error, TEMPORARY, "the queue is full: %d jobs are queued",
+                         LIMIT_QUEUED_JOBS);
+    else
+        child = submit_parse(context, ops, &error);
+    if (child == NULL)
+        return json_make("[b, s]", 0, error->message);
+    child->id = commit_job_id(batch);
+    commit_put_job(batch, child);
+    return json_make("[b, I]", 1, (json_int_t)child->id);
+}
+
+void children_add(struct queue_context *context, struct commit_batch *batch, struct job *job)
+{
+    if (job_state_of(job) != JOB_SUCCESS)
+        return;
+    for (guint i = 0; i < job->ops->len; i++) {
+        struct job_op *op = g_ptr_array_index(job->ops, i);
+        const json_t *wanted = wanted_by(op);
+        json_t *answers, *result;
+        size_t at;
+        const json_t *ops;
+
+        if (wanted == NULL)
+            continue;
+        answers = json_array();
+        json_array_foreach(wanted, at, ops)
+            json_array_append_new(answers, add_child(context, batch, ops));
+        /* A copy of the job shares its results with what it was copied from. */
+        result = json_copy(op->result);
+        json_object_set_new(result, "jobs", answers);
+        json_decref(op->result);
+        op->result = result;
+    }
+}
