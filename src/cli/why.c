@@ -64,23 +64,56 @@ static void print_status(const char *name, const json_t *row, bool recorded)
         printf("%s is %s; nothing had to be decided about it.\n", name, status);
 }
 
-static int why(struct cli *cli, int argc, char **argv, GError **error)
+/* What holds up every repair, whatever the records say. */
+static bool print_brake(struct cli *cli, GError **error)
 {
-    if (!cli_expect(argc, argv, 1, "why INSTANCE", error))
-        return -1;
-    json_autoptr known =
-        cli_query(cli, "instance", (const char *const[]){"name", "status", "pnode", NULL},
-                  json_make("[sss]", "=", "name", argv[0]), error);
-    if (known == NULL)
-        return -1;
     json_autoptr rows =
-        cli_query(cli, "decision", fields, json_make("[sss]", "=", "subject_name", argv[0]), error);
+        cli_query(cli, "brake", (const char *const[]){"since", "why", NULL}, NULL, error);
     if (rows == NULL)
-        return -1;
-    if (json_array_size(rows) == 0 && json_array_size(known) == 0) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "instance \"%s\" does not exist", argv[0]);
-        return -1;
+        return false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        g_autofree char *since = cli_time_text((gint64)json_number_value(cli_cell_value(row, 0)));
+        printf("The storm brake is on since %s: %s No repair goes on until you say so: fettle "
+               "repair continue\n",
+               since, cli_cell_string(row, 1));
     }
+    return true;
+}
+
+/* Rows of a kind of object by that name. */
+static json_t *objects(struct cli *cli, const char *what, const char *const *names,
+                       const char *name, GError **error)
+{
+    return cli_query(cli, what, names, json_make("[sss]", "=", "name", name), error);
+}
+
+/* Whether there is a node, a node group or a cluster of that name; the cluster also by that word.
+ */
+static bool other_subject(struct cli *cli, char **name, bool *ret_known, GError **error)
+{
+    json_autoptr policies =
+        cli_query(cli, "policy", (const char *const[]){"name", "kind", NULL},
+                  strcmp(*name, "cluster") == 0 ? json_make("[sss]", "=", "kind", "cluster")
+                                                : json_make("[s[sss][sss]]", "&", "=", "name",
+                                                            *name, "!=", "kind", "instance"),
+                  error);
+    json_autoptr nodes =
+        policies == NULL ? NULL
+                         : objects(cli, "node", (const char *const[]){"name", NULL}, *name, error);
+    if (nodes == NULL)
+        return false;
+    *ret_known = json_array_size(nodes) + json_array_size(policies) > 0;
+    if (json_array_size(policies) > 0) {
+        g_free(*name);
+        *name = g_strdup(cli_cell_string(json_array_get(policies, 0), 0));
+    }
+    return true;
+}
+
+static int print_all(struct cli *cli, const char *name, json_t *known, const json_t *rows,
+                     GError **error)
+{
     json_autoptr list = sorted(rows);
     if (cli->json) {
         cli_print_rows(cli, "decision", fields, list);
@@ -89,11 +122,36 @@ static int why(struct cli *cli, int argc, char **argv, GError **error)
     for (size_t i = 0; i < json_array_size(list); i++)
         print_decision(json_array_get(list, i));
     if (json_array_size(known) > 0)
-        print_status(argv[0], json_array_get(known, 0), json_array_size(list) > 0);
-    return 0;
+        print_status(name, json_array_get(known, 0), json_array_size(list) > 0);
+    else if (json_array_size(list) == 0)
+        printf("Nothing had to be decided about %s.\n", name);
+    return print_brake(cli, error) ? 0 : -1;
+}
+
+static int why(struct cli *cli, int argc, char **argv, GError **error)
+{
+    bool other = false;
+    if (!cli_expect(argc, argv, 1, "why INSTANCE|NODE|cluster", error))
+        return -1;
+    g_autofree char *name = g_strdup(argv[0]);
+    json_autoptr known = objects(
+        cli, "instance", (const char *const[]){"name", "status", "pnode", NULL}, name, error);
+    if (known == NULL || (json_array_size(known) == 0 && !other_subject(cli, &name, &other, error)))
+        return -1;
+    json_autoptr rows =
+        cli_query(cli, "decision", fields, json_make("[sss]", "=", "subject_name", name), error);
+    if (rows == NULL)
+        return -1;
+    if (json_array_size(rows) == 0 && json_array_size(known) == 0 && !other) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "there is no instance, node or cluster \"%s\"",
+                         argv[0]);
+        return -1;
+    }
+    return print_all(cli, name, known, rows, error);
 }
 
 const struct command why_commands[] = {
-    {"why", NULL, "INSTANCE", "Tell why the cluster did or did not act on an instance.", why},
+    {"why", NULL, "INSTANCE|NODE|cluster", "Tell why the cluster did or did not act on something.",
+     why},
     {0},
 };

@@ -3,11 +3,12 @@
 
 #include "base/limits.h"
 
+#include "proto/repair_tag.h"
+
 #include <string.h>
 
-#define PREFIX "ganeti:watcher:autorepair:"
+#define PREFIX REPAIR_TAG_PREFIX
 
-static const char *const type_names[] = {"fix-storage", "migrate", "failover", "reinstall", NULL};
 static const char *const outcome_names[] = {"success", "failure", "enoperm", NULL};
 
 static int word_index(const char *const *words, const char *text)
@@ -49,7 +50,7 @@ static void parse_record(char **parts, guint count, bool result, struct repair_t
     if (count != (result ? 6 : 5) || *parts[2] == '\0' ||
         strlen(parts[2]) > LIMIT_REPAIR_ID_CHARS || !parse_seconds(parts[3], &tag->timestamp))
         return;
-    int type = word_index(type_names, parts[1]);
+    int type = enum_parse(&repair_type_words, parts[1]);
     int outcome = result ? word_index(outcome_names, parts[4]) : 0;
     g_auto(GStrv) jobs = parse_jobs(parts[count - 1]);
     if (type < 0 || outcome < 0 || jobs == NULL)
@@ -71,7 +72,7 @@ void repair_tag_parse(const char *text, struct repair_tag *ret_tag)
     ret_tag->kind = REPAIR_TAG_MALFORMED;
     if (count == 0)
         return;
-    int type = word_index(type_names, parts[0]);
+    int type = enum_parse(&repair_type_words, parts[0]);
     if (type >= 0 && count == 1) {
         ret_tag->kind = REPAIR_TAG_ENABLE;
         ret_tag->type = (enum repair_type)type;
@@ -92,7 +93,7 @@ void repair_tag_clear(struct repair_tag *tag)
 
 const char *repair_type_name(enum repair_type type)
 {
-    return type_names[type];
+    return enum_word(&repair_type_words, (int)type);
 }
 
 const char *repair_outcome_name(enum repair_outcome outcome)
@@ -109,14 +110,14 @@ char *repair_tag_pending(enum repair_type type, const char *id, gint64 timestamp
                          const char *const *jobs)
 {
     g_autofree char *list = join_jobs(jobs);
-    return g_strdup_printf(PREFIX "pending:%s:%s:%" G_GINT64_FORMAT ":%s", type_names[type], id,
-                           timestamp, list);
+    return g_strdup_printf(PREFIX "pending:%s:%s:%" G_GINT64_FORMAT ":%s", repair_type_name(type),
+                           id, timestamp, list);
 }
 
 char *repair_tag_result(enum repair_type type, const char *id, gint64 timestamp,
                         enum repair_outcome outcome, const char *const *jobs)
 {
     g_autofree char *list = join_jobs(jobs);
-    return g_strdup_printf(PREFIX "result:%s:%s:%" G_GINT64_FORMAT ":%s:%s", type_names[type], id,
-                           timestamp, outcome_names[outcome], list);
+    return g_strdup_printf(PREFIX "result:%s:%s:%" G_GINT64_FORMAT ":%s:%s", repair_type_name(type),
+                           id, timestamp, outcome_names[outcome], list);
 }

@@ -1,15 +1,10 @@
 /*
  * The tags of auto-repair (requirements-auto-repair.md, sections 2 and 3), read and written here
- * and nowhere else (ARP-05). Prefix `ganeti:watcher:autorepair:`, so that tags set by people and
- * tools of Ganeti hold.
+ * and nowhere else (ARP-05). For their prefix see proto/repair_tag.h.
  */
 #pragma once
 
-#include <glib.h>
-#include <stdbool.h>
-
-/* From least to most risky; each allows what stands before it (ARP-07, 08). */
-enum repair_type { REPAIR_FIX_STORAGE, REPAIR_MIGRATE, REPAIR_FAILOVER, REPAIR_REINSTALL };
+#include "proto/records.h"
 
 enum repair_tag_kind {
     REPAIR_TAG_NONE,      /* not one of ours */
