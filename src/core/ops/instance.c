@@ -411,7 +411,7 @@ bool instance_need_whole(const struct instance *instance, GError **error)
                          instance->task_owner);
     else if (*instance->migration)
         fettle_set_error(error, WRONG_STATE,
-                         "a migration of instance \"%s\" was not finished; settle it first: "
+                         "a migration of instance \"%s\" has not been settled; say: "
                          "fettle instance migrate %s --cleanup",
                          instance->name, instance->name);
     else

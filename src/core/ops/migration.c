@@ -15,10 +15,10 @@ void migration_end_clear(struct migration_end *end)
 
 /* --- following it --- */
 
-static void take_end(const struct migration_status *status, struct migration_end *end)
+static void take_end(const struct migration_status *status, bool wished, struct migration_end *end)
 {
     end->moved = status->state == MIGRATION_MOVED;
-    end->canceled = status->state == MIGRATION_CANCELED;
+    end->canceled = wished && status->state == MIGRATION_CANCELED;
     g_free(end->why);
     end->why = *status->why ? g_strdup(status->why) : NULL;
 }
@@ -72,7 +72,7 @@ bool migration_follow(struct op *op, const struct instance *instance, struct mig
         tell_progress(op, what, status);
         if (!under_way(status)) {
             tell_end(op, instance, status);
-            take_end(status, ret_end);
+            take_end(status, asked_to_end, ret_end);
             return true;
         }
         /* A node that does not wait is not asked without end. */
@@ -272,6 +272,9 @@ static bool attach_again(struct op *op, const char *uuid, GError **error)
 
 bool migration_abandon(struct op *op, const char *uuid, GError **error)
 {
+    /* Its replica may have been given up since. */
+    if (!follow_refresh(op->follow, error))
+        return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     const struct node_report *report = NULL;
     if (!instance || !migration_end_target(op, instance, error) ||
@@ -311,7 +314,7 @@ static bool ask_source(struct op *op, const struct instance *instance,
     if (status && under_way(status))
         return migration_follow(op, instance, ret_end, error);
     if (status)
-        take_end(status, ret_end);
+        take_end(status, false, ret_end);
     if (!follow_refresh(op->follow, error))
         return false;
     const struct instance *now = config_get(op_config(op), "instance", instance->uuid, NULL);

@@ -531,8 +531,9 @@ static void adopt(struct tracker *tracker, guint64 id)
         job->livelock = g_strdup(file->livelock);
     else if (file == NULL)
         job->livelock = find_livelock(context->env, id);
-    /* Clients see what it says before they see anything: a running job never goes back. */
-    if (file != NULL)
+    /* Clients see what it says before they see anything: a running job never goes back. The file
+     * of an older mastership says nothing that counts. */
+    if (file != NULL && same_mastership(context, file))
         queue_put_live(context->queue, job, g_steal_pointer(&file));
     settle(tracker, id, false);
 }

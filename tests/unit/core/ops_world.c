@@ -115,6 +115,9 @@ static void trace_instance(struct ops_world *world, const struct change *change)
         *secondary ? "/" : "", *secondary ? name_of(world, secondary) : "",
         json_is_true(json_object_get(change->object, "clean")) ? " clean" : "", *task ? " " : "",
         task);
+    if (*text_of(change, "migration"))
+        g_string_append_printf(world->trace, " >%s",
+                               name_of(world, text_of(change, "migration_node")));
 }
 
 static void trace_change(struct ops_world *world, const struct change *change)
@@ -317,12 +320,14 @@ static json_t *report(const struct ops_world *world, const char *node)
     json_int_t memory = (json_int_t)world->memory[index], disk = (json_int_t)world->disk[index];
     json_t *guests = json_array();
     if (world->guest_node && !strcmp(world->guest_node, node))
-        json_array_append_new(guests, json_make("{ss sI ss}", "instance", world->guest_instance,
-                                                "generation", (json_int_t)world->guest_generation,
-                                                "state", world->guest_state));
-    return json_make("{ss sI sI sI sI so so s[s]}", "node", node, "memory_total", memory,
+        json_array_append_new(
+            guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
+                              (json_int_t)world->guest_generation, "state", world->guest_state,
+                              "mirror", world->guest_mirror ? world->guest_mirror : "none"));
+    return json_make("{ss sI sI sI sI so so s[s] ss}", "node", node, "memory_total", memory,
                      "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests,
-                     "images", images_of(world, node), "bridges", world->bridges[index]);
+                     "images", images_of(world, node), "bridges", world->bridges[index],
+                     "qemu_version", world->qemu[index]);
 }
 
 static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)
@@ -343,6 +348,10 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
         g_string_append(world->trace, " paused");
     if (json_is_true(json_object_get(args, "promote")))
         g_string_append(world->trace, " promote");
+    if (json_string_length(json_object_get(args, "migration")) > 0 && json_is_object(instance))
+        g_string_append(world->trace, " incoming");
+    if (json_is_false(json_object_get(args, "live")))
+        g_string_append(world->trace, " paused");
     if (json_is_true(json_object_get(args, "since")))
         g_string_append(world->trace, " since");
     if (json_is_true(json_object_get(args, "set_aside")))
@@ -397,6 +406,90 @@ static json_t *wait_mirror(struct ops_world *world, const json_t *args)
     return json_make("{ss}", "state", "ready");
 }
 
+/* --- migration, as node daemon and master do it between them --- */
+
+static void set_text(json_t *object, const char *field, const char *text)
+{
+    json_object_set_new(object, field, json_string(text));
+}
+
+/* set_migrated: the guest's process has ended here. */
+static void record_moved(struct ops_world *world, const struct instance *instance)
+{
+    json_t *moved = instance_to_json(instance);
+    world->guest_node = NULL;
+    if (*instance->replica) {
+        g_autofree char *old = g_strdup(instance->replica);
+        ops_put(world, "replica", instance->migration,
+                json_make("{ss ss ss sI si ss}", "uuid", instance->migration, "instance",
+                          instance->uuid, "node", instance->primary_node, "generation",
+                          (json_int_t)instance->generation + 1, "sync", 1, "state",
+                          world->migration_unclean ? "stale" : "syncing"));
+        ops_delete_object(world, "replica", old);
+        set_text(moved, "replica", instance->migration);
+        set_text(moved, "secondary_node", instance->primary_node);
+    }
+    set_text(moved, "primary_node", instance->migration_node);
+    set_text(moved, "holder", instance->migration_node);
+    json_object_set_new(moved, "generation", json_integer((json_int_t)instance->generation + 1));
+    g_autofree char *uuid = g_strdup(instance->uuid);
+    ops_put(world, "instance", uuid, moved);
+}
+
+static bool is_moved(const struct instance *instance)
+{
+    return !strcmp(instance->primary_node, instance->migration_node);
+}
+
+static json_t *end_migration(struct ops_world *world, const struct instance *instance,
+                             const char *end)
+{
+    if (!strcmp(end, "moved") && !is_moved(instance))
+        record_moved(world, instance);
+    else if (world->migration_window && *instance->replica && strcmp(end, "moved")) {
+        g_autofree char *replica = g_strdup(instance->replica);
+        ops_set(world, "replica", replica, "sync", json_integer(4));
+        ops_set(world, "replica", replica, "state", json_string("stale"));
+    }
+    return json_make("{ss si ss}", "state", end, "downtime_ms", 87, "why",
+                     !strcmp(end, "failed") ? "the connection was lost" : "");
+}
+
+static json_t *wait_migration(struct ops_world *world, const json_t *args, bool cancel)
+{
+    const struct instance *instance = config_get(
+        world->config, "instance", json_string_value(json_object_get(args, "instance")), NULL);
+    g_assert_cmpstr(json_string_value(json_object_get(args, "migration")), ==, instance->migration);
+    if (cancel)
+        return end_migration(world, instance,
+                             is_moved(instance) || world->migration_late ? "moved" : "canceled");
+    if (!world->migration_steps)
+        return end_migration(world, instance,
+                             world->migration_end ? world->migration_end : "moved");
+    world->migration_steps--;
+    guint sent = world->migration_steps < 3 ? 300 - 100 * world->migration_steps : 0;
+    return json_make("{ss si si}", "state", "copying", "transferred_mib", (int)sent,
+                     "remaining_mib", (int)(400 - sent));
+}
+
+static json_t *answer_migration(struct ops_world *world, const struct rpc_request *request,
+                                const char *node, GError **error)
+{
+    const char *method = request->name;
+    if (!strcmp(method, "incoming_open")) {
+        world->incoming = true;
+        return json_make("{s:O, s:s, s:i, s:s}", "migration",
+                         json_object_get(json_object_get(request->args, "instance"), "migration"),
+                         "address", "10.0.0.2", "port", 4000, "psk",
+                         "0123456789abcdef0123456789abcdef");
+    }
+    if (!strcmp(method, "incoming_close"))
+        world->incoming = false;
+    else if (strcmp(method, "migration_start"))
+        return wait_migration(world, request->args, !strcmp(method, "migration_cancel"));
+    return json_object();
+}
+
 static json_t *answer_node(const struct rpc_request *request, const char *node, void *data,
                            GError **error)
 {
@@ -405,10 +498,12 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
     if (!strcmp(method, "node_report"))
         return faulty(world, node, method, error) ? NULL : report(world, node);
     if (strcmp(method, "mirror_wait") && strcmp(method, "image_info") &&
-        strcmp(method, "disks_progress"))
+        strcmp(method, "disks_progress") && strcmp(method, "migration_wait"))
         trace_call(world, request, node);
     if (faulty(world, node, method, error))
         return NULL;
+    if (strstr(method, "migration_") || strstr(method, "incoming_"))
+        return answer_migration(world, request, node, error);
     if (!strcmp(method, "guest_start"))
         return start_guest(world, request->args, node);
     if (!strcmp(method, "mirror_wait"))
@@ -447,9 +542,10 @@ static void put_node(struct ops_world *world, const char *uuid, const char *name
 static void script(struct ops_world *world)
 {
     static const char *const methods[] = {
-        "node_report",   "image_info",  "disks_create", "disks_remove",  "replica_open",
-        "replica_close", "guest_start", "guest_stop",   "guest_reset",   "mirror_attach",
-        "mirror_detach", "mirror_wait", "disk_grow",    "disks_progress"};
+        "node_report",    "image_info",      "disks_create",   "disks_remove",    "replica_open",
+        "replica_close",  "guest_start",     "guest_stop",     "guest_reset",     "mirror_attach",
+        "mirror_detach",  "mirror_wait",     "disk_grow",      "disks_progress",  "incoming_open",
+        "incoming_close", "migration_start", "migration_wait", "migration_cancel"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     fake_script(world->world, NODE1, ROLE_WCONFD, "commit", answer_commit, world);
@@ -477,6 +573,7 @@ struct ops_world *ops_world_new(void)
         world->memory[i] = 4096;
         world->disk[i] = 10000;
         world->bridges[i] = "br0";
+        world->qemu[i] = "7.2.22";
     }
     ops_put(world, "cluster", CLUSTER,
             json_make("{ss ss ss}", "uuid", CLUSTER, "name", "c", "master_node", NODE1));

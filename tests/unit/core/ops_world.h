@@ -48,9 +48,18 @@ struct ops_world {
     GPtrArray *lost;            /* char *: nodes whose images are gone; all others have theirs */
     GPtrArray *strays;          /* char *: "node image" that is there besides */
     guint looks;                /* questions how far disks_create is, each 10 % further */
-    GPtrArray *pending;         /* char *: nodes that have not answered the master */
-    guint pending_polls;        /* after so many questions they have; 0: never */
-    guint blocked;              /* so many lock requests are not granted */
+    const char *qemu[3];        /* version on each node */
+    const char *guest_mirror;   /* what the node says of the guest's mirror; NULL: none */
+    /* The migration that is under way, as the node that the guest leaves sees it. */
+    const char *migration_end; /* state that it ends in; NULL: moved */
+    guint migration_steps;     /* answers "copying" before that, 100 of 400 MiB further each */
+    bool migration_unclean;    /* the images may differ when it has moved */
+    bool migration_window;     /* its replica is given up before it ends otherwise */
+    bool migration_late;       /* it has moved when it is to be cancelled */
+    bool incoming;             /* something waits on the target */
+    GPtrArray *pending;        /* char *: nodes that have not answered the master */
+    guint pending_polls;       /* after so many questions they have; 0: never */
+    guint blocked;             /* so many lock requests are not granted */
     void (*on_locks)(struct ops_world *world);                /* runs when locks are granted */
     void (*on_commit)(struct ops_world *world, guint number); /* before the number-th commit */
     guint commits;
