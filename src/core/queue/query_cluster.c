@@ -28,15 +28,24 @@ static json_t *texts(const GPtrArray *list)
     return json;
 }
 
+/* Every setting of the cluster's record; what it is stands beside them. */
 static json_t *parameters(const struct cluster *cluster)
 {
-    return json_make("{sI, sI, sI, sI, ss, ss}", "max_running_jobs",
-                     (json_int_t)cluster->max_running_jobs, "watcher_interval_ms",
-                     (json_int_t)cluster->watcher_interval_ms, "replica_lost_ms",
-                     (json_int_t)cluster->replica_lost_ms, "sweep_interval_ms",
-                     (json_int_t)cluster->sweep_interval_ms, "accelerator",
-                     enum_word(&accelerator_words, (int)cluster->accelerator), "machine_type",
-                     cluster->machine_type);
+    json_t *settings = cluster_to_json(cluster);
+
+    json_object_del(settings, "uuid");
+    json_object_del(settings, "name");
+    json_object_del(settings, "master_node");
+    return settings;
+}
+
+static json_t *all_templates(void)
+{
+    json_t *list = json_array();
+
+    for (const char *const *word = disk_template_words.words; *word != NULL; word++)
+        json_array_append_new(list, json_string(*word));
+    return list;
 }
 
 static json_t *describe(const struct queue_context *context, const struct cluster *cluster,
@@ -59,9 +68,7 @@ static json_t *describe(const struct queue_context *context, const struct cluste
 
     json_object_update(info, numbers);
     json_object_update(info, settings);
-    json_object_set_new(info, "enabled_disk_templates",
-                        json_make("[s, s]", enum_word(&disk_template_words, TEMPLATE_DISKLESS),
-                                  enum_word(&disk_template_words, TEMPLATE_MIRROR)));
+    json_object_set_new(info, "enabled_disk_templates", all_templates());
     return info;
 }
 

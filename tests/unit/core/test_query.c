@@ -524,6 +524,9 @@ static void test_cluster_info(void)
     g_assert_cmpint(json_integer_value(json_object_get(info, "epoch")), ==, 1);
     g_assert_cmpint(json_integer_value(json_object_get(info, "max_running_jobs")), ==, 5);
     g_assert_cmpint(json_integer_value(json_object_get(info, "protocol_version")), ==, 3000000);
+    g_assert_cmpint(json_integer_value(json_object_get(info, "repair_storm_percent")), ==, 50);
+    g_assert_cmpstr(json_string_value(json_object_get(info, "mac_prefix")), ==, "aa:00:00");
+    g_assert_cmpuint(json_array_size(json_object_get(info, "enabled_disk_templates")), ==, 4);
     g_assert_true(json_equal(json_object_get(info, "nodes_pending"), pending));
     queue_world_free(w);
 }
