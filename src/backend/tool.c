@@ -141,7 +141,7 @@ int tool_run(const char *const *argv, const char *input, guint timeout_ms, char 
             *ret_output = tool_output(tool, LIMIT_TOOL_OUTPUT_BYTES);
     } else if (task_killed()) {
         fettle_set_error(error, KILLED, "the process that waited for %s has ended", argv[0]);
-    } else {
+    } else if (tool_kill(tool, error)) {
         fettle_set_error(error, TIMEOUT, "%s did not end within %u ms", argv[0], timeout_ms);
     }
     tool_free(tool);

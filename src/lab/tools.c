@@ -11,9 +11,10 @@ static const struct tool {
     const char *package;
     bool guests;
 } TOOLS[] = {
-    {"ip", "iproute2", false},    {"mkfs.ext4", "e2fsprogs", false},
-    {"openssl", "openssl", true}, {"qemu-system-x86_64", "qemu-system-x86", true},
-    {"nbdkit", "nbdkit", true},
+    {"ip", "iproute2", false},        {"mkfs.ext4", "e2fsprogs", false},
+    {"openssl", "openssl", true},     {"qemu-system-x86_64", "qemu-system-x86", true},
+    {"nbdkit", "nbdkit", true},       {"qemu-img", "qemu-utils", true},
+    {"setpriv", "util-linux", false},
 };
 
 bool tools_check_root(GError **error)

@@ -69,7 +69,6 @@ static bool make_qcow2(const struct planned_image *image, GError **error)
 {
     g_autofree char *doing = g_strdup_printf("cannot create %s", image->temporary);
     g_autofree char *size = g_strdup_printf("%" G_GUINT64_FORMAT "M", image->mib);
-    /* Large files get their tables at once; data is added as the guest writes it. */
     const char *arguments[] = {"create", "-q", "-f", "qcow2", image->temporary, size, NULL};
     const struct tool_run run = {.arguments = arguments, .doing = doing, .writes = true};
     unlink(image->temporary);

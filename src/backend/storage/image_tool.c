@@ -22,6 +22,13 @@ static double read_percent(const struct tool *tool)
 static struct tool *start(const struct tool_run *run, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *program = g_find_program_in_path("qemu-img");
+    if (program == NULL) {
+        fettle_set_error(error, ENVIRONMENT,
+                         "%s: the program qemu-img is missing on this node; install qemu-utils",
+                         run->doing);
+        return NULL;
+    }
     g_ptr_array_add(argv, g_strdup("prlimit"));
     g_ptr_array_add(argv, g_strdup("--core=0"));
     g_ptr_array_add(argv, g_strdup_printf("--as=%zu", LIMIT_IMAGE_TOOL_BYTES));
@@ -29,7 +36,7 @@ static struct tool *start(const struct tool_run *run, GError **error)
                                                                   : LIMIT_IMAGE_CHECK_CPU_S));
     if (!run->writes)
         g_ptr_array_add(argv, g_strdup_printf("--fsize=%zu", LIMIT_IMAGE_TOOL_OUTPUT_BYTES));
-    g_ptr_array_add(argv, g_strdup("qemu-img"));
+    g_ptr_array_add(argv, g_steal_pointer(&program));
     for (const char *const *word = run->arguments; *word != NULL; word++)
         g_ptr_array_add(argv, g_strdup(*word));
     g_ptr_array_add(argv, NULL);

@@ -324,6 +324,26 @@ static void bad_sources(void *unused)
     world_node_free(node);
 }
 
+static void no_program(void *unused)
+{
+    struct world_node *node = world_node_new("noprogram");
+    record_autoptr(instance) web1 = instance_of(TEMPLATE_FILE, 1, FORMAT_QCOW2);
+    g_autofree char *path = g_strdup(g_getenv("PATH"));
+    g_autofree char *message =
+        g_strdup_printf("cannot create %s/disks/" U ".disk0.qcow2.new: the program qemu-img is "
+                        "missing on this node; install qemu-utils",
+                        node->paths->var);
+    g_setenv("PATH", world_folder(), TRUE);
+    g_autoptr(GError) error = NULL;
+    bool made = create(node, web1, "", "", &error);
+    g_setenv("PATH", path, TRUE);
+    g_assert_false(made);
+    g_assert_cmpstr(error->message, ==, message);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    assert_names(node, "disks", "");
+    world_node_free(node);
+}
+
 /* A raw source is never probed: what a guest once wrote to its disk decides nothing. */
 static void raw_stays_raw(void *unused)
 {
@@ -697,6 +717,7 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/formats/import-tells-its-progress", import_progress, in_task);
     g_test_add_data_func("/formats/references-outside-are-refused", references_outside, in_task);
     g_test_add_data_func("/formats/bad-sources-leave-nothing", bad_sources, in_task);
+    g_test_add_data_func("/formats/missing-program", no_program, in_task);
     g_test_add_data_func("/formats/raw-is-never-probed", raw_stays_raw, in_task);
     g_test_add_func("/formats/any-header", header_fuzz);
     g_test_add_data_func("/formats/full-disk-leaves-nothing", full_disk, in_task);

@@ -1,0 +1,123 @@
+/*
+ * Programs run to their end: what they read and say, what becomes of those that do not end, and
+ * that none outlives its parent.
+ */
+#include "world.h"
+
+#include "backend/tool.h"
+#include "base/limits.h"
+#include "io/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int run(const char *script, const char *input, guint timeout_ms, char **ret_output,
+               GError **error)
+{
+    const char *argv[] = {"sh", "-c", script, NULL};
+    return tool_run(argv, input, timeout_ms, ret_output, error);
+}
+
+static void says(void *unused)
+{
+    g_autofree char *output = NULL;
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpint(run("cat " TOOL_INPUT "; echo out; echo err >&2; exit 3", "given\n", 10000,
+                        &output, &error),
+                    ==, 3);
+    g_assert_no_error(error);
+    g_assert_cmpstr(output, ==, "given\nout\nerr\n");
+    g_autofree char *ended = NULL;
+    g_assert_cmpint(run("kill -TERM $$", NULL, 10000, &ended, &error), ==, 128 + SIGTERM);
+    g_autofree char *bytes = NULL;
+    g_assert_cmpint(run("printf 'a\\377b\\000c'", NULL, 10000, &bytes, &error), ==, 0);
+    g_assert_true(g_utf8_validate(bytes, -1, NULL));
+    g_assert_true(g_str_has_prefix(bytes, "a"));
+}
+
+static void last_words(void)
+{
+    static const char *const cases[][2] = {
+        {"qemu-img: Could not open 'x': gone\n", "Could not open 'x': gone"},
+        {"first\nip: no such device\n\n", "no such device"},
+        {"    (10.00/100%)\r    (20.00/100%)\rqemu-img: full\n    (20.00/100%)\r", "full"},
+        {"Cannot find device: it is gone", "Cannot find device: it is gone"},
+        {"", "no reason given"},
+        {"\n\r\n", "no reason given"}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words = tool_last_words(cases[i][0]);
+        g_assert_cmpstr(words, ==, cases[i][1]);
+    }
+}
+
+/* Of a program that says too much the end is kept. */
+static void says_too_much(void *unused)
+{
+    const char *argv[] = {"sh", "-c", "head -c 100000 /dev/zero | tr '\\000' x; echo end", NULL};
+    g_autoptr(GError) error = NULL;
+    struct tool *tool = tool_start(argv, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(tool_wait(tool, 10000));
+    g_autofree char *output = tool_output(tool, 10);
+    g_assert_cmpstr(output, ==, "xxxxxxend\n");
+    tool_free(tool);
+}
+
+static void refuses(void *unused)
+{
+    const char *missing[] = {"no-such-program", NULL};
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpint(tool_run(missing, NULL, 1000, NULL, &error), ==, -1);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_assert_cmpstr(error->message, ==, "the program no-such-program is missing on this node");
+    g_clear_error(&error);
+    g_assert_cmpint(run("exec sleep 1000.5", NULL, 100, NULL, &error), ==, -1);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_TIMEOUT);
+    g_assert_cmpstr(error->message, ==, "sh did not end within 100 ms");
+    g_assert_cmpuint(process_find_by_argument("1000.5"), ==, 0);
+}
+
+/* A parent that is killed takes what it had begun along. */
+static void dies_with_its_parent(void)
+{
+    const char *argv[] = {"sleep", "1000.25", NULL};
+    pid_t parent = fork();
+    if (parent == 0) {
+        if (tool_start(argv, NULL, NULL) == NULL)
+            _exit(1);
+        for (guint i = 0; i < 1000 && process_find_by_argument("1000.25") == 0; i++)
+            g_usleep(5000);
+        raise(SIGKILL);
+    }
+    int status;
+    g_assert_cmpint(waitpid(parent, &status, 0), ==, parent);
+    g_assert_true(WIFSIGNALED(status));
+    for (guint i = 0; i < 400 && process_find_by_argument("1000.25") != 0; i++)
+        g_usleep(5000);
+    g_assert_cmpuint(process_find_by_argument("1000.25"), ==, 0);
+}
+
+static void in_task(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+static int tests(int argc, char **argv)
+{
+    loop_init();
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/tool/reads-and-says", says, in_task);
+    g_test_add_func("/tool/last-words", last_words);
+    g_test_add_data_func("/tool/says-too-much", says_too_much, in_task);
+    g_test_add_data_func("/tool/bad-programs", refuses, in_task);
+    g_test_add_func("/tool/dies-with-its-parent", dies_with_its_parent);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}
