@@ -168,8 +168,10 @@ struct invitation *invitation_parse(const char *text, GError **error)
         return NULL;
     }
     g_autofree guint8 *bytes = decode(token + strlen(MARK), &len);
-    if (bytes && checks_out(bytes, len))
-        return read_bytes(bytes, len);
+    struct invitation *invitation = bytes && checks_out(bytes, len) ? read_bytes(bytes, len) : NULL;
+    if (invitation && invitation->port > 0 && g_hostname_is_ip_address(invitation->address))
+        return invitation;
+    invitation_free(invitation);
     fettle_set_error(error, WRONG_INPUT,
                      "the token is damaged: its checksum does not fit; copy the whole line that "
                      "`fettle node invite` printed");

@@ -314,6 +314,34 @@ def test_removed(host):
     lab.cli('node', 'remove', host.name)
 
 
+@with_host(58)
+@title('/join/killed-at-every-step-and-repeated')
+def test_killed(host):
+    """The joining command dies before its n-th call to the outside, for every n; repeated, it makes this host the node."""
+    steps = 0
+    while True:
+        steps += 1
+        token = invite(host)
+        code, _, err = host.run('env', f'FETTLE_CRASH_AT={steps}', NODED, 'join', token, '--root', host.root)
+        if code == 0:
+            break
+        assert code in (-9, 137), (steps, code, err)
+        code, out, err = host.join(token)
+        lost = not os.path.exists(os.path.join(host.root, 'etc/node.json'))
+        assert not lost and (code == 0 or (code == 5 and f'is node "{host.name}"' in err)), (steps, code, out, err)
+        rows = lab.query('node', ['name', 'uuid'], ['=', 'name', host.name])
+        assert [row['uuid'] for row in rows] == [host.config()['node_uuid']], (steps, rows)
+        left = sorted(os.listdir(os.path.join(host.root, 'etc')))
+        assert [name for name in left if not name.startswith(('.', 'join-'))] == \
+            ['ca.crt', 'node.crt', 'node.json', 'node.key'], (steps, left)
+        lab.cli('node', 'remove', host.name)
+        shutil.rmtree(host.root)
+        os.mkdir(host.root, 0o755)
+    assert steps > 5, steps
+    print(f'# {steps - 1} steps')
+    lab.cli('node', 'remove', host.name)
+
+
 @with_host(56)
 @title('/join/a-cluster-is-made-outside-of-a-lab-and-another-cluster-s-token-is-refused')
 def test_cluster_of_its_own(host):
@@ -352,4 +380,4 @@ with e2e.new_lab(nodes=2) as lab:
     def test_logs():
         e2e.check_logs(lab)
     test_logs.title = '/join/no-report-in-any-log'
-    e2e.run(test_join, test_refusals, test_invite, test_removed, test_cluster_of_its_own, test_logs)
+    e2e.run(test_join, test_refusals, test_invite, test_removed, test_killed, test_cluster_of_its_own, test_logs)
