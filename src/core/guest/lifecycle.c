@@ -50,31 +50,43 @@ static bool start_check(const struct node_core *node, const struct guest_start_a
 static bool start_launch(struct guest *guest, const struct guest_start_args *args, GError **error);
 static void start_abandon(struct guest *guest);
 
-/* A guest that has moved here and whose start was cut off: it has never run, so it can go on from
- * there, with all that it has in memory. */
+/* A guest that has moved here and whose start was cut off before it was told to run: it can go on
+ * from there, with all that it has in memory. */
 static bool start_is_unfinished(const struct guest *guest, const struct guest_start_args *args)
 {
     const struct guest_record *record = guest->record;
-    return guest->live && record->phase == PHASE_USED && *args->migration &&
-           strcmp(record->spec->migration, args->migration) == 0;
+    bool moved = guest->live && *args->migration && record->spec &&
+                 strcmp(record->spec->migration, args->migration) == 0;
+    return moved && (record->phase == PHASE_USED ||
+                     (record->phase == PHASE_STARTED && guest->last_state == GUEST_PAUSED));
+}
+
+/* What was done of it is found again; what was not is done now. */
+static bool start_resume(struct guest *guest, const struct guest_start_args *args, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    const struct guest_record *record = guest->record;
+    if (!return_adopt(guest, error))
+        return false;
+    if (record->phase == PHASE_STARTED)
+        return !args->run || hv->ops->run(hv, record->instance, record->generation, error);
+    guest->replica_state = REPLICA_SYNCING;
+    guest->replica_sync = args->sync;
+    if (start_launch(guest, args, error))
+        return true;
+    start_abandon(guest);
+    return false;
 }
 
 /* The very generation was used here before: that it lives is success, otherwise it is over. */
 static bool start_again(struct guest *guest, const struct guest_start_args *args, GError **error)
 {
-    if (guest->live && guest->record->phase == PHASE_STARTED) {
+    if (guest->live)
         guest_query(guest);
-        if (guest->live)
-            return return_adopt(guest, error);
-    }
-    if (start_is_unfinished(guest, args)) {
-        if (!return_adopt(guest, error))
-            return false;
-        if (start_launch(guest, args, error))
-            return true;
-        start_abandon(guest);
-        return false;
-    }
+    if (start_is_unfinished(guest, args))
+        return start_resume(guest, args, error);
+    if (guest->live && guest->record->phase == PHASE_STARTED)
+        return return_adopt(guest, error);
     g_autofree char *name = guest_name(guest);
     fettle_set_error(error, REFUSED,
                      "generation %" G_GUINT64_FORMAT " was already used here: %s needs a higher "
@@ -135,8 +147,9 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     guest->incoming_live = false;
     guest->adopted = false;
     guest->shutdown = false;
+    /* As committed: after a migration the replica has to be ready once before it is in sync. */
     guest->replica_state =
-        args->full || *args->migration ? REPLICA_SYNCING : REPLICA_IN_SYNC; /* as committed */
+        args->full || *args->instance->migration ? REPLICA_SYNCING : REPLICA_IN_SYNC;
     guest->replica_sync = args->sync;
     guest_move(guest, PHASE_USED, NULL);
     return guest_save(guest, error);
