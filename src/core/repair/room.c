@@ -122,9 +122,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
         .rank_by_disk = true,
     };
     goal->secondary = g_strdup(choose(search, &second));
-    if (goal->secondary == NULL)
-        g_clear_pointer(search->ret_reason, g_free);
-    return true;
+    return goal->secondary != NULL;
 }
 
 static bool find(const struct search *search, const struct repair_plan *plan,

@@ -79,11 +79,14 @@ struct mending {
     const char *opcode, *word;
 };
 
-static struct mending mending_of(const struct instance *instance)
+/* `plainly`: only to a state that is known, whatever the dead job was about. */
+static struct mending mending_of(const struct instance *instance, bool plainly)
 {
     bool up = instance->admin_state == ADMIN_UP;
     const struct mending power = {up ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN",
                                   up ? "started" : "stopped"};
+    if (plainly)
+        return power;
     switch (instance->task_state) {
     case TASK_CREATING:
     case TASK_REMOVING:
@@ -120,17 +123,28 @@ static json_t *grow_opcodes(const struct instance *instance)
     return opcodes;
 }
 
-static json_t *mending_opcodes(const struct instance *instance)
+static json_t *mending_opcodes(const struct instance *instance, bool plainly)
 {
-    if (instance->task_state == TASK_GROWING_DISK)
+    if (instance->task_state == TASK_GROWING_DISK && !plainly)
         return grow_opcodes(instance);
-    json_t *opcodes = opcode_for(mending_of(instance).opcode, instance);
+    json_t *opcodes = opcode_for(mending_of(instance, plainly).opcode, instance);
     json_t *first = json_array_get(opcodes, 0);
     if (instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING)
         json_object_set_new(first, "shutdown_timeout", json_integer(0));
     if (instance->task_state == TASK_MIGRATING)
         json_object_set_new(first, "cleanup", json_true());
     return opcodes;
+}
+
+/* A replica has to grow along; a mark that waits for its node would hold up the repair that the
+ * replica needs. A disk that is smaller than its record can be grown at any time. */
+static bool only_plainly(const struct watcher *watcher, const struct watched *watched,
+                         const struct instance *instance)
+{
+    bool alone = *instance->secondary_node != '\0' &&
+                 !g_hash_table_contains(watcher->reports, instance->secondary_node);
+    return instance->task_state == TASK_GROWING_DISK &&
+           (alone || watched->restart_tries >= LIMIT_REPAIR_TRIES);
 }
 
 /* A dead node can be no part of most of them: they are auto-repair's business then. What a
@@ -141,14 +155,14 @@ static bool needs_primary(const struct instance *instance)
            instance->task_state != TASK_MIGRATING;
 }
 
-static struct decision *decide_mark(const struct instance *instance)
+static struct decision *decide_mark(const struct instance *instance, bool plainly)
 {
     const char *mark = enum_word(&task_state_words, (int)instance->task_state);
     struct decision *decision =
         decision_about_instance(instance, AUTHOR, VERDICT_ACT, "Interrupted");
     decision_set(&decision->summary,
                  "Job %" G_GUINT64_FORMAT " ended while %s it; it is %s, for a known state.",
-                 instance->task_owner, mark, mending_of(instance).word);
+                 instance->task_owner, mark, mending_of(instance, plainly).word);
     g_ptr_array_add(decision->evidence,
                     g_strdup_printf("task_state is %s and its job has ended", mark));
     return decision;
@@ -168,13 +182,14 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
         watched->restart_tries = 0;
         watched->restart_after_ms = 0;
     }
+    bool plainly = only_plainly(watcher, watched, instance);
     if (!next_try(watcher, watched))
         return;
     g_autofree char *request_id =
         g_strdup_printf("mend/%s/%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT "/%u", instance->uuid,
                         instance->task_owner, instance->generation, watched->restart_tries);
-    untry(watched, act(watcher, decide_mark(instance), mending_opcodes(instance), request_id,
-                       (gint64)instance->task_since));
+    untry(watched, act(watcher, decide_mark(instance, plainly), mending_opcodes(instance, plainly),
+                       request_id, (gint64)instance->task_since));
 }
 
 /* --- guests that should run --- */

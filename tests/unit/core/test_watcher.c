@@ -74,6 +74,7 @@ static void test_pairs(void)
         for (guint needed = 0; needed < 4; needed++) {
             struct watcher_world *w = watcher_world_new();
             g_test_message("policy %s, needed %s", types[policy], types[needed]);
+            add_node4(w);
             set_tag(w, TAG_INSTANCE, WEB1, types[policy]);
             set_tag(w, TAG_INSTANCE, WEB1, "suspend");
             if (needed == 0 || needed == 3)

@@ -132,6 +132,68 @@ static void test_marks(void)
     check_mark("stopping", "down", "OP_INSTANCE_SHUTDOWN");
     check_mark("failing-over", "up", "OP_INSTANCE_STARTUP");
     check_mark("replacing-disks", "up", "OP_INSTANCE_STARTUP");
+    check_mark("migrating", "up", "OP_INSTANCE_MIGRATE");
+    check_mark("growing-disk", "up", "OP_INSTANCE_GROW_DISK");
+    check_mark("recreating-disks", "up", "OP_INSTANCE_RECREATE_DISKS");
+    check_mark("reinstalling", "down", "OP_INSTANCE_REINSTALL");
+}
+
+static void mark(struct watcher_world *w, const char *mark)
+{
+    change_object(w, "instance", WEB1,
+                  json_make("{s:s,s:i,s:i}", "task_state", mark, "task_owner", 900, "task_since",
+                            1600000000));
+}
+
+/* A migration that died is settled first, also when its node is dead and no policy says anything;
+ * until then no repair begins. */
+static void test_mark_of_a_migration(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    change_object(w, "instance", WEB1,
+                  json_make("{s:s,s:i,s:s,s:s}", "task_state", "migrating", "task_owner", 900,
+                            "migration", REPLICA2, "migration_node", NODE2));
+    set_node(w, NODE1, "offline");
+    passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    g_assert_nonnull(strstr(job(w, 0)->body, "\"cleanup\":true"));
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    change_object(w, "instance", WEB1,
+                  json_make("{s:s,s:i,s:s,s:s}", "task_state", "", "task_owner", 0, "migration", "",
+                            "migration_node", ""));
+    end_job(w, 0, "success", NULL);
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpstr(job(w, 1)->op_id, ==, "OP_INSTANCE_FAILOVER");
+    watcher_world_free(w);
+}
+
+/* Each disk is given the size on record; if the replica's node is away, or it never works, the mark
+ * is cleared so that nothing is held up. */
+static void test_mark_of_growing(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    mark(w, "growing-disk");
+    passes(w, 1);
+    g_assert_nonnull(strstr(job(w, 0)->body, "\"absolute\":true"));
+    g_assert_nonnull(strstr(job(w, 0)->body, "\"disk\":0"));
+    for (guint n = 0; n < LIMIT_REPAIR_TRIES; n++) {
+        g_assert_cmpstr(job(w, n)->op_id, ==, "OP_INSTANCE_GROW_DISK");
+        end_job(w, n, "error", job_error("no", "storage_error", false));
+        fake_advance(w->base.world, 20000);
+        g_assert_cmpuint(jobs(w), ==, n + 2);
+    }
+    g_assert_cmpstr(job(w, LIMIT_REPAIR_TRIES)->op_id, ==, "OP_INSTANCE_STARTUP");
+    watcher_world_free(w);
+    w = watcher_world_new();
+    w->silent = NODE2;
+    mark(w, "growing-disk");
+    passes(w, 2);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_STARTUP");
+    watcher_world_free(w);
 }
 
 static void test_mark_of_the_living(void)
@@ -238,6 +300,8 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-tend/stale-report", test_stale_report);
     g_test_add_func("/watcher-tend/switched-off#SAF-11", test_switched_off);
     g_test_add_func("/watcher-tend/marks", test_marks);
+    g_test_add_func("/watcher-tend/mark-of-a-migration#SAF-17", test_mark_of_a_migration);
+    g_test_add_func("/watcher-tend/mark-of-growing", test_mark_of_growing);
     g_test_add_func("/watcher-tend/mark-of-the-living", test_mark_of_the_living);
     g_test_add_func("/watcher-tend/kill-at-every-moment#SAF-31,ARP-28,ARP-29,ARP-31",
                     test_kill_at_every_moment);

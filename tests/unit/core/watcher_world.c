@@ -244,8 +244,10 @@ struct watcher_world *watcher_world_new(void)
     fake_serve(w->base.luxid, serve_luxid, w);
     config_world_start(&w->base);
     g_autofree char *locks = job_locks(&w->base, TEST_JOB,
-                                       "x cluster/BGL, x instance/web1, x instance/db1, x "
-                                       "node/" NODE1 ", x node/" NODE2 ", x node/" NODE3,
+                                       "x cluster/BGL, x instance/web1, x instance/db1, "
+                                       "x instance/more1, x instance/more2, x instance/more3, "
+                                       "x instance/more4, x instance/more5, x node/" NODE1
+                                       ", x node/" NODE2 ", x node/" NODE3 ", x node/" NODE4,
                                        true);
     g_assert_nonnull(strstr(locks, "true"));
     watcher_world_start(w);
@@ -293,6 +295,15 @@ void set_node(struct watcher_world *w, const char *node, const char *state)
     change_object(w, "node", node,
                   json_make("{s:b,s:b}", "offline", g_str_equal(state, "offline"), "drained",
                             g_str_equal(state, "drained")));
+}
+
+void add_node4(struct watcher_world *w)
+{
+    look(w);
+    commit(w, changes_of(config_put(w->view, "node", NODE4,
+                                    json_make("{ss ss ss ss}", "uuid", NODE4, "name", "node4",
+                                              "primary_ip", "10.0.0.4", "group", GROUP)),
+                         NULL));
 }
 
 /* Only the holder's node daemon may say that a replica is in sync. */
@@ -409,7 +420,8 @@ static void play_migrate(struct watcher_world *w, guint n)
     g_autofree char *migration = env_uuid(w->base.luxid);
     guint64 generation = web1->generation;
     change_object(w, "instance", WEB1,
-                  json_make("{s:s,s:s}", "migration", migration, "migration_node", to));
+                  json_make("{s:s,s:s,s:s,s:I}", "migration", migration, "migration_node", to,
+                            "task_state", "migrating", "task_owner", (json_int_t)job(w, n)->id));
     g_autofree char *said =
         ask_wconf(&w->base, w->base.noded[(guint)(from[0] - '1')], "set_migrated",
                   json_make("{s:s,s:I,s:s,s:b}", "instance", WEB1, "generation",
@@ -419,7 +431,8 @@ static void play_migrate(struct watcher_world *w, guint n)
     w->guest_generation = generation + 1;
     w->mirror = "syncing";
     change_object(w, "instance", WEB1,
-                  json_make("{s:s,s:s}", "migration", "", "migration_node", ""));
+                  json_make("{s:s,s:s,s:s,s:i}", "migration", "", "migration_node", "",
+                            "task_state", "", "task_owner", 0));
     holder_says(w, "in-sync");
     w->mirror = "ready";
     end_job(w, n, "success", NULL);

@@ -11,6 +11,8 @@
 
 #define TAG_PREFIX "ganeti:watcher:autorepair:"
 
+#define NODE4 "44444444-0000-4000-8000-000000000004"
+
 struct submission {
     guint64 id;
     char *op_id;
@@ -45,7 +47,8 @@ struct watcher_world {
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
- * and down, is on node3. */
+ * and down, is on node3. The test's job 17 holds the locks of all, and of instances more1 to more5
+ * that it may make. */
 struct watcher_world *watcher_world_new(void);
 void watcher_world_free(struct watcher_world *w);
 void watcher_world_kill(struct watcher_world *w);  /* SIGKILL of the watcher */
@@ -60,6 +63,7 @@ void drop_tag(struct watcher_world *w, enum tag_kind kind, const char *object, c
 /* Members of an object; `patch` is stolen. */
 void change_object(struct watcher_world *w, const char *kind, const char *key, json_t *patch);
 void set_node(struct watcher_world *w, const char *node, const char *state); /* online … */
+void add_node4(struct watcher_world *w);
 void set_replica(struct watcher_world *w, const char *state);
 /* The n-th submission ends; `result` is stolen, NULL for none. */
 void end_job(struct watcher_world *w, guint n, const char *status, json_t *result);

@@ -1,0 +1,306 @@
+/* What holds auto-repair back: the storm brake, the limits, shadow mode, an interval of its own. */
+#include "watcher_world.h"
+
+#include <string.h>
+
+#define NOW 1700000000 /* wall clock of the fake world when it begins */
+#define WEB(n) "aaaaaaaa-0000-4000-8000-0000000001" n
+
+static gint64 now_s(const struct watcher_world *w)
+{
+    return w->env->ops->wall_us(w->env) / G_USEC_PER_SEC;
+}
+
+static void set_cluster(struct watcher_world *w, json_t *settings)
+{
+    change_object(w, "cluster", CLUSTER, settings);
+}
+
+/* A person says so, now. */
+static void lose_node(struct watcher_world *w, const char *node)
+{
+    change_object(w, "node", node,
+                  json_make("{sb sI}", "offline", 1, "offline_since", (json_int_t)now_s(w)));
+}
+
+static const struct repair_brake *brake(struct watcher_world *w)
+{
+    look(w);
+    return config_get(w->view, "repair_brake", "cluster", NULL);
+}
+
+static void release(struct watcher_world *w)
+{
+    look(w);
+    g_autofree char *said = job_commit(
+        &w->base, 17, changes_of(config_delete(w->view, "repair_brake", "cluster"), NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+}
+
+/* More diskless guests on node1: they fail over to any node. */
+static void put_guests(struct watcher_world *w, guint count)
+{
+    static const char *const uuids[] = {WEB("01"), WEB("02"), WEB("03"), WEB("04"), WEB("05")};
+    g_assert_cmpuint(count, <=, G_N_ELEMENTS(uuids));
+    for (guint i = 0; i < count; i++) {
+        g_autofree char *name = g_strdup_printf("more%u", i + 1);
+        look(w);
+        g_autofree char *said = job_commit(
+            &w->base, 17,
+            changes_of(config_put(w->view, "instance", uuids[i],
+                                  json_make("{ss ss ss si ss si}", "uuid", uuids[i], "name", name,
+                                            "disk_template", "diskless", "memory", 64,
+                                            "primary_node", NODE1, "generation", 1)),
+                       NULL));
+        g_assert_nonnull(strstr(said, "serial"));
+    }
+}
+
+/* --- the storm brake --- */
+
+static void test_storm(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
+    passes(w, 1);
+    g_assert_null(brake(w));
+    set_tag(w, TAG_INSTANCE, WEB1, "suspend"); /* both losses come before the first step */
+    lose_node(w, NODE2);
+    passes(w, 1);
+    g_assert_null(brake(w)); /* one of three is not more than half */
+    lose_node(w, NODE1);
+    passes(w, 1);
+    drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    passes(w, 1);
+    g_assert_nonnull(brake(w));
+    g_assert_cmpstr(brake(w)->why, ==, "2 of 3 nodes were lost within 600 s, more than 50 %.");
+    g_assert_cmpuint(brake(w)->nodes->len, ==, 2);
+    const struct decision *said = latest_about(w, CLUSTER, "watcher/brake");
+    g_assert_cmpstr(said->state, ==, "Storm brake on");
+    g_assert_cmpuint(said->evidence->len, ==, 2);
+    /* What is due is marked; nothing is done, and the record says why. */
+    assert_tags(w, "pending:reinstall:I:T:");
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_cmpstr(
+        latest_about(w, WEB1, "watcher/repair")->summary, ==,
+        "The storm brake is on: 2 of 3 nodes were lost within 600 s, more than 50 %. It "
+        "is released by: fettle repair continue.");
+    guint records = decisions_count(w);
+    watcher_world_kill(w); /* a new watcher knows it too */
+    watcher_world_start(w);
+    fake_advance(w->base.world, 3600000); /* and time alone does not release it */
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_nonnull(brake(w));
+    g_assert_cmpuint(decisions_count(w), ==, records);
+    watcher_world_free(w);
+}
+
+static void test_storm_released(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    add_node4(w); /* room for a repair */
+    set_cluster(w, json_make("{si}", "repair_storm_percent", 40));
+    set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
+    set_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    lose_node(w, NODE1);
+    lose_node(w, NODE2);
+    passes(w, 1);
+    drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    passes(w, 1);
+    g_assert_nonnull(brake(w));
+    g_assert_cmpuint(jobs(w), ==, 0);
+    release(w);
+    passes(w, 2);
+    g_assert_null(brake(w)); /* the same losses do not pull it again … */
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(latest_about(w, CLUSTER, "watcher/brake")->state, ==, "Storm brake released");
+    watcher_world_kill(w); /* … nor in the eyes of a new watcher */
+    watcher_world_start(w);
+    passes(w, 3);
+    g_assert_null(brake(w));
+    watcher_world_free(w);
+}
+
+/* Silence counts after a while, if the node had answered and we are not blind ourselves. */
+static void test_storm_of_silence(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_cluster(w, json_make("{si}", "repair_storm_percent", 20));
+    passes(w, 2);
+    w->silent = NODE2;
+    fake_advance(w->base.world, 25000);
+    g_assert_null(brake(w));
+    fake_advance(w->base.world, 15000);
+    g_assert_nonnull(brake(w));
+    g_assert_nonnull(strstr(latest_about(w, CLUSTER, "watcher/brake")->evidence->pdata[0],
+                            "node2 does not answer since "));
+    watcher_world_free(w);
+    w = watcher_world_new();
+    set_cluster(w, json_make("{si}", "repair_storm_percent", 20));
+    passes(w, 2);
+    w->silent = "all";
+    fake_advance(w->base.world, 120000);
+    g_assert_null(brake(w));
+    watcher_world_free(w);
+}
+
+/* Nodes that were lost long ago are no part of a storm, nor of the cluster that it meets. */
+static void test_storm_window(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_cluster(w, json_make("{si}", "repair_storm_window_s", 60));
+    lose_node(w, NODE3);
+    fake_advance(w->base.world, 90000);
+    g_assert_null(brake(w));
+    lose_node(w, NODE2); /* one of two that were left: not more than half */
+    passes(w, 2);
+    g_assert_null(brake(w));
+    set_cluster(w, json_make("{si}", "repair_storm_percent", 49));
+    passes(w, 2);
+    g_assert_nonnull(brake(w));
+    g_assert_cmpstr(brake(w)->why, ==, "1 of 2 nodes were lost within 60 s, more than 49 %.");
+    watcher_world_free(w);
+}
+
+/* --- limits --- */
+
+static void test_max_running(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_cluster(w, json_make("{si}", "repair_max_running", 2));
+    put_guests(w, 5);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    lose_node(w, NODE1);
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    look(w);
+    g_autoptr(GPtrArray) decisions = config_list(w->view, "decision");
+    guint waiting = 0;
+    for (guint i = 0; i < decisions->len; i++) {
+        const struct decision *decision = decisions->pdata[i];
+        waiting += strcmp(decision->summary, "It waits its turn: no more than 2 repairs are under "
+                                             "way at once (repair_max_running).") == 0;
+    }
+    g_assert_cmpuint(waiting, ==, 4); /* of six, once each */
+    watcher_world_kill(w);
+    watcher_world_start(w);
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    end_job(w, 0, "error", job_error("broken", "storage_error", true));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 3);
+    watcher_world_free(w);
+}
+
+static void test_max_per_hour(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_cluster(w, json_make("{si}", "repair_max_per_hour", 2));
+    put_guests(w, 3);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    lose_node(w, NODE1);
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    /* Both end; the next tries are no new repairs, the third repair is. */
+    end_job(w, 0, "error", job_error("busy", "resource_not_available", false));
+    end_job(w, 1, "error", job_error("broken", "storage_error", true));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 3);
+    g_assert_cmpstr(job(w, 2)->instance, ==, job(w, 0)->instance);
+    watcher_world_kill(w); /* a new watcher does not forget */
+    watcher_world_start(w);
+    fake_advance(w->base.world, 1800000);
+    g_assert_cmpuint(jobs(w), ==, 3);
+    fake_advance(w->base.world, 1900000);
+    g_assert_cmpuint(jobs(w), ==, 5);
+    watcher_world_free(w);
+}
+
+/* --- shadow mode --- */
+
+static void test_shadow(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    g_autofree char *past = g_strdup_printf("suspend:%d", NOW - 5);
+    set_cluster(w, json_make("{sb}", "repair_shadow", 1));
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    set_tag(w, TAG_NODEGROUP, GROUP, past);
+    lose_node(w, NODE1);
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    assert_tags(w, "");
+    look(w);
+    g_assert_cmpuint(config_count(w->view, "tag"), ==, 2); /* not even the suspension that ended */
+    assert_state(w, "Needs repair, shadow mode");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->summary, ==,
+                    "Shadow mode: a repair of type failover would begin now; first step: "
+                    "failover.");
+    set_tag(w, TAG_INSTANCE, WEB1, "pending:failover:X:1600000000:");
+    passes(w, 5);
+    assert_tags(w, "pending:failover:I:T:");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->summary, ==,
+                    "Shadow mode: step 1 of the repair would be taken: failover.");
+    set_tag(w, TAG_INSTANCE, WEB1, "pending:fix-storage:W:1500000000:");
+    passes(w, 5);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->summary, ==,
+                    "Shadow mode: the repair would be ended with enoperm: the next step is above "
+                    "the type of this repair.");
+    g_assert_cmpuint(jobs(w), ==, 0);
+    set_cluster(w, json_make("{sb}", "repair_shadow", 0));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    look(w);
+    assert_tags(w, "pending:failover:I:T:1 result:fix-storage:I:T:enoperm:");
+    watcher_world_free(w);
+}
+
+static void test_shadow_weak(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_cluster(w, json_make("{sb}", "repair_shadow", 1));
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    lose_node(w, NODE1);
+    passes(w, 5);
+    assert_tags(w, "");
+    assert_state(w, "Needs repair, shadow mode");
+    watcher_world_free(w);
+}
+
+/* --- an interval of its own --- */
+
+/* Repair each 60 s, the other duties each 5 s, whatever happens in between. */
+static void test_interval(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_cluster(w, json_make("{si si}", "watcher_interval_ms", 5000, "repair_interval_ms", 60000));
+    fake_advance(w->base.world, 70000);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    gint64 broken = fake_now_ms(w->base.world);
+    guint reports = fake_count_calls(w->base.world, NODE3 "/noded node_report");
+    lose_node(w, NODE1);
+    fake_advance(w->base.world, 30000);
+    g_assert_cmpuint(fake_count_calls(w->base.world, NODE3 "/noded node_report") - reports, >=, 6);
+    g_assert_cmpuint(fake_count_calls(w->base.world, NODE3 "/noded node_report") - reports, <=, 9);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    assert_tags(w, "");
+    while (jobs(w) == 0 && fake_now_ms(w->base.world) < broken + 70000)
+        fake_advance(w->base.world, 1000);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpint(fake_now_ms(w->base.world) - broken, <=, 61000);
+    watcher_world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/watcher-limits/storm", test_storm);
+    g_test_add_func("/watcher-limits/storm-released", test_storm_released);
+    g_test_add_func("/watcher-limits/storm-of-silence", test_storm_of_silence);
+    g_test_add_func("/watcher-limits/storm-window", test_storm_window);
+    g_test_add_func("/watcher-limits/max-running", test_max_running);
+    g_test_add_func("/watcher-limits/max-per-hour", test_max_per_hour);
+    g_test_add_func("/watcher-limits/shadow#ARP-68", test_shadow);
+    g_test_add_func("/watcher-limits/shadow-weak-policy", test_shadow_weak);
+    g_test_add_func("/watcher-limits/interval#ARP-02", test_interval);
+    return g_test_run();
+}

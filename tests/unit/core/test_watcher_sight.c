@@ -1,0 +1,376 @@
+/* Auto-repair by what nodes answer, by advice and by the whole table; what it notices of the
+ * cluster; records. */
+#include "watcher_world.h"
+
+#include <string.h>
+
+#define NOW 1700000000
+#define ADVICE "eeeeeeee-0000-4000-8000-000000000001"
+
+/* --- images that are gone --- */
+
+static void test_replica_gone(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    w->tell_images = true;
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->replica_gone = true;
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0], ==,
+                    "node2 answers that it has no images of the replica");
+    w->replica_gone = false;
+    play_job(w, 0);
+    look(w);
+    passes(w, 3);
+    assert_tags(w, "result:fix-storage:I:T:success:1");
+    assert_state(w, "Healthy");
+    watcher_world_free(w);
+}
+
+/* No evidence: one answer alone, a node that does not say what it has, a node that is silent, an
+ * instance that a job is at work on. */
+static void test_replica_not_known_to_be_gone(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
+    passes(w, 3);
+    w->replica_gone = true; /* but nodes do not say which images they have */
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->replica_gone = false;
+    w->tell_images = true;
+    passes(w, 2);
+    for (guint i = 0; i < 5; i++) { /* never in two passes, one after the other */
+        w->replica_gone = true;
+        fake_advance(w->base.world, 1000);
+        w->replica_gone = false;
+        fake_advance(w->base.world, 1000);
+    }
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->silent = NODE2;
+    w->replica_gone = true;
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    change_object(
+        w, "instance", WEB1,
+        json_make("{ss sI}", "task_state", "replacing-disks", "task_owner", (json_int_t)0));
+    w->silent = NULL;
+    fake_advance(w->base.world, 700);
+    for (guint i = 0; i < jobs(w); i++) /* the mark is mended, nothing is replaced */
+        g_assert_cmpstr(job(w, i)->op_id, !=, "OP_INSTANCE_REPLACE_DISKS");
+    watcher_world_free(w);
+}
+
+static void test_primary_disks_failed(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    w->failed = NODE1;
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 0); /* leaving it needs migrate */
+    assert_state(w, "Needs repair, disallowed");
+    g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0],
+                            "node1 reports that its disks have no space at all"));
+    drop_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    watcher_world_free(w);
+}
+
+/* --- the long rows of the table --- */
+
+static void test_drained(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    set_node(w, NODE1, "drained");
+    passes(w, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    g_assert_nonnull(strstr(job(w, 0)->body, "\"allow_failover\":true"));
+    play_job(w, 0);
+    passes(w, 1);
+    /* The replica is now on the drained node: it goes to another. */
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpstr(job(w, 1)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    g_assert_nonnull(strstr(job(w, 1)->body, "replace_new_secondary"));
+    play_job(w, 1);
+    passes(w, 1);
+    assert_tags(w, "result:migrate:I:T:success:1+2");
+    watcher_world_free(w);
+}
+
+/* Three steps: replace-disks, migrate, replace-disks. */
+static void test_drained_and_offline(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    static const char *const expected[] = {"OP_INSTANCE_REPLACE_DISKS", "OP_INSTANCE_MIGRATE"};
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    set_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    set_node(w, NODE1, "drained");
+    set_node(w, NODE2, "offline");
+    drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    for (guint i = 0; i < 2; i++) {
+        passes(w, 1);
+        g_assert_cmpuint(jobs(w), ==, i + 1);
+        g_assert_cmpstr(job(w, i)->op_id, ==, expected[i]);
+        play_job(w, i);
+    }
+    set_node(w, NODE2, "online"); /* room for the last step */
+    passes(w, 1);
+    g_assert_cmpstr(job(w, 2)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    play_job(w, 2);
+    passes(w, 1);
+    assert_tags(w, "result:migrate:I:T:success:1+2+3");
+    watcher_world_free(w);
+}
+
+static void lose_both(struct watcher_world *w)
+{
+    add_node4(w);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
+    set_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    change_object(w, "instance", WEB1, json_make("{ss}", "os", "tick"));
+    set_node(w, NODE1, "offline");
+    set_node(w, NODE2, "offline");
+    drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 1);
+}
+
+static void test_reinstall(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    lose_both(w);
+    const char *body = job(w, 0)->body;
+    const char *recreate = strstr(body, "OP_INSTANCE_RECREATE_DISKS");
+    const char *reinstall = strstr(body, "OP_INSTANCE_REINSTALL");
+    const char *startup = strstr(body, "OP_INSTANCE_STARTUP");
+    g_assert_true(recreate != NULL && reinstall > recreate && startup > reinstall);
+    g_assert_true(g_str_has_suffix(job(w, 0)->request_id, "/1-reinstall/1"));
+    /* Disks are new, the rest failed: never tried again, even for a passing reason. */
+    w->fail_at = 1;
+    end_job(w, 0, "error", job_error("busy", "resource_not_available", false));
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    assert_tags(w, "result:reinstall:I:T:failure:1");
+    assert_state(w, "Failed");
+    watcher_world_free(w);
+}
+
+/* The nodes are back when its job ends so. Returns its result tag. */
+static char *end_when_back(const char *status, json_t *outcome)
+{
+    struct watcher_world *w = watcher_world_new();
+    lose_both(w);
+    set_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    end_job(w, 0, status, outcome);
+    set_node(w, NODE1, "online");
+    set_node(w, NODE2, "online");
+    drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    char *result = web1_tag(w, "result:reinstall:");
+    g_assert_nonnull(result);
+    watcher_world_free(w);
+    return result;
+}
+
+/* What broke off while it made disks anew may look healthy: it is no success. One that found no
+ * room has changed nothing. */
+static void test_reinstall_broke_off(void)
+{
+    g_autofree char *died = end_when_back("error", json_string("detected death of job 1"));
+    g_assert_nonnull(strstr(died, ":failure:"));
+    g_autofree char *refused =
+        end_when_back("error", job_error("no node", "insufficient_resources", false));
+    g_assert_nonnull(strstr(refused, ":success:"));
+}
+
+/* A replica needs a second node: without one nothing is given up yet. */
+static void test_reinstall_waits_for_room(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
+    set_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    set_node(w, NODE1, "offline");
+    set_node(w, NODE2, "offline");
+    drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    passes(w, 100);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    assert_tags(w, "pending:reinstall:I:T:");
+    g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->summary,
+                            "no node can be its new secondary node"));
+    add_node4(w);
+    passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_free(w);
+}
+
+static void test_local_drained(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
+    change_object(
+        w, "instance", DB1,
+        json_make("{ss s[{ss si}]}", "disk_template", "file", "disks", "uuid", DISK1, "size", 64));
+    set_node(w, NODE3, "drained");
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    const struct decision *said = latest_about(w, DB1, "watcher/repair");
+    g_assert_cmpstr(said->state, ==, "Needs repair, by hand");
+    g_assert_cmpstr(said->summary, ==,
+                    "Its only data is there and alive: reinstalling would destroy it. Move it by "
+                    "hand: fettle instance migrate.");
+    watcher_world_free(w);
+}
+
+/* --- advice --- */
+
+static void put_advice(struct watcher_world *w, const char *node, gint64 until)
+{
+    look(w);
+    g_autofree char *said = job_commit(
+        &w->base, 17,
+        changes_of(config_put(w->view, "advice", ADVICE,
+                              json_make("{ss ss ss ss ss ss sI}", "uuid", ADVICE, "author", "ops",
+                                        "subject_kind", "node", "subject", node, "advice", "avoid",
+                                        "reason", "new disks", "until", (json_int_t)until)),
+                   NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+}
+
+static void test_advice(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    put_advice(w, NODE3, NOW + 100);
+    set_node(w, NODE2, "offline");
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 0); /* the only node that is left is to be avoided */
+    g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->summary,
+                            "node3 is to be avoided until 2023-11-14 22:15:00 UTC, says ops"));
+    fake_advance(w->base.world, 120000); /* its time has passed */
+    g_assert_cmpuint(jobs(w), ==, 1);
+    look(w);
+    g_assert_cmpuint(config_count(w->view, "advice"), ==, 0);
+    g_assert_cmpstr(latest_about(w, NODE3, "watcher/advice")->summary, ==,
+                    "The time of the advice of ops to avoid it has passed.");
+    watcher_world_free(w);
+}
+
+/* Another node is found: the record of the step names what was avoided. */
+static void test_advice_named(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    change_object(w, "instance", DB1, json_make("{ss}", "primary_node", NODE3));
+    put_advice(w, NODE1, 0);
+    set_node(w, NODE3, "offline");
+    passes(w, 2);
+    const struct decision *said = latest_about(w, DB1, "watcher/repair");
+    g_assert_cmpint(said->verdict, ==, VERDICT_ACT);
+    g_assert_cmpstr(said->rejected->pdata[0], ==, "node1 is avoided: ops advises so: new disks");
+    g_assert_cmpstr(said->evidence->pdata[1], ==, "node2 has room");
+    watcher_world_free(w);
+}
+
+/* --- the cluster --- */
+
+static void test_no_room_for_loss(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    passes(w, 3);
+    g_assert_null(latest_about(w, CLUSTER, "watcher/room"));
+    change_object(w, "instance", WEB1, json_make("{si}", "memory", 3000));
+    change_object(w, "instance", DB1,
+                  json_make("{si ss si ss}", "memory", 3000, "primary_node", NODE2, "generation", 3,
+                            "admin_state", "down"));
+    passes(w, 3);
+    const struct decision *said = latest_about(w, CLUSTER, "watcher/room");
+    g_assert_nonnull(said);
+    g_assert_true(g_str_has_prefix(said->summary, "No room for loss of node node1."));
+    g_assert_cmpuint(jobs(w), ==, 0); /* nothing is moved unasked */
+    guint records = decisions_count(w);
+    passes(w, 20);
+    g_assert_cmpuint(decisions_count(w), ==, records);
+    w->memory = 8192;
+    passes(w, 2);
+    g_assert_cmpstr(latest_about(w, CLUSTER, "watcher/room")->state, ==, "Room for a loss");
+    watcher_world_free(w);
+}
+
+/* --- records --- */
+
+/* One record for a step, with its job. */
+static void test_one_record_for_a_step(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    set_node(w, NODE1, "offline");
+    passes(w, 1);
+    guint records = decisions_count(w);
+    const struct decision *said = latest_about(w, WEB1, "watcher/repair");
+    g_assert_cmpstr(said->summary, ==, "Step 1 of the repair: failover.");
+    g_assert_cmpuint(said->jobs->len, ==, 1);
+    g_assert_cmpstr(said->jobs->pdata[0], ==, "1");
+    passes(w, 30);
+    g_assert_cmpuint(decisions_count(w), ==, records);
+    play_job(w, 0);
+    passes(w, 5);
+    g_assert_cmpuint(decisions_count(w), ==, records + 1);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->summary, ==,
+                    "Step 2 of the repair: replace-disks.");
+    watcher_world_free(w);
+}
+
+/* Records about what exists no more go after a day. */
+static void test_records_of_the_removed(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_node(w, NODE3, "offline");
+    passes(w, 1);
+    g_assert_nonnull(latest_about(w, DB1, "watcher/repair"));
+    look(w);
+    g_autofree char *said =
+        job_commit(&w->base, 17,
+                   changes_of(config_delete(w->view, "instance", DB1),
+                              config_put(w->view, "removed", DB1,
+                                         json_make("{ss ss si}", "uuid", DB1, "name", "db1",
+                                                   "generation", 90)),
+                              NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+    change_object(w, "cluster", CLUSTER, json_make("{si}", "watcher_interval_ms", 600000));
+    fake_advance(w->base.world, 20 * 3600 * 1000);
+    g_assert_nonnull(latest_about(w, DB1, "watcher/repair"));
+    fake_advance(w->base.world, 6 * 3600 * 1000);
+    g_assert_null(latest_about(w, DB1, "watcher/repair"));
+    watcher_world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/watcher-sight/replica-gone#ARP-70", test_replica_gone);
+    g_test_add_func("/watcher-sight/replica-not-known-to-be-gone",
+                    test_replica_not_known_to_be_gone);
+    g_test_add_func("/watcher-sight/primary-disks-failed", test_primary_disks_failed);
+    g_test_add_func("/watcher-sight/drained#ARP-10,ARP-61", test_drained);
+    g_test_add_func("/watcher-sight/drained-and-offline#ARP-30,ARP-61", test_drained_and_offline);
+    g_test_add_func("/watcher-sight/reinstall#ARP-12,ARP-54", test_reinstall);
+    g_test_add_func("/watcher-sight/reinstall-broke-off#ARP-54", test_reinstall_broke_off);
+    g_test_add_func("/watcher-sight/reinstall-waits-for-room#ARP-57",
+                    test_reinstall_waits_for_room);
+    g_test_add_func("/watcher-sight/local-drained#ARP-62,ARP-68", test_local_drained);
+    g_test_add_func("/watcher-sight/advice#ARP-69", test_advice);
+    g_test_add_func("/watcher-sight/advice-named#ARP-69", test_advice_named);
+    g_test_add_func("/watcher-sight/no-room-for-loss#ARP-71", test_no_room_for_loss);
+    g_test_add_func("/watcher-sight/one-record-for-a-step#ARP-68", test_one_record_for_a_step);
+    g_test_add_func("/watcher-sight/records-of-the-removed", test_records_of_the_removed);
+    return g_test_run();
+}
