@@ -189,6 +189,7 @@
 
 /* Moving guests, and their serial lines */
 #define LIMIT_MIGRATION_END_MS 10000u    /* until a migration that was cancelled has ended */
+#define LIMIT_LAST_WORDS_MS 1000u        /* from a QEMU's hanging up to its exit */
 #define LIMIT_CONSOLE_BYTES MIB(4)       /* kept of what a guest has printed */
 #define LIMIT_CONSOLE_READ_BYTES KIB(64) /* one answer */
 #define CONSOLE_TRIM_MS 10000u           /* between two looks whether there is more */

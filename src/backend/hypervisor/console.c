@@ -22,6 +22,7 @@
 
 #define READ_POLL_MS 20
 #define WRITE_POLL_MS 2
+#define HOLE_BYTES (off_t) KIB(64) /* whole blocks of any file system */
 
 /* --- reading --- */
 
@@ -103,7 +104,7 @@ static void trim(int fd)
     if (fstat(fd, &status) == 0 && (size_t)status.st_size > LIMIT_CONSOLE_BYTES &&
         (size_t)status.st_blocks * 512 > LIMIT_CONSOLE_BYTES + LIMIT_CONSOLE_BYTES / 4)
         fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                  status.st_size - (off_t)LIMIT_CONSOLE_BYTES);
+                  (status.st_size - (off_t)LIMIT_CONSOLE_BYTES) / HOLE_BYTES * HOLE_BYTES);
 }
 
 static void trim_all(struct qemu *qemu)

@@ -15,7 +15,7 @@ struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generat
     guest->instance = g_strdup(instance);
     guest->name = g_strdup("");
     guest->replica = g_strdup("");
-    guest->migration.uuid = g_strdup("");
+    migration_reset(&guest->migration);
     guest->mirror.kind = 'm';
     guest->copy.kind = 'c';
     guest->generation = generation;

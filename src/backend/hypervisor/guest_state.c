@@ -22,9 +22,10 @@ static int set_number(const struct job_set *set)
 
 static json_t *migration_json(const struct migration *migration)
 {
-    return json_make("{s:i,s:s,s:b,s:b,s:b,s:b}", "side", (int)migration->side, "uuid",
-                     migration->uuid, "resume", migration->resume, "sent", migration->sent,
-                     "serving", migration->serving, "arrived", migration->arrived);
+    return json_make("{s:i,s:i,s:s,s:s,s:b,s:b,s:b,s:b}", "side", (int)migration->side, "number",
+                     (int)migration->number, "uuid", migration->uuid, "uri", migration->uri,
+                     "resume", migration->resume, "sent", migration->sent, "serving",
+                     migration->serving, "arrived", migration->arrived);
 }
 
 bool guest_state_write(const struct guest *guest, GError **error)
@@ -64,18 +65,20 @@ static void parse_set(struct job_set *set, int number)
 /* What an older version has not written is as it was then: no migration. */
 static bool parse_migration(struct migration *migration, const json_t *json)
 {
-    int side, resume, sent, serving, arrived;
-    const char *uuid;
+    int side, number, resume, sent, serving, arrived;
+    const char *uuid, *uri;
     if (json == NULL)
         return true;
-    if (json_unpack((json_t *)json, "{s:i,s:s,s:b,s:b,s:b,s:b}", "side", &side, "uuid", &uuid,
-                    "resume", &resume, "sent", &sent, "serving", &serving, "arrived",
-                    &arrived) != 0 ||
+    if (json_unpack((json_t *)json, "{s:i,s:i,s:s,s:s,s:b,s:b,s:b,s:b}", "side", &side, "number",
+                    &number, "uuid", &uuid, "uri", &uri, "resume", &resume, "sent", &sent,
+                    "serving", &serving, "arrived", &arrived) != 0 ||
         side < SIDE_NONE || side > SIDE_TARGET)
         return false;
-    g_free(migration->uuid);
+    migration_clear(migration);
     migration->uuid = g_strdup(uuid);
+    migration->uri = g_strdup(uri);
     migration->side = (enum migration_side)side;
+    migration->number = (guint)MAX(number, 0);
     migration->resume = resume != 0;
     migration->sent = sent != 0;
     migration->serving = serving != 0;

@@ -4,6 +4,7 @@
  * acknowledged. When a migration comes to nothing QEMU lets the guest go on by itself, but only if
  * its processors ran when it began; the rest is done here.
  */
+#include "backend/hypervisor/hang_up.h"
 #include "backend/hypervisor/jobs.h"
 #include "backend/hypervisor/keys.h"
 #include "backend/storage/probe.h"
@@ -12,7 +13,6 @@
 
 #include <string.h>
 
-#define CREDS "kout"
 #define MIGRATE_POLL_MS 10
 
 void migration_clear(struct migration *migration)
@@ -20,6 +20,20 @@ void migration_clear(struct migration *migration)
     g_clear_pointer(&migration->uuid, g_free);
     g_clear_pointer(&migration->uri, g_free);
     g_clear_pointer(&migration->failure, g_free);
+}
+
+void migration_reset(struct migration *migration)
+{
+    migration_clear(migration);
+    memset(migration, 0, sizeof *migration);
+    migration->uuid = g_strdup("");
+    migration->uri = g_strdup("");
+}
+
+/* A number of its own each time: what has hung may still hold the key of before. */
+static char *creds_name(const struct guest *guest)
+{
+    return g_strdup_printf("kout%u", guest->migration.number);
 }
 
 /* --- where it stands --- */
@@ -167,6 +181,7 @@ static bool record(struct guest *guest, const struct migration_target *target,
     migration->side = SIDE_SOURCE;
     migration->sent = migration->giving_up = false;
     migration->disk_bytes = 0;
+    migration->number = ++guest->attachment;
     migration->started_ms = loop_boot_ms();
     if (target->disks != NULL) {
         jobs_number(guest, &guest->copy);
@@ -178,8 +193,9 @@ static bool record(struct guest *guest, const struct migration_target *target,
 static bool set_up_sender(struct guest *guest, const struct migration_target *target,
                           const struct migration_limits *limits, GError **error)
 {
+    g_autofree char *creds = creds_name(guest);
     bool keyed = keys_write(guest, KEY_CLIENT, target->psk, error) &&
-                 keys_add(guest, KEY_CLIENT, CREDS, error);
+                 keys_add(guest, KEY_CLIENT, creds, error);
     keys_remove(guest, KEY_CLIENT);
     return keyed &&
            guest_command(guest, "migrate-set-capabilities",
@@ -188,7 +204,7 @@ static bool set_up_sender(struct guest *guest, const struct migration_target *ta
                                    "state", 1, "capability", "pause-before-switchover", "state", 1),
                          LIMIT_QMP_COMMAND_MS, error) &&
            guest_command(guest, "migrate-set-parameters",
-                         json_make("{s:s,s:I,s:I}", "tls-creds", CREDS, "max-bandwidth",
+                         json_make("{s:s,s:I,s:I}", "tls-creds", creds, "max-bandwidth",
                                    (json_int_t)limits->bandwidth_mib * (json_int_t)MIB(1),
                                    "downtime-limit", (json_int_t)limits->downtime_ms),
                          LIMIT_QMP_COMMAND_MS, error);
@@ -200,7 +216,7 @@ static bool copy_disks(struct guest *guest, const struct export_target *disks, G
         return false;
     for (guint i = 0; i < guest->disks; i++)
         if (!jobs_add_node(guest, &guest->copy, disks, i, JOBS_LET_GO, error) ||
-            !jobs_add_mirror(guest, &guest->copy, i, COPY_EVERYTHING, error)) {
+            !jobs_add_mirror(guest, &guest->copy, i, COPY_EVERYTHING, false, error)) {
             g_prefix_error(error, "disk %u: ", i);
             return false;
         }
@@ -256,17 +272,15 @@ void migrate_event(struct guest *guest, const char *status)
 static bool clean_up(struct guest *guest, GError **error)
 {
     GError *failure = NULL;
+    g_autofree char *creds = creds_name(guest);
     if (!guest_command(guest, "migrate-set-parameters", json_make("{s:s}", "tls-creds", ""),
                        LIMIT_QMP_COMMAND_MS, error))
         return false;
-    bool removed = guest_command(guest, "object-del", json_make("{s:s}", "id", CREDS),
+    bool removed = guest_command(guest, "object-del", json_make("{s:s}", "id", creds),
                                  LIMIT_QMP_COMMAND_MS, &failure);
     if (!jobs_absent_is_fine(removed, &failure, error) || !go_on(guest, error))
         return false;
-    migration_clear(&guest->migration);
-    guest->migration.uuid = g_strdup("");
-    guest->migration.side = SIDE_NONE;
-    guest->migration.sent = guest->migration.giving_up = false;
+    migration_reset(&guest->migration);
     return guest_state_write(guest, error);
 }
 
@@ -384,6 +398,8 @@ static bool yank_all(struct guest *guest, GError **error)
     GError *failure = NULL;
     bool done = !guest->migration.sent ||
                 guest_yank_any(guest, json_make("{s:s}", "type", "migration"), &failure);
+    if (guest->migration.sent)
+        hang_up(guest, guest->migration.uri);
     return jobs_absent_is_fine(done, &failure, error) && jobs_yank(guest, &guest->copy, error);
 }
 
@@ -391,6 +407,8 @@ static bool await_end(struct guest *guest, enum migration_step *ret_step, GError
 {
     gint64 deadline = loop_boot_ms() + LIMIT_MIGRATION_END_MS;
     do {
+        /* Again each time: the connection may just have been made. */
+        hang_up(guest, guest->migration.uri);
         if (!migrate_step(guest, ret_step, error))
             return false;
         if (*ret_step != STEP_COPYING && *ret_step != STEP_STOPPED)
@@ -419,8 +437,7 @@ static bool end_sending(struct guest *guest, GError **error)
         return moved_away(guest, error);
     if (step == STEP_NONE || step == STEP_FAILED)
         return true;
-    if (!yank_all(guest, error) ||
-        !guest_command(guest, "migrate_cancel", NULL, LIMIT_QMP_COMMAND_MS, error) ||
+    if (!guest_command(guest, "migrate_cancel", NULL, LIMIT_QMP_COMMAND_MS, error) ||
         !await_end(guest, &step, error))
         return false;
     /* It may have got there in the meantime. */
@@ -437,7 +454,7 @@ static bool await_tasks(struct guest *guest)
 
 static bool give_up(struct guest *guest, GError **error)
 {
-    if (!jobs_yank(guest, &guest->copy, error))
+    if (!yank_all(guest, error))
         return false;
     if (!await_tasks(guest)) {
         fettle_set_error(error, KILLED, "the process that cancelled a migration has ended");

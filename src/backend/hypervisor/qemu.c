@@ -52,9 +52,7 @@ static bool qemu_run(struct hypervisor *hv, const char *instance, guint64 genera
     if (guest->migration.side != SIDE_TARGET)
         return true;
     /* From here on an incoming guest is one like any other. */
-    guest->migration.side = SIDE_NONE;
-    g_free(guest->migration.uuid);
-    guest->migration.uuid = g_strdup("");
+    migration_reset(&guest->migration);
     return guest_state_write(guest, error);
 }
 

@@ -36,7 +36,8 @@ struct migration {
     enum migration_side side; /* kept */
     char *uuid;               /* kept; "" */
     /* Source */
-    char *uri;          /* where the memory goes */
+    guint number;       /* kept */
+    char *uri;          /* where the memory goes; kept; "" */
     bool resume;        /* paused for it, so it goes on if this comes to nothing; kept */
     bool sent;          /* QEMU was told to send, so it is to be asked; kept */
     bool giving_up;     /* by migrate_cancel(), which then sees to everything */
@@ -168,6 +169,8 @@ bool migrate_step(struct guest *guest, enum migration_step *ret_step, GError **e
 /* An event of QEMU about it. */
 void migrate_event(struct guest *guest, const char *status);
 void migration_clear(struct migration *migration);
+/* None any more. */
+void migration_reset(struct migration *migration);
 
 /* incoming.c */
 bool incoming_prepare(struct hypervisor *hv, const struct guest_spec *spec,

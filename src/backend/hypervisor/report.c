@@ -68,6 +68,9 @@ bool qemu_query(struct hypervisor *hv, const char *instance, guint64 generation,
         g_autoptr(GError) failure = NULL;
         if (query_guest(guest, ret_state, ret_mirror, &failure))
             return true;
+        /* One that hangs up is about to end. */
+        if (fettle_error_is(failure, UNREACHABLE) && !guest->gone)
+            process_wait(guest->process, LIMIT_LAST_WORDS_MS);
         if (!guest->gone) {
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;

@@ -201,6 +201,20 @@ enum migration_step moving_step(struct moving *moving, char **ret_why)
     return info.step;
 }
 
+void moving_await_bytes(struct moving *moving)
+{
+    struct migration_info info = {0};
+    g_autoptr(GError) error = NULL;
+    for (guint waited = 0; info.transferred == 0 && waited < WAIT_MS; waited += 5) {
+        loop_sleep(5);
+        moving->a->hypervisor->ops->migrate_query(moving->a->hypervisor, moving->before->uuid, 1,
+                                                  &info, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(info.step, ==, STEP_COPYING);
+    }
+    g_assert_cmpuint(info.transferred, >, 0);
+}
+
 bool moving_await(struct moving *moving, enum migration_step step)
 {
     for (guint waited = 0; waited < WAIT_MS; waited += 5) {

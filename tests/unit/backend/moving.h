@@ -30,6 +30,8 @@ void moving_open(struct moving *moving);
 void moving_start(struct moving *moving, bool live);
 /* So slowly that something can happen in between. */
 void moving_start_slowly(struct moving *moving);
+/* Until something has been sent. */
+void moving_await_bytes(struct moving *moving);
 enum migration_step moving_step(struct moving *moving, char **ret_why);
 /* False after a minute. */
 bool moving_await(struct moving *moving, enum migration_step step);

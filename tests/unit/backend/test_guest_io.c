@@ -1,0 +1,311 @@
+/*
+ * What goes in and out of a real guest: its serial line both ways, the size of its disks, its
+ * network cards, a kernel of its own.
+ */
+#include "world.h"
+
+#include "base/limits.h"
+#include "io/process.h"
+
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *command_line(const struct world_node *node, const struct instance *instance)
+{
+    g_autofree char *path =
+        g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/cmdline", world_guest_pid(node, instance));
+    char *text = NULL;
+    gsize len = 0;
+    g_assert_true(g_file_get_contents(path, &text, &len, NULL));
+    for (gsize i = 0; i + 1 < len; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    return text;
+}
+
+static void start(struct world_node *node, const struct instance *web1)
+{
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    g_assert_true(node->hypervisor->ops->run(node->hypervisor, web1->uuid, 1, &error));
+    g_assert_true(world_await_count(node, web1, 3));
+}
+
+static void end(struct world_node *node, const struct instance *web1)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+    world_node_free(node);
+}
+
+/* --- the serial line --- */
+
+static bool await_text(struct hypervisor *hv, const char *instance, const char *text)
+{
+    guint64 offset = 0;
+    g_autoptr(GString) all = g_string_new(NULL);
+    for (guint i = 0; i < 200; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GBytes) bytes =
+            hv->ops->console_read(hv, instance, (gint64)offset, 100, &offset, &error);
+        g_assert_no_error(error);
+        gsize len = 0;
+        const char *data = g_bytes_get_data(bytes, &len);
+        g_string_append_len(all, data, (gssize)len);
+        if (strstr(all->str, text) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void type(struct hypervisor *hv, const char *instance, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GBytes) data = g_bytes_new(text, strlen(text));
+    hv->ops->console_write(hv, instance, data, &error);
+    g_assert_no_error(error);
+}
+
+/* The guest echoes what is typed, one byte for each count, and starts again on `r`. */
+static void console(void *unused)
+{
+    struct world_node *node = world_node_new("console");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    guint64 offset = 0, again = 0;
+    g_assert_null(hv->ops->console_read(hv, web1->uuid, 0, 0, &offset, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    g_autofree char *expected =
+        g_strdup_printf("no guest of instance %s has printed on this node", web1->uuid);
+    g_assert_cmpstr(error->message, ==, expected);
+    g_clear_error(&error);
+    g_autoptr(GBytes) nothing = g_bytes_new("x", 1);
+    g_assert_false(hv->ops->console_write(hv, web1->uuid, nothing, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    g_clear_error(&error);
+
+    start(node, web1);
+    g_assert_true(await_text(hv, web1->uuid, "START"));
+    type(hv, web1->uuid, "!?");
+    g_assert_true(await_text(hv, web1->uuid, "!COUNT") || await_text(hv, web1->uuid, "!"));
+    g_assert_true(await_text(hv, web1->uuid, "?"));
+    guint32 printed = world_printed(node, web1);
+    type(hv, web1->uuid, "r");
+    g_assert_true(await_text(hv, web1->uuid, "BOOT"));
+    g_assert_true(world_await_count(node, web1, printed + 1)); /* nobody reads the socket */
+
+    g_assert_true(hv->ops->pause(hv, web1->uuid, 1, &error));
+    loop_sleep(50);
+    g_autoptr(GBytes) last = hv->ops->console_read(hv, web1->uuid, -7, 0, &offset, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(g_bytes_get_size(last), ==, 7);
+    gint64 before = loop_boot_ms();
+    g_autoptr(GBytes) more =
+        hv->ops->console_read(hv, web1->uuid, (gint64)offset, 300, &again, &error);
+    g_assert_cmpuint(g_bytes_get_size(more), ==, 0);
+    g_assert_cmpuint(again, ==, offset);
+    g_assert_cmpint(loop_boot_ms() - before, >=, 300);
+    g_autoptr(GBytes) beyond =
+        hv->ops->console_read(hv, web1->uuid, (gint64)offset + 1000, 0, &again, &error);
+    g_assert_cmpuint(g_bytes_get_size(beyond), ==, 0);
+    g_assert_cmpuint(again, ==, offset);
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+    g_assert_true(await_text(hv, web1->uuid, "COUNT")); /* also when it is gone */
+    world_node_free(node);
+}
+
+/* A guest that prints without end: what is old goes, offsets stay. */
+static void console_bounded(void *unused)
+{
+    struct world_node *node = world_node_new("bounded");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path =
+        g_strdup_printf("%s/guests/web1-%s.console", node->paths->log, web1->uuid);
+    g_autofree char *old = g_strnfill(MIB(1), 'o');
+    struct stat status;
+    guint64 offset = 0;
+    start(node, web1);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    for (guint i = 0; i < 16; i++)
+        g_assert_cmpint(write(fd, old, MIB(1)), ==, MIB(1));
+    close(fd);
+    for (guint i = 0; i < 300; i++) {
+        g_assert_cmpint(stat(path, &status), ==, 0);
+        if ((size_t)status.st_blocks * 512 < MIB(8))
+            break;
+        loop_sleep(100);
+    }
+    g_assert_cmpuint((guint64)status.st_size, >, MIB(16));
+    g_assert_cmpuint((guint64)status.st_blocks * 512, <=,
+                     LIMIT_CONSOLE_BYTES + LIMIT_CONSOLE_BYTES / 4 + MIB(1));
+    g_autoptr(GBytes) first = hv->ops->console_read(hv, web1->uuid, 0, 0, &offset, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(offset, >, (guint64)status.st_size - LIMIT_CONSOLE_BYTES - MIB(1));
+    g_assert_cmpint(((const char *)g_bytes_get_data(first, NULL))[0], ==, 'o');
+    g_assert_true(world_await_count(node, web1, world_printed(node, web1) + 2));
+    end(node, web1);
+}
+
+/* --- disks --- */
+
+static void resize(void *unused)
+{
+    struct world_node *node = world_node_new("resize");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    start(node, web1);
+    g_autoptr(GPtrArray) images =
+        node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
+    g_assert_cmpint(truncate(images->pdata[0], (off_t)MIB(8)), ==, 0);
+    g_assert_true(hv->ops->disk_resize(hv, web1->uuid, 1, 0, MIB(8), &error));
+    g_assert_true(hv->ops->disk_resize(hv, web1->uuid, 1, 0, MIB(8), &error)); /* asked again */
+    g_assert_true(world_await_count(node, web1, world_printed(node, web1) + 3));
+    g_assert_false(hv->ops->disk_resize(hv, web1->uuid, 1, 1, MIB(8), &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT);
+    g_assert_cmpstr(error->message, ==, "guest web1 has no disk 1, but 1 disks");
+    g_clear_error(&error);
+
+    const char *replica = "22222222-2222-4222-8222-222222222222";
+    ((struct disk *)web1->disks->pdata[0])->size = 8;
+    world_create(node, web1, replica);
+    record_autoptr(export_target) target = world_export(node, web1, replica);
+    hv->ops->mirror_start(hv, web1->uuid, 1, target, COPY_EVERYTHING, &error);
+    g_assert_no_error(error); /* sizes are equal, so QEMU knows the new one */
+    g_assert_false(hv->ops->disk_resize(hv, web1->uuid, 1, 0, MIB(9), &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_cmpstr(error->message, ==,
+                    "guest web1: disk 0 cannot change its size while it is mirrored; release the "
+                    "mirror first");
+    g_clear_error(&error);
+    g_assert_true(world_await_mirror(node, web1, MIRROR_READY));
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+    g_assert_true(node->storage->ops->export_close(node->storage, web1->uuid, replica, &error));
+    world_node_free(node);
+}
+
+/* --- network cards, kernels --- */
+
+static void make_tap(const char *name)
+{
+    struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
+    g_strlcpy(request.ifr_name, name, sizeof request.ifr_name);
+    int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    g_assert_cmpint(ioctl(fd, TUNSETIFF, &request), ==, 0);
+    g_assert_cmpint(ioctl(fd, TUNSETOWNER, WORLD_UID), ==, 0);
+    g_assert_cmpint(ioctl(fd, TUNSETPERSIST, 1), ==, 0);
+    close(fd);
+}
+
+static void nics(void *unused)
+{
+    struct world_node *node = world_node_new("nics");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    json_autoptr json = json_make("{s:s,s:s}", "uuid", "55555555-5555-4555-8555-555555555555",
+                                  "mac", "aa:00:00:12:34:56");
+    struct nic *nic = nic_parse(json, RECORD_KEEP, &error);
+    g_assert_no_error(error);
+    g_ptr_array_add(web1->nics, nic);
+    g_autoptr(GPtrArray) images =
+        node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
+    struct guest_spec spec = {.instance = web1, .images = images, .accelerator = ACCEL_TCG};
+    g_assert_false(hv->ops->prepare(hv, &spec, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT);
+    g_assert_cmpstr(error->message, ==, "guest web1 has 1 network cards, but 0 tap devices");
+    g_clear_error(&error);
+
+    g_autoptr(GPtrArray) taps = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(taps, g_strdup("fettle0"));
+    make_tap("fettle0");
+    spec.taps = taps;
+    hv->ops->prepare(hv, &spec, &error);
+    g_assert_no_error(error);
+    g_autofree char *line = command_line(node, web1);
+    g_assert_nonnull(strstr(line, "tap,id=n0,ifname=fettle0,script=no,downscript=no"));
+    g_assert_nonnull(strstr(line, "mac=aa:00:00:12:34:56"));
+    g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
+    g_assert_true(world_await_count(node, web1, 3));
+    hv->ops->announce(hv, web1->uuid, 1, &error);
+    g_assert_no_error(error);
+    end(node, web1);
+}
+
+static void own_kernel(void *unused)
+{
+    struct world_node *node = world_node_new("kernel");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    g_free(web1->kernel_args);
+    web1->kernel_args = g_strdup("console=ttyS0, quiet");
+    g_autoptr(GPtrArray) images =
+        node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
+    g_autofree char *kernel = g_build_filename(node->paths->var, "images", "vmlinuz", NULL);
+    struct guest_spec spec = {
+        .instance = web1, .images = images, .kernel = kernel, .accelerator = ACCEL_TCG};
+    g_assert_false(hv->ops->prepare(hv, &spec, &error));
+    g_test_message("%s", error->message);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
+    g_assert_nonnull(strstr(error->message, "could not open kernel file"));
+    g_clear_error(&error);
+    /* Any file will do to be loaded; that it is no kernel shows when it is jumped to. */
+    g_autofree char *bytes = g_malloc0(KIB(16));
+    memcpy(bytes + 0x202, "HdrS", 4);
+    g_assert_true(g_file_set_contents(kernel, bytes, KIB(16), NULL));
+    hv->ops->prepare(hv, &spec, &error);
+    if (error == NULL) {
+        g_autofree char *line = command_line(node, web1);
+        g_assert_nonnull(strstr(line, "-append console=ttyS0, quiet"));
+        g_assert_nonnull(strstr(line, kernel));
+    } else {
+        g_assert_nonnull(strstr(error->message, "kernel"));
+        g_clear_error(&error);
+    }
+    end(node, web1);
+}
+
+static void version(void *unused)
+{
+    struct world_node *node = world_node_new("version");
+    const char *said = node->hypervisor->ops->version(node->hypervisor);
+    g_test_message("%s", said);
+    g_assert_true(g_regex_match_simple("^[0-9]+\\.[0-9]+\\.[0-9]+$", said, 0, 0));
+    world_node_free(node);
+}
+
+static void in_task(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+static int tests(int argc, char **argv)
+{
+    loop_init();
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/guest-io/serial-line-both-ways", console, in_task);
+    g_test_add_data_func("/guest-io/console-file-is-bounded", console_bounded, in_task);
+    g_test_add_data_func("/guest-io/disk-grows", resize, in_task);
+    g_test_add_data_func("/guest-io/network-card-on-a-tap", nics, in_task);
+    g_test_add_data_func("/guest-io/own-kernel", own_kernel, in_task);
+    g_test_add_data_func("/guest-io/version", version, in_task);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}
