@@ -33,6 +33,7 @@
 #define LIMIT_MEMORY_MIB (16u * 1024 * 1024)
 #define LIMIT_VCPUS 256
 #define LIMIT_NODES 1024
+#define LIMIT_ADVICE 4096 /* pieces of advice on record */
 
 /* Queue */
 #define LIMIT_OPCODES_PER_JOB 256

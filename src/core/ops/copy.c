@@ -181,17 +181,6 @@ bool copy_at_rest(struct op *op, const char *uuid, enum task_state mark, GError 
 
 /* --- conditions --- */
 
-bool copy_need_settled(const struct instance *instance, GError **error)
-{
-    if (!*instance->migration)
-        return true;
-    fettle_set_error(error, WRONG_STATE,
-                     "a migration of instance \"%s\" has not been settled; say: fettle instance "
-                     "migrate %s --cleanup",
-                     instance->name, instance->name);
-    return false;
-}
-
 bool copy_has_images(const struct node_report *report, const struct instance *instance,
                      const char *replica)
 {

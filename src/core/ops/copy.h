@@ -25,9 +25,6 @@ bool copy_set_syncing(struct op *op, const char *uuid, enum task_state mark, con
  * Nothing is left paused by a copy that failed, if the node still answers. */
 bool copy_at_rest(struct op *op, const char *uuid, enum task_state mark, GError **error);
 
-/* WRONG_STATE while a migration stands on record: it is settled before its disks are touched. */
-bool copy_need_settled(const struct instance *instance, GError **error);
-
 /* Whether a report names the images of the instance (`replica` "": those that it runs from). */
 bool copy_has_images(const struct node_report *report, const struct instance *instance,
                      const char *replica);

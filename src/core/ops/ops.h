@@ -8,6 +8,8 @@
 /* Of a node that is removed, for the same transaction: its certificate is revoked (ops_join.c). */
 void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node);
 
+extern const struct op_impl ops_advice[];
+extern const struct op_impl ops_cluster[];
 extern const struct op_impl ops_create[];
 extern const struct op_impl ops_disks[];
 extern const struct op_impl ops_evacuate[];
@@ -22,3 +24,4 @@ extern const struct op_impl ops_remove[];
 extern const struct op_impl ops_replace[];
 extern const struct op_impl ops_tags[];
 extern const struct op_impl ops_test[];
+extern const struct op_impl ops_verify[];

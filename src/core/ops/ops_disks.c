@@ -22,7 +22,7 @@ static bool declare(struct op *op, const char *name, GError **error)
 static struct instance *instance_with_disks(const struct op *op, const char *name, GError **error)
 {
     const struct instance *instance = op_find_instance(op, name, error);
-    if (!instance || !instance_need_whole(instance, error) || !copy_need_settled(instance, error))
+    if (!instance || !instance_need_whole(instance, error))
         return NULL;
     if (instance->disks->len)
         return instance_copy(instance);

@@ -216,7 +216,7 @@ static bool recreate_check(struct op *op, GError **error)
 {
     const struct op_instance_recreate_disks *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error) || !copy_need_settled(found, error))
+    if (!found || !instance_need_whole(found, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     if (!gather_online(op, error) || !runs_nowhere(op, instance, error))

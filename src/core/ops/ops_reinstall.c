@@ -80,7 +80,7 @@ static bool reinstall_check(struct op *op, GError **error)
 {
     const struct op_instance_reinstall *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error) || !copy_need_settled(found, error))
+    if (!found || !instance_need_whole(found, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, instance->secondary_node, error) &&

@@ -314,6 +314,21 @@ static json_t *images_of(const struct ops_world *world, const char *node)
     return images;
 }
 
+static json_t *replicas_of(const struct ops_world *world, const char *node)
+{
+    json_t *list = json_array();
+    g_autoptr(GPtrArray) all = config_list(world->config, "replica");
+    for (guint i = 0; i < all->len; i++) {
+        const struct replica *replica = all->pdata[i];
+        if (!strcmp(replica->node, node))
+            json_array_append_new(list, json_make("{ss ss sI sb}", "instance", replica->instance,
+                                                  "replica", replica->uuid, "generation",
+                                                  (json_int_t)replica->generation, "exported",
+                                                  (int)!world->export_dead));
+    }
+    return list;
+}
+
 static json_t *report(const struct ops_world *world, const char *node)
 {
     guint index = (guint)(node[strlen(node) - 1] - '1') % 3;
@@ -324,10 +339,10 @@ static json_t *report(const struct ops_world *world, const char *node)
             guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
                               (json_int_t)world->guest_generation, "state", world->guest_state,
                               "mirror", world->guest_mirror ? world->guest_mirror : "none"));
-    return json_make("{ss sI sI sI sI so so s[s] ss}", "node", node, "memory_total", memory,
+    return json_make("{ss sI sI sI sI so so so s[s] ss}", "node", node, "memory_total", memory,
                      "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests,
-                     "images", images_of(world, node), "bridges", world->bridges[index],
-                     "qemu_version", world->qemu[index]);
+                     "replicas", replicas_of(world, node), "images", images_of(world, node),
+                     "bridges", world->bridges[index], "qemu_version", world->qemu[index]);
 }
 
 static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)

@@ -50,6 +50,7 @@ struct ops_world {
     guint looks;                /* questions how far disks_create is, each 10 % further */
     const char *qemu[3];        /* version on each node */
     const char *guest_mirror;   /* what the node says of the guest's mirror; NULL: none */
+    bool export_dead;           /* the export of the replica has ended */
     /* The migration that is under way, as the node that the guest leaves sees it. */
     const char *migration_end; /* state that it ends in; NULL: moved */
     guint migration_steps;     /* answers "copying" before that, 100 of 400 MiB further each */
