@@ -188,5 +188,7 @@ void fake_truth_problem(struct fake_hosts *hosts, const char *format, ...) G_GNU
 /* A guest begins to run on this image: it must find everything that was acknowledged, and no other
  * copy may run whose writes are acknowledged (a mirrored one without its replica has none). */
 void fake_truth_run(struct fake_guest *guest);
+/* It goes on after a pause: with what it knows, so only the other copies matter. */
+void fake_truth_resume(const struct fake_guest *guest);
 void fake_truth_issue(struct fake_guest *guest, const struct fake_write *write);
 void fake_truth_acknowledge(struct fake_guest *guest, const struct fake_write *write);

@@ -179,7 +179,7 @@ static struct fake_guest *peer_of(const struct fake_guest *guest, bool *ret_cut)
 static void resume(struct fake_guest *guest)
 {
     if (guest->resumes && guest->state != GUEST_RUNNING) {
-        fake_truth_run(guest);
+        fake_truth_resume(guest);
         guest->state = GUEST_RUNNING;
     }
     guest->resumes = false;

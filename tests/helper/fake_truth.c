@@ -50,7 +50,7 @@ static bool block_is_good(const struct fake_truth *truth, guint block, guint64 v
 }
 
 /* A copy that is cut off from its replica runs, too, but nothing that it writes is acknowledged. */
-static void check_single(const struct fake_guest *guest)
+void fake_truth_resume(const struct fake_guest *guest)
 {
     const struct fake_hosts *hosts = guest->host->hosts;
     for (guint i = 0; i < hosts->all->len; i++) {
@@ -67,7 +67,7 @@ static void check_single(const struct fake_guest *guest)
 
 void fake_truth_run(struct fake_guest *guest)
 {
-    check_single(guest);
+    fake_truth_resume(guest);
     struct fake_hosts *hosts = guest->host->hosts;
     const struct fake_image *image = guest->image;
     guint count = image ? image->count : 0;

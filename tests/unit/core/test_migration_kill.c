@@ -200,7 +200,7 @@ static void test_killed_without_master(void)
 
 /* --- anything at any time --- */
 
-#define SEEDS 100
+#define SEEDS 300
 #define ROUNDS 5
 
 struct chaos {
