@@ -189,7 +189,7 @@ static void accelerator(void *unused)
 
     g_autoptr(GPtrArray) images =
         node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
-    struct guest_spec spec = {web1, images, ACCEL_AUTO};
+    struct guest_spec spec = {.instance = web1, .images = images};
     hv->ops->prepare(hv, &spec, &error);
     g_assert_no_error(error);
     g_autofree char *text = NULL;
