@@ -67,7 +67,7 @@ bool migration_follow(struct op *op, const struct instance *instance, struct mig
         if (!status)
             return false;
         if (end)
-            op_log(op, "the job is to be cancelled");
+            op_log(op, "the job is to be canceled");
         asked_to_end = asked_to_end || end;
         tell_progress(op, what, status);
         if (!under_way(status)) {

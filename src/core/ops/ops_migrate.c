@@ -224,7 +224,7 @@ static bool stays(struct op *op, const struct instance *instance, const struct m
     op->changed = false;
     if (end->canceled)
         fettle_set_error(error, CANCELED,
-                         "the migration of instance \"%s\" to %s was cancelled; it stays on %s",
+                         "the migration of instance \"%s\" to %s was canceled; it stays on %s",
                          instance->name, to, from);
     else
         g_set_error(

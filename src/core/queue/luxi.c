@@ -207,7 +207,10 @@ static void cancel_done(const GError *error, void *data)
         queue_set_busy(cancel->context->queue, job, false);
     scheduler_kick(cancel->context->scheduler);
     if (error == NULL)
-        rpc_answer(cancel->request, json_make("[b, s]", 1, "Job successfully canceled"));
+        rpc_answer(cancel->request,
+                   json_make("[b, s]", 1,
+                             cancel->asked ? "Job will be canceled: it is asked to give up"
+                                           : "Job successfully canceled"));
     else if (fettle_error_is(error, WRONG_STATE))
         rpc_answer(cancel->request, json_make("[b, s]", 0, error->message));
     else

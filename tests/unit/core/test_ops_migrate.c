@@ -290,7 +290,7 @@ static void test_cancel(void)
     world->on_commit = wish_end;
     g_assert_cmpstr(migrate(), ==,
                     "[\"OpExecError\", [\"the migration of instance \\\"web1\\\" to node2 was "
-                    "cancelled; it stays on node1\", \"canceled\", false]]");
+                    "canceled; it stays on node1\", \"canceled\", false]]");
     ops_expect(world, BEGINNING "node1 migration_cancel\n" STAYS "commit job canceled\n");
     expect_settled(NODE1);
     g_assert_cmpstr(world->done->status, ==, "canceled");
