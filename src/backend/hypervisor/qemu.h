@@ -5,10 +5,13 @@
  * Guests outlive the node daemon: a session of their own, nothing inherited that dies with it, and
  * all that is needed to find them again in run/guests/UUID/:
  *
- *   state.json    what it was started for, its process, its mirror
- *   qmp.sock      for the node daemon        rescue.sock   for whoever must act when the other is
- * taken pid           QEMU's own pid file        stderr.log    what QEMU said psk/          keys of
- * a mirror, only while QEMU reads them
+ *   state.json    what it was started for, its process, its mirror, its migration
+ *   qmp.sock      for the node daemon
+ *   rescue.sock   for whoever must act when the other is taken
+ *   con.sock      what is typed on its serial line
+ *   pid           QEMU's own pid file
+ *   stderr.log    what QEMU said
+ *   psk/, psk-server/   keys of transfers, only while QEMU reads them
  *
  * The serial console is appended to log/guests/NAME-UUID.console.
  */
