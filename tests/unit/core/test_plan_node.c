@@ -1,0 +1,251 @@
+/* What a node's loss would do (repair/forecast.h), the call PlanNode, and promises counted once. */
+#include "core/repair/forecast.h"
+
+#include "core/ops/placement.h"
+#include "queue_world.h"
+
+#define P "ganeti:watcher:autorepair:"
+#define UUID(kind, n) "00000000-0000-4000-8000-0000000" kind n
+
+/* --- a cluster of four nodes --- */
+
+struct place {
+    struct config *config;
+    GPtrArray *reports;
+};
+
+static void put(struct config *config, const char *kind, const char *key, json_t *object)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(change) change = config_put(config, kind, key, object);
+    change->version = 1;
+    config_apply(config, change, &error);
+    g_assert_no_error(error);
+}
+
+static char *uuid_of(const char *kind, guint number)
+{
+    return g_strdup_printf("00000000-0000-4000-8000-0000000%s%03u", kind, number);
+}
+
+static void put_tag(struct place *place, const char *kind, const char *object, const char *text)
+{
+    g_autofree char *tag = g_strconcat(P, text, NULL);
+    g_autofree char *key = g_strdup_printf("%s/%s/%s", kind, object, tag);
+    put(place->config, "tag", key,
+        json_make("{ss ss ss}", "kind", kind, "object", object, "tag", tag));
+}
+
+static void place_init(struct place *place, int memory)
+{
+    place->config = config_new();
+    place->reports = g_ptr_array_new_with_free_func((GDestroyNotify)node_report_free);
+    put(place->config, "cluster", UUID("c0", "001"),
+        json_make("{ss ss ss}", "uuid", UUID("c0", "001"), "name", "c", "master_node",
+                  UUID("a0", "001")));
+    put(place->config, "nodegroup", UUID("90", "001"),
+        json_make("{ss ss}", "uuid", UUID("90", "001"), "name", "default"));
+    for (guint i = 1; i <= 4; i++) {
+        g_autofree char *uuid = uuid_of("a0", i), *name = g_strdup_printf("node%u", i);
+        put(place->config, "node", uuid,
+            json_make("{ss ss ss ss}", "uuid", uuid, "name", name, "primary_ip", "10.0.0.1",
+                      "group", UUID("90", "001")));
+        json_autoptr json = json_make("{ss si si si si}", "node", uuid, "memory_total", memory,
+                                      "memory_free", memory, "disk_total", 9000, "disk_free", 9000);
+        g_ptr_array_add(place->reports, node_report_parse(json, RECORD_LAX, NULL));
+    }
+}
+
+static void place_clear(struct place *place)
+{
+    config_free(place->config);
+    g_ptr_array_unref(place->reports);
+}
+
+static void put_instance(struct place *place, guint number, const char *disk_template,
+                         guint primary, guint secondary)
+{
+    g_autofree char *uuid = uuid_of("b0", number), *replica = uuid_of("d0", number);
+    g_autofree char *first = uuid_of("a0", primary), *second = uuid_of("a0", secondary);
+    g_autofree char *name = g_strdup_printf("web%u", number);
+    put(place->config, "instance", uuid,
+        json_make("{ss ss ss si ss ss ss si ss s[{ss si}] ss}", "uuid", uuid, "name", name,
+                  "disk_template", disk_template, "memory", 100, "primary_node", first,
+                  "secondary_node", secondary != 0 ? second : "", "replica",
+                  secondary != 0 ? replica : "", "generation", 3, "holder", first, "disks", "uuid",
+                  uuid, "size", 10, "admin_state", "up"));
+    if (secondary != 0)
+        put(place->config, "replica", replica,
+            json_make("{ss ss ss si si ss}", "uuid", replica, "instance", uuid, "node", second,
+                      "generation", 3, "sync", 1, "state", "in-sync"));
+}
+
+static char *ask(const struct place *place, const char *node, enum forecast_event event)
+{
+    json_autoptr answer =
+        forecast_node(place->config, place->reports, config_find(place->config, "node", node, NULL),
+                      event, 1700000000);
+    return json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        g_error("%s\nis not in\n%s", part, text);
+}
+
+/* --- the forecast --- */
+
+static void test_fail(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    put_instance(&place, 1, "mirror", 1, 2);
+    put_instance(&place, 2, "mirror", 3, 1);
+    put_instance(&place, 3, "sharedfile", 1, 0);
+    put_instance(&place, 4, "file", 1, 0);
+    put_instance(&place, 5, "mirror", 2, 3); /* has nothing to do with it */
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text, "{\"from\":[\"node1\",\"node2\"],\"instance\":\"web1\",\"operations\":["
+                     "\"failover\",\"replace-disks\"],\"policy\":\"failover, by a tag of the "
+                     "cluster\",\"to\":[\"node2\",\"node");
+    assert_has(text, "{\"from\":[\"node3\",\"node1\"],\"instance\":\"web2\",\"operations\":["
+                     "\"replace-disks\"]");
+    assert_has(text, "\"instance\":\"web3\",\"operations\":[\"failover\"]");
+    assert_has(text, "\"blocked\":[{\"from\":[\"node1\"],\"instance\":\"web4\",\"operations\":[],"
+                     "\"policy\":\"failover, by a tag of the cluster\",\"reason\":\"it needs "
+                     "reinstall, the policy allows failover\",\"type\":\"reinstall\"}]");
+    g_assert_null(strstr(text, "web5"));
+    place_clear(&place);
+}
+
+static void test_drain(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "migrate");
+    put_tag(&place, "instance", UUID("b0", "003"), "suspend");
+    put_instance(&place, 1, "mirror", 1, 2);
+    put_instance(&place, 2, "file", 1, 0);
+    put_instance(&place, 3, "diskless", 1, 0);
+    g_autofree char *text = ask(&place, "node1", FORECAST_DRAIN);
+    assert_has(text, "\"instance\":\"web1\",\"operations\":[\"migrate\",\"replace-disks\"]");
+    assert_has(text, "\"instance\":\"web2\",\"operations\":[],\"policy\":\"migrate, by a tag of "
+                     "the cluster\",\"reason\":\"Its only data is there and alive:");
+    assert_has(text, "\"reason\":\"repair is suspended, by a tag of the instance\"");
+    /* Nothing was changed. */
+    const struct node *node = config_find(place.config, "node", "node1", NULL);
+    g_assert_false(node->drained);
+    place_clear(&place);
+}
+
+/* Those that come first take the room. */
+static void test_no_room(void)
+{
+    struct place place;
+    place_init(&place, 250); /* two guests for each node */
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    for (guint i = 1; i <= 8; i++)
+        put_instance(&place, i, "diskless", i <= 2 ? 1 : 2 + i % 3, 0);
+    for (guint i = 0; i < place.reports->len; i++) {
+        struct node_report *report = place.reports->pdata[i];
+        report->memory_free = 9000;
+    }
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text, "\"moves\":[]");
+    assert_has(text, "\"instance\":\"web1\"");
+    assert_has(text, "no node can be its new primary node: node1 is its primary node now; node2 "
+                     "has 50 MiB of memory left, 100 MiB are needed");
+    place_clear(&place);
+    place_init(&place, 350); /* one more for each */
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    for (guint i = 1; i <= 12; i++)
+        put_instance(&place, i, "diskless", i <= 4 ? 1 : 2 + i % 3, 0);
+    g_autofree char *some = ask(&place, "node1", FORECAST_FAIL);
+    json_autoptr answer = json_loads(some, 0, NULL);
+    g_assert_cmpuint(json_array_size(json_object_get(answer, "moves")) +
+                         json_array_size(json_object_get(answer, "blocked")),
+                     ==, 4);
+    place_clear(&place);
+}
+
+static void test_notes(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    put(place.config, "repair_brake", "cluster",
+        json_make("{si ss}", "since", 5, "why", "2 of 3 nodes were lost."));
+    json_t *cluster = config_object_json(place.config, "cluster", UUID("c0", "001"));
+    json_object_set_new(cluster, "repair_shadow", json_true());
+    put(place.config, "cluster", UUID("c0", "001"), cluster);
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text, "The storm brake is on, nothing is done until a person says: fettle repair "
+                     "continue. 2 of 3 nodes were lost.");
+    assert_has(text, "Shadow mode is on");
+    place_clear(&place);
+}
+
+/* --- promises counted once --- */
+
+/* They give the same as counting anew, whatever moves. */
+static void test_sums(void)
+{
+    struct place place;
+    place_init(&place, 1000);
+    for (guint i = 1; i <= 12; i++)
+        put_instance(&place, i, i % 3 == 0 ? "diskless" : "mirror", 1 + i % 4,
+                     i % 3 == 0 ? 0 : 1 + (i + 1) % 4);
+    struct placement_sums *sums = placement_sums_new(place.config, place.reports);
+    for (guint i = 1; i <= 12; i++) {
+        g_autofree char *uuid = uuid_of("b0", i);
+        const struct instance *instance = config_get(place.config, "instance", uuid, NULL);
+        struct placement_need need = {.what = "x", .memory = 650, .disk = 20, .skip = uuid};
+        struct placement_need quick = need;
+        g_autoptr(GError) anew = NULL, once = NULL;
+        quick.sums = sums;
+        placement_sums_move(sums, instance, NULL);
+        const struct node *left = placement_choose(place.config, place.reports, &need, &anew);
+        const struct node *right = placement_choose(place.config, place.reports, &quick, &once);
+        g_assert_true(left == right);
+        g_assert_cmpstr(anew != NULL ? anew->message : "", ==, once != NULL ? once->message : "");
+        /* And it goes to another node, in the record and in the sums. */
+        g_autofree char *elsewhere = uuid_of("a0", 1 + (i + 2) % 4);
+        json_t *json = config_object_json(place.config, "instance", uuid);
+        json_object_set_new(json, "primary_node", json_string(elsewhere));
+        put(place.config, "instance", uuid, json);
+        placement_sums_move(sums, NULL, config_get(place.config, "instance", uuid, NULL));
+    }
+    placement_sums_free(sums);
+    place_clear(&place);
+}
+
+/* --- the call --- */
+
+static void test_call(void)
+{
+    struct queue_world *w = queue_world_new(5);
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = queue_call(w, "PlanNode", json_make("[s, s]", "node1", "drain"), &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(json_string_value(json_object_get(answer, "node")), ==, "node1");
+    g_assert_cmpstr(json_string_value(json_object_get(answer, "event")), ==, "drain");
+    g_assert_cmpuint(json_array_size(json_object_get(answer, "moves")), ==, 0);
+    queue_refuse(w, "PlanNode", json_make("[s, s]", "node1", "explode"), FETTLE_ERROR_WRONG_INPUT,
+                 "PlanNode: event: \"explode\" is neither fail nor drain");
+    queue_refuse(w, "PlanNode", json_make("[s, s]", "nope", "fail"), FETTLE_ERROR_UNKNOWN_ENTITY,
+                 "node \"nope\" does not exist");
+    queue_world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan-node/fail", test_fail);
+    g_test_add_func("/plan-node/drain", test_drain);
+    g_test_add_func("/plan-node/no-room", test_no_room);
+    g_test_add_func("/plan-node/notes", test_notes);
+    g_test_add_func("/plan-node/sums", test_sums);
+    g_test_add_func("/plan-node/call", test_call);
+    return g_test_run();
+}
