@@ -87,7 +87,7 @@ static char *figures(const struct progress *progress)
                                progress->unit);
     if (rate > 0 && progress->done < progress->total) {
         double left = (double)(progress->total - progress->done) / rate;
-        g_autofree char *time = progress_time((guint64)(left + 0.999));
+        g_autofree char *time = progress_time(MAX((guint64)(left + 0.5), 1));
         g_string_append_printf(text, "  %s left", time);
     }
     return g_string_free(text, FALSE);

@@ -25,8 +25,8 @@ void progress_clear(struct progress *progress);
 bool progress_take(struct progress *progress, const json_t *entry);
 /* Units per second; 0: not known yet. */
 double progress_rate(const struct progress *progress);
-/* "copy to node3  [#####.....]  42 %  430 of 1000 MiB  112 MiB/s  6 s left", as wide as
- * `columns` at most. Free with g_free(). */
+/* "copy to node3  [#####.....]  42 %  430 of 1000 MiB  112 MiB/s  6 s left", narrower than
+ * `columns`; the figures alone if there is no room for a bar. Free with g_free(). */
 char *progress_bar(const struct progress *progress, int columns);
 /* "copy to node3: 40 % (400 of 1000 MiB)" whenever another tenth is done, else NULL. */
 char *progress_tenth(struct progress *progress);

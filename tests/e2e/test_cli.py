@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""The command line as people use it: a terminal (bar, Ctrl-C), a pipe, JSON, completion in shells, manual pages."""
+import glob
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+import e2e
+from e2e import title
+
+lab = None
+ESCAPE = '\x1b['
+
+
+def on_terminal(*args, keys=(), env=None, timeout=60):
+    """Runs a command on a terminal of its own; `keys`: (text to wait for, bytes to type). Returns (exit code, output)."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update({'TERM': 'xterm', 'COLUMNS': '100', **(env or {})})
+        os.execv(lab.fettle, [lab.fettle, '--root', lab.root('node1'), *args])
+    output, left, end = '', list(keys), time.monotonic() + timeout
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:
+                break
+            output += data.decode(errors='replace')
+        if left and left[0][0] in output:
+            os.write(terminal, left.pop(0)[1])
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output
+
+
+@title('/cli/terminal/bar-with-rate-and-time-left')
+def test_bar():
+    code, out = on_terminal('test', 'delay', '4')
+    assert code == 0 and 'Waited for 4 s.' in out, out
+    assert re.search(r'wait  \[#+\.+\]   50 %  2 of 4 s  \d(\.\d)? s/s  [12] s left', out), out
+    assert out.count(ESCAPE) > 2 and '\r' in out, out
+
+
+@title('/cli/terminal/no-color-no-bar')
+def test_no_color():
+    code, out = on_terminal('test', 'delay', '2', env={'NO_COLOR': '1'})
+    assert code == 0 and ESCAPE not in out and '[#' not in out, out
+    assert 'wait: 50 % (1 of 2 s)\r\n' in out, out
+    code, out, err = lab.run('test', 'delay', '2')
+    assert (out, err) == ('Waited for 2 s.\n', 'wait: 50 % (1 of 2 s)\nwait: 100 % (2 of 2 s)\n'), (out, err)
+
+
+@title('/cli/terminal/ctrl-c-leaves-the-job')
+def test_interrupt():
+    code, out = on_terminal('test', 'delay', '6', keys=[('of 6 s', b'\x03')])
+    found = re.search(r'fettle: job (\d+) goes on; come back to it with: fettle job watch \1\r\n', out)
+    assert code == 130 and found, (code, out)
+    job = found.group(1)
+    assert lab.job_status(int(job))[0] == 'running'
+    code, out, _ = lab.run('job', 'watch', job)
+    assert (code, out) == (0, f'Job {job} has succeeded.\n'), out
+    assert lab.json('job', 'watch', job)['status'] == 'success'
+
+
+@title('/cli/json/every-answer-and-every-error')
+def test_json():
+    done = lab.json('test', 'delay', '0')
+    assert done['status'] == 'success' and done['message'] == 'Waited for 0 s.' and done['job'] > 0, done
+    queued = lab.json('test', 'delay', '0', '--submit', '--reason', 'a test', '--depends', str(done['job']))
+    assert queued['status'] == 'queued', queued
+    assert lab.json('job', 'wait', str(queued['job']))['result'] == [None]
+    assert lab.json('cluster', 'verify') == {'message': 'The cluster is as it should be.', 'notes': [], 'problems': []}
+    assert lab.json('cluster', 'info')['repair_storm_percent'] == 50
+    for args, code, name in ((('instance', 'info', 'nope'), 3, 'unknown_entity'), (('instance', 'lst'), 2, 'wrong_input'),
+                             (('instance', 'startup', 'nope'), 3, 'unknown_entity')):
+        found, out, err = lab.run(*args, '--json', check=False)
+        error = json.loads(err)['error']
+        assert (found, out, error['code'], error['exit_code']) == (code, '', name, code), (found, out, err)
+
+
+@title('/cli/info/what-a-person-reads')
+def test_info():
+    text = lab.cli('instance', 'info', 'web')
+    for pattern in (r'^Instance web$', r'^  State +running, should be up$', r'^  Node +node2 \(group default\)$',
+                    r'^  Replica +in-sync on node3, since ', r'^ +0: 8 MiB  raw  ', r'^  See its console: fettle instance console'):
+        assert re.search(pattern, text, re.M), (pattern, text)
+    lab.cli('node', 'modify', 'node3', '--drained', 'yes')
+    text = lab.cli('node', 'info', 'node3')
+    assert re.search(r'^  Role +drained$', text, re.M) and 'Empty it: fettle node evacuate node3' in text, text
+    assert re.search(r'^node3 +\S+ +drained ', lab.cli('node', 'list'), re.M)
+    lab.cli('node', 'modify', 'node3', '--drained', 'no')
+
+
+def in_bash(*words):
+    """What bash offers for a command line whose last word is being typed."""
+    script = f'. {os.path.join(lab.build, "src/cli/fettle.bash")}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fettle; ' \
+             'printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(['bash', '-c', script, 'bash', lab.fettle, *words], capture_output=True, text=True, check=True,
+                          env={**os.environ, 'FETTLE_ROOT': lab.root('node1')})
+    assert not done.stderr, done.stderr
+    return done.stdout.split()
+
+
+@title('/cli/completion/bash')
+def test_bash():
+    assert in_bash('insta') == ['instance']
+    assert in_bash('instance', 'sh') == ['shutdown']
+    assert in_bash('instance', 'info', 'w') == ['web']
+    assert in_bash('instance', 'create', 'x', '--disk-te') == ['--disk-template']
+    assert in_bash('instance', 'create', 'x', '--disk-template', 'mi') == ['mirror']
+    assert in_bash('instance', 'create', 'x', '--disk-template', '=', 'mi') == ['mirror']
+    assert in_bash('instance', 'create', 'x', '--pnode', '') == ['node1', 'node2', 'node3']
+    assert in_bash('node', 'modify', 'node2', '--offline', '') == ['yes', 'no']
+    assert in_bash('tag', 'add', 'instance', '') == ['web']
+
+
+@title('/cli/completion/zsh')
+def test_zsh():
+    script = f'_describe() {{ print -l "${{(@)found}}"; }}; words=({lab.fettle} instance in); CURRENT=3; ' \
+             f'. {os.path.join(lab.build, "src/cli/_fettle")}'
+    done = subprocess.run(['zsh', '-f', '-c', script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith('info:Show an instance') and not done.stderr, done
+
+
+@title('/cli/completion/quiet-and-quick-without-a-cluster')
+def test_no_cluster():
+    start = time.monotonic()
+    done = subprocess.run([lab.fettle, '--complete', 'instance', 'info', ''], capture_output=True, text=True, check=False,
+                          env={**os.environ, 'FETTLE_ROOT': '/var/empty-fettle'})
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', ''), done
+    lab.lab('pause', 'luxid@node1')
+    lab.run('--complete', 'instance', 'info', '', check=False)
+    lab.lab('resume', 'luxid@node1')
+    assert time.monotonic() - start < 5
+
+
+@title('/cli/manual/rendered-without-a-warning')
+def test_manual():
+    pages = glob.glob(os.path.join(lab.build, 'src/cli/man/man*/*'))
+    assert {'fettle.1', 'fettle-instance.1', 'fettle-noded.8'} <= {os.path.basename(page) for page in pages}, pages
+    for page in pages:
+        done = subprocess.run(['groff', '-man', '-ww', '-Tutf8', page], capture_output=True, text=True, check=True)
+        assert not done.stderr and len(done.stdout) > 200, (page, done.stderr)
+
+
+@title('/cli/no-sanitizer-report')
+def test_logs():
+    e2e.verify_clean(lab)
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab() as lab:
+        lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
+        e2e.run(test_bar, test_no_color, test_interrupt, test_json, test_info, test_bash, test_zsh, test_no_cluster,
+                test_manual, test_logs)

@@ -1,0 +1,50 @@
+/* Tests of cli/say.c: every command that is an opcode has its sentence, filled in from what was
+ * submitted. */
+#include "cli/cli.h"
+#include "proto/cli_table.h"
+
+static void test_every_command(void)
+{
+    size_t count;
+    const struct cli_command *table = cli_command_table(&count);
+    for (size_t i = 0; i < count; i++)
+        if (!cli_done_known(table[i].op_id))
+            g_error("say.c: no sentence for %s", table[i].op_id);
+}
+
+static void says(const char *line, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) words = g_strsplit(line, " ", -1);
+    /* Nobody answers there: what would be asked of the cluster is left out. */
+    struct cli cli = {.root = (char *)"/nonexistent"};
+    json_autoptr opcode = cli_command_parse(cli_command_find(words[0], words[1]),
+                                            (const char *const *)words + 2, &error);
+    g_assert_no_error(error);
+    g_autofree char *text = cli_done_text(&cli, opcode);
+    g_assert_cmpstr(text, ==, expected);
+}
+
+static void test_sentences(void)
+{
+    says("test delay 0.5", "Waited for 0.5 s.");
+    says("instance remove web1", "Instance web1 and its disks are removed.");
+    says("instance remove web1 --dry-run",
+         "Checked only, nothing was changed: it could be done now.");
+    says("instance startup web1", "Instance web1: done.");
+    says("node modify n1 --offline yes",
+         "Node n1 is offline on your word; what ran there may run elsewhere now.");
+    says("node modify n1 --drained no", "Node n1 takes instances again.");
+    says("tag add cluster a b", "The cluster has these tags now: a,b.");
+    says("tag remove node n1 a", "The node n1 has these tags no more: a.");
+    says("instance grow-disk web1 0 1G --absolute", "Disk 0 of instance web1 has 1024 MiB.");
+    says("instance grow-disk web1 1 5", "Disk 1 of instance web1 is 5 MiB larger.");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/say/every-command", test_every_command);
+    g_test_add_func("/say/sentences", test_sentences);
+    return g_test_run();
+}
