@@ -96,6 +96,10 @@ void fake_host_set_bridge(struct fake_host *host, const char *name, bool there);
 void fake_host_set_create_ms(struct fake_host *host, guint ms);
 /* The disk below an export fails: it ends by itself (SAF-14). */
 void fake_host_export_fail(struct fake_host *host, const char *instance);
+/* Somebody removes the images of an instance or of its replica; an export of them fails. */
+void fake_host_lose_images(struct fake_host *host, const char *instance, const char *replica);
+/* Its disks have failed as a whole (or work again): no space at all. */
+void fake_host_set_disks_failed(struct fake_host *host, bool failed);
 /* How long guests take to obey a powerdown; 0: they ignore it. 20 at first. */
 void fake_host_set_powerdown_ms(struct fake_host *host, guint ms);
 /* Guests of this host write nothing from now on (or again). */

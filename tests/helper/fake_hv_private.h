@@ -104,6 +104,7 @@ struct fake_host {
     char *version;
     bool quiet;
     bool deaf;
+    bool disks_failed;
     fake_host_hook hook;
     void *hook_data;
 };

@@ -103,7 +103,8 @@ static bool op_space(struct storage *storage, struct storage_space *ret_space, G
 {
     if (!fake_op_begin(host_of(storage), "space", "", NULL, error))
         return false;
-    *ret_space = (struct storage_space){1024 * 1024, 1024 * 1024};
+    guint64 mib = host_of(storage)->disks_failed ? 0 : 1024 * 1024;
+    *ret_space = (struct storage_space){mib, mib};
     return true;
 }
 
@@ -512,4 +513,19 @@ void fake_host_export_fail(struct fake_host *host, const char *instance)
     if (host->export_events.export_ended && !host->deaf)
         host->export_events.export_ended(export->instance, export->replica, export->generation,
                                          host->export_events.data);
+}
+
+void fake_host_lose_images(struct fake_host *host, const char *instance, const char *replica)
+{
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    g_assert(!image || !guest || guest->image != image); /* an open file stays */
+    if (*replica)
+        fake_host_export_fail(host, instance);
+    image_remove(host, image);
+}
+
+void fake_host_set_disks_failed(struct fake_host *host, bool failed)
+{
+    host->disks_failed = failed;
 }

@@ -75,6 +75,7 @@ static void test_attach_since(void)
     json_object_set_new(args, "since", json_true());
     json_autoptr answer = nw_call(nw, &nw->a, "mirror_attach", args, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(answer);
     nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
     nw_pass(nw, 500); /* with the checks of SAF-13 */
     node_world_free(nw);
@@ -142,6 +143,7 @@ static void test_serial_line(void)
     assert_refused(answer, error, WRONG_INPUT, "data: is not base64");
     json_autoptr ok = typed(nw, "aGVsbG8=", &error);
     g_assert_no_error(error);
+    g_assert_nonnull(ok);
     struct fake_reply reply;
     struct env *luxid = fake_process(nw->world, NODE_A, ROLE_LUXID);
     fake_call_start_stamped(luxid, 0, nw->stamp, NODE_A, ROLE_NODED, "console_read",

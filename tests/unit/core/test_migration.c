@@ -222,6 +222,7 @@ static void test_timeout(void)
     json_object_set_new(args, "timeout_ms", json_integer(1));
     json_autoptr answer = nw_call(nw, &nw->a, "migration_start", args, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(answer);
     g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_FAILED);
     g_autofree char *why = why_of(nw, MOVE_1);
     g_assert_cmpstr(why, ==, "it took longer than it was allowed to");
