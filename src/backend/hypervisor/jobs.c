@@ -107,17 +107,17 @@ bool jobs_add_node(struct guest *guest, const struct job_set *set,
  * bits in memory that it has freed (block/mirror.c, in_flight_bitmap), and of ten guests whose
  * target died two or three died with it. A promise cannot be had without that risk. */
 bool jobs_add_mirror(struct guest *guest, const struct job_set *set, guint disk,
-                     enum mirror_copy copy, bool promise, GError **error)
+                     enum mirror_copy copy, bool promise, gint64 bytes_per_s, GError **error)
 {
     g_autofree char *name = jobs_name(set, disk);
     g_autofree char *device = jobs_disk(disk);
-    return guest_command(guest, "blockdev-mirror",
-                         json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "job-id", name, "device",
-                                   device, "target", name, "sync",
-                                   copy == COPY_NOTHING ? "none" : "full", "copy-mode",
-                                   promise ? "write-blocking" : "background", "on-source-error",
-                                   "report", "on-target-error", "report"),
-                         LIMIT_QMP_DRAIN_MS, error);
+    return guest_command(
+        guest, "blockdev-mirror",
+        json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I}", "job-id", name, "device", device, "target",
+                  name, "sync", copy == COPY_NOTHING ? "none" : "full", "copy-mode",
+                  promise ? "write-blocking" : "background", "on-source-error", "report",
+                  "on-target-error", "report", "speed", (json_int_t)bytes_per_s),
+        LIMIT_QMP_DRAIN_MS, error);
 }
 
 /* --- taking away --- */

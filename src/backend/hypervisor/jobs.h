@@ -36,13 +36,14 @@ void jobs_look(const struct guest *guest, const struct job_set *set, const json_
 void jobs_number(struct guest *guest, struct job_set *set);
 /* Adds the key; the node of one disk; a mirror job from a disk to its node. In this order.
  * `promise`: a write of the guest is answered when it is on both sides (else: some time later, and
- * at the latest when the job is ended in sync). */
+ * at the latest when the job is ended in sync). `bytes_per_s`: most that the copy takes; 0: all it
+ * can get. */
 bool jobs_add_key(struct guest *guest, const struct job_set *set, const char *psk, GError **error);
 bool jobs_add_node(struct guest *guest, const struct job_set *set,
                    const struct export_target *target, guint disk, gint64 reconnect_delay_s,
                    GError **error);
 bool jobs_add_mirror(struct guest *guest, const struct job_set *set, guint disk,
-                     enum mirror_copy copy, bool promise, GError **error);
+                     enum mirror_copy copy, bool promise, gint64 bytes_per_s, GError **error);
 
 /* True if `done`, or if `failure` says that what was asked to vanish is not there; else the failure
  * is passed on. */

@@ -210,13 +210,16 @@ static bool set_up_sender(struct guest *guest, const struct migration_target *ta
                          LIMIT_QMP_COMMAND_MS, error);
 }
 
-static bool copy_disks(struct guest *guest, const struct export_target *disks, GError **error)
+/* The disks are copied at once, so each gets its part of what the migration may send. */
+static bool copy_disks(struct guest *guest, const struct export_target *disks,
+                       const struct migration_limits *limits, GError **error)
 {
+    gint64 part = (gint64)(MIB((guint64)limits->bandwidth_mib) / MAX(guest->disks, 1));
     if (!jobs_add_key(guest, &guest->copy, disks->psk, error))
         return false;
     for (guint i = 0; i < guest->disks; i++)
         if (!jobs_add_node(guest, &guest->copy, disks, i, JOBS_LET_GO, error) ||
-            !jobs_add_mirror(guest, &guest->copy, i, COPY_EVERYTHING, false, error)) {
+            !jobs_add_mirror(guest, &guest->copy, i, COPY_EVERYTHING, false, part, error)) {
             g_prefix_error(error, "disk %u: ", i);
             return false;
         }
@@ -337,7 +340,7 @@ static bool start(struct guest *guest, const struct migration_target *target,
         return false;
     if (target->disks == NULL)
         return send_memory(guest, error);
-    if (!copy_disks(guest, target->disks, error))
+    if (!copy_disks(guest, target->disks, limits, error))
         return false;
     guest_spawn(guest, follow_disks);
     return true;

@@ -40,7 +40,7 @@ static bool attach(struct guest *guest, const struct export_target *target, enum
         return false;
     for (guint i = 0; i < guest->disks; i++)
         if (!jobs_add_node(guest, &guest->mirror, target, i, JOBS_HOLD_WRITES, error) ||
-            !jobs_add_mirror(guest, &guest->mirror, i, copy, true, error)) {
+            !jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error)) {
             g_prefix_error(error, "disk %u: ", i);
             return false;
         }
