@@ -157,6 +157,27 @@ static int job_wait(struct cli *cli, int argc, char **argv, GError **error)
     return wait_for(cli, "wait", argc, argv, error);
 }
 
+/* A running job is asked to give up, and decides by itself how far it is. */
+static int say_canceled(struct cli *cli, guint64 id, GError **error)
+{
+    json_autoptr now =
+        cli_query(cli, "job", (const char *const[]){"status", NULL}, id_filter(id), error);
+    if (now == NULL)
+        return -1;
+    const json_t *row = json_array_get(now, 0);
+    const char *status = json_string_value(json_array_get(json_array_get(row, 0), 1));
+    if (status != NULL && strcmp(status, "running") == 0)
+        cli_say(cli, json_make("{sI ss}", "job", (json_int_t)id, "status", status),
+                "Job %" G_GUINT64_FORMAT " runs; it is asked to give up. How it ends: fettle job "
+                "watch %" G_GUINT64_FORMAT,
+                id, id);
+    else
+        cli_say(cli,
+                json_make("{sI ss}", "job", (json_int_t)id, "status", status ? status : "canceled"),
+                "Job %" G_GUINT64_FORMAT " is canceled.", id);
+    return 0;
+}
+
 static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
 {
     guint64 id;
@@ -179,9 +200,7 @@ static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
                          text != NULL ? text : "the job was not canceled");
         return -1;
     }
-    cli_say(cli, json_make("{sI ss}", "job", (json_int_t)id, "status", "canceled"),
-            "Job %" G_GUINT64_FORMAT " is canceled; it had not started.", id);
-    return 0;
+    return say_canceled(cli, id, error);
 }
 
 const struct command job_commands[] = {
@@ -192,6 +211,6 @@ const struct command job_commands[] = {
      "alone.",
      job_watch},
     {"job", "wait", "ID", "The same as watch.", job_wait},
-    {"job", "cancel", "ID", "Cancel a job that has not started.", job_cancel},
+    {"job", "cancel", "ID", "Cancel a job; one that runs a migration gives it up.", job_cancel},
     {0},
 };
