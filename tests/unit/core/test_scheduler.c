@@ -412,7 +412,7 @@ static void test_unsure(void)
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_UNSURE);
     queue_world_start_luxid(w);
     fake_advance(w->world, 30000);
-    assert_status(w, id, "waiting");
+    assert_status(w, id, "running");
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
     fake_advance(w->world, 5000);
     assert_error(w, id, "detected death of job 1");
