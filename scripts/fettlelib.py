@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -123,6 +124,17 @@ class Lab:
             raise CommandFailed(('lab', verb, *args), done.returncode, done.stdout, done.stderr)
         return done.stdout
 
+    def exec(self, where, *command, timeout=120):
+        """A command in the network of a node, or of the `switch` between them."""
+        done = subprocess.run(self.exec_words(where, *command), capture_output=True, text=True, timeout=timeout,
+                              check=False, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise CommandFailed(('lab', 'exec', where, *command), done.returncode, done.stdout, done.stderr)
+        return done.stdout
+
+    def exec_words(self, where, *command):
+        return [self.fettle, 'lab', 'exec', '--dir', self.directory, where, '--', *command]
+
     # --- LUXI ---
 
     @property
@@ -225,6 +237,62 @@ class Lab:
             if b'qemu-system' in line and uuid.encode() in line and self.directory.encode() in line and state != 'Z':
                 pids.append(int(entry))
         return pids
+
+
+class Ping:
+    """Pings an address from the switch of a lab, twenty times a second, until stop(); times are seconds since 1970."""
+
+    INTERVAL_S = 0.05
+    ANSWER = re.compile(r'^\[(\d+\.\d+)\] \d+ bytes from ', re.MULTILINE)
+
+    def __init__(self, lab, address):
+        self.path = os.path.join(lab.directory, f'ping-{address}')
+        with open(self.path, 'wb') as file:
+            words = lab.exec_words('switch', 'ping', '-D', '-n', '-i', str(self.INTERVAL_S), address)
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+                                            start_new_session=True)
+
+    def now(self):
+        return time.time()
+
+    def answers(self):
+        with open(self.path, encoding='utf-8') as file:
+            return [float(stamp) for stamp in self.ANSWER.findall(file.read())]
+
+    def answered_since(self, when):
+        return any(stamp >= when for stamp in self.answers()[-200:])
+
+    def longest_gap(self, since, until=None):
+        """The longest time between two answers, the one before `since` and `until` (default: now) included."""
+        stamps, until = self.answers(), until or time.time()
+        before = [stamp for stamp in stamps if stamp < since][-1:] or [since]
+        points = before + [stamp for stamp in stamps if since <= stamp <= until] + [until]
+        return max(b - a for a, b in zip(points, points[1:]))
+
+    def stop(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait()
+
+
+def install_linux(lab, folder):
+    """Builds the Linux guest into a folder unless it is there, and gives it to every node."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'guest')
+    done = subprocess.run([script, folder], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise CommandFailed((script,), done.returncode, done.stdout, done.stderr)
+    for number in range(1, lab.nodes + 1):
+        for name in ('linux.vmlinuz', 'linux.initrd'):
+            shutil.copy(os.path.join(folder, name), os.path.join(lab.root(f'node{number}'), 'var', 'images', name))
+
+
+def linux_arguments(address):
+    return f'console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on vmip={address}/24'
+
+
+def linux_flags(address):
+    """What `fettle instance create` needs to boot the Linux guest with this address."""
+    return ('--kernel-path', 'linux.vmlinuz', '--initrd-path', 'linux.initrd', '--kernel-args', linux_arguments(address))
 
 
 def image_count(path):

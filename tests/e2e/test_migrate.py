@@ -1,0 +1,520 @@
+#!/usr/bin/env python3
+"""Live migration of counting guests: every template, every way to end it, and faults at random moments.
+
+The guest prints a count only after its disk has it. So over the consoles of all nodes together each count stands once:
+a copy too many would print the same counts, and a guest that goes on from less than was printed would print them again.
+"""
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import e2e
+from e2e import fettlelib, title, wait_until
+
+ROUNDS = 200 if e2e.LONG else 8
+PATIENCE_S = 60  # for the rounds of the short run: what is left over then is not begun
+SEED = int(os.environ.get('FETTLE_SEED', str(random.randrange(1 << 30))))
+chance = random.Random(SEED)
+lab = None
+
+FULL_MIB = 26  # of an image without holes: a copy of it takes a while
+SLOW_MIB_PER_S = 1
+JOB = re.compile(r' \(job \d+\)$')
+
+
+# --- guests ---
+
+def create(name, template, *, disks=(), nodes=('node2', 'node3'), **more):
+    """A running guest that counts (diskless: that only runs); returns its UUID."""
+    more = {'os_type': 'tick-fast', **more} if disks else more
+    if template == 'mirror':
+        more['snode'] = nodes[1]
+    lab.do('OP_INSTANCE_CREATE', instance_name=name, disk_template=template, disks=list(disks), memory=8,
+           pnode=nodes[0], **more)
+    uuid = e2e.uuid_of(lab, name)
+    if disks:
+        e2e.wait_counting(lab, name, uuid, nodes[0])
+    return uuid
+
+
+def remove(name):
+    lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+
+
+def place(name):
+    return lab.instance(name, 'pnode')['pnode']
+
+
+def other(node):
+    return 'node3' if node == 'node2' else 'node2'
+
+
+def counts(name, uuid, node):
+    try:
+        with open(lab.console_path(name, uuid, node), 'rb') as file:
+            return [int(n) for n in fettlelib.COUNT.findall(file.read())]
+    except FileNotFoundError:
+        return []
+
+
+def check_counts(name, uuid):
+    """No count was printed twice, anywhere: none was lost, and never did two copies run."""
+    seen = {}
+    for number in range(1, lab.nodes + 1):
+        node = f'node{number}'
+        for count in counts(name, uuid, node):
+            if count in seen:
+                raise AssertionError(f'{name} printed {count} on {seen[count]} and again on {node} (seed {SEED})')
+            seen[count] = node
+    return max(seen, default=0)
+
+
+def starts(name, uuid, node):
+    try:
+        with open(lab.console_path(name, uuid, node), 'rb') as file:
+            return file.read().count(b'START ')
+    except FileNotFoundError:
+        return 0
+
+
+def one_process(name, uuid):
+    wait_until(f'one process of {name}', lambda: len(lab.qemu_processes(uuid)) == 1, 30)
+
+
+def check_moved(name, uuid, old, new, boots):
+    """It goes on on `new` where it stopped on `old`, without a boot, and nowhere else."""
+    last = max(counts(name, uuid, old))
+    e2e.wait_counting(lab, name, uuid, new, last)
+    first = min(n for n in counts(name, uuid, new) if n > last)
+    # The console may have been cut in the middle of one line.
+    assert first <= last + 2, f'{name}: {last} was the last count on {old}, {first} the first on {new}'
+    assert starts(name, uuid, new) == boots, f'{name} was booted on {new}'
+    one_process(name, uuid)
+    assert max(counts(name, uuid, old)) == last, f'{name} went on counting on {old}'
+    check_counts(name, uuid)
+
+
+def migrate(name, *options, timeout=180):
+    return lab.cli('instance', 'migrate', name, *options, timeout=timeout)
+
+
+def there_and_back(name, uuid, target=True):
+    for _ in range(2):
+        old = place(name)
+        new = other(old)
+        boots = starts(name, uuid, new)
+        migrate(name, *(('--target-node', new) if target else ()))
+        assert place(name) == new
+        check_moved(name, uuid, old, new, boots)
+    e2e.verify_clean(lab)
+
+
+def images(node, uuid):
+    folder = os.path.join(lab.root(node), 'var', 'disks')
+    return sorted(name for name in os.listdir(folder) if name.startswith(uuid))
+
+
+# --- every template ---
+
+@title('/migrate/mirror#SAF-17')
+def test_mirror():
+    """Afterwards the mirror runs the other way, and both copies hold what was printed."""
+    uuid = create('mirror', 'mirror', disks=[{'size': 8}])
+    there_and_back('mirror', uuid, target=False)
+    migrate('mirror')
+    e2e.wait_healthy(lab, 'mirror')
+    row = lab.instance('mirror', 'pnode', 'snodes', 'replica')
+    assert (row['pnode'], row['snodes']) == ('node3', ['node2']), row
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='mirror')
+    printed = check_counts('mirror', uuid)
+    found = [fettlelib.image_count(os.path.join(lab.root(node), 'var', 'disks', name)) for node, name in
+             (('node3', f'{uuid}.disk0.raw'), ('node2', f'{uuid}.{row["replica"]}.disk0.raw'))]
+    assert min(found) >= printed, f'printed {printed}, its copies have {found}'
+    remove('mirror')
+
+
+@title('/migrate/file-raw#SAF-17')
+def test_file_raw():
+    check_file('raw')
+
+
+@title('/migrate/file-qcow2#SAF-17')
+def test_file_qcow2():
+    check_file('qcow2')
+
+
+def check_file(form):
+    """The disks are copied, both of them; nothing is left where it came from."""
+    uuid = create('file', 'file', disks=[{'size': 8, 'format': form}, {'size': 4, 'format': form}])
+    there_and_back('file', uuid)
+    left, here = images('node3', uuid), images('node2', uuid)
+    assert not left, f'left behind on node3: {left}'
+    assert here == [f'{uuid}.disk0.{form}', f'{uuid}.disk1.{form}'], here
+    remove('file')
+
+
+@title('/migrate/sharedfile#SAF-17')
+def test_sharedfile():
+    uuid = create('shared', 'sharedfile', disks=[{'size': 8}])
+    there_and_back('shared', uuid)
+    remove('shared')
+
+
+@title('/migrate/diskless#SAF-17')
+def test_diskless():
+    uuid = create('bare', 'diskless')
+    for _ in range(2):
+        old, before = place('bare'), lab.qemu_processes(uuid)
+        migrate('bare', '--target-node', other(old))
+        assert place('bare') == other(old)
+        one_process('bare', uuid)
+        assert lab.qemu_processes(uuid) != before
+    e2e.verify_clean(lab)
+    remove('bare')
+
+
+# --- every end but the good one ---
+
+def fill_image():
+    """An image that boots and has no holes, on every node."""
+    filling = os.urandom((FULL_MIB - 2) << 20)
+    for number in range(1, lab.nodes + 1):
+        folder = os.path.join(lab.root(f'node{number}'), 'var', 'images')
+        with open(os.path.join(folder, 'tick-fast.raw'), 'rb') as file:
+            boot = file.read()
+        with open(os.path.join(folder, 'full.raw'), 'wb') as file:
+            file.write(boot.ljust(1 << 20, b'\0') + filling)
+
+
+def begin_slow(node, **more):
+    """Submits a migration of `full` that takes long, and waits until data flow."""
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': 'full', 'target_node': other(node),
+                      'bandwidth': SLOW_MIB_PER_S, **more})
+    wait_until('the copy has begun', lambda: any(entry[2] == 'progress' for entry in log_of(job)), 60)
+    return job
+
+
+def log_of(job):
+    return lab.query('job', ['oplog'], ['=', 'id', job])[0]['oplog'][0]
+
+
+def check_stays(uuid, node, pids):
+    """The same process goes on on the node, and nothing is left on the other."""
+    e2e.wait_counting(lab, 'full', uuid, node, max(counts('full', uuid, node)))
+    assert lab.qemu_processes(uuid) == pids, (lab.qemu_processes(uuid), pids)
+    assert place('full') == node
+    assert not images(other(node), uuid), images(other(node), uuid)
+    check_counts('full', uuid)
+    e2e.verify_clean(lab)
+
+
+@title('/migrate/cancel#SAF-17')
+def test_cancel():
+    uuid, pids = e2e.uuid_of(lab, 'full'), lab.qemu_processes(e2e.uuid_of(lab, 'full'))
+    job = begin_slow('node2')
+    lab.cli('job', 'cancel', str(job))
+    status, result = lab.wait_job(job)
+    assert status == 'canceled', (status, result)
+    assert result[0][1][0] == 'the migration of instance "full" to node3 was canceled; it stays on node2', result
+    check_stays(uuid, 'node2', pids)
+
+
+@title('/migrate/timeout#SAF-17')
+def test_timeout():
+    uuid, pids = e2e.uuid_of(lab, 'full'), lab.qemu_processes(e2e.uuid_of(lab, 'full'))
+    expect_error(7, 'the migration of instance "full" to node3 failed: it took longer than it was allowed to; '
+                    'it stays on node2',
+                 'instance', 'migrate', 'full', '--target-node', 'node3', '--timeout', '2', '--bandwidth',
+                 str(SLOW_MIB_PER_S))
+    check_stays(uuid, 'node2', pids)
+
+
+@title('/migrate/cleanup-after-the-death-of-its-job#SAF-17,LUX-36')
+def test_cleanup():
+    """Until somebody cleans up, nothing else touches the instance; the guest itself does not notice."""
+    uuid, pids = e2e.uuid_of(lab, 'full'), lab.qemu_processes(e2e.uuid_of(lab, 'full'))
+    lab.lab('pause', 'watcher@node1')
+    try:
+        job = begin_slow('node2')
+        os.kill(job_process(job), signal.SIGKILL)
+        assert lab.wait_job(job)[0] == 'error'
+        expect_error(5, 'a migration of instance "full" has not been settled; say: fettle instance migrate full --cleanup',
+                     'instance', 'migrate', 'full', '--target-node', 'node3')
+        lab.cli('instance', 'migrate', 'full', '--cleanup')
+        row = lab.instance('full', 'pnode', 'task_state')
+        assert row == {'pnode': 'node2', 'task_state': ''}, row
+    finally:
+        lab.lab('resume', 'watcher@node1')
+    check_stays(uuid, 'node2', pids)
+    assert 'no migration is on record; full is on node2' in lab.run('instance', 'migrate', 'full', '--cleanup')[2]
+
+
+@title('/migrate/bandwidth-is-kept-to#SAF-17')
+def test_bandwidth():
+    """More than half of what a strict limit would take: QEMU lets the first 10 MiB or so pass at once."""
+    uuid = e2e.uuid_of(lab, 'full')
+    began = time.monotonic()
+    migrate('full', '--target-node', 'node3', '--bandwidth', '2')
+    took = time.monotonic() - began
+    assert took > (FULL_MIB - 12) / 2 / 2, f'{FULL_MIB} MiB at 2 MiB/s took {took:.1f} s'
+    check_moved('full', uuid, 'node2', 'node3', 0)
+
+
+def job_process(job):
+    """The pid of a job's process: fettle-job --root DIR JOB ..."""
+    for entry in os.listdir('/proc'):
+        try:
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                words = file.read().split(b'\0')
+        except OSError:
+            continue
+        if words[0].endswith(b'fettle-job') and words[2:4] == [lab.root(lab.master).encode(), str(job).encode()]:
+            return int(entry)
+    raise AssertionError(f'job {job} has no process')
+
+
+# --- bad input ---
+
+def expect_error(code, message, *args):
+    """The command must fail with this exit code and message; which job it was does not matter."""
+    got, out, err = lab.run(*args, check=False, timeout=180)
+    line = JOB.sub('', err.strip().splitlines()[-1] if err.strip() else out.strip())
+    if got != code or line != f'fettle: {message}':
+        raise AssertionError(f'{" ".join(args)}: expected exit code {code} and\n  fettle: {message}\ngot {got} and\n  {line}')
+
+
+@title('/migrate/refused-with-the-reason#SAF-17')
+def test_refusals():
+    create('pair', 'mirror', disks=[{'size': 8}])
+    create('bare', 'diskless')
+    for code, message, *args in (
+            (3, 'instance "nobody" does not exist', 'nobody'),
+            (3, 'node "node9" does not exist', 'bare', '--target-node', 'node9'),
+            (2, 'instance "bare" is on node2 already', 'bare', '--target-node', 'node2'),
+            (2, 'instance "pair" is on node2 already', 'pair', '--target-node', 'node2'),
+            (2, 'instance "pair" can go to node3 only, where its replica is, not to node1; or first: '
+                'fettle instance replace-disks pair --remote-node=node1', 'pair', '--target-node', 'node1')):
+        expect_error(code, message, 'instance', 'migrate', *args)
+    lab.cli('instance', 'shutdown', 'bare', '--timeout', '0')
+    expect_error(5, 'instance "bare" does not run on node2, so there is nothing to migrate; use instance failover, or '
+                    '--allow-failover', 'instance', 'migrate', 'bare', '--target-node', 'node3')
+    remove('bare')
+    remove('pair')
+
+
+@title('/migrate/no-room')
+def test_no_room():
+    create('little', 'file', disks=[{'size': 8}])
+    lab.lab('disk-fill', 'node3', '--leave', '0')
+    try:
+        expect_error(6, 'instance "little" cannot go to node3: it has 0 MiB of disk left, 8 MiB are needed',
+                     'instance', 'migrate', 'little', '--target-node', 'node3')
+    finally:
+        lab.lab('disk-unfill', 'node3')
+    remove('little')
+
+
+@title('/migrate/bridge-missing-and-mac-taken')
+def test_network():
+    lab.exec('node2', 'ip', 'link', 'add', 'br9', 'type', 'bridge')
+    lab.cli('instance', 'create', 'card', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node2', '--net',
+            'mac=aa:00:00:00:00:09,link=br9')
+    create_more = ('instance', 'create', 'more', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node3', '--net')
+    expect_error(26, 'instance "card" cannot go to node3: it has no bridge "br9"',
+                 'instance', 'migrate', 'card', '--target-node', 'node3')
+    expect_error(26, 'pnode: node "node3" has no bridge "br9"', *create_more, 'mac=auto,link=br9')
+    expect_error(4, 'nics[0].mac: aa:00:00:00:00:09 is taken by instance "card"', *create_more,
+                 'mac=aa:00:00:00:00:09,link=br0')
+    assert lab.instance('more', 'name') is None
+    remove('card')
+    lab.exec('node2', 'ip', 'link', 'del', 'br9')
+
+
+@title('/migrate/image-that-rests-on-a-file-outside')
+def test_backing_file():
+    var = os.path.join(lab.root('node2'), 'var')
+    secret, image = os.path.join(var, 'secret.raw'), os.path.join(var, 'images', 'leaky.qcow2')
+    with open(secret, 'wb') as file:
+        file.write(b'a host keeps this for itself'.ljust(65536))
+    subprocess.run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', secret, '-F', 'raw', image], check=True)
+    expect_error(2, f'os_type: node2: image "leaky": its backing file "{secret}" is outside of {var}/images',
+                 'instance', 'create', 'leak', '--disk-template', 'file', '--disk', 'size=8', '--memory', '8', '--pnode',
+                 'node2', '--os-type', 'leaky')
+    assert lab.instance('leak', 'name') is None
+
+
+@title('/migrate/newer-qemu-on-one-side#SAF-17')
+def test_newer_qemu():
+    """What a newer QEMU wrote an older one may misread; the other way is fine."""
+    real = subprocess.run(['qemu-system-x86_64', '--version'], capture_output=True, text=True, check=True).stdout
+    version = re.search(r'version (\S+)', real).group(1)
+    programs = os.path.join(lab.directory, 'node2.programs')
+    os.makedirs(programs, exist_ok=True)
+    wrapper = os.path.join(programs, 'qemu-system-x86_64')
+    qemu = subprocess.run(['sh', '-c', 'command -v qemu-system-x86_64'], capture_output=True, text=True, check=True).stdout
+    with open(wrapper, 'w', encoding='utf-8') as file:
+        file.write('#!/bin/sh\n[ "$1" = --version ] && echo "QEMU emulator version 99.1.0" && exit 0\n'
+                   f'exec {qemu.strip()} "$@"\n')
+    os.chmod(wrapper, 0o755)
+    restart_noded('node2')
+    try:
+        uuid = create('newer', 'diskless')
+        expect_error(5, f'instance "newer" cannot migrate from QEMU 99.1.0 on node2 to {version} on node3, which is older; '
+                        'upgrade node3, or use instance failover',
+                     'instance', 'migrate', 'newer', '--target-node', 'node3')
+        one_process('newer', uuid)
+        remove('newer')
+        create('older', 'diskless', nodes=('node3',))
+        migrate('older', '--target-node', 'node2')
+        assert place('older') == 'node2'
+        remove('older')
+    finally:
+        os.unlink(wrapper)
+        restart_noded('node2')
+
+
+def restart_noded(node):
+    lab.lab('kill', f'noded@{node}')
+    e2e.verify_clean(lab, 60)
+
+
+# --- torture ---
+
+def power(node):
+    """The power is cut; half of the time somebody says so before it comes back."""
+    lab.lab('power', node, 'off')
+    told = chance.random() < 0.5
+    if told:
+        lab.cli('node', 'modify', node, '--offline', 'yes', '--statement', 'test: the power was cut')
+        time.sleep(chance.random() * 3)
+    lab.lab('power', node, 'on')
+    if told:
+        lab.cli('node', 'modify', node, '--offline', 'no')
+    return 'declared offline' if told else 'it came back'
+
+
+def link(node):
+    lab.lab('link', node, 'down')
+    pause = chance.random() * 4
+    time.sleep(pause)
+    lab.lab('link', node, 'up')
+    return f'for {pause:.2f} s'
+
+
+def kill_noded(node):
+    lab.lab('kill', f'noded@{node}')
+    return ''
+
+
+def kill_job(job):
+    try:
+        os.kill(job_process(job), signal.SIGKILL)
+    except (AssertionError, ProcessLookupError):
+        return 'it had ended'
+    return ''
+
+
+def kill_qemu(uuid, node):
+    for pid in lab.qemu_processes(uuid):
+        try:
+            with open(f'/proc/{pid}/cmdline', 'rb') as file:
+                if f'/{node}/'.encode() in file.read():
+                    os.kill(pid, signal.SIGKILL)
+        except (OSError, ProcessLookupError):
+            pass
+    return ''
+
+
+FAULTS = ('power', 'power', 'link', 'link', 'noded', 'job', 'qemu')
+
+
+def strike(kind, node, job, uuid):
+    if kind == 'job':
+        return kill_job(job)
+    if kind == 'qemu':
+        return kill_qemu(uuid, node)
+    return {'power': power, 'link': link, 'noded': kill_noded}[kind](node)
+
+
+def mend(name, patience=240):
+    """Waits for the cluster to mend itself. A repair that failed asks for a person: who takes its tag away."""
+    end = time.monotonic() + patience
+    while True:
+        row = lab.instance(name, 'replica.state', 'task_state', 'status', 'tags')
+        if row['replica.state'] == 'in-sync' and not row['task_state'] and row['status'] == 'running':
+            return
+        failed = [tag for tag in row['tags'] or [] if ':result:' in tag and ':failure:' in tag]
+        if failed:
+            print(f'#   a person removes {failed}', flush=True)
+            lab.cli('tag', 'remove', 'instance', name, *failed)
+        if time.monotonic() > end:
+            raise TimeoutError(f'{name} is not whole after {patience} s: {row} (seed {SEED})')
+        time.sleep(0.1)
+
+
+def strike_round(number, name, uuid, kind):
+    row = lab.instance(name, 'pnode', 'snodes')
+    source, target = row['pnode'], row['snodes'][0]
+    role = chance.choice(('source', 'target'))
+    node = source if role == 'source' else target
+    if node == lab.master and kind in ('power', 'link'):
+        role, node = ('target', target) if role == 'source' else ('source', source)
+    moment = chance.random() * strike_round.length
+    printed = check_counts(name, uuid)
+    began = time.monotonic()
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': name})
+    time.sleep(max(0, moment - (time.monotonic() - began)))
+    detail = strike(kind, node, job, uuid)
+    where = '' if kind == 'job' else f' at the {role} {node}'
+    what = f'{kind}{where} after {moment:.3f} s{", " + detail if detail else ""}'
+    try:
+        status = lab.wait_job(job, 240)[0]
+        mend(name)
+        now = place(name)
+        e2e.wait_counting(lab, name, uuid, now, max(printed, lab.printed(name, uuid, now)), 120)
+        one_process(name, uuid)
+        check_counts(name, uuid)
+        e2e.verify_clean(lab, 120)
+    except Exception as error:
+        raise AssertionError(f'round {number}, {source} to {target}, {what} (seed {SEED}): {error}') from error
+    print(f'# round {number}: {source} to {target}, {what}: job {status}, runs on {now}, whole after '
+          f'{time.monotonic() - began:.1f} s', flush=True)
+
+
+@title(f'/migrate/faults-at-random-moments-{ROUNDS}-rounds#SAF-17,SAF-19,SAF-20')
+def test_torture():
+    uuid = create('hunted', 'mirror', disks=[{'size': 8}])
+    began = time.monotonic()
+    migrate('hunted')
+    strike_round.length = (time.monotonic() - began) * 1.2
+    e2e.wait_healthy(lab, 'hunted')
+    kinds = list(FAULTS)
+    chance.shuffle(kinds)
+    for number in range(1, ROUNDS + 1):
+        if not e2e.LONG and number > 2 and time.monotonic() - began > PATIENCE_S:
+            print(f'# {number - 1} rounds took {time.monotonic() - began:.0f} s; the rest is left out', flush=True)
+            break
+        strike_round(number, 'hunted', uuid, kinds[number % len(kinds)] if not e2e.LONG else chance.choice(FAULTS))
+    printed = check_counts('hunted', uuid)
+    print(f'# {printed} counts printed, none twice', flush=True)
+    remove('hunted')
+
+
+@title('/migrate/no-sanitizer-report')
+def test_logs():
+    e2e.verify_clean(lab)
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    print(f'# seed {SEED}')
+    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
+        lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
+        fill_image()
+        create('full', 'file', disks=[{'size': FULL_MIB}], os_type='full')
+        e2e.run(test_mirror, test_file_raw, test_file_qcow2, test_sharedfile, test_diskless, test_cancel, test_timeout,
+                test_cleanup, test_bandwidth, test_refusals, test_no_room, test_network, test_backing_file,
+                test_newer_qemu, test_torture, test_logs)
