@@ -3,6 +3,7 @@ RELEASE := build/release
 CHECK := build/check
 PREFIX ?= /usr/local
 PYTHON := python3
+GUEST ?= tick
 
 .PHONY: all help packages demo check check-long bench install deb requirements reference format clean
 
@@ -21,8 +22,8 @@ $(RELEASE)/build.ninja: | packages
 $(CHECK)/build.ninja: | packages
 	@meson setup $(CHECK) -Db_sanitize=address,undefined -Db_lundef=false >/dev/null || { cat $(CHECK)/meson-logs/meson-log.txt; exit 1; }
 
-demo: root all ## a cluster that loses a node and mends itself, live
-	@$(PYTHON) scripts/demo --build $(RELEASE)
+demo: root all ## a cluster that loses a node and mends itself, live; GUEST=linux: a node emptied under ping
+	@$(PYTHON) scripts/demo --build $(RELEASE) --guest $(GUEST)
 
 check: root $(CHECK)/build.ninja ## build with sanitizers and run every test that a commit must pass
 	@ninja -C $(CHECK) --quiet
