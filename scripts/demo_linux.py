@@ -48,12 +48,13 @@ def create(lab):
                 primary, '--snode', secondary, '--net', 'mac=auto,link=br0', *fettlelib.linux_flags(address), '--submit')
 
 
-def printed_and_found(lab, name, uuid):
-    """The highest count that the guest printed where it ran first, and the count that its last boot found on the disk."""
-    printed = lab.printed_anywhere(name, uuid)
-    with open(lab.console_path(name, uuid, lab.instance(name, 'pnode')['pnode']), 'rb') as file:
-        found = [int(n) for n in START.findall(file.read())]
-    return printed, found[-1] if found else None
+def boots(lab, name, uuid, node):
+    """The counts that the guest found on its disk each time it booted on a node."""
+    try:
+        with open(lab.console_path(name, uuid, node), 'rb') as file:
+            return [int(n) for n in START.findall(file.read())]
+    except FileNotFoundError:
+        return []
 
 
 def empty_a_node(lab, timeline, pings):
@@ -67,6 +68,8 @@ def empty_a_node(lab, timeline, pings):
     time.sleep(1)
     gaps = {name: ping.longest_gap(marks[name]) for name, ping in pings.items()}
     for name, gap in gaps.items():
+        if boots(lab, name, lab.instance(name, 'uuid')['uuid'], lab.instance(name, 'pnode')['pnode']):
+            raise AssertionError(f'{name} did not move alive, it booted anew')
         timeline.say(name, f'longest time without an answer to ping while it moved: {gap * 1000:.0f} ms')
     return gaps
 
@@ -87,8 +90,9 @@ def cut_power(lab, timeline, pings):
     wait_until(f'{name} answers', lambda: pings[name].answered_since(time.time() - 0.5), PATIENCE_S)
     gap = pings[name].longest_gap(mark)
     timeline.say(name, f'answers again: {gap:.1f} s without an answer, its boot included')
-    _, found = printed_and_found(lab, name, uuid)
-    if found is None or found < printed:
+    now = lab.instance(name, 'pnode')['pnode']
+    found = wait_until(f'{name} reads its disk', lambda: boots(lab, name, uuid, now), PATIENCE_S)[-1]
+    if found < printed:
         raise AssertionError(f'{name} had printed {printed}, its disk has {found} after the power cut')
     timeline.say(name, f'had printed count {printed}; its disk had {found} when it booted')
     return gap
