@@ -278,11 +278,12 @@ static void bad_sources(void *unused)
        "qemu-img create -q -f qcow2 -u -b base -F vmdk other 1M && "
        "qemu-img create -q -f qcow2 -u -b loop -F qcow2 back 1M && "
        "qemu-img create -q -f qcow2 -u -b back -F qcow2 loop 1M && "
-       "qemu-img create -q -f qcow2 --object secret,id=s,data=abc -o "
-       "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10 locked 1M && "
+       "cp thin.qcow2 locked && "
        "head -c 40 thin.qcow2 >short && echo nothing >text.qcow2 && "
        "qemu-img create -q -f qcow2 wide 5M",
        var);
+    /* A real LUKS header is made by timing the processor, which fails on a busy machine. */
+    patch(node, "locked", 32, "\0\0\0\2", 4);
     patch(node, "corrupt", 79, "\2", 1);
     patch(node, "torn", 8, "\0\0\0\0\x7f\0\0\0\0\0\0\x10", 12);
     patch(node, "future", 72, "\x80", 1);

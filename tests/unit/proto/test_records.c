@@ -221,7 +221,7 @@ static void test_bad_opcodes(void)
     assert_opcode_refused(CREATE "\"disk_template\":\"mirror\",\"disks\":[{}]}",
                           "disks[0].size: is missing");
     assert_opcode_refused(CREATE "\"disk_template\":\"drbd\"}",
-                          "disk_template: must be one of diskless, mirror");
+                          "disk_template: must be one of diskless, mirror, file, sharedfile");
     assert_opcode_refused(CREATE "\"disk_template\":\"diskless\",\"memory\":\"1\"}",
                           "memory: must be a number");
 }
