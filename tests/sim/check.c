@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static bool is_final(const char *status)
+bool sim_is_final(const char *status)
 {
     return strcmp(status, "success") == 0 || strcmp(status, "error") == 0 ||
            strcmp(status, "canceled") == 0;
@@ -14,13 +14,84 @@ static void check_job(struct sim *sim, const struct change *change)
 {
     const struct job *before = config_get(sim->mirror, "job", change->key, NULL);
     const char *after = json_string_value(json_object_get(change->object, "status"));
-    if (before != NULL && is_final(before->status) && g_strcmp0(after, before->status) != 0)
+    if (before != NULL && sim_is_final(before->status) && g_strcmp0(after, before->status) != 0)
         sim_find(sim, "job %s went from %s to %s", change->key, before->status,
                  after != NULL ? after : "nothing");
 }
 
-/* SAF-16: only a replica recorded in-sync is promoted, and only with evidence. SAF-10: generations.
- */
+/* SAF-10: generations. */
+static void check_generation(struct sim *sim, const struct instance *before,
+                             const struct instance *after)
+{
+    if (after->generation < before->generation)
+        sim_find(sim, "the generation of %s fell", after->name);
+    if ((strcmp(after->primary_node, before->primary_node) != 0 ||
+         strcmp(after->holder, before->holder) != 0) &&
+        after->generation == before->generation)
+        sim_find(sim, "the holder of %s changed within generation %" G_GUINT64_FORMAT, after->name,
+                 after->generation);
+}
+
+/* SAF-16: only a replica recorded in-sync is promoted, and only with evidence; of what has no
+ * replica the holder must be fenced all the same. */
+static void check_promotion(struct sim *sim, const struct instance *before,
+                            const struct instance *after)
+{
+    const struct replica *replica = config_get(sim->mirror, "replica", before->replica, NULL);
+    const struct node *old = config_get(sim->mirror, "node", before->primary_node, NULL);
+    if (before->disk_template == TEMPLATE_MIRROR &&
+        (replica == NULL || replica->state != REPLICA_IN_SYNC ||
+         strcmp(replica->node, after->primary_node) != 0))
+        sim_find(sim, "%s was promoted from a replica that is not recorded in-sync", after->name);
+    if (before->disk_template == TEMPLATE_FILE)
+        sim_find(sim, "%s went to another node without its images", after->name);
+    if (*before->holder != '\0' && (old == NULL || !old->offline))
+        sim_find(sim, "%s was promoted without evidence that its holder is dead", after->name);
+}
+
+/* SAF-17: the move is on record only when the process on the old node is gone, and to the node that
+ * the migration on record names. */
+static void check_move(struct sim *sim, const struct instance *before, const struct instance *after)
+{
+    const struct fake_host *left = sim_host(sim, before->primary_node);
+    guint64 generation = 0;
+    if (strcmp(before->migration_node, after->primary_node) != 0 ||
+        strcmp(before->migration, after->migration) != 0)
+        sim_find(sim, "%s moved to %s, but its migration goes to %s", after->name,
+                 sim_node_name(sim, after->primary_node),
+                 sim_node_name(sim, before->migration_node));
+    if (fake_host_state(left, after->uuid, &generation) != GUEST_ABSENT &&
+        generation == before->generation)
+        sim_find(sim, "%s is recorded as moved while its process on %s lives", after->name,
+                 sim_node_name(sim, before->primary_node));
+}
+
+static bool same_disks(const struct instance *a, const struct instance *b)
+{
+    for (guint i = 0; i < a->disks->len && i < b->disks->len; i++)
+        if (strcmp(((const struct disk *)a->disks->pdata[i])->uuid,
+                   ((const struct disk *)b->disks->pdata[i])->uuid) != 0)
+            return false;
+    return true;
+}
+
+/* SAF-22: data are given up only when nobody can have them any more. */
+static void check_new_disks(struct sim *sim, const struct instance *before,
+                            const struct instance *after)
+{
+    const struct replica *replica = config_get(sim->mirror, "replica", before->replica, NULL);
+    const struct node *there =
+        replica != NULL ? config_get(sim->mirror, "node", replica->node, NULL) : NULL;
+    const struct node *old = config_get(sim->mirror, "node", before->primary_node, NULL);
+    if (before->task_state != TASK_RECREATING_DISKS || *after->holder != '\0')
+        sim_find(sim, "the disks of %s are others without the mark of such a job", after->name);
+    if (replica != NULL && replica->state == REPLICA_IN_SYNC && there != NULL && !there->offline)
+        sim_find(sim, "the data of %s were given up although its replica has them", after->name);
+    if (*before->holder != '\0' && (old == NULL || !old->offline))
+        sim_find(sim, "the data of %s were given up while it may run", after->name);
+    fake_hosts_give_up(sim->hosts, after->uuid, LIMIT_DISKS);
+}
+
 static void check_instance(struct sim *sim, const struct change *change)
 {
     const struct instance *before = config_get(sim->mirror, "instance", change->key, NULL);
@@ -28,22 +99,16 @@ static void check_instance(struct sim *sim, const struct change *change)
         change->op == CHANGE_PUT ? instance_parse(change->object, RECORD_KEEP, NULL) : NULL;
     if (before == NULL || after == NULL)
         return;
-    if (after->generation < before->generation)
-        sim_find(sim, "the generation of %s fell", after->name);
+    check_generation(sim, before, after);
     bool moved = strcmp(after->primary_node, before->primary_node) != 0;
-    if ((moved || strcmp(after->holder, before->holder) != 0) &&
-        after->generation == before->generation)
-        sim_find(sim, "the holder of %s changed within generation %" G_GUINT64_FORMAT, after->name,
-                 after->generation);
-    if (!moved || before->disk_template != TEMPLATE_MIRROR)
-        return;
-    const struct replica *replica = config_get(sim->mirror, "replica", before->replica, NULL);
-    const struct node *old = config_get(sim->mirror, "node", before->primary_node, NULL);
-    if (replica == NULL || replica->state != REPLICA_IN_SYNC ||
-        strcmp(replica->node, after->primary_node) != 0)
-        sim_find(sim, "%s was promoted from a replica that is not recorded in-sync", after->name);
-    if (*before->holder != '\0' && (old == NULL || !old->offline))
-        sim_find(sim, "%s was promoted without evidence that its holder is dead", after->name);
+    if (after->task_state == TASK_REINSTALLING && after->generation > before->generation)
+        fake_hosts_give_up(sim->hosts, after->uuid, 1);
+    if (!same_disks(before, after))
+        check_new_disks(sim, before, after);
+    else if (moved && *before->migration != '\0')
+        check_move(sim, before, after);
+    else if (moved)
+        check_promotion(sim, before, after);
 }
 
 /* One commit, which is judged as a whole against what was before it. Returns where the next one
@@ -55,6 +120,8 @@ static guint follow_commit_at(struct sim *sim, const GPtrArray *changes, guint f
     for (; end < changes->len && ((const struct change *)changes->pdata[end])->version == serial;
          end++) {
         const struct change *change = changes->pdata[end];
+        sim_tell(sim, change);
+        sim_check_repair(sim, changes, first, change);
         if (strcmp(change->kind, "job") == 0)
             check_job(sim, change);
         else if (strcmp(change->kind, "instance") == 0)
@@ -65,6 +132,7 @@ static guint follow_commit_at(struct sim *sim, const GPtrArray *changes, guint f
         if (!config_apply(sim->mirror, changes->pdata[i], &error))
             sim_find(sim, "a committed object does not parse: %s", error->message);
     }
+    sim_check_tags(sim, changes, first, end);
     return end;
 }
 
@@ -93,7 +161,7 @@ static void check_replicas(struct sim *sim)
     g_autoptr(GPtrArray) replicas = config_list(sim->mirror, "replica");
     for (guint i = 0; i < replicas->len; i++) {
         const struct replica *replica = replicas->pdata[i];
-        if (replica->state == REPLICA_IN_SYNC &&
+        if (replica->state == REPLICA_IN_SYNC && !g_hash_table_contains(sim->lost, replica->uuid) &&
             !fake_hosts_whole(sim->hosts, replica->node, replica->instance, replica->uuid))
             sim_find(sim, "the replica on %s is recorded in-sync and lacks an acknowledged write",
                      sim_node_name(sim, replica->node));
@@ -109,70 +177,4 @@ void sim_check(struct sim *sim)
         sim_find(sim, "%s", problem);
     follow_store(sim);
     check_replicas(sim);
-}
-
-/* --- at rest --- */
-
-static char *unrest_of_jobs(struct sim *sim)
-{
-    for (guint i = 0; i < sim->accepted->len; i++) {
-        guint64 id = g_array_index(sim->accepted, guint64, i);
-        if (sim_job_final(sim, id) == NULL)
-            return g_strdup_printf("job %" G_GUINT64_FORMAT " has no final state", id);
-    }
-    g_autoptr(GPtrArray) jobs = config_list(sim->mirror, "job");
-    for (guint i = 0; i < jobs->len; i++)
-        if (!is_final(((const struct job *)jobs->pdata[i])->status))
-            return g_strdup_printf("job %" G_GUINT64_FORMAT " is %s",
-                                   ((const struct job *)jobs->pdata[i])->id,
-                                   ((const struct job *)jobs->pdata[i])->status);
-    return NULL;
-}
-
-static char *unrest_of_instance(struct sim *sim, const struct instance *instance)
-{
-    const struct replica *replica =
-        *instance->replica != '\0' ? config_get(sim->mirror, "replica", instance->replica, NULL)
-                                   : NULL;
-    guint running = fake_hosts_running(sim->hosts, instance->uuid);
-    if (instance->task_state != TASK_NONE)
-        return g_strdup_printf("%s is still marked %s", instance->name,
-                               enum_word(&task_state_words, (int)instance->task_state));
-    if (running != (instance->admin_state == ADMIN_UP ? 1 : 0))
-        return g_strdup_printf("%s should be %s and runs %u times", instance->name,
-                               enum_word(&admin_state_words, (int)instance->admin_state), running);
-    if (instance->disk_template == TEMPLATE_MIRROR &&
-        (replica == NULL || replica->state != REPLICA_IN_SYNC))
-        return g_strdup_printf(
-            "%s has no replica in sync (%s)", instance->name,
-            replica == NULL ? "none" : enum_word(&replica_state_words, (int)replica->state));
-    g_autoptr(GPtrArray) tags = config_tags(sim->mirror, TAG_INSTANCE, instance->uuid);
-    for (guint i = 0; i < tags->len; i++)
-        if (strstr(tags->pdata[i], ":pending:") != NULL)
-            return g_strdup_printf("%s still has %s", instance->name, (const char *)tags->pdata[i]);
-    return NULL;
-}
-
-static char *unrest_of_locks(struct sim *sim)
-{
-    json_autoptr answer = fake_call(sim->operator, sim_node_uuid(sim, "node1"), ROLE_LUXID, "Query",
-                                    json_make("[s[ss]n]", "lock", "name", "owner"), NULL);
-    const json_t *rows = json_object_get(answer, "data");
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *owner = json_array_get(json_array_get(json_array_get(rows, i), 1), 1);
-        if (json_array_size(owner) > 0)
-            return g_strdup_printf(
-                "lock %s is still held",
-                json_string_value(json_array_get(json_array_get(json_array_get(rows, i), 0), 1)));
-    }
-    return NULL;
-}
-
-char *sim_unrest(struct sim *sim)
-{
-    char *why = unrest_of_jobs(sim);
-    g_autoptr(GPtrArray) instances = config_list(sim->mirror, "instance");
-    for (guint i = 0; why == NULL && i < instances->len; i++)
-        why = unrest_of_instance(sim, instances->pdata[i]);
-    return why != NULL ? why : unrest_of_locks(sim);
 }

@@ -1,20 +1,9 @@
 /* The language of scenario scripts; see script.h and README. */
-#include "script.h"
+#include "script_private.h"
 
 #include <string.h>
 
-#define STEP_MS 20
-
-struct line {
-    struct sim *sim;
-    guint number;
-    GStrv words;
-    guint count;
-    char *failure;
-};
-
-static void fail(struct line *line, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static void fail(struct line *line, const char *format, ...)
+void script_fail(struct line *line, const char *format, ...)
 {
     va_list args;
     if (line->failure != NULL)
@@ -25,31 +14,36 @@ static void fail(struct line *line, const char *format, ...)
     line->failure = g_strdup_printf("line %u: %s", line->number, text);
 }
 
-static const char *word(const struct line *line, guint index)
+const char *script_word(const struct line *line, guint index)
 {
     return index < line->count ? line->words[index] : "";
 }
 
-static bool is(const struct line *line, guint index, const char *text)
+bool script_is(const struct line *line, guint index, const char *text)
 {
-    return strcmp(word(line, index), text) == 0;
+    return strcmp(script_word(line, index), text) == 0;
 }
 
 /* "40s" or "500ms" at the end of the line, after "within". */
-static guint duration(struct line *line, const char *text)
+guint script_duration(struct line *line, const char *text)
 {
     char *end;
     guint64 value = g_ascii_strtoull(text, &end, 10);
     if (strcmp(end, "s") == 0)
         return (guint)value * 1000;
     if (strcmp(end, "ms") != 0)
-        fail(line, "\"%s\" is no time", text);
+        script_fail(line, "\"%s\" is no time", text);
     return (guint)value;
 }
 
-static const struct instance *find_instance(const struct line *line, const char *name)
+const struct instance *script_find_instance(const struct line *line, const char *name)
 {
     return config_find(sim_config(line->sim), "instance", name, NULL);
+}
+
+static guint64 seconds_now(const struct line *line)
+{
+    return 1700000001 + (guint64)sim_now_ms(line->sim) / 1000;
 }
 
 /* --- commands --- */
@@ -60,93 +54,215 @@ static void submit(struct line *line, json_t *opcode)
     g_autofree char *text = json_to_text(opcode);
     guint64 job = sim_submit(line->sim, opcode, &error);
     if (job == 0)
-        fail(line, "%s was refused: %s", text, error->message);
+        script_fail(line, "%s was refused: %s", text, error->message);
     else
         sim_log(line->sim, "operator: job %" G_GUINT64_FORMAT " %s", job, text);
 }
 
+/* create NAME TEMPLATE NODE [SECONDARY] [disks=N] [os=IMAGE] [start=no] */
 static void do_create(struct line *line)
 {
-    bool mirror = is(line, 2, "mirror");
-    json_t *opcode =
-        json_make("{ss ss ss si ss}", "OP_ID", "OP_INSTANCE_CREATE", "instance_name", word(line, 1),
-                  "disk_template", word(line, 2), "memory", 64, "pnode", word(line, 3));
-    if (mirror) {
-        json_object_set_new(opcode, "disks", json_make("[{si}]", "size", 8));
-        json_object_set_new(opcode, "snode", json_string(word(line, 4)));
+    guint64 disks = script_is(line, 2, "diskless") ? 0 : 1;
+    json_t *opcode = json_make("{ss ss ss si ss}", "OP_ID", "OP_INSTANCE_CREATE", "instance_name",
+                               script_word(line, 1), "disk_template", script_word(line, 2),
+                               "memory", 64, "pnode", script_word(line, 3));
+    for (guint i = 4; i < line->count; i++) {
+        const char *word = script_word(line, i);
+        if (g_str_has_prefix(word, "disks="))
+            disks = g_ascii_strtoull(word + strlen("disks="), NULL, 10);
+        else if (g_str_has_prefix(word, "os="))
+            json_object_set_new(opcode, "os_type", json_string(word + strlen("os=")));
+        else if (strcmp(word, "start=no") == 0)
+            json_object_set_new(opcode, "start", json_false());
+        else
+            json_object_set_new(opcode, "snode", json_string(word));
     }
+    json_t *list = json_array();
+    for (guint64 i = 0; i < disks; i++)
+        json_array_append_new(list, json_make("{si}", "size", 8));
+    json_object_set_new(opcode, "disks", list);
     submit(line, opcode);
+}
+
+/* key=value … from a word on, into an opcode. `{now+N}` as a value is a time. */
+static void add_pairs(const struct line *line, guint first, json_t *opcode)
+{
+    for (guint i = first; i < line->count; i++) {
+        g_auto(GStrv) pair = g_strsplit(line->words[i], "=", 2);
+        const char *text = pair[1] != NULL ? pair[1] : "";
+        guint64 number;
+        json_t *value = g_str_has_prefix(text, "{now+")
+                            ? json_integer((json_int_t)(seconds_now(line) +
+                                                        g_ascii_strtoull(text + 5, NULL, 10)))
+                        : g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT32, &number, NULL)
+                            ? json_integer((json_int_t)number)
+                        : *text == '['               ? json_loads(text, 0, NULL)
+                        : strcmp(text, "true") == 0  ? json_true()
+                        : strcmp(text, "false") == 0 ? json_false()
+                                                     : json_string(text);
+        json_object_set_new(opcode, pair[0], value);
+    }
 }
 
 /* OP_NAME key=value … */
 static void do_submit(struct line *line)
 {
-    json_t *opcode = json_make("{ss}", "OP_ID", word(line, 1));
-    for (guint i = 2; i < line->count; i++) {
-        g_auto(GStrv) pair = g_strsplit(line->words[i], "=", 2);
-        guint64 number;
-        json_t *value = g_ascii_string_to_unsigned(pair[1], 10, 0, G_MAXINT32, &number, NULL)
-                            ? json_integer((json_int_t)number)
-                        : strcmp(pair[1], "true") == 0  ? json_true()
-                        : strcmp(pair[1], "false") == 0 ? json_false()
-                                                        : json_string(pair[1]);
-        json_object_set_new(opcode, pair[0], value);
-    }
+    json_t *opcode = json_make("{ss}", "OP_ID", script_word(line, 1));
+    add_pairs(line, 2, opcode);
     submit(line, opcode);
+}
+
+/* What Submit answers when it refuses, as a pattern: refused PATTERN OP_NAME key=value … */
+static void do_refused(struct line *line)
+{
+    g_autoptr(GError) error = NULL;
+    json_t *opcode = json_make("{ss}", "OP_ID", script_word(line, 2));
+    add_pairs(line, 3, opcode);
+    if (sim_submit(line->sim, opcode, &error) != 0)
+        script_fail(line, "it was not refused");
+    else if (!g_pattern_match_simple(script_word(line, 1), error->message))
+        script_fail(line, "it was refused with: %s", error->message);
+}
+
+/* modify cluster key=value … */
+static void do_modify(struct line *line)
+{
+    json_t *opcode = json_make("{ss}", "OP_ID", "OP_CLUSTER_SET_PARAMS");
+    add_pairs(line, 2, opcode);
+    submit(line, opcode);
+}
+
+/* migrate NAME key=value … */
+static void do_migrate(struct line *line)
+{
+    json_t *opcode =
+        json_make("{ss ss}", "OP_ID", "OP_INSTANCE_MIGRATE", "instance_name", script_word(line, 1));
+    add_pairs(line, 2, opcode);
+    submit(line, opcode);
+}
+
+/* evacuate NODE key=value … */
+static void do_evacuate(struct line *line)
+{
+    json_t *opcode =
+        json_make("{ss ss}", "OP_ID", "OP_NODE_EVACUATE", "node_name", script_word(line, 1));
+    add_pairs(line, 2, opcode);
+    submit(line, opcode);
+}
+
+/* advise NODE avoid|withdraw [until] */
+static void do_advise(struct line *line)
+{
+    json_t *opcode = json_make("{ss ss ss ss}", "OP_ID", "OP_ADVICE_SET", "node_name",
+                               script_word(line, 1), "author", "script", "why", "new disks");
+    if (script_is(line, 2, "withdraw"))
+        json_object_set_new(opcode, "withdraw", json_true());
+    add_pairs(line, 3, opcode);
+    submit(line, opcode);
+}
+
+/* drain NODE yes|no */
+static void do_drain(struct line *line)
+{
+    submit(line, json_make("{ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name",
+                           script_word(line, 1), "drained", script_word(line, 2)));
+}
+
+/* continue: a person releases the storm brake. */
+static void do_continue(struct line *line)
+{
+    submit(line,
+           json_make("{ss ss}", "OP_ID", "OP_REPAIR_CONTINUE", "statement", "the script says so"));
 }
 
 /* tag|untag KIND NAME TAG; `{now+N}` in a tag is a time. */
 static void do_tag(struct line *line)
 {
-    GString *tag = g_string_new(word(line, 3));
+    GString *tag = g_string_new(script_word(line, 3));
     const char *mark = strstr(tag->str, "{now+");
     if (mark != NULL) {
-        guint64 seconds = g_ascii_strtoull(mark + 5, NULL, 10) + 1700000001 +
-                          (guint64)sim_now_ms(line->sim) / 1000;
+        guint64 seconds = g_ascii_strtoull(mark + 5, NULL, 10) + seconds_now(line);
         g_string_truncate(tag, (gsize)(mark - tag->str));
         g_string_append_printf(tag, "%" G_GUINT64_FORMAT, seconds);
     }
     g_string_prepend(tag, "ganeti:watcher:autorepair:");
     submit(line,
-           json_make("{ss ss ss s[s]}", "OP_ID", is(line, 0, "tag") ? "OP_TAGS_SET" : "OP_TAGS_DEL",
-                     "kind", word(line, 1), "name", is(line, 1, "cluster") ? "" : word(line, 2),
-                     "tags", tag->str));
+           json_make("{ss ss ss s[s]}", "OP_ID",
+                     script_is(line, 0, "tag") ? "OP_TAGS_SET" : "OP_TAGS_DEL", "kind",
+                     script_word(line, 1), "name",
+                     script_is(line, 1, "cluster") ? "" : script_word(line, 2), "tags", tag->str));
     g_string_free(tag, TRUE);
 }
 
 static void do_offline(struct line *line)
 {
-    submit(line,
-           json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name", word(line, 1),
-                     "offline", word(line, 2), "statement", "the script says so"));
+    json_t *opcode = json_make("{ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name",
+                               script_word(line, 1), "offline", script_word(line, 2));
+    if (script_is(line, 2, "yes"))
+        json_object_set_new(opcode, "statement", json_string("the script says so"));
+    submit(line, opcode);
 }
 
 static void do_power(struct line *line)
 {
-    sim_power(line->sim, word(line, 1), is(line, 2, "on"));
+    sim_power(line->sim, script_word(line, 1), script_is(line, 2, "on"));
 }
 
 static void do_link(struct line *line)
 {
-    sim_link(line->sim, word(line, 1), is(line, 2, "up"));
+    sim_link(line->sim, script_word(line, 1), script_is(line, 2, "up"));
 }
 
 static void do_kill(struct line *line)
 {
-    if (is(line, 1, "job")) {
+    if (script_is(line, 1, "job")) {
         if (!sim_kill_job(line->sim, 0))
-            fail(line, "no job runs");
+            script_fail(line, "no job runs");
         return;
     }
-    sim_kill(line->sim, word(line, 1), word(line, 2));
+    if (script_is(line, 1, "qemu")) {
+        const struct instance *instance = script_find_instance(line, script_word(line, 2));
+        if (instance == NULL)
+            script_fail(line, "there is no instance %s", script_word(line, 2));
+        else
+            sim_kill_guest(line->sim, instance->uuid, instance->holder);
+        return;
+    }
+    sim_kill(line->sim, script_word(line, 1), script_word(line, 2));
+}
+
+/* cancel JOB */
+static void do_cancel(struct line *line)
+{
+    sim_log(line->sim, "operator: cancels job %s", script_word(line, 1));
+    if (!sim_cancel(line->sim, g_ascii_strtoull(script_word(line, 1), NULL, 10)))
+        script_fail(line, "job %s cannot be canceled", script_word(line, 1));
+}
+
+/* lose-images NAME primary|replica */
+static void do_lose_images(struct line *line)
+{
+    const struct instance *instance = script_find_instance(line, script_word(line, 1));
+    if (instance == NULL)
+        script_fail(line, "there is no instance %s", script_word(line, 1));
+    else
+        sim_lose_images(line->sim, instance, script_is(line, 2, "replica"));
+}
+
+/* disks NODE fail|work */
+static void do_disks(struct line *line)
+{
+    sim_log(line->sim, "fate: the disks of %s %s", script_word(line, 1), script_word(line, 2));
+    fake_host_set_disks_failed(sim_host(line->sim, script_word(line, 1)),
+                               script_is(line, 2, "fail"));
 }
 
 /* The disk below a replica fails. */
 static void do_break(struct line *line)
 {
-    const struct instance *instance = find_instance(line, word(line, 1));
+    const struct instance *instance = script_find_instance(line, script_word(line, 1));
     if (instance == NULL || *instance->secondary_node == '\0')
-        fail(line, "%s has no replica", word(line, 1));
+        script_fail(line, "%s has no replica", script_word(line, 1));
     else
         fake_host_export_fail(sim_host(line->sim, instance->secondary_node), instance->uuid);
 }
@@ -154,138 +270,52 @@ static void do_break(struct line *line)
 /* For whoever writes a script: what a host was asked to do so far. */
 static void do_show(struct line *line)
 {
-    const GPtrArray *calls = fake_host_calls(sim_host(line->sim, word(line, 1)));
+    const GPtrArray *calls = fake_host_calls(sim_host(line->sim, script_word(line, 1)));
     for (guint i = 0; i < calls->len; i++)
-        sim_log(line->sim, "host %s: %s", word(line, 1), (const char *)calls->pdata[i]);
+        sim_log(line->sim, "host %s: %s", script_word(line, 1), (const char *)calls->pdata[i]);
 }
 
 static void do_wait(struct line *line)
 {
-    sim_pass(line->sim, duration(line, word(line, 1)));
-}
-
-/* --- expectations --- */
-
-static bool decision_is(struct line *line, const struct instance *instance, const char *state)
-{
-    g_autoptr(GPtrArray) all = config_list(sim_config(line->sim), "decision");
-    const struct decision *latest = NULL;
-    for (guint i = 0; i < all->len; i++) {
-        const struct decision *decision = all->pdata[i];
-        if (strcmp(decision->subject, instance->uuid) == 0 &&
-            (latest == NULL || decision->at_us > latest->at_us))
-            latest = decision;
-    }
-    return latest != NULL && strcmp(latest->state, state) == 0;
-}
-
-static bool tag_matches(struct line *line, const struct instance *instance, const char *pattern)
-{
-    g_autoptr(GPtrArray) tags = config_tags(sim_config(line->sim), TAG_INSTANCE, instance->uuid);
-    g_autofree char *glob = g_strdup_printf("ganeti:watcher:autorepair:%s", pattern);
-    for (guint i = 0; i < tags->len; i++)
-        if (g_pattern_match_simple(glob, tags->pdata[i]))
-            return true;
-    return false;
-}
-
-static bool runs_on(struct line *line, const struct instance *instance, const char *node)
-{
-    guint64 generation = 0;
-    return fake_host_state(sim_host(line->sim, node), instance->uuid, &generation) ==
-               GUEST_RUNNING &&
-           generation == instance->generation;
-}
-
-/* instance NAME running on NODE | healthy | stopped | without replica | decision STATE… | tag
- * PATTERN | no-tag PATTERN */
-static bool instance_is(struct line *line)
-{
-    const struct instance *instance = find_instance(line, word(line, 2));
-    if (instance == NULL)
-        return is(line, 3, "gone");
-    const struct replica *replica =
-        *instance->replica != '\0'
-            ? config_get(sim_config(line->sim), "replica", instance->replica, NULL)
-            : NULL;
-    if (is(line, 3, "running")) {
-        return runs_on(line, instance, word(line, 5));
-    }
-    if (is(line, 3, "stopped"))
-        return instance->admin_state == ADMIN_DOWN && *instance->holder == '\0' &&
-               fake_hosts_running(sim_hosts(line->sim), instance->uuid) == 0;
-    if (is(line, 3, "healthy"))
-        return instance->task_state == TASK_NONE && replica != NULL &&
-               replica->state == REPLICA_IN_SYNC &&
-               runs_on(line, instance, sim_node_name(line->sim, instance->primary_node));
-    if (is(line, 3, "replica"))
-        return replica != NULL && is(line, 4, enum_word(&replica_state_words, (int)replica->state));
-    if (is(line, 3, "decision")) {
-        GString *state = g_string_new(NULL);
-        for (guint i = 4; i < line->count && !is(line, i, "within"); i++)
-            g_string_append_printf(state, "%s%s", state->len > 0 ? " " : "", line->words[i]);
-        bool same = decision_is(line, instance, state->str);
-        g_string_free(state, TRUE);
-        return same;
-    }
-    if (is(line, 3, "tag"))
-        return tag_matches(line, instance, word(line, 4));
-    if (is(line, 3, "no-tag"))
-        return !tag_matches(line, instance, word(line, 4));
-    fail(line, "what is \"%s\"?", word(line, 3));
-    return false;
-}
-
-static bool expectation_holds(struct line *line)
-{
-    if (is(line, 1, "instance"))
-        return instance_is(line);
-    if (is(line, 1, "jobs")) {
-        g_autofree char *count = g_strdup_printf("%u", config_count(sim_config(line->sim), "job"));
-        return is(line, 2, count);
-    }
-    if (is(line, 1, "rest")) {
-        g_autofree char *unrest = sim_unrest(line->sim);
-        return unrest == NULL;
-    }
-    fail(line, "what is \"%s\"?", word(line, 1));
-    return false;
-}
-
-static void do_expect(struct line *line)
-{
-    guint limit = 0;
-    for (guint i = 1; i + 1 < line->count; i++)
-        if (is(line, i, "within"))
-            limit = duration(line, line->words[i + 1]);
-    gint64 end = sim_now_ms(line->sim) + limit;
-    while (!expectation_holds(line) && line->failure == NULL && sim_problem(line->sim) == NULL) {
-        if (sim_now_ms(line->sim) >= end) {
-            g_autofree char *unrest = is(line, 1, "rest") ? sim_unrest(line->sim) : NULL;
-            fail(line, "it did not come true%s%s", unrest != NULL ? ": " : "",
-                 unrest != NULL ? unrest : "");
-        }
-        sim_pass(line->sim, STEP_MS);
-    }
+    sim_pass(line->sim, script_duration(line, script_word(line, 1)));
 }
 
 static const struct {
     const char *name;
     void (*run)(struct line *line);
 } commands[] = {
-    {"create", do_create},   {"submit", do_submit}, {"tag", do_tag},   {"untag", do_tag},
-    {"offline", do_offline}, {"power", do_power},   {"link", do_link}, {"kill", do_kill},
-    {"break", do_break},     {"show", do_show},     {"wait", do_wait}, {"expect", do_expect},
+    {"create", do_create},
+    {"submit", do_submit},
+    {"refused", do_refused},
+    {"modify", do_modify},
+    {"migrate", do_migrate},
+    {"evacuate", do_evacuate},
+    {"advise", do_advise},
+    {"drain", do_drain},
+    {"continue", do_continue},
+    {"tag", do_tag},
+    {"untag", do_tag},
+    {"offline", do_offline},
+    {"power", do_power},
+    {"link", do_link},
+    {"kill", do_kill},
+    {"cancel", do_cancel},
+    {"lose-images", do_lose_images},
+    {"disks", do_disks},
+    {"break", do_break},
+    {"show", do_show},
+    {"wait", do_wait},
+    {"expect", script_expect},
 };
 
 static void run_line(struct line *line)
 {
     for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
-        if (is(line, 0, commands[i].name)) {
+        if (script_is(line, 0, commands[i].name)) {
             commands[i].run(line);
             return;
         }
-    fail(line, "there is no command \"%s\"", word(line, 0));
+    script_fail(line, "there is no command \"%s\"", script_word(line, 0));
 }
 
 char *script_run(struct sim *sim, const char *text)
@@ -300,7 +330,7 @@ char *script_run(struct sim *sim, const char *text)
             .sim = sim, .number = i + 1, .words = words, .count = g_strv_length(words)};
         run_line(&line);
         if (line.failure == NULL && sim_problem(sim) != NULL)
-            fail(&line, "%s", sim_problem(sim));
+            script_fail(&line, "%s", sim_problem(sim));
         if (line.failure != NULL)
             return line.failure;
     }

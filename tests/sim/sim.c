@@ -326,6 +326,26 @@ void sim_link(struct sim *sim, const char *name, bool up)
     }
 }
 
+void sim_kill_guest(struct sim *sim, const char *instance, const char *holder)
+{
+    const struct instance *record = config_get(sim->mirror, "instance", instance, NULL);
+    if (*holder == '\0')
+        return;
+    sim_log(sim, "fate: the process of %s on %s is killed",
+            record != NULL ? record->name : instance, sim_node_name(sim, holder));
+    fake_host_guest_crash(sim_host(sim, holder), instance);
+}
+
+void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica)
+{
+    const char *node = replica ? instance->secondary_node : instance->primary_node;
+    sim_log(sim, "fate: the images of %s%s on %s are removed", instance->name,
+            replica ? "'s replica" : "", sim_node_name(sim, node));
+    if (replica)
+        g_hash_table_add(sim->lost, g_strdup(instance->replica));
+    fake_host_lose_images(sim_host(sim, node), instance->uuid, replica ? instance->replica : "");
+}
+
 /* --- time --- */
 
 void sim_pass(struct sim *sim, guint ms)
@@ -356,6 +376,13 @@ guint64 sim_submit(struct sim *sim, json_t *opcode, GError **error)
     guint64 job = (guint64)json_integer_value(answer);
     g_array_append_val(sim->accepted, job);
     return job;
+}
+
+bool sim_cancel(struct sim *sim, guint64 job)
+{
+    json_autoptr answer = fake_call(sim->operator, sim_node_uuid(sim, "node1"), ROLE_LUXID,
+                                    "CancelJob", json_make("[I]", (json_int_t)job), NULL);
+    return json_is_true(json_array_get(answer, 0));
 }
 
 const char *sim_job_final(struct sim *sim, guint64 id)
@@ -435,6 +462,8 @@ struct sim *sim_new(const struct sim_options *options)
     sim->restarts = g_ptr_array_new_with_free_func(g_free);
     sim->accepted = g_array_new(FALSE, FALSE, sizeof(guint64));
     sim->ran = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    sim->lost = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    sim->healthy = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     sim->mirror = config_new();
     sm_set_sink(sm_line, sim);
     for (guint i = 1; i <= options->nodes; i++)
@@ -472,6 +501,8 @@ void sim_free(struct sim *sim)
     g_ptr_array_unref(sim->restarts);
     g_array_unref(sim->accepted);
     g_hash_table_unref(sim->ran);
+    g_hash_table_unref(sim->lost);
+    g_hash_table_unref(sim->healthy);
     config_free(sim->mirror);
     g_free(sim->problem);
     g_free(sim);

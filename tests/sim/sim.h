@@ -41,6 +41,8 @@ void sim_log(struct sim *sim, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Submits one opcode (stolen); the job's id, 0 with the error if it was refused. */
 guint64 sim_submit(struct sim *sim, json_t *opcode, GError **error);
+/* Asks for the end of a job; whether luxid took it. */
+bool sim_cancel(struct sim *sim, guint64 job);
 /* Final state of a job, NULL while it has none (or is unknown). */
 const char *sim_job_final(struct sim *sim, guint64 job);
 
@@ -55,6 +57,10 @@ void sim_link(struct sim *sim, const char *node, bool up);
 void sim_kill(struct sim *sim, const char *daemon, const char *node);
 /* Kills the process of a running job; `id` 0: the youngest. False if there is none. */
 bool sim_kill_job(struct sim *sim, guint64 id);
+/* The process of a guest dies on its holder (UUIDs). */
+void sim_kill_guest(struct sim *sim, const char *instance, const char *holder);
+/* Somebody removes the images of an instance or of its replica. */
+void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica);
 guint sim_running_jobs(const struct sim *sim);
 struct fake_host *sim_host(struct sim *sim, const char *node);
 struct fake_hosts *sim_hosts(struct sim *sim);

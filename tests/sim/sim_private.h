@@ -54,6 +54,8 @@ struct sim {
     struct env *operator;
     GArray *accepted;      /* guint64: jobs whose id an operator was told */
     GHashTable *ran;       /* ids of jobs whose body began */
+    GHashTable *lost;      /* replicas whose images fate took away */
+    GHashTable *healthy;   /* instance -> since when it is healthy on record, ms */
     struct config *mirror; /* the store as committed, followed by the checkers */
     guint64 checked_serial, checked_epoch;
     char *problem;
@@ -71,3 +73,11 @@ void sim_jobs_end(struct sim *sim, const struct sim_node *node);
 void sim_jobs_reap(struct sim *sim, bool orphans);
 /* check.c */
 void sim_check(struct sim *sim);
+bool sim_is_final(const char *status);
+/* check_repair.c: what auto-repair promises, of one change of a commit that begins at `first`,
+ * before it is applied; and of the tags after it. */
+void sim_check_repair(struct sim *sim, const GPtrArray *changes, guint first,
+                      const struct change *change);
+void sim_check_tags(struct sim *sim, const GPtrArray *changes, guint first, guint end);
+/* tell.c: what a commit says, for the log, before it is applied. */
+void sim_tell(struct sim *sim, const struct change *change);

@@ -32,9 +32,11 @@ static void submit(struct sim *sim, struct counts *counts, json_t *opcode)
 static void set_offline(struct sim *sim, struct counts *counts, const char *node,
                         const char *offline)
 {
-    submit(sim, counts,
-           json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name", node, "offline",
-                     offline, "statement", "random"));
+    json_t *opcode = json_make("{ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name", node,
+                               "offline", offline);
+    if (strcmp(offline, "yes") == 0)
+        json_object_set_new(opcode, "statement", json_string("random"));
+    submit(sim, counts, opcode);
 }
 
 static void create_instances(struct sim *sim, struct counts *counts)

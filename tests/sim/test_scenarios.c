@@ -60,6 +60,7 @@ static void run_scenario(const void *data)
     struct sim_options options = {
         .seed = (guint64)json_integer_value(json_object_get(json, "seed")),
         .nodes = (guint)json_integer_value(json_object_get(json, "nodes")),
+        .max_delay_ms = (guint)json_integer_value(json_object_get(json, "delay_ms")),
         .cluster = json_object_get(json, "cluster"),
         .log = log_line,
         .log_data = log};

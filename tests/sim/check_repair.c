@@ -1,0 +1,279 @@
+/* What auto-repair promises (requirements-auto-repair.md), judged from commits; see sim.h. */
+#include "sim_private.h"
+
+#include <string.h>
+
+#include "core/repair/tags.h"
+#include "proto/repair_tag.h"
+
+/* An instance that has been healthy on record for so long gets no repair job: the watcher's copy is
+ * never older. */
+#define HEALTHY_MS 5000
+
+struct request {
+    char *repair, *step;
+    bool first;
+};
+
+/* "ID/2-failover/1"; false if the job serves no repair. */
+static bool parse_request(const char *request_id, struct request *ret)
+{
+    g_auto(GStrv) parts = g_strsplit(request_id, "/", -1);
+    guint count = g_strv_length(parts);
+    const char *dash = count >= 3 ? strchr(parts[count - 2], '-') : NULL;
+    if (dash == NULL)
+        return false;
+    const char *middle = g_strrstr(request_id, parts[count - 2]);
+    *ret = (struct request){
+        g_strndup(request_id, (gsize)(middle - request_id) - 1), g_strdup(dash + 1),
+        g_str_has_prefix(parts[count - 2], "1-") && strcmp(parts[count - 1], "1") == 0};
+    return true;
+}
+
+static void request_clear(struct request *request)
+{
+    g_free(request->repair);
+    g_free(request->step);
+}
+
+static const struct instance *job_instance(const struct sim *sim, const struct job *job)
+{
+    const json_t *input = ((const struct job_op *)job->ops->pdata[0])->input;
+    const char *name = json_string_value(json_object_get(input, "instance_name"));
+    return name != NULL ? config_find(sim->mirror, "instance", name, NULL) : NULL;
+}
+
+/* Type of the pending tag with that id; -1 if there is none. */
+static int pending_type(const struct sim *sim, const char *instance, const char *id)
+{
+    int type = -1;
+    g_autoptr(GPtrArray) tags = config_tags(sim->mirror, TAG_INSTANCE, instance);
+    for (guint i = 0; i < tags->len; i++) {
+        struct repair_tag tag;
+        repair_tag_parse(tags->pdata[i], &tag);
+        if (tag.kind == REPAIR_TAG_PENDING && strcmp(tag.id, id) == 0)
+            type = (int)tag.type;
+        repair_tag_clear(&tag);
+    }
+    return type;
+}
+
+/* What each opcode needs at least (ARP-07 to ARP-13); one that serves no repair is above all. */
+static int type_of_opcode(const char *op)
+{
+    static const struct {
+        const char *op;
+        enum repair_type type;
+    } types[] = {{"OP_INSTANCE_REPLACE_DISKS", REPAIR_FIX_STORAGE},
+                 {"OP_INSTANCE_MIGRATE", REPAIR_MIGRATE},
+                 {"OP_INSTANCE_FAILOVER", REPAIR_FAILOVER},
+                 {"OP_INSTANCE_RECREATE_DISKS", REPAIR_REINSTALL},
+                 {"OP_INSTANCE_REINSTALL", REPAIR_REINSTALL},
+                 {"OP_INSTANCE_STARTUP", REPAIR_REINSTALL}};
+    for (guint i = 0; i < G_N_ELEMENTS(types); i++)
+        if (strcmp(types[i].op, op) == 0)
+            return (int)types[i].type;
+    return REPAIR_REINSTALL + 1;
+}
+
+/* ARP-13 */
+static void check_types(struct sim *sim, const struct job *job, const struct instance *instance,
+                        const char *repair)
+{
+    int allowed = pending_type(sim, instance->uuid, repair);
+    for (guint i = 0; i < job->ops->len; i++) {
+        const json_t *input = ((const struct job_op *)job->ops->pdata[i])->input;
+        const char *op = json_string_value(json_object_get(input, "OP_ID"));
+        if (type_of_opcode(op) > allowed)
+            sim_find(sim, "%s of %s is above the pending tag of repair %s", op, instance->name,
+                     repair);
+    }
+}
+
+/* Limits of the cluster: repairs under way, and begun within an hour. */
+static void check_budget(struct sim *sim, bool first)
+{
+    const struct cluster *cluster = config_get(sim->mirror, "cluster", SIM_CLUSTER, NULL);
+    guint64 running = 1, begun = first ? 1 : 0;
+    guint64 now_us = (guint64)sim->operator->ops->wall_us(sim->operator);
+    g_autoptr(GPtrArray) jobs = config_list(sim->mirror, "job");
+    for (guint i = 0; i < jobs->len; i++) {
+        const struct job *job = jobs->pdata[i];
+        struct request request;
+        if (!parse_request(job->request_id, &request))
+            continue;
+        running += sim_is_final(job->status) ? 0 : 1;
+        begun += request.first && job->received_us + 3600 * (guint64)G_USEC_PER_SEC > now_us;
+        request_clear(&request);
+    }
+    if (running > cluster->repair_max_running)
+        sim_find(sim, "%" G_GUINT64_FORMAT " repairs are under way at once", running);
+    if (first && begun > cluster->repair_max_per_hour)
+        sim_find(sim, "%" G_GUINT64_FORMAT " repairs have begun within an hour", begun);
+}
+
+static void check_repair_job(struct sim *sim, const struct job *job, const struct request *request)
+{
+    const struct instance *instance = job_instance(sim, job);
+    const struct cluster *cluster = config_get(sim->mirror, "cluster", SIM_CLUSTER, NULL);
+    if (instance == NULL)
+        return;
+    check_types(sim, job, instance, request->repair);
+    const gint64 *since = g_hash_table_lookup(sim->healthy, instance->uuid);
+    if (since != NULL && sim_now_ms(sim) - *since > HEALTHY_MS &&
+        !g_hash_table_contains(sim->lost, instance->replica))
+        sim_find(sim, "%s is healthy and gets repair job %" G_GUINT64_FORMAT, instance->name,
+                 job->id);
+    if (config_get(sim->mirror, "repair_brake", "cluster", NULL) != NULL)
+        sim_find(sim, "repair job %" G_GUINT64_FORMAT " under the storm brake", job->id);
+    if (cluster->repair_shadow)
+        sim_find(sim, "repair job %" G_GUINT64_FORMAT " in shadow mode", job->id);
+    check_budget(sim, request->first);
+}
+
+static void check_new_job(struct sim *sim, const struct change *change)
+{
+    if (change->op != CHANGE_PUT || config_get(sim->mirror, "job", change->key, NULL) != NULL)
+        return;
+    record_autoptr(job) job = job_parse(change->object, RECORD_KEEP, NULL);
+    struct request request;
+    if (job == NULL || !parse_request(job->request_id, &request))
+        return;
+    check_repair_job(sim, job, &request);
+    request_clear(&request);
+}
+
+/* --- tags --- */
+
+/* A person or a tool is at it: a job with that opcode is under way. */
+static bool somebody_does(const struct sim *sim, const char *wanted)
+{
+    g_autoptr(GPtrArray) jobs = config_list(sim->mirror, "job");
+    for (guint i = 0; i < jobs->len; i++) {
+        const struct job *job = jobs->pdata[i];
+        for (guint k = 0; k < job->ops->len && !sim_is_final(job->status); k++) {
+            const json_t *input = ((const struct job_op *)job->ops->pdata[k])->input;
+            const char *op = json_string_value(json_object_get(input, "OP_ID"));
+            if (strcmp(op, wanted) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool somebody_removes(const struct sim *sim)
+{
+    return somebody_does(sim, "OP_TAGS_DEL") || somebody_does(sim, "OP_INSTANCE_REMOVE");
+}
+
+/* Whether this commit adds a tag of that repair: another copy, or its result (ARP-31). */
+static bool adds_copy(const GPtrArray *changes, guint first, const struct change *removal,
+                      const struct tag *old, const char *id)
+{
+    bool found = false;
+    for (guint i = first; i < changes->len && !found; i++) {
+        const struct change *change = changes->pdata[i];
+        if (change->version != removal->version)
+            break;
+        if (change->op != CHANGE_PUT || strcmp(change->kind, "tag") != 0)
+            continue;
+        record_autoptr(tag) tag = tag_parse(change->object, RECORD_KEEP, NULL);
+        struct repair_tag parsed;
+        repair_tag_parse(tag->tag, &parsed);
+        found = parsed.id != NULL && strcmp(parsed.id, id) == 0 &&
+                strcmp(tag->object, old->object) == 0;
+        repair_tag_clear(&parsed);
+    }
+    return found;
+}
+
+static void check_removed_tag(struct sim *sim, const GPtrArray *changes, guint first,
+                              const struct change *change)
+{
+    const struct tag *tag = config_get(sim->mirror, "tag", change->key, NULL);
+    struct repair_tag parsed;
+    if (tag == NULL || change->op != CHANGE_DELETE)
+        return;
+    repair_tag_parse(tag->tag, &parsed);
+    bool failure = parsed.kind == REPAIR_TAG_RESULT && parsed.outcome == REPAIR_FAILURE;
+    bool enabling = parsed.kind == REPAIR_TAG_ENABLE;
+    if ((failure || enabling) && !somebody_removes(sim))
+        sim_find(sim, "%s was removed, and not by a person (ARP-50, ARP-60)", tag->tag);
+    if (parsed.kind == REPAIR_TAG_PENDING && !adds_copy(changes, first, change, tag, parsed.id) &&
+        pending_type(sim, tag->object, parsed.id) < 0 && !somebody_removes(sim))
+        sim_find(sim, "%s was removed without a result (ARP-31)", tag->tag);
+    repair_tag_clear(&parsed);
+}
+
+void sim_check_repair(struct sim *sim, const GPtrArray *changes, guint first,
+                      const struct change *change)
+{
+    if (strcmp(change->kind, "job") == 0)
+        check_new_job(sim, change);
+    else if (strcmp(change->kind, "tag") == 0)
+        check_removed_tag(sim, changes, first, change);
+}
+
+/* --- health on record (ARP-41) --- */
+
+static bool node_is_well(const struct sim *sim, const char *uuid)
+{
+    const struct node *node = config_get(sim->mirror, "node", uuid, NULL);
+    return node != NULL && !node->offline && !node->drained;
+}
+
+static bool is_healthy(const struct sim *sim, const struct instance *instance)
+{
+    const struct replica *replica = config_get(sim->mirror, "replica", instance->replica, NULL);
+    return node_is_well(sim, instance->primary_node) &&
+           (instance->disk_template != TEMPLATE_MIRROR ||
+            (replica != NULL && replica->state == REPLICA_IN_SYNC &&
+             node_is_well(sim, replica->node)));
+}
+
+static void note_health(struct sim *sim)
+{
+    g_autoptr(GPtrArray) instances = config_list(sim->mirror, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (!is_healthy(sim, instance)) {
+            g_hash_table_remove(sim->healthy, instance->uuid);
+        } else if (!g_hash_table_contains(sim->healthy, instance->uuid)) {
+            gint64 *since = g_new(gint64, 1);
+            *since = sim_now_ms(sim);
+            g_hash_table_insert(sim->healthy, g_strdup(instance->uuid), since);
+        }
+    }
+}
+
+/* One copy of each pending tag, except of what a person or a tool has set (ARP-28, ARP-31). */
+static void check_copies(struct sim *sim, const struct tag *changed)
+{
+    g_autoptr(GHashTable) ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GPtrArray) tags = config_tags(sim->mirror, changed->kind, changed->object);
+    for (guint i = 0; i < tags->len; i++) {
+        struct repair_tag tag;
+        repair_tag_parse(tags->pdata[i], &tag);
+        if (tag.kind == REPAIR_TAG_PENDING && strlen(tag.id) == 36 &&
+            !g_hash_table_add(ids, g_strdup(tag.id)))
+            sim_find(sim, "two pending tags of repair %s", tag.id);
+        repair_tag_clear(&tag);
+    }
+}
+
+void sim_check_tags(struct sim *sim, const GPtrArray *changes, guint first, guint end)
+{
+    bool health = false;
+    for (guint i = first; i < end; i++) {
+        const struct change *change = changes->pdata[i];
+        health |= strcmp(change->kind, "instance") == 0 || strcmp(change->kind, "replica") == 0 ||
+                  strcmp(change->kind, "node") == 0;
+        const struct tag *tag = strcmp(change->kind, "tag") == 0
+                                    ? config_get(sim->mirror, "tag", change->key, NULL)
+                                    : NULL;
+        if (tag != NULL)
+            check_copies(sim, tag);
+    }
+    if (health)
+        note_health(sim);
+}

@@ -1,0 +1,101 @@
+/* What must be true of a cluster that is left alone (safety.md: liveness after faults); see sim.h.
+ */
+#include "sim_private.h"
+
+#include <string.h>
+
+static char *unrest_of_jobs(struct sim *sim)
+{
+    for (guint i = 0; i < sim->accepted->len; i++) {
+        guint64 id = g_array_index(sim->accepted, guint64, i);
+        if (sim_job_final(sim, id) == NULL)
+            return g_strdup_printf("job %" G_GUINT64_FORMAT " has no final state", id);
+    }
+    g_autoptr(GPtrArray) jobs = config_list(sim->mirror, "job");
+    for (guint i = 0; i < jobs->len; i++)
+        if (!sim_is_final(((const struct job *)jobs->pdata[i])->status))
+            return g_strdup_printf("job %" G_GUINT64_FORMAT " is %s",
+                                   ((const struct job *)jobs->pdata[i])->id,
+                                   ((const struct job *)jobs->pdata[i])->status);
+    return NULL;
+}
+
+static char *unrest_of_replica(const struct sim *sim, const struct instance *instance)
+{
+    const struct replica *replica = config_get(sim->mirror, "replica", instance->replica, NULL);
+    if (instance->disk_template != TEMPLATE_MIRROR ||
+        (replica != NULL && replica->state == REPLICA_IN_SYNC))
+        return NULL;
+    return g_strdup_printf("%s has no replica in sync (%s)", instance->name,
+                           replica == NULL ? "none"
+                                           : enum_word(&replica_state_words, (int)replica->state));
+}
+
+/* The record says who holds it, and the hosts agree: no process of it anywhere else. */
+static char *unrest_of_hosts(const struct sim *sim, const struct instance *instance)
+{
+    for (guint i = 0; i < sim->nodes->len; i++) {
+        const struct sim_node *node = sim->nodes->pdata[i];
+        guint64 generation = 0;
+        enum guest_state state = fake_host_state(node->host, instance->uuid, &generation);
+        if (fake_host_waits(node->host, instance->uuid, NULL))
+            return g_strdup_printf("%s waits for %s as an incoming guest", node->name,
+                                   instance->name);
+        if (state == GUEST_ABSENT)
+            continue;
+        if (strcmp(instance->holder, node->uuid) != 0 || generation != instance->generation)
+            return g_strdup_printf("%s has generation %" G_GUINT64_FORMAT
+                                   " of %s; on record are %s and %" G_GUINT64_FORMAT,
+                                   node->name, generation, instance->name,
+                                   sim_node_name(sim, instance->holder), instance->generation);
+    }
+    return NULL;
+}
+
+static char *unrest_of_tags(const struct sim *sim, const struct instance *instance)
+{
+    g_autoptr(GPtrArray) tags = config_tags(sim->mirror, TAG_INSTANCE, instance->uuid);
+    for (guint i = 0; i < tags->len; i++)
+        if (strstr(tags->pdata[i], ":pending:") != NULL)
+            return g_strdup_printf("%s still has %s", instance->name, (const char *)tags->pdata[i]);
+    return NULL;
+}
+
+static char *unrest_of_instance(const struct sim *sim, const struct instance *instance)
+{
+    guint running = fake_hosts_running(sim->hosts, instance->uuid);
+    if (instance->task_state != TASK_NONE || *instance->migration != '\0')
+        return g_strdup_printf("%s is still marked %s (migration: %s)", instance->name,
+                               enum_word(&task_state_words, (int)instance->task_state),
+                               *instance->migration != '\0' ? instance->migration : "none");
+    if (running != (instance->admin_state == ADMIN_UP ? 1 : 0))
+        return g_strdup_printf("%s should be %s and runs %u times", instance->name,
+                               enum_word(&admin_state_words, (int)instance->admin_state), running);
+    char *why = unrest_of_replica(sim, instance);
+    why = why != NULL ? why : unrest_of_hosts(sim, instance);
+    return why != NULL ? why : unrest_of_tags(sim, instance);
+}
+
+static char *unrest_of_locks(struct sim *sim)
+{
+    json_autoptr answer = fake_call(sim->operator, sim_node_uuid(sim, "node1"), ROLE_LUXID, "Query",
+                                    json_make("[s[ss]n]", "lock", "name", "owner"), NULL);
+    const json_t *rows = json_object_get(answer, "data");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *owner = json_array_get(json_array_get(json_array_get(rows, i), 1), 1);
+        if (json_array_size(owner) > 0)
+            return g_strdup_printf(
+                "lock %s is still held",
+                json_string_value(json_array_get(json_array_get(json_array_get(rows, i), 0), 1)));
+    }
+    return NULL;
+}
+
+char *sim_unrest(struct sim *sim)
+{
+    char *why = unrest_of_jobs(sim);
+    g_autoptr(GPtrArray) instances = config_list(sim->mirror, "instance");
+    for (guint i = 0; why == NULL && i < instances->len; i++)
+        why = unrest_of_instance(sim, instances->pdata[i]);
+    return why != NULL ? why : unrest_of_locks(sim);
+}
