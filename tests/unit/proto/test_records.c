@@ -228,8 +228,8 @@ static void test_bad_opcodes(void)
 
 /* --- methods --- */
 
-static const char *const roles[] = {ROLE_WCONFD, ROLE_LUXID,   ROLE_JOB,
-                                    ROLE_NODED,  ROLE_WATCHER, ROLE_CLI};
+static const char *const roles[] = {ROLE_WCONFD,  ROLE_LUXID, ROLE_JOB,    ROLE_NODED,
+                                    ROLE_WATCHER, ROLE_CLI,   ROLE_JOINING};
 
 static bool is_role(const char *name)
 {
