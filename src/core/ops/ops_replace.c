@@ -323,14 +323,18 @@ static bool replace_body(struct op *op, const char *uuid, GError **error)
     return copied && instance_settle(op, uuid, error);
 }
 
-/* Whether there is nothing to mend: `replace_auto` leaves a whole replica alone. */
+/* Whether there is nothing to mend: `replace_auto` leaves a whole replica alone. The record alone
+ * does not make it whole: its node may answer that somebody has removed the images (ARP-70). */
 static bool is_whole(const struct op *op, const struct instance *instance)
 {
     const struct op_instance_replace_disks *params = op->params;
     const struct replica *replica = op_replica_of(op, instance);
-    return params->mode == REPLACE_AUTO && !*params->remote_node && replica &&
-           replica->state == REPLICA_IN_SYNC && !op_node_offline(op, replica->node) &&
-           !drained(op, replica->node);
+    if (params->mode != REPLACE_AUTO || *params->remote_node || !replica ||
+        replica->state != REPLICA_IN_SYNC || op_node_offline(op, replica->node) ||
+        drained(op, replica->node))
+        return false;
+    const struct node_report *report = op_report(op, replica->node);
+    return !report || copy_has_images(report, instance, replica->uuid);
 }
 
 /* What is there after a failure is on record, so a repair may try again, from what it finds then
