@@ -86,6 +86,8 @@ void fake_host_guest_crash(struct fake_host *host, const char *instance);
 void fake_host_mirror_vanish(struct fake_host *host, const char *instance);
 /* The migration that is being sent breaks; a guest that stands still for it goes on by itself. */
 void fake_host_migration_break(struct fake_host *host, const char *instance);
+/* By how much longer the memory of its guests takes to be sent. */
+void fake_host_set_slow(struct fake_host *host, guint ms);
 /* Nothing that happens to guests and exports is told any more (or again): events are lost. */
 void fake_host_set_deaf(struct fake_host *host, bool deaf);
 /* Of the hypervisor; "7.2.22" at first. */

@@ -105,6 +105,7 @@ struct fake_host {
     bool quiet;
     bool deaf;
     bool disks_failed;
+    guint slow_ms;
     fake_host_hook hook;
     void *hook_data;
 };

@@ -309,7 +309,7 @@ static bool migrate_start_now(struct fake_guest *guest, const struct migration_t
     guest->to = migration_target_copy(target);
     guest->limits = *limits;
     guest->step = STEP_COPYING;
-    guest->memory_left = MEMORY_TICKS;
+    guest->memory_left = MEMORY_TICKS + guest->host->slow_ms / FAKE_TICK_MS;
     guest->resumes = false;
     g_clear_pointer(&guest->why, g_free);
     if (!limits->live && guest->state == GUEST_RUNNING) {
@@ -346,7 +346,7 @@ static bool op_migrate_query(struct hypervisor *hv, const char *instance, guint6
     *ret_info = (struct migration_info){.step = guest->step, .why = g_strdup(guest->why)};
     if (guest->step == STEP_NONE)
         return true;
-    ret_info->total = MEMORY_TICKS * MIB_PER_TICK * mib;
+    ret_info->total = (MEMORY_TICKS + guest->host->slow_ms / FAKE_TICK_MS) * MIB_PER_TICK * mib;
     ret_info->remaining = guest->memory_left * MIB_PER_TICK * mib;
     ret_info->transferred = ret_info->total - ret_info->remaining;
     ret_info->bytes_per_s = MIN(guest->limits.bandwidth_mib, 1024) * mib;
@@ -479,4 +479,9 @@ void fake_host_migration_break(struct fake_host *host, const char *instance)
         return;
     break_incoming(peer_of(guest, &cut));
     end_sending(guest, STEP_FAILED, "the connection broke (made by the test)");
+}
+
+void fake_host_set_slow(struct fake_host *host, guint ms)
+{
+    host->slow_ms = ms;
 }

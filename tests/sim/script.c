@@ -231,6 +231,13 @@ static void do_kill(struct line *line)
     sim_kill(line->sim, script_word(line, 1), script_word(line, 2));
 }
 
+/* slow NODE TIME: its guests' memory takes longer to be sent. */
+static void do_slow(struct line *line)
+{
+    fake_host_set_slow(sim_host(line->sim, script_word(line, 1)),
+                       script_duration(line, script_word(line, 2)));
+}
+
 /* cancel JOB */
 static void do_cancel(struct line *line)
 {
@@ -284,28 +291,14 @@ static const struct {
     const char *name;
     void (*run)(struct line *line);
 } commands[] = {
-    {"create", do_create},
-    {"submit", do_submit},
-    {"refused", do_refused},
-    {"modify", do_modify},
-    {"migrate", do_migrate},
-    {"evacuate", do_evacuate},
-    {"advise", do_advise},
-    {"drain", do_drain},
-    {"continue", do_continue},
-    {"tag", do_tag},
-    {"untag", do_tag},
-    {"offline", do_offline},
-    {"power", do_power},
-    {"link", do_link},
-    {"kill", do_kill},
-    {"cancel", do_cancel},
-    {"lose-images", do_lose_images},
-    {"disks", do_disks},
-    {"break", do_break},
-    {"show", do_show},
-    {"wait", do_wait},
-    {"expect", script_expect},
+    {"create", do_create}, {"submit", do_submit},     {"refused", do_refused},
+    {"modify", do_modify}, {"migrate", do_migrate},   {"evacuate", do_evacuate},
+    {"advise", do_advise}, {"drain", do_drain},       {"continue", do_continue},
+    {"tag", do_tag},       {"untag", do_tag},         {"offline", do_offline},
+    {"power", do_power},   {"link", do_link},         {"kill", do_kill},
+    {"cancel", do_cancel}, {"slow", do_slow},         {"lose-images", do_lose_images},
+    {"disks", do_disks},   {"break", do_break},       {"show", do_show},
+    {"wait", do_wait},     {"expect", script_expect},
 };
 
 static void run_line(struct line *line)
