@@ -223,10 +223,27 @@ static struct decision *decide_restart(const struct watcher *watcher,
     return decision;
 }
 
+/* Between two opcodes of a repair's job nothing is locked: a start would come before the image is
+ * installed, and end the repair in failure. The job starts it itself. */
+static bool repair_under_way(const struct watcher *watcher, const struct instance *instance)
+{
+    bool found = false;
+    g_autoptr(GPtrArray) tags =
+        config_tags(follow_config(watcher->follow), TAG_INSTANCE, instance->uuid);
+    for (guint i = 0; i < tags->len && !found; i++) {
+        struct repair_tag tag;
+        repair_tag_parse(tags->pdata[i], &tag);
+        for (guint k = 0; tag.kind == REPAIR_TAG_PENDING && tag.jobs[k] != NULL; k++)
+            found |= under_way(watcher, g_ascii_strtoull(tag.jobs[k], NULL, 10));
+        repair_tag_clear(&tag);
+    }
+    return found;
+}
+
 static void restart(struct watcher *watcher, const struct instance *instance, bool switched_off)
 {
     struct watched *watched = watcher_watched(watcher, instance->uuid);
-    if (under_way(watcher, watched->restart_job))
+    if (under_way(watcher, watched->restart_job) || repair_under_way(watcher, instance))
         return;
     if (watched->restart_generation != 0 && instance->generation > watched->restart_generation + 2)
         watched->restart_tries = 0; /* it has run in between: these are new troubles */
