@@ -1,0 +1,136 @@
+"""Figures of guests that move and of replicas that are copied; used by scripts/bench."""
+import os
+import signal
+import subprocess
+import time
+
+import fettlelib
+from fettlelib import wait_until
+
+COPY_MIB = 256
+MOVING_MIB = 64
+NBD_PORT = 10900
+ADDRESS = '10.99.0.150'
+
+
+def whole(lab, name):
+    row = lab.instance(name, 'replica.state', 'task_state', 'status')
+    return row['status'] == 'running' and row['replica.state'] == 'in-sync' and not row['task_state']
+
+
+def wait_whole(lab, name):
+    wait_until(f'{name} is whole', lambda: whole(lab, name), 120)
+
+
+def gone(pid):
+    try:
+        with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as file:
+            return file.read().rsplit(')', 1)[1].split()[0] == 'Z'
+    except OSError:
+        return True
+
+
+def live_migration(lab, figures, runs):
+    """From the submission until the process that was left has ended."""
+    lab.do('OP_INSTANCE_CREATE', instance_name='moving', disk_template='mirror', disks=[{'size': MOVING_MIB}],
+           memory=MOVING_MIB, os_type='tick-fast', pnode='node2', snode='node3')
+    uuid = lab.instance('moving', 'uuid')['uuid']
+    times = []
+    for _ in range(runs):
+        wait_whole(lab, 'moving')
+        pid, = lab.qemu_processes(uuid)
+        start = time.perf_counter()
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': 'moving'})
+        wait_until('the source is gone', lambda p=pid: gone(p), 60, step=0.002)
+        times.append((time.perf_counter() - start) * 1000)
+        status, result = lab.wait_job(job)
+        assert status == 'success', result
+    figures.add('live_migration_ms', times, 'ms', '<= 800', digits=0)
+    lab.do('OP_INSTANCE_REMOVE', instance_name='moving', shutdown_timeout=0)
+
+
+def fill(path):
+    """Every block of the image must be copied then, except of its beginning, which boots."""
+    with open(path, 'r+b') as file:
+        file.seek(1 << 20)
+        for _ in range(COPY_MIB - 1):
+            file.write(os.urandom(1 << 20))
+
+
+def plain_copy(lab, source):
+    """MiB per second of `qemu-img convert` from an image of node2 to an export of node3, over the same network."""
+    target = os.path.join(lab.root('node3'), 'var', 'disks', 'plain.raw')
+    subprocess.run(['qemu-img', 'create', '-q', '-f', 'raw', target, f'{COPY_MIB}M'], check=True)
+    address = lab.query('node', ['pip'], ['=', 'name', 'node3'])[0]['pip']
+    words = lab.exec_words('node3', 'qemu-nbd', '-t', '-f', 'raw', '--cache=none', '-b', address, '-p', str(NBD_PORT), target)
+    server = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        wait_until('qemu-nbd listens', lambda: f':{NBD_PORT} ' in lab.exec('node3', 'ss', '-ltn'))
+        start = time.perf_counter()
+        lab.exec('node2', 'qemu-img', 'convert', '-U', '-n', '-f', 'raw', '-O', 'raw', '-T', 'none', '-t', 'none', source,
+                 f'nbd://{address}:{NBD_PORT}')
+        return COPY_MIB / (time.perf_counter() - start)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait()
+        os.unlink(target)
+
+
+def resync(lab, figures, runs):
+    """A new replica while the guest runs: from `syncing` on record to `in-sync` on record."""
+    lab.do('OP_INSTANCE_CREATE', instance_name='copied', disk_template='mirror', disks=[{'size': COPY_MIB}], memory=8,
+           os_type='tick', pnode='node2', snode='node3', start=False, wait=300)
+    uuid = lab.instance('copied', 'uuid')['uuid']
+    source = os.path.join(lab.root('node2'), 'var', 'disks', f'{uuid}.disk0.raw')
+    fill(source)
+    lab.do('OP_INSTANCE_STARTUP', instance_name='copied')
+    rates, plain = [], []
+    for _ in range(runs):
+        plain.append(plain_copy(lab, source))
+        wait_whole(lab, 'copied')
+        old = lab.instance('copied', 'replica')['replica']
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_REPLACE_DISKS', 'instance_name': 'copied',
+                          'remote_node': 'node1' if lab.instance('copied', 'snodes')['snodes'] == ['node3'] else 'node3'})
+        def state(wanted, before=old):
+            row = lab.instance('copied', 'replica', 'replica.state')
+            return row['replica'] != before and row['replica.state'] in wanted
+        wait_until('the copy begins', lambda: state(('syncing', 'in-sync')), 60, step=0.001)
+        start = time.perf_counter()
+        wait_until('the copy ends', lambda: state(('in-sync',)), 300, step=0.001)
+        rates.append(COPY_MIB / (time.perf_counter() - start))
+        status, result = lab.wait_job(job)
+        assert status == 'success', result
+    figures.add('floor_nbd_copy_mib_per_s', plain, 'MiB/s', digits=0)
+    figures.add('resync_mib_per_s', rates, 'MiB/s', digits=0)
+    figures.add('resync_share_of_floor', [a / b for a, b in zip(rates, plain)], '', '>= 0.8')
+    lab.do('OP_INSTANCE_REMOVE', instance_name='copied', shutdown_timeout=0)
+
+
+def ping_gaps(lab, figures, runs, folder):
+    """The longest time without an answer of a Linux guest that migrates live, and that is failed over with its boot."""
+    fettlelib.install_linux(lab, folder)
+    lab.cli('instance', 'create', 'pinged', '--disk-template', 'mirror', '--disk', 'size=16', '--memory', '128', '--pnode',
+            'node2', '--snode', 'node3', '--net', 'mac=auto,link=br0', *fettlelib.linux_flags(ADDRESS))
+    ping = fettlelib.Ping(lab, ADDRESS)
+    def gap_of(opcode, settle, **params):
+        wait_whole(lab, 'pinged')
+        wait_until('the guest answers', lambda: ping.answered_since(time.time() - 0.5), 120)
+        mark = ping.now()
+        lab.do(opcode, instance_name='pinged', wait=120, **params)
+        wait_until('the guest answers', lambda: ping.answered_since(time.time() - 0.5), 120)
+        time.sleep(settle)
+        return ping.longest_gap(mark) * 1000
+    try:
+        figures.add('ping_gap_ms_migration', [gap_of('OP_INSTANCE_MIGRATE', 1) for _ in range(runs)], 'ms', '<= 1000', 0)
+        figures.add('ping_gap_ms_failover', gap_of('OP_INSTANCE_FAILOVER', 0, shutdown_timeout=0), 'ms', digits=0)
+    finally:
+        ping.stop()
+    lab.do('OP_INSTANCE_REMOVE', instance_name='pinged', shutdown_timeout=0)
+
+
+def measure(build, figures, runs, guest_folder):
+    """In a lab of its own, whose nodes have room for a big replica."""
+    with fettlelib.Lab(build, options=('--disks-mib', '1024')) as lab:
+        live_migration(lab, figures, runs)
+        resync(lab, figures, 3)
+        ping_gaps(lab, figures, runs, guest_folder)
