@@ -117,7 +117,8 @@ def ping_gaps(lab, figures, runs, folder):
         wait_until('the guest answers', lambda: ping.answered_since(time.time() - 0.5), 120)
         mark = ping.now()
         lab.do(opcode, instance_name='pinged', wait=120, **params)
-        wait_until('the guest answers', lambda: ping.answered_since(time.time() - 0.5), 120)
+        done = time.time()
+        wait_until('the guest answers again', lambda: ping.answered_since(done), 120)
         time.sleep(settle)
         return ping.longest_gap(mark) * 1000
     try:
