@@ -69,6 +69,21 @@ static bool check_migration(const struct config *head, const struct instance *in
     return false;
 }
 
+/* A node that was said to be dead is judged without: while its word is under way somebody may be
+ * clearing the migration and what waits for it on the target. */
+static bool check_holder_counts(const struct config *head, const struct instance *instance,
+                                GError **error)
+{
+    const struct node *node = config_get(head, "node", instance->holder, NULL);
+    if (!node || !node->offline)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "instance %s: %s is offline on record, so a migration that it ends now counts "
+                     "no more",
+                     instance->name, node->name);
+    return false;
+}
+
 /* Whether this very move is on record or on its way; nobody else's question is answered by it. */
 static bool has_moved(const struct config *head, const struct set_migrated_args *args)
 {
@@ -84,7 +99,8 @@ static void set_migrated(struct wconf *wconf, struct rpc_request *request,
         return;
     const struct instance *instance = wconf_held_instance(
         wconf->head, args->instance, args->generation, request->from_node, &error);
-    if (!instance || !check_migration(wconf->head, instance, args, &error)) {
+    if (!instance || !check_migration(wconf->head, instance, args, &error) ||
+        !check_holder_counts(wconf->head, instance, &error)) {
         wconf_refuse_after_barrier(wconf, request, error);
         return;
     }

@@ -187,6 +187,27 @@ static void test_dead_target(void)
     world_tear_down();
 }
 
+/* Nor does the word of a source that was called dead count any more: what waited on the target may
+ * be gone. */
+static void test_dead_source(void)
+{
+    set_up();
+    assert_says(job_locks(&world, 18, "x node/" NODE1, false), GRANTED);
+    json_t *dead = with(object_node(NODE1), "offline", json_true());
+    assert_says(job_commit(&world, 18,
+                           changes_of(put("node", NODE1, 1,
+                                          with(dead, "offline_statement", json_string("seen"))),
+                                      NULL)),
+                "{\"serial\":2}");
+    assert_says(migrated(0, 4, MIGRATION, true),
+                "wrong_state: instance web1: node1 is offline on record, so a migration that it "
+                "ends now counts no more");
+    assert_says(migrated(0, 4, OTHER, true),
+                "wrong_state: instance web1: migration " OTHER " is not under way (" MIGRATION
+                " is on record); it stays with node1");
+    world_tear_down();
+}
+
 /* A refusal is a word of the master, so it comes after a barrier. */
 static void test_refusal_after_barrier(void)
 {
@@ -262,6 +283,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/migrated/refusals#SAF-17,SAF-04", test_refusals);
     g_test_add_func("/wconf/migrated/none#SAF-17", test_no_migration);
     g_test_add_func("/wconf/migrated/dead-target#SAF-17", test_dead_target);
+    g_test_add_func("/wconf/migrated/dead-source#SAF-17", test_dead_source);
     g_test_add_func("/wconf/migrated/barrier#SAF-03,SAF-04", test_refusal_after_barrier);
     g_test_add_func("/wconf/confirm/incoming#SAF-03,SAF-17", test_confirm_incoming);
     g_test_add_func("/wconf/cover/free#FUT-04", test_free_of_locks);
