@@ -129,7 +129,7 @@ def test_objects():
 def test_create():
     fails('os_type: image "nope" does not exist on node "node2"; put it into var/images there', 'unknown_entity',
           CREATE, instance_name='y', pnode='node2', os_type='nope', **MIRROR)
-    fails('node2: image "../x": a name without slashes that begins with no dot is needed', 'wrong_input',
+    fails('os_type: node2: image "../x": a name without slashes that begins with no dot is needed', 'wrong_input',
           CREATE, instance_name='y', pnode='node2', os_type='../x', **MIRROR)
     fails('disks[0].size: image "tick" has 2 MiB, the disk only 1 MiB', 'wrong_input', CREATE, instance_name='y',
           os_type='tick', **{**MIRROR, 'disks': [{'size': 1}]})
@@ -164,7 +164,7 @@ def test_nodes():
           'if you know better', 'unsafe', 'OP_NODE_SET_PARAMS', node_name='node2', offline='yes')
     fails('offline: must be yes or no, not "maybe"', 'wrong_input', 'OP_NODE_SET_PARAMS', node_name='node2',
           offline='maybe')
-    fails('nothing to change: set offline', 'wrong_input', 'OP_NODE_SET_PARAMS', node_name='node2')
+    fails('nothing to change: set offline or drained', 'wrong_input', 'OP_NODE_SET_PARAMS', node_name='node2')
     fails('node "node1" is the master, which carries out this very job; it cannot be offline', 'wrong_state',
           'OP_NODE_SET_PARAMS', node_name='node1', offline='yes')
     fails('node "node1" is the master and cannot be removed', 'wrong_state', 'OP_NODE_REMOVE', node_name='node1')
@@ -586,7 +586,6 @@ def test_certificates():
     foreign, namesake = other_authority('foreign', '/CN=foreign'), other_authority('namesake', f'/O={cluster}/CN=ca')
     pid = pid_of('noded')
     for data, certificate, reason in (
-            (hello(second, 'noded'), None, 'TLS connection peer did not send a certificate'),
             (hello(second, 'noded'), certificate_of('foreign', f'/O={cluster}/CN={second}', foreign),
              f'its certificate (O={cluster},CN={second}): it is signed by another CA'),
             (hello(second, 'noded'), certificate_of('false', f'/O={cluster}/CN={second}', namesake),
@@ -597,6 +596,9 @@ def test_certificates():
              'the certificate\'s subject is "CN=x"; it must be O=<cluster uuid>, CN=<node uuid>')):
         expect_answer(bus(data, certificate), [], data)
         wait_until(f'noded says: {reason}', lambda text=f' refused: {reason}\n': said('node1', 'noded', text), 5)
+    expect_answer(bus(hello(second, 'noded'), None),
+                  refusal('permission_denied', f'{second}/noded has shown no certificate, without which a host can '
+                          'only join'), b'no certificate')
     unknown = certificate_of('unknown', f'/O={cluster}/CN={STRANGER}', authority)
     expect_answer(bus(hello(STRANGER, 'noded'), unknown),
                   refusal('permission_denied', f'node {STRANGER} is no member of this cluster'), b'unknown node')
