@@ -105,9 +105,10 @@ static void check_instance(struct sim *sim, const struct change *change)
         fake_hosts_give_up(sim->hosts, after->uuid, 1);
     if (!same_disks(before, after))
         check_new_disks(sim, before, after);
-    else if (moved && *before->migration != '\0')
+    else if (moved && *before->migration != '\0') {
+        sim->moves++;
         check_move(sim, before, after);
-    else if (moved)
+    } else if (moved)
         check_promotion(sim, before, after);
 }
 

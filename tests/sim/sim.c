@@ -346,6 +346,11 @@ void sim_lose_images(struct sim *sim, const struct instance *instance, bool repl
     fake_host_lose_images(sim_host(sim, node), instance->uuid, replica ? instance->replica : "");
 }
 
+guint sim_moves(const struct sim *sim)
+{
+    return sim->moves;
+}
+
 /* --- time --- */
 
 void sim_pass(struct sim *sim, guint ms)
