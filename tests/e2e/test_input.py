@@ -601,7 +601,9 @@ def test_certificates():
                           'only join'), b'no certificate')
     unknown = certificate_of('unknown', f'/O={cluster}/CN={STRANGER}', authority)
     expect_answer(bus(hello(STRANGER, 'noded'), unknown),
-                  refusal('permission_denied', f'node {STRANGER} is no member of this cluster'), b'unknown node')
+                  refusal('permission_denied', f'node {STRANGER} is no member of this cluster: it was never added, or it was '
+                          'removed and its certificate is revoked; it joins with a token of `fettle node invite`'),
+                  b'unknown node')
     assert pid_of('noded') == pid, 'noded was restarted'
 
 
