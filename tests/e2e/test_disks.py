@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Disks of real guests: growing, activating, making anew, reinstalling, importing, several at once, a short outage."""
+import os
+import subprocess
+
+import e2e
+from e2e import fettlelib, title, wait_until
+
+lab = None
+
+
+def create(name, template='mirror', **more):
+    params = {**e2e.TICK, 'disk_template': template, **more}
+    if template == 'mirror':
+        params['snode'] = 'node3'
+    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node2', **params)
+    return e2e.uuid_of(lab, name)
+
+
+def remove(name):
+    lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+
+
+def image(node, name):
+    return os.path.join(lab.root(node), 'var', 'disks', name)
+
+
+def copies(name, uuid, disk=0):
+    """Both images of a mirrored disk, as long as its record stands: (on the primary, on the secondary)."""
+    row = lab.instance(name, 'pnode', 'snodes', 'replica')
+    return (image(row['pnode'], f'{uuid}.disk{disk}.raw'),
+            image(row['snodes'][0], f'{uuid}.{row["replica"]}.disk{disk}.raw'))
+
+
+def same(paths):
+    return subprocess.run(['cmp', '--quiet', *paths], check=False).returncode == 0
+
+
+def starts(name, uuid, node):
+    """The counts that the guest found on its disk each time it booted on a node."""
+    try:
+        with open(lab.console_path(name, uuid, node), 'rb') as file:
+            lines = file.read().split(b'\r\n')[:-1]
+    except FileNotFoundError:
+        return []
+    return [int(line.split(b'START ')[1]) for line in lines if b'START ' in line]
+
+
+def stop(name):
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name=name)
+
+
+@title('/disks/grow-a-running-mirror')
+def test_grow():
+    uuid = create('grown')
+    e2e.wait_counting(lab, 'grown', uuid, 'node2')
+    pids = lab.qemu_processes(uuid)
+    lab.cli('instance', 'grow-disk', 'grown', '0', '4')
+    e2e.wait_healthy(lab, 'grown')
+    assert [os.path.getsize(path) >> 20 for path in copies('grown', uuid)] == [12, 12]
+    e2e.wait_counting(lab, 'grown', uuid, 'node2', lab.printed('grown', uuid, 'node2'))
+    assert lab.qemu_processes(uuid) == pids, 'the guest was restarted'
+    stop('grown')
+    printed = lab.printed('grown', uuid, 'node2')
+    assert min(map(fettlelib.image_count, copies('grown', uuid))) >= printed
+    assert same(copies('grown', uuid))
+    remove('grown')
+
+
+@title('/disks/activate-and-deactivate')
+def test_activate():
+    """A stopped instance's replica is brought up to date, then nothing holds the disks any more."""
+    uuid = create('still', start=False)
+    lab.cli('instance', 'activate-disks', 'still')
+    lab.cli('instance', 'deactivate-disks', 'still')
+    assert not lab.qemu_processes(uuid)
+    assert same(copies('still', uuid))
+    lab.cli('instance', 'startup', 'still')
+    e2e.wait_counting(lab, 'still', uuid, 'node2')
+    e2e.verify_clean(lab)
+    remove('still')
+
+
+@title('/disks/recreate-and-reinstall#SAF-22')
+def test_recreate():
+    """New disks are blank; the image is put onto them again; what was there before never comes back."""
+    uuid = create('blank', 'file')
+    e2e.wait_counting(lab, 'blank', uuid, 'node2')
+    stop('blank')
+    lab.lab('power', 'node2', 'off')
+    lab.cli('node', 'modify', 'node2', '--offline', 'yes', '--statement', 'test: it burnt down')
+    lab.cli('instance', 'recreate-disks', 'blank')
+    lab.lab('power', 'node2', 'on')
+    lab.cli('node', 'modify', 'node2', '--offline', 'no')
+    node = lab.instance('blank', 'pnode')['pnode']
+    assert node != 'node2'
+    with open(image(node, f'{uuid}.disk0.raw'), 'rb') as file:
+        assert not any(file.read()), 'the new disk is not blank'
+    lab.cli('instance', 'reinstall', 'blank')
+    lab.cli('instance', 'startup', 'blank')
+    wait_until('it boots', lambda: starts('blank', uuid, node) == [0], 60)
+    assert starts('blank', uuid, 'node2') == [0], 'the old disk was booted again'
+    remove('blank')
+
+
+@title('/disks/recreate-is-refused-while-a-copy-has-the-data#SAF-22')
+def test_recreate_refused():
+    create('dear')
+    stop('dear')
+    code, _, err = lab.run('instance', 'recreate-disks', 'dear', check=False)
+    want = 'the replica on node3 has the data of instance "dear"; nothing is lost: fettle instance failover dear'
+    assert code == 11 and want in err, (code, err)
+    remove('dear')
+
+
+@title('/disks/short-outage-of-the-secondary#SAF-13')
+def test_outage():
+    """Longer than a replica may be away: recorded stale first, then attached again, both copies equal in the end."""
+    uuid = create('parted')
+    e2e.wait_counting(lab, 'parted', uuid, 'node2')
+    pids = lab.qemu_processes(uuid)
+    lab.lab('link', 'node3', 'down')
+    wait_until('the replica is recorded as lost',
+               lambda: lab.instance('parted', 'replica.state')['replica.state'] == 'stale', 60)
+    e2e.wait_counting(lab, 'parted', uuid, 'node2', lab.printed('parted', uuid, 'node2') + 5)
+    lab.lab('link', 'node3', 'up')
+    e2e.wait_healthy(lab, 'parted', 120)
+    assert lab.qemu_processes(uuid) == pids, 'the guest was restarted'
+    stop('parted')
+    printed = lab.printed('parted', uuid, 'node2')
+    assert min(map(fettlelib.image_count, copies('parted', uuid))) >= printed
+    assert same(copies('parted', uuid))
+    remove('parted')
+
+
+@title('/disks/import-of-a-qcow2-image')
+def test_import():
+    """A qcow2 image that rests on another in the same folder becomes a disk that rests on nothing."""
+    folder = os.path.join(lab.root('node2'), 'var', 'images')
+    subprocess.run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', os.path.join(folder, 'tick-fast.raw'), '-F', 'raw',
+                    os.path.join(folder, 'layered.qcow2'), '4M'], check=True)
+    for form in ('raw', 'qcow2'):
+        uuid = create('imported', 'file', disks=[{'size': 8, 'format': form}], os_type='layered')
+        e2e.wait_counting(lab, 'imported', uuid, 'node2')
+        said = subprocess.run(['qemu-img', 'info', '-U', '-f', form, image('node2', f'{uuid}.disk0.{form}')],
+                              capture_output=True, text=True, check=True).stdout
+        assert 'backing file' not in said and 'virtual size: 8 MiB' in said, said
+        remove('imported')
+
+
+@title('/disks/several-are-promoted-together#SAF-16')
+def test_several():
+    """Three disks, a power cut: the secondary goes on with all of them."""
+    uuid = create('many', disks=[{'size': 8}, {'size': 2}, {'size': 3}])
+    e2e.wait_counting(lab, 'many', uuid, 'node2')
+    lab.lab('power', 'node2', 'off')
+    printed = lab.printed('many', uuid, 'node2')
+    lab.cli('node', 'modify', 'node2', '--offline', 'yes', '--statement', 'test: the power was cut')
+    e2e.wait_counting(lab, 'many', uuid, 'node3', printed, 120)
+    assert starts('many', uuid, 'node3')[-1] >= printed
+    e2e.wait_healthy(lab, 'many', 120)
+    assert [os.path.getsize(copies('many', uuid, disk)[1]) >> 20 for disk in range(3)] == [8, 2, 3]
+    lab.lab('power', 'node2', 'on')
+    lab.cli('node', 'modify', 'node2', '--offline', 'no')
+    wait_until('one copy runs', lambda: len(lab.qemu_processes(uuid)) == 1, 60)
+    remove('many')
+
+
+@title('/disks/no-sanitizer-report')
+def test_logs():
+    e2e.verify_clean(lab, 60)
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
+        lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
+        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_import, test_several, test_logs)

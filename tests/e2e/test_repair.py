@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""Auto-repair on real guests: each type of repair, two steps, suspension, too weak a policy, capacity, the storm brake."""
+import os
+
+import e2e
+from e2e import fettlelib, title, wait_until
+
+PREFIX = 'ganeti:watcher:autorepair:'
+PATIENCE_S = 120
+lab = None
+
+
+# --- what the tests are made of ---
+
+def create(name, template='mirror', primary='node2', secondary='node3', **more):
+    params = {**e2e.TICK, 'disk_template': template, **more}
+    if template == 'mirror':
+        params['snode'] = secondary
+    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode=primary, **params)
+    uuid = e2e.uuid_of(lab, name)
+    e2e.wait_counting(lab, name, uuid, primary)
+    return uuid
+
+
+def remove(name):
+    lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+
+
+def policy(name, kind):
+    lab.cli('tag', 'add', 'instance', name, PREFIX + kind)
+
+
+def tags(name, word):
+    """The fields behind the prefix of an instance's tags that begin with a word: [[type, id, time, ...], ...]."""
+    found = lab.instance(name, 'tags')['tags'] or []
+    return [tag[len(PREFIX):].split(':')[1:] for tag in found if tag.startswith(PREFIX + word + ':')]
+
+
+def result(name, wanted, timeout=PATIENCE_S):
+    """Waits until a repair has ended like this; returns its (type, [jobs])."""
+    def ended():
+        return [(t[0], [int(job) for job in t[4].split('+') if job]) for t in tags(name, 'result') if t[3] == wanted]
+    return wait_until(f'{name} has the result {wanted}', ended, timeout)[-1]
+
+
+def opcodes(jobs):
+    return [text.split('(')[0] for job in jobs for text in lab.call('QueryJobs', [job], ['summary'])[0][0]]
+
+
+def cut(node):
+    lab.lab('power', node, 'off')
+    offline(node)
+
+
+def offline(node):
+    lab.cli('node', 'modify', node, '--offline', 'yes', '--statement', 'test: the power was cut')
+
+
+def back(node):
+    lab.lab('power', node, 'on')
+    lab.cli('node', 'modify', node, '--offline', 'no')
+    wait_until(f'{node} answers', lambda: lab.query('node', ['mfree'], ['=', 'name', node])[0]['mfree'] is not None, 60)
+
+
+def passes(count=5):
+    """Waits until the watcher has had time to look several times: it takes a tag away in each of them."""
+    for number in range(count):
+        tag = f'{PREFIX}suspend:{1 + number}'
+        lab.cli('tag', 'add', 'instance', 'witness', tag)
+        wait_until('the watcher has looked', lambda t=tag: t not in (lab.instance('witness', 'tags')['tags'] or []), 60)
+
+
+def jobs_of(name):
+    rows = lab.query('job', ['id', 'summary'])
+    return [row['id'] for row in rows if any(f'({name})' in text for text in row['summary'])]
+
+
+def check_counts(name, uuid):
+    """Each count stands once on the consoles of all nodes: none was lost, and never did two copies run."""
+    seen = set()
+    for number in range(1, lab.nodes + 1):
+        try:
+            with open(lab.console_path(name, uuid, f'node{number}'), 'rb') as file:
+                found = [int(n) for n in fettlelib.COUNT.findall(file.read())]
+        except FileNotFoundError:
+            continue
+        twice = seen.intersection(found) or len(found) != len(set(found))
+        assert not twice, f'{name} printed counts twice: {twice}'
+        seen.update(found)
+
+
+# --- each type ---
+
+@title('/repair/fix-storage#ARP-09,ARP-14,ARP-67')
+def test_fix_storage():
+    """The secondary is gone: a new replica elsewhere, and the guest does not notice, though more would be allowed."""
+    uuid = create('fixed')
+    pids = lab.qemu_processes(uuid)
+    policy('fixed', 'failover')
+    cut('node3')
+    kind, jobs = result('fixed', 'success')
+    assert (kind, opcodes(jobs)) == ('fix-storage', ['INSTANCE_REPLACE_DISKS']), (kind, opcodes(jobs))
+    e2e.wait_healthy(lab, 'fixed')
+    assert lab.instance('fixed', 'pnode', 'snodes') == {'pnode': 'node2', 'snodes': ['node1']}
+    assert lab.qemu_processes(uuid) == pids, 'the guest was restarted'
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='fixed')
+    row = lab.instance('fixed', 'replica')
+    printed = lab.printed('fixed', uuid, 'node2')
+    counts = [fettlelib.image_count(os.path.join(lab.root(node), 'var', 'disks', name)) for node, name in
+              (('node2', f'{uuid}.disk0.raw'), ('node1', f'{uuid}.{row["replica"]}.disk0.raw'))]
+    assert min(counts) >= printed, f'printed {printed}, its copies have {counts}'
+    remove('fixed')
+    back('node3')
+
+
+def check_drained(template, name):
+    uuid = create(name, template)
+    policy(name, 'migrate')
+    lab.cli('node', 'modify', 'node2', '--drained', 'yes')
+    try:
+        kind, jobs = result(name, 'success')
+        assert kind == 'migrate' and opcodes(jobs)[0] == 'INSTANCE_MIGRATE', (kind, opcodes(jobs))
+        row = lab.instance(name, 'pnode', 'snodes')
+        assert 'node2' not in [row['pnode'], *(row['snodes'] or [])], row
+        e2e.wait_counting(lab, name, uuid, row['pnode'], lab.printed(name, uuid, 'node2'))
+        with open(lab.console_path(name, uuid, row['pnode']), 'rb') as file:
+            assert b'START ' not in file.read(), 'the guest was booted anew'
+        check_counts(name, uuid)
+        remove(name)
+    finally:
+        lab.cli('node', 'modify', 'node2', '--drained', 'no')
+
+
+@title('/repair/migrate-mirror#ARP-10,ARP-66')
+def test_migrate_mirror():
+    check_drained('mirror', 'drained')
+
+
+@title('/repair/migrate-sharedfile#ARP-10,ARP-66')
+def test_migrate_sharedfile():
+    check_drained('sharedfile', 'shared')
+
+
+@title('/repair/failover-in-two-steps#ARP-11,ARP-50,ARP-58,ARP-61')
+def test_failover():
+    """The primary is gone: failover, then a new replica, under one id; the policy's tag stays."""
+    uuid = create('moved')
+    policy('moved', 'failover')
+    cut('node2')
+    printed = lab.printed('moved', uuid, 'node2')
+    kind, jobs = result('moved', 'success')
+    assert (kind, opcodes(jobs)) == ('failover', ['INSTANCE_FAILOVER', 'INSTANCE_REPLACE_DISKS']), (kind, opcodes(jobs))
+    assert len(tags('moved', 'result')) == 1 and not tags('moved', 'pending')
+    assert PREFIX + 'failover' in lab.instance('moved', 'tags')['tags']
+    e2e.wait_healthy(lab, 'moved')
+    e2e.wait_counting(lab, 'moved', uuid, 'node3', printed)
+    back('node2')
+    wait_until('one copy runs', lambda: len(lab.qemu_processes(uuid)) == 1, 60)
+    check_counts('moved', uuid)
+    remove('moved')
+
+
+@title('/repair/reinstall-when-all-nodes-are-lost#ARP-12,ARP-65')
+def test_reinstall():
+    """Its only disk is gone with its node: a new one elsewhere, from the image, counting from the beginning."""
+    uuid = create('anew', 'file')
+    policy('anew', 'reinstall')
+    cut('node2')
+    kind, jobs = result('anew', 'success')
+    assert kind == 'reinstall' and opcodes(jobs)[:2] == ['INSTANCE_RECREATE_DISKS', 'INSTANCE_REINSTALL'], opcodes(jobs)
+    node = lab.instance('anew', 'pnode')['pnode']
+    assert node != 'node2'
+    e2e.wait_counting(lab, 'anew', uuid, node)
+    with open(lab.console_path('anew', uuid, node), 'rb') as file:
+        assert b'START 0' in file.read()
+    back('node2')
+    wait_until('one copy runs', lambda: len(lab.qemu_processes(uuid)) == 1, 60)
+    assert lab.instance('anew', 'pnode')['pnode'] == node
+    remove('anew')
+
+
+# --- what holds it back ---
+
+@title('/repair/suspended-until-the-tag-is-gone#ARP-17,ARP-25,ARP-49')
+def test_suspended():
+    create('held')
+    policy('held', 'failover')
+    lab.cli('repair', 'suspend', 'instance', 'held')
+    before = jobs_of('held')
+    cut('node2')
+    passes()
+    assert jobs_of('held') == before and not tags('held', 'pending'), (jobs_of('held'), tags('held', 'pending'))
+    lab.cli('repair', 'resume', 'instance', 'held')
+    kind, _ = result('held', 'success')
+    assert kind == 'failover', kind
+    back('node2')
+    remove('held')
+
+
+@title('/repair/suspended-in-the-middle#ARP-19,ARP-20')
+def test_suspended_in_the_middle():
+    """No node for the second step, and when there is one a suspension stands: the repair waits as it is."""
+    create('paused', primary='node2', secondary='node3')
+    policy('paused', 'failover')
+    lab.cli('node', 'modify', 'node1', '--drained', 'yes')
+    cut('node2')
+    wait_until('the first step is done', lambda: lab.instance('paused', 'pnode', 'task_state') ==
+               {'pnode': 'node3', 'task_state': ''}, PATIENCE_S)
+    passes(2)
+    lab.cli('repair', 'suspend', 'instance', 'paused')
+    passes(2)
+    before, pending = jobs_of('paused'), tags('paused', 'pending')
+    assert len(pending) == 1, pending
+    lab.cli('node', 'modify', 'node1', '--drained', 'no')
+    passes()
+    assert (jobs_of('paused'), tags('paused', 'pending')) == (before, pending)
+    lab.cli('repair', 'resume', 'instance', 'paused')
+    kind, jobs = result('paused', 'success')
+    assert (kind, opcodes(jobs)) == ('failover', ['INSTANCE_FAILOVER', 'INSTANCE_REPLACE_DISKS']), (kind, opcodes(jobs))
+    assert tags('paused', 'result')[0][1] == pending[0][1], 'another repair than the one that was suspended'
+    back('node2')
+    remove('paused')
+
+
+@title('/repair/capacity-returns#ARP-57')
+def test_capacity():
+    """Nowhere to put a new replica: the repair waits without a job, and goes on when a node is there again."""
+    create('waiting')
+    policy('waiting', 'fix-storage')
+    lab.cli('node', 'modify', 'node1', '--drained', 'yes')
+    cut('node3')
+    wait_until('the repair is pending', lambda: tags('waiting', 'pending'), PATIENCE_S)
+    before = jobs_of('waiting')
+    passes()
+    assert jobs_of('waiting') == before and len(tags('waiting', 'pending')) == 1
+    lab.cli('node', 'modify', 'node1', '--drained', 'no')
+    assert result('waiting', 'success')[0] == 'fix-storage'
+    assert lab.instance('waiting', 'snodes')['snodes'] == ['node1']
+    back('node3')
+    remove('waiting')
+
+
+@title('/repair/policy-too-weak#ARP-13,ARP-46,ARP-47')
+def test_weak():
+    create('weak')
+    policy('weak', 'migrate')
+    before = jobs_of('weak')
+    cut('node2')
+    result('weak', 'enoperm')
+    passes()
+    assert len(tags('weak', 'result')) == 1, tags('weak', 'result')
+    assert jobs_of('weak') == before, 'a job was submitted beyond the policy'
+    assert lab.instance('weak', 'pnode')['pnode'] == 'node2'
+    back('node2')
+    e2e.wait_healthy(lab, 'weak')
+    remove('weak')
+
+
+@title('/repair/storm-brake-and-continue')
+def test_storm():
+    """Two of three nodes at once look like a mistake: nothing is done until a person says go on."""
+    create('stormy')
+    lab.lab('power', 'node2', 'off')
+    lab.lab('power', 'node3', 'off')
+    offline('node2')
+    offline('node3')
+    wait_until('the brake is pulled', lambda: lab.query('brake', ['since', 'why']), PATIENCE_S)
+    back('node3')
+    policy('stormy', 'failover')
+    before = jobs_of('stormy')
+    passes()
+    assert jobs_of('stormy') == before, 'a repair began under the brake'
+    assert len(lab.query('brake', ['since'])) == 1
+    lab.cli('repair', 'continue')
+    kind, jobs = result('stormy', 'success')
+    assert kind == 'failover' and opcodes(jobs)[0] == 'INSTANCE_FAILOVER', (kind, opcodes(jobs))
+    assert not lab.query('brake', ['since'])
+    back('node2')
+    remove('stormy')
+
+
+@title('/repair/no-sanitizer-report')
+def test_logs():
+    e2e.verify_clean(lab, 60)
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
+        lab.do('OP_INSTANCE_CREATE', instance_name='witness', disk_template='diskless', memory=8, pnode='node1')
+        e2e.run(test_fix_storage, test_migrate_mirror, test_migrate_sharedfile, test_failover, test_reinstall,
+                test_suspended, test_suspended_in_the_middle, test_capacity, test_weak, test_storm, test_logs)
