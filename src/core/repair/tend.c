@@ -185,6 +185,7 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
     bool plainly = only_plainly(watcher, watched, instance);
     if (!next_try(watcher, watched))
         return;
+    watched->restart_mends = true;
     g_autofree char *request_id =
         g_strdup_printf("mend/%s/%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT "/%u", instance->uuid,
                         instance->task_owner, instance->generation, watched->restart_tries);
@@ -247,6 +248,12 @@ static void restart(struct watcher *watcher, const struct instance *instance, bo
         return;
     if (watched->restart_generation != 0 && instance->generation > watched->restart_generation + 2)
         watched->restart_tries = 0; /* it has run in between: these are new troubles */
+    if (watched->restart_mends) {
+        /* The mark is gone: no start was tried yet. */
+        watched->restart_mends = false;
+        watched->restart_tries = 0;
+        watched->restart_after_ms = 0;
+    }
     if (watched->restart_tries >= LIMIT_REPAIR_TRIES) {
         give_up(watcher, instance);
         return;
