@@ -5,7 +5,7 @@
  *
  * Usage: test_random SEEDS [FIRST [NODES [ROUNDS]]], or test_random --seeds FILE, which runs the
  * seeds that a file names, one a line. A failing seed is named and can be run alone: test_random 1
- * SEED.
+ * SEED; with FETTLE_SIM_LOG=1 it tells what happens.
  */
 #include <stdio.h>
 #include <string.h>
@@ -287,12 +287,20 @@ static void one_round(const struct run *run)
         operator_acts(run);
 }
 
+static void log_line(const char *line, void *data)
+{
+    printf("# %s\n", line);
+}
+
 static char *one_run(guint64 seed, struct shape shape, struct counts *counts)
 {
     json_autoptr cluster = json_make("{si si}", "repair_storm_percent", seed % 4 == 0 ? 40 : 100,
                                      "repair_max_running", (int)(1 + seed % 5));
-    struct sim_options options = {
-        .seed = seed, .nodes = shape.nodes, .max_delay_ms = 20, .cluster = cluster};
+    struct sim_options options = {.seed = seed,
+                                  .nodes = shape.nodes,
+                                  .max_delay_ms = 20,
+                                  .cluster = cluster,
+                                  .log = g_getenv("FETTLE_SIM_LOG") != NULL ? log_line : NULL};
     struct run run = {sim_new(&options), counts, shape};
     sim_pass(run.sim, 3000);
     create_instances(&run);
