@@ -47,7 +47,7 @@ def starts(name, uuid, node):
 
 
 def stop(name):
-    lab.do('OP_INSTANCE_SHUTDOWN', instance_name=name)
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name=name, wait=240)
 
 
 @title('/disks/grow-a-running-mirror')
@@ -105,7 +105,8 @@ def test_recreate():
 
 @title('/disks/recreate-is-refused-while-a-copy-has-the-data#SAF-22')
 def test_recreate_refused():
-    create('dear')
+    # A button that is pressed before the guest looks at it is lost.
+    e2e.wait_counting(lab, 'dear', create('dear'), 'node2')
     stop('dear')
     code, _, err = lab.run('instance', 'recreate-disks', 'dear', check=False)
     want = 'the replica on node3 has the data of instance "dear"; nothing is lost: fettle instance failover dear'

@@ -128,7 +128,7 @@ def test_mirror():
     e2e.wait_healthy(lab, 'mirror')
     row = lab.instance('mirror', 'pnode', 'snodes', 'replica')
     assert (row['pnode'], row['snodes']) == ('node3', ['node2']), row
-    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='mirror')
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='mirror', wait=240)
     printed = check_counts('mirror', uuid)
     found = [fettlelib.image_count(os.path.join(lab.root(node), 'var', 'disks', name)) for node, name in
              (('node3', f'{uuid}.disk0.raw'), ('node2', f'{uuid}.{row["replica"]}.disk0.raw'))]

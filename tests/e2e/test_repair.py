@@ -103,7 +103,7 @@ def test_fix_storage():
     e2e.wait_healthy(lab, 'fixed')
     assert lab.instance('fixed', 'pnode', 'snodes') == {'pnode': 'node2', 'snodes': ['node1']}
     assert lab.qemu_processes(uuid) == pids, 'the guest was restarted'
-    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='fixed')
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='fixed', wait=240)
     row = lab.instance('fixed', 'replica')
     printed = lab.printed('fixed', uuid, 'node2')
     counts = [fettlelib.image_count(os.path.join(lab.root(node), 'var', 'disks', name)) for node, name in
