@@ -7,7 +7,7 @@ import time
 import e2e
 from e2e import title, wait_until
 
-ROUNDS = 50 if e2e.LONG else 10
+ROUNDS = 50 if e2e.LONG else 5
 SEED = int(os.environ.get('FETTLE_SEED', str(random.randrange(1 << 30))))
 chance = random.Random(SEED)
 lab = None
