@@ -114,12 +114,12 @@ class Machine:
 set -e
 mount --make-rprivate /
 mount -t tmpfs none "$0"
-mkdir "$0/upper" "$0/work" "$0/root"
-mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/root"
-mount -t proc proc "$0/root/proc"
-mount --rbind /dev "$0/root/dev"
-mount -t tmpfs none "$0/root/run"
-mount -t tmpfs none "$0/root/tmp"
+mkdir "$0/upper" "$0/work" "$0/merged"
+mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/merged"
+mount -t proc proc "$0/merged/proc"
+mount --rbind /dev "$0/merged/dev"
+mount -t tmpfs none "$0/merged/run"
+mount -t tmpfs none "$0/merged/tmp"
 ip link set lo up
 ip addr add 10.77.0.1/24 dev lo
 ip addr add 10.77.0.2/24 dev lo
@@ -135,7 +135,7 @@ exec sleep infinity
         assert self.outer.stdout.readline() == 'ready\n', 'the overlay cannot be made'
         with open(f'/proc/{self.outer.pid}/task/{self.outer.pid}/children', encoding='utf-8') as file:
             self.pid = file.read().split()[0]
-        self.root = os.path.join(folder, 'root')
+        self.root = os.path.join(folder, 'merged')
         self.inside = ['nsenter', '-t', self.pid, '-m', '-n', '-p', 'chroot', self.root]
         self.daemons = {}
         return self
