@@ -115,6 +115,23 @@
 #define JOIN_ANSWER_BYTES MIB(1)  /* what a joining host takes */
 #define JOIN_SIGN_MS 10000u       /* openssl signs one certificate */
 
+/* ConfD */
+#define LIMIT_CONFD_REQUEST_BYTES KIB(16) /* one datagram of a client */
+#define LIMIT_CONFD_REPLY_BYTES 61440     /* what clients of ConfD take at most */
+#define LIMIT_CONFD_SALT_CHARS 128        /* what a client wants back in its reply */
+#define LIMIT_CONFD_ADDRESSES 512         /* that one request may ask for */
+#define LIMIT_CONFD_OBJECTS 256           /* of one kind, in one answer */
+#define LIMIT_CONFD_KEY_BYTES KIB(1)      /* a file with the key */
+#define LIMIT_CONFD_BATCH 64              /* datagrams taken before anything else gets its turn */
+#define LIMIT_CONFD_CANDIDATES 64         /* that a client asks at once */
+#define CONFD_SALT_WINDOW_S 300           /* a request is as old, or as far ahead, at most */
+#define CONFD_KEY_BYTES 32                /* of a new cluster */
+#define CONFD_LOOK_MS 1000u               /* between two looks at the copy when nobody asks */
+#define CONFD_STATUS_MS 5000u             /* between two writings of run/rconfd.status */
+#define CONFD_COMPLAIN_MS 60000u          /* between two lines about datagrams that were dropped */
+#define CONFD_WAIT_MS 2000u               /* for the answers of all candidates */
+#define CONFD_REPEAT_MS 300u              /* a question is repeated to who is silent */
+
 /* Answers */
 #define TIMEOUT_QUICK_MS 5000u
 #define TIMEOUT_NORMAL_MS 30000u
@@ -167,9 +184,11 @@
 #define LIMIT_EXPORT_READY_MS 10000u /* from the start of an export to its greeting */
 #define LIMIT_EXPORT_POLL_MS 20u     /* between two looks whether it greets */
 #define LIMIT_EXPORT_PORT_TRIES                                                                    \
-    8                        /* a free port may be taken by another before the export has it       \
-                              */
-#define LIMIT_PROBE_MS 1000u /* an export that shall be mirrored to */
+    8                              /* a free port may be taken by another before the export has it \
+                                    */
+#define LIMIT_RELAY_LOST_MS 10000u /* a relay that cannot be started for so long: a lost replica   \
+                                    */
+#define LIMIT_PROBE_MS 1000u       /* an export that shall be mirrored to */
 #define LIMIT_ACCEL_PROBE_MS 10000u          /* a boot to see whether an accelerator works */
 #define LIMIT_IMAGE_THREADS 4                /* images that are copied or synced at once */
 #define LIMIT_IMAGE_LAYERS 8                 /* a qcow2 image and what it rests on */

@@ -1,0 +1,108 @@
+/* See confd.h. */
+#include "core/confd/confd.h"
+
+#include <string.h>
+
+#include "core/confd/answer.h"
+
+struct confd {
+    char *node_uuid;
+    struct confd_copy *copy;
+    struct confd_counters counters;
+};
+
+struct confd *confd_new(const char *node_uuid)
+{
+    struct confd *confd = g_new0(struct confd, 1);
+    confd->node_uuid = g_strdup(node_uuid);
+    return confd;
+}
+
+void confd_free(struct confd *confd)
+{
+    if (!confd)
+        return;
+    confd_copy_free(confd->copy);
+    g_free(confd->node_uuid);
+    g_free(confd);
+}
+
+void confd_set_copy(struct confd *confd, struct confd_copy *copy)
+{
+    if (copy != confd->copy)
+        confd_copy_free(confd->copy);
+    confd->copy = copy;
+}
+
+struct confd_copy *confd_copy_of(const struct confd *confd)
+{
+    return confd->copy;
+}
+
+const char *confd_silent_because(const struct confd *confd)
+{
+    if (!confd->copy)
+        return "there is no copy of the configuration here";
+    const struct config *config = confd_copy_config(confd->copy);
+    const struct cluster *cluster = config_cluster(config);
+    const struct node *node = config_get(config, "node", confd->node_uuid, NULL);
+    if (!cluster || !node)
+        return "this node is not in the configuration";
+    if (!node->master_candidate && strcmp(cluster->master_node, node->uuid) != 0)
+        return "this node is no master candidate";
+    if (!confd_copy_key(confd->copy))
+        return "the configuration has no key for ConfD";
+    return NULL;
+}
+
+/* A reply that fits; one that does not becomes a sentence about that. */
+static char *seal(const struct confd *confd, const struct confd_request *request,
+                  struct confd_reply *reply, size_t *ret_len)
+{
+    const struct confd_key *key = confd_copy_key(confd->copy);
+    g_autofree char *datagram = confd_reply_seal(key, reply, request->rsalt, ret_len);
+    if (*ret_len <= LIMIT_CONFD_REPLY_BYTES)
+        return g_steal_pointer(&datagram);
+    g_autofree char *text =
+        g_strdup_printf("The answer has %zu bytes, and a datagram at most %d; ask for a part of it",
+                        *ret_len, LIMIT_CONFD_REPLY_BYTES);
+    json_decref(reply->answer);
+    reply->answer = json_string(text);
+    reply->status = CONFD_ERROR;
+    return confd_reply_seal(key, reply, request->rsalt, ret_len);
+}
+
+char *confd_handle(struct confd *confd, gint64 now_s, const char *data, size_t len, size_t *ret_len)
+{
+    enum confd_fault fault = CONFD_FAULT_REQUEST;
+    struct confd_reply reply;
+    if (confd_silent_because(confd))
+        return NULL;
+    g_autoptr(confd_request_t) request =
+        confd_request_open(confd_copy_key(confd->copy), now_s, data, len, &fault);
+    if (!request) {
+        confd->counters.dropped[fault]++;
+        return NULL;
+    }
+    confd_answer(confd->copy, request, &reply);
+    char *datagram = seal(confd, request, &reply, ret_len);
+    if (reply.status == CONFD_OK)
+        confd->counters.answered++;
+    else
+        confd->counters.failed++;
+    json_decref(reply.answer);
+    return datagram;
+}
+
+const struct confd_counters *confd_counters(const struct confd *confd)
+{
+    return &confd->counters;
+}
+
+guint64 confd_dropped(const struct confd *confd)
+{
+    guint64 sum = 0;
+    for (guint i = 0; i < CONFD_FAULT_COUNT; i++)
+        sum += confd->counters.dropped[i];
+    return sum;
+}
