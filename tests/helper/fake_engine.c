@@ -211,11 +211,11 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
 static bool engine_changes(struct engine *base, guint64 since, guint max, GPtrArray *ret_changes)
 {
     const struct fake_engine *engine = (struct fake_engine *)base;
-    for (guint i = 0; i < engine->log->len && ret_changes->len < max; i++) {
-        const struct change *change = engine->log->pdata[i];
-        if (change->version > since)
-            g_ptr_array_add(ret_changes, change_copy(change));
-    }
+    guint first = engine->log->len; /* the log is in order of versions */
+    while (first > 0 && ((const struct change *)engine->log->pdata[first - 1])->version > since)
+        first--;
+    for (guint i = first; i < engine->log->len && ret_changes->len < max; i++)
+        g_ptr_array_add(ret_changes, change_copy(engine->log->pdata[i]));
     return true;
 }
 

@@ -51,32 +51,94 @@ void fake_settle(struct fake_world *world)
     }
 }
 
+guint64 fake_steps(const struct fake_world *world)
+{
+    return world->steps;
+}
+
 gint64 fake_now_ms(const struct fake_world *world)
 {
     return world->now_ms;
 }
 
-guint fake_timer_add(struct fake_world *world, const struct env *owner, guint ms,
-                     void (*fn)(void *data), void *data)
+static void timer_insert(struct fake_world *world, struct fake_timer *timer)
 {
-    struct fake_timer *timer = g_new(struct fake_timer, 1);
-    *timer = (struct fake_timer){world->now_ms + ms, ++world->last_handle, owner, fn, data};
     guint place = world->timers->len;
     while (place > 0 &&
            ((struct fake_timer *)world->timers->pdata[place - 1])->due_ms <= timer->due_ms)
         place--;
     g_ptr_array_insert(world->timers, (gint)place, timer);
+}
+
+static struct fake_timer *timer_new(struct fake_world *world, const struct env *owner, guint ms,
+                                    void (*fn)(void *data), void *data)
+{
+    struct fake_timer *timer = g_new(struct fake_timer, 1);
+    *timer = (struct fake_timer){world->now_ms + ms, ++world->last_handle, owner, fn, data};
+    return timer;
+}
+
+guint fake_timer_add(struct fake_world *world, const struct env *owner, guint ms,
+                     void (*fn)(void *data), void *data)
+{
+    struct fake_timer *timer = timer_new(world, owner, ms, fn, data);
+    timer_insert(world, timer);
     return timer->handle;
+}
+
+static bool remove_handle(GPtrArray *timers, guint handle)
+{
+    for (guint i = 0; i < timers->len; i++) {
+        if (((struct fake_timer *)timers->pdata[i])->handle == handle) {
+            g_ptr_array_remove_index(timers, i);
+            return true;
+        }
+    }
+    return false;
 }
 
 void fake_timer_remove(struct fake_world *world, guint handle)
 {
-    for (guint i = 0; i < world->timers->len; i++) {
-        if (((struct fake_timer *)world->timers->pdata[i])->handle == handle) {
-            g_ptr_array_remove_index(world->timers, i);
-            return;
-        }
+    bool found = remove_handle(world->timers, handle);
+    for (guint i = 0; !found && i < world->processes->len; i++) {
+        const struct fake_process *process = world->processes->pdata[i];
+        found = process->late->len > 0 && remove_handle(process->late, handle);
     }
+}
+
+/* --- processes that are stopped --- */
+
+bool fake_late(struct fake_process *process, void (*fn)(void *data), void *data)
+{
+    if (!process->paused)
+        return false;
+    g_ptr_array_add(process->late, timer_new(process->world, NULL, 0, fn, data));
+    return true;
+}
+
+void fake_pause(const struct env *env)
+{
+    struct fake_process *process = fake_process_of(env);
+    process->paused = !process->dead;
+}
+
+void fake_resume(const struct env *env)
+{
+    struct fake_process *process = fake_process_of(env);
+    process->paused = false;
+    for (guint i = 0; i < process->late->len; i++) {
+        struct fake_timer *timer = process->late->pdata[i];
+        timer->due_ms = process->world->now_ms;
+        timer_insert(process->world, timer);
+    }
+    g_ptr_array_set_free_func(process->late, NULL);
+    g_ptr_array_set_size(process->late, 0);
+    g_ptr_array_set_free_func(process->late, g_free);
+}
+
+bool fake_paused(const struct env *env)
+{
+    return fake_process_of(env)->paused;
 }
 
 /* Fires the next timer that is due at `limit_ms` or earlier. */
@@ -90,6 +152,12 @@ static bool fire_next(struct fake_world *world, gint64 limit_ms)
     void (*fn)(void *) = next->fn;
     void *data = next->data;
     world->now_ms = MAX(world->now_ms, next->due_ms);
+    world->steps++;
+    if (next->owner && fake_process_of(next->owner)->paused) {
+        g_ptr_array_add(fake_process_of(next->owner)->late,
+                        g_ptr_array_steal_index(world->timers, world->timers->len - 1));
+        return true;
+    }
     g_ptr_array_remove_index(world->timers, world->timers->len - 1);
     fn(data);
     fake_settle(world);
@@ -205,12 +273,13 @@ static void flight_drop_if_over(struct fake_flight *flight)
         g_ptr_array_remove_fast(flight->world->in_flight, flight);
 }
 
-static bool flight_cut(const struct fake_flight *flight)
+/* Whether a message gets from one node to the other. */
+static bool way_is_cut(const struct fake_world *world, const char *from, const char *to)
 {
-    const struct fake_world *world = flight->world;
-    return strcmp(flight->from->node, flight->to_node) &&
-           (g_hash_table_contains(world->cut, flight->to_node) ||
-            g_hash_table_contains(world->cut, flight->from->node));
+    if (strcmp(from, to) == 0)
+        return false;
+    return g_hash_table_contains(world->cut, to) || g_hash_table_contains(world->cut, from) ||
+           (world->passes && !world->passes(from, to, world->passes_data));
 }
 
 static guint flight_delay(const struct fake_flight *flight)
@@ -233,8 +302,11 @@ static void flight_later(struct fake_flight *flight, void (*fn)(void *data))
 static void flight_reply(void *data)
 {
     struct fake_flight *flight = data;
+    if (fake_late(flight->from, flight_reply, flight))
+        return;
     flight->travels--;
-    if (flight->delivered && flight->result && flight_cut(flight)) {
+    if (flight->delivered && flight->result &&
+        way_is_cut(flight->world, flight->to_node, flight->from->node)) {
         json_decref(flight->result);
         flight->result = NULL;
         flight->error = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_RESULT,
@@ -360,16 +432,17 @@ static void flight_answer_script(struct fake_flight *flight, const struct fake_s
 static void flight_deliver(void *data)
 {
     struct fake_flight *flight = data;
-    flight->travels--;
     struct fake_world *world = flight->world;
+    struct fake_process *process = process_find(world, flight->to_node, flight->to_role);
+    if (process && fake_late(process, flight_deliver, flight))
+        return;
+    flight->travels--;
     g_autoptr(GError) error = NULL;
     if (flight->finished) {
         flight_drop_if_over(flight);
         return;
     }
-    if (!*flight->to_node || g_hash_table_contains(world->cut, flight->to_node) ||
-        (strcmp(flight->from->node, flight->to_node) &&
-         g_hash_table_contains(world->cut, flight->from->node))) {
+    if (!*flight->to_node || way_is_cut(world, flight->from->node, flight->to_node)) {
         flight_fail(flight, FETTLE_ERROR_UNREACHABLE, "the node cannot be reached");
         return;
     }
@@ -384,7 +457,6 @@ static void flight_deliver(void *data)
         flight_answer_script(flight, row, method);
         return;
     }
-    struct fake_process *process = process_find(world, flight->to_node, flight->to_role);
     if (!process) {
         flight->delivered = false;
         flight_fail(flight, FETTLE_ERROR_UNREACHABLE, "nobody listens");
@@ -408,6 +480,13 @@ static guint flight_timeout_ms(const struct rpc_call *call, const struct method 
         return (guint)json_integer_value(json_object_get(call->args, "wait_ms")) + 5000;
     }
     return 0;
+}
+
+static void remember_call(struct fake_world *world, const struct fake_flight *flight)
+{
+    g_autofree char *args = json_to_text(flight->args);
+    g_ptr_array_add(world->calls, g_strdup_printf("%s/%s %s %s", flight->to_node, flight->to_role,
+                                                  flight->method, args));
 }
 
 static void op_call(const struct env *env, const struct rpc_call *call, rpc_reply_fn done,
@@ -434,9 +513,8 @@ static void op_call(const struct env *env, const struct rpc_call *call, rpc_repl
     if (timeout_ms)
         flight->timer = fake_timer_add(world, NULL, timeout_ms, flight_timeout_cb, flight);
     g_ptr_array_add(world->in_flight, flight);
-    g_autofree char *args = json_to_text(flight->args);
-    g_ptr_array_add(world->calls, g_strdup_printf("%s/%s %s %s", flight->to_node, flight->to_role,
-                                                  flight->method, args));
+    if (!world->forgets)
+        remember_call(world, flight);
     flight_later(flight, flight_deliver);
 }
 
@@ -478,9 +556,21 @@ void fake_cut(struct fake_world *world, const char *node_uuid, bool cut)
         g_hash_table_remove(world->cut, node_uuid);
 }
 
+void fake_set_path(struct fake_world *world, fake_path passes, void *data)
+{
+    world->passes = passes;
+    world->passes_data = data;
+}
+
 const GPtrArray *fake_calls(const struct fake_world *world)
 {
     return world->calls;
+}
+
+void fake_forget_calls(struct fake_world *world)
+{
+    world->forgets = true;
+    g_ptr_array_set_size(world->calls, 0);
 }
 
 guint fake_count_calls(const struct fake_world *world, const char *prefix)
@@ -543,6 +633,7 @@ static void process_free(void *data)
 {
     struct fake_process *process = data;
     task_group_unref(process->env.tasks);
+    g_ptr_array_unref(process->late);
     g_free(process->node);
     g_free(process->role);
     g_free(process->boot_id);
@@ -559,6 +650,7 @@ struct env *fake_process(struct fake_world *world, const char *node_uuid, const 
         boot = g_hash_table_lookup(world->boots, node_uuid);
     }
     process->world = world;
+    process->late = g_ptr_array_new_with_free_func(g_free);
     process->node = g_strdup(node_uuid);
     process->role = g_strdup(role);
     process->boot_id = g_strdup(boot);
@@ -592,6 +684,7 @@ void fake_kill(const struct env *env)
     struct fake_world *world = process->world;
     if (process->dead)
         return;
+    fake_resume(env);
     process->dead = true;
     for (guint i = world->timers->len; i > 0; i--) {
         if (((struct fake_timer *)world->timers->pdata[i - 1])->owner == env)
@@ -601,6 +694,8 @@ void fake_kill(const struct env *env)
     process_end_calls(process);
     fake_node_process_died(process);
     fake_settle(world);
+    g_ptr_array_remove(world->processes, process);
+    g_ptr_array_add(world->dead, process);
 }
 
 void fake_world_set_master(struct fake_world *world, const char *node_uuid)
@@ -616,7 +711,8 @@ struct fake_world *fake_world_new(void)
     world->now_ms = 1000;
     g_queue_init(&world->work);
     world->timers = g_ptr_array_new_with_free_func(g_free);
-    world->processes = g_ptr_array_new_with_free_func(process_free);
+    world->processes = g_ptr_array_new();
+    world->dead = g_ptr_array_new_with_free_func(process_free);
     world->scripts = g_ptr_array_new_with_free_func(script_row_free);
     world->calls = g_ptr_array_new_with_free_func(g_free);
     world->in_flight = g_ptr_array_new_with_free_func(flight_free);
@@ -650,14 +746,15 @@ static void calls_end(struct fake_world *world)
 
 void fake_world_free(struct fake_world *world)
 {
-    for (guint i = 0; i < world->processes->len; i++)
-        fake_kill(world->processes->pdata[i]);
+    while (world->processes->len > 0)
+        fake_kill(world->processes->pdata[0]);
     fake_settle(world);
     calls_end(world);
     /* Requests that a handler never answered are its leak, not ours: their flights are freed all
      * the same. */
     g_ptr_array_unref(world->in_flight);
     g_ptr_array_unref(world->processes);
+    g_ptr_array_unref(world->dead);
     g_ptr_array_unref(world->timers);
     g_ptr_array_unref(world->scripts);
     g_ptr_array_unref(world->calls);

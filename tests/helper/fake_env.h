@@ -27,9 +27,18 @@ struct env *fake_process(struct fake_world *world, const char *node_uuid, const 
  * Settles. */
 void fake_kill(const struct env *env);
 
+/* SIGSTOP: time goes on without it; its timers, its answers, requests to it, and what its lock
+ * files and folders would tell it come when it goes on. What its tasks wait for on a host
+ * (fake_hv.h) comes all the same: a test that needs that stopped, too, says so there. */
+void fake_pause(const struct env *env);
+void fake_resume(const struct env *env);
+bool fake_paused(const struct env *env);
+
 /* --- time and work --- */
 
 gint64 fake_now_ms(const struct fake_world *world);
+/* How many timers have fired: what a run costs. */
+guint64 fake_steps(const struct fake_world *world);
 /* Runs everything that is posted, and what that posts, without letting time pass. */
 void fake_settle(struct fake_world *world);
 /* Lets `ms` pass: timers fire in order, posted work runs after each. */
@@ -54,8 +63,14 @@ json_t *fake_answer_nothing(const struct rpc_request *request, const char *to_no
                             GError **error);
 /* Nothing passes to or from the node until it is healed. */
 void fake_cut(struct fake_world *world, const char *node_uuid, bool cut);
+/* Whether a message gets from one node to another, asked when it arrives; a cut one-way path loses
+ * requests in one direction and answers in the other. NULL: always. */
+typedef bool (*fake_path)(const char *from_node, const char *to_node, void *data);
+void fake_set_path(struct fake_world *world, fake_path passes, void *data);
 /* "NODE/role method {args}" of every call made, oldest first. */
 const GPtrArray *fake_calls(const struct fake_world *world);
+/* Remembers no calls from now on: a long run has millions. */
+void fake_forget_calls(struct fake_world *world);
 guint fake_count_calls(const struct fake_world *world, const char *prefix);
 /* Calls and waits outside of any task; `args` is stolen. NULL with the error that was answered. */
 json_t *fake_call(const struct env *from, const char *to_node, const char *to_role,

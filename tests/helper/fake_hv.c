@@ -54,6 +54,7 @@ void fake_hosts_free(struct fake_hosts *hosts)
         g_free(host->version);
         g_hash_table_unref(host->faults);
         g_ptr_array_unref(host->calls);
+        g_ptr_array_unref(host->untold);
         g_free(host->node);
         g_free(host);
     }
@@ -80,6 +81,16 @@ void fake_hosts_set_path(struct fake_hosts *hosts,
 {
     hosts->passes = passes;
     hosts->passes_data = data;
+}
+
+void fake_hosts_forget_calls(struct fake_hosts *hosts)
+{
+    hosts->forgets = true;
+}
+
+guint64 fake_hosts_changes(const struct fake_hosts *hosts)
+{
+    return hosts->changes;
 }
 
 const char *fake_hosts_problem(const struct fake_hosts *hosts)
@@ -193,6 +204,63 @@ static bool op_dies_here(struct fake_host *host, const char *op, bool after)
     return true;
 }
 
+/* --- the node daemon is stopped --- */
+
+/* Its ops get no further until it goes on; false: it was killed. */
+static bool goes_on(const struct fake_host *host)
+{
+    while (host->paused)
+        if (!env_sleep(host->env, FAKE_TICK_MS))
+            return false;
+    return true;
+}
+
+static void event_free(void *data)
+{
+    struct fake_event *event = data;
+    g_free(event->instance);
+    g_free(event->replica);
+    g_free(event);
+}
+
+static void tell_now(const struct fake_host *host, const struct fake_event *event)
+{
+    const struct hypervisor_events *guest = &host->guest_events;
+    const struct storage_events *disk = &host->export_events;
+    if (event->kind == FAKE_SHUTDOWN && guest->shutdown)
+        guest->shutdown(event->instance, event->generation, guest->data);
+    else if (event->kind == FAKE_EXITED && guest->exited)
+        guest->exited(event->instance, event->generation, guest->data);
+    else if (event->kind == FAKE_EXPORT_ENDED && disk->export_ended)
+        disk->export_ended(event->instance, event->replica, event->generation, disk->data);
+}
+
+void fake_host_tell(struct fake_host *host, enum fake_event_kind kind, const char *instance,
+                    const char *replica, guint64 generation)
+{
+    if (host->deaf)
+        return;
+    struct fake_event *event = g_new(struct fake_event, 1);
+    *event = (struct fake_event){kind, g_strdup(instance), g_strdup(replica), generation};
+    if (host->paused) {
+        g_ptr_array_add(host->untold, event);
+        return;
+    }
+    tell_now(host, event);
+    event_free(event);
+}
+
+void fake_host_set_paused(struct fake_host *host, bool paused)
+{
+    host->paused = paused;
+    if (paused)
+        return;
+    g_autoptr(GPtrArray) untold = host->untold;
+    host->untold = g_ptr_array_new_with_free_func(event_free);
+    for (guint i = 0; i < untold->len; i++)
+        tell_now(host, untold->pdata[i]);
+}
+
 bool fake_op_begin(struct fake_host *host, const char *op, const char *instance, bool *ret_late,
                    GError **error)
 {
@@ -200,8 +268,10 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
         *ret_late = false;
     if (task_killed())
         return op_killed(op, error);
-    g_ptr_array_add(host->calls, g_strdup_printf("%s %s", op, instance));
-    if (op_dies_here(host, op, false) || !env_sleep(host->env, OP_MS))
+    if (!host->hosts->forgets)
+        g_ptr_array_add(host->calls, g_strdup_printf("%s %s", op, instance));
+    host->hosts->changes++;
+    if (op_dies_here(host, op, false) || !env_sleep(host->env, OP_MS) || !goes_on(host))
         return op_killed(op, error);
     struct fault *fault = g_hash_table_lookup(host->faults, op);
     if (!fault || fault->count == 0)
@@ -226,8 +296,11 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
 
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error)
 {
+    host->hosts->changes++;
     if (op_dies_here(host, op, true))
         return ok && op_killed(op, error);
+    if (!goes_on(host))
+        return op_killed(op, error);
     if (!ok || !late)
         return ok;
     if (!env_sleep(host->env, COMMAND_TIMEOUT_MS))
@@ -263,6 +336,7 @@ struct fake_guest *fake_guest_for(struct fake_host *host, const char *instance, 
         refuse_other(guest, generation, error);
         return NULL;
     }
+    fake_guest_wake(guest);
     if (!guest->frozen)
         return guest;
     if (!env_sleep(host->env, COMMAND_TIMEOUT_MS)) {
@@ -275,7 +349,9 @@ struct fake_guest *fake_guest_for(struct fake_host *host, const char *instance, 
 
 static void op_set_events(struct hypervisor *hv, const struct hypervisor_events *events)
 {
-    fake_host_of_hv(hv)->guest_events = *events;
+    struct fake_host *host = fake_host_of_hv(hv);
+    host->guest_events = *events;
+    g_ptr_array_set_size(host->untold, 0); /* they were for another process */
 }
 
 /* Held by QEMU's lock; a process that waits, or has handed over, holds none. */
@@ -410,8 +486,7 @@ static void guest_shut_down(struct fake_guest *guest)
     if (guest->state != GUEST_RUNNING)
         return;
     guest->state = GUEST_SHUTDOWN;
-    if (host->guest_events.shutdown && !host->deaf)
-        host->guest_events.shutdown(guest->instance, guest->generation, host->guest_events.data);
+    fake_host_tell(host, FAKE_SHUTDOWN, guest->instance, "", guest->generation);
 }
 
 static void powerdown_cb(void *data)
@@ -457,8 +532,7 @@ static void guest_end(struct fake_guest *guest)
     g_autofree char *instance = g_strdup(guest->instance);
     guint64 generation = guest->generation;
     g_ptr_array_remove(host->guests, guest);
-    if (host->guest_events.exited && !host->deaf)
-        host->guest_events.exited(instance, generation, host->guest_events.data);
+    fake_host_tell(host, FAKE_EXITED, instance, "", generation);
 }
 
 static bool op_kill(struct hypervisor *hv, const char *instance, guint64 generation, GError **error)
@@ -709,6 +783,7 @@ struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
     host->guests = g_ptr_array_new_with_free_func(guest_free);
     host->faults = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host->calls = g_ptr_array_new_with_free_func(g_free);
+    host->untold = g_ptr_array_new_with_free_func(event_free);
     host->powerdown_ms = 20;
     host->version = g_strdup("7.2.22");
     fake_storage_init(host);
@@ -736,8 +811,10 @@ struct network *fake_host_network(struct fake_host *host)
 
 void fake_host_power_off(struct fake_host *host)
 {
+    host->paused = false;
     host->guest_events = (struct hypervisor_events){0};
     host->export_events = (struct storage_events){0};
+    host->hosts->changes++;
     g_ptr_array_set_size(host->guests, 0);
     g_ptr_array_set_size(host->exports, 0);
     g_ptr_array_set_size(host->taps, 0);

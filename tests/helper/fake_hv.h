@@ -35,9 +35,17 @@ struct hypervisor *fake_host_hypervisor(struct fake_host *host);
 struct storage *fake_host_storage(struct fake_host *host);
 struct network *fake_host_network(struct fake_host *host);
 
-/* Whether exports of `to` can be reached from `from`; NULL: always. */
+/* Whether data get from one host to another; NULL: always. A connection needs both ways. */
 void fake_hosts_set_path(struct fake_hosts *hosts,
                          bool (*passes)(const char *from, const char *to, void *data), void *data);
+
+/* Guests with nothing under way look only so often whether there is something to write (0, as at
+ * first: all the time), so that quiet hours cost little. */
+void fake_hosts_set_idle_ms(struct fake_hosts *hosts, guint ms);
+/* Hosts remember no calls from now on: a long run has millions. */
+void fake_hosts_forget_calls(struct fake_hosts *hosts);
+/* Rises whenever an image or a guest may have changed. */
+guint64 fake_hosts_changes(const struct fake_hosts *hosts);
 
 /* --- what is true --- */
 
@@ -90,6 +98,9 @@ void fake_host_migration_break(struct fake_host *host, const char *instance);
 void fake_host_set_slow(struct fake_host *host, guint ms);
 /* Nothing that happens to guests and exports is told any more (or again): events are lost. */
 void fake_host_set_deaf(struct fake_host *host, bool deaf);
+/* The node daemon is stopped (fake_pause), its guests and exports are not: what it asked the host
+ * for ends when it goes on, and what happened meanwhile is told then. */
+void fake_host_set_paused(struct fake_host *host, bool paused);
 /* Of the hypervisor; "7.2.22" at first. */
 void fake_host_set_version(struct fake_host *host, const char *version);
 /* A bridge is made; `br0` is there at first. With `there` false it is removed. */

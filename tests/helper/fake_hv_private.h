@@ -45,6 +45,7 @@ struct fake_guest {
     bool frozen;  /* the monitor */
     guint drains; /* a command waits for the writes in flight; no new ones meanwhile */
     guint tick;   /* timer */
+    bool sleeps;  /* its next tick is later than usual */
     guint powerdown;
     bool *dirty; /* by block: written since `since` was in sync; NULL: unknown */
     char *since; /* replica */
@@ -70,6 +71,15 @@ struct fake_tap {
     char *instance;
     guint index;
     char *link;
+};
+
+enum fake_event_kind { FAKE_SHUTDOWN, FAKE_EXITED, FAKE_EXPORT_ENDED };
+
+struct fake_event {
+    enum fake_event_kind kind;
+    char *instance;
+    char *replica;
+    guint64 generation;
 };
 
 struct fake_truth {
@@ -104,6 +114,8 @@ struct fake_host {
     char *version;
     bool quiet;
     bool deaf;
+    bool paused;       /* the node daemon */
+    GPtrArray *untold; /* struct fake_event: what it hears when it goes on */
     bool disks_failed;
     guint slow_ms;
     fake_host_hook hook;
@@ -117,6 +129,9 @@ struct fake_hosts {
     GRand *random;
     guint64 last_value;
     guint last_port;
+    guint idle_ms;
+    guint64 changes;
+    bool forgets; /* the calls */
     char *problem;
     bool (*passes)(const char *from, const char *to, void *data);
     void *passes_data;
@@ -129,12 +144,18 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
 /* Ends it: `ok` unless a late fault turns it into TIMEOUT. */
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error);
 
+/* Tells the node daemon, now or when it goes on. */
+void fake_host_tell(struct fake_host *host, enum fake_event_kind kind, const char *instance,
+                    const char *replica, guint64 generation);
+
 #define FAKE_TICK_MS 5
 
 /* --- fake_mirror.c --- */
 
 /* From now on it writes, copies, moves; by a timer that is the guest's. */
 void fake_guest_tick(struct fake_guest *guest);
+/* Something begins: the next tick comes soon, however idle it was. */
+void fake_guest_wake(struct fake_guest *guest);
 bool fake_guest_mirrors(const struct fake_guest *guest);
 /* The replica's blocks, if they can be reached. */
 guint64 *fake_guest_replica(const struct fake_guest *guest);
@@ -178,9 +199,11 @@ void fake_storage_clear(struct fake_host *host);
 struct fake_image *fake_image_find(const struct fake_host *host, const char *instance,
                                    const char *replica);
 void fake_image_free(void *data);
-/* The living export that a target names, reachable from `from`; NULL if there is none. */
+/* The living export that a target names, reachable from `from`; NULL if there is none. With
+ * `one_way` it is enough that data get there, whether or not answers come back. */
 struct fake_export *fake_export_reach(const struct fake_host *from,
-                                      const struct export_target *target);
+                                      const struct export_target *target, bool one_way);
+bool fake_path_passes(const struct fake_host *from, const struct fake_host *to);
 struct fake_host *fake_host_find(const struct fake_hosts *hosts, const char *node_uuid);
 struct fake_guest *fake_guest_find(const struct fake_host *host, const char *instance);
 

@@ -149,12 +149,6 @@ bool fake_migration_may_run(struct fake_guest *guest, GError **error)
 
 /* --- the outgoing side --- */
 
-static bool path_passes(const struct fake_guest *guest, const struct fake_host *to)
-{
-    const struct fake_hosts *hosts = to->hosts;
-    return !hosts->passes || hosts->passes(guest->host->node, to->node, hosts->passes_data);
-}
-
 /* The process that waits for this guest, wherever it is; `*ret_cut`: it may be there, unreachable.
  */
 static struct fake_guest *peer_of(const struct fake_guest *guest, bool *ret_cut)
@@ -166,7 +160,7 @@ static struct fake_guest *peer_of(const struct fake_guest *guest, bool *ret_cut)
         struct fake_guest *peer = fake_guest_find(host, guest->instance);
         if (host == guest->host)
             continue;
-        if (!path_passes(guest, host))
+        if (!fake_path_passes(guest->host, host) || !fake_path_passes(host, guest->host))
             *ret_cut = true;
         if (peer && peer->waits && peer->waits->port == guest->to->port &&
             strcmp(peer->waits->psk, guest->to->psk) == 0)

@@ -10,12 +10,17 @@ bool fake_guest_mirrors(const struct fake_guest *guest)
     return guest->mirror == MIRROR_SYNCING || guest->mirror == MIRROR_READY;
 }
 
-guint64 *fake_guest_replica(const struct fake_guest *guest)
+static guint64 *replica_blocks(const struct fake_guest *guest, bool one_way)
 {
-    const struct fake_export *export = fake_export_reach(guest->host, guest->target);
+    const struct fake_export *export = fake_export_reach(guest->host, guest->target, one_way);
     if (!export)
         return NULL;
     return fake_image_find(export->host, export->instance, export->replica)->blocks;
+}
+
+guint64 *fake_guest_replica(const struct fake_guest *guest)
+{
+    return replica_blocks(guest, false);
 }
 
 bool fake_host_held(const struct fake_host *host, const char *instance)
@@ -84,6 +89,7 @@ static void guest_copy(struct fake_guest *guest)
 static void guest_advance_writes(struct fake_guest *guest)
 {
     guint64 *replica = fake_guest_mirrors(guest) ? fake_guest_replica(guest) : NULL;
+    guint64 *unheard = fake_guest_mirrors(guest) && !replica ? replica_blocks(guest, true) : NULL;
     for (guint i = guest->writes->len; i > 0; i--) {
         struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
         if (!write->local && fake_guest_coin(guest)) {
@@ -95,6 +101,8 @@ static void guest_advance_writes(struct fake_guest *guest)
             guest->copied[write->block] = true;
             write->remote = true;
         }
+        if (unheard && !write->remote && fake_guest_coin(guest))
+            unheard[write->block] = write->value; /* it arrives, its answer does not */
         if (!fake_guest_mirrors(guest) && guest->dirty)
             guest->dirty[write->block] = true;
         if (write->local && (write->remote || !fake_guest_mirrors(guest))) {
@@ -119,6 +127,14 @@ static void guest_issue(struct fake_guest *guest)
     struct fake_write write = {.block = block, .value = ++hosts->last_value};
     g_array_append_val(guest->writes, write);
     fake_truth_issue(guest, &write);
+    fake_guest_wake(guest);
+}
+
+/* Nothing of it is under way: it may look again later. */
+static bool is_idle(const struct fake_guest *guest)
+{
+    return guest->writes->len == 0 && guest->mirror != MIRROR_SYNCING && guest->drains == 0 &&
+           !guest->frozen && !guest->stuck && !guest->to && !guest->waits && !guest->powerdown;
 }
 
 static void tick_cb(void *data)
@@ -126,10 +142,38 @@ static void tick_cb(void *data)
     fake_guest_tick(data);
 }
 
-void fake_guest_tick(struct fake_guest *guest)
+static void tick_after(struct fake_guest *guest, guint ms)
 {
     const struct env *env = guest->host->env;
-    guest->tick = env->ops->timer(env, FAKE_TICK_MS, tick_cb, guest);
+    guest->sleeps = ms > FAKE_TICK_MS;
+    guest->tick = env->ops->timer(env, ms, tick_cb, guest);
+}
+
+void fake_guest_wake(struct fake_guest *guest)
+{
+    const struct env *env = guest->host->env;
+    if (!guest->sleeps)
+        return;
+    env->ops->timer_cancel(env, guest->tick);
+    tick_after(guest, FAKE_TICK_MS);
+}
+
+void fake_hosts_set_idle_ms(struct fake_hosts *hosts, guint ms)
+{
+    hosts->idle_ms = ms;
+    for (guint i = 0; ms == 0 && i < hosts->all->len; i++) {
+        const struct fake_host *host = hosts->all->pdata[i];
+        for (guint j = 0; j < host->guests->len; j++)
+            fake_guest_wake(host->guests->pdata[j]);
+    }
+}
+
+void fake_guest_tick(struct fake_guest *guest)
+{
+    struct fake_hosts *hosts = guest->host->hosts;
+    bool idle = is_idle(guest);
+    tick_after(guest, idle ? MAX(hosts->idle_ms, FAKE_TICK_MS) : FAKE_TICK_MS);
+    hosts->changes += idle ? 0 : 1;
     if (guest->image) {
         guest_copy(guest);
         guest_advance_writes(guest);
@@ -145,10 +189,11 @@ bool fake_mirror_begin(struct fake_guest *guest, const struct export_target *tar
         fettle_set_error(error, HYPERVISOR, "Need a root block node");
         return false;
     }
-    if (!guest->image || !fake_export_reach(guest->host, target)) {
+    if (!guest->image || !fake_export_reach(guest->host, target, false)) {
         fettle_set_error(error, HYPERVISOR, "%s: connection refused", target->address);
         return false;
     }
+    fake_guest_wake(guest);
     export_target_free(guest->target);
     guest->target = export_target_copy(target);
     g_free(guest->copied);

@@ -29,7 +29,7 @@ static void string_free(void *data)
 
 /* A callback with a name, posted; dropped if its process is dead by then. */
 struct named_event {
-    const struct fake_process *owner;
+    struct fake_process *owner;
     void (*fn)(const char *name, void *data);
     char *name;
     void *data;
@@ -38,13 +38,15 @@ struct named_event {
 static void named_event_run(void *data)
 {
     struct named_event *event = data;
+    if (fake_late(event->owner, named_event_run, event))
+        return;
     if (!event->owner->dead)
         event->fn(event->name, event->data);
     g_free(event->name);
     g_free(event);
 }
 
-static void post_named(const struct fake_process *owner, void (*fn)(const char *name, void *data),
+static void post_named(struct fake_process *owner, void (*fn)(const char *name, void *data),
                        const char *name, void *data)
 {
     struct named_event *event = g_new(struct named_event, 1);
@@ -376,6 +378,8 @@ static void starter_event_run(void *data)
 {
     struct starter_event *event = data;
     struct starter *starter = event->starter;
+    if (fake_late(starter->owner, starter_event_run, event))
+        return;
     if (!starter->owner->dead) {
         if (event->livelock)
             starter->events.named(starter, event->livelock, 1000 + starter->job,

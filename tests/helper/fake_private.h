@@ -35,6 +35,8 @@ struct fake_process {
     char *role;
     char *boot_id;
     bool dead;
+    bool paused;
+    GPtrArray *late; /* struct fake_timer: what waits for it to go on, in order */
     fake_handler handler;
     void *handler_data;
 };
@@ -46,14 +48,14 @@ struct fake_livelock {
 };
 
 struct fake_lock_watch {
-    const struct fake_process *owner;
+    struct fake_process *owner;
     char *path;
     void (*released)(const char *name, void *data);
     void *data;
 };
 
 struct fake_file_watch {
-    const struct fake_process *owner;
+    struct fake_process *owner;
     char *folder; /* "node/area/folder" */
     void (*changed)(const char *name, void *data);
     void *data;
@@ -61,7 +63,7 @@ struct fake_file_watch {
 
 struct starter {
     struct fake_world *world;
-    const struct fake_process *owner;
+    struct fake_process *owner;
     guint64 job;
     struct starter_events events;
     void *data;
@@ -73,13 +75,18 @@ struct fake_world {
     gint64 now_ms;
     guint64 random_state;
     guint last_handle;
-    GQueue work;       /* struct fake_work */
-    GPtrArray *timers; /* struct fake_timer, sorted by (due, handle), last one first to fire */
-    GPtrArray *processes;
+    GQueue work;          /* struct fake_work */
+    GPtrArray *timers;    /* struct fake_timer, sorted by (due, handle), last one first to fire */
+    GPtrArray *processes; /* that live */
+    GPtrArray *dead;      /* their envs stay until the end */
     GPtrArray *scripts;
-    GPtrArray *calls;      /* char * */
-    GPtrArray *in_flight;  /* struct fake_flight */
-    GHashTable *cut;       /* node uuids */
+    GPtrArray *calls;     /* char * */
+    bool forgets;         /* the calls */
+    guint64 steps;        /* timers fired */
+    GPtrArray *in_flight; /* struct fake_flight */
+    GHashTable *cut;      /* node uuids */
+    fake_path passes;
+    void *passes_data;
     GHashTable *files;     /* "node/area/name" -> GString */
     GHashTable *livelocks; /* path -> struct fake_livelock */
     GHashTable *boots;     /* node -> boot id */
@@ -104,6 +111,9 @@ void fake_post(struct fake_world *world, void (*fn)(void *data), void *data);
 guint fake_timer_add(struct fake_world *world, const struct env *owner, guint ms,
                      void (*fn)(void *data), void *data);
 void fake_timer_remove(struct fake_world *world, guint handle);
+
+/* If the process is stopped: true, and fn(data) is called when it goes on (or has ended). */
+bool fake_late(struct fake_process *process, void (*fn)(void *data), void *data);
 
 /* fake_node.c */
 void fake_node_init(struct fake_world *world);

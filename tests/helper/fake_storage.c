@@ -75,17 +75,22 @@ static bool same_exports(const struct export_target *a, const struct export_targ
            first->port == second->port && strcmp(first->name, second->name) == 0;
 }
 
+bool fake_path_passes(const struct fake_host *from, const struct fake_host *to)
+{
+    const struct fake_hosts *hosts = from->hosts;
+    return !hosts->passes || hosts->passes(from->node, to->node, hosts->passes_data);
+}
+
 struct fake_export *fake_export_reach(const struct fake_host *from,
-                                      const struct export_target *target)
+                                      const struct export_target *target, bool one_way)
 {
     struct fake_hosts *hosts = from->hosts;
     for (guint i = 0; i < hosts->all->len; i++) {
         const struct fake_host *host = hosts->all->pdata[i];
-        if (hosts->passes && !hosts->passes(from->node, host->node, hosts->passes_data))
-            continue;
         for (guint j = 0; j < host->exports->len; j++) {
             struct fake_export *export = host->exports->pdata[j];
-            if (export->alive && same_exports(export->target, target))
+            if (export->alive && same_exports(export->target, target) &&
+                fake_path_passes(from, host) && (one_way || fake_path_passes(host, from)))
                 return export;
         }
     }
@@ -460,7 +465,7 @@ static bool op_probe(struct storage *storage, const struct export_target *target
     struct fake_host *host = host_of(storage);
     if (!fake_op_begin(host, "probe", target->replica, NULL, NULL))
         return false;
-    return fake_export_reach(host, target) || (env_sleep(host->env, timeout_ms), false);
+    return fake_export_reach(host, target, false) || (env_sleep(host->env, timeout_ms), false);
 }
 
 static const struct storage_ops storage_ops = {
@@ -510,9 +515,7 @@ void fake_host_export_fail(struct fake_host *host, const char *instance)
     if (!export || !export->alive)
         return;
     export->alive = false;
-    if (host->export_events.export_ended && !host->deaf)
-        host->export_events.export_ended(export->instance, export->replica, export->generation,
-                                         host->export_events.data);
+    fake_host_tell(host, FAKE_EXPORT_ENDED, export->instance, export->replica, export->generation);
 }
 
 void fake_host_lose_images(struct fake_host *host, const char *instance, const char *replica)
@@ -520,6 +523,7 @@ void fake_host_lose_images(struct fake_host *host, const char *instance, const c
     struct fake_image *image = fake_image_find(host, instance, replica);
     const struct fake_guest *guest = fake_guest_find(host, instance);
     g_assert(!image || !guest || guest->image != image); /* an open file stays */
+    host->hosts->changes++;
     if (*replica)
         fake_host_export_fail(host, instance);
     image_remove(host, image);

@@ -176,6 +176,9 @@ void sim_check(struct sim *sim)
     const char *problem = fake_hosts_problem(sim->hosts);
     if (problem != NULL)
         sim_find(sim, "%s", problem);
+    guint64 serial = sim->checked_serial, changes = fake_hosts_changes(sim->hosts);
     follow_store(sim);
-    check_replicas(sim);
+    if (serial != sim->checked_serial || changes != sim->checked_changes)
+        check_replicas(sim);
+    sim->checked_changes = changes;
 }

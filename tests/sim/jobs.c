@@ -101,6 +101,30 @@ bool sim_kill_job(struct sim *sim, guint64 id)
     return false;
 }
 
+bool sim_stop_job(struct sim *sim)
+{
+    for (guint i = sim->jobs->len; i > 0; i--) {
+        const struct sim_job *job = sim->jobs->pdata[i - 1];
+        if (job->ended || fake_paused(job->env))
+            continue;
+        sim_log(sim, "fate: the process of job %" G_GUINT64_FORMAT " is stopped", job->id);
+        fake_pause(job->env);
+        return true;
+    }
+    return false;
+}
+
+void sim_continue_jobs(struct sim *sim)
+{
+    for (guint i = 0; i < sim->jobs->len; i++) {
+        const struct sim_job *job = sim->jobs->pdata[i];
+        if (!fake_paused(job->env))
+            continue;
+        sim_log(sim, "fate: the process of job %" G_GUINT64_FORMAT " goes on", job->id);
+        fake_resume(job->env);
+    }
+}
+
 guint sim_running_jobs(const struct sim *sim)
 {
     guint count = 0;

@@ -238,6 +238,30 @@ static void do_slow(struct line *line)
                        script_duration(line, script_word(line, 2)));
 }
 
+/* stop|go DAEMON NODE, stop|go job: SIGSTOP, SIGCONT */
+static void do_stop(struct line *line)
+{
+    bool stop = script_is(line, 0, "stop");
+    if (!script_is(line, 1, "job"))
+        sim_stop(line->sim, script_word(line, 1), script_word(line, 2), stop);
+    else if (!stop)
+        sim_continue_jobs(line->sim);
+    else if (!sim_stop_job(line->sim))
+        script_fail(line, "no job runs");
+}
+
+/* mute NODE NODE yes|no: the second gets nothing that the first one sends. */
+static void do_mute(struct line *line)
+{
+    sim_one_way(line->sim, script_word(line, 1), script_word(line, 2), script_is(line, 3, "yes"));
+}
+
+/* congest NODE TIME: its messages take up to so long. */
+static void do_congest(struct line *line)
+{
+    sim_congest(line->sim, script_word(line, 1), script_duration(line, script_word(line, 2)));
+}
+
 /* cancel JOB */
 static void do_cancel(struct line *line)
 {
@@ -291,14 +315,20 @@ static const struct {
     const char *name;
     void (*run)(struct line *line);
 } commands[] = {
-    {"create", do_create}, {"submit", do_submit},     {"refused", do_refused},
-    {"modify", do_modify}, {"migrate", do_migrate},   {"evacuate", do_evacuate},
-    {"advise", do_advise}, {"drain", do_drain},       {"continue", do_continue},
-    {"tag", do_tag},       {"untag", do_tag},         {"offline", do_offline},
-    {"power", do_power},   {"link", do_link},         {"kill", do_kill},
-    {"cancel", do_cancel}, {"slow", do_slow},         {"lose-images", do_lose_images},
-    {"disks", do_disks},   {"break", do_break},       {"show", do_show},
-    {"wait", do_wait},     {"expect", script_expect},
+    {"create", do_create},     {"submit", do_submit},
+    {"refused", do_refused},   {"modify", do_modify},
+    {"migrate", do_migrate},   {"evacuate", do_evacuate},
+    {"advise", do_advise},     {"drain", do_drain},
+    {"continue", do_continue}, {"tag", do_tag},
+    {"untag", do_tag},         {"offline", do_offline},
+    {"power", do_power},       {"link", do_link},
+    {"kill", do_kill},         {"stop", do_stop},
+    {"go", do_stop},           {"mute", do_mute},
+    {"congest", do_congest},   {"cancel", do_cancel},
+    {"slow", do_slow},         {"lose-images", do_lose_images},
+    {"disks", do_disks},       {"break", do_break},
+    {"show", do_show},         {"wait", do_wait},
+    {"expect", script_expect},
 };
 
 static void run_line(struct line *line)

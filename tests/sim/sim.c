@@ -1,11 +1,9 @@
-/* The cluster of the simulator: its nodes, their processes, what keeps them running; see sim.h. */
+/* The cluster of the simulator: its nodes, its time, its operator, its birth and end; see sim.h. */
 #include "sim_private.h"
 
 #include <string.h>
 
 #include "base/sm.h"
-
-#define RESTART_MS 300
 
 /* --- numbers and lines --- */
 
@@ -64,12 +62,13 @@ gint64 sim_now_ms(const struct sim *sim)
 
 struct sim_node *sim_node(const struct sim *sim, const char *name)
 {
-    for (guint i = 0; i < sim->nodes->len; i++) {
-        struct sim_node *node = sim->nodes->pdata[i];
-        if (strcmp(node->name, name) == 0 || strcmp(node->uuid, name) == 0)
-            return node;
-    }
-    return NULL;
+    /* Both a name and a UUID begin with the number. */
+    const char *digits = g_str_has_prefix(name, "node") ? name + strlen("node") : name;
+    guint64 number = g_ascii_strtoull(digits, NULL, 10);
+    if (number == 0 || number > sim->nodes->len)
+        return NULL;
+    struct sim_node *node = sim->nodes->pdata[number - 1];
+    return strcmp(node->name, name) == 0 || strcmp(node->uuid, name) == 0 ? node : NULL;
 }
 
 bool sim_has_node(const struct sim *sim, const char *node)
@@ -108,247 +107,20 @@ const char *sim_node_name(const struct sim *sim, const char *uuid)
     return node != NULL ? node->name : "nobody";
 }
 
-static bool path_passes(const char *from, const char *to, void *data)
+/* Whether something gets from one node to another. */
+static bool way_passes(const char *from, const char *to, void *data)
 {
     const struct sim_node *a = sim_node(data, from), *b = sim_node(data, to);
-    return a == b || (a->powered && b->powered && a->linked && b->linked);
+    return a == b || (a->powered && b->powered && a->linked && b->linked &&
+                      !g_ptr_array_find(a->unheard_by, b, NULL));
 }
 
 static guint message_delay(const char *from, const char *to, void *data)
 {
     struct sim *sim = data;
-    guint most = sim->options.max_delay_ms;
+    guint most = MAX(sim->options.max_delay_ms,
+                     MAX(sim_node(sim, from)->congested_ms, sim_node(sim, to)->congested_ms));
     return most == 0 ? 0 : strcmp(from, to) == 0 ? sim_random(sim, 2) : sim_random(sim, most + 1);
-}
-
-/* --- processes --- */
-
-struct start {
-    struct sim *sim;
-    struct sim_node *node;
-    enum sim_role role;
-    const struct env *env;
-};
-
-static void again_cb(void *data)
-{
-    struct start *start = data;
-    struct sim_node *node = start->node;
-    if (node->powered && node->processes[start->role].env == NULL)
-        sim_process_start(start->sim, node, start->role);
-    g_ptr_array_remove_fast(start->sim->restarts, start);
-}
-
-static void start_again_later(struct sim *sim, struct sim_node *node, enum sim_role role)
-{
-    struct start *start = g_new0(struct start, 1);
-    *start = (struct start){sim, node, role, NULL};
-    g_ptr_array_add(sim->restarts, start);
-    node->host_env->ops->timer(node->host_env, RESTART_MS, again_cb, start);
-}
-
-void sim_process_end(struct sim *sim, struct sim_node *node, enum sim_role role)
-{
-    struct sim_process *process = &node->processes[role];
-    if (process->env == NULL)
-        return;
-    fake_kill(process->env);
-    if (role == SIM_WCONFD) {
-        fake_engine_crash(sim->engine);
-        g_clear_pointer(&process->wconf, wconf_free);
-    }
-    g_clear_pointer(&process->luxi, luxi_free);
-    g_clear_pointer(&process->watcher, watcher_free);
-    g_clear_pointer(&process->node, node_core_free);
-    process->env = NULL;
-    fake_settle(sim->world);
-    if (role == SIM_LUXID)
-        sim_jobs_reap(sim, true);
-}
-
-/* A daemon that cannot start ends, and its supervisor tries again. */
-static void start_task(void *data)
-{
-    struct start *start = data;
-    struct sim_process *process = &start->node->processes[start->role];
-    g_autoptr(GError) error = NULL;
-    bool ok = true;
-    if (process->wconf != NULL)
-        ok = wconf_start(process->wconf, &error);
-    else if (process->luxi != NULL)
-        ok = luxi_start(process->luxi, &error);
-    else if (process->watcher != NULL)
-        ok = watcher_start(process->watcher, &error);
-    else if (process->node != NULL)
-        ok = node_core_start(process->node, &error);
-    if (!ok && process->env == start->env && !task_group_killed(start->env->tasks))
-        g_ptr_array_add(start->sim->failed, start);
-    else
-        g_free(start);
-}
-
-static void handle_wconfd(struct rpc_request *request, void *data)
-{
-    wconf_handle(((struct sim_process *)data)->wconf, request);
-}
-
-static void handle_luxid(struct rpc_request *request, void *data)
-{
-    luxi_handle(((struct sim_process *)data)->luxi, request);
-}
-
-/* As the bus does: the frame passes the fence first. */
-static void handle_noded(struct rpc_request *request, void *data)
-{
-    struct node_core *node = ((struct sim_process *)data)->node;
-    g_autoptr(GError) error = NULL;
-    if (node_core_admit(node, request->from_node, request->method, request->stamp, &error))
-        node_core_handle(node, request);
-    else
-        rpc_fail(request, error);
-}
-
-static void nobody_handles(struct rpc_request *request, void *data)
-{
-    rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "this process serves nothing");
-}
-
-void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role role)
-{
-    static const char *const roles[] = {ROLE_WCONFD, ROLE_LUXID, ROLE_WATCHER, ROLE_NODED};
-    static const fake_handler handlers[] = {handle_wconfd, handle_luxid, nobody_handles,
-                                            handle_noded};
-    struct sim_process *process = &node->processes[role];
-    struct env *env = fake_process(sim->world, node->uuid, roles[role]);
-    process->env = env;
-    if (role == SIM_WCONFD) {
-        env->engine = fake_engine_base(sim->engine);
-        process->wconf = wconf_new(env);
-    } else if (role == SIM_LUXID) {
-        process->luxi = luxi_new(env);
-    } else if (role == SIM_WATCHER) {
-        process->watcher = watcher_new(env);
-    } else {
-        env->hypervisor = fake_host_hypervisor(node->host);
-        env->storage = fake_host_storage(node->host);
-        env->network = fake_host_network(node->host);
-        process->node = node_core_new(env, SIM_CLUSTER, node->name);
-    }
-    fake_serve(env, handlers[role], process);
-    struct start *start = g_new0(struct start, 1);
-    *start = (struct start){sim, node, role, env};
-    task_spawn(env->tasks, start_task, start);
-    fake_settle(sim->world);
-}
-
-static void restart_failed(struct sim *sim)
-{
-    while (sim->failed->len > 0) {
-        struct start *start = sim->failed->pdata[0];
-        g_ptr_array_remove_index(sim->failed, 0);
-        if (start->node->processes[start->role].env == start->env) {
-            sim_process_end(sim, start->node, start->role);
-            start_again_later(sim, start->node, start->role);
-        }
-        g_free(start);
-    }
-}
-
-static void start_daemons(struct sim *sim, struct sim_node *node)
-{
-    sim_process_start(sim, node, SIM_NODED);
-    if (node == sim->nodes->pdata[0]) {
-        sim_process_start(sim, node, SIM_WCONFD);
-        sim_process_start(sim, node, SIM_LUXID);
-        sim_process_start(sim, node, SIM_WATCHER);
-    }
-}
-
-/* --- fate --- */
-
-void sim_kill(struct sim *sim, const char *daemon, const char *name)
-{
-    static const char *const names[] = {"wconfd", "luxid", "watcher", "noded"};
-    struct sim_node *node = sim_node(sim, name);
-    for (guint role = 0; role < SIM_ROLES; role++) {
-        if (strcmp(names[role], daemon) != 0 || node->processes[role].env == NULL)
-            continue;
-        sim_log(sim, "fate: %s on %s is killed", daemon, name);
-        sim_process_end(sim, node, (enum sim_role)role);
-        start_again_later(sim, node, (enum sim_role)role);
-    }
-}
-
-static guint chance(void *data)
-{
-    return sim_random(data, 100);
-}
-
-static void power_off(struct sim *sim, struct sim_node *node)
-{
-    node->powered = false;
-    fake_cut(sim->world, node->uuid, true);
-    for (guint role = 0; role < SIM_ROLES; role++)
-        sim_process_end(sim, node, (enum sim_role)role);
-    sim_jobs_end(sim, node);
-    fake_host_power_off(node->host);
-    fake_lose_unsynced(sim->world, node->uuid, chance, sim);
-    fake_reboot(sim->world, node->uuid);
-}
-
-void sim_power(struct sim *sim, const char *name, bool on)
-{
-    struct sim_node *node = sim_node(sim, name);
-    if (node->powered == on)
-        return;
-    sim_log(sim, "fate: the power of %s is %s", name, on ? "back" : "cut");
-    if (!on) {
-        power_off(sim, node);
-        return;
-    }
-    node->powered = true;
-    fake_cut(sim->world, node->uuid, !node->linked);
-    start_daemons(sim, node);
-}
-
-void sim_link(struct sim *sim, const char *name, bool up)
-{
-    struct sim_node *node = sim_node(sim, name);
-    if (node->linked == up)
-        return;
-    sim_log(sim, "fate: the cable of %s is %s", name, up ? "plugged in" : "pulled");
-    node->linked = up;
-    fake_cut(sim->world, node->uuid, !up || !node->powered);
-    for (guint i = 0; up && i < sim->nodes->len; i++) {
-        struct sim_node *each = sim->nodes->pdata[i];
-        if (each->processes[SIM_NODED].node != NULL)
-            node_core_master_reachable(each->processes[SIM_NODED].node);
-    }
-}
-
-void sim_kill_guest(struct sim *sim, const char *instance, const char *holder)
-{
-    const struct instance *record = config_get(sim->mirror, "instance", instance, NULL);
-    if (*holder == '\0')
-        return;
-    sim_log(sim, "fate: the process of %s on %s is killed",
-            record != NULL ? record->name : instance, sim_node_name(sim, holder));
-    fake_host_guest_crash(sim_host(sim, holder), instance);
-}
-
-void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica)
-{
-    const char *node = replica ? instance->secondary_node : instance->primary_node;
-    sim_log(sim, "fate: the images of %s%s on %s are removed", instance->name,
-            replica ? "'s replica" : "", sim_node_name(sim, node));
-    if (replica)
-        g_hash_table_add(sim->lost, g_strdup(instance->replica));
-    fake_host_lose_images(sim_host(sim, node), instance->uuid, replica ? instance->replica : "");
-}
-
-guint sim_moves(const struct sim *sim)
-{
-    return sim->moves;
 }
 
 /* --- time --- */
@@ -357,11 +129,11 @@ void sim_pass(struct sim *sim, guint ms)
 {
     gint64 limit = fake_now_ms(sim->world) + ms;
     while (sim->problem == NULL && fake_step(sim->world, limit)) {
-        restart_failed(sim);
+        sim_restart_failed(sim);
         sim_jobs_reap(sim, false);
         sim_check(sim);
     }
-    restart_failed(sim);
+    sim_restart_failed(sim);
     sim_check(sim);
 }
 
@@ -408,6 +180,7 @@ static void add_node(struct sim *sim, guint number)
     node->name = g_strdup_printf("node%u", number);
     node->uuid = g_strdup_printf("%08u-0000-4000-8000-000000000000", number);
     node->powered = node->linked = true;
+    node->unheard_by = g_ptr_array_new();
     node->host_env = fake_process(sim->world, node->uuid, "host");
     node->host = fake_host_add(sim->hosts, node->uuid, node->host_env);
     g_ptr_array_add(sim->nodes, node);
@@ -418,6 +191,7 @@ static void sim_node_free(void *data)
     struct sim_node *node = data;
     g_free(node->name);
     g_free(node->uuid);
+    g_ptr_array_unref(node->unheard_by);
     g_free(node);
 }
 
@@ -473,16 +247,21 @@ struct sim *sim_new(const struct sim_options *options)
     sm_set_sink(sm_line, sim);
     for (guint i = 1; i <= options->nodes; i++)
         add_node(sim, i);
-    fake_hosts_set_path(sim->hosts, path_passes, sim);
+    fake_set_path(sim->world, way_passes, sim);
+    fake_hosts_set_path(sim->hosts, way_passes, sim);
     fake_set_delay(sim->world, message_delay, sim);
     fake_set_starter_hook(sim->world, sim_starter_cb, sim);
+    if (options->log == NULL) {
+        fake_forget_calls(sim->world);
+        fake_hosts_forget_calls(sim->hosts);
+    }
     g_autoptr(GPtrArray) changes = first_objects(sim);
     sim->engine = fake_engine_new(1, changes);
     const struct sim_node *master = sim->nodes->pdata[0];
     fake_world_set_master(sim->world, master->uuid);
     sim->operator= fake_process(sim->world, master->uuid, ROLE_CLI);
     for (guint i = 0; i < sim->nodes->len; i++)
-        start_daemons(sim, sim->nodes->pdata[i]);
+        sim_start_daemons(sim, sim->nodes->pdata[i]);
     return sim;
 }
 
@@ -494,7 +273,7 @@ void sim_free(struct sim *sim)
             sim_process_end(sim, node, (enum sim_role)role);
         sim_jobs_end(sim, node);
     }
-    restart_failed(sim);
+    sim_restart_failed(sim);
     fake_settle(sim->world);
     sm_set_sink(NULL, NULL);
     fake_hosts_free(sim->hosts);

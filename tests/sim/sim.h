@@ -55,6 +55,17 @@ void sim_power(struct sim *sim, const char *node, bool on);
 void sim_link(struct sim *sim, const char *node, bool up);
 /* "wconfd", "luxid", "watcher" (of the master) or "noded": it starts again after a moment. */
 void sim_kill(struct sim *sim, const char *daemon, const char *node);
+/* SIGSTOP (or SIGCONT) of such a daemon: time goes on without it. */
+void sim_stop(struct sim *sim, const char *daemon, const char *node, bool stop);
+/* Stops the process of a running job, and lets all stopped ones go on. */
+bool sim_stop_job(struct sim *sim);
+void sim_continue_jobs(struct sim *sim);
+/* What `from` sends does not get to `to` (or does again); the other way is not touched. */
+void sim_one_way(struct sim *sim, const char *from, const char *to, bool cut);
+/* Messages from and to the node take up to so long, and overtake each other; 0: as usual. */
+void sim_congest(struct sim *sim, const char *node, guint ms);
+/* How often guests that have nothing under way look for something to write (fake_hv.h). */
+void sim_set_idle_ms(struct sim *sim, guint ms);
 /* Kills the process of a running job; `id` 0: the youngest. False if there is none. */
 bool sim_kill_job(struct sim *sim, guint64 id);
 /* The process of a guest dies on its holder (UUIDs). */

@@ -1,5 +1,5 @@
-/* Insides of the simulator, shared by sim.c (cluster), jobs.c (job processes) and check.c
- * (checkers). */
+/* Insides of the simulator, shared by sim.c (cluster), process.c (daemons), fate.c (faults), jobs.c
+ * (job processes) and check.c (checkers). */
 #pragma once
 
 #include "core/config/wconf.h"
@@ -25,7 +25,9 @@ struct sim_process {
 struct sim_node {
     char *name, *uuid;
     bool powered, linked;
-    struct env *host_env; /* of the hardware: outlives every process */
+    guint congested_ms;
+    GPtrArray *unheard_by; /* struct sim_node: who gets nothing that this one sends */
+    struct env *host_env;  /* of the hardware: outlives every process */
     struct fake_host *host;
     struct sim_process processes[SIM_ROLES];
 };
@@ -58,14 +60,20 @@ struct sim {
     GHashTable *healthy;   /* instance -> since when it is healthy on record, ms */
     struct config *mirror; /* the store as committed, followed by the checkers */
     guint moves;           /* migrations seen */
-    guint64 checked_serial, checked_epoch;
+    guint64 checked_serial, checked_epoch, checked_changes;
     char *problem;
 };
 
 struct sim_node *sim_node(const struct sim *sim, const char *name);
 void sim_find(struct sim *sim, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* process.c */
 void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role role);
 void sim_process_end(struct sim *sim, struct sim_node *node, enum sim_role role);
+void sim_process_stop(struct sim *sim, struct sim_node *node, enum sim_role role, bool stop);
+void sim_start_daemons(struct sim *sim, struct sim_node *node);
+void sim_start_again_later(struct sim *sim, struct sim_node *node, enum sim_role role);
+/* Those that could not start end, and will be started again. */
+void sim_restart_failed(struct sim *sim);
 /* jobs.c */
 void sim_starter_cb(guint index, bool confirmed, void *data);
 void sim_jobs_end(struct sim *sim, const struct sim_node *node);
