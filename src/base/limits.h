@@ -139,7 +139,10 @@
 
 /* Console of a guest, as a client reads and types it */
 #define CONSOLE_TAIL_BYTES 4096 /* shown first */
-#define CONSOLE_WAIT_MS 30000   /* one question for more */
+#define CONSOLE_WAIT_MS 1000    /* one question for more; how soon a move is seen */
+#define CONSOLE_RETRY_MS 300    /* after one that failed */
+#define CONSOLE_PATIENCE_MS                                                                        \
+    10000 /* for an answer of luxid, and for a guest to take the rest of a pipe */
 #define CONSOLE_TYPE_BYTES 1024 /* typed at once */
 #define CONSOLE_QUIET_MS 1000   /* the input has ended: nothing came for so long */
 #define CONSOLE_LEAVE_MS 3000   /* the input has ended: so long at most */

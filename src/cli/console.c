@@ -1,9 +1,11 @@
 /*
- * `fettle instance console`: a guest's serial line on this terminal, by ConsoleRead long polls on
- * one connection and ConsoleWrite on another. Through a pipe: input is typed, output is copied, and
- * it ends soon after the input has.
+ * `fettle instance console`: a guest's serial line on this terminal (console_line.h). Through a
+ * pipe: input is typed, output is copied, and it ends soon after the input has.
+ *
+ * The terminal is raw meanwhile, so every key is the guest's, Ctrl-C too; it is given back as it
+ * was on each way out, signals included.
  */
-#include "cli/cli.h"
+#include "cli/console_line.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,10 +18,7 @@
 #define ESCAPE 0x1d /* Ctrl-] */
 
 struct console {
-    struct cli *type; /* ConsoleWrite */
-    struct cli read;  /* ConsoleRead: a connection of its own, as its answers come late */
-    const char *name;
-    gint64 offset; /* bytes seen; negative: so many before the end */
+    struct line line;
     bool terminal; /* standard input is one, and raw */
     bool escaped;  /* the last byte typed was Ctrl-] */
     bool input;    /* standard input is open */
@@ -27,11 +26,42 @@ struct console {
     gint64 printed;
 };
 
+/* --- signals: seen only while it waits, so that none comes between a look and a wait --- */
+
+static const int endings[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
 static volatile sig_atomic_t signalled;
+static sigset_t mask_while_waiting;
 
 static void note_signal(int number)
 {
     signalled = number;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction note = {.sa_handler = note_signal}, ignore = {.sa_handler = SIG_IGN};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++)
+        sigaddset(&blocked, endings[i]);
+    sigprocmask(SIG_BLOCK, &blocked, &mask_while_waiting);
+    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
+        sigdelset(&mask_while_waiting, endings[i]);
+        sigaction(endings[i], &note, NULL);
+    }
+    /* A reader that is gone is an error of write(); stopped, the terminal would stay raw. */
+    sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGTSTP, &ignore, NULL);
+}
+
+/* Ends the program as the signal would have, so that who sent it sees that. */
+static void obey_signal(void)
+{
+    if (signalled == 0)
+        return;
+    signal(signalled, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &mask_while_waiting, NULL);
+    raise(signalled);
 }
 
 /* --- the terminal --- */
@@ -42,70 +72,62 @@ static void make_raw(struct termios *before)
     tcgetattr(STDIN_FILENO, before);
     raw = *before;
     cfmakeraw(&raw);
-    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
 }
 
-static bool print_bytes(const guchar *data, size_t len, GError **error)
+static void note_on_terminal(const char *text)
 {
+    fprintf(stderr, "\r\n[%s]\r\n", text);
+}
+
+static void note_plainly(const char *text)
+{
+    fprintf(stderr, "fettle: %s\n", text);
+}
+
+static bool print_bytes(GBytes *bytes, GError **error)
+{
+    gsize len = 0;
+    const guint8 *data = g_bytes_get_data(bytes, &len);
     while (len > 0) {
         ssize_t done = write(STDOUT_FILENO, data, len);
-        if (done < 0 && (errno == EINTR || errno == EAGAIN))
+        if (done < 0 && errno == EAGAIN) {
+            struct pollfd room = {.fd = STDOUT_FILENO, .events = POLLOUT};
+            poll(&room, 1, -1);
             continue;
+        }
         if (done < 0) {
             fettle_set_error(error, STORAGE, "standard output: %s", g_strerror(errno));
             return false;
         }
         data += done;
-        len -= (size_t)done;
+        len -= (gsize)done;
     }
     return true;
 }
 
-/* --- from the guest --- */
-
-static bool ask_more(struct console *console, guint wait_ms, GError **error)
-{
-    return cli_send(&console->read, "ConsoleRead",
-                    json_make("[sIi]", console->name, (json_int_t)console->offset, (int)wait_ms),
-                    error);
-}
-
 static bool take_output(struct console *console, GError **error)
 {
-    json_autoptr answer = cli_receive(&console->read, error);
-    const char *text = json_string_value(json_array_get(answer, 0));
-    if (answer == NULL)
-        return false;
-    if (text == NULL || !json_is_integer(json_array_get(answer, 1))) {
-        fettle_set_error(error, PROTOCOL, "ConsoleRead: the answer is no [base64, offset]");
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GBytes) bytes = line_hear(&console->line, &failure);
+    if (failure != NULL) {
+        g_propagate_error(error, g_steal_pointer(&failure));
         return false;
     }
-    gsize len = 0;
-    g_autofree guchar *data = g_base64_decode(text, &len);
-    console->offset = json_integer_value(json_array_get(answer, 1));
-    if (len > 0)
-        console->printed = g_get_monotonic_time();
-    return print_bytes(data, len, error);
-}
-
-/* --- to the guest --- */
-
-static bool type_bytes(struct console *console, const guchar *data, size_t len, GError **error)
-{
-    if (len == 0)
+    if (bytes == NULL || g_bytes_get_size(bytes) == 0)
         return true;
-    g_autofree char *text = g_base64_encode(data, len);
-    json_autoptr done =
-        cli_call(console->type, "ConsoleWrite", json_make("[ss]", console->name, text), error);
-    return done != NULL;
+    console->printed = g_get_monotonic_time();
+    return print_bytes(bytes, error);
 }
 
-/* Takes Ctrl-] sequences out of what was typed; true: Ctrl-] q. */
-static bool take_escapes(struct console *console, guchar *data, size_t *len)
+/* --- what is typed --- */
+
+/* Takes Ctrl-] sequences out of what was typed; true: Ctrl-] q. `out` has room for twice `len`. */
+static bool take_escapes(struct console *console, const guint8 *data, gsize len, guint8 *out,
+                         gsize *ret_len)
 {
-    size_t kept = 0;
-    guchar out[2 * CONSOLE_TYPE_BYTES];
-    for (size_t i = 0; i < *len && console->terminal; i++) {
+    *ret_len = 0;
+    for (gsize i = 0; i < len; i++) {
         if (console->escaped && (data[i] == 'q' || data[i] == 'Q'))
             return true;
         if (!console->escaped && data[i] == ESCAPE) {
@@ -114,22 +136,32 @@ static bool take_escapes(struct console *console, guchar *data, size_t *len)
         }
         /* Ctrl-] twice is one for the guest; before anything else it was meant for it too. */
         if (console->escaped && data[i] != ESCAPE)
-            out[kept++] = ESCAPE;
+            out[(*ret_len)++] = ESCAPE;
         console->escaped = false;
-        out[kept++] = data[i];
-    }
-    if (console->terminal) {
-        memcpy(data, out, kept);
-        *len = kept;
+        out[(*ret_len)++] = data[i];
     }
     return false;
 }
 
-/* False at the end: left, or an error. */
-static bool take_input(struct console *console, GError **error)
+/* A terminal is always read, or nobody could leave: what has no room is answered by its bell. */
+static bool type_terminal(struct console *console, const guint8 *data, gsize len)
 {
-    guchar data[2 * CONSOLE_TYPE_BYTES];
-    ssize_t got = read(STDIN_FILENO, data, CONSOLE_TYPE_BYTES);
+    guint8 kept[2 * CONSOLE_TYPE_BYTES];
+    gsize keep;
+    if (take_escapes(console, data, len, kept, &keep))
+        return false;
+    if (line_has_room(&console->line))
+        line_type(&console->line, kept, keep);
+    else if (keep > 0)
+        fputc('\a', stderr);
+    return true;
+}
+
+/* False: Ctrl-] q. */
+static bool take_input(struct console *console)
+{
+    guint8 data[CONSOLE_TYPE_BYTES];
+    ssize_t got = read(STDIN_FILENO, data, sizeof data);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return true;
     if (got <= 0) {
@@ -137,8 +169,10 @@ static bool take_input(struct console *console, GError **error)
         console->ended = console->printed = g_get_monotonic_time();
         return true;
     }
-    size_t len = (size_t)got;
-    return !take_escapes(console, data, &len) && type_bytes(console, data, len, error);
+    if (console->terminal)
+        return type_terminal(console, data, (gsize)got);
+    line_type(&console->line, data, (gsize)got);
+    return true;
 }
 
 /* --- both --- */
@@ -151,28 +185,46 @@ static int time_left(const struct console *console)
     gint64 now = g_get_monotonic_time();
     gint64 quiet = CONSOLE_QUIET_MS - (now - console->printed) / 1000;
     gint64 whole = CONSOLE_LEAVE_MS - (now - console->ended) / 1000;
-    return (int)MAX(MIN(quiet, whole), 0);
+    gint64 typing = CONSOLE_PATIENCE_MS - (now - console->ended) / 1000;
+    bool idle = line_is_idle(&console->line);
+    return (int)MAX(idle ? MIN(quiet, whole) : typing, 0);
 }
 
+static int wait_for_events(const struct console *console, struct pollfd *watched, int left)
+{
+    int next = line_wait(&console->line);
+    int wait = left < 0 ? next : next < 0 ? left : MIN(left, next);
+    struct timespec limit = {wait / 1000, (long)(wait % 1000) * 1000000};
+    bool listen = console->input && (console->terminal || line_has_room(&console->line));
+    line_descriptors(&console->line, &watched[0].fd, &watched[1].fd);
+    watched[2].fd = listen ? STDIN_FILENO : -1;
+    for (size_t i = 0; i < 3; i++) {
+        watched[i].events = POLLIN;
+        watched[i].revents = 0;
+    }
+    return ppoll(watched, 3, wait < 0 ? NULL : &limit, &mask_while_waiting);
+}
+
+/* False with an error: the line is over. */
 static bool talk(struct console *console, GError **error)
 {
-    bool asked = false;
+    struct pollfd watched[3];
     int left;
     while ((left = time_left(console)) != 0 && signalled == 0) {
-        if (!asked && !ask_more(console, CONSOLE_WAIT_MS, error))
+        if (!line_go(&console->line, error))
             return false;
-        asked = true;
-        struct pollfd watched[] = {{.fd = cli_descriptor(&console->read), .events = POLLIN},
-                                   {.fd = STDIN_FILENO, .events = POLLIN}};
-        if (poll(watched, console->input ? 2 : 1, left) < 0)
+        if (wait_for_events(console, watched, left) <= 0)
             continue;
-        if (watched[0].revents != 0) {
-            if (!take_output(console, error))
-                return false;
-            asked = false;
-        }
-        if (console->input && watched[1].revents != 0 && !take_input(console, error))
-            return *error == NULL;
+        if ((watched[0].revents != 0 && !take_output(console, error)) ||
+            (watched[1].revents != 0 && !line_typed(&console->line, error)))
+            return false;
+        if (watched[2].revents != 0 && !take_input(console))
+            return true;
+    }
+    if (signalled == 0 && !line_is_idle(&console->line)) {
+        fettle_set_error(error, TIMEOUT, "%s did not take all that was typed within %u s",
+                         console->line.name, CONSOLE_PATIENCE_MS / 1000);
+        return false;
     }
     return true;
 }
@@ -180,59 +232,54 @@ static bool talk(struct console *console, GError **error)
 static bool talk_raw(struct console *console, GError **error)
 {
     struct termios before;
-    struct sigaction note = {.sa_handler = note_signal};
-    const int numbers[] = {SIGTERM, SIGHUP, SIGINT};
-    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
-        sigaction(numbers[i], &note, NULL);
+    catch_signals();
+    console->line.patient = console->terminal;
+    console->line.note = console->terminal ? note_on_terminal : note_plainly;
     if (console->terminal) {
-        fprintf(stderr, "Console of %s. Leave it with Ctrl-] and then q.\n", console->name);
+        fprintf(stderr, "Console of %s. Leave it with Ctrl-] and then q.\n", console->line.name);
         make_raw(&before);
     }
     bool ok = talk(console, error);
     if (console->terminal) {
-        tcsetattr(STDIN_FILENO, TCSANOW, &before);
-        fprintf(stderr, "\nThe console of %s was left; the guest goes on.\n", console->name);
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+        fprintf(stderr, "\nThe console of %s was left; the guest goes on.\n", console->line.name);
     }
     return ok;
 }
 
 /* What was printed last, as one document. */
-static int print_tail(struct console *console, GError **error)
+static bool print_tail(struct cli *cli, const char *name, GError **error)
 {
     json_autoptr answer =
-        cli_call(&console->read, "ConsoleRead",
-                 json_make("[sIi]", console->name, (json_int_t)console->offset, 0), error);
+        cli_call(cli, "ConsoleRead", json_make("[sii]", name, -CONSOLE_TAIL_BYTES, 0), error);
     if (answer == NULL)
-        return -1;
-    json_autoptr object = json_make("{ss sO sO}", "instance", console->name, "data",
-                                    json_array_get(answer, 0), "offset", json_array_get(answer, 1));
+        return false;
+    json_autoptr object =
+        json_make("{ss sO sO sO}", "instance", name, "data", json_array_get(answer, 0), "offset",
+                  json_array_get(answer, 1), "node", json_array_get(answer, 2));
     cli_print_json(object);
-    return 0;
+    return true;
 }
 
 static int instance_console(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 1, "instance console NAME", error))
         return -1;
-    struct console console = {.type = cli,
-                              .read = *cli,
-                              .name = argv[0],
-                              .offset = -CONSOLE_TAIL_BYTES,
-                              .terminal = isatty(STDIN_FILENO) != 0,
-                              .input = true};
-    console.read.luxi = NULL;
-    g_autoptr(GError) failure = NULL;
-    int code = cli->json ? print_tail(&console, &failure) : talk_raw(&console, &failure) ? 0 : -1;
-    cli_disconnect(&console.read);
-    if (code != 0)
-        g_propagate_error(error, g_steal_pointer(&failure));
-    return code;
+    if (cli->json)
+        return print_tail(cli, argv[0], error) ? 0 : -1;
+    struct console console = {.terminal = isatty(STDIN_FILENO) != 0, .input = true};
+    line_init(&console.line, cli, argv[0], -CONSOLE_TAIL_BYTES);
+    bool ok = talk_raw(&console, error);
+    line_clear(&console.line);
+    obey_signal();
+    return ok ? 0 : -1;
 }
 
 const struct command console_commands[] = {
     {"instance", "console", "NAME",
-     "Use the serial console of an instance; Ctrl-] and then q leaves it. Through a pipe: lines "
-     "are typed, output is copied. With --json: what was printed last, in base64.",
+     "Use the serial console of an instance, wherever it moves; Ctrl-] and then q leaves it. "
+     "Through a pipe: lines are typed, output is copied. With --json: what was printed last, in "
+     "base64.",
      instance_console},
     {0},
 };

@@ -14,6 +14,8 @@
 
 struct hypervisor;
 
+#define CONSOLE_SINCE_START G_MININT64
+
 /* What happened without being asked; called from the loop. */
 struct hypervisor_events {
     /* The process is gone, for whatever reason; its images are free. */
@@ -138,8 +140,9 @@ struct hypervisor_ops {
      * (qcow2). Not while a mirror is attached. */
     bool (*disk_resize)(struct hypervisor *hv, const char *instance, guint64 generation, guint disk,
                         guint64 bytes, GError **error);
-    /* The serial line: bytes since `offset` (negative: so many before the end), waiting at most
-     * `wait_ms` for some. Free with g_bytes_unref(). */
+    /* The serial line: bytes since `offset` (negative: so many before the end;
+     * CONSOLE_SINCE_START: since the present process was made, or the end if there is none),
+     * waiting at most `wait_ms` for some. Free with g_bytes_unref(). */
     GBytes *(*console_read)(struct hypervisor *hv, const char *instance, gint64 offset,
                             guint wait_ms, guint64 *ret_offset, GError **error);
     bool (*console_write)(struct hypervisor *hv, const char *instance, GBytes *data,

@@ -62,7 +62,7 @@ static bool check_string(const struct field *field, const json_t *json, const ch
     if (!json_is_string(json))
         return refuse(error, path, "must be a text");
     glong chars = g_utf8_strlen(json_string_value(json), -1);
-    double max = MIN(field->max, (double)LIMIT_STRING_CHARS);
+    double max = field->max < G_MAXDOUBLE ? field->max : (double)LIMIT_STRING_CHARS;
     if ((double)chars > max)
         fettle_set_error(error, WRONG_INPUT, "%s: must have at most %.0f characters, has %ld", path,
                          max, chars);

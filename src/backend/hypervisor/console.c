@@ -58,11 +58,24 @@ static guint64 size_of(int fd)
     return fstat(fd, &status) == 0 ? (guint64)status.st_size : 0;
 }
 
-/* Where to begin: what is older may lie in a hole by now. */
-static guint64 first_byte(int fd, gint64 offset)
+guint64 console_size(const struct qemu *qemu, const char *instance)
 {
-    guint64 size = size_of(fd);
-    guint64 from = offset >= 0 ? (guint64)offset : size - MIN((guint64)-offset, size);
+    int fd = open_file(qemu, instance, NULL);
+    guint64 size = fd >= 0 ? size_of(fd) : 0;
+    if (fd >= 0)
+        close(fd);
+    return size;
+}
+
+/* Where to begin: what is older may lie in a hole by now. */
+static guint64 first_byte(const struct qemu *qemu, const char *instance, int fd, gint64 offset)
+{
+    const struct guest *guest = g_hash_table_lookup(qemu->guests, instance);
+    guint64 size = size_of(fd), from;
+    if (offset == CONSOLE_SINCE_START)
+        from = guest != NULL ? guest->console : size;
+    else
+        from = offset >= 0 ? (guint64)offset : size - MIN((guint64)-offset, size);
     off_t data = from < size ? lseek(fd, (off_t)from, SEEK_DATA) : -1;
     return data >= 0 ? (guint64)data : MIN(from, size);
 }
@@ -82,11 +95,12 @@ static GBytes *read_from(int fd, guint64 from, guint64 *ret_offset, GError **err
 GBytes *console_read(struct hypervisor *hv, const char *instance, gint64 offset, guint wait_ms,
                      guint64 *ret_offset, GError **error)
 {
-    int fd = open_file((struct qemu *)hv, instance, error);
+    const struct qemu *qemu = (struct qemu *)hv;
+    int fd = open_file(qemu, instance, error);
     if (fd < 0)
         return NULL;
     gint64 deadline = loop_boot_ms() + wait_ms;
-    guint64 from = first_byte(fd, offset);
+    guint64 from = first_byte(qemu, instance, fd, offset);
     while (size_of(fd) <= from && loop_boot_ms() < deadline)
         if (!loop_sleep(READ_POLL_MS))
             break;

@@ -39,6 +39,7 @@ bool guest_state_write(const struct guest *guest, GError **error)
         (json_int_t)start, "attachment", (int)guest->attachment, "mirrored", guest->mirror.attached,
         "mirror", set_number(&guest->mirror), "copy", set_number(&guest->copy), "replica",
         guest->replica, "migration", migration_json(&guest->migration));
+    json_object_set_new(json, "console", json_integer((json_int_t)guest->console));
     g_autofree char *text = json_to_text(json);
     g_autofree char *name = state_name(guest->instance);
     return files_write(guest->qemu->paths, FILE_RUN, name, text, strlen(text), error);
@@ -121,6 +122,7 @@ static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t
         guest_unref(guest);
         return NULL;
     }
+    guest->console = (guint64)MAX(json_integer_value(json_object_get(json, "console")), 0);
     adopt(guest, (guint64)pid, (guint64)start);
     return guest;
 }

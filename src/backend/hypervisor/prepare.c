@@ -107,6 +107,7 @@ static bool start_guest(struct guest *guest, const struct guest_spec *spec, bool
     if (!accel_choose(guest->qemu->paths, spec->accelerator, &kvm, error))
         return false;
     g_autoptr(GPtrArray) args = qemu_args(guest, spec, incoming, kvm, error);
+    guest->console = console_size(guest->qemu, guest->instance);
     if (args == NULL || !make_folder(guest, error) || !spawn_qemu(guest, args, error))
         return false;
     GError *failure = NULL;

@@ -60,6 +60,7 @@ struct guest {
     guint64 generation;
     guint64 memory;
     guint disks;
+    guint64 console; /* bytes in the file of its console when it was made */
 
     struct process *process; /* NULL before it was started */
     bool prepared;           /* its end is news */
@@ -185,5 +186,7 @@ bool incoming_check_arrived(const struct guest *guest, GError **error);
 GBytes *console_read(struct hypervisor *hv, const char *instance, gint64 offset, guint wait_ms,
                      guint64 *ret_offset, GError **error);
 bool console_write(struct hypervisor *hv, const char *instance, GBytes *data, GError **error);
+/* Bytes that a guest has printed on this node up to now, in all its lives. */
+guint64 console_size(const struct qemu *qemu, const char *instance);
 /* Keeps the files of all guests small from now on; until `trimming` is cancelled. */
 void consoles_watch(struct qemu *qemu);

@@ -7,8 +7,9 @@ json_t *serial_read(struct node_core *node, struct fence_op *op, const void *arg
 {
     const struct console_read_args *read = args;
     struct console_data answer = {0};
+    gint64 offset = read->since_start ? CONSOLE_SINCE_START : MAX(read->offset, -G_MAXINT32);
     g_autoptr(GBytes) bytes = node->hv->ops->console_read(
-        node->hv, read->instance, read->offset, (guint)read->wait_ms, &answer.offset, error);
+        node->hv, read->instance, offset, (guint)read->wait_ms, &answer.offset, error);
     if (!bytes)
         return NULL;
     gsize len = 0;

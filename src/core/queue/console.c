@@ -1,10 +1,12 @@
 /* See console.h. */
 #include "core/queue/console.h"
 
+#include <string.h>
+
 struct console_call {
     struct queue_context *context;
     struct rpc_request *request;
-    char *node, *node_name;
+    char *node, *node_name, *name;
     struct console_read_args *read; /* one of the two */
     struct console_write_args *write;
 };
@@ -13,6 +15,7 @@ static void call_free(struct console_call *call)
 {
     g_free(call->node);
     g_free(call->node_name);
+    g_free(call->name);
     console_read_args_free(call->read);
     console_write_args_free(call->write);
     g_free(call);
@@ -23,7 +26,9 @@ static json_t *ask_read(const struct console_call *call, GError **error)
     record_autoptr(console_data) data = env_call_record(
         call->context->env, call->node, ROLE_NODED, "console_read", call->read,
         context_stamp(call->context), 0, (guint)call->read->wait_ms + TIMEOUT_WAIT_EXTRA_MS, error);
-    return data == NULL ? NULL : json_make("[s, I]", data->data, (json_int_t)data->offset);
+    return data == NULL
+               ? NULL
+               : json_make("[s, I, s]", data->data, (json_int_t)data->offset, call->node_name);
 }
 
 static json_t *ask_write(const struct console_call *call, GError **error)
@@ -32,6 +37,23 @@ static json_t *ask_write(const struct console_call *call, GError **error)
         env_call_record(call->context->env, call->node, ROLE_NODED, "console_write", call->write,
                         context_stamp(call->context), 0, 0, error);
     return done == NULL ? NULL : json_true();
+}
+
+/* A node knows instances by their UUIDs only. */
+static void explain(const struct console_call *call, GError **error)
+{
+    if (!g_error_matches(*error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY)) {
+        g_prefix_error(error, "%s: ", call->node_name);
+        return;
+    }
+    g_clear_error(error);
+    if (call->read != NULL)
+        fettle_set_error(error, WRONG_STATE, "instance \"%s\" has printed nothing on %s yet",
+                         call->name, call->node_name);
+    else
+        fettle_set_error(error, WRONG_STATE,
+                         "instance \"%s\" does not run on %s now; see: fettle instance info %s",
+                         call->name, call->node_name, call->name);
 }
 
 static void console_task(void *data)
@@ -43,7 +65,7 @@ static void console_task(void *data)
     if (result != NULL) {
         rpc_answer(call->request, result);
     } else {
-        g_prefix_error(&error, "%s: ", call->node_name);
+        explain(call, &error);
         rpc_fail(call->request, error);
     }
     call_free(call);
@@ -68,6 +90,7 @@ static const struct instance *find_guest(struct console_call *call, const char *
     }
     call->node = g_strdup(node->uuid);
     call->node_name = g_strdup(node->name);
+    call->name = g_strdup(instance->name);
     return instance;
 }
 
@@ -95,6 +118,7 @@ void console_read(struct queue_context *context, struct rpc_request *request,
     call->read->instance = g_strdup(instance->uuid);
     call->read->offset = args->offset;
     call->read->wait_ms = args->wait_ms;
+    call->read->since_start = *args->node != '\0' && strcmp(args->node, call->node_name) != 0;
     task_spawn(context->env->tasks, console_task, call);
 }
 

@@ -7,7 +7,8 @@
 #include "core/queue/context.h"
 
 /* Each takes the request over and answers it later. UNKNOWN_ENTITY: no such instance; WRONG_STATE:
- * its node is offline; otherwise what the node says, with its name in front. */
+ * its node is offline, it does not run or has printed nothing there; otherwise what the node says,
+ * with its name in front. */
 void console_read(struct queue_context *context, struct rpc_request *request,
                   const struct luxi_console_read_args *args);
 void console_write(struct queue_context *context, struct rpc_request *request,

@@ -119,6 +119,21 @@ static void console(void *unused)
     g_assert_cmpuint(again, ==, offset);
     g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
     g_assert_true(await_text(hv, web1->uuid, "COUNT")); /* also when it is gone */
+    g_autoptr(GBytes) none =
+        hv->ops->console_read(hv, web1->uuid, CONSOLE_SINCE_START, 0, &offset, &error);
+    g_assert_cmpuint(g_bytes_get_size(none), ==, 0);
+
+    /* The next process's words, and nothing that was said before it. */
+    web1->generation = 2;
+    world_prepare(node, web1, NULL);
+    g_assert_true(hv->ops->run(hv, web1->uuid, 2, &error));
+    g_assert_true(world_await_count(node, web1, world_printed(node, web1) + 1));
+    g_autoptr(GBytes) fresh =
+        hv->ops->console_read(hv, web1->uuid, CONSOLE_SINCE_START, 0, &again, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(strncmp(g_bytes_get_data(fresh, NULL), "BOOT ", 5), ==, 0);
+    g_assert_cmpuint(again - g_bytes_get_size(fresh), ==, offset);
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 2, &error));
     world_node_free(node);
 }
 
