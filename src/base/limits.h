@@ -63,6 +63,8 @@
 
 /* Locks and commits */
 #define LIMIT_LOCKS_PER_CALL 4096
+#define LIMIT_LOCK_RETURN_MS                                                                       \
+    30000 /* a waiting request that the journal knew: its client comes back until then */
 #define LIMIT_JOURNAL_SLACK 4096 /* entries of the lock journal beyond twice what is held */
 #define LIMIT_JOURNAL_BYTES MIB(64)
 #define LIMIT_CHANGES_PER_COMMIT 4096

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define JOURNAL_VERSION 1
+/* Version 1 had neither times nor waiting requests. */
+#define JOURNAL_VERSION 2
 
 struct journal {
     const struct env *env;
@@ -14,58 +15,114 @@ struct journal {
 
 /* --- writing --- */
 
-static json_t *entry_json(const struct owner *owner, const char *name, enum lock_mode mode)
+static void add_json(GString *text, const json_t *json)
 {
-    return json_make("[s,s,I,s,s]", owner->job, owner->livelock, (json_int_t)owner->pid, name,
-                     enum_word(&lock_mode_words, (int)mode));
-}
-
-static void add_line(GString *text, const json_t *line)
-{
-    g_autofree char *plain = json_to_text(line);
+    g_autofree char *plain = json_to_text(json);
     g_string_append(text, plain);
-    g_string_append_c(text, '\n');
 }
 
-bool journal_begin(struct journal *journal, const struct locks *locks, guint64 epoch,
-                   GError **error)
+/* By hand, because this is written for every change of a lock. */
+static void add_text(GString *text, const char *value)
+{
+    bool plain = true;
+    for (const char *c = value; *c && plain; c++)
+        plain = (guchar)*c >= ' ' && *c != '"' && *c != '\\';
+    if (plain) {
+        g_string_append_c(text, '"');
+        g_string_append(text, value);
+        g_string_append_c(text, '"');
+        return;
+    }
+    json_autoptr json = json_string(value);
+    add_json(text, json);
+}
+
+static void add_hold(GString *text, const struct owner *owner, const char *name,
+                     enum lock_mode mode, guint64 since)
+{
+    g_string_append_c(text, '[');
+    add_text(text, owner->job);
+    g_string_append_c(text, ',');
+    add_text(text, owner->livelock);
+    g_string_append_printf(text, ",%" G_GUINT64_FORMAT ",", owner->pid);
+    add_text(text, name);
+    g_string_append_printf(text, ",\"%s\",%" G_GUINT64_FORMAT "]",
+                           enum_word(&lock_mode_words, (int)mode), since);
+}
+
+static void add_wait(GString *text, const struct lock_waiter *waiter)
+{
+    json_autoptr json = lock_waiter_to_json(waiter);
+    add_json(text, json);
+}
+
+static void add_over(GString *text, const struct owner *owner)
+{
+    json_autoptr json = json_make("{s:o}", "over", owner_to_json(owner));
+    add_json(text, json);
+}
+
+static void add_event(GString *text, const struct locks_event *event)
+{
+    if (event->name)
+        add_hold(text, event->owner, event->name, event->mode, event->since);
+    else if (event->waiter)
+        add_wait(text, event->waiter);
+    else
+        add_over(text, event->owner);
+}
+
+bool journal_begin(struct journal *journal, struct locks *locks, guint64 epoch, GError **error)
 {
     const struct env *env = journal->env;
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GPtrArray) held = locks_list(locks, NULL);
+    g_autoptr(GPtrArray) waiting = locks_waiters(locks);
     json_autoptr head = json_make("{s:s,s:I,s:i}", "journal", journal->id, "epoch",
                                   (json_int_t)epoch, "version", JOURNAL_VERSION);
-    add_line(text, head);
+    add_json(text, head);
+    g_string_append_c(text, '\n');
     journal->entries = 0;
     for (guint i = 0; i < held->len; i++) {
         const struct lock_state *state = held->pdata[i];
         if (state->waiting)
             continue;
-        json_autoptr line = json_array();
-        json_array_append_new(line, entry_json(state->owner, state->name, state->mode));
-        add_line(text, line);
+        g_string_append_c(text, '[');
+        add_hold(text, state->owner, state->name, state->mode, state->since);
+        g_string_append(text, "]\n");
+        journal->entries++;
+    }
+    for (guint i = 0; i < waiting->len; i++) {
+        struct lock_waiter *waiter = waiting->pdata[i];
+        if (waiter->count > 0)
+            continue; /* a union: see journal.h */
+        g_ptr_array_set_size(waiter->blockers, 0);
+        g_ptr_array_set_size(waiter->pending_nodes, 0);
+        g_string_append_c(text, '[');
+        add_wait(text, waiter);
+        g_string_append(text, "]\n");
         journal->entries++;
     }
     journal->epoch = epoch;
     return env->ops->file_write(env, FILE_RUN, JOURNAL_FILE, text->str, text->len, error);
 }
 
-bool journal_append(struct journal *journal, const struct locks *locks, const GPtrArray *events,
+bool journal_append(struct journal *journal, struct locks *locks, const GPtrArray *events,
                     GError **error)
 {
     const struct env *env = journal->env;
+    guint64 kept = (guint64)locks_count(locks) + locks_waiting_count(locks);
     if (events->len == 0)
         return true;
     journal->entries += events->len;
-    if (journal->entries > LIMIT_JOURNAL_SLACK + 2 * (guint64)locks_count(locks))
+    if (journal->entries > LIMIT_JOURNAL_SLACK + 2 * kept)
         return journal_begin(journal, locks, journal->epoch, error);
-    g_autoptr(GString) text = g_string_new(NULL);
-    json_autoptr line = json_array();
+    g_autoptr(GString) text = g_string_sized_new(128 * events->len);
     for (guint i = 0; i < events->len; i++) {
-        const struct locks_event *event = events->pdata[i];
-        json_array_append_new(line, entry_json(event->owner, event->name, event->mode));
+        g_string_append_c(text, i ? ',' : '[');
+        add_event(text, events->pdata[i]);
     }
-    add_line(text, line);
+    g_string_append(text, "]\n");
     return env->ops->file_append(env, FILE_RUN, JOURNAL_FILE, text->str, text->len, error);
 }
 
@@ -80,28 +137,49 @@ static bool read_head(struct journal *journal, const char *line, size_t len)
     if (!head || json_unpack(head, "{s:s,s:I,s:i}", "journal", &id, "epoch", &epoch, "version",
                              &version) != 0)
         return false;
-    if (version != JOURNAL_VERSION || strlen(id) != 36 || epoch < 0)
+    if (version < 1 || version > JOURNAL_VERSION || strlen(id) != 36 || epoch < 0)
         return false;
     journal->id = g_strdup(id);
     journal->epoch = (guint64)epoch;
     return true;
 }
 
-static bool read_entry(struct locks *locks, json_t *entry)
+static bool read_hold(struct locks *locks, json_t *entry)
 {
     const char *job;
     const char *livelock;
     const char *name;
     const char *mode_word;
     json_int_t pid;
-    if (json_unpack(entry, "[s,s,I,s,s!]", &job, &livelock, &pid, &name, &mode_word) != 0)
+    json_int_t since = 0;
+    if (json_unpack(entry, json_array_size(entry) == 5 ? "[s,s,I,s,s!]" : "[s,s,I,s,s,I!]", &job,
+                    &livelock, &pid, &name, &mode_word, &since) != 0)
         return false;
     int mode = enum_parse(&lock_mode_words, mode_word);
-    if (mode < 0 || pid < 0 || !locks_check_name(name, NULL))
+    if (mode < 0 || pid < 0 || since < 0 || !locks_check_name(name, NULL))
         return false;
     struct owner owner = {.job = (char *)job, .livelock = (char *)livelock, .pid = (guint64)pid};
-    locks_restore(locks, &owner, name, (enum lock_mode)mode);
+    locks_restore(locks, &owner, name, (enum lock_mode)mode, (guint64)since);
     return true;
+}
+
+static bool read_over(struct locks *locks, const json_t *json)
+{
+    record_autoptr(owner) owner = owner_parse(json, RECORD_LAX, NULL);
+    if (owner)
+        locks_restore_over(locks, owner);
+    return owner != NULL;
+}
+
+static bool read_entry(struct locks *locks, json_t *entry)
+{
+    if (json_is_array(entry))
+        return read_hold(locks, entry);
+    const json_t *over = json_object_get(entry, "over");
+    if (over)
+        return read_over(locks, over);
+    record_autoptr(lock_waiter) waiter = lock_waiter_parse(entry, RECORD_LAX, NULL);
+    return waiter && locks_restore_waiter(locks, waiter);
 }
 
 static bool read_batch(struct journal *journal, struct locks *locks, const char *line, size_t len)
@@ -155,6 +233,8 @@ struct journal *journal_open(const struct env *env, struct locks *locks, char **
     }
     char *note = text ? read_text(journal, locks, text, len)
                       : g_strdup(fettle_error_is(local, LIMIT) ? "it is too large" : "none");
+    if (!note)
+        locks_restored(locks);
     if (note) {
         locks_reset(locks);
         g_free(journal->id);

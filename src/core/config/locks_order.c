@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-static const char *const level_words[] = {"cluster", "instance", "nodegroup",
-                                          "node",    "node-res", "network"};
-
 static bool is_plain(const char *text)
 {
     for (const char *c = text; *c; c++) {
@@ -15,40 +12,47 @@ static bool is_plain(const char *text)
     return *text != '\0';
 }
 
+/* Of the word before the slash; LEVEL_COUNT: none. Names of level config begin with cluster/. */
+static guint level_of(const char *name, const char **ret_rest)
+{
+    const char *slash = strchr(name, '/');
+    size_t len = slash ? (size_t)(slash - name) : 0;
+    for (guint level = 0; slash && level < LEVEL_CONFIG; level++) {
+        const char *word = enum_word(&lock_level_words, (int)level);
+        if (strlen(word) == len && memcmp(word, name, len) == 0) {
+            *ret_rest = slash + 1;
+            return level;
+        }
+    }
+    return LEVEL_COUNT;
+}
+
+static bool no_lock(const char *name, const char *why, GError **error)
+{
+    fettle_set_error(error, WRONG_INPUT, "lock \"%s\": %s", name, why);
+    return false;
+}
+
 bool lock_name_parse(const char *name, enum lock_level *ret_level, const char **ret_rest,
                      bool *ret_group, GError **error)
 {
-    const char *slash = strchr(name, '/');
-    guint level = 0;
-    while (level < G_N_ELEMENTS(level_words) &&
-           !(slash && strlen(level_words[level]) == (size_t)(slash - name) &&
-             strncmp(name, level_words[level], (size_t)(slash - name)) == 0))
-        level++;
-    if (level == G_N_ELEMENTS(level_words)) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "lock \"%s\": must be LEVEL/NAME with one of the levels cluster, "
-                         "instance, nodegroup, node, "
-                         "node-res, network",
-                         name);
-        return false;
-    }
-    const char *rest = slash + 1;
+    const char *rest;
+    guint level = level_of(name, &rest);
+    if (level == LEVEL_COUNT)
+        return no_lock(name,
+                       "must be LEVEL/NAME with one of the levels cluster, instance, nodegroup, "
+                       "node, node-param, node-res, network",
+                       error);
+    if (!is_plain(rest))
+        return no_lock(name,
+                       "the name after the slash is empty or has a space, slash or control "
+                       "character in it",
+                       error);
     bool group = strcmp(rest, "[lockset]") == 0;
-    if (!is_plain(rest)) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "lock \"%s\": the name after the slash is empty or has a space, slash or "
-                         "control character in it",
-                         name);
-        return false;
-    }
-    if (level == LEVEL_CLUSTER && !group && strcmp(rest, "BGL") != 0 &&
-        strcmp(rest, "config") != 0) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "lock \"%s\": level cluster has only [lockset], BGL and config", name);
-        return false;
-    }
-    *ret_level = level == LEVEL_CLUSTER && strcmp(rest, "config") == 0 ? LEVEL_CONFIG
-                                                                       : (enum lock_level)level;
+    bool config = level == LEVEL_CLUSTER && strcmp(rest, "config") == 0;
+    if (level == LEVEL_CLUSTER && !group && !config && strcmp(rest, "BGL") != 0)
+        return no_lock(name, "level cluster has only [lockset], BGL and config", error);
+    *ret_level = config ? LEVEL_CONFIG : (enum lock_level)level;
     *ret_rest = rest;
     *ret_group = group;
     return true;

@@ -62,18 +62,17 @@ static gboolean search_member(void *key, void *value, void *data)
 
 /* Jobs act on a node under its shared lock. Exclusive is for a change of its record, which must be
  * possible while it is silent: that is how a person's word that it is dead gets there. */
-static bool behind_gate(const struct locks *locks, const struct want *want)
+bool want_behind_gate(const struct locks *locks, const struct want *want)
 {
     return locks->gated && want->mode == LOCK_SHARED && !want->upgrade &&
            locks->gated(want->lock->name, locks->gate_data);
 }
 
-/* The place at which this want is stuck: the lock itself, or the first member that is in the way of
- * a group lock. */
-static struct lock *want_stuck(const struct locks *locks, const struct want *want)
+/* The lock itself, or the first member that is in the way of a group lock. */
+struct lock *want_stuck(const struct locks *locks, const struct want *want)
 {
     struct lock *lock = want->lock;
-    if (behind_gate(locks, want))
+    if (want_behind_gate(locks, want))
         return lock;
     if (taken(lock, lock, want))
         return lock;
@@ -139,6 +138,7 @@ static void touch_related(struct locks *locks, const struct lock *lock, const st
 
 void queue_touch(struct locks *locks, const struct lock *lock)
 {
+    locks->moved = true;
     touch_related(locks, lock, NULL);
 }
 
@@ -165,6 +165,9 @@ void request_enqueue(struct locks *locks, struct request *request, struct lock *
         g_ptr_array_add(want->lock->wants, want);
     }
     request->holder->waiting = request;
+    g_tree_insert(locks->queue, request, request);
+    if (request->out_of_order)
+        g_ptr_array_add(locks->disorderly, request);
     set_stuck(locks, request, stuck);
     touch_behind(locks, request);
 }
@@ -175,21 +178,25 @@ void request_dequeue(struct locks *locks, struct request *request)
         struct want *want = request->wants->pdata[i];
         g_ptr_array_remove_fast(want->lock->wants, want);
     }
+    g_tree_remove(locks->queue, request);
     g_tree_remove(locks->dirty, request);
+    g_ptr_array_remove_fast(locks->disorderly, request);
     request->holder->waiting = NULL;
     set_stuck(locks, request, NULL);
     touch_behind(locks, request);
+    locks->moved = true;
 }
 
 static void request_grant(struct locks *locks, struct request *request)
 {
     request_dequeue(locks, request);
+    request_tell(locks, request, false);
     request_apply(locks, request);
-    g_ptr_array_add(locks->grants, request->tag);
+    grant_add(locks, request->tag, NULL, NULL);
     request_free(locks, request);
 }
 
-void queue_run(struct locks *locks)
+static void grant_all(struct locks *locks)
 {
     GTreeNode *first;
     while ((first = g_tree_node_first(locks->dirty))) {
@@ -205,59 +212,91 @@ void queue_run(struct locks *locks)
     }
 }
 
-/* --- explaining --- */
-
-static void add_blocker(struct update_locks_result *result, const struct holder *holder)
+/* The first circle that there is. Every one has an out-of-order request in it. */
+static char *find_circle(const struct locks *locks, struct request **ret_refuse)
 {
-    for (guint i = 0; i < result->blockers->len; i++) {
-        if (owner_equal(result->blockers->pdata[i], holder->id))
-            return;
-    }
-    g_ptr_array_add(result->blockers, owner_copy(holder->id));
+    char *circle = NULL;
+    for (guint i = 0; i < locks->disorderly->len && !circle; i++)
+        circle = graph_circle(locks, locks->disorderly->pdata[i], ret_refuse);
+    return circle;
 }
 
-static void add_takers(const struct lock *lock, const struct lock *label, const struct want *want,
-                       struct update_locks_result *result)
+bool queue_settle(struct locks *locks, struct request *newcomer, GError **error)
+{
+    struct request *refused;
+    char *circle;
+    bool stays = true;
+    grant_all(locks);
+    while (locks->disorderly->len > 0 && (circle = find_circle(locks, &refused))) {
+        GError *local = NULL;
+        fettle_set_error(&local, LOCK_CYCLE, "waiting would close a circle: %s", circle);
+        g_free(circle);
+        request_dequeue(locks, refused);
+        request_tell(locks, refused, false);
+        if (refused == newcomer) {
+            stays = false;
+            g_propagate_error(error, local);
+        } else {
+            grant_add(locks, refused->tag, NULL, local);
+        }
+        request_free(locks, refused);
+        grant_all(locks);
+    }
+    gathers_run(locks);
+    return stays;
+}
+
+void queue_run(struct locks *locks)
+{
+    queue_settle(locks, NULL, NULL);
+}
+
+/* --- who is in the way --- */
+
+static void each_taker(const struct lock *lock, const struct lock *label, const struct want *want,
+                       blocker_fn fn, void *data)
 {
     for (guint i = 0; i < lock->holds->len; i++) {
         const struct hold *hold = lock->holds->pdata[i];
+        struct blocker blocker = {hold->holder, lock, hold->mode, false, hold->since};
         if (hold->holder != want->request->holder && conflict(hold->mode, want->mode))
-            add_blocker(result, hold->holder);
+            fn(&blocker, data);
     }
     for (guint i = 0; i < lock->wants->len && !want->upgrade; i++) {
         const struct want *other = lock->wants->pdata[i];
-        if (other->request->holder != want->request->holder && conflict(other->mode, want->mode) &&
-            request_order(other->request, want->request) < 0 && reserves(other->request, label))
-            add_blocker(result, other->request->holder);
+        const struct request *ahead = other->request;
+        struct blocker blocker = {ahead->holder, lock, other->mode, true, ahead->since};
+        if (ahead->holder != want->request->holder && conflict(other->mode, want->mode) &&
+            request_order(ahead, want->request) < 0 && reserves(ahead, label))
+            fn(&blocker, data);
     }
 }
 
-struct explain {
+struct taker_search {
     const struct want *want;
-    struct update_locks_result *result;
+    blocker_fn fn;
+    void *data;
 };
 
-static gboolean explain_member(void *key, void *value, void *data)
+static gboolean each_taker_of_member(void *key, void *value, void *data)
 {
-    struct explain *explain = data;
-    add_takers(key, key, explain->want, explain->result);
+    struct taker_search *search = data;
+    each_taker(key, key, search->want, search->fn, search->data);
     return FALSE;
 }
 
-void request_explain(const struct locks *locks, const struct request *request,
-                     struct update_locks_result *result)
+void request_each_blocker(const struct locks *locks, const struct request *request, blocker_fn fn,
+                          void *data)
 {
     for (guint i = 0; i < request->wants->len; i++) {
         const struct want *want = request->wants->pdata[i];
         const struct lock *lock = want->lock;
-        if (behind_gate(locks, want))
-            g_ptr_array_add(result->pending_nodes, g_strdup(lock->name));
-        add_takers(lock, lock, want, result);
+        each_taker(lock, lock, want, fn, data);
         const struct lock *group = lock_group(locks, lock);
         if (group)
-            add_takers(group, lock, want, result);
-        struct explain explain = {want, result};
+            each_taker(group, lock, want, fn, data);
+        struct taker_search search = {want, fn, data};
         if (lock->group)
-            g_tree_foreach(locks->levels[lock->level].members, explain_member, &explain);
+            g_tree_foreach(locks->levels[lock->level].members, each_taker_of_member, &search);
     }
 }

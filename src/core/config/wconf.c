@@ -36,6 +36,7 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     log_error("", "stepping down: %s", wconf->down->message);
     wconf_stream_end(wconf);
     wconf_join_end(wconf);
+    wconf_owners_end(wconf);
     wconf_locks_end(wconf);
     wconf_announce_end(wconf);
     if (wconf->on_down)
@@ -128,8 +129,7 @@ void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request
 
 char *wconf_owner_name(const struct owner *owner)
 {
-    bool number = *owner->job && strspn(owner->job, "0123456789") == strlen(owner->job);
-    return number ? g_strdup_printf("job %s", owner->job) : g_strdup(owner->job);
+    return locks_owner_name(owner);
 }
 
 bool wconf_check_owner(const struct owner *owner, GError **error)
@@ -160,6 +160,11 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     rpc_answer(request, cluster_status_to_json(status));
 }
 
+static void handle_ping(struct wconf *wconf, struct rpc_request *request)
+{
+    rpc_answer(request, NULL);
+}
+
 static const struct {
     const char *name;
     void (*handle)(struct wconf *wconf, struct rpc_request *request);
@@ -174,7 +179,15 @@ static const struct {
     {"update_locks", wconf_handle_update_locks, true},
     {"list_locks", wconf_handle_list_locks, false},
     {"list_all_locks", wconf_handle_list_all_locks, false},
+    {"list_lock_waiters", wconf_handle_list_lock_waiters, false},
+    {"union_locks", wconf_handle_union_locks, true},
+    {"guarded_union_locks", wconf_handle_guarded_union_locks, true},
+    {"intersect_locks", wconf_handle_intersect_locks, false},
     {"free_locks", wconf_handle_free_locks, false},
+    {"free_locks_level", wconf_handle_free_locks_level, false},
+    {"downgrade_locks_level", wconf_handle_downgrade_locks_level, false},
+    {"set_lock_priority", wconf_handle_set_lock_priority, false},
+    {"ping", handle_ping, false},
     {"owner_gone", wconf_handle_owner_gone, false},
     {"ca_info", wconf_handle_ca_info, false},
     {"join", wconf_handle_join, false},
@@ -313,7 +326,7 @@ bool wconf_start(struct wconf *wconf, GError **error)
              config_history(wconf->committed), wconf->epoch, config_serial(wconf->committed),
              note ? note : "continued", locks_count(wconf->locks));
     wconf_announce(wconf);
-    wconf_locks_start(wconf);
+    wconf_owners_start(wconf);
     if (wconf->down) {
         g_propagate_error(error, g_error_copy(wconf->down));
         return false;
@@ -335,7 +348,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->listeners = g_ptr_array_new();
     wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
     wconf->locks = locks_new(wconf_gate, wconf);
-    wconf->lock_waits = g_ptr_array_new();
+    wconf->lock_waits = g_hash_table_new(NULL, NULL);
     wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
     wconf->joins = g_ptr_array_new();
@@ -352,6 +365,7 @@ void wconf_free(struct wconf *wconf)
                                           "the configuration daemon ends");
     wconf_stream_end(wconf);
     wconf_join_end(wconf);
+    wconf_owners_end(wconf);
     wconf_locks_end(wconf);
     wconf_commit_free_all(wconf);
     locks_free(wconf->locks); /* asks the gate about nodes, so it goes before them */
@@ -360,7 +374,7 @@ void wconf_free(struct wconf *wconf)
     g_queue_clear(&wconf->log);
     g_hash_table_unref(wconf->pending_ids);
     g_ptr_array_unref(wconf->listeners);
-    g_ptr_array_unref(wconf->lock_waits);
+    g_hash_table_unref(wconf->lock_waits);
     g_ptr_array_unref(wconf->joins);
     g_hash_table_unref(wconf->watched);
     g_hash_table_unref(wconf->nodes);

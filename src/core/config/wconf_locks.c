@@ -1,18 +1,19 @@
 /*
- * Lock calls, and the death of owners. Every change of the locks is in the journal before anybody
- * is told of it, and a grant is told after a barrier, as a confirmation is (SAF-03). Owners die by
- * their lock files alone (DTH-06): an event or a hint makes us probe, and only the probe counts; a
- * sweep is the net below.
+ * Lock calls. What changes in the locks is in the journal before anybody is told of it, and is told
+ * after a barrier, as a confirmation is (SAF-03). Answers that share a barrier share one line of
+ * the journal.
  */
 #include <string.h>
 
-#include "base/log.h"
 #include "core/config/wconf_private.h"
 
+/* A request that waits: of the one kind or the other. */
 struct lock_wait {
     struct wconf *wconf;
     struct rpc_request *request;
-    struct update_locks_args *args;
+    const struct owner *owner; /* in its arguments */
+    struct update_locks_args *update;
+    struct union_locks_args *gather;
     guint timer;
 };
 
@@ -21,32 +22,122 @@ static void lock_wait_free(struct lock_wait *wait)
     const struct env *env = wait->wconf->env;
     if (wait->timer)
         env->ops->timer_cancel(env, wait->timer);
-    g_ptr_array_remove_fast(wait->wconf->lock_waits, wait);
-    update_locks_args_free(wait->args);
+    g_hash_table_remove(wait->wconf->lock_waits, wait);
+    update_locks_args_free(wait->update);
+    union_locks_args_free(wait->gather);
     g_free(wait);
 }
 
-static void lock_wait_fail(struct lock_wait *wait, const GError *error)
+void wconf_lock_wait_fail(struct lock_wait *wait, const GError *error)
 {
+    if (!wait)
+        return;
     rpc_fail(wait->request, error);
     lock_wait_free(wait);
 }
 
+struct lock_wait *wconf_lock_wait_of(const struct wconf *wconf, const struct owner *owner)
+{
+    GHashTableIter iter;
+    void *key;
+    g_hash_table_iter_init(&iter, wconf->lock_waits);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        struct lock_wait *wait = key;
+        if (owner_equal(wait->owner, owner))
+            return wait;
+    }
+    return NULL;
+}
+
+void wconf_locks_tick(struct wconf *wconf)
+{
+    locks_set_time(wconf->locks, (guint64)wconf->env->ops->wall_us(wconf->env));
+}
+
 /* --- telling --- */
+
+/* Writes down what has changed. If that fails nobody is told of it, and another has to be master.
+ */
+static void flush(struct wconf *wconf)
+{
+    g_autoptr(GError) error = NULL;
+    if (!locks_has_events(wconf->locks))
+        return;
+    g_autoptr(GPtrArray) events = locks_take_events(wconf->locks);
+    if (!wconf->down && !journal_append(wconf->journal, wconf->locks, events, &error))
+        wconf_step_down(wconf, FETTLE_ERROR_STORAGE, "the lock journal cannot be written: %s",
+                        error->message);
+}
+
+struct late_answer {
+    struct rpc_request *request;
+    json_t *result;
+    GError *error;
+};
+
+static void answer_late(struct wconf *wconf, void *data)
+{
+    struct late_answer *late = data;
+    flush(wconf);
+    const GError *error = wconf->down ? wconf->down : late->error;
+    if (error) {
+        json_decref(late->result);
+        rpc_fail(late->request, error);
+    } else {
+        rpc_answer(late->request, late->result);
+    }
+    g_clear_error(&late->error);
+    g_free(late);
+}
+
+/* Both are stolen. */
+static void tell_later(struct wconf *wconf, struct rpc_request *request, json_t *result,
+                       GError *error)
+{
+    struct late_answer *late = g_new(struct late_answer, 1);
+    *late = (struct late_answer){request, result, error};
+    wconf_barrier(wconf, answer_late, late);
+}
 
 static json_t *granted_json(void)
 {
-    record_autoptr(update_locks_result) result = update_locks_result_new();
-    result->granted = true;
-    return update_locks_result_to_json(result);
+    return json_make("{s:[],s:b,s:[],s:i}", "blockers", "granted", 1, "pending_nodes", "ticket", 0);
 }
 
-/* The locks whose gate is closed, as the nodes that are to answer first. */
-static GPtrArray *nodes_behind_gates(const struct wconf *wconf, const GPtrArray *lock_names)
+static json_t *acquired_json(const GPtrArray *names)
 {
-    g_autoptr(GPtrArray) pending = wconf_nodes_pending(wconf);
+    json_t *list = json_array();
+    for (guint i = 0; i < names->len; i++)
+        json_array_append_new(list, json_string(names->pdata[i]));
+    return json_make("{s:o}", "locks", list);
+}
+
+static void tell_grants(struct wconf *wconf)
+{
+    g_autoptr(GPtrArray) grants = locks_take_grants(wconf->locks);
+    for (guint i = 0; i < grants->len; i++) {
+        struct locks_grant *grant = grants->pdata[i];
+        struct lock_wait *wait = grant->tag;
+        json_t *result = grant->error      ? NULL
+                         : grant->acquired ? acquired_json(grant->acquired)
+                                           : granted_json();
+        tell_later(wconf, wait->request, result, g_steal_pointer(&grant->error));
+        lock_wait_free(wait);
+    }
+}
+
+void wconf_locks_publish(struct wconf *wconf)
+{
+    tell_grants(wconf);
+    flush(wconf);
+}
+
+/* The nodes that are to answer first, of locks whose gate is closed. Steals the names. */
+static GPtrArray *nodes_behind_gates(const struct wconf *wconf, GPtrArray *lock_names)
+{
     GPtrArray *nodes = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < pending->len; i++) {
+    g_autoptr(GPtrArray) pending = lock_names->len ? wconf_nodes_pending(wconf) : NULL;
+    for (guint i = 0; pending && i < pending->len; i++) {
         const char *node = pending->pdata[i];
         bool named = false;
         for (guint j = 0; j < lock_names->len; j++) {
@@ -56,235 +147,117 @@ static GPtrArray *nodes_behind_gates(const struct wconf *wconf, const GPtrArray 
         if (named)
             g_ptr_array_add(nodes, g_strdup(node));
     }
+    g_ptr_array_unref(lock_names);
     return nodes;
 }
 
-static json_t *blocked_json(struct wconf *wconf, const struct update_locks_args *args)
+static json_t *blocked_json(struct wconf *wconf, const struct update_locks_args *args,
+                            guint64 ticket)
 {
+    struct locks_wait how = {.priority = args->priority, .ticket = ticket};
     record_autoptr(update_locks_result) result =
-        locks_explain(wconf->locks, args->owner, args->locks, args->priority);
-    GPtrArray *nodes = nodes_behind_gates(wconf, result->pending_nodes);
-    g_ptr_array_unref(result->pending_nodes);
-    result->pending_nodes = nodes;
+        locks_explain(wconf->locks, args->owner, args->locks, &how);
+    result->pending_nodes = nodes_behind_gates(wconf, result->pending_nodes);
+    result->ticket = ticket;
     return update_locks_result_to_json(result);
-}
-
-void wconf_locks_publish(struct wconf *wconf)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) events = locks_take_events(wconf->locks);
-    g_autoptr(GPtrArray) grants = locks_take_grants(wconf->locks);
-    bool written = journal_append(wconf->journal, wconf->locks, events, &error);
-    for (guint i = 0; i < grants->len; i++) {
-        struct lock_wait *wait = grants->pdata[i];
-        if (written)
-            wconf_answer_after_barrier(wconf, wait->request, granted_json());
-        else
-            rpc_fail(wait->request, error);
-        lock_wait_free(wait);
-    }
-    if (!written)
-        wconf_step_down(wconf, FETTLE_ERROR_STORAGE, "the lock journal cannot be written: %s",
-                        error->message);
-}
-
-/* --- death --- */
-
-static void owner_free_dead(struct wconf *wconf, const struct owner *owner)
-{
-    g_autofree char *name = wconf_owner_name(owner);
-    guint before = locks_count(wconf->locks);
-    struct lock_wait *wait = locks_free_owner(wconf->locks, owner);
-    if (wait) {
-        g_autoptr(GError) error = NULL;
-        fettle_set_error(&error, CANCELED, "%s is dead: nobody holds its lock file %s", name,
-                         owner->livelock);
-        lock_wait_fail(wait, error);
-    }
-    log_info("", "%s is dead (lock file %s): %u locks freed", name, owner->livelock,
-             before - locks_count(wconf->locks));
-}
-
-/* Frees what owners with this lock file have, if the probe proves that nobody holds it. */
-static enum livelock_verdict judge(struct wconf *wconf, const char *livelock)
-{
-    enum livelock_verdict verdict = wconf->env->ops->livelock_probe(wconf->env, livelock);
-    if (verdict == LIVELOCK_UNSURE)
-        log_warning("", "lock file %s: cannot tell whether its owner lives; nothing is freed",
-                    livelock);
-    if (verdict != LIVELOCK_DEAD && verdict != LIVELOCK_GONE)
-        return verdict;
-    g_autoptr(GPtrArray) owners = locks_owners(wconf->locks);
-    for (guint i = 0; i < owners->len; i++) {
-        const struct owner *owner = owners->pdata[i];
-        if (!strcmp(owner->livelock, livelock))
-            owner_free_dead(wconf, owner);
-    }
-    wconf_locks_publish(wconf);
-    return verdict;
-}
-
-static bool is_owner_file(const struct wconf *wconf, const char *livelock)
-{
-    g_autoptr(GPtrArray) owners = locks_owners(wconf->locks);
-    for (guint i = 0; i < owners->len; i++) {
-        if (!strcmp(((struct owner *)owners->pdata[i])->livelock, livelock))
-            return true;
-    }
-    return false;
-}
-
-static void watch_owner(struct wconf *wconf, const char *livelock);
-
-/* An event is no proof: if the probe does not say dead, it is watched on. */
-static void watch_owner_cb(const char *livelock, void *data)
-{
-    struct wconf *wconf = data;
-    g_autofree char *name = g_strdup(livelock);
-    g_hash_table_remove(wconf->watched, name);
-    if (!wconf->down && judge(wconf, name) == LIVELOCK_ALIVE && is_owner_file(wconf, name))
-        watch_owner(wconf, name);
-}
-
-static void watch_owner(struct wconf *wconf, const char *livelock)
-{
-    if (g_hash_table_add(wconf->watched, g_strdup(livelock)))
-        wconf->env->ops->livelock_watch(wconf->env, livelock, watch_owner_cb, wconf);
-}
-
-/* DTH-18, 19: only a file that the probe calls dead is removed, after its owner's locks are free.
- */
-static void sweep(struct wconf *wconf)
-{
-    const struct env *env = wconf->env;
-    g_autoptr(GPtrArray) owners = locks_owners(wconf->locks);
-    for (guint i = 0; i < owners->len && !wconf->down; i++)
-        judge(wconf, ((struct owner *)owners->pdata[i])->livelock);
-    g_autoptr(GPtrArray) files = env->ops->livelock_list(env);
-    for (guint i = 0; files && i < files->len && !wconf->down; i++) {
-        if (judge(wconf, files->pdata[i]) == LIVELOCK_DEAD)
-            env->ops->livelock_remove(env, files->pdata[i]);
-    }
-}
-
-static void sweep_task(void *data)
-{
-    struct wconf *wconf = data;
-    for (;;) {
-        const struct cluster *cluster = config_cluster(wconf->committed);
-        if (!env_sleep(wconf->env, (guint)cluster->sweep_interval_ms) || wconf->down)
-            return;
-        sweep(wconf);
-        wconf_announce_again(wconf);
-    }
-}
-
-void wconf_locks_start(struct wconf *wconf)
-{
-    g_autoptr(GPtrArray) owners = locks_owners(wconf->locks);
-    sweep(wconf);
-    for (guint i = 0; i < owners->len && !wconf->down; i++) {
-        const char *livelock = ((struct owner *)owners->pdata[i])->livelock;
-        if (is_owner_file(wconf, livelock))
-            watch_owner(wconf, livelock);
-    }
-    task_spawn(wconf->env->tasks, sweep_task, wconf);
 }
 
 void wconf_locks_end(struct wconf *wconf)
 {
-    while (wconf->lock_waits->len > 0)
-        lock_wait_fail(wconf->lock_waits->pdata[0], wconf->down);
+    GHashTableIter iter;
+    void *wait;
+    g_hash_table_iter_init(&iter, wconf->lock_waits);
+    while (g_hash_table_iter_next(&iter, &wait, NULL)) {
+        wconf_lock_wait_fail(wait, wconf->down);
+        g_hash_table_iter_init(&iter, wconf->lock_waits);
+    }
 }
 
 /* --- update --- */
 
-static void wait_over(void *data)
+static void update_over(void *data)
 {
     struct lock_wait *wait = data;
     struct wconf *wconf = wait->wconf;
     wait->timer = 0;
-    locks_withdraw(wconf->locks, wait->args->owner);
-    rpc_answer(wait->request, blocked_json(wconf, wait->args));
+    guint64 ticket = locks_ticket(wconf->locks, wait->owner, NULL);
+    wconf_locks_tick(wconf);
+    locks_withdraw(wconf->locks, wait->owner);
+    tell_later(wconf, wait->request, blocked_json(wconf, wait->update, ticket), NULL);
     lock_wait_free(wait);
-    wconf_locks_publish(wconf);
+    tell_grants(wconf);
 }
 
-/* A client that lost its connection asks again: the new request takes the place of the old one. */
-static void replace_wait(struct wconf *wconf, const struct owner *owner)
+/* A client that lost its connection asks again: the new request takes the place of the old one, and
+ * its age if it is the same. */
+static guint64 replace_wait(struct wconf *wconf, const struct owner *owner,
+                            const GPtrArray *requests)
 {
+    guint64 ticket = locks_ticket(wconf->locks, owner, requests);
     struct lock_wait *old = locks_withdraw(wconf->locks, owner);
-    if (!old)
-        return;
     g_autoptr(GError) error = NULL;
     fettle_set_error(&error, CANCELED, "a newer request of the same owner has taken its place");
-    lock_wait_fail(old, error);
+    wconf_lock_wait_fail(old, error);
+    return ticket;
 }
 
-/* `args` is stolen. */
 static struct lock_wait *lock_wait_new(struct wconf *wconf, struct rpc_request *request,
-                                       struct update_locks_args *args)
+                                       const struct owner *owner)
 {
     struct lock_wait *wait = g_new0(struct lock_wait, 1);
-    *wait = (struct lock_wait){wconf, request, args, 0};
-    g_ptr_array_add(wconf->lock_waits, wait);
+    *wait = (struct lock_wait){.wconf = wconf, .request = request, .owner = owner};
+    g_hash_table_add(wconf->lock_waits, wait);
     return wait;
 }
 
-static void answer_update(struct wconf *wconf, struct lock_wait *wait, enum locks_outcome outcome)
+static void wait_update(struct lock_wait *wait)
 {
-    const struct env *env = wconf->env;
-    switch (outcome) {
-    case LOCKS_WAITS:
-        wait->timer = env->ops->timer(env, (guint)wait->args->wait_ms, wait_over, wait);
-        return;
-    case LOCKS_BLOCKED:
-        rpc_answer(wait->request, blocked_json(wconf, wait->args));
-        lock_wait_free(wait);
-        return;
-    case LOCKS_GRANTED:
-        if (wconf->down) /* the journal could not be written */
-            rpc_fail(wait->request, wconf->down);
-        else
-            wconf_answer_after_barrier(wconf, wait->request, granted_json());
-        lock_wait_free(wait);
-        return;
-    }
+    const struct env *env = wait->wconf->env;
+    wait->timer = env->ops->timer(env, (guint)wait->update->wait_ms, update_over, wait);
 }
 
+/* A request without a client is one that the journal knew. */
+static bool is_replaced(const struct wconf *wconf, const struct update_locks_args *args)
+{
+    return locks_waits(wconf->locks, args->owner) &&
+           (args->wait || !wconf_lock_wait_of(wconf, args->owner));
+}
+
+/* `args` is stolen. */
 static void update_locks(struct wconf *wconf, struct rpc_request *request,
                          struct update_locks_args *args)
 {
     g_autoptr(GError) error = NULL;
     enum locks_outcome outcome;
-    if (args->wait)
-        replace_wait(wconf, args->owner);
-    struct lock_wait *wait = lock_wait_new(wconf, request, args);
-    struct locks_wait how = {args->priority, wait};
-    if (!locks_update(wconf->locks, args->owner, args->locks, args->wait ? &how : NULL, &outcome,
-                      &error)) {
-        lock_wait_fail(wait, error);
-        wconf_locks_publish(wconf);
-        return;
+    guint64 kept = is_replaced(wconf, args) ? replace_wait(wconf, args->owner, args->locks) : 0;
+    struct lock_wait *wait = lock_wait_new(wconf, request, args->owner);
+    struct locks_wait how = {.priority = args->priority,
+                             .tag = wait,
+                             .at_once = !args->wait,
+                             .out_of_order = args->out_of_order,
+                             .ticket = args->ticket ? args->ticket : kept};
+    wait->update = args;
+    wconf_watch_owner(wconf, args->owner->livelock);
+    bool ok = locks_update(wconf->locks, args->owner, args->locks, &how, &outcome, &error);
+    if (ok && outcome == LOCKS_WAITS) {
+        wait_update(wait);
+    } else {
+        json_t *result = !ok                        ? NULL
+                         : outcome == LOCKS_GRANTED ? granted_json()
+                                                    : blocked_json(wconf, args, 0);
+        tell_later(wconf, request, result, g_steal_pointer(&error));
+        lock_wait_free(wait);
     }
-    g_autofree char *livelock = g_strdup(args->owner->livelock);
-    /* Not in the list while the journal is written: if that fails, every waiting request is
-     * answered. */
-    g_ptr_array_remove_fast(wconf->lock_waits, wait);
-    wconf_locks_publish(wconf);
-    g_ptr_array_add(wconf->lock_waits, wait);
-    if (wconf->down && outcome != LOCKS_BLOCKED) {
-        lock_wait_fail(wait, wconf->down);
-        return;
-    }
-    answer_update(wconf, wait, outcome);
-    watch_owner(wconf, livelock);
+    tell_grants(wconf);
+    if (locks_has_events(wconf->locks) && ok && outcome == LOCKS_WAITS)
+        flush(wconf);
 }
 
 void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     struct update_locks_args *args = update_locks_args_parse(request->args, RECORD_LAX, &error);
+    wconf_locks_tick(wconf);
     if (args && wconf_check_owner(args->owner, &error)) {
         update_locks(wconf, request, args);
         return;
@@ -293,9 +266,74 @@ void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request)
     rpc_fail(request, error);
 }
 
-/* --- the other calls --- */
+/* --- union --- */
 
-static struct owner_args *owner_of(struct rpc_request *request)
+static void union_over(void *data)
+{
+    struct lock_wait *wait = data;
+    struct wconf *wconf = wait->wconf;
+    wait->timer = 0;
+    wconf_locks_tick(wconf);
+    g_autoptr(GPtrArray) names = locks_union_end(wconf->locks, wait->owner);
+    tell_later(wconf, wait->request, acquired_json(names), NULL);
+    lock_wait_free(wait);
+    tell_grants(wconf);
+}
+
+/* `args` is stolen. */
+static void union_locks(struct wconf *wconf, struct rpc_request *request,
+                        struct union_locks_args *args)
+{
+    const struct env *env = wconf->env;
+    struct lock_wait *wait = lock_wait_new(wconf, request, args->owner);
+    struct locks_wait how = {.priority = args->priority, .tag = wait};
+    bool waits = args->count > 0 && args->wait_ms > 0;
+    g_autoptr(GPtrArray) names = NULL;
+    wait->gather = args;
+    wconf_watch_owner(wconf, args->owner->livelock);
+    if (locks_union(wconf->locks, args->owner, args->locks, waits ? (guint)args->count : 0,
+                    waits ? &how : NULL, &names) == LOCKS_WAITS) {
+        wait->timer = env->ops->timer(env, (guint)args->wait_ms, union_over, wait);
+    } else {
+        tell_later(wconf, request, acquired_json(names), NULL);
+        lock_wait_free(wait);
+    }
+    tell_grants(wconf);
+}
+
+void wconf_handle_union_locks(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    struct union_locks_args *args = union_locks_args_parse(request->args, RECORD_LAX, &error);
+    wconf_locks_tick(wconf);
+    if (args && wconf_check_owner(args->owner, &error)) {
+        union_locks(wconf, request, args);
+        return;
+    }
+    union_locks_args_free(args);
+    rpc_fail(request, error);
+}
+
+void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(guarded_union_locks_args) args =
+        guarded_union_locks_args_parse(request->args, RECORD_LAX, &error);
+    g_autoptr(GPtrArray) names = NULL;
+    if (!args || !wconf_check_owner(args->owner, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
+    wconf_locks_tick(wconf);
+    wconf_watch_owner(wconf, args->owner->livelock);
+    locks_union(wconf->locks, args->owner, args->locks, (guint)args->count, NULL, &names);
+    tell_later(wconf, request, acquired_json(names), NULL);
+    tell_grants(wconf);
+}
+
+/* --- less --- */
+
+struct owner_args *wconf_lock_owner(struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     struct owner_args *args = owner_args_parse(request->args, RECORD_LAX, &error);
@@ -306,6 +344,53 @@ static struct owner_args *owner_of(struct rpc_request *request)
     return NULL;
 }
 
+/* After a call that ends the owner's wait, if it had one. */
+static void tell_less(struct wconf *wconf, struct rpc_request *request, json_t *result,
+                      const struct owner *owner, struct lock_wait *wait)
+{
+    if (wait) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *name = locks_owner_name(owner);
+        fettle_set_error(&error, CANCELED, "the locks of %s were freed while it waited", name);
+        wconf_lock_wait_fail(wait, error);
+    }
+    tell_later(wconf, request, result, NULL);
+    tell_grants(wconf);
+}
+
+void wconf_handle_free_locks(struct wconf *wconf, struct rpc_request *request)
+{
+    record_autoptr(owner_args) args = wconf_lock_owner(request);
+    if (!args)
+        return;
+    wconf_locks_tick(wconf);
+    tell_less(wconf, request, NULL, args->owner, locks_free_owner(wconf->locks, args->owner));
+}
+
+static void change_level(struct wconf *wconf, struct rpc_request *request,
+                         void *(*change)(struct locks *locks, const struct owner *owner,
+                                         enum lock_level level))
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(lock_level_args) args = lock_level_args_parse(request->args, RECORD_LAX, &error);
+    if (!args || !wconf_check_owner(args->owner, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
+    wconf_locks_tick(wconf);
+    tell_less(wconf, request, NULL, args->owner, change(wconf->locks, args->owner, args->level));
+}
+
+void wconf_handle_free_locks_level(struct wconf *wconf, struct rpc_request *request)
+{
+    change_level(wconf, request, locks_free_level);
+}
+
+void wconf_handle_downgrade_locks_level(struct wconf *wconf, struct rpc_request *request)
+{
+    change_level(wconf, request, locks_downgrade_level);
+}
+
 static json_t *list_json(const struct wconf *wconf, const struct owner *owner)
 {
     record_autoptr(lock_states) states = lock_states_new();
@@ -314,42 +399,61 @@ static json_t *list_json(const struct wconf *wconf, const struct owner *owner)
     return lock_states_to_json(states);
 }
 
+void wconf_handle_intersect_locks(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(intersect_locks_args) args =
+        intersect_locks_args_parse(request->args, RECORD_LAX, &error);
+    if (!args || !wconf_check_owner(args->owner, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
+    wconf_locks_tick(wconf);
+    struct lock_wait *wait = locks_intersect(wconf->locks, args->owner, args->locks);
+    tell_less(wconf, request, list_json(wconf, args->owner), args->owner, wait);
+}
+
+void wconf_handle_set_lock_priority(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(lock_priority_args) args =
+        lock_priority_args_parse(request->args, RECORD_LAX, &error);
+    bool sane = args && wconf_check_owner(args->owner, &error);
+    wconf_locks_tick(wconf);
+    if (sane && !locks_set_priority(wconf->locks, args->owner, args->priority)) {
+        g_autofree char *name = locks_owner_name(args->owner);
+        fettle_set_error(&error, WRONG_STATE, "%s does not wait for locks", name);
+        sane = false;
+    }
+    if (sane)
+        tell_later(wconf, request, NULL, NULL);
+    else
+        rpc_fail(request, error);
+    tell_grants(wconf);
+}
+
+/* --- listing: what was told, and what is in the journal, so it is written first --- */
+
 void wconf_handle_list_locks(struct wconf *wconf, struct rpc_request *request)
 {
-    record_autoptr(owner_args) args = owner_of(request);
+    record_autoptr(owner_args) args = wconf_lock_owner(request);
     if (args)
-        rpc_answer(request, list_json(wconf, args->owner));
+        tell_later(wconf, request, list_json(wconf, args->owner), NULL);
 }
 
 void wconf_handle_list_all_locks(struct wconf *wconf, struct rpc_request *request)
 {
-    rpc_answer(request, list_json(wconf, NULL));
+    tell_later(wconf, request, list_json(wconf, NULL), NULL);
 }
 
-void wconf_handle_free_locks(struct wconf *wconf, struct rpc_request *request)
+void wconf_handle_list_lock_waiters(struct wconf *wconf, struct rpc_request *request)
 {
-    record_autoptr(owner_args) args = owner_of(request);
-    if (!args)
-        return;
-    g_autofree char *name = wconf_owner_name(args->owner);
-    struct lock_wait *wait = locks_free_owner(wconf->locks, args->owner);
-    if (wait) {
-        g_autoptr(GError) error = NULL;
-        fettle_set_error(&error, CANCELED, "the locks of %s were freed while it waited", name);
-        lock_wait_fail(wait, error);
+    record_autoptr(lock_waiters) answer = lock_waiters_new();
+    g_ptr_array_unref(answer->waiters);
+    answer->waiters = locks_waiters(wconf->locks);
+    for (guint i = 0; i < answer->waiters->len; i++) {
+        struct lock_waiter *waiter = answer->waiters->pdata[i];
+        waiter->pending_nodes = nodes_behind_gates(wconf, waiter->pending_nodes);
     }
-    wconf_locks_publish(wconf);
-    if (wconf->down)
-        rpc_fail(request, wconf->down);
-    else
-        rpc_answer(request, NULL);
-}
-
-void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request)
-{
-    record_autoptr(owner_args) args = owner_of(request);
-    if (!args)
-        return;
-    judge(wconf, args->owner->livelock);
-    rpc_answer(request, NULL);
+    tell_later(wconf, request, lock_waiters_to_json(answer), NULL);
 }

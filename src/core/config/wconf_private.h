@@ -7,7 +7,8 @@
  *   wconf_cover.c     does the owner hold the locks of what it changes?
  *   wconf_stream.c    wait_changes: deltas and snapshots
  *   wconf_confirm.c   confirm
- *   wconf_locks.c     lock calls, death of owners, sweeps
+ *   wconf_locks.c     lock calls
+ *   wconf_owners.c    death of owners, sweeps
  *   wconf_join.c      hosts that become nodes
  *   wconf_announce.c  telling nodes who is master, and which have answered
  */
@@ -43,8 +44,9 @@ struct wconf {
 
     struct locks *locks;
     struct journal *journal;
-    GPtrArray *lock_waits; /* struct lock_wait */
-    GHashTable *watched;   /* names of lock files */
+    GHashTable *lock_waits; /* struct lock_wait */
+    guint return_timer;     /* until clients of requests that the journal knew are back */
+    GHashTable *watched;    /* names of lock files */
 
     GHashTable *nodes; /* uuid -> struct node_link */
     guint64 members_serial;
@@ -120,15 +122,37 @@ void wconf_join_end(struct wconf *wconf);
 
 /* --- wconf_locks.c --- */
 void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_union_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_intersect_locks(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_list_locks(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_list_all_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_list_lock_waiters(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_free_locks(struct wconf *wconf, struct rpc_request *request);
-void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_free_locks_level(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_downgrade_locks_level(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_set_lock_priority(struct wconf *wconf, struct rpc_request *request);
+/* Tells the lock manager the time; before each change of locks. */
+void wconf_locks_tick(struct wconf *wconf);
 /* Writes down what changed in the locks, then answers who was granted. */
 void wconf_locks_publish(struct wconf *wconf);
-/* Frees what the dead hold, watches the living; sweeps from then on (a task). */
-void wconf_locks_start(struct wconf *wconf);
+/* Answers all who wait with the reason why we are down. */
 void wconf_locks_end(struct wconf *wconf);
+/* The tag of a waiting request. */
+struct lock_wait;
+/* Answers it; NULL: nothing. */
+void wconf_lock_wait_fail(struct lock_wait *wait, const GError *error);
+struct lock_wait *wconf_lock_wait_of(const struct wconf *wconf, const struct owner *owner);
+/* The owner that a call names; NULL: it was answered with what is wrong. */
+struct owner_args *wconf_lock_owner(struct rpc_request *request);
+
+/* --- wconf_owners.c --- */
+void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request);
+/* From now on the end of whoever holds this lock file is noticed. */
+void wconf_watch_owner(struct wconf *wconf, const char *livelock);
+/* Frees what the dead hold, watches the living; sweeps from then on (a task). */
+void wconf_owners_start(struct wconf *wconf);
+void wconf_owners_end(struct wconf *wconf);
 
 /* --- wconf_announce.c --- */
 /* What nodes are told now; free with announce_args_free(). */

@@ -204,6 +204,7 @@ static bool acquire(struct runner *runner, struct op *op, bool urgent, GError **
         if (result && !told)
             log_blockers(op, result);
         told = told || result;
+        args.ticket = result ? result->ticket : args.ticket; /* it keeps its place */
         if (!result && (!passing(local) || !env_sleep(runner->env, JOB_RETRY_MS))) {
             g_propagate_prefixed_error(error, g_steal_pointer(&local), "locks: ");
             return false;

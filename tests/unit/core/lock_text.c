@@ -68,7 +68,7 @@ char *locks_ask(struct locks *locks, guint number, const char *text, bool wait, 
     record_autoptr(owner) owner = lock_owner_of(number);
     g_autoptr(GPtrArray) requests = lock_requests(text);
     g_autoptr(GError) error = NULL;
-    struct locks_wait how = {priority, GUINT_TO_POINTER(number)};
+    struct locks_wait how = {.priority = priority, .tag = GUINT_TO_POINTER(number)};
     enum locks_outcome outcome;
     if (!locks_update(locks, owner, requests, wait ? &how : NULL, &outcome, &error))
         return g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
@@ -76,7 +76,7 @@ char *locks_ask(struct locks *locks, guint number, const char *text, bool wait, 
         return g_strdup("granted");
     if (outcome == LOCKS_WAITS)
         return g_strdup("waits");
-    record_autoptr(update_locks_result) result = locks_explain(locks, owner, requests, priority);
+    record_autoptr(update_locks_result) result = locks_explain(locks, owner, requests, &how);
     GString *blockers = g_string_new("blocked by");
     for (guint i = 0; i < result->blockers->len; i++)
         g_string_append_printf(blockers, " %s", ((struct owner *)result->blockers->pdata[i])->job);
@@ -91,7 +91,8 @@ char *locks_grants_text(struct locks *locks)
     g_autoptr(GPtrArray) grants = locks_take_grants(locks);
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < grants->len; i++)
-        g_string_append_printf(text, "%s%u", i ? " " : "", GPOINTER_TO_UINT(grants->pdata[i]));
+        g_string_append_printf(text, "%s%u", i ? " " : "",
+                               GPOINTER_TO_UINT(((struct locks_grant *)grants->pdata[i])->tag));
     return g_string_free(text, FALSE);
 }
 

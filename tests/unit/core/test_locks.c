@@ -6,9 +6,23 @@
 /* --- names and order --- */
 
 static const char *const in_order[] = {
-    "cluster/[lockset]",   "cluster/BGL", "instance/[lockset]", "instance/a", "instance/b",
-    "nodegroup/[lockset]", "nodegroup/g", "node/[lockset]",     "node/n1",    "node/n2",
-    "node-res/[lockset]",  "node-res/n1", "network/[lockset]",  "network/w",  "cluster/config",
+    "cluster/[lockset]",
+    "cluster/BGL",
+    "instance/[lockset]",
+    "instance/a",
+    "instance/b",
+    "nodegroup/[lockset]",
+    "nodegroup/g",
+    "node/[lockset]",
+    "node/n1",
+    "node/n2",
+    "node-param/[lockset]",
+    "node-param/n1",
+    "node-res/[lockset]",
+    "node-res/n1",
+    "network/[lockset]",
+    "network/w",
+    "cluster/config",
 };
 
 static void test_order_table(void)
@@ -62,10 +76,10 @@ static void test_names(void)
     static const char *const bad[][2] = {
         {"instance", "lock \"instance\": must be LEVEL/NAME with one of the levels cluster, "
                      "instance, nodegroup, node, "
-                     "node-res, network"},
+                     "node-param, node-res, network"},
         {"disk/x", "lock \"disk/x\": must be LEVEL/NAME with one of the levels cluster, instance, "
                    "nodegroup, node, "
-                   "node-res, network"},
+                   "node-param, node-res, network"},
         {"node/", "lock \"node/\": the name after the slash is empty or has a space, slash or "
                   "control character in it"},
         {"node/a/b", "lock \"node/a/b\": the name after the slash is empty or has a space, slash "
@@ -345,7 +359,7 @@ static void test_gate(void)
     gate_open = false;
     struct locks *locks = locks_new(gated, NULL);
     record_autoptr(owner) old = lock_owner_of(9);
-    locks_restore(locks, old, "node/n1", LOCK_SHARED);
+    locks_restore(locks, old, "node/n1", LOCK_SHARED, 0);
     assert_try(locks, 1, "s node/n2", "granted");
     assert_try(locks, 2, "s node/n1", "blocked by gate node/n1");
     assert_wait(locks, 3, "x instance/a, s node/n1", "waits");
@@ -369,19 +383,22 @@ static void test_events(void)
     assert_try(locks, 1, "x instance/a, s node/n", "granted");
     assert_wait(locks, 2, "s instance/a", "waits");
     locks_release(locks, 1);
-    g_autoptr(GPtrArray) events = locks_take_events(locks);
+    GPtrArray *events = locks_take_events(locks);
     g_autoptr(GString) text = g_string_new(NULL);
     for (guint i = 0; i < events->len; i++) {
         const struct locks_event *event = events->pdata[i];
-        g_string_append_printf(text, "%s %s %s; ", event->owner->job, event->name,
-                               enum_word(&lock_mode_words, (int)event->mode));
+        g_string_append_printf(text, "%s %s %s; ", event->owner->job,
+                               event->name ? event->name : "request",
+                               event->name     ? enum_word(&lock_mode_words, (int)event->mode)
+                               : event->waiter ? "waits"
+                                               : "over");
     }
     g_assert_cmpstr(
         text->str, ==,
-        "1 instance/a exclusive; 1 node/n shared; 1 instance/a release; 1 node/n release; "
-        "2 instance/a shared; ");
-    g_autoptr(GPtrArray) none = locks_take_events(locks);
-    g_assert_cmpuint(none->len, ==, 0);
+        "1 instance/a exclusive; 1 node/n shared; 2 request waits; 1 instance/a release; "
+        "1 node/n release; 2 request over; 2 instance/a shared; ");
+    g_ptr_array_unref(events);
+    g_assert_false(locks_has_events(locks));
     locks_free(locks);
 }
 

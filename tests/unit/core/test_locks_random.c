@@ -102,7 +102,7 @@ static void model_settle(GString *grants)
             if (next->stuck == ATOMS) {
                 model_do(next);
                 g_string_append_printf(grants, "%s%u", grants->len ? " " : "",
-                                       (guint)(next - model));
+                                       (guint)(next - model) + 1);
                 moved = true;
                 break;
             }
@@ -216,13 +216,13 @@ static void test_against_model(void)
             memset(model[number].held, 0, sizeof model[number].held);
             model[number].waiting = false;
         } else if (act == 1) {
-            g_assert_true((locks_withdraw(locks, owner) != NULL || number == 0) ||
-                          !model[number].waiting);
+            g_assert_true((locks_withdraw(locks, owner) != NULL) == model[number].waiting);
             model[number].waiting = false;
         } else {
             g_autoptr(GPtrArray) requests = random_requests(rand);
             bool wait = act > 4;
-            struct locks_wait how = {(gint64)(g_rand_int(rand) % 3) - 1, GUINT_TO_POINTER(number)};
+            struct locks_wait how = {.priority = (gint64)(g_rand_int(rand) % 3) - 1,
+                                     .tag = GUINT_TO_POINTER(number + 1)};
             enum locks_outcome outcome = LOCKS_GRANTED;
             const char *expected = model_update(number, requests, wait, wait ? how.priority : 0);
             bool ok = locks_update(locks, owner, requests, wait ? &how : NULL, &outcome, NULL);
@@ -261,7 +261,7 @@ static void deadlock_round(guint32 seed)
         guint number = g_rand_int(rand) % CLIENTS;
         g_autoptr(GPtrArray) grants = locks_take_grants(locks);
         for (guint i = 0; i < grants->len; i++)
-            waits[GPOINTER_TO_UINT(grants->pdata[i])] = false;
+            waits[GPOINTER_TO_UINT(((struct locks_grant *)grants->pdata[i])->tag) - 1] = false;
         guint waiting = 0;
         for (guint i = 0; i < CLIENTS; i++)
             waiting += waits[i] ? 1 : 0;
@@ -281,7 +281,8 @@ static void deadlock_round(guint32 seed)
         for (guint atom = first; atom <= last && atom < ATOMS; atom++)
             lock_request_add(requests, atoms[atom],
                              g_rand_int(rand) % 3 ? LOCK_SHARED : LOCK_EXCLUSIVE);
-        struct locks_wait how = {(gint64)(g_rand_int(rand) % 3), GUINT_TO_POINTER(number)};
+        struct locks_wait how = {.priority = (gint64)(g_rand_int(rand) % 3),
+                                 .tag = GUINT_TO_POINTER(number + 1)};
         enum locks_outcome outcome;
         from[number] = last + 1;
         done[number]++;

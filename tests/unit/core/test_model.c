@@ -303,7 +303,10 @@ static void test_journal_damaged(void)
         "[[\"1\",\"f\",0,\"instance/a\",\"forever\"]]",
         "[[\"1\",\"f\",0,\"nonsense\",\"exclusive\"]]",
         "[[\"1\",\"f\",-1,\"instance/a\",\"exclusive\"]]",
-        "[[\"1\",\"f\",0,\"instance/a\",\"exclusive\",1]]",
+        "[[\"1\",\"f\",0,\"instance/a\",\"exclusive\",-1]]",
+        "[[\"1\",\"f\",0,\"instance/a\",\"exclusive\",1,2]]",
+        "[{\"owner\":{\"job\":\"1\",\"livelock\":\"f\"},\"locks\":[],\"ticket\":0}]",
+        "[{\"over\":{\"job\":\"1\"}}]",
         "{}",
     };
     struct journal_world world;
@@ -319,7 +322,7 @@ static void test_journal_damaged(void)
                   "{\"journal\":\"x\",\"epoch\":1,\"version\":1}\n");
     assert_says(reopen(&world), "line 1 is damaged");
     fake_file_put(world.world, NODE1, FILE_RUN, JOURNAL_FILE,
-                  "{\"journal\":\"" WEB1 "\",\"epoch\":1,\"version\":2}\n");
+                  "{\"journal\":\"" WEB1 "\",\"epoch\":1,\"version\":3}\n");
     assert_says(reopen(&world), "line 1 is damaged");
     fake_fail_files(world.world, JOURNAL_FILE, 1);
     assert_says(reopen(&world), "storage_error: lock journal: " NODE1 "/run/" JOURNAL_FILE

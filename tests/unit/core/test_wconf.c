@@ -248,12 +248,13 @@ static void test_restart_keeps_epoch_and_locks(void)
     fake_livelock(world.world, NODE1, "job-18", LIVELOCK_DEAD);
     config_world_start(&world);
     g_assert_cmpuint(world.epoch, ==, epoch);
-    assert_says(
-        ask_wconf(&world, world.luxid, "list_all_locks", json_object()),
-        "{\"locks\":[{\"mode\":\"exclusive\",\"name\":\"instance/"
-        "web1\",\"owner\":{\"job\":\"17\",\"livelock\":\"job-17\",\"pid\":0},\"waiting\":false},"
-        "{\"mode\":\"shared\",\"name\":\"node/" NODE1
-        "\",\"owner\":{\"job\":\"17\",\"livelock\":\"job-17\",\"pid\":0},\"waiting\":false}]}");
+    assert_says(ask_wconf(&world, world.luxid, "list_all_locks", json_object()),
+                "{\"locks\":[{\"mode\":\"exclusive\",\"name\":\"instance/"
+                "web1\",\"owner\":{\"job\":\"17\",\"livelock\":\"job-17\",\"pid\":0},\"since\":"
+                "1700000001000000,\"waiting\":false},"
+                "{\"mode\":\"shared\",\"name\":\"node/" NODE1
+                "\",\"owner\":{\"job\":\"17\",\"livelock\":\"job-17\",\"pid\":0},\"since\":"
+                "1700000001000000,\"waiting\":false}]}");
     assert_says(job_commit(&world, 17, changes_of(put_memory(1, 256), NULL)), "{\"serial\":2}");
     world_tear_down();
 }

@@ -13,13 +13,13 @@ static void test_lock_waits(void)
     assert_says(job_locks(&world, 1, "x instance/web1", false), GRANTED);
     assert_says(job_locks(&world, 2, "x instance/web1", false),
                 "{\"blockers\":[{\"job\":\"1\",\"livelock\":\"job-1\",\"pid\":0}],\"granted\":"
-                "false,\"pending_nodes\":[]}");
+                "false,\"pending_nodes\":[],\"ticket\":0}");
     job_locks_start(2, "instance/web1", 60000, &second);
     job_locks_start(3, "instance/web1", 5000, &third);
     fake_advance(world.world, 5000);
     assert_says(world_reply(&third), "{\"blockers\":[{\"job\":\"1\",\"livelock\":\"job-1\",\"pid\":"
                                      "0},{\"job\":\"2\",\"livelock\":\"job-2\",\"pid\":0}],"
-                                     "\"granted\":false,\"pending_nodes\":[]}");
+                                     "\"granted\":false,\"pending_nodes\":[],\"ticket\":5}");
     assert_says(
         ask_wconf(&world, world.luxid, "free_locks", json_make("{s:o}", "owner", owner_json(1))),
         "{}");
@@ -28,7 +28,8 @@ static void test_lock_waits(void)
     assert_says(
         ask_wconf(&world, world.luxid, "list_locks", json_make("{s:o}", "owner", owner_json(2))),
         "{\"locks\":[{\"mode\":\"exclusive\",\"name\":\"instance/"
-        "web1\",\"owner\":{\"job\":\"2\",\"livelock\":\"job-2\",\"pid\":0},\"waiting\":false}]}");
+        "web1\",\"owner\":{\"job\":\"2\",\"livelock\":\"job-2\",\"pid\":0},\"since\":"
+        "1700000006000000,\"waiting\":false}]}");
     world_tear_down();
 }
 
@@ -43,7 +44,7 @@ static void test_lock_errors(void)
     assert_says(job_locks(&world, 1, "x shelf/web1", false),
                 "wrong_input: lock \"shelf/web1\": must be LEVEL/NAME with one of the levels "
                 "cluster, instance, nodegroup, "
-                "node, node-res, network");
+                "node, node-param, node-res, network");
     world_tear_down();
 }
 
@@ -122,7 +123,7 @@ static void test_hint_is_no_proof(void)
         "{}");
     assert_says(job_locks(&world, 2, "x instance/web1", false),
                 "{\"blockers\":[{\"job\":\"1\",\"livelock\":\"job-1\",\"pid\":0}],\"granted\":"
-                "false,\"pending_nodes\":[]}");
+                "false,\"pending_nodes\":[],\"ticket\":0}");
     /* A probe that fails proves nothing either, in any number of sweeps. */
     fake_livelock(world.world, NODE1, "job-1", LIVELOCK_UNSURE);
     assert_says(
@@ -131,7 +132,7 @@ static void test_hint_is_no_proof(void)
     fake_advance(world.world, 50000);
     assert_says(job_locks(&world, 2, "x instance/web1", false),
                 "{\"blockers\":[{\"job\":\"1\",\"livelock\":\"job-1\",\"pid\":0}],\"granted\":"
-                "false,\"pending_nodes\":[]}");
+                "false,\"pending_nodes\":[],\"ticket\":0}");
     g_assert_cmpint(world.wconfd->ops->livelock_probe(world.wconfd, "job-1"), ==, LIVELOCK_UNSURE);
     world_tear_down();
 }
@@ -178,11 +179,14 @@ static void test_gate_of_silent_node(void)
     assert_says(world_status("nodes_pending"), "[\"" NODE3 "\"]");
     assert_says(job_locks(&world, 1, "s node/" NODE2, false), GRANTED);
     assert_says(job_locks(&world, 2, "s node/" NODE3, false),
-                "{\"blockers\":[],\"granted\":false,\"pending_nodes\":[\"" NODE3 "\"]}");
+                "{\"blockers\":[],\"granted\":false,\"pending_nodes\":[\"" NODE3
+                "\"],\"ticket\":0}");
     assert_says(job_locks(&world, 2, "s node/[lockset]", false),
-                "{\"blockers\":[],\"granted\":false,\"pending_nodes\":[\"" NODE3 "\"]}");
+                "{\"blockers\":[],\"granted\":false,\"pending_nodes\":[\"" NODE3
+                "\"],\"ticket\":0}");
     assert_says(job_locks(&world, 2, "s node-res/" NODE3, false),
-                "{\"blockers\":[],\"granted\":false,\"pending_nodes\":[\"" NODE3 "\"]}");
+                "{\"blockers\":[],\"granted\":false,\"pending_nodes\":[\"" NODE3
+                "\"],\"ticket\":0}");
     job_locks_start_as(3, "node/" NODE3, "shared", 60000, &waits);
     fake_advance(world.world, 5000);
     g_assert_false(waits.done);

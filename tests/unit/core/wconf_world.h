@@ -30,4 +30,4 @@ void job_locks_start_as(guint job, const char *name, const char *mode, guint wai
 #define ID_A "00000000-0000-4000-8000-00000000000a"
 #define ID_B "00000000-0000-4000-8000-00000000000b"
 #define ID_C "00000000-0000-4000-8000-00000000000c"
-#define GRANTED "{\"blockers\":[],\"granted\":true,\"pending_nodes\":[]}"
+#define GRANTED "{\"blockers\":[],\"granted\":true,\"pending_nodes\":[],\"ticket\":0}"

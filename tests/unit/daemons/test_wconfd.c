@@ -247,7 +247,7 @@ static char *first_line(const struct host *host)
     return text;
 }
 
-#define GRANTED "{\"blockers\":[],\"granted\":true,\"pending_nodes\":[]}"
+#define GRANTED "{\"blockers\":[],\"granted\":true,\"pending_nodes\":[],\"ticket\":0}"
 
 static void test_comes_back(void)
 {
