@@ -70,7 +70,13 @@
 #define LIMIT_CHANGES_PER_COMMIT 4096
 #define LIMIT_CHANGE_LOG 65536 /* older subscribers get a snapshot */
 #define LIMIT_COMMITS_PER_BATCH 256
-#define LIMIT_PROBLEMS 1000 /* broken invariants listed in one answer */
+#define LIMIT_COMMIT_IDS 65536          /* by which a commit can be looked up later */
+#define LIMIT_ETCD_OPERATIONS 4096      /* of one transaction; a commit alone may be as large */
+#define LIMIT_ETCD_BATCH_BYTES MIB(1)   /* of several commits in one transaction */
+#define LIMIT_ETCD_ANSWER_BYTES MIB(64) /* one answer of etcd */
+#define LIMIT_ETCD_CONNECTIONS 8        /* to one member */
+#define LIMIT_ETCD_PAGE 1000            /* keys that are read at once */
+#define LIMIT_PROBLEMS 1000             /* broken invariants listed in one answer */
 
 /* Healing */
 #define LIMIT_REPAIR_TRIES 3

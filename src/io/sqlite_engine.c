@@ -233,6 +233,30 @@ static bool engine_campaign(struct engine *base, struct mastership *me, GError *
     return ok;
 }
 
+static bool engine_observe(struct engine *base, struct mastership *ret_master, GError **error)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+
+    g_mutex_lock(&engine->store_lock);
+    *ret_master = *sqlite_store_master(engine->store);
+    g_mutex_unlock(&engine->store_lock);
+    return true;
+}
+
+static bool engine_resign(struct engine *base, const char *next, GError **error)
+{
+    fettle_set_error(error, WRONG_STATE,
+                     "the store of this node is the engine; another node becomes master by "
+                     "`fettle cluster master-failover` there");
+    return false;
+}
+
+/* A store that fails says so in the answer of each commit; nobody else can take it away. */
+static void engine_on_lost(struct engine *base, void (*lost)(const char *why, void *data),
+                           void *data)
+{
+}
+
 static void engine_commit(struct engine *base, const struct engine_commit *commit,
                           engine_commit_fn done, void *data)
 {
@@ -267,8 +291,7 @@ static void wait_until_idle(struct sqlite_engine *engine)
     g_mutex_unlock(&engine->queue_lock);
 }
 
-/* Lookups and the change log are read over a handle of their own, which never waits for a commit.
- */
+/* Over a handle of its own, which never waits for a commit. */
 static guint64 engine_lookup(struct engine *base, const char *commit_id)
 {
     struct sqlite_engine *engine = (struct sqlite_engine *)base;
@@ -276,12 +299,6 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
     if (g_hash_table_contains(engine->unfinished, commit_id))
         wait_until_idle(engine);
     return sqlite_store_lookup(engine->store, commit_id);
-}
-
-static bool engine_changes(struct engine *base, guint64 since, guint max, GPtrArray *ret_changes)
-{
-    struct sqlite_engine *engine = (struct sqlite_engine *)base;
-    return sqlite_store_changes(engine->store, since, max, ret_changes);
 }
 
 static void engine_close(struct engine *base)
@@ -300,11 +317,13 @@ static void engine_close(struct engine *base)
 
 static const struct engine_ops ops = {
     .load = engine_load,
+    .observe = engine_observe,
     .campaign = engine_campaign,
+    .resign = engine_resign,
+    .on_lost = engine_on_lost,
     .commit = engine_commit,
     .barrier = engine_barrier,
     .lookup = engine_lookup,
-    .changes = engine_changes,
     .close = engine_close,
 };
 

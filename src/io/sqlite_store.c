@@ -466,6 +466,11 @@ bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError *
 
 /* --- mastership --- */
 
+const struct mastership *sqlite_store_master(const struct sqlite_store *store)
+{
+    return &store->meta.master;
+}
+
 bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GError **error)
 {
     const struct mastership *stored = &store->meta.master;

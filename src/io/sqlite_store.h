@@ -34,6 +34,8 @@ bool sqlite_store_load(struct sqlite_store *store,
 guint64 sqlite_store_history(const struct sqlite_store *store);
 guint64 sqlite_store_serial(const struct sqlite_store *store);
 
+/* The mastership record; epoch 0: there was none yet. Borrowed. */
+const struct mastership *sqlite_store_master(const struct sqlite_store *store);
 bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GError **error);
 /* Whether the mastership record in the file is that of `epoch`. */
 bool sqlite_store_is_master(struct sqlite_store *store, guint64 epoch);

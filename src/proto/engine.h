@@ -1,8 +1,9 @@
 /*
- * Where wconfd commits (architecture.md 3.3). One interface, an engine behind it: SQLite
- * (io/sqlite_engine.c), the simulator's model (tests/sim). An engine knows nothing of objects: it
- * stores what it is given, durably and in order. All callbacks come from the loop, in the order of
- * the commits.
+ * Where wconfd commits (docs/design/mastership.md). One interface, an engine behind it: SQLite
+ * (io/sqlite_engine.c), etcd (io/etcd_engine.c), the simulator's model (tests/sim). An engine knows
+ * nothing of objects: it stores what it is given, durably and in order. All callbacks come from the
+ * loop, in the order of the commits. load, observe, campaign and resign are called from a task and
+ * may wait.
  */
 #pragma once
 
@@ -43,19 +44,26 @@ struct engine_ops {
                  void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
                               void *data),
                  void *data, GError **error);
+    /* Who is master now; epoch 0: nobody. TEMPORARY: the engine does not answer. */
+    bool (*observe)(struct engine *engine, struct mastership *ret_master, GError **error);
     /* Becomes master: keeps the epoch if the stored record is of the same node, boot and journal,
-     * else raises it. Durable when it returns. */
+     * else it gets a higher one. Durable when it returns. NOT_MASTER: somebody else is; TEMPORARY:
+     * the engine does not answer. */
     bool (*campaign)(struct engine *engine, struct mastership *me, GError **error);
+    /* Gives it up, with nothing on its way any more. Others leave the first try to the node `next`
+     * (UUID; "": to nobody). WRONG_STATE if this engine's mastership stays with its node. */
+    bool (*resign)(struct engine *engine, const char *next, GError **error);
+    /* Calls `lost` once when mastership has ended or cannot be kept any more (SAF-08); commits and
+     * barriers fail from then on. */
+    void (*on_lost)(struct engine *engine, void (*lost)(const char *why, void *data), void *data);
     /* Appends to the queue; many queued commits may share one sync. */
     void (*commit)(struct engine *engine, const struct engine_commit *commit, engine_commit_fn done,
                    void *data);
     /* Calls back after every commit queued before it, with whether mastership still held then. */
     void (*barrier)(struct engine *engine, engine_barrier_fn done, void *data);
-    /* The serial that a commit id got; 0: never stored. */
+    /* The serial that a commit id got; 0: not stored, as far back as ids are kept
+     * (LIMIT_COMMIT_IDS at least). */
     guint64 (*lookup)(struct engine *engine, const char *commit_id);
-    /* Changes after `since`, oldest first, at most `max`; false if the log does not reach back that
-     * far. */
-    bool (*changes)(struct engine *engine, guint64 since, guint max, GPtrArray *ret_changes);
     void (*close)(struct engine *engine);
 };
 

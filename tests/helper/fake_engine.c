@@ -208,15 +208,21 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
     return GPOINTER_TO_UINT(g_hash_table_lookup(engine->commit_ids, commit_id));
 }
 
-static bool engine_changes(struct engine *base, guint64 since, guint max, GPtrArray *ret_changes)
+static bool engine_observe(struct engine *base, struct mastership *ret_master, GError **error)
 {
-    const struct fake_engine *engine = (struct fake_engine *)base;
-    guint first = engine->log->len; /* the log is in order of versions */
-    while (first > 0 && ((const struct change *)engine->log->pdata[first - 1])->version > since)
-        first--;
-    for (guint i = first; i < engine->log->len && ret_changes->len < max; i++)
-        g_ptr_array_add(ret_changes, change_copy(engine->log->pdata[i]));
+    *ret_master = ((struct fake_engine *)base)->master;
     return true;
+}
+
+static bool engine_resign(struct engine *base, const char *next, GError **error)
+{
+    fettle_set_error(error, WRONG_STATE, "this engine's mastership stays with its node");
+    return false;
+}
+
+static void engine_on_lost(struct engine *base, void (*lost)(const char *why, void *data),
+                           void *data)
+{
 }
 
 static void engine_close(struct engine *base)
@@ -225,11 +231,13 @@ static void engine_close(struct engine *base)
 
 static const struct engine_ops fake_engine_ops = {
     .load = engine_load,
+    .observe = engine_observe,
     .campaign = engine_campaign,
+    .resign = engine_resign,
+    .on_lost = engine_on_lost,
     .commit = engine_commit,
     .barrier = engine_barrier,
     .lookup = engine_lookup,
-    .changes = engine_changes,
     .close = engine_close,
 };
 
@@ -310,4 +318,13 @@ guint64 fake_engine_epoch(const struct fake_engine *engine)
 guint fake_engine_commits(const struct fake_engine *engine)
 {
     return engine->commits;
+}
+
+void fake_engine_changes(const struct fake_engine *engine, guint64 since, GPtrArray *ret_changes)
+{
+    guint first = engine->log->len; /* the log is in order of versions */
+    while (first > 0 && ((const struct change *)engine->log->pdata[first - 1])->version > since)
+        first--;
+    for (guint i = first; i < engine->log->len; i++)
+        g_ptr_array_add(ret_changes, change_copy(engine->log->pdata[i]));
 }

@@ -28,3 +28,5 @@ void fake_engine_crash(struct fake_engine *engine);
 guint64 fake_engine_serial(const struct fake_engine *engine);
 guint64 fake_engine_epoch(const struct fake_engine *engine);
 guint fake_engine_commits(const struct fake_engine *engine);
+/* All that was committed after serial `since`, oldest first: GPtrArray of struct change, added. */
+void fake_engine_changes(const struct fake_engine *engine, guint64 since, GPtrArray *ret_changes);

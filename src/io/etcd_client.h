@@ -1,0 +1,44 @@
+/*
+ * A client of etcd's JSON gateway (etcd 3.4, paths below /v3/), over HTTPS with a client
+ * certificate of the cluster. It knows members, time limits and what an answer proves; keys and
+ * transactions are etcd_kv.h's.
+ *
+ * Every request may reach etcd more than once: members are tried in turn, beginning with the last
+ * that answered, and the HTTP library repeats what a dying connection may have swallowed. So only
+ * what is harmless to repeat may be sent: reads, and transactions that compare what they change.
+ * What an end of a call means:
+ *   UNREACHABLE     no member took the request: surely not done
+ *   UNKNOWN_RESULT  it was sent, and no answer came: perhaps done, perhaps done later
+ *   PROTOCOL        etcd refused it (its own words are in the message): surely not done
+ *   LIMIT           the answer is larger than LIMIT_ETCD_ANSWER_BYTES
+ *   KILLED          the client was freed
+ */
+#pragma once
+
+#include "base/json.h"
+
+struct etcd_client;
+
+struct etcd_options {
+    const char *const *urls; /* of the members, "https://10.0.0.1:2379"; NULL-terminated */
+    /* PEM files, absolute: the authority of the members' certificates, ours and its key. NULL for
+     * members that speak plain HTTP. */
+    const char *ca, *certificate, *key;
+};
+
+/* CORRUPT or STORAGE with the file's name. */
+struct etcd_client *etcd_client_new(const struct etcd_options *options, GError **error);
+/* Calls under way end with KILLED before it returns. */
+void etcd_client_free(struct etcd_client *client);
+
+/* Exactly one of the two is set, as in rpc_reply_fn. */
+typedef void (*etcd_reply_fn)(json_t *answer, const GError *error, void *data);
+
+/* Posts `body` (stolen) to `path`; `done` comes exactly once, from the loop. `timeout_ms` is for
+ * the call as a whole; each member gets at most ETCD_MEMBER_MS of it. */
+#define ETCD_MEMBER_MS 1000u
+void etcd_call(struct etcd_client *client, const char *path, json_t *body, guint timeout_ms,
+               etcd_reply_fn done, void *data);
+/* The same from a task, which waits; a new reference. */
+json_t *etcd_call_wait(struct etcd_client *client, const char *path, json_t *body, guint timeout_ms,
+                       GError **error);

@@ -1,0 +1,30 @@
+/*
+ * The replicated engine: etcd, one transaction for the waiting commits of everybody, each comparing
+ * the mastership key and the head (docs/design/mastership.md, "etcd"; SAF-01, 03, 04, 07, 08).
+ */
+#pragma once
+
+#include "io/etcd_client.h"
+#include "proto/engine.h"
+
+#define ETCD_LEASE_TTL_S 4
+#define ETCD_LEASE_MARGIN_MS 500
+
+/* `client` is borrowed, and must live until the engine was closed. `cluster`: UUID; keys stand
+ * below /fettle/CLUSTER/. */
+struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster);
+
+/* What a whole cluster is when it moves into etcd: objects as struct store_row would have them. */
+struct etcd_import {
+    guint64 history;
+    guint64 serial;
+    guint64 epoch_base; /* the last epoch of the engine before */
+    /* Calls `each` for every object. */
+    void (*objects)(void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
+                                 void *data),
+                    void *data, void *source);
+    void *source;
+};
+/* In a task: empties the cluster's keys and fills them; nobody may be master. */
+bool etcd_engine_import(struct etcd_client *client, const char *cluster,
+                        const struct etcd_import *import, GError **error);

@@ -1,0 +1,78 @@
+/*
+ * Insides of the etcd engine: etcd_engine.c (life, mastership, lease), etcd_commit.c (the queue of
+ * commits and barriers), etcd_load.c (reading and filling everything).
+ */
+#pragma once
+
+#include "base/task.h"
+#include "io/etcd_engine.h"
+#include "io/etcd_kv.h"
+
+#define ETCD_CALL_MS 3000u /* of one call; a lease is longer */
+
+/* The key `head`: where the configuration stands, and which
+ * transaction wrote it. */
+struct etcd_head {
+    gint64 revision; /* mod revision it was read or written at; 0: there is none */
+    guint64 history, serial;
+    char batch[37]; /* UUID of the transaction that wrote it */
+};
+
+struct etcd_engine {
+    struct engine base;
+    guint refs; /* the owner, and each task that is in it */
+    struct etcd_client *client;
+    char *prefix; /* "/fettle/CLUSTER/" */
+    struct task_group *tasks;
+
+    /* Mastership. */
+    gint64 created; /* create revision of the master key; 0: not master */
+    gint64 lease;
+    guint64 epoch_base;   /* epochs of the engine before were not higher */
+    gint64 held_until_ms; /* boot clock */
+    guint lease_timer;
+    char *lost_why;
+    void (*lost)(const char *why, void *data);
+    void *lost_data;
+
+    /* Commits. */
+    struct etcd_head head;
+    char fence[37];           /* batch id of a rewritten head whose answer has not come */
+    GQueue queue;             /* struct etcd_entry that are not on their way */
+    GHashTable *ids;          /* commit id -> guint64 * */
+    GQueue id_order;          /* the same ids, oldest first; borrowed from `ids` */
+    struct etcd_batch *batch; /* on its way, or not told yet; NULL: none */
+    bool closed;
+};
+
+void etcd_engine_ref(struct etcd_engine *engine);
+void etcd_engine_unref(struct etcd_engine *engine);
+/* A call from a task, which has a reference; KILLED once the engine was closed. `body` is stolen.
+ */
+json_t *etcd_engine_call(struct etcd_engine *engine, const char *path, json_t *body,
+                         GError **error);
+char *etcd_engine_key(const struct etcd_engine *engine, const char *name);
+/* What a transaction of the master compares: the key is ours, under our lease. */
+json_t *etcd_engine_is_master(const struct etcd_engine *engine);
+/* Ends mastership for good; once. */
+void etcd_engine_lose(struct etcd_engine *engine, const char *format, ...) G_GNUC_PRINTF(2, 3);
+bool etcd_engine_holds(const struct etcd_engine *engine);
+
+/* --- etcd_commit.c --- */
+void etcd_queue_commit(struct engine *base, const struct engine_commit *commit,
+                       engine_commit_fn done, void *data);
+void etcd_queue_barrier(struct engine *base, engine_barrier_fn done, void *data);
+/* Mastership is lost: refuses what waits, after what is on its way has got its answer. */
+void etcd_queue_fail(struct etcd_engine *engine);
+void etcd_queue_drop(struct etcd_engine *engine);
+void etcd_remember_id(struct etcd_engine *engine, const char *id, guint64 serial);
+/* The head as a value; free with g_free(). */
+char *etcd_head_text(const struct etcd_head *head);
+/* CORRUPT if it cannot be read. `kvs` is of a range of the key; empty: revision 0. */
+bool etcd_head_parse(const GPtrArray *kvs, struct etcd_head *ret_head, GError **error);
+
+/* --- etcd_load.c --- */
+bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
+               void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
+                            void *data),
+               void *data, GError **error);

@@ -1,0 +1,204 @@
+/* Reading everything that is in etcd, and filling it when a cluster moves in. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "io/etcd_internal.h"
+#include "proto/records.h"
+
+/* --- pages of keys --- */
+
+typedef bool (*take_fn)(const struct etcd_kv *kv, void *data, GError **error);
+
+/* Every key below `name`, as it was at `revision` (0: at the first page's, which is returned). */
+static gint64 read_all(struct etcd_engine *engine, const char *name, gint64 revision, take_fn take,
+                       void *data, GError **error)
+{
+    g_autofree char *prefix = etcd_engine_key(engine, name);
+    g_autofree char *from = NULL;
+    bool more = true;
+
+    while (more) {
+        json_autoptr answer = etcd_engine_call(
+            engine, ETCD_RANGE, etcd_range_prefix(prefix, from, LIMIT_ETCD_PAGE, revision), error);
+        g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, &more, error) : NULL;
+        if (kvs == NULL)
+            return 0;
+        revision = revision != 0 ? revision : etcd_revision(answer);
+        for (guint i = 0; i < kvs->len; i++)
+            if (!take(kvs->pdata[i], data, error))
+                return 0;
+        more = more && kvs->len > 0;
+        if (more) {
+            const struct etcd_kv *last = kvs->pdata[kvs->len - 1];
+            g_free(from);
+            from = g_strconcat(last->key, "\x01", NULL); /* behind it, before every other key */
+        }
+    }
+    return revision;
+}
+
+/* --- objects --- */
+
+struct loading {
+    struct etcd_engine *engine;
+    void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data);
+    void *data;
+};
+
+static bool take_object(const struct etcd_kv *kv, void *data, GError **error)
+{
+    const struct loading *loading = data;
+    const char *name = kv->key + strlen(loading->engine->prefix) + strlen("o/");
+    const char *slash = strchr(name, '/');
+    json_autoptr value = json_parse_limited(kv->value, strlen(kv->value), LIMIT_FRAME_BYTES, NULL);
+    json_int_t version = 0;
+    json_t *object = NULL;
+
+    if (slash == NULL || value == NULL ||
+        json_unpack(value, "{s:I, s:o}", "version", &version, "object", &object) != 0 ||
+        version <= 0) {
+        fettle_set_error(error, CORRUPT, "etcd: the value of %s cannot be read; restore a backup",
+                         kv->key);
+        return false;
+    }
+    g_autofree char *kind = g_strndup(name, (gsize)(slash - name));
+    loading->each(kind, slash + 1, (guint64)version, object, loading->data);
+    return true;
+}
+
+static bool take_ids(const struct etcd_kv *kv, void *data, GError **error)
+{
+    struct etcd_engine *engine = data;
+    json_autoptr ids = json_parse_limited(kv->value, strlen(kv->value), MIB(1), NULL);
+    size_t index;
+    json_t *item;
+
+    json_array_foreach(ids, index, item)
+    {
+        const char *id;
+        json_int_t serial;
+        if (json_unpack(item, "[s, I]", &id, &serial) == 0)
+            etcd_remember_id(engine, id, (guint64)serial);
+    }
+    return true;
+}
+
+static bool read_head(struct etcd_engine *engine, gint64 *ret_revision, GError **error)
+{
+    g_autofree char *key = etcd_engine_key(engine, "head");
+    json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, etcd_range(key), error);
+    g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, NULL, error) : NULL;
+
+    if (kvs == NULL || !etcd_head_parse(kvs, &engine->head, error))
+        return false;
+    if (engine->head.revision == 0) {
+        fettle_set_error(error, CORRUPT, "etcd has no configuration of this cluster below %s",
+                         engine->prefix);
+        return false;
+    }
+    *ret_revision = etcd_revision(answer);
+    return true;
+}
+
+static bool load(struct etcd_engine *engine, struct loading *loading, GError **error)
+{
+    gint64 revision = 0;
+    return read_head(engine, &revision, error) &&
+           read_all(engine, "o/", revision, take_object, loading, error) != 0 &&
+           read_all(engine, "c/", revision, take_ids, engine, error) != 0;
+}
+
+bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
+               void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
+                            void *data),
+               void *data, GError **error)
+{
+    struct etcd_engine *engine = (struct etcd_engine *)base;
+    struct loading loading = {engine, each, data};
+
+    etcd_engine_ref(engine);
+    bool ok = load(engine, &loading, error);
+    if (ok) {
+        *ret_history = engine->head.history;
+        *ret_serial = engine->head.serial;
+    }
+    etcd_engine_unref(engine);
+    return ok;
+}
+
+/* --- moving in --- */
+
+struct filling {
+    const char *prefix;
+    GPtrArray *transactions; /* json_t *: arrays of operations */
+    size_t bytes;            /* of the last one */
+};
+
+static void free_json(void *data)
+{
+    json_decref(data);
+}
+
+static void fill_object(const char *kind, const char *key, guint64 version, json_t *object,
+                        void *data)
+{
+    struct filling *filling = data;
+    g_autofree char *name = g_strdup_printf("%so/%s/%s", filling->prefix, kind, key);
+    json_autoptr value = json_make("{s:I, s:O}", "version", (json_int_t)version, "object", object);
+    g_autofree char *text = json_to_text(value);
+    GPtrArray *all = filling->transactions;
+    json_t *last = all->len > 0 ? all->pdata[all->len - 1] : NULL;
+
+    if (last == NULL || json_array_size(last) >= LIMIT_ETCD_OPERATIONS ||
+        filling->bytes + strlen(text) > LIMIT_ETCD_BATCH_BYTES) {
+        last = json_array();
+        g_ptr_array_add(all, last);
+        filling->bytes = 0;
+    }
+    filling->bytes += strlen(text);
+    json_array_append_new(last, etcd_put(name, text, 0));
+}
+
+static bool run_txn(struct etcd_client *client, const char *prefix, json_t *operations,
+                    GError **error)
+{
+    g_autofree char *master = g_strconcat(prefix, "master", NULL);
+    json_t *compares = json_make("[o]", etcd_compare(master, ETCD_CREATE_REVISION, 0));
+    json_autoptr answer = etcd_call_wait(client, ETCD_TXN, etcd_txn(compares, operations, NULL),
+                                         TIMEOUT_NORMAL_MS, error);
+    if (answer == NULL || etcd_succeeded(answer))
+        return answer != NULL;
+    fettle_set_error(error, WRONG_STATE, "a master uses the configuration in etcd");
+    return false;
+}
+
+/* The head comes last: without it nobody takes what is there for a configuration. */
+static json_t *last_operations(const char *prefix, const struct etcd_import *import)
+{
+    struct etcd_head head = {.history = import->history, .serial = import->serial};
+    g_autofree char *id = g_uuid_string_random();
+    g_autofree char *head_key = g_strconcat(prefix, "head", NULL);
+    g_autofree char *base_key = g_strconcat(prefix, "epoch_base", NULL);
+    g_autofree char *base = g_strdup_printf("%" G_GUINT64_FORMAT, import->epoch_base);
+
+    g_strlcpy(head.batch, id, sizeof head.batch);
+    g_autofree char *text = etcd_head_text(&head);
+    return json_make("[o, o]", etcd_put(base_key, base, 0), etcd_put(head_key, text, 0));
+}
+
+bool etcd_engine_import(struct etcd_client *client, const char *cluster,
+                        const struct etcd_import *import, GError **error)
+{
+    g_autofree char *prefix = g_strdup_printf("/fettle/%s/", cluster);
+    g_autoptr(GPtrArray) transactions = g_ptr_array_new_with_free_func(free_json);
+    struct filling filling = {prefix, transactions, 0};
+
+    import->objects(fill_object, &filling, import->source);
+    if (!run_txn(client, prefix, json_make("[o]", etcd_delete_prefix(prefix)), error))
+        return false;
+    for (guint i = 0; i < transactions->len; i++)
+        if (!run_txn(client, prefix, json_incref(transactions->pdata[i]), error))
+            return false;
+    return run_txn(client, prefix, last_operations(prefix, import), error);
+}

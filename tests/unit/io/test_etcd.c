@@ -1,0 +1,362 @@
+/* The etcd engine against a real etcd of its own: etcd_client.c, etcd_kv.c, etcd_engine.c, … */
+#include "world.h"
+
+#include "base/task.h"
+#include "io/etcd_engine.h"
+#include "io/loop.h"
+#include "proto/records.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define JOURNAL "66666666-7777-4888-8999-000000000000"
+
+struct fixture {
+    struct node_paths *paths;
+    char *data, *client_url, *peer_url;
+    GPid member;
+    struct etcd_client *client;
+    struct engine *engine;
+    struct mastership me;
+};
+
+/* --- a member --- */
+
+static void start_member(struct fixture *fixture)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *cluster = g_strdup_printf("default=%s", fixture->peer_url);
+    char *argv[] = {"etcd",
+                    "--data-dir",
+                    fixture->data,
+                    "--listen-client-urls",
+                    fixture->client_url,
+                    "--advertise-client-urls",
+                    fixture->client_url,
+                    "--listen-peer-urls",
+                    fixture->peer_url,
+                    "--initial-advertise-peer-urls",
+                    fixture->peer_url,
+                    "--initial-cluster",
+                    cluster,
+                    "--max-txn-ops",
+                    "8192",
+                    "--max-request-bytes",
+                    "33554432",
+                    "--heartbeat-interval",
+                    "20",
+                    "--election-timeout",
+                    "200",
+                    NULL};
+
+    g_spawn_async(NULL, argv, NULL,
+                  G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDOUT_TO_DEV_NULL |
+                      G_SPAWN_STDERR_TO_DEV_NULL,
+                  NULL, NULL, &fixture->member, &error);
+    g_assert_no_error(error);
+}
+
+static void stop_member(struct fixture *fixture)
+{
+    if (fixture->member == 0)
+        return;
+    kill(fixture->member, SIGKILL);
+    waitpid(fixture->member, NULL, 0);
+    fixture->member = 0;
+}
+
+/* --- in a task, from a test --- */
+
+struct step {
+    struct fixture *fixture;
+    bool (*fn)(struct fixture *fixture, GError **error);
+    bool done, ok;
+    GError *error;
+};
+
+static void step_task(void *data)
+{
+    struct step *step = data;
+    step->ok = step->fn(step->fixture, &step->error);
+    step->done = true;
+}
+
+static bool run_step(struct fixture *fixture, bool (*fn)(struct fixture *, GError **),
+                     GError **error)
+{
+    struct step step = {.fixture = fixture, .fn = fn};
+    struct task_group *group = task_group_new();
+
+    task_spawn(group, step_task, &step);
+    world_wait(&step.done);
+    task_group_unref(group);
+    if (step.error != NULL)
+        g_propagate_error(error, step.error);
+    return step.ok;
+}
+
+/* --- what is stored --- */
+
+static void import_objects(void (*each)(const char *kind, const char *key, guint64 version,
+                                        json_t *object, void *data),
+                           void *data, void *source)
+{
+    for (guint i = 0; i < 2500; i++) {
+        g_autofree char *key = g_strdup_printf("n%u", i);
+        json_autoptr object = json_make("{s:i}", "number", (int)i);
+        each("node", key, 1, object, data);
+    }
+}
+
+static bool import(struct fixture *fixture, GError **error)
+{
+    struct etcd_import all = {
+        .history = 4, .serial = 7, .epoch_base = 100, .objects = import_objects};
+    return etcd_engine_import(fixture->client, CLUSTER, &all, error);
+}
+
+static bool campaign(struct fixture *fixture, GError **error)
+{
+    return fixture->engine->ops->campaign(fixture->engine, &fixture->me, error);
+}
+
+struct loaded {
+    guint count;
+    GString *text; /* of what is not a node */
+};
+static struct loaded loaded;
+static guint64 loaded_serial, loaded_history;
+
+static void each_cb(const char *kind, const char *key, guint64 version, json_t *object, void *data)
+{
+    loaded.count++;
+    if (strcmp(kind, "node") == 0)
+        return;
+    g_autofree char *text = json_to_text(object);
+    g_string_append_printf(loaded.text, "%s %s %u %s\n", kind, key, (guint)version, text);
+}
+
+static bool load(struct fixture *fixture, GError **error)
+{
+    loaded.count = 0;
+    if (loaded.text != NULL)
+        g_string_free(loaded.text, TRUE);
+    loaded.text = g_string_new(NULL);
+    return fixture->engine->ops->load(fixture->engine, &loaded_history, &loaded_serial, each_cb,
+                                      NULL, error);
+}
+
+static void open_engine(struct fixture *fixture, const char *node, const char *boot)
+{
+    const char *urls[] = {fixture->client_url, NULL};
+    g_autoptr(GError) error = NULL;
+
+    fixture->client = etcd_client_new(&(struct etcd_options){.urls = urls}, &error);
+    g_assert_no_error(error);
+    fixture->engine = etcd_engine_new(fixture->client, CLUSTER);
+    g_strlcpy(fixture->me.node, node, sizeof fixture->me.node);
+    g_strlcpy(fixture->me.boot_id, boot, sizeof fixture->me.boot_id);
+    g_strlcpy(fixture->me.journal_id, JOURNAL, sizeof fixture->me.journal_id);
+}
+
+static void close_engine(struct fixture *fixture)
+{
+    fixture->engine->ops->close(fixture->engine);
+    etcd_client_free(fixture->client);
+}
+
+static void set_up(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+
+    fixture->paths = world_new(NODE_A);
+    fixture->data = g_build_filename(fixture->paths->var, "etcd", NULL);
+    fixture->client_url = g_strdup_printf("http://127.0.0.1:%u", world_free_port());
+    fixture->peer_url = g_strdup_printf("http://127.0.0.1:%u", world_free_port());
+    start_member(fixture);
+    open_engine(fixture, NODE_A, "boot1");
+    for (guint i = 0; i < 300 && !run_step(fixture, import, &error); i++) {
+        g_clear_error(&error);
+        world_pause(100);
+    }
+    g_assert_no_error(error);
+}
+
+static void tear_down(struct fixture *fixture, gconstpointer unused)
+{
+    close_engine(fixture);
+    stop_member(fixture);
+    world_pause(10);
+    world_remove(fixture->paths);
+    g_free(fixture->data);
+    g_free(fixture->client_url);
+    g_free(fixture->peer_url);
+    if (loaded.text != NULL)
+        g_string_free(g_steal_pointer(&loaded.text), TRUE);
+}
+
+/* --- commits --- */
+
+struct outcome {
+    bool done;
+    enum engine_result result;
+    char *why;
+};
+
+static void committed(enum engine_result result, const GError *error, void *data)
+{
+    struct outcome *outcome = data;
+    outcome->done = true;
+    outcome->result = result;
+    outcome->why = error != NULL ? g_strdup(error->message) : NULL;
+}
+
+static void commit(struct fixture *fixture, const char *id, guint64 serial, enum change_op op,
+                   const char *key, struct outcome *outcome)
+{
+    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    struct change *change = change_new();
+
+    change->op = op;
+    g_free(change->kind);
+    change->kind = g_strdup("tag");
+    g_free(change->key);
+    change->key = g_strdup(key);
+    change->version = serial;
+    change->object = op == CHANGE_PUT ? json_make("{s:s}", "id", id) : NULL;
+    g_ptr_array_add(changes, change);
+    fixture->engine->ops->commit(fixture->engine,
+                                 &(struct engine_commit){id, fixture->me.epoch, serial, changes},
+                                 committed, outcome);
+}
+
+static void passed(bool still_master, void *data)
+{
+    struct outcome *outcome = data;
+    outcome->done = true;
+    outcome->result = still_master ? ENGINE_DONE : ENGINE_REFUSED;
+}
+
+static void test_keeps(struct fixture *fixture, gconstpointer unused)
+{
+    enum { COMMITS = 600 };
+    struct outcome *outcomes = g_new0(struct outcome, COMMITS);
+    struct outcome barrier = {0};
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_cmpuint(fixture->me.epoch, >, 100);
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpuint(loaded.count, ==, 2500);
+    g_assert_cmpuint(loaded_serial, ==, 7);
+    g_assert_cmpuint(loaded_history, ==, 4);
+    for (guint i = 0; i < COMMITS; i++) {
+        g_autofree char *id = g_strdup_printf("commit-%u", i);
+        commit(fixture, id, 8 + i, i % 3 == 2 ? CHANGE_DELETE : CHANGE_PUT, i % 3 ? "a" : "b/c",
+               &outcomes[i]);
+    }
+    fixture->engine->ops->barrier(fixture->engine, passed, &barrier);
+    world_wait(&barrier.done);
+    g_assert_cmpint(barrier.result, ==, ENGINE_DONE);
+    for (guint i = 0; i < COMMITS; i++) {
+        g_assert_true(outcomes[i].done);
+        g_assert_cmpint(outcomes[i].result, ==, ENGINE_DONE);
+    }
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpuint(loaded_serial, ==, 7 + COMMITS);
+    g_assert_cmpstr(loaded.text->str, ==, "tag b/c 605 {\"id\":\"commit-597\"}\n");
+    g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "commit-3"), ==, 11);
+    g_free(outcomes);
+
+    /* A successor of the same boot keeps the epoch, and knows the commits. */
+    guint64 epoch = fixture->me.epoch;
+    close_engine(fixture);
+    open_engine(fixture, NODE_A, "boot1");
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_cmpuint(fixture->me.epoch, ==, epoch);
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "commit-599"), ==, 607);
+    g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "never"), ==, 0);
+}
+
+static void lost_cb(const char *why, void *data)
+{
+    *(char **)data = g_strdup(why);
+}
+
+/* A second candidate waits until the lease is over; the first, woken, commits nothing more. */
+static void test_one_master(struct fixture *fixture, gconstpointer unused)
+{
+    struct fixture other = {.client_url = fixture->client_url};
+    g_autofree char *why = NULL;
+    struct outcome outcome = {0};
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_true(run_step(fixture, load, &error));
+    fixture->engine->ops->on_lost(fixture->engine, lost_cb, &why);
+    open_engine(&other, NODE_B, "boot1");
+    g_assert_false(run_step(&other, campaign, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NOT_MASTER);
+    g_assert_cmpstr(error->message, ==, "the master is node " NODE_A);
+    g_clear_error(&error);
+
+    /* The whole process stands still for longer than its lease. */
+    usleep((ETCD_LEASE_TTL_S + 2) * G_USEC_PER_SEC);
+    commit(fixture, "late", 8, CHANGE_PUT, "late", &outcome);
+    world_wait(&outcome.done);
+    g_assert_cmpint(outcome.result, !=, ENGINE_DONE);
+    g_assert_nonnull(why);
+    g_assert_true(run_step(&other, campaign, &error));
+    g_assert_cmpuint(other.me.epoch, >, fixture->me.epoch);
+    g_assert_true(run_step(&other, load, &error));
+    g_assert_cmpuint(loaded_serial, ==, 7);
+    g_free(outcome.why);
+    close_engine(&other);
+}
+
+/* While the member is away results are unknown; before the lease ends they become known. */
+static void test_member_away(struct fixture *fixture, gconstpointer unused)
+{
+    struct outcome first = {0}, second = {0};
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_true(run_step(fixture, load, &error));
+    kill(fixture->member, SIGSTOP);
+    commit(fixture, "held", 8, CHANGE_PUT, "held", &first);
+    world_pause(1500);
+    commit(fixture, "behind", 9, CHANGE_PUT, "behind", &second);
+    g_assert_false(first.done);
+    kill(fixture->member, SIGCONT);
+    world_wait(&second.done);
+    g_assert_cmpint(first.result, ==, ENGINE_DONE);
+    g_assert_cmpint(second.result, ==, ENGINE_DONE);
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpuint(loaded_serial, ==, 9);
+    g_assert_cmpstr(loaded.text->str, ==,
+                    "tag behind 9 {\"id\":\"behind\"}\ntag held 8 {\"id\":\"held\"}\n");
+
+    /* And for longer than the lease: the commit is unknown, mastership over. */
+    struct outcome third = {0};
+    kill(fixture->member, SIGSTOP);
+    commit(fixture, "lost", 10, CHANGE_PUT, "lost", &third);
+    world_wait(&third.done);
+    kill(fixture->member, SIGCONT);
+    g_assert_cmpint(third.result, ==, ENGINE_UNKNOWN);
+    g_free(third.why);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    loop_init();
+    g_test_add("/etcd/keeps#SAF-01,SAF-04", struct fixture, NULL, set_up, test_keeps, tear_down);
+    g_test_add("/etcd/one-master#SAF-01,SAF-08", struct fixture, NULL, set_up, test_one_master,
+               tear_down);
+    g_test_add("/etcd/member-away#SAF-04,SAF-08", struct fixture, NULL, set_up, test_member_away,
+               tear_down);
+    return g_test_run();
+}
