@@ -51,11 +51,11 @@ def test_contents():
                   if ': ' in line and not line.startswith(' '))
     assert fields['Package'] == 'fettle' and re.fullmatch(r'\d+\.\d+\.\d+-1', fields['Version']), fields
     for needed in ('libc6', 'libglib2.0-0', 'libjansson4', 'libsqlite3-0', 'glib-networking', 'nbdkit', 'openssl',
-                   'qemu-system-x86', 'qemu-utils', 'iproute2'):
+                   'qemu-system-x86', 'qemu-utils', 'iproute2', 'libnbd0'):
         assert needed in re.split(r'[ ,]+', fields['Depends']), (needed, fields['Depends'])
     root = unpacked()
     for path in ('usr/bin/fettle', 'usr/lib/fettle/fettle-job', 'usr/lib/fettle/fettle-job-start',
-                 'usr/lib/fettle/fettle-failstop.so', 'usr/lib/fettle/fettle-lab', 'usr/sbin/fettle-noded',
+                 'usr/lib/fettle/fettle-failstop.so', 'usr/lib/fettle/fettle-relay.so', 'usr/lib/fettle/fettle-lab', 'usr/sbin/fettle-noded',
                  'usr/lib/tmpfiles.d/fettle.conf', 'usr/share/doc/fettle/install.md', 'usr/share/doc/fettle/copyright',
                  'usr/share/doc/fettle/changelog.Debian.gz',
                  *(f'usr/lib/fettle/fettle-{name}' for name in SERVICES)):

@@ -2,6 +2,7 @@
  * One guest: its process, its QMP connection, what its events tell.
  */
 #include "backend/hypervisor/qemu_private.h"
+#include "backend/hypervisor/relay.h"
 #include "base/limits.h"
 
 #include <string.h>
@@ -21,6 +22,7 @@ struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generat
     guest->generation = generation;
     g_queue_init(&guest->connecting.waiters);
     g_queue_init(&guest->typing.waiters);
+    g_queue_init(&guest->relaying.waiters);
     guest->outcomes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return guest;
 }
@@ -37,6 +39,7 @@ void guest_unref(struct guest *guest)
         return;
     qmp_close(guest->qmp);
     process_free(guest->process);
+    relay_free(guest->relay);
     g_hash_table_unref(guest->outcomes);
     g_free(guest->instance);
     g_free(guest->name);
@@ -68,14 +71,14 @@ char *guest_path(const struct guest *guest, const char *name)
     return g_build_filename(guest->qemu->paths->run, "guests", guest->instance, name, NULL);
 }
 
-static void remove_tree(const char *path)
+void guest_remove_tree(const char *path)
 {
     g_autoptr(GDir) dir =
         g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open(path, 0, NULL);
     const char *name;
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
         g_autofree char *sub = g_build_filename(path, name, NULL);
-        remove_tree(sub);
+        guest_remove_tree(sub);
     }
     if (dir != NULL)
         rmdir(path);
@@ -86,7 +89,7 @@ static void remove_tree(const char *path)
 void guest_remove_folder(const struct guest *guest)
 {
     g_autofree char *folder = guest_path(guest, NULL);
-    remove_tree(folder);
+    guest_remove_tree(folder);
 }
 
 void guest_exited(struct process *process, void *data)
@@ -98,6 +101,7 @@ void guest_exited(struct process *process, void *data)
     if (!guest->prepared)
         return; /* whoever starts it sees to the rest */
     const struct hypervisor_events *events = &qemu->events;
+    relay_abandon(guest);
     guest_remove_folder(guest);
     guest_ref(guest);
     g_hash_table_remove(qemu->guests, guest->instance);

@@ -33,12 +33,12 @@ bool guest_state_write(const struct guest *guest, GError **error)
     guint64 pid = guest->process != NULL ? process_pid(guest->process) : 0;
     guint64 start = guest->process != NULL ? process_start_ticks(guest->process) : 0;
     json_autoptr json = json_make(
-        "{s:i,s:s,s:I,s:I,s:i,s:I,s:I,s:i,s:b,s:i,s:i,s:s,s:o}", "format", FORMAT, "name",
+        "{s:i,s:s,s:I,s:I,s:i,s:I,s:I,s:i,s:b,s:i,s:i,s:s,s:b,s:o}", "format", FORMAT, "name",
         guest->name, "generation", (json_int_t)guest->generation, "memory",
         (json_int_t)guest->memory, "disks", (int)guest->disks, "pid", (json_int_t)pid, "start",
         (json_int_t)start, "attachment", (int)guest->attachment, "mirrored", guest->mirror.attached,
         "mirror", set_number(&guest->mirror), "copy", set_number(&guest->copy), "replica",
-        guest->replica, "migration", migration_json(&guest->migration));
+        guest->replica, "resume", guest->resume, "migration", migration_json(&guest->migration));
     json_object_set_new(json, "console", json_integer((json_int_t)guest->console));
     g_autofree char *text = json_to_text(json);
     g_autofree char *name = state_name(guest->instance);
@@ -94,14 +94,14 @@ static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t
                                  GError **error)
 {
     json_int_t generation, memory, pid, start;
-    int format, disks, attachment, mirrored, mirror = -1, copy = 0;
+    int format, disks, attachment, mirrored, mirror = -1, copy = 0, resume = 0;
     const json_t *migration = NULL;
     const char *name, *replica;
-    if (json_unpack(json, "{s:i,s:s,s:I,s:I,s:i,s:I,s:I,s:i,s:b,s:s,s?i,s?i,s?o}", "format",
+    if (json_unpack(json, "{s:i,s:s,s:I,s:I,s:i,s:I,s:I,s:i,s:b,s:s,s?i,s?i,s?b,s?o}", "format",
                     &format, "name", &name, "generation", &generation, "memory", &memory, "disks",
                     &disks, "pid", &pid, "start", &start, "attachment", &attachment, "mirrored",
-                    &mirrored, "replica", &replica, "mirror", &mirror, "copy", &copy, "migration",
-                    &migration) != 0 ||
+                    &mirrored, "replica", &replica, "mirror", &mirror, "copy", &copy, "resume",
+                    &resume, "migration", &migration) != 0 ||
         format != FORMAT || generation < 0 || memory < 0 || disks < 0 || disks > LIMIT_DISKS ||
         pid < 0 || start < 0 || attachment < 0) {
         fettle_set_error(error, CORRUPT, "a field is missing or out of range");
@@ -117,6 +117,7 @@ static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t
     guest->attachment = (guint)attachment;
     parse_set(&guest->mirror, mirror >= 0 ? mirror : mirrored ? attachment : 0);
     parse_set(&guest->copy, copy);
+    guest->resume = resume != 0;
     if (!parse_migration(&guest->migration, migration)) {
         fettle_set_error(error, CORRUPT, "what it says about a migration cannot be used");
         guest_unref(guest);

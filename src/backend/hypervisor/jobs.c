@@ -4,12 +4,17 @@
 #include "backend/hypervisor/jobs.h"
 
 #include "backend/hypervisor/keys.h"
+#include "backend/hypervisor/relay.h"
 #include "base/limits.h"
 #include "io/loop.h"
 
 #include <string.h>
 
 #define YANK_SETTLES_MS 50 /* measured: a few */
+
+/* For ever: should the relay end, QEMU waits for the next one. A shorter delay would end by itself,
+ * and the guest would go on before anybody has recorded that the replica is stale (SAF-14). */
+#define HOLD_WRITES_S G_GINT64_CONSTANT(4294967295)
 
 char *jobs_name(const struct job_set *set, guint disk)
 {
@@ -38,11 +43,13 @@ static const json_t *find_job(const json_t *jobs, const char *name)
     return NULL;
 }
 
+/* A job that an error has paused still says that it is ready. Nobody else pauses jobs. */
 static enum mirror_state job_state(const json_t *job)
 {
     const char *status = json_string_value(json_object_get(job, "status"));
     if (job == NULL || g_strcmp0(status, "aborting") == 0 || g_strcmp0(status, "concluded") == 0 ||
-        g_strcmp0(status, "null") == 0)
+        g_strcmp0(status, "null") == 0 || json_is_true(json_object_get(job, "paused")) ||
+        g_strcmp0(json_string_value(json_object_get(job, "io-status")), "ok") != 0)
         return MIRROR_LOST;
     return json_is_true(json_object_get(job, "ready")) ? MIRROR_READY : MIRROR_SYNCING;
 }
@@ -75,7 +82,7 @@ void jobs_number(struct guest *guest, struct job_set *set)
     set->number = ++guest->attachment;
 }
 
-bool jobs_add_key(struct guest *guest, const struct job_set *set, const char *psk, GError **error)
+static bool add_key(struct guest *guest, const struct job_set *set, const char *psk, GError **error)
 {
     g_autofree char *creds = creds_name(set);
     bool added =
@@ -84,40 +91,107 @@ bool jobs_add_key(struct guest *guest, const struct job_set *set, const char *ps
     return added;
 }
 
-bool jobs_add_node(struct guest *guest, const struct job_set *set,
-                   const struct export_target *target, guint disk, gint64 reconnect_delay_s,
-                   GError **error)
+static bool add_node(struct guest *guest, const struct job_set *set, guint disk, json_t *server,
+                     const char *name, const char *creds, gint64 reconnect_delay_s, GError **error)
 {
-    const struct export_disk *where = target->disks->pdata[disk];
     g_autofree char *node = jobs_name(set, disk);
-    g_autofree char *creds = creds_name(set);
-    g_autofree char *port = g_strdup_printf("%" G_GUINT64_FORMAT, where->port);
-    return guest_command(guest, "blockdev-add",
-                         json_make("{s:s,s:s,s:{s:s,s:s,s:s},s:s,s:s,s:I}", "driver", "nbd",
-                                   "node-name", node, "server", "type", "inet", "host",
-                                   target->address, "port", port, "export", where->name,
-                                   "tls-creds", creds, "reconnect-delay",
-                                   (json_int_t)reconnect_delay_s),
-                         LIMIT_QMP_DRAIN_MS, error);
+    json_autoptr arguments =
+        json_make("{s:s,s:s,s:o,s:s,s:I}", "driver", "nbd", "node-name", node, "server", server,
+                  "export", name, "reconnect-delay", (json_int_t)reconnect_delay_s);
+    if (creds != NULL)
+        json_object_set_new(arguments, "tls-creds", json_string(creds));
+    if (guest_command(guest, "blockdev-add", json_incref(arguments), LIMIT_QMP_DRAIN_MS, error))
+        return true;
+    g_prefix_error(error, "disk %u: ", disk);
+    return false;
 }
 
-/* on-target-error: an export of a replica answers no errors; "report" is what ends the job when it
- * is yanked, or when a target that promises nothing is lost. Such a target gets the writes behind
- * the guest's back: when a write-blocking job of QEMU 7.2 ends with a write under way, QEMU clears
- * bits in memory that it has freed (block/mirror.c, in_flight_bitmap), and of ten guests whose
- * target died two or three died with it. A promise cannot be had without that risk. */
+bool jobs_open_direct(struct guest *guest, const struct job_set *set,
+                      const struct export_target *target, GError **error)
+{
+    g_autofree char *creds = creds_name(set);
+    if (!add_key(guest, set, target->psk, error))
+        return false;
+    for (guint i = 0; i < guest->disks; i++) {
+        const struct export_disk *where = target->disks->pdata[i];
+        g_autofree char *port = g_strdup_printf("%" G_GUINT64_FORMAT, where->port);
+        json_t *server =
+            json_make("{s:s,s:s,s:s}", "type", "inet", "host", target->address, "port", port);
+        if (!add_node(guest, set, i, server, where->name, creds, 0, error))
+            return false;
+    }
+    return true;
+}
+
+/* What QEMU shows the guest, in bytes. */
+static bool disk_sizes(struct guest *guest, guint64 *bytes, GError **error)
+{
+    json_autoptr nodes = guest_execute(guest, "query-named-block-nodes",
+                                       json_make("{s:b}", "flat", 1), LIMIT_QMP_COMMAND_MS, error);
+    if (nodes == NULL)
+        return false;
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *disk = jobs_disk(i);
+        bytes[i] = 0;
+        for (size_t n = 0; n < json_array_size(nodes); n++) {
+            const json_t *node = json_array_get(nodes, n);
+            if (g_strcmp0(json_string_value(json_object_get(node, "node-name")), disk) == 0)
+                bytes[i] = (guint64)json_integer_value(
+                    json_object_get(json_object_get(node, "image"), "virtual-size"));
+        }
+        if (bytes[i] == 0) {
+            fettle_set_error(error, HYPERVISOR, "guest %s: QEMU does not tell the size of disk %u",
+                             guest->name, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool jobs_open_relayed(struct guest *guest, const struct job_set *set,
+                       const struct export_target *target, GError **error)
+{
+    guint64 bytes[LIMIT_DISKS];
+    g_assert(set == &guest->mirror);
+    if (!disk_sizes(guest, bytes, error))
+        return false;
+    if (!relay_start(guest, target, bytes, error)) {
+        g_prefix_error(error, "guest %s: ", guest->name);
+        return false;
+    }
+    g_autofree char *path = relay_socket(guest);
+    for (guint i = 0; i < guest->disks; i++) {
+        const struct export_disk *where = target->disks->pdata[i];
+        json_t *server = json_make("{s:s,s:s}", "type", "unix", "path", path);
+        if (!add_node(guest, set, i, server, where->name, NULL, HOLD_WRITES_S, error))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * When a write-blocking job of QEMU 7.2 ends with a write under way, QEMU clears bits in memory
+ * that it has freed (block/mirror.c: in_flight_bitmap, active_write_settle()): nine of thirty
+ * guests whose mirror was ended so died of it. So it must not end by itself: an error of its target
+ * only pauses it ("stop"), and mirror_release() cancels it when the guest stands still. A job that
+ * promises nothing gets the writes behind the guest's back, and ends at the first error.
+ */
 bool jobs_add_mirror(struct guest *guest, const struct job_set *set, guint disk,
                      enum mirror_copy copy, bool promise, gint64 bytes_per_s, GError **error)
 {
     g_autofree char *name = jobs_name(set, disk);
     g_autofree char *device = jobs_disk(disk);
-    return guest_command(
-        guest, "blockdev-mirror",
-        json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I}", "job-id", name, "device", device, "target",
-                  name, "sync", copy == COPY_NOTHING ? "none" : "full", "copy-mode",
-                  promise ? "write-blocking" : "background", "on-source-error", "report",
-                  "on-target-error", "report", "speed", (json_int_t)bytes_per_s),
-        LIMIT_QMP_DRAIN_MS, error);
+    if (guest_command(guest, "blockdev-mirror",
+                      json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I}", "job-id", name, "device",
+                                device, "target", name, "sync",
+                                copy == COPY_NOTHING ? "none" : "full", "copy-mode",
+                                promise ? "write-blocking" : "background", "on-source-error",
+                                "report", "on-target-error", promise ? "stop" : "report", "speed",
+                                (json_int_t)bytes_per_s),
+                      LIMIT_QMP_DRAIN_MS, error))
+        return true;
+    g_prefix_error(error, "disk %u: ", disk);
+    return false;
 }
 
 /* --- taking away --- */
@@ -208,15 +282,15 @@ bool jobs_forget(struct guest *guest, struct job_set *set, GError **error)
         return false;
     bool done = guest_command(guest, "object-del", json_make("{s:s}", "id", creds),
                               LIMIT_QMP_COMMAND_MS, &failure);
-    if (!jobs_absent_is_fine(done, &failure, error))
+    if (!jobs_absent_is_fine(done, &failure, error) ||
+        (set == &guest->mirror && !relay_end(guest, error)))
         return false;
     set->attached = false;
     return guest_state_write(guest, error);
 }
 
-/* A yank of a connection that stood ends the job by its error, with the writes that failed settled
- * before. A cancel in the middle of that makes QEMU 7.2 settle them after it has freed what they
- * settle in (see jobs_add_mirror); only a job that waits for a reconnection needs it. */
+/* A yank of a connection that stood ends the job by its error; a cancel is needed only by one that
+ * waits for a reconnection. */
 static bool leave_time_to_end(struct guest *guest, const struct job_set *set, GError **error)
 {
     gint64 deadline = loop_boot_ms() + YANK_SETTLES_MS;

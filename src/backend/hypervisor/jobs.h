@@ -1,20 +1,20 @@
 /*
  * A set of QEMU block jobs that copy a guest's disks to NBD servers of another node, one job and
  * one block node for each disk, all or none. A mirror is one, the copy that goes with a migration
- * is one, the catching up of a replica is one. Used by mirror.c, resync.c and migrate.c.
+ * is one. Used by mirror.c and migrate.c.
  *
- * The order of commands is the fruit of trials (docs/design/architecture.md, section 11): while a
- * target is unreachable only queries and `yank` are safe; `block-job-cancel` is so after `yank`.
+ * There are two ways to the other side. The targets of a mirror are opened by
+ * jobs_open_relayed(): its writes wait while the other side is unreachable, and go on by
+ * relay_refuse(), which leaves nothing under way. Those of a copy that promises nothing are opened
+ * by jobs_open_direct(): a lost one ends its job.
+ *
+ * While requests of a set are held only queries and `yank` are safe (docs/design/architecture.md,
+ * section 11): whatever drains a disk freezes QEMU's monitor.
  */
 #pragma once
 
 #include "backend/hypervisor/qemu_private.h"
 
-/* Held for ever: a shorter delay would end by itself, and the guest would go on before anybody has
- * recorded that the replica is stale (SAF-14). */
-#define JOBS_HOLD_WRITES G_GINT64_CONSTANT(4294967295)
-/* A lost target fails the job at once, and the guest goes on: for copies that promise nothing. */
-#define JOBS_LET_GO 0
 #define JOB_POLL_MS 5
 
 struct jobs_progress {
@@ -34,14 +34,28 @@ void jobs_look(const struct guest *guest, const struct job_set *set, const json_
 
 /* Gives the set a number that was never used; not on record yet. */
 void jobs_number(struct guest *guest, struct job_set *set);
-/* Adds the key; the node of one disk; a mirror job from a disk to its node. In this order.
- * `promise`: a write of the guest is answered when it is on both sides (else: some time later, and
- * at the latest when the job is ended in sync). `bytes_per_s`: most that the copy takes; 0: all it
- * can get. */
-bool jobs_add_key(struct guest *guest, const struct job_set *set, const char *psk, GError **error);
-bool jobs_add_node(struct guest *guest, const struct job_set *set,
-                   const struct export_target *target, guint disk, gint64 reconnect_delay_s,
-                   GError **error);
+/*
+ * Attaching the targets of a set: one block node per disk, named jobs_name(), to which jobs of any
+ * kind may then copy. The set has its number, and is on record as attached, before; jobs_forget()
+ * takes the nodes away again, also those of an attachment that failed in the middle.
+ *
+ * Relayed (guest->mirror only, for the guest has one relay): what is sent to a node is on stable
+ * storage on the other side when it is answered. What the other side does not do – because it is
+ * gone, silent, or answers errors – is not answered at all, until relay_refuse(). UNREACHABLE with
+ * the reason if it cannot be done from the start; WRONG_INPUT if an export is smaller than its
+ * disk.
+ */
+bool jobs_open_relayed(struct guest *guest, const struct job_set *set,
+                       const struct export_target *target, GError **error);
+/* Direct: a target that is lost answers with errors. */
+bool jobs_open_direct(struct guest *guest, const struct job_set *set,
+                      const struct export_target *target, GError **error);
+
+/* A mirror job from a disk to its node. `promise`, for a relayed node: a write of the guest is
+ * answered when it is on both sides (else: some time later, and at the latest when the job is ended
+ * in sync). An error of the target then pauses the job: it reads as lost from that moment on, never
+ * again as ready, and QEMU refuses to end it in sync. `bytes_per_s`: most that the copy takes; 0:
+ * all it can get. */
 bool jobs_add_mirror(struct guest *guest, const struct job_set *set, guint disk,
                      enum mirror_copy copy, bool promise, gint64 bytes_per_s, GError **error);
 
@@ -49,16 +63,16 @@ bool jobs_add_mirror(struct guest *guest, const struct job_set *set, guint disk,
  * is passed on. */
 bool jobs_absent_is_fine(bool done, GError **failure, GError **error);
 
-/* First step of giving up, for every disk: ends the network connections, and with them what hangs
- * on them. Out of band, so that it is answered even by a QEMU that waits for a disk. */
+/* Ends the network connections of a set that goes direct, and with them what hangs on them. Out of
+ * band, so that it is answered even by a QEMU that waits for a disk. */
 bool jobs_yank(struct guest *guest, const struct job_set *set, GError **error);
-/* Second step: ends the wait for a reconnection, which a yank does not. Before the first one it
- * would freeze QEMU. */
+/* Ends its jobs, in sync or not. Only after a yank, or when nothing is held. For a mirror also only
+ * while the guest makes no writes: see jobs_add_mirror() in jobs.c. */
 bool jobs_cancel(struct guest *guest, const struct job_set *set, GError **error);
-/* Third: the jobs' end is seen, their nodes and key are taken away; the set is on record as not
+/* The jobs' end is seen, their nodes, key and relay are taken away; the set is on record as not
  * attached. */
 bool jobs_forget(struct guest *guest, struct job_set *set, GError **error);
-/* All three, if it is attached. */
+/* All three, if it is attached: for what goes direct. */
 bool jobs_release(struct guest *guest, struct job_set *set, GError **error);
 
 /* Ends ready jobs of a guest that makes no more writes with both sides equal. Error: at least one

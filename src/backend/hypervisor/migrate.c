@@ -215,14 +215,11 @@ static bool copy_disks(struct guest *guest, const struct export_target *disks,
                        const struct migration_limits *limits, GError **error)
 {
     gint64 part = (gint64)(MIB((guint64)limits->bandwidth_mib) / MAX(guest->disks, 1));
-    if (!jobs_add_key(guest, &guest->copy, disks->psk, error))
+    if (!jobs_open_direct(guest, &guest->copy, disks, error))
         return false;
     for (guint i = 0; i < guest->disks; i++)
-        if (!jobs_add_node(guest, &guest->copy, disks, i, JOBS_LET_GO, error) ||
-            !jobs_add_mirror(guest, &guest->copy, i, COPY_EVERYTHING, false, part, error)) {
-            g_prefix_error(error, "disk %u: ", i);
+        if (!jobs_add_mirror(guest, &guest->copy, i, COPY_EVERYTHING, false, part, error))
             return false;
-        }
     return true;
 }
 

@@ -1,9 +1,16 @@
 /*
- * A guest's mirror: one write-blocking QEMU job per disk onto the exports of its replica.
+ * A guest's mirror: one write-blocking QEMU job per disk, through a relay, onto the exports of its
+ * replica.
  */
 #include "backend/hypervisor/jobs.h"
+#include "backend/hypervisor/relay.h"
 #include "backend/storage/probe.h"
 #include "base/limits.h"
+#include "io/loop.h"
+
+#include <string.h>
+
+#define RELEASE_POLL_MS 10
 
 bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **error)
 {
@@ -15,7 +22,7 @@ bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **
             return false;
         struct jobs_progress progress;
         jobs_look(guest, &guest->mirror, jobs, &progress);
-        info.state = progress.state;
+        info.state = relay_is_lost(guest) ? MIRROR_LOST : progress.state;
         /* Writes of the guest that are under way count as not done yet; ready is ready. */
         info.progress = progress.all > 0 ? (guint)MIN(progress.done * 100 / progress.all, 99) : 0;
         if (info.state == MIRROR_READY)
@@ -25,10 +32,86 @@ bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **
     return true;
 }
 
+/* --- giving up --- */
+
+/* A migration that ends lets the guest go on in QEMU, and its writes with it, at a moment of its
+ * own. */
+static bool await_no_migration(struct guest *guest, GError **error)
+{
+    gint64 deadline = loop_boot_ms() + LIMIT_MIGRATION_END_MS;
+    enum migration_step step = STEP_NONE;
+    do {
+        if (!guest->migration.sent)
+            return true;
+        if (!migrate_step(guest, &step, error))
+            return false;
+        if (step != STEP_COPYING && step != STEP_STOPPED)
+            return true;
+    } while (loop_sleep(RELEASE_POLL_MS) && loop_boot_ms() < deadline);
+    fettle_set_error(error, TEMPORARY,
+                     "guest %s: its writes go on, but its mirror is taken away only when its "
+                     "migration is over; cancel that",
+                     guest->name);
+    return false;
+}
+
+/* No write is under way when this returns, and none comes before let_go(): QEMU drains its disks
+ * whenever it is told to stop, also if the guest does not run. */
+static bool hold_still(struct guest *guest, GError **error)
+{
+    g_autofree char *status = NULL;
+    if (!guest_status(guest, &status, error))
+        return false;
+    if (strcmp(status, "running") == 0) {
+        /* Recorded first: a node daemon that comes back must let it go on. */
+        guest->resume = true;
+        if (!guest_state_write(guest, error))
+            return false;
+    }
+    return guest_command(guest, "stop", NULL, LIMIT_QMP_DRAIN_MS, error);
+}
+
+static bool let_go(struct guest *guest, GError **error)
+{
+    g_autofree char *status = NULL;
+    if (!guest->resume)
+        return true;
+    if (!guest_status(guest, &status, error))
+        return false;
+    if (strcmp(status, "paused") == 0 &&
+        !guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error))
+        return false;
+    guest->resume = false;
+    return guest_state_write(guest, error);
+}
+
+static bool take_away(struct guest *guest, GError **error)
+{
+    return jobs_cancel(guest, &guest->mirror, error) && jobs_forget(guest, &guest->mirror, error);
+}
+
+/* The guest goes on as soon as its relay refuses; the rest is done while it stands still for some
+ * milliseconds. A mirror that has no relay, because an older version of us has attached it or none
+ * can be started, ends as what goes direct does, at the risk that jobs_add_mirror() tells of. */
+static bool give_up(struct guest *guest, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    if (!guest->mirror.attached)
+        return let_go(guest, error);
+    if (!relay_exists(guest) || (!relay_refuse(guest, &failure) && !task_killed()))
+        return jobs_release(guest, &guest->mirror, error);
+    if (failure != NULL) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    return await_no_migration(guest, error) && hold_still(guest, error) &&
+           take_away(guest, error) && let_go(guest, error);
+}
+
 bool mirror_release(struct hypervisor *hv, const char *instance, guint64 generation, GError **error)
 {
     guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
-    return guest != NULL && jobs_release(guest, &guest->mirror, error);
+    return guest != NULL && give_up(guest, error);
 }
 
 /* --- starting --- */
@@ -36,14 +119,11 @@ bool mirror_release(struct hypervisor *hv, const char *instance, guint64 generat
 static bool attach(struct guest *guest, const struct export_target *target, enum mirror_copy copy,
                    GError **error)
 {
-    if (!jobs_add_key(guest, &guest->mirror, target->psk, error))
+    if (!jobs_open_relayed(guest, &guest->mirror, target, error))
         return false;
     for (guint i = 0; i < guest->disks; i++)
-        if (!jobs_add_node(guest, &guest->mirror, target, i, JOBS_HOLD_WRITES, error) ||
-            !jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error)) {
-            g_prefix_error(error, "disk %u: ", i);
+        if (!jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error))
             return false;
-        }
     return true;
 }
 
@@ -93,7 +173,7 @@ bool mirror_start(struct hypervisor *hv, const char *instance, guint64 generatio
     if (attach(guest, target, copy, error))
         return true;
     /* If this fails too, the mirror reads as lost and is released by whoever sees that. */
-    jobs_release(guest, &guest->mirror, NULL);
+    give_up(guest, NULL);
     return false;
 }
 

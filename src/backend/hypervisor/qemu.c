@@ -5,6 +5,7 @@
 #include "backend/hypervisor/qemu.h"
 
 #include "backend/hypervisor/qemu_private.h"
+#include "backend/hypervisor/relay.h"
 #include "backend/reach.h"
 #include "base/limits.h"
 #include "io/loop.h"
@@ -88,7 +89,7 @@ static bool qemu_kill(struct hypervisor *hv, const char *instance, guint64 gener
         fettle_set_error(error, WRONG_STATE, "guest %s is being started", guest->name);
         return false;
     }
-    if (process_kill(guest->process, error))
+    if (process_kill(guest->process, error) && relay_end(guest, error))
         return true;
     g_prefix_error(error, "guest %s: ", guest->name);
     return false;

@@ -50,6 +50,8 @@ struct migration {
     bool arrived; /* incoming_finish() has been there; kept */
 };
 
+struct relay;
+
 struct guest {
     guint refs; /* the table's, and one of each call under way */
     struct qemu *qemu;
@@ -77,6 +79,9 @@ struct guest {
     char *replica;         /* kept; "" */
     bool finished;         /* the last mirror ended in sync and nothing ran since */
     GHashTable *outcomes;  /* job -> enum job_outcome, from events */
+    struct relay *relay;   /* what it goes through; NULL: none */
+    struct task_mutex relaying;
+    bool resume; /* stopped by us while its mirror is taken away, so it is to be let go on; kept */
 
     struct migration migration; /* kept */
     struct job_set copy;        /* its disks, if they move with it; kept */
@@ -102,6 +107,7 @@ char *guest_path(const struct guest *guest, const char *name);
 /* Process exit handler: forgets the guest, removes its folder, tells. */
 void guest_exited(struct process *process, void *data);
 void guest_remove_folder(const struct guest *guest);
+void guest_remove_tree(const char *path);
 /* In a task: connects if there is no connection. */
 bool guest_connect(struct guest *guest, guint timeout_ms, GError **error);
 /* In a task: one QMP command; `arguments` is stolen. The error is prefixed with the guest's name.

@@ -2,6 +2,7 @@
  * What guests are like: one that is asked about, and all that outlived the node daemon.
  */
 #include "backend/hypervisor/qemu_private.h"
+#include "backend/hypervisor/relay.h"
 #include "base/limits.h"
 #include "io/files.h"
 
@@ -9,14 +10,16 @@
 
 /* --- asking --- */
 
-/* A guest that waits for its first `cont` is prepared; one that runs while it sleeps (S3) runs;
- * whatever else holds its CPUs still is paused. */
+/* A guest that waits for its first `cont` is prepared; one that runs while it sleeps (S3) runs, and
+ * one that we hold for the moment in which its mirror is taken away; whatever else holds its CPUs
+ * still is paused. */
 static enum guest_state state_of(const struct guest *guest, const json_t *status)
 {
     const char *word = json_string_value(json_object_get(status, "status"));
     if (guest->migration.side == SIDE_TARGET && !guest->migration.arrived)
         return GUEST_INCOMING;
-    if (json_is_true(json_object_get(status, "running")) || g_strcmp0(word, "suspended") == 0)
+    if (json_is_true(json_object_get(status, "running")) || g_strcmp0(word, "suspended") == 0 ||
+        (guest->resume && g_strcmp0(word, "paused") == 0))
         return GUEST_RUNNING;
     /* A guest that has arrived waits for its first `cont` here too. */
     if (g_strcmp0(word, "prelaunch") == 0 ||
@@ -136,6 +139,7 @@ static bool rediscover_one(struct qemu *qemu, const char *instance, GPtrArray *r
     guest_autoptr guest = guest_state_read(qemu, instance, error);
     if (guest == NULL)
         return false;
+    relay_rediscover(guest);
     if (guest->process == NULL) {
         guest_remove_folder(guest); /* it ended while nobody watched */
         return true;

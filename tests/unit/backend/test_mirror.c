@@ -15,6 +15,7 @@
 
 #define REPLICA "22222222-2222-4222-8222-222222222222"
 #define REPLICA_2 "33333333-3333-4333-8333-333333333333"
+#define NO_SUCH_EXPORT "cannot connect: handshake: server has no export named "
 
 static char *self;
 
@@ -385,18 +386,18 @@ static void refusals(void *unused)
     struct pair *pair = pair_new("refused", 1, false);
     record_autoptr(export_target) wrong = export_target_copy(pair->target);
     wrong->psk[0] = wrong->psk[0] == 'a' ? 'b' : 'a';
-    refused(pair, wrong, "TLS handshake failed");
+    refused(pair, wrong, "cannot connect: gnutls_handshake: ");
     wrong->psk[0] = pair->target->psk[0];
     rename_export(wrong, "1." REPLICA ".2.0"); /* generation */
-    refused(pair, wrong, "disk 0: ");
+    refused(pair, wrong, NO_SUCH_EXPORT);
     rename_export(wrong, "2." REPLICA ".1.0"); /* history */
-    refused(pair, wrong, "disk 0: ");
+    refused(pair, wrong, NO_SUCH_EXPORT);
     rename_export(wrong, "1." REPLICA_2 ".1.0");
-    refused(pair, wrong, "disk 0: ");
+    refused(pair, wrong, NO_SUCH_EXPORT);
     rename_export(wrong, "1." REPLICA ".1.1"); /* disk */
-    refused(pair, wrong, "disk 0: ");
+    refused(pair, wrong, NO_SUCH_EXPORT);
     rename_export(wrong, "x");
-    refused(pair, wrong, "disk 0: ");
+    refused(pair, wrong, NO_SUCH_EXPORT);
     struct export_disk *disk = wrong->disks->pdata[0];
     disk->port = 1;
     refused(pair, wrong,
