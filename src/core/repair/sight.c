@@ -25,6 +25,8 @@ static void remember(struct watcher *watcher, const struct node *node)
     struct node_memory *memory = memory_of(watcher, node->uuid);
     const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
     if (report != NULL) {
+        if (!memory->answered || memory->silent_since != 0)
+            watcher->returned_ms = watcher->env->ops->boot_ms(watcher->env);
         memory->answered = true;
         memory->silent_since = 0;
         if (report->disk_total > 0)

@@ -60,6 +60,7 @@ static bool next_try(const struct watcher *watcher, struct watched *watched)
     if (watched->restart_after_ms > now_ms)
         return false;
     watched->restart_tries++;
+    watched->restart_tried_ms = now_ms;
     watched->restart_after_ms = now_ms + watcher_pause_ms(watched->restart_tries);
     return true;
 }
@@ -182,6 +183,9 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
         watched->restart_tries = 0;
         watched->restart_after_ms = 0;
     }
+    /* Who came back since the last try may be whom it missed. */
+    if (watcher->returned_ms > watched->restart_tried_ms)
+        watched->restart_after_ms = 0;
     bool plainly = only_plainly(watcher, watched, instance);
     if (!next_try(watcher, watched))
         return;

@@ -17,7 +17,7 @@ struct watched {
     unsigned state; /* of the repair machine */
     guint64 restart_generation;
     guint restart_tries;
-    gint64 restart_after_ms; /* boot clock */
+    gint64 restart_tried_ms, restart_after_ms; /* boot clock */
     guint64 restart_job;
     bool restart_mends;   /* these tries were to mend a mark */
     guint64 full_job;     /* job that found no room */
@@ -50,6 +50,7 @@ struct watcher {
     bool braked;          /* no step may be submitted in this pass */
     gint64 next_expiry;   /* when the next suspension or advice ends, in seconds since 1970 */
     gint64 next_sweep;    /* when records of removed objects are looked for, likewise */
+    gint64 returned_ms;   /* boot clock: when a node that had been silent answered again */
     gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
     struct task *sleeper;                /* the loop, while it waits for the next pass */
     guint timer;
