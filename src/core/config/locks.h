@@ -31,7 +31,7 @@
  *   for each other;
  * - a request may be marked out of order (FUT-09). Neither the order nor the rule before this one
  *   is asked of it. Only with its help can a circle close; then it is refused, with the circle. Of
- *   several marked ones in one circle the last to come is refused, of the others none ever.
+ *   several marked ones the last to come is; of requests without the mark none ever.
  *
  * A union adds what can be had of a list. It takes locks one by one by the rules above and passes
  * over those that are out of order or blocked (LCK-13 to 15). One that waits for a number of them

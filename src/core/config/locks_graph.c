@@ -60,8 +60,7 @@ static void tell_step(GString *text, const struct step *step)
                            step->edge.waiting ? "for which comes first" : "held by", name);
 }
 
-char *graph_circle(const struct locks *locks, const struct request *request,
-                   struct request **ret_refuse)
+char *graph_circle(const struct locks *locks, const struct request *request)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) steps = g_ptr_array_new_with_free_func(g_free);
@@ -69,13 +68,6 @@ char *graph_circle(const struct locks *locks, const struct request *request,
     search_run(locks, &search);
     if (!search.last)
         return NULL;
-    struct request *refuse = NULL;
-    for (const struct step *step = search.last; step; step = step->from) {
-        struct request *waiting = step->holder->waiting;
-        if (waiting->out_of_order && (!refuse || waiting->ticket > refuse->ticket))
-            refuse = waiting;
-    }
-    *ret_refuse = refuse;
     GString *text = g_string_new(NULL);
     tell_step(text, search.last);
     return g_string_free(text, FALSE);

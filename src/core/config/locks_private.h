@@ -173,14 +173,13 @@ void request_each_blocker(const struct locks *locks, const struct request *reque
 bool want_behind_gate(const struct locks *locks, const struct want *want);
 
 /* --- locks_graph.c --- */
-/* A circle of waits through this request, as a sentence; NULL: there is none. `ret_refuse`: of its
- * out-of-order requests the last to come. */
-char *graph_circle(const struct locks *locks, const struct request *request,
-                   struct request **ret_refuse);
+/* A shortest circle of waits through this request, as a sentence; NULL: there is none. */
+char *graph_circle(const struct locks *locks, const struct request *request);
 
 /* --- locks_sets.c --- */
 void gather_free(struct locks *locks, struct gather *gather);
-void gathers_run(struct locks *locks);
+/* Whether any of them was granted. */
+bool gathers_run(struct locks *locks);
 
 /* --- locks_list.c --- */
 /* Without blockers. */

@@ -212,37 +212,55 @@ static void grant_all(struct locks *locks)
     }
 }
 
-/* The first circle that there is. Every one has an out-of-order request in it. */
-static char *find_circle(const struct locks *locks, struct request **ret_refuse)
+static int youngest_first(const void *a, const void *b)
 {
-    char *circle = NULL;
-    for (guint i = 0; i < locks->disorderly->len && !circle; i++)
-        circle = graph_circle(locks, locks->disorderly->pdata[i], ret_refuse);
-    return circle;
+    const struct request *one = *(const struct request *const *)a;
+    const struct request *other = *(const struct request *const *)b;
+    return one->ticket > other->ticket ? -1 : one->ticket < other->ticket;
+}
+
+/* The youngest out-of-order request in any circle; every circle has one. NULL: there is no circle.
+ */
+static struct request *find_circle(struct locks *locks, char **ret_circle)
+{
+    if (locks->disorderly->len > 0)
+        g_ptr_array_sort(locks->disorderly, youngest_first);
+    for (guint i = 0; i < locks->disorderly->len; i++) {
+        struct request *request = locks->disorderly->pdata[i];
+        if ((*ret_circle = graph_circle(locks, request)))
+            return request;
+    }
+    return NULL;
+}
+
+static GError *refuse(struct locks *locks, struct request *request, const char *circle)
+{
+    GError *error = NULL;
+    fettle_set_error(&error, LOCK_CYCLE, "waiting would close a circle: %s", circle);
+    request_dequeue(locks, request);
+    request_tell(locks, request, false);
+    return error;
 }
 
 bool queue_settle(struct locks *locks, struct request *newcomer, GError **error)
 {
-    struct request *refused;
-    char *circle;
     bool stays = true;
-    grant_all(locks);
-    while (locks->disorderly->len > 0 && (circle = find_circle(locks, &refused))) {
-        GError *local = NULL;
-        fettle_set_error(&local, LOCK_CYCLE, "waiting would close a circle: %s", circle);
-        g_free(circle);
-        request_dequeue(locks, refused);
-        request_tell(locks, refused, false);
-        if (refused == newcomer) {
-            stays = false;
-            g_propagate_error(error, local);
-        } else {
-            grant_add(locks, refused->tag, NULL, local);
-        }
-        request_free(locks, refused);
+    do {
+        struct request *refused;
+        char *circle;
         grant_all(locks);
-    }
-    gathers_run(locks);
+        while ((refused = find_circle(locks, &circle))) {
+            GError *why = refuse(locks, refused, circle);
+            g_free(circle);
+            stays = stays && refused != newcomer;
+            if (refused == newcomer)
+                g_propagate_error(error, why);
+            else
+                grant_add(locks, refused->tag, NULL, why);
+            request_free(locks, refused);
+            grant_all(locks);
+        }
+    } while (gathers_run(locks));
     return stays;
 }
 

@@ -167,13 +167,14 @@ static int compare_gathers(const void *a, const void *b)
     return one->ticket < other->ticket ? -1 : 1;
 }
 
-/* What one of them takes sets nothing free, so one look at each is enough. */
-void gathers_run(struct locks *locks)
+/* What one of them takes sets nothing free for the others, so one look at each is enough. */
+bool gathers_run(struct locks *locks)
 {
-    if (locks->gathers->len == 0 || !locks->moved) {
-        locks->moved = false;
-        return;
-    }
+    bool granted = false;
+    bool moved = locks->moved;
+    locks->moved = false;
+    if (locks->gathers->len == 0 || !moved)
+        return false;
     g_ptr_array_sort(locks->gathers, compare_gathers);
     for (guint i = 0; i < locks->gathers->len;) {
         struct gather *gather = locks->gathers->pdata[i];
@@ -184,8 +185,9 @@ void gathers_run(struct locks *locks)
         }
         grant_add(locks, gather->tag, names, NULL);
         gather_free(locks, gather);
+        granted = true;
     }
-    locks->moved = false;
+    return granted;
 }
 
 /* --- less --- */

@@ -223,6 +223,7 @@ bool locks_set_priority(struct locks *locks, const struct owner *owner, gint64 p
     request_dequeue(locks, request);
     request->priority = priority;
     request_enqueue(locks, request, request_stuck(locks, request));
+    g_tree_insert(locks->dirty, request, request);
     request_tell(locks, request, true);
     queue_settle(locks, NULL, NULL);
     return true;
