@@ -2,7 +2,7 @@
  * Mirrors of real guests onto real fail-stop exports: nothing that was printed may be missing on
  * the replica, whatever dies; a lost replica freezes the guest until it is released.
  */
-#include "world.h"
+#include "pair.h"
 
 #include "backend/storage/probe.h"
 #include "io/process.h"
@@ -13,119 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REPLICA "22222222-2222-4222-8222-222222222222"
-#define REPLICA_2 "33333333-3333-4333-8333-333333333333"
 #define NO_SUCH_EXPORT "cannot connect: handshake: server has no export named "
 
 static char *self;
-
-/* A primary that mirrors to a secondary; both run and are in sync when pair_new() returns. */
-struct pair {
-    struct world_node *primary;
-    struct world_node *secondary;
-    struct hypervisor *hv;
-    struct storage *exports;
-    struct instance *web1;
-    struct export_target *target;
-};
-
-static void pair_mirror(struct pair *pair, bool full)
-{
-    g_autoptr(GError) error = NULL;
-    pair->hv->ops->mirror_start(pair->hv, pair->web1->uuid, pair->web1->generation, pair->target,
-                                full ? COPY_EVERYTHING : COPY_NOTHING, &error);
-    g_assert_no_error(error);
-    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
-}
-
-static void pair_run(struct pair *pair)
-{
-    g_autoptr(GError) error = NULL;
-    pair->hv->ops->run(pair->hv, pair->web1->uuid, pair->web1->generation, &error);
-    g_assert_no_error(error);
-    g_assert_true(
-        world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1) + 5));
-}
-
-static void pair_kill(struct pair *pair)
-{
-    g_autoptr(GError) error = NULL;
-    pair->hv->ops->kill(pair->hv, pair->web1->uuid, pair->web1->generation, &error);
-    g_assert_no_error(error);
-}
-
-static struct pair *pair_new(const char *name, guint disks, bool run)
-{
-    g_autofree char *second = g_strconcat(name, "-2", NULL);
-    struct pair *pair = g_new0(struct pair, 1);
-    pair->primary = world_node_new(name);
-    pair->secondary = world_node_new(second);
-    pair->hv = pair->primary->hypervisor;
-    pair->exports = pair->secondary->storage;
-    pair->web1 = world_instance(disks, 1);
-    world_create(pair->primary, pair->web1, "");
-    world_create(pair->secondary, pair->web1, REPLICA);
-    pair->target = world_export(pair->secondary, pair->web1, REPLICA);
-    world_prepare(pair->primary, pair->web1, NULL);
-    if (run) {
-        pair_mirror(pair, true);
-        pair_run(pair);
-    }
-    return pair;
-}
-
-static void pair_free(struct pair *pair)
-{
-    g_autoptr(GError) error = NULL;
-    pair_kill(pair);
-    pair->exports->ops->export_close(pair->exports, pair->web1->uuid, REPLICA, &error);
-    g_assert_no_error(error);
-    world_node_free(pair->primary);
-    world_node_free(pair->secondary);
-    instance_free(pair->web1);
-    export_target_free(pair->target);
-    g_free(pair);
-}
-
-/* The promise of it all (SAF-13). */
-static void assert_nothing_missing(const struct pair *pair)
-{
-    g_assert_cmpuint(world_counted(pair->secondary, pair->web1, REPLICA), >=,
-                     world_printed(pair->primary, pair->web1));
-}
-
-static void assert_images_equal(const struct pair *pair)
-{
-    for (guint i = 0; i < pair->web1->disks->len; i++) {
-        g_autofree char *one = g_strdup_printf("%s/disks/%s.disk%u.raw", pair->primary->paths->var,
-                                               pair->web1->uuid, i);
-        g_autofree char *two = g_strdup_printf("%s/disks/%s." REPLICA ".disk%u.raw",
-                                               pair->secondary->paths->var, pair->web1->uuid, i);
-        g_autofree char *a = NULL, *b = NULL;
-        gsize a_len = 0, b_len = 0;
-        g_assert_true(g_file_get_contents(one, &a, &a_len, NULL));
-        g_assert_true(g_file_get_contents(two, &b, &b_len, NULL));
-        g_assert_cmpuint(a_len, ==, b_len);
-        g_assert_cmpint(memcmp(a, b, a_len), ==, 0);
-    }
-}
-
-static void release(struct pair *pair)
-{
-    g_autoptr(GError) error = NULL;
-    pair->hv->ops->mirror_release(pair->hv, pair->web1->uuid, pair->web1->generation, &error);
-    g_assert_no_error(error);
-    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_NONE));
-    g_assert_true(
-        world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1)));
-}
-
-static void await_export_ended(const struct pair *pair)
-{
-    for (guint i = 0; pair->secondary->exports_ended == 0 && i < 3000; i++)
-        loop_sleep(20);
-    g_assert_cmpuint(pair->secondary->exports_ended, ==, 1);
-}
 
 /* --- ending in sync --- */
 
@@ -155,8 +45,8 @@ static void finish(void *disks)
     pair->exports->ops->export_close(pair->exports, uuid, REPLICA, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(pair->secondary->exports_ended, ==, 0);
-    assert_nothing_missing(pair);
-    assert_images_equal(pair);
+    pair_assert_nothing_missing(pair);
+    pair_assert_images_equal(pair);
 
     /* After that clean close the next generation starts without a copy. */
     pair->web1->generation = 2;
@@ -166,7 +56,7 @@ static void finish(void *disks)
     pair_mirror(pair, false);
     pair_run(pair);
     pair_kill(pair);
-    assert_nothing_missing(pair);
+    pair_assert_nothing_missing(pair);
     pair_free(pair);
 }
 
@@ -184,8 +74,8 @@ static void finish_after_own_shutdown(void *unused)
     pair->hv->ops->mirror_finish(pair->hv, pair->web1->uuid, 1, &error);
     g_assert_no_error(error);
     pair_kill(pair);
-    assert_nothing_missing(pair);
-    assert_images_equal(pair);
+    pair_assert_nothing_missing(pair);
+    pair_assert_images_equal(pair);
     pair_free(pair);
 }
 
@@ -196,7 +86,7 @@ static void replica_dies_before_finish(void *unused)
     g_autoptr(GError) error = NULL;
     g_assert_true(pair->hv->ops->pause(pair->hv, pair->web1->uuid, 1, &error));
     kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGKILL);
-    await_export_ended(pair);
+    pair_await_export_ended(pair);
     g_assert_false(pair->hv->ops->mirror_finish(pair->hv, pair->web1->uuid, 1, &error));
     g_test_message("%s", error->message);
     g_clear_error(&error);
@@ -227,7 +117,7 @@ static void primary_dies(void *unused)
         kill((pid_t)world_guest_pid(pair->primary, pair->web1), SIGKILL);
         while (pair->primary->exited <= round)
             loop_sleep(5);
-        assert_nothing_missing(pair);
+        pair_assert_nothing_missing(pair);
         pair->web1->generation++;
         export_target_free(pair->target);
         pair->target = world_export(pair->secondary, pair->web1, REPLICA);
@@ -249,13 +139,13 @@ static void lose_replica(const char *name, guint disks, void (*lose)(struct pair
     g_autoptr(GError) error = NULL;
     lose(pair);
     g_assert_true(world_is_frozen(pair->primary, pair->web1));
-    assert_nothing_missing(pair);
+    pair_assert_nothing_missing(pair);
     g_assert_false(nbd_probe(pair->target, 300));
     g_assert_cmpint(world_state(pair->primary, pair->web1), ==,
                     GUEST_RUNNING); /* questions are answered */
-    assert_nothing_missing(pair);
-    release(pair);
-    release(pair); /* asked again */
+    pair_assert_nothing_missing(pair);
+    pair_release(pair);
+    pair_release(pair); /* asked again */
     if (mend != NULL)
         mend(pair);
 
@@ -274,18 +164,9 @@ static void lose_replica(const char *name, guint disks, void (*lose)(struct pair
     pair_free(pair);
 }
 
-static void kill_export(struct pair *pair)
-{
-    guint last = pair->web1->disks->len - 1;
-    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, last), SIGKILL);
-    await_export_ended(pair);
-    for (guint i = 0; i <= last; i++) /* all of a replica or none */
-        g_assert_cmpuint(world_export_pid(pair->secondary, pair->web1, REPLICA, i), ==, 0);
-}
-
 static void export_killed(void *disks)
 {
-    lose_replica("export", GPOINTER_TO_UINT(disks), kill_export, NULL);
+    lose_replica("export", GPOINTER_TO_UINT(disks), pair_kill_export, NULL);
 }
 
 static void stop_export(struct pair *pair)
@@ -326,13 +207,13 @@ static void link_cut_and_mended(void *unused)
     struct pair *pair = pair_new("mended", 1, true);
     cut_link(pair);
     g_assert_true(world_is_frozen(pair->primary, pair->web1));
-    assert_nothing_missing(pair);
+    pair_assert_nothing_missing(pair);
     mend_link(pair);
     g_assert_true(
         world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1) + 3));
     g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
     pair_kill(pair);
-    assert_nothing_missing(pair);
+    pair_assert_nothing_missing(pair);
     pair_free(pair);
 }
 
@@ -353,11 +234,11 @@ static void replica_disk_full(void *unused)
     pair_mirror(pair, true);
     pair->hv->ops->run(pair->hv, pair->web1->uuid, 1, &error);
     g_assert_no_error(error);
-    await_export_ended(pair);
+    pair_await_export_ended(pair);
     g_assert_true(world_is_frozen(pair->primary, pair->web1));
     g_assert_cmpuint(world_printed(pair->primary, pair->web1), >, 0);
-    assert_nothing_missing(pair);
-    release(pair);
+    pair_assert_nothing_missing(pair);
+    pair_release(pair);
     pair_free(pair);
 }
 
@@ -456,10 +337,10 @@ static void daemons_die(void *unused)
     /* What was adopted is as good as what one started oneself. */
     pair->target = world_export(pair->secondary, pair->web1, REPLICA);
     g_assert_true(nbd_probe(pair->target, 1000));
-    kill_export(pair);
+    pair_kill_export(pair);
     g_assert_true(world_is_frozen(pair->primary, pair->web1));
-    assert_nothing_missing(pair);
-    release(pair);
+    pair_assert_nothing_missing(pair);
+    pair_release(pair);
     pair_free(pair);
 }
 
@@ -467,7 +348,7 @@ static void daemon_dies_while_frozen(void *unused)
 {
     struct pair *pair = pair_new("frozen", 1, true);
     g_autoptr(GError) error = NULL;
-    kill_export(pair);
+    pair_kill_export(pair);
     g_assert_true(world_is_frozen(pair->primary, pair->web1));
     world_node_free(pair->primary); /* its connection is gone, as if it had died */
     pair->primary = world_node_new("frozen");
@@ -476,8 +357,8 @@ static void daemon_dies_while_frozen(void *unused)
     g_assert_no_error(error);
     g_assert_cmpuint(guests->len, ==, 1);
     g_assert_cmpint(((struct guest_report *)guests->pdata[0])->state, ==, GUEST_RUNNING);
-    assert_nothing_missing(pair);
-    release(pair);
+    pair_assert_nothing_missing(pair);
+    pair_release(pair);
     pair_free(pair);
 }
 
