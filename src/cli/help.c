@@ -19,6 +19,8 @@ static const struct noun {
     {"decision", "What was decided, by whom, and why"},
     {"why", "Why something was done, or was not"},
     {"plan", "What would happen"},
+    {"confd", "The configuration without a master, by signed datagrams; each query takes "
+              "--candidates ADDRESS[:PORT],…, --key FILE and --timeout-ms MS"},
     {"lock", "Locks that jobs hold and wait for"},
     {"job", "Jobs: every change is one"},
     {"lab", "A whole cluster on this machine"},

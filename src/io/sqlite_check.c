@@ -162,7 +162,7 @@ static bool meta_take(struct store_meta *meta, guint64 *check, const char *key, 
     return false;
 }
 
-static bool load_meta(struct sqlite_store *store, GError **error)
+bool store_load_meta(struct sqlite_store *store, GError **error)
 {
     struct store_meta meta = {0};
     sqlite3_stmt *statement = NULL;
@@ -336,7 +336,7 @@ bool sqlite_store_load(struct sqlite_store *store,
     struct loading loading = {0};
 
     /* Nothing is handed out before everything was found whole. */
-    if (!check_structure(store, error) || !load_meta(store, error) ||
+    if (!check_structure(store, error) || !store_load_meta(store, error) ||
         !check_progress(store, error) || !check_log(store, error) ||
         !load_objects(store, &loading, error))
         return false;

@@ -88,5 +88,7 @@ char *store_note_format(const struct store_meta *meta);
 bool store_error(struct sqlite_store *store, const char *doing, GError **error);
 /* CORRUPT with the file and what to do; returns false. */
 bool store_corrupt(const struct sqlite_store *store, const char *what, GError **error);
+/* Reads the table meta, against its checksum. */
+bool store_load_meta(struct sqlite_store *store, GError **error);
 /* Is it one of our stores, of a format that we know? */
 bool store_check_form(struct sqlite_store *store, GError **error);

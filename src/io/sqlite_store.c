@@ -270,10 +270,15 @@ void sqlite_store_close(struct sqlite_store *store)
 {
     if (store == NULL)
         return;
+    bool whole = store->statements[STATEMENT_FIRST_READING] != NULL;
     for (int i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->statements[i]);
     sqlite3_close(store->reader);
     crash_point("sqlite: close");
+    /* The last handle would do it; but fettle-rconfd may have one too, and whoever copies the file
+     * while wconfd is stopped wants all of it. */
+    if (whole)
+        sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     sqlite3_close(store->db);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
@@ -319,6 +324,17 @@ static bool sync_path(const char *path, GError **error)
     return ok;
 }
 
+/* Of a store that was here before: its note would tell that this one has lost something, its
+ * write-ahead log would be taken for this one's. */
+static void remove_traces(const char *path)
+{
+    static const char *const endings[] = {".lock", "-wal", "-shm"};
+    for (guint i = 0; i < G_N_ELEMENTS(endings); i++) {
+        g_autofree char *trace = g_strconcat(path, endings[i], NULL);
+        g_unlink(trace);
+    }
+}
+
 bool sqlite_store_create(const char *path, guint64 history, const GPtrArray *rows, GError **error)
 {
     g_autofree char *temporary = g_strconcat(path, ".new", NULL);
@@ -330,8 +346,7 @@ bool sqlite_store_create(const char *path, guint64 history, const GPtrArray *row
         return false;
     }
     g_unlink(temporary);
-    g_autofree char *note = g_strconcat(path, ".lock", NULL);
-    g_unlink(note); /* of a store that was here before */
+    remove_traces(path);
     crash_point("sqlite: create");
     struct sqlite_store *store =
         open_database(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, error);

@@ -13,6 +13,7 @@
 #define ROLE_JOB "job"
 #define ROLE_NODED "noded"
 #define ROLE_WATCHER "watcher"
+#define ROLE_RCONFD "rconfd"
 #define ROLE_CLI "cli"
 #define ROLE_JOINING "joining" /* a host that is no node yet; has no certificate */
 

@@ -8,6 +8,8 @@
 struct confd {
     char *node_uuid;
     struct confd_copy *copy;
+    void (*catch_up)(void *data);
+    void *data;
     struct confd_counters counters;
 };
 
@@ -39,6 +41,12 @@ struct confd_copy *confd_copy_of(const struct confd *confd)
     return confd->copy;
 }
 
+void confd_on_request(struct confd *confd, void (*catch_up)(void *data), void *data)
+{
+    confd->catch_up = catch_up;
+    confd->data = data;
+}
+
 const char *confd_silent_because(const struct confd *confd)
 {
     if (!confd->copy)
@@ -50,6 +58,8 @@ const char *confd_silent_because(const struct confd *confd)
         return "this node is not in the configuration";
     if (!node->master_candidate && strcmp(cluster->master_node, node->uuid) != 0)
         return "this node is no master candidate";
+    if (confd_copy_retired(confd->copy))
+        return "its copy of the configuration is retired";
     if (!confd_copy_key(confd->copy))
         return "the configuration has no key for ConfD";
     return NULL;
@@ -84,6 +94,10 @@ char *confd_handle(struct confd *confd, gint64 now_s, const char *data, size_t l
         confd->counters.dropped[fault]++;
         return NULL;
     }
+    if (confd->catch_up)
+        confd->catch_up(confd->data);
+    if (confd_silent_because(confd))
+        return NULL;
     confd_answer(confd->copy, request, &reply);
     char *datagram = seal(confd, request, &reply, ret_len);
     if (reply.status == CONFD_OK)

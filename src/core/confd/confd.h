@@ -19,6 +19,10 @@ void confd_set_copy(struct confd *confd, struct confd_copy *copy);
 /* The present one, to be brought up to date; NULL: none. */
 struct confd_copy *confd_copy_of(const struct confd *confd);
 
+/* What is called when a signed request has come, before it is answered: it may bring the copy up to
+ * date, or set another. */
+void confd_on_request(struct confd *confd, void (*catch_up)(void *data), void *data);
+
 /* NULL if it answers; else why it does not, as the end of a sentence: "this node is no master
  * candidate". */
 const char *confd_silent_because(const struct confd *confd);

@@ -9,6 +9,7 @@ typedef GHashTable index_t;
 struct confd_copy {
     struct config *config;
     struct confd_key *key;
+    bool retired;
     index_t *primaries;   /* node -> its instances, each with itself */
     index_t *secondaries; /* node -> the same */
     index_t *addresses;   /* link -> address -> instances that have it */
@@ -154,6 +155,16 @@ bool confd_copy_apply(struct confd_copy *copy, const struct change *change, GErr
 void confd_copy_set_position(struct confd_copy *copy, guint64 history, guint64 serial)
 {
     config_set_position(copy->config, history, serial);
+}
+
+void confd_copy_set_retired(struct confd_copy *copy, bool retired)
+{
+    copy->retired = retired;
+}
+
+bool confd_copy_retired(const struct confd_copy *copy)
+{
+    return copy->retired;
 }
 
 const struct config *confd_copy_config(const struct confd_copy *copy)

@@ -20,6 +20,10 @@ bool confd_copy_keeps(const char *kind);
 bool confd_copy_apply(struct confd_copy *copy, const struct change *change, GError **error);
 void confd_copy_set_position(struct confd_copy *copy, guint64 history, guint64 serial);
 
+/* A copy that is not kept up to date any more. */
+void confd_copy_set_retired(struct confd_copy *copy, bool retired);
+bool confd_copy_retired(const struct confd_copy *copy);
+
 const struct config *confd_copy_config(const struct confd_copy *copy);
 /* NULL if the configuration has none. */
 const struct confd_key *confd_copy_key(const struct confd_copy *copy);

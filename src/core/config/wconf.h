@@ -26,3 +26,5 @@ void wconf_on_step_down(struct wconf *wconf, void (*fn)(const GError *reason, vo
  * etc/node.json says. */
 GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const char *cluster_uuid,
                                    const char *node_uuid, guint port, const char *group_uuid);
+/* One more of them: a secret. */
+struct change *wconf_bootstrap_secret(const char *name, const char *value);

@@ -52,3 +52,11 @@ GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const c
     add_put(changes, "node", node_uuid, node_to_json(node));
     return changes;
 }
+
+struct change *wconf_bootstrap_secret(const char *name, const char *value)
+{
+    g_autoptr(GPtrArray) changes = g_ptr_array_new();
+    const struct secret secret = {.value = (char *)value};
+    add_put(changes, "secret", name, secret_to_json(&secret));
+    return changes->pdata[0];
+}

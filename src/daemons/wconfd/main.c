@@ -4,6 +4,7 @@
  * --bootstrap it makes the store of a new cluster instead.
  */
 #include <stdio.h>
+#include <sys/random.h>
 
 #include "base/log.h"
 #include "core/config/wconf.h"
@@ -56,6 +57,17 @@ static struct op_cluster_init *parse_input(json_t *input, GError **error)
     return NULL;
 }
 
+static char *random_digits(size_t bytes)
+{
+    GString *text = g_string_new(NULL);
+    for (size_t i = 0; i < bytes; i++) {
+        guint8 byte;
+        g_assert(getrandom(&byte, 1, 0) == 1);
+        g_string_append_printf(text, "%02x", byte);
+    }
+    return g_string_free(text, FALSE);
+}
+
 static bool bootstrap(const struct node_paths *paths, GError **error)
 {
     json_autoptr input = read_input(error);
@@ -71,6 +83,8 @@ static bool bootstrap(const struct node_paths *paths, GError **error)
     g_autofree char *store = g_build_filename(paths->var, "store.db", NULL);
     g_autoptr(GPtrArray) changes = wconf_bootstrap_changes(
         params, node->cluster_uuid, node->node_uuid, (guint)node->port, group);
+    g_autofree char *key = random_digits(CONFD_KEY_BYTES);
+    g_ptr_array_add(changes, wconf_bootstrap_secret("confd", key));
     return sqlite_engine_create(store, 1, changes, error);
 }
 
