@@ -1,6 +1,7 @@
 /*
  * Network cards of guests: real tap devices, bridges and routes in a namespace of our own. Open
- * vSwitch is a script that writes down what it is told.
+ * vSwitch is a real one in user space (datapath netdev: no kernel module), and for its failures a
+ * script that writes down what it is told.
  */
 #include "world.h"
 
@@ -413,6 +414,67 @@ static void openvswitch(void *unused)
     network_linux_free(network);
 }
 
+/* The database and the switch, in the folder of the test; they end with it. */
+static void start_ovs(const char *run)
+{
+    g_assert_cmpint(g_mkdir_with_parents(run, 0755), ==, 0);
+    g_setenv("OVS_RUNDIR", run, TRUE);
+    g_setenv("OVS_LOGDIR", run, TRUE);
+    g_autofree char *said = shell(
+        "cd %s && { ovsdb-tool create $PWD/conf.db /usr/share/openvswitch/vswitch.ovsschema &&"
+        " ovsdb-server $PWD/conf.db --remote=punix:$PWD/db.sock --log-file --detach --pidfile"
+        " && ovs-vsctl --no-wait init &&"
+        " ovs-vswitchd unix:$PWD/db.sock --disable-system --log-file --detach --pidfile &&"
+        " ovs-vsctl --timeout=20 add-br ovs0 -- set bridge ovs0 datapath_type=netdev; }"
+        " >said 2>&1 </dev/null || cat said",
+        run);
+    g_assert_cmpstr(said, ==, "");
+}
+
+/* Frames of one card come out of another; a card that is gone is no port any more. */
+static void openvswitch_real(void *unused)
+{
+    struct network *network = network_linux_new(WORLD_UID);
+    record_autoptr(nic) nic = card(NIC_OPENVSWITCH, "ovs0", "");
+    record_autoptr(nic) missing = card(NIC_OPENVSWITCH, "ovs9", "");
+    g_autofree char *run = g_build_filename(world_folder(), "ovs", NULL);
+    g_autoptr(GError) error = NULL;
+    start_ovs(run);
+    assert_refused(
+        network, missing, FETTLE_ERROR_ENVIRONMENT,
+        "Open vSwitch bridge ovs9 does not exist on this node; make it, or give the card "
+        "another link");
+    g_autofree char *bridges = joined(network->ops->bridges(network, &error));
+    g_assert_true(g_str_has_suffix(bridges, "ovs0"));
+    g_autofree char *first = made(network, U1, 0, nic);
+    g_autofree char *again = made(network, U1, 0, nic);
+    g_autofree char *other = made(network, U2, 0, nic);
+    g_assert_cmpstr(first, ==, again);
+    assert_listed(network, U1 " " U2);
+    assert_frame_passes(first, other);
+    removed(network, U1);
+    removed(network, U1);
+    g_autofree char *ports = shell("ovs-vsctl --timeout=5 list-ports ovs0");
+    g_assert_cmpstr(ports, ==, other);
+    removed(network, U2);
+    assert_shell("ovs-vsctl --timeout=5 list-ports ovs0", "");
+    assert_listed(network, "");
+
+    /* It has stopped: that is said, and nothing is made. */
+    g_autofree char *stopped = shell("kill $(cat %s/ovs-vswitchd.pid %s/ovsdb-server.pid); "
+                                     "while test -e %s/db.sock; do sleep 0.05; done",
+                                     run, run, run);
+    g_autofree char *before = shell(EVERYTHING);
+    g_assert_null(network->ops->tap_create(network, U1, 0, nic, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_assert_true(g_str_has_prefix(error->message, "ovs-vsctl: "));
+    g_assert_nonnull(strstr(error->message, "db.sock: database connection failed"));
+    g_autofree char *after = shell(EVERYTHING);
+    g_assert_cmpstr(before, ==, after);
+    g_unsetenv("OVS_RUNDIR");
+    network_linux_free(network);
+}
+
 static void in_task(gconstpointer fn)
 {
     world_run((void (*)(void *))fn, NULL);
@@ -430,6 +492,7 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/network/routed-when-it-has-arrived#SAF-17", routed_later, in_task);
     g_test_add_data_func("/network/bad-routes-leave-nothing", bad_routes, in_task);
     g_test_add_data_func("/network/openvswitch", openvswitch, in_task);
+    g_test_add_data_func("/network/openvswitch-for-real", openvswitch_real, in_task);
     return g_test_run();
 }
 
