@@ -1,20 +1,12 @@
 /*
  * The configuration in memory; see model.h. Per kind a hash from key to object and, where the kind
- * has unique names, a hash from name to objects; tags are also found by the object that carries
- * them, instances by the MAC addresses of their network cards. Objects are immutable and counted,
- * so that two configurations which differ in a few objects share the rest.
+ * has unique names, a hash from name to objects; what else is asked for often is found through the
+ * indexes of model_index.c. Objects are immutable and counted, so that two configurations which
+ * differ in a few objects share the rest.
  */
-#include "core/config/model.h"
+#include "core/config/model_private.h"
 
 #include <string.h>
-
-struct config_object {
-    guint refs;
-    const struct record *record;
-    char *key;
-    guint64 version;
-    void *value;
-};
 
 struct kind {
     const struct record *record;
@@ -27,9 +19,8 @@ struct kind {
 struct config {
     guint64 history;
     guint64 serial;
-    GHashTable *kinds;       /* name of kind -> struct kind */
-    GHashTable *object_tags; /* "kind/uuid" -> GHashTable of struct config_object (a set) */
-    GHashTable *macs;        /* MAC address -> GSList of struct config_object (instances) */
+    GHashTable *kinds; /* name of kind -> struct kind */
+    struct config_indexes indexes;
 };
 
 /* --- objects --- */
@@ -64,34 +55,6 @@ static const char *string_member(const void *value, const struct field *field)
     return *(char *const *)((const char *)value + field->offset);
 }
 
-/* --- indexes: text -> GSList of struct config_object --- */
-
-static GHashTable *index_new(void)
-{
-    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-}
-
-static void index_clear(GHashTable *index)
-{
-    GHashTableIter iter;
-    void *list;
-    g_hash_table_iter_init(&iter, index);
-    while (g_hash_table_iter_next(&iter, NULL, &list))
-        g_slist_free(list);
-    g_hash_table_remove_all(index);
-}
-
-static void index_change(GHashTable *index, const char *text, struct config_object *object,
-                         bool add)
-{
-    GSList *list = g_hash_table_lookup(index, text);
-    list = add ? g_slist_prepend(list, object) : g_slist_remove(list, object);
-    if (list)
-        g_hash_table_replace(index, g_strdup(text), list);
-    else
-        g_hash_table_remove(index, text);
-}
-
 /* --- kinds --- */
 
 /* Names are unique in these kinds only: a removed instance's name may be used again. */
@@ -112,7 +75,7 @@ static struct kind *kind_new(const struct record *record)
     kind->name = unique_name(record);
     kind->by_key = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, object_unref);
     if (kind->name)
-        kind->by_name = index_new();
+        kind->by_name = index_lists_new();
     return kind;
 }
 
@@ -120,7 +83,7 @@ static void kind_free(void *data)
 {
     struct kind *kind = data;
     if (kind->by_name) {
-        index_clear(kind->by_name);
+        index_lists_clear(kind->by_name);
         g_hash_table_unref(kind->by_name);
     }
     g_hash_table_unref(kind->by_key);
@@ -147,79 +110,7 @@ static struct kind *kind_need(struct config *config, const struct record *record
 static void kind_index_name(struct kind *kind, struct config_object *object, bool add)
 {
     if (kind->name)
-        index_change(kind->by_name, string_member(object->value, kind->name), object, add);
-}
-
-static void config_index_macs(struct config *config, struct config_object *object, bool add)
-{
-    if (object->record != &instance_record)
-        return;
-    const struct instance *instance = object->value;
-    for (guint i = 0; i < instance->nics->len; i++)
-        index_change(config->macs, ((const struct nic *)instance->nics->pdata[i])->mac, object,
-                     add);
-}
-
-const struct instance *config_mac_user(const struct config *config, const char *mac,
-                                       const char *except)
-{
-    for (const GSList *item = g_hash_table_lookup(config->macs, mac); item; item = item->next) {
-        const struct config_object *object = item->data;
-        if (strcmp(object->key, except) != 0)
-            return object->value;
-    }
-    return NULL;
-}
-
-/* --- tags --- */
-
-static void config_index_tag(struct config *config, struct config_object *object, bool add)
-{
-    if (object->record != &tag_record)
-        return;
-    const struct tag *tag = object->value;
-    char *owner = g_strdup_printf("%s/%s", enum_word(&tag_kind_words, (int)tag->kind), tag->object);
-    GHashTable *set = g_hash_table_lookup(config->object_tags, owner);
-    if (!set && add) {
-        set = g_hash_table_new(g_direct_hash, g_direct_equal);
-        g_hash_table_insert(config->object_tags, g_strdup(owner), set);
-    }
-    if (add)
-        g_hash_table_add(set, object);
-    else if (set)
-        g_hash_table_remove(set, object);
-    if (set && g_hash_table_size(set) == 0)
-        g_hash_table_remove(config->object_tags, owner);
-    g_free(owner);
-}
-
-char *config_tag_key(enum tag_kind kind, const char *object, const char *tag)
-{
-    return g_strdup_printf("%s/%s/%s", enum_word(&tag_kind_words, (int)kind), object, tag);
-}
-
-static int compare_strings(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object)
-{
-    g_autofree char *owner =
-        g_strdup_printf("%s/%s", enum_word(&tag_kind_words, (int)kind), object);
-    GHashTable *set = g_hash_table_lookup(config->object_tags, owner);
-    GPtrArray *tags = g_ptr_array_new();
-    GHashTableIter iter;
-    void *key;
-    if (!set)
-        return tags;
-    g_hash_table_iter_init(&iter, set);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const struct tag *tag = ((const struct config_object *)key)->value;
-        g_ptr_array_add(tags, tag->tag);
-    }
-    g_ptr_array_sort(tags, compare_strings);
-    return tags;
+        index_lists_change(kind->by_name, string_member(object->value, kind->name), object, add);
 }
 
 /* --- the configuration --- */
@@ -228,27 +119,27 @@ struct config *config_new(void)
 {
     struct config *config = g_new0(struct config, 1);
     config->kinds = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, kind_free);
-    config->object_tags =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
-    config->macs = index_new();
+    config_indexes_init(&config->indexes);
     return config;
+}
+
+const struct config_indexes *config_indexes(const struct config *config)
+{
+    return &config->indexes;
 }
 
 void config_free(struct config *config)
 {
     if (!config)
         return;
-    index_clear(config->macs);
-    g_hash_table_unref(config->macs);
-    g_hash_table_unref(config->object_tags);
+    config_indexes_free(&config->indexes);
     g_hash_table_unref(config->kinds);
     g_free(config);
 }
 
 void config_reset(struct config *config)
 {
-    index_clear(config->macs);
-    g_hash_table_remove_all(config->object_tags);
+    config_indexes_clear(&config->indexes);
     g_hash_table_remove_all(config->kinds);
     config->history = 0;
     config->serial = 0;
@@ -316,8 +207,7 @@ static void kind_drop(struct config *config, struct kind *kind, const char *key)
     if (!old)
         return;
     kind_index_name(kind, old, false);
-    config_index_tag(config, old, false);
-    config_index_macs(config, old, false);
+    config_indexes_change(&config->indexes, old, false);
     g_hash_table_remove(kind->by_key, key);
 }
 
@@ -336,8 +226,7 @@ void config_set(struct config *config, const char *kind_name, const char *key,
         return;
     g_hash_table_insert(kind->by_key, object->key, object);
     kind_index_name(kind, object, true);
-    config_index_tag(config, object, true);
-    config_index_macs(config, object, true);
+    config_indexes_change(&config->indexes, object, true);
 }
 
 bool config_apply(struct config *config, const struct change *change, GError **error)

@@ -38,11 +38,15 @@ json_t *config_object_json(const struct config *config, const char *kind,
 const struct cluster *config_cluster(const struct config *config); /* NULL before the first load */
 /* Tags of one object, sorted; array of borrowed char *; unref it. */
 GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object);
+bool config_has_tags(const struct config *config, enum tag_kind kind, const char *object);
 char *config_tag_key(enum tag_kind kind, const char *object, const char *tag);
 /* An instance other than `except` (UUID) that has a network card with this MAC address; NULL: none.
  */
 const struct instance *config_mac_user(const struct config *config, const char *mac,
                                        const char *except);
+/* Instances of which a node is the primary, the secondary or the target of a migration, by name;
+ * array of borrowed pointers; unref it. See also promised.h. */
+GPtrArray *config_node_instances(const struct config *config, const char *node);
 /* Name of a node for messages; the UUID itself if it is unknown, "nobody" for "". */
 const char *config_node_name(const struct config *config, const char *uuid);
 

@@ -34,7 +34,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, GErro
     bool local = copy->disk_template == TEMPLATE_FILE;
     struct placement_need need = {.what = what,
                                   .memory = copy->memory,
-                                  .disk = local ? placement_disk_size(copy->disks) : 0,
+                                  .disk = local ? promised_disk_size(copy->disks) : 0,
                                   .excluded = {copy->primary_node},
                                   .because = {"is its node now"},
                                   .skip = copy->uuid,

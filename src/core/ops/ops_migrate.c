@@ -102,7 +102,7 @@ static bool target_has_room(const struct op *op, const struct instance *instance
     const struct node_report *report = op_report(op, node->uuid);
     bool local = instance->disk_template == TEMPLATE_FILE;
     struct placement_need need = {.memory = instance->memory,
-                                  .disk = local ? placement_disk_size(instance->disks) : 0,
+                                  .disk = local ? promised_disk_size(instance->disks) : 0,
                                   .skip = instance->uuid,
                                   .nics = instance->nics};
     g_autofree char *why = NULL;

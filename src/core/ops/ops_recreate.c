@@ -22,7 +22,7 @@ static struct placement_need need_of(const struct op *op, const struct instance 
     return (struct placement_need){
         .what = primary ? "the primary node" : "the secondary node",
         .memory = primary ? instance->memory : 0,
-        .disk = placement_disk_size(instance->disks),
+        .disk = promised_disk_size(instance->disks),
         .skip = instance->uuid,
         .rank_by_disk = !primary,
         .nics = instance->nics,

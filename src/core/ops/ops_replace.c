@@ -29,7 +29,7 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
     g_autofree char *what = g_strdup_printf("the secondary node of instance \"%s\"", copy->name);
     struct placement_need need = {
         .what = what,
-        .disk = placement_disk_size(copy->disks),
+        .disk = promised_disk_size(copy->disks),
         .excluded = {copy->primary_node, copy->secondary_node},
         .because = {"is its primary node", "is its secondary node now"},
         .prefer = op->secondary,
@@ -119,7 +119,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     const struct node *node = config_get(op_config(op), "node", op->secondary, NULL);
     /* On the same node the old replica makes room for the new one. */
     bool same = !strcmp(op->secondary, instance->secondary_node);
-    struct placement_need need = {.disk = same ? 0 : placement_disk_size(instance->disks),
+    struct placement_need need = {.disk = same ? 0 : promised_disk_size(instance->disks),
                                   .excluded = {instance->primary_node},
                                   .because = {"is its primary node"}};
     g_autofree char *why = NULL;

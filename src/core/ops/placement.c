@@ -5,141 +5,134 @@
 
 #include <string.h>
 
-guint64 placement_disk_size(const GPtrArray *disks)
+/* --- promises --- */
+
+/* Memory of those guests that are promised some there and have it already. `skip`: an instance that
+ * is not counted; `up_to`: only objects up to this version are; 0: all. */
+static guint64 memory_running(const struct config *config, const struct node_report *report,
+                              const char *skip, guint64 up_to)
 {
     guint64 sum = 0;
-    for (guint i = 0; disks && i < disks->len; i++)
-        sum += ((const struct disk *)disks->pdata[i])->size;
+    for (guint i = 0; report->guests && i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        guint64 version = 0;
+        const struct instance *instance =
+            guest->state == GUEST_ABSENT || !g_strcmp0(guest->instance, skip)
+                ? NULL
+                : config_get(config, "instance", guest->instance, &version);
+        if (instance && (!up_to || version <= up_to))
+            sum += promised_memory(instance, report->node);
+    }
     return sum;
 }
 
-static bool runs_there(const struct node_report *report, const char *instance)
+struct counted {
+    struct promised promised;
+    guint64 memory_waiting; /* of guests that do not run there */
+};
+
+static struct promised promised_up_to(const struct config *config, const char *node, guint64 up_to)
 {
-    for (guint i = 0; report->guests && i < report->guests->len; i++) {
-        const struct guest_report *guest = report->guests->pdata[i];
-        if (!strcmp(guest->instance, instance) && guest->state != GUEST_ABSENT)
-            return true;
+    struct promised sum = {0};
+    g_autoptr(GPtrArray) instances = config_node_instances(config, node);
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        struct promised part = promised_to(instance, node);
+        guint64 version = 0;
+        config_get(config, "instance", instance->uuid, &version);
+        if (version <= up_to)
+            promised_add(&sum, &part);
     }
-    return false;
-}
-
-struct promised {
-    guint64 memory, memory_waiting; /* all; of guests that do not run there */
-    guint64 disk, disk_waiting;     /* all; of images that are not made yet */
-    guint instances;
-};
-
-/* What one instance takes of one node. */
-struct part {
-    bool memory, disk;
-};
-
-/* A migration promises its target memory too, and disks if they are copied; images in the folder
- * that all nodes mount take no space of a node. */
-static bool part_of(const struct instance *instance, const char *node, struct part *ret)
-{
-    bool primary = !strcmp(instance->primary_node, node);
-    bool secondary = *instance->secondary_node && !strcmp(instance->secondary_node, node);
-    bool target = *instance->migration_node && !strcmp(instance->migration_node, node);
-    bool copied = instance->disk_template == TEMPLATE_FILE;
-    *ret = (struct part){
-        .memory = primary || target,
-        .disk = instance->disk_template != TEMPLATE_SHAREDFILE &&
-                (primary || secondary || (target && copied)),
-    };
-    return primary || secondary || target;
-}
-
-static void add_part(struct promised *promised, const struct instance *instance, struct part part,
-                     bool runs, bool add)
-{
-    /* Unsigned sums: what is taken away was added before. */
-    guint64 sign = add ? 1 : (guint64)-1;
-    guint64 disk = part.disk ? placement_disk_size(instance->disks) : 0;
-    guint64 memory = part.memory ? instance->memory : 0;
-    promised->instances += add ? 1 : (guint)-1;
-    promised->disk += sign * disk;
-    promised->disk_waiting += sign * (instance->generation ? 0 : disk);
-    promised->memory += sign * memory;
-    promised->memory_waiting += sign * (runs ? 0 : memory);
+    return sum;
 }
 
 static void count_promises(const struct config *config, const struct node_report *report,
-                           const char *skip, guint64 up_to, struct promised *ret)
+                           const char *skip, guint64 up_to, struct counted *ret)
 {
-    *ret = (struct promised){0};
-    g_autoptr(GPtrArray) instances = config_list(config, "instance");
-    for (guint i = 0; i < instances->len; i++) {
-        const struct instance *instance = instances->pdata[i];
-        guint64 version = 0;
-        struct part part;
-        if ((skip && !strcmp(skip, instance->uuid)) || !part_of(instance, report->node, &part))
-            continue;
-        if (up_to && config_get(config, "instance", instance->uuid, &version) && version > up_to)
-            continue;
-        add_part(ret, instance, part, runs_there(report, instance->uuid), true);
+    guint64 version = 0;
+    const struct instance *skipped = skip ? config_get(config, "instance", skip, &version) : NULL;
+    ret->promised =
+        up_to ? promised_up_to(config, report->node, up_to) : config_promised(config, report->node);
+    if (skipped && (!up_to || version <= up_to)) {
+        struct promised part = promised_to(skipped, report->node);
+        promised_take(&ret->promised, &part);
     }
+    ret->memory_waiting = ret->promised.memory - memory_running(config, report, skip, up_to);
 }
 
-/* --- counted once --- */
+/* --- counted once, for many steps --- */
 
 struct placement_sums {
-    GHashTable *nodes;   /* uuid -> struct promised */
-    GHashTable *running; /* "node instance": guests that run where they are reported */
+    const struct config *config;
+    GHashTable *reports; /* uuid of a node -> struct node_report, borrowed */
+    GHashTable *nodes;   /* uuid -> struct node_sums; counted when first asked for */
 };
 
-static char *running_key(const char *node, const char *instance)
+struct node_sums {
+    struct counted counted;
+    GHashTable *running; /* set of uuids of guests, borrowed from the report */
+};
+
+static void node_sums_free(void *data)
 {
-    return g_strconcat(node, " ", instance, NULL);
+    struct node_sums *node = data;
+    g_hash_table_unref(node->running);
+    g_free(node);
 }
 
-static void sums_count(struct placement_sums *sums, const struct instance *instance,
-                       const char *node, bool add)
+static struct node_sums *sums_of(struct placement_sums *sums, const char *uuid)
 {
-    struct part part;
-    struct promised *promised = g_hash_table_lookup(sums->nodes, node);
-    if (!promised) {
-        promised = g_new0(struct promised, 1);
-        g_hash_table_insert(sums->nodes, g_strdup(node), promised);
+    struct node_sums *node = g_hash_table_lookup(sums->nodes, uuid);
+    const struct node_report *report = g_hash_table_lookup(sums->reports, uuid);
+    if (node)
+        return node;
+    node = g_new0(struct node_sums, 1);
+    node->running = g_hash_table_new(g_str_hash, g_str_equal);
+    g_hash_table_insert(sums->nodes, g_strdup(uuid), node);
+    if (!report) /* nobody asks for the room of a node that does not answer */
+        return node;
+    count_promises(sums->config, report, NULL, 0, &node->counted);
+    for (guint i = 0; report->guests && i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        if (guest->state != GUEST_ABSENT)
+            g_hash_table_add(node->running, guest->instance);
     }
-    part_of(instance, node, &part);
-    g_autofree char *key = running_key(node, instance->uuid);
-    add_part(promised, instance, part, g_hash_table_contains(sums->running, key), add);
+    return node;
+}
+
+static void sums_count(struct placement_sums *sums, const struct instance *instance, bool add)
+{
+    const char *nodes[3];
+    guint count = promised_nodes(instance, nodes);
+    for (guint i = 0; i < count; i++) {
+        struct node_sums *node = sums_of(sums, nodes[i]);
+        struct promised part = promised_to(instance, nodes[i]);
+        guint64 waiting = g_hash_table_contains(node->running, instance->uuid) ? 0 : part.memory;
+        /* Unsigned sums: what is taken away was added before. */
+        (add ? promised_add : promised_take)(&node->counted.promised, &part);
+        node->counted.memory_waiting += add ? waiting : -waiting;
+    }
 }
 
 void placement_sums_move(struct placement_sums *sums, const struct instance *before,
                          const struct instance *after)
 {
-    const struct instance *both[] = {before, after};
-    for (guint i = 0; i < G_N_ELEMENTS(both); i++) {
-        const struct instance *it = both[i];
-        bool add = i == 1;
-        if (!it)
-            continue;
-        sums_count(sums, it, it->primary_node, add);
-        if (*it->secondary_node)
-            sums_count(sums, it, it->secondary_node, add);
-        if (*it->migration_node && strcmp(it->migration_node, it->secondary_node))
-            sums_count(sums, it, it->migration_node, add);
-    }
+    if (before)
+        sums_count(sums, before, false);
+    if (after)
+        sums_count(sums, after, true);
 }
 
 struct placement_sums *placement_sums_new(const struct config *config, const GPtrArray *reports)
 {
     struct placement_sums *sums = g_new0(struct placement_sums, 1);
-    sums->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    sums->running = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    sums->config = config;
+    sums->reports = g_hash_table_new(g_str_hash, g_str_equal);
+    sums->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, node_sums_free);
     for (guint i = 0; reports && i < reports->len; i++) {
-        const struct node_report *report = reports->pdata[i];
-        for (guint k = 0; report->guests && k < report->guests->len; k++) {
-            const struct guest_report *guest = report->guests->pdata[k];
-            if (guest->state != GUEST_ABSENT)
-                g_hash_table_add(sums->running, running_key(report->node, guest->instance));
-        }
+        struct node_report *report = reports->pdata[i];
+        g_hash_table_insert(sums->reports, report->node, report);
     }
-    g_autoptr(GPtrArray) instances = config_list(config, "instance");
-    for (guint i = 0; i < instances->len; i++)
-        placement_sums_move(sums, NULL, instances->pdata[i]);
     return sums;
 }
 
@@ -148,19 +141,17 @@ void placement_sums_free(struct placement_sums *sums)
     if (!sums)
         return;
     g_hash_table_unref(sums->nodes);
-    g_hash_table_unref(sums->running);
+    g_hash_table_unref(sums->reports);
     g_free(sums);
 }
 
 static void find_promises(const struct config *config, const struct node_report *report,
-                          const struct placement_need *need, struct promised *ret)
+                          const struct placement_need *need, struct counted *ret)
 {
-    if (!need->sums) {
+    if (need->sums)
+        *ret = sums_of(need->sums, report->node)->counted;
+    else
         count_promises(config, report, need->skip, 0, ret);
-        return;
-    }
-    const struct promised *promised = g_hash_table_lookup(need->sums->nodes, report->node);
-    *ret = promised ? *promised : (struct promised){0};
 }
 
 /* --- room --- */
@@ -172,17 +163,17 @@ static gint64 granted(guint64 total, double ratio)
 }
 
 static void room_from(const struct config *config, const struct node_report *report,
-                      const struct promised *promised, struct placement_room *ret_room)
+                      const struct counted *counted, struct placement_room *ret_room)
 {
     const struct cluster *cluster = config_cluster(config);
     gint64 memory = granted(report->memory_total, cluster ? cluster->memory_ratio : 1);
     gint64 disk = granted(report->disk_total, cluster ? cluster->disk_ratio : 1);
     struct placement_room room = {
-        .spare_memory = (gint64)report->memory_total + memory - (gint64)promised->memory,
-        .spare_disk = (gint64)report->disk_total + disk - (gint64)promised->disk,
+        .spare_memory = (gint64)report->memory_total + memory - (gint64)counted->promised.memory,
+        .spare_disk = (gint64)report->disk_total + disk - (gint64)counted->promised.disk,
     };
-    gint64 memory_free = (gint64)report->memory_free + memory - (gint64)promised->memory_waiting;
-    gint64 disk_free = (gint64)report->disk_free + disk - (gint64)promised->disk_waiting;
+    gint64 memory_free = (gint64)report->memory_free + memory - (gint64)counted->memory_waiting;
+    gint64 disk_free = (gint64)report->disk_free + disk - (gint64)counted->promised.disk_waiting;
     room.memory = MIN(room.spare_memory, memory_free);
     room.disk = MIN(room.spare_disk, disk_free);
     *ret_room = room;
@@ -191,9 +182,9 @@ static void room_from(const struct config *config, const struct node_report *rep
 void placement_room(const struct config *config, const struct node_report *report, const char *skip,
                     guint64 up_to, struct placement_room *ret_room)
 {
-    struct promised promised;
-    count_promises(config, report, skip, up_to, &promised);
-    room_from(config, report, &promised, ret_room);
+    struct counted counted;
+    count_promises(config, report, skip, up_to, &counted);
+    room_from(config, report, &counted, ret_room);
 }
 
 /* --- one node --- */
@@ -229,7 +220,7 @@ const char *placement_missing_bridge(const struct node_report *report, const GPt
 
 static char *why_not(const struct config *config, const struct node *node,
                      const struct node_report *report, const struct placement_need *need,
-                     struct placement_room *ret_room, struct promised *ret_promised)
+                     struct placement_room *ret_room, struct counted *ret_counted)
 {
     const char *excluded = exclusion(need, node->uuid);
     if (excluded)
@@ -243,8 +234,8 @@ static char *why_not(const struct config *config, const struct node *node,
     const char *bridge = placement_missing_bridge(report, need->nics);
     if (bridge)
         return g_strdup_printf("has no bridge \"%s\"", bridge);
-    find_promises(config, report, need, ret_promised);
-    room_from(config, report, ret_promised, ret_room);
+    find_promises(config, report, need, ret_counted);
+    room_from(config, report, ret_counted, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)
         return shortage("memory", ret_room->memory, need->memory);
     if (need->disk && (gint64)need->disk > ret_room->disk)
@@ -257,8 +248,8 @@ bool placement_fits(const struct config *config, const struct node *node,
                     char **ret_why)
 {
     struct placement_room room;
-    struct promised promised;
-    char *why = why_not(config, node, report, need, &room, &promised);
+    struct counted counted;
+    char *why = why_not(config, node, report, need, &room, &counted);
     bool fits = !why;
     if (ret_why)
         *ret_why = why;
@@ -306,7 +297,7 @@ static char *why_avoided(const GPtrArray *standing, const char *node)
 struct candidate {
     const struct node *node;
     struct placement_room room;
-    guint instances;
+    guint64 instances;
 };
 
 static const struct node_report *report_of(const GPtrArray *reports, const char *node)
@@ -346,9 +337,9 @@ const struct node *placement_choose(const struct config *config, const GPtrArray
     for (guint i = 0; i < nodes->len; i++) {
         struct candidate candidate = {.node = nodes->pdata[i]};
         const char *uuid = candidate.node->uuid;
-        struct promised promised;
+        struct counted counted;
         g_autofree char *why = why_not(config, candidate.node, report_of(reports, uuid), need,
-                                       &candidate.room, &promised);
+                                       &candidate.room, &counted);
         if (!why)
             why = why_avoided(standing, uuid);
         if (why) {
@@ -358,7 +349,7 @@ const struct node *placement_choose(const struct config *config, const GPtrArray
         }
         if (need->prefer && !strcmp(need->prefer, uuid))
             return candidate.node;
-        candidate.instances = promised.instances;
+        candidate.instances = counted.promised.instances;
         if (better(&best, &candidate, need))
             best = candidate;
     }

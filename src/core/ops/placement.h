@@ -12,10 +12,11 @@
  */
 #pragma once
 
-#include "core/config/model.h"
+#include "core/config/promised.h"
 
-/* What is promised on each node, counted once: for callers that place many instances, one after the
- * other, of one configuration. */
+/* What is promised on each node, counted when it is first asked for and kept: for callers that
+ * place many instances, one after the other, of one configuration. Borrows `config` and `reports`.
+ */
 struct placement_sums;
 struct placement_sums *placement_sums_new(const struct config *config, const GPtrArray *reports);
 void placement_sums_free(struct placement_sums *sums);
@@ -38,18 +39,18 @@ void placement_room(const struct config *config, const struct node_report *repor
                     guint64 up_to, struct placement_room *ret_room);
 
 struct placement_need {
-    const char *what;                  /* "the primary node of web1", for the message */
-    guint64 memory;                    /* MiB; 0: none is needed */
-    guint64 disk;                      /* MiB */
-    const char *excluded[4];           /* node UUIDs that are out, "" or NULL for none … */
-    const char *because[4];            /* … and why: "is its primary node" */
-    const char *skip;                  /* instance that is not counted; NULL: none */
-    const char *prefer;                /* node that is taken if it fits; NULL: none */
-    bool rank_by_disk;                 /* most disk first; else most memory first */
-    const GPtrArray *nics;             /* of struct nic: their bridges must be there; NULL: none */
-    guint64 now;                       /* seconds since 1970, for advice that ends */
-    const struct placement_sums *sums; /* NULL: counted anew. With them `skip` must be taken out of
-                                          the sums by the caller */
+    const char *what;            /* "the primary node of web1", for the message */
+    guint64 memory;              /* MiB; 0: none is needed */
+    guint64 disk;                /* MiB */
+    const char *excluded[4];     /* node UUIDs that are out, "" or NULL for none … */
+    const char *because[4];      /* … and why: "is its primary node" */
+    const char *skip;            /* instance that is not counted; NULL: none */
+    const char *prefer;          /* node that is taken if it fits; NULL: none */
+    bool rank_by_disk;           /* most disk first; else most memory first */
+    const GPtrArray *nics;       /* of struct nic: their bridges must be there; NULL: none */
+    guint64 now;                 /* seconds since 1970, for advice that ends */
+    struct placement_sums *sums; /* NULL: counted anew. With them `skip` must be taken out of
+                                    the sums by the caller */
 };
 
 /* The only advice there is so far: nothing new is placed on the node. */
@@ -70,6 +71,3 @@ const char *placement_missing_bridge(const struct node_report *report, const GPt
  * says of each node why it does not fit. */
 const struct node *placement_choose(const struct config *config, const GPtrArray *reports,
                                     const struct placement_need *need, GError **error);
-
-/* Sum of the sizes of an instance's disks, in MiB. */
-guint64 placement_disk_size(const GPtrArray *disks);

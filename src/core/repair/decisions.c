@@ -8,6 +8,7 @@ struct entry {
     char *key;
     char *author;
     guint64 at_us;
+    bool done; /* its verdict says that all is well */
 };
 
 struct subject {
@@ -79,7 +80,8 @@ static void remember(struct decisions *decisions, const struct decision *decisio
         g_hash_table_insert(decisions->by_subject, g_strdup(decision->subject), subject);
     }
     struct entry *entry = g_new0(struct entry, 1);
-    *entry = (struct entry){g_strdup(decision->uuid), g_strdup(decision->author), decision->at_us};
+    *entry = (struct entry){g_strdup(decision->uuid), g_strdup(decision->author), decision->at_us,
+                            decision->verdict == VERDICT_DONE};
     /* Records come in order of time, as good as always. */
     guint at = subject->entries->len;
     while (at > 0 && ((const struct entry *)subject->entries->pdata[at - 1])->at_us > entry->at_us)
@@ -131,6 +133,13 @@ const struct decision *decisions_latest(const struct decisions *decisions,
     const struct entry *entry =
         latest_of(g_hash_table_lookup(decisions->by_subject, subject), author);
     return entry == NULL ? NULL : config_get(config, "decision", entry->key, NULL);
+}
+
+bool decisions_open(const struct decisions *decisions, const char *subject, const char *author)
+{
+    const struct entry *entry =
+        latest_of(g_hash_table_lookup(decisions->by_subject, subject), author);
+    return entry != NULL && !entry->done;
 }
 
 /* Whether two records say the same; identity and time aside. */

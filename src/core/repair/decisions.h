@@ -23,6 +23,10 @@ const struct decision *decisions_latest(const struct decisions *decisions,
                                         const struct config *config, const char *subject,
                                         const char *author);
 
+/* Whether the newest record of an author says anything but that all is well. From the index alone:
+ * for looks at many subjects. */
+bool decisions_open(const struct decisions *decisions, const char *subject, const char *author);
+
 /* Adds to `changes` what it takes to have `decision` (stolen; uuid and at_us are filled in here,
  * texts that are too long are cut) on record, unless its author's newest record of its subject says
  * the same. Returns whether it is new. */

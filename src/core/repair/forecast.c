@@ -228,7 +228,7 @@ json_t *forecast_node(const struct config *config, const GPtrArray *reports,
         .moves = json_array(),
         .blocked = json_array(),
     };
-    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    g_autoptr(GPtrArray) instances = config_node_instances(config, node->uuid);
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
         if (strcmp(instance->primary_node, node->uuid) == 0 ||

@@ -119,22 +119,23 @@ static bool has_open_repair(const GPtrArray *tags)
     return open;
 }
 
-bool patient_is_well(struct watcher *watcher, const struct instance *instance)
+bool patient_is_well(struct watcher *watcher, struct repair_policies *policies,
+                     const struct instance *instance)
 {
     const struct config *config = follow_config(watcher->follow);
     const struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
     if (watched != NULL && watched->state != REPAIR_HEALTHY)
         return false;
-    const struct decision *latest = watcher_latest(watcher, instance->uuid, REPAIR_AUTHOR);
-    if (latest != NULL && !g_str_equal(latest->state, "Healthy"))
+    if (decisions_open(watcher->decisions, instance->uuid, REPAIR_AUTHOR))
         return false;
     struct repair_plan plan = plan_of(watcher, instance);
     repair_plan_clear(&plan);
-    if (!plan.healthy)
+    if (!plan.healthy || repair_policies_suspend(policies, instance))
         return false;
+    if (!config_has_tags(config, TAG_INSTANCE, instance->uuid))
+        return true;
     g_autoptr(GPtrArray) tags = config_tags(config, TAG_INSTANCE, instance->uuid);
-    return !has_open_repair(tags) &&
-           repair_policy_of(config, instance, watcher_now(watcher)).kind != REPAIR_POLICY_SUSPENDED;
+    return !has_open_repair(tags);
 }
 
 bool patient_at_work(const struct watcher *watcher, const struct instance *instance)

@@ -31,7 +31,8 @@ struct patient *patient_examine(struct watcher *watcher, const char *uuid);
 void patient_free(struct patient *patient);
 /* Whether there is nothing at all to think about: healthy, not suspended, no repair open, no
  * record that says anything else. Cheap, because nearly all instances are well nearly always. */
-bool patient_is_well(struct watcher *watcher, const struct instance *instance);
+bool patient_is_well(struct watcher *watcher, struct repair_policies *policies,
+                     const struct instance *instance);
 /* Whether a job is at work on it. What a dead job left on an online node is settled first (tend.c),
  * and a migration that died in the middle always; the rest on a dead node only the repair can. */
 bool patient_at_work(const struct watcher *watcher, const struct instance *instance);

@@ -99,6 +99,41 @@ struct repair_policy repair_policy_of(const struct config *config, const struct 
     return policy_of_levels(config, instance->uuid, primary != NULL ? primary->group : NULL, now);
 }
 
+struct repair_policies {
+    const struct config *config;
+    gint64 now;
+    GHashTable *suspended; /* uuid of a primary node -> whether its group or the cluster is */
+};
+
+struct repair_policies *repair_policies_new(const struct config *config, gint64 now)
+{
+    struct repair_policies *policies = g_new(struct repair_policies, 1);
+    *policies = (struct repair_policies){
+        config, now, g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+    return policies;
+}
+
+void repair_policies_free(struct repair_policies *policies)
+{
+    g_hash_table_unref(policies->suspended);
+    g_free(policies);
+}
+
+bool repair_policies_suspend(struct repair_policies *policies, const struct instance *instance)
+{
+    gpointer known;
+    if (config_has_tags(policies->config, TAG_INSTANCE, instance->uuid))
+        return repair_policy_of(policies->config, instance, policies->now).kind ==
+               REPAIR_POLICY_SUSPENDED;
+    if (g_hash_table_lookup_extended(policies->suspended, instance->primary_node, NULL, &known))
+        return GPOINTER_TO_INT(known);
+    bool suspended =
+        repair_policy_of(policies->config, instance, policies->now).kind == REPAIR_POLICY_SUSPENDED;
+    g_hash_table_insert(policies->suspended, g_strdup(instance->primary_node),
+                        GINT_TO_POINTER(suspended));
+    return suspended;
+}
+
 struct repair_policy repair_policy_of_object(const struct config *config, enum tag_kind kind,
                                              const char *uuid, gint64 now)
 {

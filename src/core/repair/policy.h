@@ -22,6 +22,13 @@ struct repair_policy {
  * removed (A-4). */
 struct repair_policy repair_policy_of(const struct config *config, const struct instance *instance,
                                       gint64 now);
+/* For a look at many instances while nothing changes: what groups and the cluster say is read once.
+ * Borrows `config`. */
+struct repair_policies;
+struct repair_policies *repair_policies_new(const struct config *config, gint64 now);
+void repair_policies_free(struct repair_policies *policies);
+/* Whether repair of an instance is suspended. */
+bool repair_policies_suspend(struct repair_policies *policies, const struct instance *instance);
 /* What counts for an object of any kind that has policies: an instance as above, a node group
  * without the instance's tags, the cluster alone. */
 struct repair_policy repair_policy_of_object(const struct config *config, enum tag_kind kind,

@@ -7,19 +7,6 @@
  */
 #include "core/repair/patient.h"
 
-/* Those that are not simply well. UUIDs, because the configuration changes while commits wait. */
-static GPtrArray *select_patients(struct watcher *watcher)
-{
-    GPtrArray *uuids = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GPtrArray) instances = config_list(follow_config(watcher->follow), "instance");
-    for (guint i = 0; i < instances->len; i++) {
-        const struct instance *instance = instances->pdata[i];
-        if (!patient_is_well(watcher, instance))
-            g_ptr_array_add(uuids, g_strdup(instance->uuid));
-    }
-    return uuids;
-}
-
 /* Returns those whose repair may go on. */
 static GPtrArray *triage_all(struct watcher *watcher, const GPtrArray *uuids)
 {
@@ -93,10 +80,9 @@ static void treat_all(struct watcher *watcher, const GPtrArray *pending)
         watcher_batch_commit(watcher, batch);
 }
 
-void watcher_repair(struct watcher *watcher)
+void watcher_repair(struct watcher *watcher, const GPtrArray *uuids)
 {
     watcher_brake(watcher);
-    g_autoptr(GPtrArray) uuids = select_patients(watcher);
     /* All new pending tags come before the first job (ARP-63). */
     g_autoptr(GPtrArray) pending = triage_all(watcher, uuids);
     treat_all(watcher, pending);

@@ -12,7 +12,7 @@ void repair_goal_clear(struct repair_goal *goal)
 struct search {
     const struct config *config;
     const GPtrArray *reports;
-    const struct placement_sums *sums;
+    struct placement_sums *sums;
     const struct instance *instance;
     gint64 now;
     char **ret_reason;
@@ -51,7 +51,7 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
         return old->uuid;
     struct placement_need need = {
         .what = "a new secondary node",
-        .disk = placement_disk_size(instance->disks),
+        .disk = promised_disk_size(instance->disks),
         .excluded = {instance->primary_node, instance->secondary_node},
         .because = {"is its primary node", "is its secondary node now"},
         .rank_by_disk = true,
@@ -105,7 +105,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
     struct placement_need need = {
         .what = "its new primary node",
         .memory = instance->memory,
-        .disk = placement_disk_size(instance->disks),
+        .disk = promised_disk_size(instance->disks),
         .nics = instance->nics,
     };
     const char *primary = choose(search, &need);

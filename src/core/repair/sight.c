@@ -76,12 +76,11 @@ static bool images_missing(const struct watcher *watcher, const struct instance 
                            const struct replica *replica)
 {
     GHashTable *images = g_hash_table_lookup(watcher->images, replica->node);
-    char name[128];
     if (images == NULL || replica->state != REPLICA_IN_SYNC || instance->task_state != TASK_NONE ||
         *instance->migration != '\0')
         return false;
-    g_snprintf(name, sizeof(name), "%s %s", instance->uuid, replica->uuid);
-    return !g_hash_table_contains(images, name) &&
+    const char *name = g_hash_table_lookup(images, replica->uuid);
+    return (name == NULL || !g_str_has_prefix(name, instance->uuid)) &&
            !newer_than_reports(watcher, "instance", instance->uuid) &&
            !newer_than_reports(watcher, "replica", replica->uuid);
 }
@@ -89,13 +88,13 @@ static bool images_missing(const struct watcher *watcher, const struct instance 
 static bool replica_gone(struct watcher *watcher, const struct instance *instance,
                          const struct replica *replica)
 {
-    struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
     if (!images_missing(watcher, instance, replica)) {
-        if (watched != NULL)
-            g_clear_pointer(&watched->gone_replica, g_free);
+        struct watched *known = g_hash_table_lookup(watcher->instances, instance->uuid);
+        if (known != NULL)
+            g_clear_pointer(&known->gone_replica, g_free);
         return false;
     }
-    watched = watcher_watched(watcher, instance->uuid);
+    struct watched *watched = watcher_watched(watcher, instance->uuid);
     if (g_strcmp0(watched->gone_replica, replica->uuid) != 0) {
         g_free(watched->gone_replica);
         watched->gone_replica = g_strdup(replica->uuid);

@@ -10,12 +10,20 @@
 
 #define AUTHOR "watcher/room"
 
+/* One guest that runs. */
+struct lodger {
+    const struct instance *instance;
+    guint64 memory;
+    bool anywhere;       /* it can run on every node … */
+    struct host *target; /* … or only where its replica is; NULL: nowhere */
+};
+
 /* One node that is not offline. */
 struct host {
     const struct node *node;
-    gint64 spare;      /* memory that is promised to nobody, in MiB */
-    gint64 left;       /* of that, while a loss is played through */
-    GPtrArray *guests; /* const struct instance *: run here */
+    gint64 spare;   /* memory that is promised to nobody, in MiB */
+    gint64 left;    /* of that, while a loss is played through */
+    GArray *guests; /* struct lodger: run here */
 };
 
 struct hosts {
@@ -26,7 +34,7 @@ struct hosts {
 static void host_free(void *data)
 {
     struct host *host = data;
-    g_ptr_array_unref(host->guests);
+    g_array_unref(host->guests);
     g_free(host);
 }
 
@@ -45,7 +53,7 @@ static bool find_hosts(const struct watcher *watcher, struct hosts *hosts)
         struct host *host = g_new0(struct host, 1);
         host->node = node;
         host->spare = (gint64)((double)report->memory_total * ratio);
-        host->guests = g_ptr_array_new();
+        host->guests = g_array_new(false, false, sizeof(struct lodger));
         g_ptr_array_add(hosts->list, host);
         g_hash_table_insert(hosts->by_uuid, node->uuid, host);
     }
@@ -61,18 +69,27 @@ static void count_guests(const struct watcher *watcher, const struct hosts *host
         if (host == NULL)
             continue;
         host->spare -= (gint64)instance->memory;
-        if (instance->admin_state == ADMIN_UP)
-            g_ptr_array_add(host->guests, instance);
+        if (instance->admin_state != ADMIN_UP)
+            continue;
+        bool mirrored = repair_template_mirrored(instance->disk_template);
+        struct lodger lodger = {
+            .instance = instance,
+            .memory = instance->memory,
+            .anywhere = repair_template_shared(instance->disk_template),
+            .target =
+                mirrored ? g_hash_table_lookup(hosts->by_uuid, instance->secondary_node) : NULL,
+        };
+        g_array_append_val(host->guests, lodger);
     }
 }
 
 static gint larger_first(gconstpointer a, gconstpointer b)
 {
-    const struct instance *left = *(const struct instance *const *)a;
-    const struct instance *right = *(const struct instance *const *)b;
-    return left->memory == right->memory  ? strcmp(left->uuid, right->uuid)
-           : left->memory > right->memory ? -1
-                                          : 1;
+    const struct lodger *left = *(const struct lodger *const *)a;
+    const struct lodger *right = *(const struct lodger *const *)b;
+    if (left->memory != right->memory)
+        return left->memory > right->memory ? -1 : 1;
+    return strcmp(left->instance->uuid, right->instance->uuid);
 }
 
 static struct host *roomiest(const struct hosts *hosts, const struct host *lost)
@@ -97,25 +114,22 @@ static guint play_loss(const struct hosts *hosts, const struct host *lost)
         host->left = host->spare;
     }
     for (guint i = 0; i < lost->guests->len; i++) {
-        struct instance *instance = lost->guests->pdata[i];
-        if (repair_template_shared(instance->disk_template))
-            g_ptr_array_add(free_to_go, instance);
-        struct host *target = repair_template_mirrored(instance->disk_template)
-                                  ? g_hash_table_lookup(hosts->by_uuid, instance->secondary_node)
-                                  : NULL;
-        if (target == NULL)
+        struct lodger *lodger = &g_array_index(lost->guests, struct lodger, i);
+        if (lodger->anywhere)
+            g_ptr_array_add(free_to_go, lodger);
+        if (lodger->target == NULL)
             continue;
-        target->left -= (gint64)instance->memory;
-        homeless += target->left < 0;
+        lodger->target->left -= (gint64)lodger->memory;
+        homeless += lodger->target->left < 0;
     }
     g_ptr_array_sort(free_to_go, larger_first);
     for (guint i = 0; i < free_to_go->len; i++) {
-        const struct instance *instance = free_to_go->pdata[i];
+        const struct lodger *lodger = free_to_go->pdata[i];
         struct host *target = roomiest(hosts, lost);
-        if (target == NULL || target->left < (gint64)instance->memory)
+        if (target == NULL || target->left < (gint64)lodger->memory)
             homeless++;
         else
-            target->left -= (gint64)instance->memory;
+            target->left -= (gint64)lodger->memory;
     }
     return homeless;
 }

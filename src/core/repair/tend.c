@@ -285,18 +285,12 @@ static void record_over(struct watcher *watcher, const struct instance *instance
 
 /* --- the pass --- */
 
-static bool told_of_trouble(const struct watcher *watcher, const struct instance *instance)
-{
-    const struct decision *latest = watcher_latest(watcher, instance->uuid, AUTHOR);
-    return latest != NULL && latest->verdict != VERDICT_DONE;
-}
-
 static enum trouble trouble_running(const struct watcher *watcher, const struct instance *instance)
 {
     struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
     if (watched != NULL)
         watched->restart_tries = 0;
-    return told_of_trouble(watcher, instance) ? TROUBLE_OVER : TROUBLE_NONE;
+    return decisions_open(watcher->decisions, instance->uuid, AUTHOR) ? TROUBLE_OVER : TROUBLE_NONE;
 }
 
 /* Waits for nothing, and is cheap for an instance that is well. */
@@ -338,16 +332,13 @@ static void tend_one(struct watcher *watcher, const char *uuid)
         restart(watcher, instance, trouble == TROUBLE_SWITCHED_OFF);
 }
 
-void watcher_tend(struct watcher *watcher)
+bool watcher_in_trouble(const struct watcher *watcher, const struct instance *instance)
 {
-    /* UUIDs, because a commit brings the copy up to date, and the list borrows from it. */
-    g_autoptr(GPtrArray) uuids = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GPtrArray) instances = config_list(follow_config(watcher->follow), "instance");
-    for (guint i = 0; i < instances->len; i++) {
-        const struct instance *instance = instances->pdata[i];
-        if (find_trouble(watcher, instance) != TROUBLE_NONE)
-            g_ptr_array_add(uuids, g_strdup(instance->uuid));
-    }
+    return find_trouble(watcher, instance) != TROUBLE_NONE;
+}
+
+void watcher_tend(struct watcher *watcher, const GPtrArray *uuids)
+{
     for (guint i = 0; i < uuids->len && !task_killed(); i++)
         tend_one(watcher, uuids->pdata[i]);
 }

@@ -71,17 +71,24 @@ static struct history read_history(const struct watcher *watcher, const struct r
 
 /* --- room --- */
 
-/* What nodes reported, and what is promised on them, counted once in a pass. */
-static const GPtrArray *pass_reports(struct watcher *watcher, GPtrArray *reports)
+static void add_reports(const struct watcher *watcher, GPtrArray *reports)
 {
     GHashTableIter iter;
     gpointer report;
     g_hash_table_iter_init(&iter, watcher->reports);
     while (g_hash_table_iter_next(&iter, NULL, &report))
         g_ptr_array_add(reports, report);
-    if (watcher->sums == NULL)
+}
+
+/* What is promised on the nodes, counted once in a pass (a snapshot begins it anew). */
+static struct placement_sums *pass_sums(struct watcher *watcher)
+{
+    if (watcher->sums == NULL) {
+        g_autoptr(GPtrArray) reports = g_ptr_array_new();
+        add_reports(watcher, reports);
         watcher->sums = placement_sums_new(follow_config(watcher->follow), reports);
-    return reports;
+    }
+    return watcher->sums;
 }
 
 /* Whether some node could take what the next step needs; nothing is submitted otherwise (ARP-57).
@@ -90,8 +97,8 @@ static bool find_room(struct watcher *watcher, const struct patient *patient,
                       struct repair_goal *ret_goal, char **ret_reason)
 {
     g_autoptr(GPtrArray) reports = g_ptr_array_new();
-    pass_reports(watcher, reports);
-    return repair_room_find(follow_config(watcher->follow), reports, watcher->sums,
+    add_reports(watcher, reports);
+    return repair_room_find(follow_config(watcher->follow), reports, pass_sums(watcher),
                             patient->instance, &patient->plan, watcher_now(watcher), ret_goal,
                             ret_reason);
 }
@@ -103,7 +110,7 @@ static void take_room(struct watcher *watcher, const struct patient *patient,
     record_autoptr(instance) after = instance_copy(patient->instance);
     decision_set(&after->primary_node, "%s", goal->primary);
     decision_set(&after->secondary_node, "%s", goal->secondary);
-    placement_sums_move(watcher->sums, patient->instance, after);
+    placement_sums_move(pass_sums(watcher), patient->instance, after);
 }
 
 /* A job that found no room although we saw some is tried again after pauses that grow. */

@@ -1,8 +1,10 @@
 /* See watcher.h: the loop, what one pass sees, and what all parts of it share. */
-#include "core/repair/watcher_internal.h"
+#include "core/repair/patient.h"
 
 #include "base/log.h"
 #include "base/sm.h"
+
+#include <string.h>
 
 static const struct sm_state repair_states[REPAIR_STATES] = {
     [REPAIR_HEALTHY] = {"healthy",
@@ -164,8 +166,12 @@ struct question {
 static void keep_images(struct watcher *watcher, const char *node, const struct node_report *report)
 {
     GHashTable *images = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < report->images->len; i++)
-        g_hash_table_add(images, report->images->pdata[i]);
+    for (guint i = 0; i < report->images->len; i++) {
+        char *name = report->images->pdata[i];
+        char *blank = strchr(name, ' ');
+        if (blank != NULL)
+            g_hash_table_insert(images, blank + 1, name);
+    }
     g_hash_table_insert(watcher->images, g_strdup(node), images);
 }
 
@@ -254,6 +260,24 @@ static gint64 repair_interval_ms(const struct cluster *cluster)
     return (gint64)cluster->repair_interval_ms;
 }
 
+/* One look at every instance, because reading them all is what a quiet pass costs. What changes
+ * while the duties wait is looked at again by them, or is news for the next pass. UUIDs: the list
+ * borrows from the copy. */
+static void look(struct watcher *watcher, GPtrArray *troubled, GPtrArray *unwell)
+{
+    const struct config *config = follow_config(watcher->follow);
+    struct repair_policies *policies = repair_policies_new(config, watcher_now(watcher));
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (troubled != NULL && watcher_in_trouble(watcher, instance))
+            g_ptr_array_add(troubled, g_strdup(instance->uuid));
+        if (unwell != NULL && !patient_is_well(watcher, policies, instance))
+            g_ptr_array_add(unwell, g_strdup(instance->uuid));
+    }
+    repair_policies_free(policies);
+}
+
 /* Auto-repair keeps its own time if it has an interval of its own (ARP-02); else news wake all
  * duties. */
 static void one_pass(struct watcher *watcher)
@@ -273,13 +297,16 @@ static void one_pass(struct watcher *watcher)
     watcher_sight_update(watcher);
     if (repair)
         watcher_scan(watcher);
+    g_autoptr(GPtrArray) troubled = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) unwell = g_ptr_array_new_with_free_func(g_free);
+    look(watcher, tend ? troubled : NULL, repair ? unwell : NULL);
     if (tend) {
         watcher->next_tend_ms = now_ms + (gint64)watcher_cluster(watcher)->watcher_interval_ms;
-        watcher_tend(watcher);
+        watcher_tend(watcher, troubled);
     }
     if (repair) {
         watcher->next_repair_ms = now_ms + own_ms;
-        watcher_repair(watcher);
+        watcher_repair(watcher, unwell);
         watcher_spare_room(watcher);
     }
 }
@@ -332,6 +359,8 @@ static void changed_cb(const GPtrArray *changes, void *data)
     decisions_update(watcher->decisions, follow_config(watcher->follow), changes);
     watcher->tags_changed |= changes == NULL;
     watcher->room_changed |= changes == NULL;
+    if (changes == NULL) /* it borrows from the copy that this one replaces */
+        g_clear_pointer(&watcher->sums, placement_sums_free);
     for (guint i = 0; changes != NULL && i < changes->len; i++) {
         const struct change *change = changes->pdata[i];
         news |= matters(watcher, change);

@@ -35,7 +35,8 @@ struct watcher {
     GHashTable *instances; /* uuid -> struct watched; only those that something was about */
     GHashTable *reports;   /* node uuid -> struct node_report, of this pass */
     GHashTable *guests;    /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
-    GHashTable *images; /* node uuid -> set of "instance replica", borrowed; only nodes that say */
+    GHashTable *images; /* node uuid -> (replica -> "instance replica", borrowed); only nodes that
+                           say */
     GHashTable *nodes;  /* node uuid -> struct node_memory */
     guint64 pass;       /* number of this pass */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
@@ -155,7 +156,10 @@ guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *req
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id);
 
 /* --- tend.c: marks of dead jobs, guests that should run and do not --- */
-void watcher_tend(struct watcher *watcher);
+bool watcher_in_trouble(const struct watcher *watcher, const struct instance *instance);
+/* Tends those that were in trouble, by UUID. */
+void watcher_tend(struct watcher *watcher, const GPtrArray *uuids);
 
 /* --- repair.c: auto-repair --- */
-void watcher_repair(struct watcher *watcher);
+/* Looks after those that were not simply well, by UUID. */
+void watcher_repair(struct watcher *watcher, const GPtrArray *uuids);

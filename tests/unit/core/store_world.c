@@ -60,15 +60,17 @@ static json_t *all_objects(const struct store_world *store)
     return changes;
 }
 
+/* Versions in the log rise: what is newer stands at its end. */
 static json_t *changes_since(const struct store_world *store, guint64 serial)
 {
     json_t *changes = json_array();
-    size_t i;
-    json_t *change;
+    size_t from = json_array_size(store->log);
 
-    json_array_foreach(store->log, i,
-                       change) if ((guint64)json_integer_value(json_object_get(change, "version")) >
-                                   serial) json_array_append(changes, change);
+    while (from > 0 && (guint64)json_integer_value(json_object_get(
+                           json_array_get(store->log, from - 1), "version")) > serial)
+        from--;
+    for (size_t i = from; i < json_array_size(store->log); i++)
+        json_array_append(changes, json_array_get(store->log, i));
     return changes;
 }
 

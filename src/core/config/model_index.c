@@ -1,0 +1,220 @@
+/*
+ * What is found in a configuration other than by kind and key: tags by the object that carries
+ * them, instances by their MAC addresses and by the nodes that they use, and what is promised of
+ * each node. See model.h, promised.h and model_private.h.
+ */
+#include "core/config/model_private.h"
+#include "core/config/promised.h"
+
+#include <string.h>
+
+/* --- text -> list --- */
+
+GHashTable *index_lists_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
+
+void index_lists_clear(GHashTable *index)
+{
+    GHashTableIter iter;
+    void *list;
+    g_hash_table_iter_init(&iter, index);
+    while (g_hash_table_iter_next(&iter, NULL, &list))
+        g_slist_free(list);
+    g_hash_table_remove_all(index);
+}
+
+void index_lists_change(GHashTable *index, const char *text, struct config_object *object, bool add)
+{
+    GSList *list = g_hash_table_lookup(index, text);
+    list = add ? g_slist_prepend(list, object) : g_slist_remove(list, object);
+    if (list)
+        g_hash_table_replace(index, g_strdup(text), list);
+    else
+        g_hash_table_remove(index, text);
+}
+
+/* --- MAC addresses --- */
+
+static void change_macs(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    const struct instance *instance = object->value;
+    for (guint i = 0; i < instance->nics->len; i++)
+        index_lists_change(indexes->macs, ((const struct nic *)instance->nics->pdata[i])->mac,
+                           object, add);
+}
+
+const struct instance *config_mac_user(const struct config *config, const char *mac,
+                                       const char *except)
+{
+    for (const GSList *item = g_hash_table_lookup(config_indexes(config)->macs, mac); item;
+         item = item->next) {
+        const struct config_object *object = item->data;
+        if (strcmp(object->key, except) != 0)
+            return object->value;
+    }
+    return NULL;
+}
+
+/* --- tags --- */
+
+static void change_tag(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    const struct tag *tag = object->value;
+    GHashTable *owners = indexes->tags[tag->kind];
+    GHashTable *set = g_hash_table_lookup(owners, tag->object);
+    if (!set && add) {
+        set = g_hash_table_new(g_direct_hash, g_direct_equal);
+        g_hash_table_insert(owners, g_strdup(tag->object), set);
+    }
+    if (add)
+        g_hash_table_add(set, object);
+    else if (set)
+        g_hash_table_remove(set, object);
+    if (set && g_hash_table_size(set) == 0)
+        g_hash_table_remove(owners, tag->object);
+}
+
+char *config_tag_key(enum tag_kind kind, const char *object, const char *tag)
+{
+    return g_strdup_printf("%s/%s/%s", enum_word(&tag_kind_words, (int)kind), object, tag);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+bool config_has_tags(const struct config *config, enum tag_kind kind, const char *object)
+{
+    return g_hash_table_contains(config_indexes(config)->tags[kind], object);
+}
+
+GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object)
+{
+    GHashTable *set = g_hash_table_lookup(config_indexes(config)->tags[kind], object);
+    GPtrArray *tags = g_ptr_array_new();
+    GHashTableIter iter;
+    void *key;
+    if (!set)
+        return tags;
+    g_hash_table_iter_init(&iter, set);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const struct tag *tag = ((const struct config_object *)key)->value;
+        g_ptr_array_add(tags, tag->tag);
+    }
+    g_ptr_array_sort(tags, compare_strings);
+    return tags;
+}
+
+/* --- what nodes are used for --- */
+
+struct node_use {
+    GHashTable *instances; /* set of struct config_object */
+    struct promised promised;
+};
+
+static void use_free(void *data)
+{
+    struct node_use *use = data;
+    g_hash_table_unref(use->instances);
+    g_free(use);
+}
+
+static struct node_use *use_need(struct config_indexes *indexes, const char *node)
+{
+    struct node_use *use = g_hash_table_lookup(indexes->uses, node);
+    if (!use) {
+        use = g_new0(struct node_use, 1);
+        use->instances = g_hash_table_new(g_direct_hash, g_direct_equal);
+        g_hash_table_insert(indexes->uses, g_strdup(node), use);
+    }
+    return use;
+}
+
+static void change_uses(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    const char *nodes[3];
+    guint count = promised_nodes(object->value, nodes);
+    for (guint i = 0; i < count; i++) {
+        struct node_use *use = use_need(indexes, nodes[i]);
+        struct promised part = promised_to(object->value, nodes[i]);
+        if (add) {
+            g_hash_table_add(use->instances, object);
+            promised_add(&use->promised, &part);
+        } else {
+            g_hash_table_remove(use->instances, object);
+            promised_take(&use->promised, &part);
+        }
+        if (g_hash_table_size(use->instances) == 0)
+            g_hash_table_remove(indexes->uses, nodes[i]);
+    }
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct instance *one = *(const struct instance *const *)a;
+    const struct instance *other = *(const struct instance *const *)b;
+    int order = strcmp(one->name, other->name);
+    return order ? order : strcmp(one->uuid, other->uuid);
+}
+
+GPtrArray *config_node_instances(const struct config *config, const char *node)
+{
+    const struct node_use *use = g_hash_table_lookup(config_indexes(config)->uses, node);
+    GPtrArray *instances = g_ptr_array_new();
+    GHashTableIter iter;
+    void *key;
+    if (!use)
+        return instances;
+    g_hash_table_iter_init(&iter, use->instances);
+    while (g_hash_table_iter_next(&iter, &key, NULL))
+        g_ptr_array_add(instances, ((const struct config_object *)key)->value);
+    g_ptr_array_sort(instances, compare_names);
+    return instances;
+}
+
+struct promised config_promised(const struct config *config, const char *node)
+{
+    const struct node_use *use = g_hash_table_lookup(config_indexes(config)->uses, node);
+    return use ? use->promised : (struct promised){0};
+}
+
+/* --- all of them --- */
+
+void config_indexes_init(struct config_indexes *indexes)
+{
+    indexes->macs = index_lists_new();
+    for (guint i = 0; i < G_N_ELEMENTS(indexes->tags); i++)
+        indexes->tags[i] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                                 (GDestroyNotify)g_hash_table_unref);
+    indexes->uses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, use_free);
+}
+
+void config_indexes_clear(struct config_indexes *indexes)
+{
+    index_lists_clear(indexes->macs);
+    for (guint i = 0; i < G_N_ELEMENTS(indexes->tags); i++)
+        g_hash_table_remove_all(indexes->tags[i]);
+    g_hash_table_remove_all(indexes->uses);
+}
+
+void config_indexes_free(struct config_indexes *indexes)
+{
+    config_indexes_clear(indexes);
+    g_hash_table_unref(indexes->macs);
+    for (guint i = 0; i < G_N_ELEMENTS(indexes->tags); i++)
+        g_hash_table_unref(indexes->tags[i]);
+    g_hash_table_unref(indexes->uses);
+}
+
+void config_indexes_change(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    if (object->record == &tag_record) {
+        change_tag(indexes, object, add);
+    } else if (object->record == &instance_record) {
+        change_macs(indexes, object, add);
+        change_uses(indexes, object, add);
+    }
+}

@@ -1,0 +1,32 @@
+/*
+ * What the configuration promises of each node to its instances. Kept by the indexes of model.h
+ * with every change, so that asking costs nothing; placement (ops/placement.h) sets it against what
+ * the nodes have.
+ *
+ * An instance takes memory and disk of its primary node, disk of its secondary, and of the target
+ * of a migration memory, and disk if its images are copied. Images of template sharedfile take no
+ * space of a node.
+ */
+#pragma once
+
+#include "core/config/model.h"
+
+struct promised {
+    guint64 memory;       /* MiB */
+    guint64 disk;         /* MiB */
+    guint64 disk_waiting; /* of these, for images that are not made yet (generation 0) */
+    guint64 instances;
+};
+
+/* Sum of the sizes of disks, in MiB. */
+guint64 promised_disk_size(const GPtrArray *disks);
+/* What one instance takes of one node; all 0: nothing. */
+struct promised promised_to(const struct instance *instance, const char *node);
+guint64 promised_memory(const struct instance *instance, const char *node); /* of that the memory */
+void promised_add(struct promised *sum, const struct promised *more);
+void promised_take(struct promised *sum, const struct promised *less);
+/* Nodes that an instance takes something of: `ret` has up to 3, each once. */
+guint promised_nodes(const struct instance *instance, const char *ret[3]);
+
+/* All that is promised of a node. */
+struct promised config_promised(const struct config *config, const char *node);

@@ -1,0 +1,199 @@
+/*
+ * The indexes of a configuration against a slow recount of everything, after each of many random
+ * changes; and the sums that placement keeps from step to step against a count from the beginning.
+ */
+#include "core/ops/placement.h"
+
+#include <string.h>
+
+#define STEPS 3000
+#define NODES 4u
+#define INSTANCES 12
+
+static char *uuid_of(char kind, guint number)
+{
+    return g_strdup_printf("%c0000000-0000-4000-8000-%012u", kind, number);
+}
+
+/* One of the nodes; sometimes "" if that is allowed. */
+static char *some_node(GRand *rand, bool may_be_none)
+{
+    guint pick = g_rand_int(rand) % (may_be_none ? NODES + 2 : NODES);
+    return pick < NODES ? uuid_of('a', pick) : g_strdup("");
+}
+
+static json_t *some_instance(GRand *rand, const char *uuid, guint number)
+{
+    static const char *const templates[] = {"mirror", "file", "sharedfile", "diskless"};
+    g_autofree char *primary = some_node(rand, false), *secondary = some_node(rand, true);
+    g_autofree char *target = some_node(rand, true), *name = g_strdup_printf("web%u", number);
+    return json_make("{ss ss ss si ss ss ss si s[{ss si}{ss si}]}", "uuid", uuid, "name", name,
+                     "disk_template", templates[g_rand_int(rand) % G_N_ELEMENTS(templates)],
+                     "memory", (int)(1 + g_rand_int(rand) % 512), "primary_node", primary,
+                     "secondary_node", secondary, "migration_node", target, "generation",
+                     (int)(g_rand_int(rand) % 2), "disks", "uuid", uuid, "size",
+                     (int)(1 + g_rand_int(rand) % 100), "uuid", uuid, "size", 7);
+}
+
+static void put(struct config *config, const char *kind, const char *key, json_t *object)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(change) change =
+        object ? config_put(config, kind, key, object) : config_delete(config, kind, key);
+    config_apply(config, change, &error);
+    g_assert_no_error(error);
+}
+
+static void change_something(struct config *config, GRand *rand)
+{
+    guint number = g_rand_int(rand) % INSTANCES;
+    g_autofree char *uuid = uuid_of('b', number);
+    g_autofree char *text = g_strdup_printf("t%u", g_rand_int(rand) % 3);
+    g_autofree char *key = config_tag_key(TAG_INSTANCE, uuid, text);
+    switch (g_rand_int(rand) % 4) {
+    case 0:
+        put(config, "instance", uuid, NULL);
+        break;
+    case 1:
+        put(config, "tag", key, NULL);
+        break;
+    case 2:
+        put(config, "tag", key,
+            json_make("{ss ss ss}", "kind", "instance", "object", uuid, "tag", text));
+        break;
+    default:
+        put(config, "instance", uuid, some_instance(rand, uuid, number));
+    }
+}
+
+static void check_node(const struct config *config, const char *node)
+{
+    struct promised slow = {0}, kept = config_promised(config, node);
+    g_autoptr(GPtrArray) all = config_list(config, "instance");
+    g_autoptr(GPtrArray) found = config_node_instances(config, node);
+    for (guint i = 0; i < all->len; i++) {
+        const struct instance *instance = all->pdata[i];
+        struct promised part = promised_to(instance, node);
+        bool there = !strcmp(instance->primary_node, node) ||
+                     !strcmp(instance->secondary_node, node) ||
+                     !strcmp(instance->migration_node, node);
+        promised_add(&slow, &part);
+        g_assert_cmpint(g_ptr_array_find(found, instance, NULL), ==, there);
+    }
+    g_assert_true(!memcmp(&kept, &slow, sizeof(slow)));
+    g_assert_cmpuint(found->len, ==, slow.instances);
+    for (guint i = 1; i < found->len; i++)
+        g_assert_cmpstr(((const struct instance *)found->pdata[i - 1])->name, <,
+                        ((const struct instance *)found->pdata[i])->name);
+}
+
+static void check_tags(const struct config *config, const char *object)
+{
+    guint slow = 0;
+    g_autoptr(GPtrArray) all = config_list(config, "tag");
+    g_autoptr(GPtrArray) found = config_tags(config, TAG_INSTANCE, object);
+    for (guint i = 0; i < all->len; i++)
+        slow += !strcmp(((const struct tag *)all->pdata[i])->object, object);
+    g_assert_cmpuint(found->len, ==, slow);
+    g_assert_cmpint(config_has_tags(config, TAG_INSTANCE, object), ==, slow > 0);
+    g_assert_false(config_has_tags(config, TAG_NODE, object));
+}
+
+static void test_indexes(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(11);
+    struct config *config = config_new();
+    for (guint step = 0; step < STEPS; step++) {
+        change_something(config, rand);
+        for (guint i = 0; i < NODES; i++) {
+            g_autofree char *node = uuid_of('a', i);
+            check_node(config, node);
+        }
+        g_autofree char *object = uuid_of('b', step % INSTANCES);
+        check_tags(config, object);
+    }
+    config_reset(config);
+    g_autofree char *node = uuid_of('a', 0);
+    g_assert_cmpuint(config_promised(config, node).instances, ==, 0);
+    config_free(config);
+}
+
+/* --- sums --- */
+
+static GPtrArray *some_reports(GRand *rand)
+{
+    GPtrArray *reports = g_ptr_array_new_with_free_func((GDestroyNotify)node_report_free);
+    for (guint i = 0; i < NODES; i++) {
+        g_autofree char *node = uuid_of('a', i);
+        json_t *guests = json_array();
+        for (guint k = 0; k < INSTANCES; k++) {
+            g_autofree char *guest = uuid_of('b', k);
+            if (g_rand_int(rand) % 3 == 0)
+                json_array_append_new(
+                    guests, json_make("{ss si ss}", "instance", guest, "generation", 1, "state",
+                                      g_rand_int(rand) % 2 ? "running" : "absent"));
+        }
+        json_autoptr json =
+            json_make("{ss si si si si so}", "node", node, "memory_total", 4096, "memory_free",
+                      4000, "disk_total", 4096, "disk_free", 3000, "guests", guests);
+        g_ptr_array_add(reports, node_report_parse(json, RECORD_STRICT, NULL));
+    }
+    return reports;
+}
+
+/* A need that no node can meet: the refusal names the room of each. */
+static char *rooms(const struct config *config, const GPtrArray *reports,
+                   struct placement_sums *sums, bool memory)
+{
+    g_autoptr(GError) error = NULL;
+    struct placement_need need = {
+        .what = "it", .memory = memory ? 1000000 : 0, .disk = memory ? 0 : 1000000, .sums = sums};
+    g_assert_null(placement_choose(config, reports, &need, &error));
+    return g_strdup(error->message);
+}
+
+static void check_sums(const struct config *config, const GPtrArray *reports,
+                       struct placement_sums *sums)
+{
+    for (guint i = 0; i < 2; i++) {
+        g_autofree char *kept = rooms(config, reports, sums, i == 0);
+        g_autofree char *counted = rooms(config, reports, NULL, i == 0);
+        g_assert_cmpstr(kept, ==, counted);
+    }
+}
+
+static void test_sums(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(12);
+    struct config *config = config_new();
+    g_autoptr(GPtrArray) reports = some_reports(rand);
+    for (guint i = 0; i < NODES; i++) {
+        g_autofree char *uuid = uuid_of('a', i), *name = g_strdup_printf("node%u", i);
+        put(config, "node", uuid,
+            json_make("{ss ss ss ss}", "uuid", uuid, "name", name, "primary_ip", "10.0.0.1",
+                      "group", uuid));
+    }
+    for (guint i = 0; i < INSTANCES; i++)
+        change_something(config, rand);
+    struct placement_sums *sums = placement_sums_new(config, reports);
+    for (guint step = 0; step < 500; step++) {
+        guint number = g_rand_int(rand) % INSTANCES;
+        g_autofree char *uuid = uuid_of('b', number);
+        const struct instance *before = config_get(config, "instance", uuid, NULL);
+        json_autoptr json = some_instance(rand, uuid, number);
+        record_autoptr(instance) after = instance_parse(json, RECORD_STRICT, NULL);
+        placement_sums_move(sums, before, after);
+        put(config, "instance", uuid, json_incref(json));
+        check_sums(config, reports, sums);
+    }
+    placement_sums_free(sums);
+    config_free(config);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/model-index/kept-as-counted", test_indexes);
+    g_test_add_func("/model-index/sums-kept-as-counted#ARP-57", test_sums);
+    return g_test_run();
+}
