@@ -18,6 +18,7 @@ struct fake_hosts *fake_hosts_new(guint64 seed)
 {
     struct fake_hosts *hosts = g_new0(struct fake_hosts, 1);
     hosts->all = g_ptr_array_new();
+    hosts->touched = g_ptr_array_new_with_free_func(g_free);
     hosts->shared = g_ptr_array_new_with_free_func(fake_image_free);
     hosts->truths = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, fake_truth_free);
     hosts->random = g_rand_new_with_seed((guint32)seed);
@@ -59,6 +60,7 @@ void fake_hosts_free(struct fake_hosts *hosts)
         g_free(host);
     }
     g_ptr_array_unref(hosts->all);
+    g_ptr_array_unref(hosts->touched);
     g_ptr_array_unref(hosts->shared);
     g_hash_table_unref(hosts->truths);
     g_rand_free(hosts->random);
@@ -88,9 +90,22 @@ void fake_hosts_forget_calls(struct fake_hosts *hosts)
     hosts->forgets = true;
 }
 
-guint64 fake_hosts_changes(const struct fake_hosts *hosts)
+void fake_hosts_touch(struct fake_hosts *hosts, const char *instance)
 {
-    return hosts->changes;
+    for (guint i = hosts->touched->len; i > 0; i--)
+        if (strcmp(hosts->touched->pdata[i - 1], instance) == 0)
+            return;
+    g_ptr_array_add(hosts->touched, g_strdup(instance));
+}
+
+const GPtrArray *fake_hosts_touched(const struct fake_hosts *hosts)
+{
+    return hosts->touched;
+}
+
+void fake_hosts_untouch(struct fake_hosts *hosts)
+{
+    g_ptr_array_set_size(hosts->touched, 0);
 }
 
 const char *fake_hosts_problem(const struct fake_hosts *hosts)
@@ -270,7 +285,7 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
         return op_killed(op, error);
     if (!host->hosts->forgets)
         g_ptr_array_add(host->calls, g_strdup_printf("%s %s", op, instance));
-    host->hosts->changes++;
+    fake_hosts_touch(host->hosts, instance);
     if (op_dies_here(host, op, false) || !env_sleep(host->env, OP_MS) || !goes_on(host))
         return op_killed(op, error);
     struct fault *fault = g_hash_table_lookup(host->faults, op);
@@ -296,7 +311,6 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
 
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error)
 {
-    host->hosts->changes++;
     if (op_dies_here(host, op, true))
         return ok && op_killed(op, error);
     if (!goes_on(host))
@@ -336,7 +350,6 @@ struct fake_guest *fake_guest_for(struct fake_host *host, const char *instance, 
         refuse_other(guest, generation, error);
         return NULL;
     }
-    fake_guest_wake(guest);
     if (!guest->frozen)
         return guest;
     if (!env_sleep(host->env, COMMAND_TIMEOUT_MS)) {
@@ -814,7 +827,6 @@ void fake_host_power_off(struct fake_host *host)
     host->paused = false;
     host->guest_events = (struct hypervisor_events){0};
     host->export_events = (struct storage_events){0};
-    host->hosts->changes++;
     g_ptr_array_set_size(host->guests, 0);
     g_ptr_array_set_size(host->exports, 0);
     g_ptr_array_set_size(host->taps, 0);

@@ -44,8 +44,10 @@ void fake_hosts_set_path(struct fake_hosts *hosts,
 void fake_hosts_set_idle_ms(struct fake_hosts *hosts, guint ms);
 /* Hosts remember no calls from now on: a long run has millions. */
 void fake_hosts_forget_calls(struct fake_hosts *hosts);
-/* Rises whenever an image or a guest may have changed. */
-guint64 fake_hosts_changes(const struct fake_hosts *hosts);
+/* Instances (char *) whose guests or images may have changed since fake_hosts_untouch(); borrowed.
+ */
+const GPtrArray *fake_hosts_touched(const struct fake_hosts *hosts);
+void fake_hosts_untouch(struct fake_hosts *hosts);
 
 /* --- what is true --- */
 

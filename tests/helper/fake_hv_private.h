@@ -130,8 +130,8 @@ struct fake_hosts {
     guint64 last_value;
     guint last_port;
     guint idle_ms;
-    guint64 changes;
-    bool forgets; /* the calls */
+    GPtrArray *touched; /* char * */
+    bool forgets;       /* the calls */
     char *problem;
     bool (*passes)(const char *from, const char *to, void *data);
     void *passes_data;
@@ -144,6 +144,7 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
 /* Ends it: `ok` unless a late fault turns it into TIMEOUT. */
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error);
 
+void fake_hosts_touch(struct fake_hosts *hosts, const char *instance);
 /* Tells the node daemon, now or when it goes on. */
 void fake_host_tell(struct fake_host *host, enum fake_event_kind kind, const char *instance,
                     const char *replica, guint64 generation);

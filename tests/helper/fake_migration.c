@@ -298,6 +298,7 @@ static bool migrate_start_now(struct fake_guest *guest, const struct migration_t
     }
     if (target->disks && !fake_mirror_begin(guest, target->disks, COPY_EVERYTHING, error))
         return false;
+    fake_guest_wake(guest);
     g_free(guest->migration);
     guest->migration = g_strdup(target->migration);
     guest->to = migration_target_copy(target);

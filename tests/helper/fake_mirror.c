@@ -134,7 +134,15 @@ static void guest_issue(struct fake_guest *guest)
 static bool is_idle(const struct fake_guest *guest)
 {
     return guest->writes->len == 0 && guest->mirror != MIRROR_SYNCING && guest->drains == 0 &&
-           !guest->frozen && !guest->stuck && !guest->to && !guest->waits && !guest->powerdown;
+           !guest->frozen && !guest->stuck && !guest->to && guest->state != GUEST_INCOMING &&
+           !guest->powerdown;
+}
+
+/* For as long as its writes are held it need not look so often. */
+static bool waits_for_replica(const struct fake_guest *guest)
+{
+    return guest->host->hosts->idle_ms > 0 && guest->mirror == MIRROR_READY && !guest->to &&
+           guest->writes->len > 0 && !fake_guest_replica(guest);
 }
 
 static void tick_cb(void *data)
@@ -171,13 +179,16 @@ void fake_hosts_set_idle_ms(struct fake_hosts *hosts, guint ms)
 void fake_guest_tick(struct fake_guest *guest)
 {
     struct fake_hosts *hosts = guest->host->hosts;
-    bool idle = is_idle(guest);
-    tick_after(guest, idle ? MAX(hosts->idle_ms, FAKE_TICK_MS) : FAKE_TICK_MS);
-    hosts->changes += idle ? 0 : 1;
+    bool idle = is_idle(guest), slept = guest->sleeps;
+    guint most = idle ? hosts->idle_ms : waits_for_replica(guest) ? hosts->idle_ms / 20 : 0;
+    tick_after(guest, MAX(most, FAKE_TICK_MS));
+    if (!idle)
+        fake_hosts_touch(hosts, guest->instance);
     if (guest->image) {
         guest_copy(guest);
         guest_advance_writes(guest);
-        guest_issue(guest);
+        if (slept || hosts->idle_ms == 0)
+            guest_issue(guest);
     }
     fake_migration_tick(guest);
 }

@@ -523,7 +523,7 @@ void fake_host_lose_images(struct fake_host *host, const char *instance, const c
     struct fake_image *image = fake_image_find(host, instance, replica);
     const struct fake_guest *guest = fake_guest_find(host, instance);
     g_assert(!image || !guest || guest->image != image); /* an open file stays */
-    host->hosts->changes++;
+    fake_hosts_touch(host->hosts, instance);
     if (*replica)
         fake_host_export_fail(host, instance);
     image_remove(host, image);

@@ -65,6 +65,20 @@ void sim_congest(struct sim *sim, const char *name, guint ms)
     node->congested_ms = ms;
 }
 
+bool sim_troubled(const struct sim *sim, const char *name)
+{
+    const struct sim_node *node = sim_node(sim, name);
+    return node->congested_ms > 0 || node->unheard_by->len > 0;
+}
+
+void sim_ease(struct sim *sim, const char *name)
+{
+    struct sim_node *node = sim_node(sim, name);
+    sim_congest(sim, name, 0);
+    while (node->unheard_by->len > 0)
+        sim_one_way(sim, name, ((struct sim_node *)node->unheard_by->pdata[0])->name, false);
+}
+
 void sim_set_idle_ms(struct sim *sim, guint ms)
 {
     fake_hosts_set_idle_ms(sim->hosts, ms);

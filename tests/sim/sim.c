@@ -58,13 +58,20 @@ gint64 sim_now_ms(const struct sim *sim)
     return fake_now_ms(sim->world) - 1000; /* the world's clock begins at 1 s */
 }
 
+guint64 sim_steps(const struct sim *sim)
+{
+    return fake_steps(sim->world);
+}
+
 /* --- nodes --- */
 
 struct sim_node *sim_node(const struct sim *sim, const char *name)
 {
     /* Both a name and a UUID begin with the number. */
     const char *digits = g_str_has_prefix(name, "node") ? name + strlen("node") : name;
-    guint64 number = g_ascii_strtoull(digits, NULL, 10);
+    guint number = 0;
+    while (g_ascii_isdigit(*digits))
+        number = number * 10 + (guint)(*digits++ - '0');
     if (number == 0 || number > sim->nodes->len)
         return NULL;
     struct sim_node *node = sim->nodes->pdata[number - 1];

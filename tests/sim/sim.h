@@ -30,6 +30,8 @@ void sim_free(struct sim *sim);
 const char *sim_problem(const struct sim *sim);
 
 gint64 sim_now_ms(const struct sim *sim);
+/* Timers that have fired: what a run costs. */
+guint64 sim_steps(const struct sim *sim);
 /* Lets time pass; checks after each event. */
 void sim_pass(struct sim *sim, guint ms);
 /* The committed configuration, as a client of the master sees it. */
@@ -64,6 +66,9 @@ void sim_continue_jobs(struct sim *sim);
 void sim_one_way(struct sim *sim, const char *from, const char *to, bool cut);
 /* Messages from and to the node take up to so long, and overtake each other; 0: as usual. */
 void sim_congest(struct sim *sim, const char *node, guint ms);
+/* Whether one of the two is so; everything that the node sends gets through in time again. */
+bool sim_troubled(const struct sim *sim, const char *node);
+void sim_ease(struct sim *sim, const char *node);
 /* How often guests that have nothing under way look for something to write (fake_hv.h). */
 void sim_set_idle_ms(struct sim *sim, guint ms);
 /* Kills the process of a running job; `id` 0: the youngest. False if there is none. */

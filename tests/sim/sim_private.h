@@ -60,7 +60,7 @@ struct sim {
     GHashTable *healthy;   /* instance -> since when it is healthy on record, ms */
     struct config *mirror; /* the store as committed, followed by the checkers */
     guint moves;           /* migrations seen */
-    guint64 checked_serial, checked_epoch, checked_changes;
+    guint64 checked_serial, checked_epoch;
     char *problem;
 };
 

@@ -1,0 +1,105 @@
+/* The course of a random campaign; see campaign.h. */
+#include "campaign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_MS 5000
+
+/* small: as dense as faults can be; hours: six simulated hours of twenty nodes. */
+static const struct campaign_shape shapes[] = {
+    {"small", .nodes = 5, .instances = 6, .episodes = 1, .rounds = 25, .round_ms = 4000,
+     .watcher_ms = 1000},
+    {"hours", .nodes = 20, .instances = 20, .episodes = 6, .episode_ms = 3600 * 1000,
+     .round_ms = 72000, .idle_ms = 2000, .watcher_ms = 5000},
+};
+
+const struct campaign_shape *campaign_shape(const char *name)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(shapes); i++)
+        if (strcmp(shapes[i].name, name) == 0)
+            return &shapes[i];
+    return NULL;
+}
+
+/* Quiet guests between rounds, busy ones when something is about to happen to them. */
+static void one_round(const struct campaign *campaign)
+{
+    struct sim *sim = campaign->sim;
+    sim_set_idle_ms(sim, campaign->shape->idle_ms);
+    sim_pass(sim, sim_random(sim, campaign->shape->round_ms));
+    sim_set_idle_ms(sim, 0);
+    guint what = sim_random(sim, 10);
+    if (what < 5)
+        campaign_fate_acts(campaign);
+    else if (what < 7)
+        campaign_person_looks(campaign);
+    else if (sim_powered(sim, "node1"))
+        campaign_operator_acts(campaign);
+    sim_pass(sim, campaign->shape->idle_ms > 0 ? sim_random(sim, 2000) : 0);
+}
+
+/* The faults stop. Why it does not become whole; NULL if it does. */
+static char *come_to_rest(const struct campaign *campaign)
+{
+    struct sim *sim = campaign->sim;
+    char *why = NULL;
+    campaign_fate_ends(campaign);
+    sim_pass(sim, 10000);
+    campaign_person_returns(campaign);
+    guint waited = 0;
+    do {
+        sim_pass(sim, LOOK_MS);
+        waited += LOOK_MS;
+        campaign_person_tidies(campaign);
+        g_free(why);
+        why = sim_unrest(sim);
+    } while (why != NULL && waited < CAMPAIGN_REST_MS && sim_problem(sim) == NULL);
+    campaign->counts->rests++;
+    campaign->counts->worst_rest_ms = MAX(campaign->counts->worst_rest_ms, waited);
+    return why;
+}
+
+static char *one_episode(const struct campaign *campaign)
+{
+    struct sim *sim = campaign->sim;
+    gint64 end = sim_now_ms(sim) + campaign->shape->episode_ms;
+    bool timed = campaign->shape->episode_ms > 0;
+    for (guint round = 0; (timed ? sim_now_ms(sim) < end : round < campaign->shape->rounds) &&
+                          sim_problem(sim) == NULL;
+         round++)
+        one_round(campaign);
+    char *why = come_to_rest(campaign);
+    if (sim_problem(sim) == NULL)
+        return why;
+    g_free(why);
+    return g_strdup(sim_problem(sim));
+}
+
+static void log_line(const char *line, void *data)
+{
+    printf("# %s\n", line);
+}
+
+char *campaign_run(guint64 seed, const struct campaign_shape *shape, struct campaign_counts *counts)
+{
+    json_autoptr cluster = json_make("{si si si}", "repair_storm_percent", seed % 4 == 0 ? 40 : 100,
+                                     "repair_max_running", (int)(1 + seed % 5),
+                                     "watcher_interval_ms", (int)shape->watcher_ms);
+    struct sim_options options = {.seed = seed,
+                                  .nodes = shape->nodes,
+                                  .max_delay_ms = 20,
+                                  .cluster = cluster,
+                                  .log = g_getenv("FETTLE_SIM_LOG") != NULL ? log_line : NULL};
+    struct campaign campaign = {sim_new(&options), counts, shape};
+    sim_pass(campaign.sim, 3000);
+    campaign_create(&campaign);
+    char *why = NULL;
+    for (guint i = 0; i < shape->episodes && why == NULL; i++)
+        why = one_episode(&campaign);
+    counts->moves += sim_moves(campaign.sim);
+    counts->virtual_s += (guint64)sim_now_ms(campaign.sim) / 1000;
+    counts->steps += sim_steps(campaign.sim);
+    sim_free(campaign.sim);
+    return why;
+}

@@ -1,0 +1,61 @@
+/*
+ * A random campaign: a cluster with instances of all templates, random commands of an operator,
+ * random faults; and, when the faults stop, the end: everything must be whole within a stated
+ * bound. Used by test_random.c; one seed and one shape are one run.
+ */
+#pragma once
+
+#include "sim.h"
+
+/* When faults have stopped and the person has done what only a person can, everything is whole
+ * within this time of the simulated cluster. */
+#define CAMPAIGN_REST_MS 400000
+
+struct campaign_shape {
+    const char *name;
+    guint nodes, instances;
+    guint episodes;   /* each ends with faults that stop and a cluster that must become whole */
+    guint episode_ms; /* at least; 0: `rounds` count */
+    guint rounds;     /* of an episode */
+    guint round_ms;   /* longest time between two rounds */
+    guint watcher_ms; /* between two passes of the watcher without news */
+    guint idle_ms;    /* between rounds: how often idle guests write (sim_set_idle_ms) */
+};
+
+/* What has happened in all runs. */
+struct campaign_counts {
+    guint64 jobs, power_cuts, cables, one_way, congestions, deaths, stops, job_deaths, guest_deaths,
+        lost_images, moves, rests, worst_rest_ms, virtual_s, steps;
+};
+
+struct campaign {
+    struct sim *sim;
+    struct campaign_counts *counts;
+    const struct campaign_shape *shape;
+};
+
+/* NULL: nobody has such a name. */
+const struct campaign_shape *campaign_shape(const char *name);
+/* Why the run of this seed failed, in words; NULL: it did not. */
+char *campaign_run(guint64 seed, const struct campaign_shape *shape,
+                   struct campaign_counts *counts);
+
+/* --- campaign_operator.c --- */
+
+void campaign_create(const struct campaign *campaign);
+void campaign_operator_acts(const struct campaign *campaign);
+/* Somebody notices dead nodes, sooner or later, and says so. */
+void campaign_person_looks(const struct campaign *campaign);
+/* What only a person ends: drained and offline nodes that are back, suspensions, the storm brake,
+ * an hour's budget that is used up, repairs that failed, images that are lost. */
+void campaign_person_returns(const struct campaign *campaign);
+void campaign_person_tidies(const struct campaign *campaign);
+
+/* --- campaign_fate.c --- */
+
+void campaign_fate_acts(const struct campaign *campaign);
+/* Power, cables and processes are back. */
+void campaign_fate_ends(const struct campaign *campaign);
+/* Free with g_free(). The master is node1. */
+char *campaign_pick_node(const struct campaign *campaign, bool with_master);
+char *campaign_pick_instance(const struct campaign *campaign);
