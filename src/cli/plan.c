@@ -6,13 +6,20 @@
 #include <string.h>
 
 /* ["node1", "node2"] as "node1 + node2". */
-static json_t *nodes_cell(const json_t *nodes)
+static json_t *joined_cell(const json_t *list, const char *separator)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    for (size_t i = 0; i < json_array_size(nodes); i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? " + " : "",
-                               json_string_value(json_array_get(nodes, i)));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? separator : "",
+                               json_string_value(json_array_get(list, i)));
     return json_make("[is]", 0, text->str);
+}
+
+static json_t *cell(const char *key, json_t *value)
+{
+    if (strcmp(key, "operations") == 0)
+        return joined_cell(value, ", ");
+    return json_is_array(value) ? joined_cell(value, " + ") : json_make("[iO]", 0, value);
 }
 
 static void print_list(const struct cli *cli, const json_t *list, const char *const *keys,
@@ -22,20 +29,57 @@ static void print_list(const struct cli *cli, const json_t *list, const char *co
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_t *row = json_array();
         for (size_t k = 0; keys[k] != NULL; k++) {
-            json_t *value = json_object_get(json_array_get(list, i), keys[k]);
-            bool nodes = strcmp(keys[k], "from") == 0 || strcmp(keys[k], "to") == 0;
-            json_array_append_new(row, nodes ? nodes_cell(value) : json_make("[iO]", 0, value));
+            json_array_append_new(row,
+                                  cell(keys[k], json_object_get(json_array_get(list, i), keys[k])));
         }
         json_array_append_new(rows, row);
     }
     cli_print_rows(cli, NULL, titles, rows);
 }
 
+static bool some_reason(const json_t *blocked, const char *part)
+{
+    for (size_t i = 0; i < json_array_size(blocked); i++) {
+        const char *reason =
+            json_string_value(json_object_get(json_array_get(blocked, i), "reason"));
+        if (reason != NULL && strstr(reason, part) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void print_blocked(const struct cli *cli, const json_t *blocked)
+{
+    static const char *const keys[] = {"instance", "from", "type", "reason", NULL};
+    printf("Blocked:\n");
+    print_list(cli, blocked, keys, keys);
+    if (some_reason(blocked, "the policy allows") || some_reason(blocked, "not enabled"))
+        printf("To allow more: fettle repair policy instance NAME TYPE\n");
+    if (some_reason(blocked, "suspended"))
+        printf("To end a suspension: fettle repair resume instance NAME; who has one: fettle "
+               "repair policy\n");
+}
+
+static void print_sum(const char *node, bool fail, size_t moved, size_t stay)
+{
+    const char *event = fail ? "failed" : "were drained";
+    if (moved + stay == 0)
+        printf("If %s %s, nothing would have to be repaired: no instance is there.\n", node, event);
+    else
+        printf("If %s %s, %zu instance%s would be repaired, %zu would stay as %s.\n", node, event,
+               moved, moved == 1 ? "" : "s", stay, stay == 1 ? "it is" : "they are");
+    if (fail && moved > 0)
+        printf("Nobody but you says that it has failed: fettle node modify %s --offline yes "
+               "--statement \"…\"\n",
+               node);
+    else if (moved > 0)
+        printf("To do it: fettle node modify %s --drained yes\n", node);
+}
+
 static void print_plan(const struct cli *cli, const json_t *plan)
 {
     static const char *const keys[] = {"instance", "from",   "to", "operations",
                                        "type",     "policy", NULL};
-    static const char *const blocked_keys[] = {"instance", "from", "type", "reason", NULL};
     const json_t *moves = json_object_get(plan, "moves");
     const json_t *blocked = json_object_get(plan, "blocked");
     const json_t *notes = json_object_get(plan, "notes");
@@ -45,15 +89,13 @@ static void print_plan(const struct cli *cli, const json_t *plan)
         printf("%s\n", json_string_value(json_array_get(notes, i)));
     if (json_array_size(moves) > 0)
         print_list(cli, moves, keys, keys);
+    if (json_array_size(moves) > 0)
+        printf("\n");
     if (json_array_size(blocked) > 0) {
-        printf("%sBlocked:\n", json_array_size(moves) > 0 ? "\n" : "");
-        print_list(cli, blocked, blocked_keys, blocked_keys);
+        print_blocked(cli, blocked);
+        printf("\n");
     }
-    printf("%sIf %s %s, %zu instances would be repaired and %zu stay as they are.\n",
-           json_array_size(moves) + json_array_size(blocked) > 0 ? "\n" : "", node,
-           fail ? "failed" : "were drained", json_array_size(moves), json_array_size(blocked));
-    if (!fail && json_array_size(moves) > 0)
-        printf("To do it: fettle node modify %s --drained yes\n", node);
+    print_sum(node, fail, json_array_size(moves), json_array_size(blocked));
 }
 
 static int plan(struct cli *cli, const char *event, int argc, char **argv, GError **error)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/repair_next.h"
 #include "proto/repair_tag.h"
 
 /* --- the object that is meant: cluster, or KIND NAME --- */
@@ -216,7 +217,7 @@ static bool take_end(int *argc, char **argv, gint64 *ret_end, GError **error)
     return false;
 }
 
-#define SUSPEND_USAGE "repair suspend [--for 2h|--until TIME] cluster|KIND NAME"
+#define SUSPEND_USAGE "repair suspend [--for 2h|--until TIME] cluster|nodegroup NAME|instance NAME"
 
 static int repair_suspend(struct cli *cli, int argc, char **argv, GError **error)
 {
@@ -235,7 +236,7 @@ static int repair_suspend(struct cli *cli, int argc, char **argv, GError **error
 static int repair_resume(struct cli *cli, int argc, char **argv, GError **error)
 {
     struct object object;
-    const char *usage = "repair resume cluster|KIND NAME";
+    const char *usage = "repair resume cluster|nodegroup NAME|instance NAME";
     if (!take_object(&argc, &argv, usage, &object, error) ||
         !cli_expect(argc, argv, 0, usage, error))
         return -1;
@@ -245,17 +246,23 @@ static int repair_resume(struct cli *cli, int argc, char **argv, GError **error)
 /* Everything that has policy tags of its own, and the cluster. */
 static int list_policies(struct cli *cli, GError **error)
 {
+    static const char *const table_fields[] = {"kind", "name", "state", "type", "until", NULL};
+    const char *const *shown = cli->json ? policy_fields : table_fields;
     json_autoptr rows =
-        cli_query(cli, "policy", policy_fields,
+        cli_query(cli, "policy", shown,
                   json_make("[s[sss][ss]]", "|", "=", "kind", "cluster", "?", "tags"), error);
     if (rows == NULL)
         return -1;
-    cli_print_rows(cli, "policy", policy_fields, rows);
+    cli_print_rows(cli, "policy", shown, rows);
+    if (!cli->json)
+        printf("\nThe nearest counts: an instance's own, else its node group's, else the "
+               "cluster's.\n");
     return 0;
 }
 
 #define POLICY_USAGE                                                                               \
-    "repair policy [cluster|KIND NAME [fix-storage|migrate|failover|reinstall|none]]"
+    "repair policy [cluster|nodegroup NAME|instance NAME "                                         \
+    "[fix-storage|migrate|failover|reinstall|none]]"
 
 static int repair_policy(struct cli *cli, int argc, char **argv, GError **error)
 {
@@ -309,9 +316,9 @@ static int repair_history(struct cli *cli, int argc, char **argv, GError **error
     else
         printf("%s has never been repaired, as far as its tags tell.\n", argv[0]);
     if (!cli->json && json_array_size(rows) > 0)
-        printf("\nOne of them:  fettle repair show ID     What is thought now:  fettle why %s\n",
-               argv[0]);
-    return 0;
+        printf("\nOne of them:  fettle repair show %.8s     What is thought now:  fettle why %s\n",
+               cli_cell_string(json_array_get(rows, json_array_size(rows) - 1), R_ID), argv[0]);
+    return cli->json || repair_print_next(cli, argv[0], error) ? 0 : -1;
 }
 
 /* The repair whose id begins so. */
@@ -363,10 +370,6 @@ static void print_repair(const struct cli *cli, const json_t *repair, json_t *st
     cli_print_rows(cli, "decision", step_fields, steps);
     printf("\nJobs:\n");
     cli_print_rows(cli, "job", job_fields, jobs);
-    if (strcmp(cli_cell_string(repair, R_STATE), "failure") == 0)
-        printf("\nNothing is done for %s until the failure is looked into and its tag removed:\n"
-               "    fettle tag list instance %s\n",
-               cli_cell_string(repair, R_INSTANCE), cli_cell_string(repair, R_INSTANCE));
 }
 
 static json_t *rows_as_objects(const char *const *names, const json_t *rows)
@@ -413,17 +416,26 @@ static int repair_show(struct cli *cli, int argc, char **argv, GError **error)
         print_repair_json(repair, steps, jobs);
     else
         print_repair(cli, repair, steps, jobs);
-    return 0;
+    return cli->json || repair_print_next(cli, cli_cell_string(repair, R_INSTANCE), error) ? 0 : -1;
 }
 
 const struct command repair_commands[] = {
-    {"repair", "history", "INSTANCE", "List the repairs of an instance, oldest first.",
-     repair_history},
-    {"repair", "show", "ID", "Show one repair: what was decided, and its jobs.", repair_show},
-    {"repair", "suspend", "[--for 2h|--until TIME] cluster|KIND NAME",
-     "Stop auto-repair of the cluster, a node group or an instance.", repair_suspend},
-    {"repair", "resume", "cluster|KIND NAME", "End a suspension.", repair_resume},
-    {"repair", "policy", "[cluster|KIND NAME [fix-storage|migrate|failover|reinstall|none]]",
-     "Show or set what auto-repair may do.", repair_policy},
+    {"repair", "history", "INSTANCE",
+     "List the repairs of an instance, oldest first; and what waits for you.", repair_history},
+    {"repair", "show", "ID",
+     "Show one repair, by its id or the beginning of it: what was decided, its jobs, what waits "
+     "for you.",
+     repair_show},
+    {"repair", "suspend", "[--for 2h|--until TIME] cluster|nodegroup NAME|instance NAME",
+     "Stop auto-repair of the cluster, a node group or an instance, for a time or until it is "
+     "resumed; a repair under way waits as it is.",
+     repair_suspend},
+    {"repair", "resume", "cluster|nodegroup NAME|instance NAME", "End a suspension of auto-repair.",
+     repair_resume},
+    {"repair", "policy",
+     "[cluster|nodegroup NAME|instance NAME [fix-storage|migrate|failover|reinstall|none]]",
+     "Show or set what auto-repair may do: of each type also the less risky ones before it. "
+     "Without words: who has a policy.",
+     repair_policy},
     {0},
 };

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/repair_next.h"
+
 static const char *const fields[] = {"at",        "subject_name", "state",      "verdict",
                                      "summary",   "evidence",     "policy",     "rejected",
                                      "repair_id", "jobs",         "next_check", NULL};
@@ -58,8 +60,9 @@ static void print_status(const char *name, const json_t *row, bool recorded)
     if (strcmp(status, "ERROR_nodedown") == 0)
         printf("%s is %s: %s does not answer, but may still run it. Nothing is done until it "
                "answers, or you say that it is dead:\n"
-               "    fettle node modify %s --offline yes --statement \"…\"\n",
-               name, status, node, node);
+               "    fettle node modify %s --offline yes --statement \"…\"\n"
+               "What would be done then:\n    fettle plan fail %s\n",
+               name, status, node, node, node);
     else if (!recorded)
         printf("%s is %s; nothing had to be decided about it.\n", name, status);
 }
@@ -121,9 +124,13 @@ static int print_all(struct cli *cli, const char *name, json_t *known, const jso
     }
     for (size_t i = 0; i < json_array_size(list); i++)
         print_decision(json_array_get(list, i));
+    bool said = json_array_size(known) > 0 || json_array_size(list) > 0;
     if (json_array_size(known) > 0)
         print_status(name, json_array_get(known, 0), json_array_size(list) > 0);
-    else if (json_array_size(list) == 0)
+    if (!(json_array_size(known) > 0 ? repair_print_next(cli, name, error)
+                                     : repair_print_next_node(cli, name, &said, error)))
+        return -1;
+    if (!said && json_array_size(list) == 0)
         printf("Nothing had to be decided about %s.\n", name);
     return print_brake(cli, error) ? 0 : -1;
 }

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
-"""Auto-repair on real guests: each type of repair, two steps, suspension, too weak a policy, capacity, the storm brake."""
+"""Auto-repair on real guests: each type of repair, two steps, suspension, too weak a policy, capacity, the storm brake.
+
+All is done as a person does it: by commands, and where a command prints what to type next, by typing just that.
+"""
 import os
+import re
+import shlex
 
 import e2e
 from e2e import fettlelib, title, wait_until
@@ -12,22 +17,59 @@ lab = None
 
 # --- what the tests are made of ---
 
-def create(name, template='mirror', primary='node2', secondary='node3', **more):
-    params = {**e2e.TICK, 'disk_template': template, **more}
-    if template == 'mirror':
-        params['snode'] = secondary
-    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode=primary, **params)
+def create(name, template='mirror', primary='node2', secondary='node3'):
+    where = ('--snode', secondary) if template == 'mirror' else ()
+    lab.cli('instance', 'create', name, '--disk-template', template, '--disk', 'size=8', '--memory', '8', '--os-type',
+            'tick-fast', '--pnode', primary, *where)
     uuid = e2e.uuid_of(lab, name)
     e2e.wait_counting(lab, name, uuid, primary)
     return uuid
 
 
 def remove(name):
-    lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+    lab.cli('instance', 'remove', name, '--shutdown-timeout', '0')
 
 
 def policy(name, kind):
-    lab.cli('tag', 'add', 'instance', name, PREFIX + kind)
+    assert lab.cli('repair', 'policy', 'instance', name, kind) == f'instance {name}: {kind}, by a tag of the instance\n'
+
+
+def said(pattern, *args):
+    """What a command prints must match; returns all of it."""
+    text = lab.cli(*args)
+    assert re.search(pattern, text, re.M), f'fettle {" ".join(args)} does not say "{pattern}":\n{text}'
+    return text
+
+
+def type_what_it_says(text, beginning, statement='test: the power was cut'):
+    """Runs the command of a text that begins like this, word for word; "…" is for the person to fill in."""
+    found = re.search(rf'fettle {re.escape(beginning)}.*$', text, re.M)
+    assert found, f'no command "fettle {beginning}…" in:\n{text}'
+    lab.cli(*[statement if word == '…' else word for word in shlex.split(found.group(0).rstrip('.'))[1:]])
+
+
+def show(name):
+    """What `repair history` says to look at, looked at."""
+    text = lab.cli('repair', 'history', name)
+    found = re.search(r'fettle repair show (\S+)', text)
+    assert found, text
+    return lab.cli('repair', 'show', found.group(1))
+
+
+def planned(event, node, name):
+    """What the plan has for an instance: {"from", "to", "operations", "type", …}; and it stands in its table."""
+    text = lab.cli('plan', event, node)
+    found = [move for move in lab.json('plan', event, node)['moves'] if move['instance'] == name]
+    assert len(found) == 1, text
+    move = found[0]
+    row = rf'^{name} +{" . ".join(move["from"])} +{" . ".join(move["to"])} +{", ".join(move["operations"])} +{move["type"]} '
+    assert re.search(row, text, re.M), text
+    return move
+
+
+def placed(name):
+    row = lab.instance(name, 'pnode', 'snodes')
+    return [row['pnode'], *(row['snodes'] or [])]
 
 
 def tags(name, word):
@@ -97,8 +139,16 @@ def test_fix_storage():
     uuid = create('fixed')
     pids = lab.qemu_processes(uuid)
     policy('fixed', 'failover')
+    plan = planned('fail', 'node3', 'fixed')
+    assert (plan['operations'], plan['type'], plan['to']) == (['replace-disks'], 'fix-storage', ['node2', 'node1']), plan
     cut('node3')
     kind, jobs = result('fixed', 'success')
+    text = show('fixed')
+    assert re.search(r'^type +fix-storage$', text, re.M) and re.search(r'^state +success$', text, re.M), text
+    assert re.search(rf'^{jobs[0]} +success +INSTANCE_REPLACE_DISKS\(fixed\) ', text, re.M), text
+    # Whichever the watcher sees first: the replica that has no answer, or what a person says of its node.
+    said(r'^    seen +(its replica on node3 is stale: |secondary node node3 is offline: test: the power was cut$)', 'why',
+         'fixed')
     assert (kind, opcodes(jobs)) == ('fix-storage', ['INSTANCE_REPLACE_DISKS']), (kind, opcodes(jobs))
     e2e.wait_healthy(lab, 'fixed')
     assert lab.instance('fixed', 'pnode', 'snodes') == {'pnode': 'node2', 'snodes': ['node1']}
@@ -116,9 +166,11 @@ def test_fix_storage():
 def check_drained(template, name):
     uuid = create(name, template)
     policy(name, 'migrate')
-    lab.cli('node', 'modify', 'node2', '--drained', 'yes')
+    plan = planned('drain', 'node2', name)
+    type_what_it_says(lab.cli('plan', 'drain', 'node2'), 'node modify')
     try:
         kind, jobs = result(name, 'success')
+        assert placed(name) == plan['to'], (placed(name), plan)
         assert kind == 'migrate' and opcodes(jobs)[0] == 'INSTANCE_MIGRATE', (kind, opcodes(jobs))
         row = lab.instance(name, 'pnode', 'snodes')
         assert 'node2' not in [row['pnode'], *(row['snodes'] or [])], row
@@ -146,13 +198,23 @@ def test_failover():
     """The primary is gone: failover, then a new replica, under one id; the policy's tag stays."""
     uuid = create('moved')
     policy('moved', 'failover')
-    cut('node2')
+    plan = planned('fail', 'node2', 'moved')
+    assert plan['operations'] == ['failover', 'replace-disks'], plan
+    lab.lab('power', 'node2', 'off')
+    wait_until('it is called silent', lambda: 'does not answer' in lab.cli('why', 'node2'), 30)
+    said(r'^node2 does not answer\. What runs there may still run, so nothing is done until', 'why', 'node2')
+    text = said(r'^moved is ERROR_nodedown: node2 does not answer, but may still run it\.', 'why', 'moved')
+    assert not tags('moved', 'pending'), 'nobody has said that it is dead'
+    type_what_it_says(text, 'node modify')
     printed = lab.printed('moved', uuid, 'node2')
     kind, jobs = result('moved', 'success')
     assert (kind, opcodes(jobs)) == ('failover', ['INSTANCE_FAILOVER', 'INSTANCE_REPLACE_DISKS']), (kind, opcodes(jobs))
     assert len(tags('moved', 'result')) == 1 and not tags('moved', 'pending')
     assert PREFIX + 'failover' in lab.instance('moved', 'tags')['tags']
     e2e.wait_healthy(lab, 'moved')
+    assert placed('moved') == plan['to'], (placed('moved'), plan)
+    said(r'^\S+ \S+  Healthy: .*: repaired\.$', 'why', 'moved')
+    said(r'^node2 is offline since \S+ \S+: test: the power was cut$', 'why', 'node2')
     e2e.wait_counting(lab, 'moved', uuid, 'node3', printed)
     back('node2')
     wait_until('one copy runs', lambda: len(lab.qemu_processes(uuid)) == 1, 60)
@@ -165,6 +227,8 @@ def test_reinstall():
     """Its only disk is gone with its node: a new one elsewhere, from the image, counting from the beginning."""
     uuid = create('anew', 'file')
     policy('anew', 'reinstall')
+    assert planned('fail', 'node2', 'anew')['operations'] == ['recreate-disks', 'reinstall']
+    said(r'^anew +node2 +fix-storage +Its only data is there and alive', 'plan', 'drain', 'node2')
     cut('node2')
     kind, jobs = result('anew', 'success')
     assert kind == 'reinstall' and opcodes(jobs)[:2] == ['INSTANCE_RECREATE_DISKS', 'INSTANCE_REINSTALL'], opcodes(jobs)
@@ -185,12 +249,15 @@ def test_reinstall():
 def test_suspended():
     create('held')
     policy('held', 'failover')
-    lab.cli('repair', 'suspend', 'instance', 'held')
+    assert lab.cli('repair', 'suspend', 'instance', 'held') == \
+        'instance held: suspended, by a tag of the instance\n    to end it:      fettle repair resume instance held\n'
+    said(r'^instance +held +suspended ', 'repair', 'policy')
+    said(r'^held +node2 . node3 +failover +repair is suspended, by a tag of the instance$', 'plan', 'fail', 'node2')
     before = jobs_of('held')
     cut('node2')
     passes()
     assert jobs_of('held') == before and not tags('held', 'pending'), (jobs_of('held'), tags('held', 'pending'))
-    lab.cli('repair', 'resume', 'instance', 'held')
+    type_what_it_says(said(r'Suspended: Repair is suspended: nothing is touched\.$', 'why', 'held'), 'repair resume')
     kind, _ = result('held', 'success')
     assert kind == 'failover', kind
     back('node2')
@@ -207,14 +274,15 @@ def test_suspended_in_the_middle():
     wait_until('the first step is done', lambda: lab.instance('paused', 'pnode', 'task_state') ==
                {'pnode': 'node3', 'task_state': ''}, PATIENCE_S)
     passes(2)
-    lab.cli('repair', 'suspend', 'instance', 'paused')
+    said(r'^paused +failover +pending ', 'repair', 'list')
+    lab.cli('repair', 'suspend', '--for', '2h', 'instance', 'paused')
     passes(2)
     before, pending = jobs_of('paused'), tags('paused', 'pending')
     assert len(pending) == 1, pending
     lab.cli('node', 'modify', 'node1', '--drained', 'no')
     passes()
     assert (jobs_of('paused'), tags('paused', 'pending')) == (before, pending)
-    lab.cli('repair', 'resume', 'instance', 'paused')
+    type_what_it_says(lab.cli('repair', 'history', 'paused'), 'repair resume')
     kind, jobs = result('paused', 'success')
     assert (kind, opcodes(jobs)) == ('failover', ['INSTANCE_FAILOVER', 'INSTANCE_REPLACE_DISKS']), (kind, opcodes(jobs))
     assert tags('paused', 'result')[0][1] == pending[0][1], 'another repair than the one that was suspended'
@@ -233,6 +301,9 @@ def test_capacity():
     before = jobs_of('waiting')
     passes()
     assert jobs_of('waiting') == before and len(tags('waiting', 'pending')) == 1
+    said(r'Pending repair: no node can be a new secondary node: node1 is drained; node2 is its primary node; node3 is its '
+         r'secondary node now$', 'why', 'waiting')
+    said(r'^    next look  when a node has room$', 'why', 'waiting')
     lab.cli('node', 'modify', 'node1', '--drained', 'no')
     assert result('waiting', 'success')[0] == 'fix-storage'
     assert lab.instance('waiting', 'snodes')['snodes'] == ['node1']
@@ -251,8 +322,12 @@ def test_weak():
     assert len(tags('weak', 'result')) == 1, tags('weak', 'result')
     assert jobs_of('weak') == before, 'a job was submitted beyond the policy'
     assert lab.instance('weak', 'pnode')['pnode'] == 'node2'
+    said(r'^weak +node2 . node3 +failover +it needs failover, the policy allows migrate$', 'plan', 'fail', 'node2')
+    text = said(r'The repair needs failover, the policy allows migrate: nothing is done\.', 'why', 'weak')
+    type_what_it_says(text, 'repair policy instance weak')
+    kind, jobs = result('weak', 'success')
+    assert kind == 'failover' and opcodes(jobs)[0] == 'INSTANCE_FAILOVER', (kind, opcodes(jobs))
     back('node2')
-    e2e.wait_healthy(lab, 'weak')
     remove('weak')
 
 
@@ -271,7 +346,8 @@ def test_storm():
     passes()
     assert jobs_of('stormy') == before, 'a repair began under the brake'
     assert len(lab.query('brake', ['since'])) == 1
-    lab.cli('repair', 'continue')
+    text = said(r'^The storm brake is on since .* No repair goes on until you say so: fettle repair continue$', 'why', 'cluster')
+    type_what_it_says(text, 'repair continue')
     kind, jobs = result('stormy', 'success')
     assert kind == 'failover' and opcodes(jobs)[0] == 'INSTANCE_FAILOVER', (kind, opcodes(jobs))
     assert not lab.query('brake', ['since'])

@@ -1,0 +1,12 @@
+/*
+ * What a person can do about the repair of an instance as it stands: said after `fettle why`,
+ * `fettle repair show` and `fettle repair history`.
+ */
+#pragma once
+
+#include "cli/cli.h"
+
+/* Commands to type, with a word what for; nothing if nothing waits for a person. */
+bool repair_print_next(struct cli *cli, const char *instance, GError **error);
+/* The same of a node that is silent or offline; `ret_said` whether there was something to say. */
+bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, GError **error);
