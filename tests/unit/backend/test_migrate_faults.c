@@ -242,6 +242,53 @@ static void cancel_with_lost_mirror(struct moving *moving, void (*mend)(struct m
     moving_free(moving);
 }
 
+/* The whole way of a replica that is lost under a migration: given up, on record as stale (which is
+ * the caller's), released. The guest goes on here although the other side is silent for ever, also
+ * one whose monitor stood still because QEMU was about to stop it. */
+static void release_lost(struct moving *moving)
+{
+    struct hypervisor *hv = moving->a->hypervisor;
+    g_autoptr(GError) error = NULL;
+    stop_b(moving, SIGSTOP);
+    loop_sleep(200);
+    bool cancelled = hv->ops->migrate_cancel(hv, moving->before->uuid, 1, &error);
+    g_test_message("%s", cancelled ? "cancelled at once" : error->message);
+    g_clear_error(&error);
+    guint32 printed = world_printed(moving->a, moving->before);
+    gint64 start = loop_boot_ms();
+    hv->ops->mirror_release(hv, moving->before->uuid, 1, &error);
+    g_assert_no_error(error);
+    g_test_message("released in %d ms", (int)(loop_boot_ms() - start));
+    moving_cancel(moving);
+    g_assert_true(world_await_count(moving->a, moving->before, printed + 5));
+    g_assert_true(world_await_mirror(moving->a, moving->before, MIRROR_NONE));
+    g_assert_cmpuint(world_counted(moving->b, moving->before, MOVING_REPLICA), >=, printed);
+    stop_b(moving, SIGCONT);
+    moving_check_stayed(moving);
+    moving_free(moving);
+}
+
+static void released_copying(void *unused)
+{
+    release_lost(at_copying("lostcopying", TEMPLATE_MIRROR));
+}
+
+/* The switch-over begins, and with it QEMU's wait for writes that nobody answers. */
+static void released_switching(void *unused)
+{
+    struct moving *moving = moving_new("lostswitch", TEMPLATE_MIRROR, 1, FORMAT_RAW);
+    moving_open(moving);
+    kill((pid_t)world_export_pid(moving->b, moving->before, MOVING_REPLICA, 0), SIGSTOP);
+    moving_start(moving, true);
+    loop_sleep(500);
+    release_lost(moving);
+}
+
+static void released_stopped(void *unused)
+{
+    release_lost(at_stop("loststopped", TEMPLATE_MIRROR));
+}
+
 static void wake_b(struct moving *moving)
 {
     stop_b(moving, SIGCONT);
@@ -402,6 +449,12 @@ static int tests(int argc, char **argv)
         {"/migrate-faults/link-cut-while-copying-disks#SAF-15", link_cut_with_disks},
         {"/migrate-faults/target-silent-while-copying#SAF-13,SAF-15,SAF-17", silent_copying},
         {"/migrate-faults/target-silent-when-stopped#SAF-13,SAF-15,SAF-17", silent_stopped},
+        {"/migrate-faults/lost-replica-released-when-copying#SAF-13,SAF-15,SAF-17",
+         released_copying},
+        {"/migrate-faults/lost-replica-released-when-switching#SAF-13,SAF-15,SAF-17",
+         released_switching},
+        {"/migrate-faults/lost-replica-released-when-stopped#SAF-13,SAF-15,SAF-17",
+         released_stopped},
         {"/migrate-faults/link-cut-at-hand-over#SAF-15,SAF-17", link_cut_handing_over},
         {"/migrate-faults/daemons-die-while-copying#SAF-19", found_copying},
         {"/migrate-faults/daemon-dies-while-copying-disks#SAF-19", found_copying_disks},
