@@ -3,305 +3,12 @@
  * could not remove; one whose job dies leaves the mark `creating`, and the watcher removes it.
  */
 #include "core/ops/copy.h"
+#include "core/ops/create.h"
 #include "core/ops/nics.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
 
 #include <string.h>
-
-static bool is_mirror(const struct op_instance_create *params)
-{
-    return params->disk_template == TEMPLATE_MIRROR;
-}
-
-static guint64 wanted_disk(const struct op_instance_create *params)
-{
-    guint64 sum = 0;
-    for (guint i = 0; params->disks && i < params->disks->len; i++)
-        sum += ((const struct disk_spec *)params->disks->pdata[i])->size;
-    return sum;
-}
-
-/* Of a node's own space: images in the folder that all nodes mount take none. */
-static guint64 wanted_space(const struct op_instance_create *params)
-{
-    return params->disk_template == TEMPLATE_SHAREDFILE ? 0 : wanted_disk(params);
-}
-
-/* --- declare --- */
-
-static const char *noun(const struct op_instance_create *params)
-{
-    static const char *const nouns[] = {
-        [TEMPLATE_DISKLESS] = "a diskless instance",
-        [TEMPLATE_MIRROR] = "a mirrored instance",
-        [TEMPLATE_FILE] = "an instance of template file",
-        [TEMPLATE_SHAREDFILE] = "an instance of template sharedfile",
-    };
-    return nouns[params->disk_template];
-}
-
-static bool disks_are_right(const struct op_instance_create *params, GError **error)
-{
-    guint disks = params->disks ? params->disks->len : 0;
-    bool diskless = params->disk_template == TEMPLATE_DISKLESS;
-    if (diskless && disks) {
-        fettle_set_error(error, WRONG_INPUT, "disks: %s has none", noun(params));
-        return false;
-    }
-    if (!diskless && !disks) {
-        fettle_set_error(error, WRONG_INPUT, "disks: %s needs at least one", noun(params));
-        return false;
-    }
-    for (guint i = 0; i < disks && is_mirror(params); i++) {
-        if (((const struct disk_spec *)params->disks->pdata[i])->format == FORMAT_RAW)
-            continue;
-        fettle_set_error(error, WRONG_INPUT,
-                         "disks[%u].format: %s has raw disks only; the copy is byte by byte", i,
-                         noun(params));
-        return false;
-    }
-    return true;
-}
-
-static bool shape_is_right(const struct op *op, GError **error)
-{
-    const struct op_instance_create *params = op->params;
-    guint nodes = config_count(op_config(op), "node");
-    if (!disks_are_right(params, error) || !nics_check(params->nics, error))
-        return false;
-    if (!is_mirror(params) && *params->snode)
-        fettle_set_error(error, WRONG_INPUT, "snode: %s has no secondary node", noun(params));
-    else if (params->disk_template == TEMPLATE_DISKLESS && *params->os_type)
-        fettle_set_error(error, WRONG_INPUT, "os_type: %s has no disk for it", noun(params));
-    else if (!*params->kernel_path && (*params->initrd_path || *params->kernel_args))
-        fettle_set_error(error, WRONG_INPUT, "%s: needs a kernel_path that it is for",
-                         *params->initrd_path ? "initrd_path" : "kernel_args");
-    else if (is_mirror(params) && nodes < 2)
-        fettle_set_error(error, WRONG_STATE,
-                         "a mirrored instance needs two nodes, the cluster has %u", nodes);
-    else
-        return true;
-    return false;
-}
-
-static bool name_is_free(const struct op *op, GError **error)
-{
-    const struct op_instance_create *params = op->params;
-    if (!config_find(op_config(op), "instance", params->instance_name, NULL))
-        return true;
-    fettle_set_error(error, ALREADY_EXISTS, "instance \"%s\" exists already",
-                     params->instance_name);
-    return false;
-}
-
-static bool gather_all_online(struct op *op, GError **error)
-{
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    g_autoptr(GPtrArray) wanted = g_ptr_array_new();
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline)
-            g_ptr_array_add(wanted, node->uuid);
-    }
-    return op_gather_reports(op, wanted, error);
-}
-
-/* Its cards as far as nodes matter to them: no addresses yet. */
-static GPtrArray *cards_without_mac(const struct op *op)
-{
-    const struct op_instance_create *params = op->params;
-    const struct cluster *cluster = config_cluster(op_config(op));
-    GPtrArray *cards = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; params->nics && i < params->nics->len; i++) {
-        const struct nic_spec *spec = params->nics->pdata[i];
-        bool bridge = spec->mode != NIC_ROUTED && !*spec->link;
-        struct nic *card = g_new0(struct nic, 1); /* borrows its texts */
-        card->mode = spec->mode;
-        card->link = bridge && cluster ? cluster->default_link : spec->link;
-        g_ptr_array_add(cards, card);
-    }
-    return cards;
-}
-
-/* What a node must offer to take the part. */
-static struct placement_need need_of(const struct op *op, bool primary, const GPtrArray *cards)
-{
-    const struct op_instance_create *params = op->params;
-    return (struct placement_need){
-        .what = primary ? "the primary node" : "the secondary node",
-        .memory = primary ? params->memory : 0,
-        .disk = wanted_space(params),
-        .prefer = primary ? op->primary : op->secondary,
-        .rank_by_disk = !primary,
-        .nics = cards,
-        .now = op_now_seconds(op),
-    };
-}
-
-static bool choose(struct op *op, bool primary, const char *taken, GError **error)
-{
-    g_autoptr(GPtrArray) cards = cards_without_mac(op);
-    struct placement_need need = need_of(op, primary, cards);
-    need.excluded[0] = taken;
-    need.because[0] = primary ? "is to be the secondary node" : "is to be the primary node";
-    const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
-    if (node)
-        op_set_text(primary ? &op->primary : &op->secondary, node->uuid);
-    return node != NULL;
-}
-
-static bool named_node(struct op *op, const char *name, char **ret_uuid, GError **error)
-{
-    const struct node *node = op_find_node(op, name, error);
-    if (node)
-        op_set_text(ret_uuid, node->uuid);
-    return node != NULL;
-}
-
-/* A choice that was made before the locks were granted is kept as long as it fits. */
-static bool find_nodes(struct op *op, GError **error)
-{
-    const struct op_instance_create *params = op->params;
-    bool second = is_mirror(params);
-    if (*params->pnode && !named_node(op, params->pnode, &op->primary, error))
-        return false;
-    if (second && *params->snode && !named_node(op, params->snode, &op->secondary, error))
-        return false;
-    bool choose_second = second && !*params->snode;
-    if ((!*params->pnode || choose_second) && !gather_all_online(op, error))
-        return false;
-    if (!*params->pnode && !choose(op, true, *params->snode ? op->secondary : NULL, error))
-        return false;
-    return !choose_second || choose(op, false, op->primary, error);
-}
-
-static bool create_declare(struct op *op, GError **error)
-{
-    const struct op_instance_create *params = op->params;
-    if (!shape_is_right(op, error) || !name_is_free(op, error) || !find_nodes(op, error))
-        return false;
-    op_lock_instance(op, params->instance_name);
-    op_lock_node(op, op->primary, LOCK_SHARED);
-    op_lock_node(op, op->secondary, LOCK_SHARED);
-    return true;
-}
-
-/* --- check --- */
-
-static enum fettle_error code_of(const struct node *node, const struct node_report *report,
-                                 const GPtrArray *cards)
-{
-    if (node->offline || node->drained)
-        return FETTLE_ERROR_WRONG_STATE;
-    if (!report)
-        return FETTLE_ERROR_TEMPORARY;
-    return placement_missing_bridge(report, cards) ? FETTLE_ERROR_ENVIRONMENT
-                                                   : FETTLE_ERROR_NO_RESOURCES;
-}
-
-static bool node_takes_it(struct op *op, bool primary, GError **error)
-{
-    const char *uuid = primary ? op->primary : op->secondary;
-    const struct node *node = config_get(op_config(op), "node", uuid, NULL);
-    const struct node_report *report = op_report(op, uuid);
-    g_autoptr(GPtrArray) cards = cards_without_mac(op);
-    struct placement_need need = need_of(op, primary, cards);
-    g_autofree char *why = NULL;
-    if (placement_fits(op_config(op), node, report, &need, &why))
-        return true;
-    g_set_error(error, FETTLE_ERROR, (int)code_of(node, report, cards), "%s: node \"%s\" %s",
-                primary ? "pnode" : "snode", node->name, why);
-    return false;
-}
-
-/* A file of var/images; NULL with UNKNOWN_ENTITY that says where it is missing. */
-static struct image_info *need_file(struct op *op, const char *node, const char *field,
-                                    const char *what, const char *name, GError **error)
-{
-    struct image_info_args args = {.os_type = (char *)name};
-    g_autoptr(GError) local = NULL;
-    struct image_info *info = op_ask(op, node, "image_info", &args, 0, &local);
-    if (info)
-        return info;
-    if (fettle_error_is(local, UNKNOWN_ENTITY))
-        fettle_set_error(error, UNKNOWN_ENTITY,
-                         "%s: %s \"%s\" does not exist on node \"%s\"; put it into "
-                         "var/images there",
-                         field, what, name, op_node_name(op, node));
-    else
-        g_propagate_prefixed_error(error, g_steal_pointer(&local), "%s: ", field);
-    return NULL;
-}
-
-/* It is booted wherever the instance may run. */
-static bool kernel_is_there(struct op *op, GError **error)
-{
-    const struct op_instance_create *params = op->params;
-    const char *nodes[] = {op->primary, is_mirror(params) ? op->secondary : NULL};
-    for (guint i = 0; i < G_N_ELEMENTS(nodes) && nodes[i] && *params->kernel_path; i++) {
-        record_autoptr(image_info) kernel =
-            need_file(op, nodes[i], "kernel_path", "kernel", params->kernel_path, error);
-        if (!kernel)
-            return false;
-        if (!*params->initrd_path)
-            continue;
-        record_autoptr(image_info) initrd =
-            need_file(op, nodes[i], "initrd_path", "file", params->initrd_path, error);
-        if (!initrd)
-            return false;
-    }
-    return true;
-}
-
-static bool image_fits(struct op *op, GError **error)
-{
-    const struct op_instance_create *params = op->params;
-    if (!*params->os_type)
-        return true;
-    record_autoptr(image_info) info =
-        need_file(op, op->primary, "os_type", "image", params->os_type, error);
-    if (!info)
-        return false;
-    const struct disk_spec *first = params->disks->pdata[0];
-    guint64 mib = (info->bytes + MIB(1) - 1) / MIB(1);
-    if (mib <= first->size)
-        return true;
-    fettle_set_error(error, WRONG_INPUT,
-                     "disks[0].size: image \"%s\" has %" G_GUINT64_FORMAT
-                     " MiB, the disk only %" G_GUINT64_FORMAT " MiB",
-                     params->os_type, mib, first->size);
-    return false;
-}
-
-/* Whether the cards can be had; they are made, with other addresses, when the record is. */
-static bool cards_can_be_had(struct op *op, GError **error)
-{
-    const struct op_instance_create *params = op->params;
-    g_autoptr(GPtrArray) cards = nics_new(op, params->nics, error);
-    return cards != NULL;
-}
-
-static bool create_check(struct op *op, GError **error)
-{
-    const struct op_instance_create *params = op->params;
-    for (guint i = 0; params->tags && i < params->tags->len; i++) {
-        if (!op_check_tag(params->tags->pdata[i], error))
-            return false;
-    }
-    if (is_mirror(params) && !strcmp(op->primary, op->secondary)) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "snode: \"%s\" is the primary node; the replica needs another",
-                         op_node_name(op, op->secondary));
-        return false;
-    }
-    return instance_gather(op, op->primary, op->secondary, error) &&
-           node_takes_it(op, true, error) &&
-           (!is_mirror(params) || node_takes_it(op, false, error)) && cards_can_be_had(op, error) &&
-           image_fits(op, error) && kernel_is_there(op, error);
-}
-
-/* --- exec --- */
 
 static void disk_unref(void *disk)
 {
@@ -349,7 +56,7 @@ static struct instance *new_instance(const struct op *op)
     instance->task_state = TASK_CREATING;
     instance->task_owner = op->job;
     instance->task_since = op_now_seconds(op);
-    if (!is_mirror(params))
+    if (!create_is_mirror(params))
         return instance;
     g_autofree char *replica = env_uuid(op->env);
     op_set_text(&instance->secondary_node, op->secondary);
@@ -376,7 +83,7 @@ static bool build_new(struct op *op, GPtrArray *changes, void *data, GError **er
 {
     const struct op_instance_create *params = op->params;
     struct instance *instance = data;
-    GPtrArray *nics = name_is_free(op, error) ? nics_new(op, params->nics, error) : NULL;
+    GPtrArray *nics = create_name_is_free(op, error) ? nics_new(op, params->nics, error) : NULL;
     if (!nics)
         return false;
     g_clear_pointer(&instance->nics, g_ptr_array_unref);
@@ -410,7 +117,7 @@ static bool still_room(struct op *op, const struct instance *instance, GError **
             continue;
         placement_room(op_config(op), report, instance->uuid, version, &room);
         guint64 memory = i == 0 ? instance->memory : 0;
-        guint64 disk = wanted_space(op->params);
+        guint64 disk = create_wanted_space(op->params);
         if ((memory && (gint64)memory > room.memory) || (disk && (gint64)disk > room.disk)) {
             fettle_set_error(error, NO_RESOURCES, "another instance has just taken the room on %s",
                              op_node_name(op, nodes[i]));

@@ -2,6 +2,7 @@
  * OP_INSTANCE_REMOVE; also the undoing of a creation. What is left of the instance is a `removed`
  * record: the proof for nodes that were away that their copy is over (SAF-04).
  */
+#include "core/config/promised.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
 
@@ -75,11 +76,11 @@ bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool g
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
     }
-    const char *nodes[] = {instance->primary_node, instance->secondary_node};
-    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+    /* What a migration that was not settled left on its target is ended there too. */
+    const char *nodes[3];
+    guint count = promised_nodes(instance, nodes);
+    for (guint i = 0; i < count; i++) {
         g_autoptr(GError) local = NULL;
-        if (!*nodes[i])
-            continue;
         if (op_node_offline(op, nodes[i])) {
             note_failure(op, left, nodes[i], "its node is offline");
         } else if (!clean_node(op, instance, nodes[i], patience, &local)) {
@@ -104,13 +105,14 @@ static bool remove_declare(struct op *op, GError **error)
     op_lock_instance(op, instance->name);
     op_lock_node(op, instance->primary_node, LOCK_SHARED);
     op_lock_node(op, instance->secondary_node, LOCK_SHARED);
+    op_lock_node(op, instance->migration_node, LOCK_SHARED);
     return true;
 }
 
 static bool need_answer(const struct op *op, const struct instance *instance, const char *node,
                         GError **error)
 {
-    if (!*node || op_node_offline(op, node) || op_report(op, node))
+    if (op_node_offline(op, node) || op_report(op, node))
         return true;
     fettle_set_error(error, TEMPORARY,
                      "%s, which has disks of instance \"%s\", does not answer; try again, or with "
@@ -128,9 +130,20 @@ static bool remove_check(struct op *op, GError **error)
     if (params->ignore_failures)
         return true;
     record_autoptr(instance) instance = instance_copy(found);
-    return instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
-           need_answer(op, instance, instance->primary_node, error) &&
-           need_answer(op, instance, instance->secondary_node, error);
+    const char *nodes[3];
+    guint count = promised_nodes(instance, nodes);
+    g_autoptr(GPtrArray) online = g_ptr_array_new();
+    for (guint i = 0; i < count; i++) {
+        if (!op_node_offline(op, nodes[i]))
+            g_ptr_array_add(online, (void *)nodes[i]);
+    }
+    if (!op_gather_reports(op, online, error))
+        return false;
+    for (guint i = 0; i < count; i++) {
+        if (!need_answer(op, instance, nodes[i], error))
+            return false;
+    }
+    return true;
 }
 
 static bool remove_exec(struct op *op, GError **error)

@@ -563,6 +563,19 @@ static void test_remove(void)
                       "commit job success\n");
 }
 
+/* The mark and the process of a migration that died in the middle go with it. */
+static void test_remove_in_migration(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_set(world, "instance", WEB, "disk_template", json_string("file"));
+    ops_set(world, "instance", WEB, "migration", json_string(WEB));
+    ops_set(world, "instance", WEB, "migration_node", json_string(NODE3));
+    ops_set(world, "instance", WEB, "task_state", json_string("migrating"));
+    g_assert_cmpstr(remove_web(false), ==, "null");
+    g_assert_null(web());
+    g_assert_cmpuint(fake_count_calls(world->world, NODE3 "/noded disks_remove"), ==, 1);
+}
+
 static void test_remove_half_made(void)
 {
     ops_put_web(world, "stale", false);
@@ -651,6 +664,7 @@ int main(int argc, char **argv)
     add("/create/two/later", test_two_creations_and_one_room);
     add("/create/two/earlier", test_the_earlier_creation_stays);
     add("/remove#SAF-04", test_remove);
+    add("/remove/in-migration#SAF-17", test_remove_in_migration);
     add("/remove/half-made", test_remove_half_made);
     add("/remove/silent", test_remove_silent_node);
     add("/remove/halfway", test_remove_fails_halfway);

@@ -1,0 +1,16 @@
+/*
+ * The two halves of OP_INSTANCE_CREATE: what is asked for is judged in create_check.c, and made in
+ * ops_create.c.
+ */
+#pragma once
+
+#include "core/ops/ops.h"
+
+bool create_is_mirror(const struct op_instance_create *params);
+/* MiB of a node's own space: images in the folder that all nodes mount take none. */
+guint64 create_wanted_space(const struct op_instance_create *params);
+/* ALREADY_EXISTS if an instance has the name by now. */
+bool create_name_is_free(const struct op *op, GError **error);
+bool create_declare(struct op *op, GError **error);
+/* Refuses, or has chosen op->primary and op->secondary. */
+bool create_check(struct op *op, GError **error);
