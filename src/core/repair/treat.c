@@ -5,69 +5,9 @@
  * its number afterwards: a death in between repeats the same submission or finds the job (SAF-31,
  * A-6). See patient.h.
  */
-#include "core/repair/patient.h"
+#include "core/repair/history.h"
 
 #include <string.h>
-
-/* --- what this repair has done so far --- */
-
-/* Jobs that carry the repair's id and are not in its list: submitted just before a crash. */
-static void find_lost_jobs(struct watcher *watcher, struct repair_tag *tag)
-{
-    const GArray *ids = watcher_repair_jobs(watcher, tag->id);
-    for (guint i = 0; ids != NULL && i < ids->len; i++) {
-        g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, g_array_index(ids, guint64, i));
-        if (g_strv_contains((const char *const *)tag->jobs, id))
-            continue;
-        guint count = g_strv_length(tag->jobs);
-        tag->jobs = g_renew(char *, tag->jobs, count + 2);
-        tag->jobs[count] = g_steal_pointer(&id);
-        tag->jobs[count + 1] = NULL;
-    }
-}
-
-struct history {
-    bool under_way;
-    bool blank;     /* the last job broke off while it made disks anew */
-    guint steps;    /* that succeeded */
-    guint failures; /* since the last success */
-    guint tries;    /* of these, those that were not for lack of room */
-    guint64 job;    /* the last one; 0: none */
-    enum job_outcome last;
-    char *message; /* of the last failure */
-};
-
-/* What such a job leaves may look healthy and be empty. */
-static bool left_blank(const struct watcher *watcher, guint64 id)
-{
-    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
-    const struct job *job = config_get(follow_config(watcher->follow), "job", key, NULL);
-    g_autofree char *step = job == NULL ? NULL : watcher_request_step(job->request_id);
-    return g_strcmp0(step, repair_step_word(REPAIR_STEP_REINSTALL)) == 0 &&
-           watcher_job_broke_off(watcher, id);
-}
-
-static struct history read_history(const struct watcher *watcher, const struct repair_tag *tag)
-{
-    struct history history = {.last = JOB_SUCCEEDED};
-    for (guint i = 0; tag->jobs[i] != NULL; i++) {
-        g_autofree char *message = NULL;
-        history.job = g_ascii_strtoull(tag->jobs[i], NULL, 10);
-        history.last = watcher_job_outcome(watcher, history.job, &message);
-        history.under_way |= history.last == JOB_UNDER_WAY;
-        history.blank = left_blank(watcher, history.job);
-        if (history.last == JOB_SUCCEEDED) {
-            history.steps++;
-            history.failures = history.tries = 0;
-        } else if (history.last != JOB_UNDER_WAY) {
-            history.failures++;
-            history.tries += history.last != JOB_NO_ROOM;
-            g_free(history.message);
-            history.message = g_steal_pointer(&message);
-        }
-    }
-    return history;
-}
 
 /* --- room --- */
 
@@ -115,7 +55,7 @@ static void take_room(struct watcher *watcher, const struct patient *patient,
 
 /* A job that found no room although we saw some is tried again after pauses that grow. */
 static bool may_try_room(const struct watcher *watcher, struct watched *watched,
-                         const struct history *history)
+                         const struct repair_history *history)
 {
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     if (history->last != JOB_NO_ROOM) {
@@ -182,7 +122,7 @@ static void note_job(const struct watcher *watcher, const struct patient *patien
 }
 
 static void wait_for_job(const struct watcher *watcher, const struct patient *patient,
-                         const struct record_tag *record, const struct history *history,
+                         const struct record_tag *record, const struct repair_history *history,
                          GPtrArray *changes)
 {
     if (step_record(watcher, patient, record) != NULL && !watcher_shadow(watcher))
@@ -209,7 +149,7 @@ static const char *step_node(const struct watcher *watcher, const struct patient
 }
 
 static bool announce(struct watcher *watcher, const struct patient *patient,
-                     const struct record_tag *record, const struct history *history,
+                     const struct record_tag *record, const struct repair_history *history,
                      const struct repair_goal *goal)
 {
     g_autoptr(GPtrArray) changes = watcher_changes_new();
@@ -233,7 +173,7 @@ static bool announce(struct watcher *watcher, const struct patient *patient,
 }
 
 static guint64 submit_step(struct watcher *watcher, const struct patient *patient,
-                           const struct record_tag *record, const struct history *history,
+                           const struct record_tag *record, const struct repair_history *history,
                            GError **error)
 {
     g_autofree char *request_id =
@@ -254,7 +194,7 @@ static void note_submitted(struct watcher *watcher, const char *instance, const 
         if (!g_str_equal(fresh->tag.id, repair))
             continue;
         g_autoptr(GPtrArray) changes = watcher_changes_new();
-        find_lost_jobs(watcher, &fresh->tag);
+        repair_find_lost_jobs(watcher, &fresh->tag);
         note_job(watcher, now, fresh, job, changes);
         watcher_commit(watcher, changes);
     }
@@ -262,7 +202,7 @@ static void note_submitted(struct watcher *watcher, const char *instance, const 
 }
 
 static void take_step(struct watcher *watcher, const struct patient *patient,
-                      struct record_tag *record, const struct history *history,
+                      struct record_tag *record, const struct repair_history *history,
                       const struct repair_goal *goal, GPtrArray *changes)
 {
     g_autoptr(GError) error = NULL;
@@ -287,9 +227,9 @@ static bool any_under_way(struct watcher *watcher, const struct patient *patient
     bool found = false;
     for (guint i = 0; i < patient->pending->len; i++) {
         struct record_tag *record = patient->pending->pdata[i];
-        find_lost_jobs(watcher, &record->tag);
-        struct history history = read_history(watcher, &record->tag);
-        g_free(history.message);
+        repair_find_lost_jobs(watcher, &record->tag);
+        struct repair_history history = repair_history_read(watcher, &record->tag);
+        repair_history_clear(&history);
         found |= history.under_way;
     }
     return found;
@@ -329,7 +269,7 @@ static void conclude_short(struct watcher *watcher, struct patient *patient,
 }
 
 /* Why it is not tried again; NULL if it may be (ARP-54, A-13). Free with g_free(). */
-static char *why_given_up(const struct record_tag *record, const struct history *history)
+static char *why_given_up(const struct record_tag *record, const struct repair_history *history)
 {
     bool fatal = history->last == JOB_FAILED || history->last == JOB_LOST;
     if (fatal || (history->last == JOB_SAFE && history->tries >= LIMIT_REPAIR_TRIES))
@@ -356,7 +296,7 @@ static struct next next_is(enum act act, const char *what, const char *when)
 
 /* Whether the step can be taken now, and where it would lead. */
 static struct next judge_step(struct watcher *watcher, const struct patient *patient,
-                              const struct history *history, struct repair_goal *ret_goal)
+                              const struct repair_history *history, struct repair_goal *ret_goal)
 {
     const char *when = NULL;
     char *held = watcher_held_back(watcher, history->job == 0, &when);
@@ -374,7 +314,7 @@ static struct next judge_step(struct watcher *watcher, const struct patient *pat
 }
 
 static struct next judge(struct watcher *watcher, const struct patient *patient,
-                         const struct record_tag *record, const struct history *history,
+                         const struct record_tag *record, const struct repair_history *history,
                          bool any_job, struct repair_goal *ret_goal)
 {
     const struct repair_plan *plan = &patient->plan;
@@ -418,7 +358,7 @@ static void shadow(struct watcher *watcher, const struct patient *patient,
 }
 
 static void act_on(struct watcher *watcher, struct patient *patient, struct record_tag *record,
-                   const struct history *history, const struct next *next,
+                   const struct repair_history *history, const struct next *next,
                    const struct repair_goal *goal, GPtrArray *changes)
 {
     switch (next->act) {
@@ -447,7 +387,7 @@ void repair_treat(struct watcher *watcher, struct patient *patient, GPtrArray *c
 {
     struct record_tag *record = patient->pending->pdata[0];
     bool any_job = any_under_way(watcher, patient);
-    struct history history = read_history(watcher, &record->tag);
+    struct repair_history history = repair_history_read(watcher, &record->tag);
     struct repair_goal goal = {0};
     struct next next = judge(watcher, patient, record, &history, any_job, &goal);
     if (watcher_shadow(watcher) && next.act != ACT_WAIT_JOB)
@@ -456,5 +396,5 @@ void repair_treat(struct watcher *watcher, struct patient *patient, GPtrArray *c
         act_on(watcher, patient, record, &history, &next, &goal, changes);
     repair_goal_clear(&goal);
     g_free(next.what);
-    g_free(history.message);
+    repair_history_clear(&history);
 }

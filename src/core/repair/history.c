@@ -1,0 +1,54 @@
+/* See history.h. */
+#include "core/repair/history.h"
+
+void repair_find_lost_jobs(struct watcher *watcher, struct repair_tag *tag)
+{
+    const GArray *ids = watcher_repair_jobs(watcher, tag->id);
+    for (guint i = 0; ids != NULL && i < ids->len; i++) {
+        g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, g_array_index(ids, guint64, i));
+        if (g_strv_contains((const char *const *)tag->jobs, id))
+            continue;
+        guint count = g_strv_length(tag->jobs);
+        tag->jobs = g_renew(char *, tag->jobs, count + 2);
+        tag->jobs[count] = g_steal_pointer(&id);
+        tag->jobs[count + 1] = NULL;
+    }
+}
+
+/* What such a job leaves may look healthy and be empty. */
+static bool left_blank(const struct watcher *watcher, guint64 id)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    const struct job *job = config_get(follow_config(watcher->follow), "job", key, NULL);
+    g_autofree char *step = job == NULL ? NULL : watcher_request_step(job->request_id);
+    return g_strcmp0(step, repair_step_word(REPAIR_STEP_REINSTALL)) == 0 &&
+           watcher_job_broke_off(watcher, id);
+}
+
+struct repair_history repair_history_read(const struct watcher *watcher,
+                                          const struct repair_tag *tag)
+{
+    struct repair_history history = {.last = JOB_SUCCEEDED};
+    for (guint i = 0; tag->jobs[i] != NULL; i++) {
+        g_autofree char *message = NULL;
+        history.job = g_ascii_strtoull(tag->jobs[i], NULL, 10);
+        history.last = watcher_job_outcome(watcher, history.job, &message);
+        history.under_way |= history.last == JOB_UNDER_WAY;
+        history.blank = left_blank(watcher, history.job);
+        if (history.last == JOB_SUCCEEDED) {
+            history.steps++;
+            history.failures = history.tries = 0;
+        } else if (history.last != JOB_UNDER_WAY) {
+            history.failures++;
+            history.tries += history.last != JOB_NO_ROOM;
+            g_free(history.message);
+            history.message = g_steal_pointer(&message);
+        }
+    }
+    return history;
+}
+
+void repair_history_clear(struct repair_history *history)
+{
+    g_clear_pointer(&history->message, g_free);
+}

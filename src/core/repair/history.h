@@ -1,0 +1,25 @@
+/*
+ * What a repair has done so far, from the jobs that its tag and their request ids name: which steps
+ * succeeded, what failed since. For treat.c.
+ */
+#pragma once
+
+#include "core/repair/patient.h"
+
+struct repair_history {
+    bool under_way;
+    bool blank;     /* the last job broke off while it made disks anew */
+    guint steps;    /* that succeeded */
+    guint failures; /* since the last success */
+    guint tries;    /* of these, those that were not for lack of room */
+    guint64 job;    /* the last one; 0: none */
+    enum job_outcome last;
+    char *message; /* of the last failure */
+};
+
+/* Adds the jobs that carry the repair's id and are not in its list: submitted just before a crash
+ * (A-6). */
+void repair_find_lost_jobs(struct watcher *watcher, struct repair_tag *tag);
+struct repair_history repair_history_read(const struct watcher *watcher,
+                                          const struct repair_tag *tag);
+void repair_history_clear(struct repair_history *history);
