@@ -14,7 +14,7 @@ import time
 import e2e
 from e2e import title, wait_until
 
-SERVICES = ('noded', 'wconfd', 'luxid', 'watcher')
+SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd')
 package = None
 work = tempfile.mkdtemp(prefix='fettle-deb-', dir='/var/tmp')
 
@@ -100,7 +100,8 @@ def test_units():
         assert 'PrivateTmp' not in values or name not in ('noded', 'luxid'), values
         assert (values.get('InaccessiblePaths') == ['-/etc/fettle/ca.key']) == (name != 'wconfd'), values
         if name != 'noded':
-            assert values['CapabilityBoundingSet'] == [''] and values['PrivateNetwork'] == ['yes'], values
+            assert values['CapabilityBoundingSet'] == [''], values
+        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd')), values
         limit = '45' if name == 'noded' else '20'
         found = subprocess.run(['systemd-analyze', 'security', '--offline=yes', f'--threshold={limit}', '--no-pager',
                                 os.path.join(folder, f'fettle-{name}.service')], capture_output=True, text=True,
@@ -226,7 +227,7 @@ def test_life():
         assert not machine.sh('ls /usr/lib/fettle /usr/bin/fettle /usr/sbin/fettle-noded /usr/share/doc/fettle '
                               '/usr/lib/systemd/system/fettle*', check=False).stdout
         assert machine.sh('ls /etc/fettle').stdout.split() == ['ca.crt', 'ca.key', 'node.crt', 'node.json', 'node.key']
-        machine.sh('pkill -x fettle-noded; pkill -x fettle-wconfd; pkill -x fettle-luxid; pkill -x fettle-watcher; '
+        machine.sh('pkill -x fettle-noded; pkill -x fettle-wconfd; pkill -x fettle-luxid; pkill -x fettle-watcher; pkill -x fettle-rconfd; '
                    'pkill qemu-system; pkill nbdkit; sleep 1', check=False)
         purged = machine.run('dpkg', '-P', 'fettle').stdout
         assert 'fettle: images are left in /var/lib/fettle' in purged, purged
