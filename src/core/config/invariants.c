@@ -309,6 +309,24 @@ static void note_problem(const char *kind, const char *key, guint64 version, con
         g_ptr_array_add(problems->list, g_strdup(error->message));
 }
 
+/* Valid while a job migrates it; without one somebody has to settle it. */
+static void note_migrations(struct problems *problems)
+{
+    g_autoptr(GPtrArray) instances = config_list(problems->config, "instance");
+    for (guint i = 0; i < instances->len && problems->list->len < problems->max; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (*instance->migration && instance->task_state == TASK_NONE)
+            g_ptr_array_add(
+                problems->list,
+                g_strdup_printf("instance \"%s\": a migration to %s is on record and "
+                                "no job is at it; settle it: fettle instance migrate "
+                                "%s --cleanup",
+                                instance->name,
+                                config_node_name(problems->config, instance->migration_node),
+                                instance->name));
+    }
+}
+
 static int compare_problems(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -318,6 +336,7 @@ GPtrArray *invariants_problems(const struct config *config, guint max)
 {
     struct problems problems = {config, g_ptr_array_new_with_free_func(g_free), max};
     config_each(config, note_problem, &problems);
+    note_migrations(&problems);
     g_ptr_array_sort(problems.list, compare_problems);
     return problems.list;
 }

@@ -2,7 +2,7 @@
  * All tags of all objects, once after they changed: suspensions that have ended are removed
  * (ARP-21), and tags of ours that nobody can read are reported, never removed (A-2). One record for
  * each object, by an author of its own for each of the two. Also advice that has ended, and, once
- * an hour, records about what exists no more.
+ * an hour, records about what exists no more and tokens that have ended long ago.
  */
 #include "core/repair/watcher_internal.h"
 
@@ -134,13 +134,25 @@ static void end_advice(struct watcher *watcher, gint64 now, GPtrArray *batch)
     }
 }
 
-/* --- records of what exists no more --- */
+/* --- what nobody needs any more --- */
+
+/* Tokens of joining hosts that have ended long ago (an invitation removes them too). */
+static void sweep_tokens(struct watcher *watcher, gint64 now, GPtrArray *batch)
+{
+    const struct config *config = follow_config(watcher->follow);
+    g_autoptr(GPtrArray) all = config_list(config, "join_token");
+    for (guint i = 0; i < all->len; i++) {
+        const struct join_token *token = all->pdata[i];
+        if ((gint64)token->expires + JOIN_TOKEN_KEPT_S >= now)
+            continue;
+        GPtrArray *changes = watcher_changes_new();
+        g_ptr_array_add(changes, config_delete(config, "join_token", token->uuid));
+        watcher_batch_add(batch, changes);
+    }
+}
 
 static void sweep_records(struct watcher *watcher, gint64 now, GPtrArray *batch)
 {
-    if (now < watcher->next_sweep)
-        return;
-    watcher->next_sweep = now + LIMIT_DECISION_SWEEP_S;
     const struct config *config = follow_config(watcher->follow);
     guint64 before_us = (guint64)MAX(now - LIMIT_DECISIONS_GONE_S, 0) * G_USEC_PER_SEC;
     g_autoptr(GPtrArray) all = config_list(config, "decision");
@@ -189,7 +201,11 @@ void watcher_scan(struct watcher *watcher)
         scan_tags(watcher, now, batch);
         end_advice(watcher, now, batch);
     }
-    sweep_records(watcher, now, batch);
+    if (now >= watcher->next_sweep) {
+        watcher->next_sweep = now + LIMIT_DECISION_SWEEP_S;
+        sweep_records(watcher, now, batch);
+        sweep_tokens(watcher, now, batch);
+    }
     if (!watcher_batch_commit(watcher, batch))
         watcher->tags_changed = true;
 }

@@ -181,6 +181,29 @@ static void test_problems(void)
     config_free(config);
 }
 
+static void test_problem_migration(void)
+{
+    struct config *config = config_new();
+    g_autoptr(GPtrArray) start = initial_changes();
+    for (guint i = 0; i < start->len; i++)
+        g_assert_true(config_apply(config, start->pdata[i], NULL));
+    json_t *moving = with(with(object_web1(), "migration", json_string(REPLICA2)), "migration_node",
+                          json_string(NODE2));
+    record_autoptr(change) left = put("instance", WEB1, 1, json_deep_copy(moving));
+    g_assert_true(config_apply(config, left, NULL));
+    g_autoptr(GPtrArray) one = invariants_problems(config, 10);
+    g_assert_cmpuint(one->len, ==, 1);
+    g_assert_cmpstr(one->pdata[0], ==,
+                    "instance \"web1\": a migration to node2 is on record and no job is at it; "
+                    "settle it: fettle instance migrate web1 --cleanup");
+    record_autoptr(change) at_it =
+        put("instance", WEB1, 1, with(moving, "task_state", json_string("migrating")));
+    g_assert_true(config_apply(config, at_it, NULL));
+    g_autoptr(GPtrArray) none = invariants_problems(config, 10);
+    g_assert_cmpuint(none->len, ==, 0);
+    config_free(config);
+}
+
 /* --- generations --- */
 
 static void test_generation(void)
@@ -492,6 +515,7 @@ int main(int argc, char **argv)
     g_test_add_func("/invariants/instance#SAF-10", test_instance_state);
     g_test_add_func("/invariants/one-replica#SAF-18", test_one_replica);
     g_test_add_func("/invariants/problems", test_problems);
+    g_test_add_func("/invariants/problems/migration#SAF-17", test_problem_migration);
     g_test_add_func("/invariants/generation#SAF-10", test_generation);
     g_test_add_func("/invariants/start/offline#SAF-10", test_start_on_offline_node);
     g_test_add_func("/invariants/close#SAF-11,SAF-13", test_clean_close);

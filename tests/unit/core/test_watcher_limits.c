@@ -290,6 +290,35 @@ static void test_interval(void)
     watcher_world_free(w);
 }
 
+/* --- what nobody needs any more --- */
+
+static void put_token(struct watcher_world *w, const char *uuid, gint64 expires)
+{
+    g_autofree char *hash = g_strnfill(64, 'a');
+    json_t *token =
+        json_make("{ss ss ss ss ss sI}", "uuid", uuid, "secret_hash", hash, "node_name", "node9",
+                  "primary_ip", "10.0.0.9", "group", GROUP, "expires", (json_int_t)expires);
+    g_autofree char *said =
+        job_commit(&w->base, 17, changes_of(put("join_token", uuid, 0, token), NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+}
+
+static void test_old_tokens(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    put_token(w, WEB("01"), NOW - JOIN_TOKEN_KEPT_S - 1);
+    put_token(w, WEB("02"), NOW - 60); /* ended; a host that comes late is told so */
+    put_token(w, WEB("03"), NOW + 600);
+    watcher_world_kill(w); /* a new watcher looks at once, an old one every hour */
+    watcher_world_start(w);
+    passes(w, 2);
+    look(w);
+    g_assert_null(config_get(w->view, "join_token", WEB("01"), NULL));
+    g_assert_nonnull(config_get(w->view, "join_token", WEB("02"), NULL));
+    g_assert_nonnull(config_get(w->view, "join_token", WEB("03"), NULL));
+    watcher_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -302,5 +331,6 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-limits/shadow#ARP-68", test_shadow);
     g_test_add_func("/watcher-limits/shadow-weak-policy", test_shadow_weak);
     g_test_add_func("/watcher-limits/interval#ARP-02", test_interval);
+    g_test_add_func("/watcher-limits/old-tokens", test_old_tokens);
     return g_test_run();
 }
