@@ -317,6 +317,37 @@ def test_no_room():
     remove('little')
 
 
+@title('/migrate/no-memory')
+def test_no_memory():
+    """Two guests that each want more than half of what a node has."""
+    total = min(row['mtotal'] for row in lab.query('node', ['mtotal']))
+    for name, node in (('wide', 'node2'), ('broad', 'node3')):
+        lab.cli('instance', 'create', name, '--disk-template', 'diskless', '--memory', str(total * 6 // 10), '--pnode', node)
+    pids = lab.qemu_processes(e2e.uuid_of(lab, 'wide'))
+    code, _, err = lab.run('instance', 'migrate', 'wide', '--target-node', 'node3', check=False)
+    want = rf'fettle: instance "wide" cannot go to node3: it has \d+ MiB of memory left, {total * 6 // 10} MiB are needed'
+    assert code == 6 and re.fullmatch(want, JOB.sub('', err.strip().splitlines()[-1])), (code, err)
+    assert place('wide') == 'node2' and lab.qemu_processes(e2e.uuid_of(lab, 'wide')) == pids
+    remove('wide')
+    remove('broad')
+
+
+@title('/migrate/disk-full-in-the-middle-of-the-copy#SAF-17')
+def test_disk_full():
+    """It fails with the reason, the guest goes on where it was, and the other node is as it was before."""
+    uuid, node = e2e.uuid_of(lab, 'full'), place('full')
+    pids = lab.qemu_processes(uuid)
+    job = begin_slow(node)
+    lab.lab('disk-fill', other(node), '--leave', '0')
+    try:
+        status, result = lab.wait_job(job, 120)
+    finally:
+        lab.lab('disk-unfill', other(node))
+    want = f'the migration of instance "full" to {other(node)} failed: .*No space left on device.*; it stays on {node}'
+    assert status == 'error' and re.fullmatch(want, result[0][1][0]), (status, result)
+    check_stays(uuid, node, pids)
+
+
 @title('/migrate/bridge-missing-and-mac-taken')
 def test_network():
     lab.exec('node2', 'ip', 'link', 'add', 'br9', 'type', 'bridge')
@@ -336,6 +367,7 @@ def test_network():
 @title('/migrate/image-that-rests-on-a-file-outside')
 def test_backing_file():
     var = os.path.join(lab.root('node2'), 'var')
+    before = sorted(os.listdir(os.path.join(var, 'disks')))
     secret, image = os.path.join(var, 'secret.raw'), os.path.join(var, 'images', 'leaky.qcow2')
     with open(secret, 'wb') as file:
         file.write(b'a host keeps this for itself'.ljust(65536))
@@ -344,6 +376,7 @@ def test_backing_file():
                  'instance', 'create', 'leak', '--disk-template', 'file', '--disk', 'size=8', '--memory', '8', '--pnode',
                  'node2', '--os-type', 'leaky')
     assert lab.instance('leak', 'name') is None
+    assert sorted(os.listdir(os.path.join(var, 'disks'))) == before, 'something was left behind'
 
 
 @title('/migrate/newer-qemu-on-one-side#SAF-17')
@@ -516,5 +549,5 @@ if __name__ == '__main__':
         fill_image()
         create('full', 'file', disks=[{'size': FULL_MIB}], os_type='full')
         e2e.run(test_mirror, test_file_raw, test_file_qcow2, test_sharedfile, test_diskless, test_cancel, test_timeout,
-                test_cleanup, test_bandwidth, test_refusals, test_no_room, test_network, test_backing_file,
+                test_cleanup, test_bandwidth, test_refusals, test_no_room, test_no_memory, test_disk_full, test_network, test_backing_file,
                 test_newer_qemu, test_torture, test_logs)

@@ -119,7 +119,12 @@ static void guest_event(const char *name, const json_t *data, void *user)
         if (json_is_true(json_object_get(data, "guest")) && events->shutdown != NULL)
             events->shutdown(guest->instance, guest->generation, events->data);
     } else if (strcmp(name, "BLOCK_JOB_COMPLETED") == 0 && job != NULL) {
-        bool failed = json_object_get(data, "error") != NULL;
+        const json_t *failure = json_object_get(data, "error");
+        bool failed = failure != NULL;
+        if (failed && guest->migration.side == SIDE_SOURCE) {
+            g_free(guest->migration.copy_failure);
+            guest->migration.copy_failure = g_strdup(json_string_value(failure));
+        }
         g_hash_table_replace(guest->outcomes, g_strdup(job),
                              GINT_TO_POINTER(failed ? JOB_FAILED : JOB_DONE));
     } else if (strcmp(name, "MIGRATION") == 0) {

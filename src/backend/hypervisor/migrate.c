@@ -20,6 +20,7 @@ void migration_clear(struct migration *migration)
     g_clear_pointer(&migration->uuid, g_free);
     g_clear_pointer(&migration->uri, g_free);
     g_clear_pointer(&migration->failure, g_free);
+    g_clear_pointer(&migration->copy_failure, g_free);
 }
 
 void migration_reset(struct migration *migration)
@@ -302,7 +303,9 @@ static void fail_copying(struct guest *guest, GError *failure)
         return;
     if (reason == NULL)
         reason = g_error_new(FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR,
-                             "the copy of its disks has ended with an error");
+                             "the copy of its disks has ended with an error: %s",
+                             guest->migration.copy_failure != NULL ? guest->migration.copy_failure
+                                                                   : "QEMU tells no reason");
     guest->migration.sent = false;
     guest->migration.failure = g_strdup(reason->message);
     jobs_release(guest, &guest->copy, NULL);

@@ -42,6 +42,7 @@ struct migration {
     bool sent;          /* QEMU was told to send, so it is to be asked; kept */
     bool giving_up;     /* by migrate_cancel(), which then sees to everything */
     char *failure;      /* why it failed before it was sent; NULL */
+    char *copy_failure; /* what QEMU said about the copy of a disk that ended in an error; NULL */
     gint64 started_ms;  /* boot clock */
     guint64 disk_bytes; /* that were copied by the jobs, when they have ended */
     guint tasks;        /* under way in the background */

@@ -229,7 +229,7 @@ static void look(struct outgoing *out)
         break;
     case STEP_FAILED:
     case STEP_NONE:
-        outgoing_give_up(out, "it failed", info.why);
+        outgoing_give_up(out, info.why ? info.why : "QEMU tells no reason", NULL);
         break;
     }
     g_free(info.why);
