@@ -1,5 +1,5 @@
 /* Settings, advice, the release of the brake, and tags for all that match. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -14,15 +14,6 @@ static const char *run(const char *id, json_t *params)
 {
     json_object_set_new(params, "OP_ID", json_string(id));
     return ops_run_one(world, params);
-}
-
-static void expect_refusal(const char *result, const char *message, const char *code)
-{
-    g_autofree char *quoted = g_strescape(message, NULL);
-    g_autofree char *wanted =
-        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
-    g_assert_cmpstr(result, ==, wanted);
-    ops_expect(world, "commit job error\n");
 }
 
 /* --- settings --- */
@@ -54,24 +45,29 @@ static void test_settings(void)
 
 static void test_settings_refused(void)
 {
-    expect_refusal(run("OP_CLUSTER_SET_PARAMS", json_object()),
-                   "nothing to change: name at least one setting", "wrong_input");
-    expect_refusal(run("OP_CLUSTER_SET_PARAMS", json_make("{si}", "replica_lost_ms", 10)),
-                   "replica_lost_ms: must be at least 100", "wrong_input");
-    expect_refusal(run("OP_CLUSTER_SET_PARAMS", json_make("{si}", "watcher_interval_ms", 0)),
-                   "watcher_interval_ms: must be at least 50", "wrong_input");
-    expect_refusal(run("OP_CLUSTER_SET_PARAMS", json_make("{sf}", "disk_ratio", 0.01)),
-                   "disk_ratio: must be at least 0.1", "wrong_input");
-    expect_refusal(run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "repair_shadow", "maybe")),
-                   "repair_shadow: must be yes or no, not \"maybe\"", "wrong_input");
-    expect_refusal(run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "mac_prefix", "01:00:5e")),
-                   "mac_prefix: \"01:00:5e\" does not begin the address of a card, as aa:00:00 "
-                   "does",
-                   "wrong_input");
-    expect_refusal(run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "mac_prefix", "aa-00-00")),
-                   "mac_prefix: \"aa-00-00\" does not begin the address of a card, as aa:00:00 "
-                   "does",
-                   "wrong_input");
+    ops_expect_refusal(world, run("OP_CLUSTER_SET_PARAMS", json_object()),
+                       "nothing to change: name at least one setting", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{si}", "replica_lost_ms", 10)),
+                       "replica_lost_ms: must be at least 100", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{si}", "watcher_interval_ms", 0)),
+                       "watcher_interval_ms: must be at least 50", "wrong_input");
+    ops_expect_refusal(world, run("OP_CLUSTER_SET_PARAMS", json_make("{sf}", "disk_ratio", 0.01)),
+                       "disk_ratio: must be at least 0.1", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "repair_shadow", "maybe")),
+                       "repair_shadow: must be yes or no, not \"maybe\"", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "mac_prefix", "01:00:5e")),
+                       "mac_prefix: \"01:00:5e\" does not begin the address of a card, as aa:00:00 "
+                       "does",
+                       "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "mac_prefix", "aa-00-00")),
+                       "mac_prefix: \"aa-00-00\" does not begin the address of a card, as aa:00:00 "
+                       "does",
+                       "wrong_input");
 }
 
 /* --- advice --- */
@@ -106,10 +102,10 @@ static void test_advice(void)
 
 static void test_advice_refused(void)
 {
-    expect_refusal(advise("node9", "", 0, false), "node \"node9\" does not exist",
-                   "unknown_entity");
-    expect_refusal(advise("node2", "", 0, true), "smartd gives no advice about node \"node2\"",
-                   "unknown_entity");
+    ops_expect_refusal(world, advise("node9", "", 0, false), "node \"node9\" does not exist",
+                       "unknown_entity");
+    ops_expect_refusal(world, advise("node2", "", 0, true),
+                       "smartd gives no advice about node \"node2\"", "unknown_entity");
     const char *result = advise("node2", "", 1, false);
     g_assert_true(
         g_str_has_prefix(result, "[\"OpPrereqError\", [\"until: 1 has passed already (it is "));
@@ -133,8 +129,8 @@ static void test_advice_is_heeded(void)
 
 static void test_continue(void)
 {
-    expect_refusal(run("OP_REPAIR_CONTINUE", json_object()),
-                   "auto-repair is not stopped; there is nothing to release", "wrong_state");
+    ops_expect_refusal(world, run("OP_REPAIR_CONTINUE", json_object()),
+                       "auto-repair is not stopped; there is nothing to release", "wrong_state");
     ops_put(world, "repair_brake", "cluster",
             json_make("{si ss}", "since", 1000, "why", "2 of 3 nodes were lost within 600 s"));
     g_assert_cmpstr(
@@ -226,41 +222,30 @@ static void test_tag_all_in_parts(void)
 
 static void test_tag_all_refused(void)
 {
-    expect_refusal(run("OP_TAGS_SET", json_make("{ss s[s] so}", "kind", "node", "tags", "x",
-                                                "filter", on_node1())),
-                   "filter: chooses instances, so the kind must be instance, not node",
-                   "wrong_input");
-    expect_refusal(run("OP_TAGS_DEL", json_make("{ss s[s] so ss}", "kind", "instance", "tags", "x",
-                                                "filter", on_node1(), "name", "web1")),
-                   "name: give a name or a filter, not both", "wrong_input");
-    expect_refusal(tag_all("OP_TAGS_SET", json_make("[s, s, s]", "==", "color", "red"), "x"),
-                   "filter[1]: unknown field \"color\"", "wrong_input");
-    expect_refusal(tag_all("OP_TAGS_SET", json_make("[s, s, s]", "==", "status", "running"), "x"),
-                   "filter: field \"status\" is asked of the nodes; only what is on record can be "
-                   "matched here",
-                   "wrong_input");
-    expect_refusal(tag_all("OP_TAGS_SET", json_make("[s]", "~"), "x"),
-                   "filter[0]: unknown operator \"~\"", "wrong_input");
-}
-
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
+    ops_expect_refusal(world,
+                       run("OP_TAGS_SET", json_make("{ss s[s] so}", "kind", "node", "tags", "x",
+                                                    "filter", on_node1())),
+                       "filter: chooses instances, so the kind must be instance, not node",
+                       "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_TAGS_DEL", json_make("{ss s[s] so ss}", "kind", "instance", "tags",
+                                                    "x", "filter", on_node1(), "name", "web1")),
+                       "name: give a name or a filter, not both", "wrong_input");
+    ops_expect_refusal(world,
+                       tag_all("OP_TAGS_SET", json_make("[s, s, s]", "==", "color", "red"), "x"),
+                       "filter[1]: unknown field \"color\"", "wrong_input");
+    ops_expect_refusal(
+        world, tag_all("OP_TAGS_SET", json_make("[s, s, s]", "==", "status", "running"), "x"),
+        "filter: field \"status\" is asked of the nodes; only what is on record can be "
+        "matched here",
+        "wrong_input");
+    ops_expect_refusal(world, tag_all("OP_TAGS_SET", json_make("[s]", "~"), "x"),
+                       "filter[0]: unknown operator \"~\"", "wrong_input");
 }
 
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

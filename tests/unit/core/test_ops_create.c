@@ -1,5 +1,5 @@
 /* Create and remove: refusals with their exact words, order, and that nothing is left behind. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -261,87 +261,83 @@ static void test_kernel(void)
 
 /* --- refused --- */
 
-static void expect_refusal(const char *result, const char *message, const char *code)
-{
-    g_autofree char *quoted = g_strescape(message, NULL);
-    g_autofree char *wanted =
-        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
-    g_assert_cmpstr(result, ==, wanted);
-    ops_expect(world, "commit job error\n");
-}
-
 static void test_refused_shape(void)
 {
-    expect_refusal(with("disk_template", json_string("diskless")),
-                   "disks: a diskless instance has none", "wrong_input");
-    expect_refusal(with("disks", json_array()), "disks: a mirrored instance needs at least one",
-                   "wrong_input");
-    expect_refusal(with("snode", json_string("node1")),
-                   "snode: \"node1\" is the primary node; the replica needs another",
-                   "wrong_input");
-    expect_refusal(with("tags", json_make("[s]", "a b")),
-                   "tags: \"a b\" has characters other than letters, digits and _ . + * / : @ -",
-                   "wrong_input");
+    ops_expect_refusal(world, with("disk_template", json_string("diskless")),
+                       "disks: a diskless instance has none", "wrong_input");
+    ops_expect_refusal(world, with("disks", json_array()),
+                       "disks: a mirrored instance needs at least one", "wrong_input");
+    ops_expect_refusal(world, with("snode", json_string("node1")),
+                       "snode: \"node1\" is the primary node; the replica needs another",
+                       "wrong_input");
+    ops_expect_refusal(
+        world, with("tags", json_make("[s]", "a b")),
+        "tags: \"a b\" has characters other than letters, digits and _ . + * / : @ -",
+        "wrong_input");
     json_t *op = mirror_op();
     json_object_set_new(op, "disk_template", json_string("diskless"));
     json_object_set_new(op, "disks", json_array());
     json_t *second = json_deep_copy(op);
-    expect_refusal(ops_run_one(world, op), "snode: a diskless instance has no secondary node",
-                   "wrong_input");
+    ops_expect_refusal(world, ops_run_one(world, op),
+                       "snode: a diskless instance has no secondary node", "wrong_input");
     json_object_del(second, "snode");
     json_object_set_new(second, "os_type", json_string("debian"));
-    expect_refusal(ops_run_one(world, second), "os_type: a diskless instance has no disk for it",
-                   "wrong_input");
+    ops_expect_refusal(world, ops_run_one(world, second),
+                       "os_type: a diskless instance has no disk for it", "wrong_input");
 }
 
 static void test_refused_template(void)
 {
     json_t *op = file_op("file", "raw");
     json_object_set_new(op, "snode", json_string("node2"));
-    expect_refusal(ops_run_one(world, op),
-                   "snode: an instance of template file has no secondary node", "wrong_input");
+    ops_expect_refusal(world, ops_run_one(world, op),
+                       "snode: an instance of template file has no secondary node", "wrong_input");
     op = file_op("sharedfile", "raw");
     json_object_set_new(op, "disks", json_array());
-    expect_refusal(ops_run_one(world, op),
-                   "disks: an instance of template sharedfile needs at least one", "wrong_input");
-    expect_refusal(
-        with("disks", json_make("[{si} {siss}]", "size", 10, "size", 10, "format", "qcow2")),
+    ops_expect_refusal(world, ops_run_one(world, op),
+                       "disks: an instance of template sharedfile needs at least one",
+                       "wrong_input");
+    ops_expect_refusal(
+        world, with("disks", json_make("[{si} {siss}]", "size", 10, "size", 10, "format", "qcow2")),
         "disks[1].format: a mirrored instance has raw disks only; the copy is byte by "
         "byte",
         "wrong_input");
-    expect_refusal(with("initrd_path", json_string("initrd")),
-                   "initrd_path: needs a kernel_path that it is for", "wrong_input");
-    expect_refusal(with("kernel_args", json_string("quiet")),
-                   "kernel_args: needs a kernel_path that it is for", "wrong_input");
-    expect_refusal(with("kernel_path", json_string("vmlinuz")),
-                   "kernel_path: kernel \"vmlinuz\" does not exist on node \"node1\"; put it into "
-                   "var/images there",
-                   "unknown_entity");
+    ops_expect_refusal(world, with("initrd_path", json_string("initrd")),
+                       "initrd_path: needs a kernel_path that it is for", "wrong_input");
+    ops_expect_refusal(world, with("kernel_args", json_string("quiet")),
+                       "kernel_args: needs a kernel_path that it is for", "wrong_input");
+    ops_expect_refusal(
+        world, with("kernel_path", json_string("vmlinuz")),
+        "kernel_path: kernel \"vmlinuz\" does not exist on node \"node1\"; put it into "
+        "var/images there",
+        "unknown_entity");
 }
 
 static void test_refused_mac(void)
 {
-    expect_refusal(with_nics(json_make("[{ss}]", "mac", "aa:00:00:12:34")),
-                   "nics[0].mac: \"aa:00:00:12:34\" is no MAC address; one looks like "
-                   "aa:00:00:12:34:56",
-                   "wrong_input");
-    expect_refusal(with_nics(json_make("[{} {ss}]", "mac", "aa-00-00-12-34-56")),
-                   "nics[1].mac: \"aa-00-00-12-34-56\" is no MAC address; one looks like "
-                   "aa:00:00:12:34:56",
-                   "wrong_input");
-    expect_refusal(with_nics(json_make("[{ss}]", "mac", "01:00:5e:00:00:01")),
-                   "nics[0].mac: 01:00:5e:00:00:01 is the address of a group (the lowest bit of "
-                   "its first byte is set); a card needs one of its own",
-                   "wrong_input");
-    expect_refusal(with_nics(json_make("[{ss}]", "mac", "00:00:00:00:00:00")),
-                   "nics[0].mac: 00:00:00:00:00:00 is no address that a card can have",
-                   "wrong_input");
-    expect_refusal(
+    ops_expect_refusal(world, with_nics(json_make("[{ss}]", "mac", "aa:00:00:12:34")),
+                       "nics[0].mac: \"aa:00:00:12:34\" is no MAC address; one looks like "
+                       "aa:00:00:12:34:56",
+                       "wrong_input");
+    ops_expect_refusal(world, with_nics(json_make("[{} {ss}]", "mac", "aa-00-00-12-34-56")),
+                       "nics[1].mac: \"aa-00-00-12-34-56\" is no MAC address; one looks like "
+                       "aa:00:00:12:34:56",
+                       "wrong_input");
+    ops_expect_refusal(
+        world, with_nics(json_make("[{ss}]", "mac", "01:00:5e:00:00:01")),
+        "nics[0].mac: 01:00:5e:00:00:01 is the address of a group (the lowest bit of "
+        "its first byte is set); a card needs one of its own",
+        "wrong_input");
+    ops_expect_refusal(world, with_nics(json_make("[{ss}]", "mac", "00:00:00:00:00:00")),
+                       "nics[0].mac: 00:00:00:00:00:00 is no address that a card can have",
+                       "wrong_input");
+    ops_expect_refusal(
+        world,
         with_nics(json_make("[{ss} {ss}]", "mac", "0a:00:00:00:00:0f", "mac", "0A:00:00:00:00:0F")),
         "nics[1].mac: 0a:00:00:00:00:0f is given twice", "wrong_input");
-    expect_refusal(with_nics(json_make("[{ss}]", "mode", "routed")),
-                   "nics[0].ip: a routed card needs the address that is routed to it",
-                   "wrong_input");
+    ops_expect_refusal(world, with_nics(json_make("[{ss}]", "mode", "routed")),
+                       "nics[0].ip: a routed card needs the address that is routed to it",
+                       "wrong_input");
 }
 
 static void test_refused_mac_taken(void)
@@ -350,17 +346,18 @@ static void test_refused_mac_taken(void)
     ops_set(world, "instance", WEB, "name", json_string("db"));
     ops_set(world, "instance", WEB, "nics",
             json_make("[{ss ss ss}]", "uuid", WEB, "mac", "0a:00:00:00:00:0f", "link", "br0"));
-    expect_refusal(with_nics(json_make("[{ss}]", "mac", "0A:00:00:00:00:0F")),
-                   "nics[0].mac: 0a:00:00:00:00:0f is taken by instance \"db\"", "already_exists");
+    ops_expect_refusal(world, with_nics(json_make("[{ss}]", "mac", "0A:00:00:00:00:0F")),
+                       "nics[0].mac: 0a:00:00:00:00:0f is taken by instance \"db\"",
+                       "already_exists");
 }
 
 static void test_refused_bridge(void)
 {
     world->bridges[1] = "br9";
-    expect_refusal(with_nics(json_make("[{}]")), "snode: node \"node2\" has no bridge \"br0\"",
-                   "environment");
-    expect_refusal(with_nics(json_make("[{ss}]", "link", "br9")),
-                   "pnode: node \"node1\" has no bridge \"br9\"", "environment");
+    ops_expect_refusal(world, with_nics(json_make("[{}]")),
+                       "snode: node \"node2\" has no bridge \"br0\"", "environment");
+    ops_expect_refusal(world, with_nics(json_make("[{ss}]", "link", "br9")),
+                       "pnode: node \"node1\" has no bridge \"br9\"", "environment");
     json_t *op = mirror_op();
     json_object_set_new(op, "nics", json_make("[{}]"));
     json_object_del(op, "snode");
@@ -370,52 +367,53 @@ static void test_refused_bridge(void)
 static void test_refused_name(void)
 {
     ops_put_web(world, NULL, false);
-    expect_refusal(ops_run_one(world, mirror_op()), "instance \"web1\" exists already",
-                   "already_exists");
+    ops_expect_refusal(world, ops_run_one(world, mirror_op()), "instance \"web1\" exists already",
+                       "already_exists");
 }
 
 static void test_refused_nodes(void)
 {
-    expect_refusal(with("pnode", json_string("node9")), "node \"node9\" does not exist",
-                   "unknown_entity");
+    ops_expect_refusal(world, with("pnode", json_string("node9")), "node \"node9\" does not exist",
+                       "unknown_entity");
     ops_set(world, "node", NODE2, "drained", json_true());
-    expect_refusal(ops_run_one(world, mirror_op()), "snode: node \"node2\" is drained",
-                   "wrong_state");
+    ops_expect_refusal(world, ops_run_one(world, mirror_op()), "snode: node \"node2\" is drained",
+                       "wrong_state");
     ops_node_offline(world, NODE2);
-    expect_refusal(ops_run_one(world, mirror_op()), "snode: node \"node2\" is offline",
-                   "wrong_state");
+    ops_expect_refusal(world, ops_run_one(world, mirror_op()), "snode: node \"node2\" is offline",
+                       "wrong_state");
     fake_cut(world->world, NODE3, true);
-    expect_refusal(with("snode", json_string("node3")), "snode: node \"node3\" does not answer",
-                   "resource_not_available");
+    ops_expect_refusal(world, with("snode", json_string("node3")),
+                       "snode: node \"node3\" does not answer", "resource_not_available");
 }
 
 static void test_refused_one_node(void)
 {
     ops_delete_object(world, "node", NODE2);
     ops_delete_object(world, "node", NODE3);
-    expect_refusal(ops_run_one(world, mirror_op()),
-                   "a mirrored instance needs two nodes, the cluster has 1", "wrong_state");
+    ops_expect_refusal(world, ops_run_one(world, mirror_op()),
+                       "a mirrored instance needs two nodes, the cluster has 1", "wrong_state");
 }
 
 static void test_refused_room(void)
 {
     world->memory[0] = 100;
-    expect_refusal(ops_run_one(world, mirror_op()),
-                   "pnode: node \"node1\" has 100 MiB of memory left, 512 MiB are needed",
-                   "insufficient_resources");
+    ops_expect_refusal(world, ops_run_one(world, mirror_op()),
+                       "pnode: node \"node1\" has 100 MiB of memory left, 512 MiB are needed",
+                       "insufficient_resources");
     world->memory[0] = 4096;
     world->disk[1] = 999;
-    expect_refusal(ops_run_one(world, mirror_op()),
-                   "snode: node \"node2\" has 999 MiB of disk left, 1000 MiB are needed",
-                   "insufficient_resources");
+    ops_expect_refusal(world, ops_run_one(world, mirror_op()),
+                       "snode: node \"node2\" has 999 MiB of disk left, 1000 MiB are needed",
+                       "insufficient_resources");
     json_t *op = mirror_op();
     json_object_del(op, "snode");
     world->disk[2] = 1;
-    expect_refusal(ops_run_one(world, op),
-                   "no node can be the secondary node: node1 is to be the primary node; node2 has "
-                   "999 MiB of disk left, 1000 MiB are needed; node3 has 1 MiB of disk left, 1000 "
-                   "MiB are needed",
-                   "insufficient_resources");
+    ops_expect_refusal(
+        world, ops_run_one(world, op),
+        "no node can be the secondary node: node1 is to be the primary node; node2 has "
+        "999 MiB of disk left, 1000 MiB are needed; node3 has 1 MiB of disk left, 1000 "
+        "MiB are needed",
+        "insufficient_resources");
 }
 
 static void test_refused_promised(void)
@@ -425,21 +423,21 @@ static void test_refused_promised(void)
     json_t *op = mirror_op();
     json_object_set_new(op, "instance_name", json_string("web2"));
     json_object_set_new(op, "memory", json_integer(3600));
-    expect_refusal(ops_run_one(world, op),
-                   "pnode: node \"node1\" has 3584 MiB of memory left, 3600 MiB are needed",
-                   "insufficient_resources");
+    ops_expect_refusal(world, ops_run_one(world, op),
+                       "pnode: node \"node1\" has 3584 MiB of memory left, 3600 MiB are needed",
+                       "insufficient_resources");
 }
 
 static void test_refused_image(void)
 {
-    expect_refusal(with("os_type", json_string("debian")),
-                   "os_type: image \"debian\" does not exist on node \"node1\"; put it into "
-                   "var/images there",
-                   "unknown_entity");
+    ops_expect_refusal(world, with("os_type", json_string("debian")),
+                       "os_type: image \"debian\" does not exist on node \"node1\"; put it into "
+                       "var/images there",
+                       "unknown_entity");
     world->image_bytes = (guint64)1000 * 1024 * 1024 + 1;
-    expect_refusal(with("os_type", json_string("debian")),
-                   "disks[0].size: image \"debian\" has 1001 MiB, the disk only 1000 MiB",
-                   "wrong_input");
+    ops_expect_refusal(world, with("os_type", json_string("debian")),
+                       "disks[0].size: image \"debian\" has 1001 MiB, the disk only 1000 MiB",
+                       "wrong_input");
 }
 
 /* --- undoing --- */
@@ -610,24 +608,9 @@ static void test_remove_fails_halfway(void)
     g_assert_null(web());
 }
 
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
-}
-
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

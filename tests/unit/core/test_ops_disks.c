@@ -1,5 +1,5 @@
 /* Grow, activate and deactivate disks: what goes on record before what, and exact refusals. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -27,15 +27,6 @@ static const struct replica *replica(void)
 static guint64 size(void)
 {
     return ((const struct disk *)ops_web(world)->disks->pdata[0])->size;
-}
-
-static void expect_refusal(const char *result, const char *message, const char *code)
-{
-    g_autofree char *quoted = g_strescape(message, NULL);
-    g_autofree char *wanted =
-        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
-    g_assert_cmpstr(result, ==, wanted);
-    ops_expect(world, "commit job error\n");
 }
 
 /* --- grow --- */
@@ -104,64 +95,72 @@ static void test_grow_again(void)
 
 static void test_grow_refused(void)
 {
-    expect_refusal(grow(0, 10, false), "instance \"web1\" does not exist", "unknown_entity");
+    ops_expect_refusal(world, grow(0, 10, false), "instance \"web1\" does not exist",
+                       "unknown_entity");
     ops_put_web(world, "in-sync", true);
-    expect_refusal(grow(3, 10, false), "disk: instance \"web1\" has no disk 3; its last one is 0",
-                   "wrong_input");
-    expect_refusal(grow(0, 999, true),
-                   "amount: 999 MiB is not larger: disk 0 of instance \"web1\" has 1000 MiB, and "
-                   "disks only grow",
-                   "wrong_input");
-    expect_refusal(grow(0, 67108864, false),
-                   "amount: disk 0 of instance \"web1\" would have 67109864 MiB; a disk has at "
-                   "most 67108864 MiB",
-                   "wrong_input");
+    ops_expect_refusal(world, grow(3, 10, false),
+                       "disk: instance \"web1\" has no disk 3; its last one is 0", "wrong_input");
+    ops_expect_refusal(
+        world, grow(0, 999, true),
+        "amount: 999 MiB is not larger: disk 0 of instance \"web1\" has 1000 MiB, and "
+        "disks only grow",
+        "wrong_input");
+    ops_expect_refusal(world, grow(0, 67108864, false),
+                       "amount: disk 0 of instance \"web1\" would have 67109864 MiB; a disk has at "
+                       "most 67108864 MiB",
+                       "wrong_input");
     world->disk[1] = 1200;
-    expect_refusal(grow(0, 500, false),
-                   "node2 has 200 MiB of disk left, disk 0 of instance \"web1\" needs 500 MiB more",
-                   "insufficient_resources");
+    ops_expect_refusal(
+        world, grow(0, 500, false),
+        "node2 has 200 MiB of disk left, disk 0 of instance \"web1\" needs 500 MiB more",
+        "insufficient_resources");
     world->disk[0] = 1100;
-    expect_refusal(grow(0, 500, false),
-                   "node1 has 100 MiB of disk left, disk 0 of instance \"web1\" needs 500 MiB more",
-                   "insufficient_resources");
+    ops_expect_refusal(
+        world, grow(0, 500, false),
+        "node1 has 100 MiB of disk left, disk 0 of instance \"web1\" needs 500 MiB more",
+        "insufficient_resources");
 }
 
 static void test_grow_refused_replica(void)
 {
     ops_put_web(world, "stale", true);
     g_ptr_array_add(world->lost, (void *)NODE2);
-    expect_refusal(grow(0, 10, false),
-                   "node2 does not have the images of the replica of instance \"web1\"; give it "
-                   "another first: fettle instance replace-disks web1",
-                   "wrong_state");
+    ops_expect_refusal(
+        world, grow(0, 10, false),
+        "node2 does not have the images of the replica of instance \"web1\"; give it "
+        "another first: fettle instance replace-disks web1",
+        "wrong_state");
     fake_cut(world->world, NODE2, true);
-    expect_refusal(grow(0, 10, false),
-                   "its replica has to grow along: node2, the secondary node of instance \"web1\", "
-                   "does not answer; if it is really dead: fettle node modify node2 --offline=yes "
-                   "--statement ...",
-                   "resource_not_available");
+    ops_expect_refusal(
+        world, grow(0, 10, false),
+        "its replica has to grow along: node2, the secondary node of instance \"web1\", "
+        "does not answer; if it is really dead: fettle node modify node2 --offline=yes "
+        "--statement ...",
+        "resource_not_available");
     ops_node_offline(world, NODE2);
-    expect_refusal(grow(0, 10, false),
-                   "its replica has to grow along: node2, the secondary node of instance \"web1\", "
-                   "is offline",
-                   "wrong_state");
+    ops_expect_refusal(
+        world, grow(0, 10, false),
+        "its replica has to grow along: node2, the secondary node of instance \"web1\", "
+        "is offline",
+        "wrong_state");
 }
 
 static void test_refused_state(void)
 {
     ops_put_web(world, NULL, true);
     ops_set(world, "instance", WEB, "migration", json_string(REPLICA));
-    expect_refusal(grow(0, 10, false),
-                   "a migration of instance \"web1\" has not been settled; say: fettle instance "
-                   "migrate web1 --cleanup",
-                   "wrong_state");
+    ops_expect_refusal(
+        world, grow(0, 10, false),
+        "a migration of instance \"web1\" has not been settled; say: fettle instance "
+        "migrate web1 --cleanup",
+        "wrong_state");
     ops_set(world, "instance", WEB, "migration", json_string(""));
     ops_set(world, "instance", WEB, "disk_template", json_string("diskless"));
     ops_set(world, "instance", WEB, "disks", json_array());
-    expect_refusal(grow(0, 10, false), "instance \"web1\" is diskless: it has no disks",
-                   "wrong_state");
-    expect_refusal(disks("ACTIVATE", "wait_for_sync", true),
-                   "instance \"web1\" is diskless: it has no disks", "wrong_state");
+    ops_expect_refusal(world, grow(0, 10, false), "instance \"web1\" is diskless: it has no disks",
+                       "wrong_state");
+    ops_expect_refusal(world, disks("ACTIVATE", "wait_for_sync", true),
+                       "instance \"web1\" is diskless: it has no disks", "wrong_state");
 }
 
 /* The replica could not grow: the guest gets its mirror back, and nothing is on record. */
@@ -277,18 +276,19 @@ static void test_activate_fails(void)
 static void test_activate_refused(void)
 {
     ops_put_web(world, "stale", true);
-    expect_refusal(disks("ACTIVATE", "wait_for_sync", true),
-                   "instance \"web1\" runs, and its replica on node2 is not in sync; mend it with: "
-                   "fettle instance replace-disks web1",
-                   "wrong_state");
-    expect_refusal(disks("DEACTIVATE", "force", false),
-                   "instance \"web1\" runs; stop it first: fettle instance shutdown web1",
-                   "wrong_state");
+    ops_expect_refusal(
+        world, disks("ACTIVATE", "wait_for_sync", true),
+        "instance \"web1\" runs, and its replica on node2 is not in sync; mend it with: "
+        "fettle instance replace-disks web1",
+        "wrong_state");
+    ops_expect_refusal(world, disks("DEACTIVATE", "force", false),
+                       "instance \"web1\" runs; stop it first: fettle instance shutdown web1",
+                       "wrong_state");
     ops_put_web(world, "stale", false);
     world->guest_node = NULL;
     ops_node_offline(world, NODE2);
-    expect_refusal(disks("ACTIVATE", "wait_for_sync", true),
-                   "node2, the secondary node of instance \"web1\", is offline", "wrong_state");
+    ops_expect_refusal(world, disks("ACTIVATE", "wait_for_sync", true),
+                       "node2, the secondary node of instance \"web1\", is offline", "wrong_state");
 }
 
 static void test_deactivate_silent_node(void)
@@ -297,10 +297,11 @@ static void test_deactivate_silent_node(void)
     ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
     ops_set(world, "instance", WEB, "holder", json_string(NODE3));
     fake_cut(world->world, NODE3, true);
-    expect_refusal(disks("DEACTIVATE", "force", false),
-                   "node3, the primary node of instance \"web1\", does not answer; if it is really "
-                   "dead: fettle node modify node3 --offline=yes --statement ...",
-                   "resource_not_available");
+    ops_expect_refusal(
+        world, disks("DEACTIVATE", "force", false),
+        "node3, the primary node of instance \"web1\", does not answer; if it is really "
+        "dead: fettle node modify node3 --offline=yes --statement ...",
+        "resource_not_available");
     g_assert_cmpstr(disks("DEACTIVATE", "force", true), ==, "null");
     ops_expect(world, "commit job success\n"); /* nothing is said of what nobody knows */
     g_autofree char *log = ops_log(world, 0);
@@ -308,24 +309,9 @@ static void test_deactivate_silent_node(void)
                     "node3 does not answer; what it has of web1 is settled when it comes back\n");
 }
 
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
-}
-
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* Emptying a node: which jobs do it, by the table of auto-repair, and what stays. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -163,24 +163,9 @@ static void test_end_is_left_to_luxid(void)
     ops_expect(world, "commit job success\n");
 }
 
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
-}
-
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

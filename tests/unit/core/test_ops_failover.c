@@ -1,5 +1,5 @@
 /* Failover: only of a whole replica, only on evidence, in the right order. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -260,24 +260,9 @@ static void test_diskless_target(void)
     g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE1);
 }
 
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
-}
-
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* OP_NODE_INVITE, and what the removal of a node leaves. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -80,27 +80,18 @@ static void test_forgets(void)
     g_assert_null(config_get(world->config, "join_token", OLD_TOKEN, NULL));
 }
 
-static void expect_refusal(const char *result, const char *message, const char *code)
-{
-    g_autofree char *quoted = g_strescape(message, NULL);
-    g_autofree char *wanted =
-        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
-    g_assert_cmpstr(result, ==, wanted);
-    ops_expect(world, "commit job error\n");
-}
-
 static void test_refused(void)
 {
-    expect_refusal(invite("node2", "10.0.0.4", HASH), "node \"node2\" exists already",
-                   "already_exists");
-    expect_refusal(invite("node4", "10.0.0.2", HASH),
-                   "primary_ip: 10.0.0.2 port 1811 is the address of node \"node2\"",
-                   "already_exists");
-    expect_refusal(invite("node4", "over there", HASH),
-                   "primary_ip: \"over there\" is no IP address", "wrong_input");
+    ops_expect_refusal(world, invite("node2", "10.0.0.4", HASH), "node \"node2\" exists already",
+                       "already_exists");
+    ops_expect_refusal(world, invite("node4", "10.0.0.2", HASH),
+                       "primary_ip: 10.0.0.2 port 1811 is the address of node \"node2\"",
+                       "already_exists");
+    ops_expect_refusal(world, invite("node4", "over there", HASH),
+                       "primary_ip: \"over there\" is no IP address", "wrong_input");
     g_autofree char *no_hash = g_strnfill(64, 'x');
-    expect_refusal(invite("node4", "10.0.0.4", no_hash),
-                   "secret_hash: must be 64 hexadecimal digits in lower case", "wrong_input");
+    ops_expect_refusal(world, invite("node4", "10.0.0.4", no_hash),
+                       "secret_hash: must be 64 hexadecimal digits in lower case", "wrong_input");
 }
 
 static void test_no_authority(void)
@@ -132,25 +123,14 @@ static void test_add_revokes_nothing(void)
     g_assert_null(config_get(world->config, "revoked", uuid, NULL));
 }
 
-static void with_world(const void *data)
+static void prepare(void)
 {
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
     fake_script(world->world, NODE1, ROLE_WCONFD, "ca_info", answer_ca, world);
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
 }
 
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, prepare);
 }
 
 int main(int argc, char **argv)

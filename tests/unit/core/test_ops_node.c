@@ -1,20 +1,11 @@
 /* Nodes and tags. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
 #define NODE4 "00000000-0000-4000-8000-000000000004"
 
 static struct ops_world *world;
-
-static void expect_refusal(const char *result, const char *message, const char *code)
-{
-    g_autofree char *quoted = g_strescape(message, NULL);
-    g_autofree char *wanted =
-        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
-    g_assert_cmpstr(result, ==, wanted);
-    ops_expect(world, "commit job error\n");
-}
 
 /* --- add --- */
 
@@ -56,17 +47,18 @@ static void test_add_no_answer(void)
 
 static void test_add_refused(void)
 {
-    expect_refusal(add_node("node4", "10.0.0.4", NODE2),
-                   "node_uuid: " NODE2 " is node \"node2\" already", "already_exists");
-    expect_refusal(add_node("node2", "10.0.0.4", NODE4), "node \"node2\" exists already",
-                   "already_exists");
-    expect_refusal(add_node("node4", "10.0.0.2", NODE4),
-                   "primary_ip: 10.0.0.2 port 1811 is the address of node \"node2\"",
-                   "already_exists");
-    expect_refusal(ops_run_one(world, json_make("{ss ss ss ss ss}", "OP_ID", "OP_NODE_ADD",
-                                                "node_name", "node4", "primary_ip", "10.0.0.4",
-                                                "node_uuid", NODE4, "group", "attic")),
-                   "nodegroup \"attic\" does not exist", "unknown_entity");
+    ops_expect_refusal(world, add_node("node4", "10.0.0.4", NODE2),
+                       "node_uuid: " NODE2 " is node \"node2\" already", "already_exists");
+    ops_expect_refusal(world, add_node("node2", "10.0.0.4", NODE4), "node \"node2\" exists already",
+                       "already_exists");
+    ops_expect_refusal(world, add_node("node4", "10.0.0.2", NODE4),
+                       "primary_ip: 10.0.0.2 port 1811 is the address of node \"node2\"",
+                       "already_exists");
+    ops_expect_refusal(world,
+                       ops_run_one(world, json_make("{ss ss ss ss ss}", "OP_ID", "OP_NODE_ADD",
+                                                    "node_name", "node4", "primary_ip", "10.0.0.4",
+                                                    "node_uuid", NODE4, "group", "attic")),
+                       "nodegroup \"attic\" does not exist", "unknown_entity");
 }
 
 /* --- remove --- */
@@ -91,17 +83,18 @@ static void test_remove_refused(void)
 {
     ops_put_web(world, "in-sync", false);
     ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
-    expect_refusal(remove_node("node1"), "node \"node1\" is the master and cannot be removed",
-                   "wrong_state");
-    expect_refusal(remove_node("node2"),
-                   "node \"node2\" is the secondary node of instance "
-                   "\"web1\"; replace its disks or remove it first",
-                   "wrong_state");
-    expect_refusal(remove_node("node3"),
-                   "node \"node3\" is the primary node of instance "
-                   "\"web1\"; fail it over or remove it first",
-                   "wrong_state");
-    expect_refusal(remove_node("node9"), "node \"node9\" does not exist", "unknown_entity");
+    ops_expect_refusal(world, remove_node("node1"),
+                       "node \"node1\" is the master and cannot be removed", "wrong_state");
+    ops_expect_refusal(world, remove_node("node2"),
+                       "node \"node2\" is the secondary node of instance "
+                       "\"web1\"; replace its disks or remove it first",
+                       "wrong_state");
+    ops_expect_refusal(world, remove_node("node3"),
+                       "node \"node3\" is the primary node of instance "
+                       "\"web1\"; fail it over or remove it first",
+                       "wrong_state");
+    ops_expect_refusal(world, remove_node("node9"), "node \"node9\" does not exist",
+                       "unknown_entity");
 }
 
 /* --- offline --- */
@@ -148,10 +141,10 @@ static void test_offline_refused_while_it_answers(void)
 {
     const char *refusal = "node \"node3\" still answers, so it is not dead, and its guests may "
                           "run; power it off first, or use --force if you know better";
-    expect_refusal(modify("node3", "yes", "dead", false), refusal, "unsafe");
+    ops_expect_refusal(world, modify("node3", "yes", "dead", false), refusal, "unsafe");
     /* A refusal is an answer too. */
     ops_fail(world, NODE3, "node_report", FETTLE_ERROR_STALE_EPOCH, "older epoch", 1);
-    expect_refusal(modify("node3", "yes", "dead", false), refusal, "unsafe");
+    ops_expect_refusal(world, modify("node3", "yes", "dead", false), refusal, "unsafe");
     g_assert_cmpstr(modify("node3", "yes", "dead", true), ==, "null");
     ops_expect(world, "commit node node3 offline dead\ncommit job success\n");
 }
@@ -167,16 +160,17 @@ static void test_offline_without_statement(void)
 
 static void test_offline_refused(void)
 {
-    expect_refusal(modify("node1", "yes", "", true),
-                   "node \"node1\" is the master, which carries out this very job; it cannot be "
-                   "offline",
-                   "wrong_state");
-    expect_refusal(modify("node3", "maybe", "", false), "offline: must be yes or no, not \"maybe\"",
-                   "wrong_input");
-    expect_refusal(modify("node3", "", "", false), "nothing to change: set offline or drained",
-                   "wrong_input");
-    expect_refusal(modify("node9", "yes", "", false), "node \"node9\" does not exist",
-                   "unknown_entity");
+    ops_expect_refusal(
+        world, modify("node1", "yes", "", true),
+        "node \"node1\" is the master, which carries out this very job; it cannot be "
+        "offline",
+        "wrong_state");
+    ops_expect_refusal(world, modify("node3", "maybe", "", false),
+                       "offline: must be yes or no, not \"maybe\"", "wrong_input");
+    ops_expect_refusal(world, modify("node3", "", "", false),
+                       "nothing to change: set offline or drained", "wrong_input");
+    ops_expect_refusal(world, modify("node9", "yes", "", false), "node \"node9\" does not exist",
+                       "unknown_entity");
 }
 
 /* --- tags --- */
@@ -250,36 +244,21 @@ static void test_tags_conflict_is_bounded(void)
 static void test_tags_refused(void)
 {
     g_autofree char *big = g_strnfill(129, 'x');
-    expect_refusal(tags("OP_TAGS_SET", "instance", "web9", json_make("[s]", "a")),
-                   "instance \"web9\" does not exist", "unknown_entity");
-    expect_refusal(tags("OP_TAGS_SET", "cluster", "", json_make("[s]", "")),
-                   "tags: a tag must not be empty", "wrong_input");
-    expect_refusal(tags("OP_TAGS_DEL", "node", "node2", json_make("[s]", "a")),
-                   "node \"node2\" has no tag \"a\"", "unknown_entity");
-    expect_refusal(tags("OP_TAGS_DEL", "cluster", "", json_make("[s]", "a")),
-                   "the cluster has no tag \"a\"", "unknown_entity");
+    ops_expect_refusal(world, tags("OP_TAGS_SET", "instance", "web9", json_make("[s]", "a")),
+                       "instance \"web9\" does not exist", "unknown_entity");
+    ops_expect_refusal(world, tags("OP_TAGS_SET", "cluster", "", json_make("[s]", "")),
+                       "tags: a tag must not be empty", "wrong_input");
+    ops_expect_refusal(world, tags("OP_TAGS_DEL", "node", "node2", json_make("[s]", "a")),
+                       "node \"node2\" has no tag \"a\"", "unknown_entity");
+    ops_expect_refusal(world, tags("OP_TAGS_DEL", "cluster", "", json_make("[s]", "a")),
+                       "the cluster has no tag \"a\"", "unknown_entity");
     g_assert_nonnull(strstr(tags("OP_TAGS_SET", "cluster", "", json_make("[s]", big)),
                             "is longer than 128 characters"));
 }
 
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
-}
-
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

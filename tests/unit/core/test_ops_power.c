@@ -1,5 +1,5 @@
 /* Start, stop, reboot: what is committed and asked of the nodes, in which order. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -402,24 +402,9 @@ static void test_reboot_stopped(void)
                     "\"wrong_state\"]]");
 }
 
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
-}
-
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* Reinstall and recreate-disks: what is given up, and what never is. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -33,15 +33,6 @@ static void put_file(bool running)
     ops_set(world, "instance", WEB, "disk_template", json_string("file"));
     ops_set(world, "instance", WEB, "os", json_string("debian"));
     world->image_bytes = 1024;
-}
-
-static void expect_refusal(const char *result, const char *message, const char *code)
-{
-    g_autofree char *quoted = g_strescape(message, NULL);
-    g_autofree char *wanted =
-        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
-    g_assert_cmpstr(result, ==, wanted);
-    ops_expect(world, "commit job error\n");
 }
 
 /* --- reinstall --- */
@@ -115,27 +106,30 @@ static void test_reinstall_one_disk(void)
 static void test_reinstall_refused(void)
 {
     put_file(true);
-    expect_refusal(reinstall(""),
-                   "instance \"web1\" is not stopped; stop it first: fettle instance shutdown web1",
-                   "wrong_state");
+    ops_expect_refusal(
+        world, reinstall(""),
+        "instance \"web1\" is not stopped; stop it first: fettle instance shutdown web1",
+        "wrong_state");
     put_file(false);
     world->guest_node = NULL;
     world->image_bytes = (guint64)1001 * 1024 * 1024;
-    expect_refusal(reinstall(""),
-                   "os_type: image \"debian\" has 1001 MiB, disk 0 of instance \"web1\" only 1000 "
-                   "MiB; make it larger first: fettle instance grow-disk",
-                   "wrong_input");
+    ops_expect_refusal(
+        world, reinstall(""),
+        "os_type: image \"debian\" has 1001 MiB, disk 0 of instance \"web1\" only 1000 "
+        "MiB; make it larger first: fettle instance grow-disk",
+        "wrong_input");
     world->image_bytes = 0;
-    expect_refusal(reinstall(""),
-                   "os_type: image \"debian\" does not exist on node \"node1\"; put it into "
-                   "var/images there",
-                   "unknown_entity");
+    ops_expect_refusal(world, reinstall(""),
+                       "os_type: image \"debian\" does not exist on node \"node1\"; put it into "
+                       "var/images there",
+                       "unknown_entity");
     ops_set(world, "instance", WEB, "os", json_string(""));
-    expect_refusal(reinstall(""),
-                   "os_type: instance \"web1\" was not created from an image; name one",
-                   "wrong_input");
+    ops_expect_refusal(world, reinstall(""),
+                       "os_type: instance \"web1\" was not created from an image; name one",
+                       "wrong_input");
     ops_set(world, "instance", WEB, "disks", json_array());
-    expect_refusal(reinstall(""), "instance \"web1\" is diskless: it has no disks", "wrong_state");
+    ops_expect_refusal(world, reinstall(""), "instance \"web1\" is diskless: it has no disks",
+                       "wrong_state");
 }
 
 static void test_reinstall_fails(void)
@@ -224,63 +218,66 @@ static void test_recreate_replica_lost(void)
 static void test_recreate_refused_data(void)
 {
     put_file(false);
-    expect_refusal(recreate(json_array()),
-                   "node1 has the disks of instance \"web1\"; they are not given up (to write an "
-                   "image onto them: fettle instance reinstall web1)",
-                   "unsafe");
+    ops_expect_refusal(
+        world, recreate(json_array()),
+        "node1 has the disks of instance \"web1\"; they are not given up (to write an "
+        "image onto them: fettle instance reinstall web1)",
+        "unsafe");
     ops_put_web(world, "in-sync", false);
     g_ptr_array_add(world->lost, (void *)NODE1);
-    expect_refusal(recreate(json_array()),
-                   "the replica on node2 has the data of instance \"web1\"; nothing is lost: "
-                   "fettle instance failover web1",
-                   "unsafe");
+    ops_expect_refusal(world, recreate(json_array()),
+                       "the replica on node2 has the data of instance \"web1\"; nothing is lost: "
+                       "fettle instance failover web1",
+                       "unsafe");
     fake_cut(world->world, NODE2, true);
-    expect_refusal(recreate(json_make("[s, s]", "node1", "node3")),
-                   "node2, the secondary node of instance \"web1\", does not answer; if it is "
-                   "really dead: fettle node modify node2 --offline=yes --statement ...",
-                   "resource_not_available");
+    ops_expect_refusal(world, recreate(json_make("[s, s]", "node1", "node3")),
+                       "node2, the secondary node of instance \"web1\", does not answer; if it is "
+                       "really dead: fettle node modify node2 --offline=yes --statement ...",
+                       "resource_not_available");
 }
 
 static void test_recreate_refused_state(void)
 {
     put_file(true);
     g_ptr_array_add(world->lost, (void *)NODE1);
-    expect_refusal(recreate(json_array()),
-                   "instance \"web1\" is not stopped on node1; stop it first: fettle instance "
-                   "shutdown web1",
-                   "wrong_state");
+    ops_expect_refusal(world, recreate(json_array()),
+                       "instance \"web1\" is not stopped on node1; stop it first: fettle instance "
+                       "shutdown web1",
+                       "wrong_state");
     ops_set(world, "instance", WEB, "disk_template", json_string("sharedfile"));
-    expect_refusal(recreate(json_array()),
-                   "the disks of instance \"web1\" are in the folder that all nodes mount: they "
-                   "are lost with no node; bring the folder back, or remove the instance and "
-                   "create it again",
-                   "wrong_state");
+    ops_expect_refusal(
+        world, recreate(json_array()),
+        "the disks of instance \"web1\" are in the folder that all nodes mount: they "
+        "are lost with no node; bring the folder back, or remove the instance and "
+        "create it again",
+        "wrong_state");
     ops_set(world, "instance", WEB, "disk_template", json_string("diskless"));
-    expect_refusal(recreate(json_array()), "instance \"web1\" is diskless: it has no disks",
-                   "wrong_state");
+    ops_expect_refusal(world, recreate(json_array()),
+                       "instance \"web1\" is diskless: it has no disks", "wrong_state");
 }
 
 static void test_recreate_refused_nodes(void)
 {
     put_file(false);
     g_ptr_array_add(world->lost, (void *)NODE1);
-    expect_refusal(recreate(json_make("[s, s]", "node1", "node2")),
-                   "nodes: instance \"web1\" is of template file and needs 1, not 2",
-                   "wrong_input");
-    expect_refusal(recreate(json_make("[s]", "node9")), "node \"node9\" does not exist",
-                   "unknown_entity");
+    ops_expect_refusal(world, recreate(json_make("[s, s]", "node1", "node2")),
+                       "nodes: instance \"web1\" is of template file and needs 1, not 2",
+                       "wrong_input");
+    ops_expect_refusal(world, recreate(json_make("[s]", "node9")), "node \"node9\" does not exist",
+                       "unknown_entity");
     world->disk[1] = 10;
-    expect_refusal(recreate(json_make("[s]", "node2")),
-                   "nodes: node \"node2\" cannot be the primary node: it has 10 MiB of disk left, "
-                   "1000 MiB are needed",
-                   "insufficient_resources");
+    ops_expect_refusal(
+        world, recreate(json_make("[s]", "node2")),
+        "nodes: node \"node2\" cannot be the primary node: it has 10 MiB of disk left, "
+        "1000 MiB are needed",
+        "insufficient_resources");
     ops_set(world, "node", NODE2, "drained", json_true());
-    expect_refusal(recreate(json_make("[s]", "node2")),
-                   "nodes: node \"node2\" cannot be the primary node: it is drained",
-                   "wrong_state");
+    ops_expect_refusal(world, recreate(json_make("[s]", "node2")),
+                       "nodes: node \"node2\" cannot be the primary node: it is drained",
+                       "wrong_state");
     ops_put_web(world, "stale", false);
-    expect_refusal(recreate(json_make("[s, s]", "node3", "node3")),
-                   "nodes: a replica needs another node than \"node3\"", "wrong_input");
+    ops_expect_refusal(world, recreate(json_make("[s, s]", "node3", "node3")),
+                       "nodes: a replica needs another node than \"node3\"", "wrong_input");
 }
 
 /* A job died when the new disks were there: they are finished, not made once more. */
@@ -312,24 +309,9 @@ static void test_recreate_tried_again(void)
     g_assert_cmpuint(ops_web(world)->generation, ==, 3);
 }
 
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
-}
-
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

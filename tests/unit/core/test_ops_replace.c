@@ -1,5 +1,5 @@
 /* Replace disks: redundancy goes on record as lost before it is, and comes back by a full copy. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -202,53 +202,48 @@ static void test_left_paused(void)
 
 /* --- refused --- */
 
-static void expect_refusal(const char *result, const char *message, const char *code)
-{
-    g_autofree char *quoted = g_strescape(message, NULL);
-    g_autofree char *wanted =
-        g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
-    g_assert_cmpstr(result, ==, wanted);
-    ops_expect(world, "commit job error\n");
-}
-
 static void test_refused(void)
 {
     ops_put_web(world, "stale", true);
-    expect_refusal(replace("replace_auto", "node1"),
-                   "node \"node1\" cannot take the replica of instance \"web1\": it is its primary "
-                   "node",
-                   "wrong_input");
-    expect_refusal(replace("replace_auto", "node9"), "node \"node9\" does not exist",
-                   "unknown_entity");
+    ops_expect_refusal(
+        world, replace("replace_auto", "node1"),
+        "node \"node1\" cannot take the replica of instance \"web1\": it is its primary "
+        "node",
+        "wrong_input");
+    ops_expect_refusal(world, replace("replace_auto", "node9"), "node \"node9\" does not exist",
+                       "unknown_entity");
     world->disk[2] = 10;
-    expect_refusal(replace("replace_auto", "node3"),
-                   "node \"node3\" cannot take the replica of instance \"web1\": it has 10 MiB of "
-                   "disk left, 1000 MiB are needed",
-                   "insufficient_resources");
-    expect_refusal(replace("replace_new_secondary", ""),
-                   "no node can be the secondary node of instance \"web1\": node1 is its primary "
-                   "node; node2 is its secondary node now; node3 has 10 MiB of disk left, 1000 MiB "
-                   "are needed",
-                   "insufficient_resources");
+    ops_expect_refusal(
+        world, replace("replace_auto", "node3"),
+        "node \"node3\" cannot take the replica of instance \"web1\": it has 10 MiB of "
+        "disk left, 1000 MiB are needed",
+        "insufficient_resources");
+    ops_expect_refusal(
+        world, replace("replace_new_secondary", ""),
+        "no node can be the secondary node of instance \"web1\": node1 is its primary "
+        "node; node2 is its secondary node now; node3 has 10 MiB of disk left, 1000 MiB "
+        "are needed",
+        "insufficient_resources");
     ops_node_offline(world, NODE2);
-    expect_refusal(replace("replace_on_secondary", ""),
-                   "node \"node2\" cannot take the replica of instance \"web1\": it is offline",
-                   "wrong_state");
-    expect_refusal(replace("replace_auto", ""),
-                   "no node can be the secondary node of instance \"web1\": node1 is its primary "
-                   "node; node2 is its secondary node now; node3 has 10 MiB of disk left, 1000 MiB "
-                   "are needed",
-                   "insufficient_resources");
+    ops_expect_refusal(world, replace("replace_on_secondary", ""),
+                       "node \"node2\" cannot take the replica of instance \"web1\": it is offline",
+                       "wrong_state");
+    ops_expect_refusal(
+        world, replace("replace_auto", ""),
+        "no node can be the secondary node of instance \"web1\": node1 is its primary "
+        "node; node2 is its secondary node now; node3 has 10 MiB of disk left, 1000 MiB "
+        "are needed",
+        "insufficient_resources");
 }
 
 static void test_refused_template(void)
 {
     ops_put_web(world, NULL, true);
-    expect_refusal(replace("replace_on_secondary", ""),
-                   "instance \"web1\" has no secondary node; name another", "wrong_state");
+    ops_expect_refusal(world, replace("replace_on_secondary", ""),
+                       "instance \"web1\" has no secondary node; name another", "wrong_state");
     ops_set(world, "instance", WEB, "disk_template", json_string("diskless"));
-    expect_refusal(replace("replace_auto", ""), "instance \"web1\" is diskless: it has no replica",
-                   "wrong_state");
+    ops_expect_refusal(world, replace("replace_auto", ""),
+                       "instance \"web1\" is diskless: it has no replica", "wrong_state");
 }
 
 static void test_refused_primary(void)
@@ -257,8 +252,8 @@ static void test_refused_primary(void)
     ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
     ops_set(world, "instance", WEB, "holder", json_string(NODE3));
     ops_node_offline(world, NODE3);
-    expect_refusal(replace("replace_auto", ""),
-                   "node3, the primary node of instance \"web1\", is offline", "wrong_state");
+    ops_expect_refusal(world, replace("replace_auto", ""),
+                       "node3, the primary node of instance \"web1\", is offline", "wrong_state");
 }
 
 /* --- failures --- */
@@ -353,24 +348,9 @@ static void test_record_fails(void)
     g_assert_cmpint(replica()->state, ==, REPLICA_SYNCING);
 }
 
-static void with_world(const void *data)
-{
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
-}
-
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, NULL);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* The check of one instance: nothing to say of what is whole, and one sentence for each fault. */
-#include "ops_world.h"
+#include "ops_case.h"
 
 #include <string.h>
 
@@ -138,25 +138,14 @@ static void test_refused(void)
                     "\"unknown_entity\"]]");
 }
 
-static void with_world(const void *data)
+static void prepare(void)
 {
-    union {
-        const void *pointer;
-        void (*fn)(void);
-    } test = {data};
-    world = ops_world_new();
     world->guest_mirror = "ready";
-    test.fn();
-    g_clear_pointer(&world, ops_world_free);
 }
 
 static void add(const char *path, void (*fn)(void))
 {
-    union {
-        void (*fn)(void);
-        const void *pointer;
-    } test = {fn};
-    g_test_add_data_func(path, test.pointer, with_world);
+    ops_case(path, fn, &world, prepare);
 }
 
 int main(int argc, char **argv)

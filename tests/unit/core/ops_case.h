@@ -1,0 +1,12 @@
+/* How test programs of opcodes are put together: each test in a world of its own. */
+#pragma once
+
+#include "ops_world.h"
+
+/* Registers a test: `*world` is new when it runs, `prepare` (NULL: nothing) comes first. */
+void ops_case(const char *path, void (*fn)(void), struct ops_world **world, void (*prepare)(void));
+
+/* The result of a job that was refused before any change: its whole text, and that nothing but its
+ * end was committed. */
+void ops_expect_refusal(struct ops_world *world, const char *result, const char *message,
+                        const char *code);
