@@ -190,6 +190,19 @@ static void prepare_attributes(posix_spawnattr_t *attributes)
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
+static char **environment_of(const struct process_options *options)
+{
+    char **environment = crash_environment();
+    for (const char *const *entry = options->environment; entry != NULL && *entry != NULL;
+         entry++) {
+        const char *value = strchr(*entry, '=');
+        g_assert(value != NULL);
+        g_autofree char *name = g_strndup(*entry, (gsize)(value - *entry));
+        environment = g_environ_setenv(environment, name, value + 1, TRUE);
+    }
+    return environment;
+}
+
 struct process *process_spawn(const struct process_options *options, GError **error)
 {
     g_assert(options->keep_fd_count <= PROCESS_KEEP_FDS);
@@ -201,7 +214,7 @@ struct process *process_spawn(const struct process_options *options, GError **er
     prepare_fds(options, &actions, copies);
     prepare_attributes(&attributes);
 
-    g_auto(GStrv) environment = crash_environment();
+    g_auto(GStrv) environment = environment_of(options);
     pid_t pid = 0;
     crash_point("process: spawn");
     int failure = posix_spawnp(&pid, options->argv[0], &actions, &attributes,

@@ -24,9 +24,10 @@ typedef void (*process_exit_fn)(struct process *process, void *data);
 struct process_options {
     const char *const *argv; /* argv[0] is looked up in PATH */
     const char *errors_path; /* standard output and error are appended to it; NULL: thrown away */
-    const int *keep_fds;     /* become 3, 4, … in the child; nothing else is inherited */
-    guint keep_fd_count;     /* at most PROCESS_KEEP_FDS */
-    process_exit_fn exited;  /* may be NULL */
+    const char *const *environment; /* "NAME=value" on top of ours; NULL: nothing */
+    const int *keep_fds;            /* become 3, 4, … in the child; nothing else is inherited */
+    guint keep_fd_count;            /* at most PROCESS_KEEP_FDS */
+    process_exit_fn exited;         /* may be NULL */
     void *data;
 };
 
