@@ -70,10 +70,18 @@ struct storage_ops {
     GPtrArray *(*list)(struct storage *storage, bool aside, GError **error);
 
     /* Starts one fail-stop export per disk, reachable when it returns. Opening again what is open
-     * gives the same answer. */
+     * gives the same answer. `durable`: every write is synced before it is answered. Otherwise that
+     * begins with export_settle(): only for a replica that is promised to nobody yet (SAF-14). What
+     * is durable never becomes lazy. */
     bool (*export_open)(struct storage *storage, guint64 history, const char *instance,
                         const char *replica, guint64 generation, const GPtrArray *disks,
-                        const char *address, struct export_target **ret_target, GError **error);
+                        const char *address, bool durable, struct export_target **ret_target,
+                        GError **error);
+    /* Every write to this very opening (`target` is its answer) that was answered is on stable
+     * storage when it returns, and every later one is before its own answer. WRONG_STATE: that
+     * opening is over; STORAGE: not all of its exports have said so. */
+    bool (*export_settle)(struct storage *storage, const struct export_target *target,
+                          GError **error);
     /* Ends them and sees their exit, then syncs the images. No error if there are none. */
     bool (*export_close)(struct storage *storage, const char *instance, const char *replica,
                          GError **error);

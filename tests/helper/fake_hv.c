@@ -830,6 +830,7 @@ void fake_host_power_off(struct fake_host *host)
     g_ptr_array_set_size(host->guests, 0);
     g_ptr_array_set_size(host->exports, 0);
     g_ptr_array_set_size(host->taps, 0);
+    fake_images_lose(host);
     g_clear_pointer(&host->creating, g_free);
 }
 

@@ -87,7 +87,8 @@ guint fake_host_count(const struct fake_host *host, const char *prefix);
 
 /* --- what a test does to a host --- */
 
-/* Every process is gone at once; images keep what was written. */
+/* Every process is gone at once; images keep what was written, and of what a lazy export was
+ * written and not settled any part. */
 void fake_host_power_off(struct fake_host *host);
 /* The guest switches itself off (paused, event), or its process dies (event). */
 void fake_host_guest_poweroff(struct fake_host *host, const char *instance);
@@ -111,6 +112,8 @@ void fake_host_set_bridge(struct fake_host *host, const char *name, bool there);
 void fake_host_set_create_ms(struct fake_host *host, guint ms);
 /* The disk below an export fails: it ends by itself (SAF-14). */
 void fake_host_export_fail(struct fake_host *host, const char *instance);
+/* Exports that are settled say so and keep nothing: what a test can show to be found out. */
+void fake_host_set_settle_lies(struct fake_host *host, bool lies);
 /* Somebody removes the images of an instance or of its replica; an export of them fails. */
 void fake_host_lose_images(struct fake_host *host, const char *instance, const char *replica);
 /* Its disks have failed as a whole (or work again): no space at all. */

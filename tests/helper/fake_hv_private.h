@@ -11,6 +11,7 @@ struct fake_image {
     char *replica;
     enum disk_template disk_template;
     guint64 *blocks;
+    guint64 *stable; /* what a power cut leaves of them, at least */
     guint count;
     guint64 size_mib[LIMIT_DISKS];
 };
@@ -22,6 +23,7 @@ struct fake_export {
     guint64 generation;
     struct export_target *target;
     bool alive;
+    bool lazy;                       /* writes are not stable before it is settled */
     const struct fake_guest *server; /* an incoming guest that serves its own disks, or NULL */
 };
 
@@ -117,6 +119,7 @@ struct fake_host {
     bool paused;       /* the node daemon */
     GPtrArray *untold; /* struct fake_event: what it hears when it goes on */
     bool disks_failed;
+    bool settle_lies;
     guint slow_ms;
     fake_host_hook hook;
     void *hook_data;
@@ -158,8 +161,8 @@ void fake_guest_tick(struct fake_guest *guest);
 /* Something begins: the next tick comes soon, however idle it was. */
 void fake_guest_wake(struct fake_guest *guest);
 bool fake_guest_mirrors(const struct fake_guest *guest);
-/* The replica's blocks, if they can be reached. */
-guint64 *fake_guest_replica(const struct fake_guest *guest);
+/* The export of its replica, if it can be reached. */
+struct fake_export *fake_guest_replica(const struct fake_guest *guest);
 /* The mirror is over, whatever became of it; what the replica lacks is remembered. */
 void fake_guest_unmirror(struct fake_guest *guest, enum mirror_state state);
 bool fake_guest_coin(const struct fake_guest *guest);
@@ -200,6 +203,10 @@ void fake_storage_clear(struct fake_host *host);
 struct fake_image *fake_image_find(const struct fake_host *host, const char *instance,
                                    const char *replica);
 void fake_image_free(void *data);
+/* A power cut: each block that was written lazily is there or not. */
+void fake_images_lose(struct fake_host *host);
+void fake_image_write(struct fake_image *image, guint block, guint64 value, bool stable);
+void fake_export_write(struct fake_export *export, guint block, guint64 value);
 /* The living export that a target names, reachable from `from`; NULL if there is none. With
  * `one_way` it is enough that data get there, whether or not answers come back. */
 struct fake_export *fake_export_reach(const struct fake_host *from,

@@ -10,17 +10,9 @@ bool fake_guest_mirrors(const struct fake_guest *guest)
     return guest->mirror == MIRROR_SYNCING || guest->mirror == MIRROR_READY;
 }
 
-static guint64 *replica_blocks(const struct fake_guest *guest, bool one_way)
+struct fake_export *fake_guest_replica(const struct fake_guest *guest)
 {
-    const struct fake_export *export = fake_export_reach(guest->host, guest->target, one_way);
-    if (!export)
-        return NULL;
-    return fake_image_find(export->host, export->instance, export->replica)->blocks;
-}
-
-guint64 *fake_guest_replica(const struct fake_guest *guest)
-{
-    return replica_blocks(guest, false);
+    return fake_export_reach(guest->host, guest->target, false);
 }
 
 bool fake_host_held(const struct fake_host *host, const char *instance)
@@ -71,13 +63,14 @@ static bool block_is_busy(const struct fake_guest *guest, guint block)
 
 static void guest_copy(struct fake_guest *guest)
 {
-    guint64 *replica = guest->mirror == MIRROR_SYNCING ? fake_guest_replica(guest) : NULL;
+    struct fake_export *replica =
+        guest->mirror == MIRROR_SYNCING ? fake_guest_replica(guest) : NULL;
     guint left = 0;
     if (!replica)
         return;
     for (guint i = 0; i < guest->image->count; i++) {
         if (!guest->copied[i] && !block_is_busy(guest, i) && fake_guest_coin(guest)) {
-            replica[i] = guest->image->blocks[i];
+            fake_export_write(replica, i, guest->image->blocks[i]);
             guest->copied[i] = true;
         }
         left += !guest->copied[i];
@@ -88,21 +81,23 @@ static void guest_copy(struct fake_guest *guest)
 
 static void guest_advance_writes(struct fake_guest *guest)
 {
-    guint64 *replica = fake_guest_mirrors(guest) ? fake_guest_replica(guest) : NULL;
-    guint64 *unheard = fake_guest_mirrors(guest) && !replica ? replica_blocks(guest, true) : NULL;
+    bool mirrors = fake_guest_mirrors(guest);
+    struct fake_export *replica = mirrors ? fake_guest_replica(guest) : NULL;
+    struct fake_export *unheard =
+        mirrors && !replica ? fake_export_reach(guest->host, guest->target, true) : NULL;
     for (guint i = guest->writes->len; i > 0; i--) {
         struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
         if (!write->local && fake_guest_coin(guest)) {
-            guest->image->blocks[write->block] = write->value;
+            fake_image_write(guest->image, write->block, write->value, true);
             write->local = true;
         }
         if (!write->remote && replica && fake_guest_coin(guest)) {
-            replica[write->block] = write->value;
+            fake_export_write(replica, write->block, write->value);
             guest->copied[write->block] = true;
             write->remote = true;
         }
         if (unheard && !write->remote && fake_guest_coin(guest))
-            unheard[write->block] = write->value; /* it arrives, its answer does not */
+            fake_export_write(unheard, write->block, write->value); /* its answer is lost */
         if (!fake_guest_mirrors(guest) && guest->dirty)
             guest->dirty[write->block] = true;
         if (write->local && (write->remote || !fake_guest_mirrors(guest))) {

@@ -16,7 +16,25 @@ void fake_image_free(void *data)
     g_free(image->instance);
     g_free(image->replica);
     g_free(image->blocks);
+    g_free(image->stable);
     g_free(image);
+}
+
+static void image_settle(struct fake_image *image)
+{
+    if (image)
+        memcpy(image->stable, image->blocks, image->count * sizeof *image->stable);
+}
+
+void fake_images_lose(struct fake_host *host)
+{
+    for (guint i = 0; i < host->images->len; i++) {
+        struct fake_image *image = host->images->pdata[i];
+        for (guint j = 0; j < image->count; j++)
+            if (image->blocks[j] != image->stable[j] && g_rand_boolean(host->hosts->random))
+                image->blocks[j] = image->stable[j];
+        image_settle(image);
+    }
 }
 
 static void export_free(void *data)
@@ -156,6 +174,7 @@ static bool op_create(struct storage *storage, const char *instance, const char 
     if (image && image->count > count) {
         /* Only the disks that are named are made anew. */
         memset(image->blocks, 0, count * sizeof(guint64));
+        image_settle(image);
         return fake_op_end(host, "create", late, true, error);
     }
     image_remove(host, image);
@@ -165,6 +184,7 @@ static bool op_create(struct storage *storage, const char *instance, const char 
     image->disk_template = disk_template;
     image->count = count;
     image->blocks = g_new0(guint64, image->count + 1);
+    image->stable = g_new0(guint64, image->count + 1);
     for (guint i = 0; i < disks->len; i++)
         image->size_mib[i] = ((const struct disk *)disks->pdata[i])->size;
     g_ptr_array_add(disk_template == TEMPLATE_SHAREDFILE ? host->hosts->shared : host->images,
@@ -235,6 +255,7 @@ static bool op_sync(struct storage *storage, const char *instance, const char *r
     bool late;
     if (!fake_op_begin(host, "sync", instance, &late, error))
         return false;
+    image_settle(fake_image_find(host, instance, replica));
     return fake_op_end(host, "sync", late, true, error);
 }
 
@@ -384,9 +405,29 @@ struct export_target *fake_target_new(struct fake_host *host, guint64 history, c
     return target;
 }
 
+void fake_image_write(struct fake_image *image, guint block, guint64 value, bool stable)
+{
+    image->blocks[block] = value;
+    if (stable)
+        image->stable[block] = value;
+}
+
+void fake_export_write(struct fake_export *export, guint block, guint64 value)
+{
+    fake_image_write(fake_image_find(export->host, export->instance, export->replica), block, value,
+                     !export->lazy);
+}
+
+static void export_become_durable(struct fake_export *export)
+{
+    export->lazy = false;
+    image_settle(fake_image_find(export->host, export->instance, export->replica));
+}
+
 static bool op_export_open(struct storage *storage, guint64 history, const char *instance,
                            const char *replica, guint64 generation, const GPtrArray *disks,
-                           const char *address, struct export_target **ret_target, GError **error)
+                           const char *address, bool durable, struct export_target **ret_target,
+                           GError **error)
 {
     struct fake_host *host = host_of(storage);
     bool late;
@@ -408,9 +449,12 @@ static bool op_export_open(struct storage *storage, guint64 history, const char 
         export->replica = g_strdup(replica);
         export->generation = generation;
         export->alive = true;
+        export->lazy = true;
         export->target = fake_target_new(host, history, replica, generation, disks->len, address);
         g_ptr_array_add(host->exports, export);
     }
+    if (durable)
+        export_become_durable(export);
     struct export_target *target = export_target_copy(export->target);
     if (!fake_op_end(host, "export_open", late, true, error)) {
         export_target_free(target);
@@ -418,6 +462,25 @@ static bool op_export_open(struct storage *storage, guint64 history, const char 
     }
     *ret_target = target;
     return true;
+}
+
+static bool op_export_settle(struct storage *storage, const struct export_target *target,
+                             GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "export_settle", target->replica, &late, error))
+        return false;
+    for (guint i = 0; i < host->exports->len; i++) {
+        struct fake_export *export = host->exports->pdata[i];
+        if (!export->alive || !same_exports(export->target, target))
+            continue;
+        if (!host->settle_lies)
+            export_become_durable(export);
+        return fake_op_end(host, "export_settle", late, true, error);
+    }
+    fettle_set_error(error, WRONG_STATE, "replica %s is not exported so any more", target->replica);
+    return fake_op_end(host, "export_settle", late, false, error);
 }
 
 static bool op_export_close(struct storage *storage, const char *instance, const char *replica,
@@ -430,6 +493,7 @@ static bool op_export_close(struct storage *storage, const char *instance, const
     struct fake_export *export = export_find(host, instance, replica);
     if (export)
         g_ptr_array_remove(host->exports, export);
+    image_settle(fake_image_find(host, instance, replica));
     return fake_op_end(host, "export_close", late, true, error);
 }
 
@@ -484,6 +548,7 @@ static const struct storage_ops storage_ops = {
     .remove_aside = op_remove_aside,
     .list = op_list,
     .export_open = op_export_open,
+    .export_settle = op_export_settle,
     .export_close = op_export_close,
     .export_rediscover = op_export_rediscover,
     .probe = op_probe,
@@ -527,6 +592,11 @@ void fake_host_lose_images(struct fake_host *host, const char *instance, const c
     if (*replica)
         fake_host_export_fail(host, instance);
     image_remove(host, image);
+}
+
+void fake_host_set_settle_lies(struct fake_host *host, bool lies)
+{
+    host->settle_lies = lies;
 }
 
 void fake_host_set_disks_failed(struct fake_host *host, bool failed)

@@ -34,6 +34,17 @@ void export_state_free(struct export_state *state)
     g_free(state);
 }
 
+char *export_state_path(const struct node_paths *paths, const char *replica, const char *kind)
+{
+    return g_strdup_printf("%s/" FOLDER "/%s.%s", paths->run, replica, kind);
+}
+
+char *export_state_disk_path(const struct node_paths *paths, const char *replica, const char *kind,
+                             guint disk)
+{
+    return g_strdup_printf("%s/" FOLDER "/%s.%s%u", paths->run, replica, kind, disk);
+}
+
 static char *state_name(const char *replica)
 {
     return g_strdup_printf(FOLDER "/%s.json", replica);
@@ -63,13 +74,17 @@ void export_state_remove(const struct node_paths *paths, const struct export_sta
 {
     const char *replica = state->target->replica;
     g_autofree char *name = state_name(replica);
-    g_autofree char *psk = g_strdup_printf("%s/" FOLDER "/%s.psk", paths->run, replica);
-    for (guint i = 0; i < state->processes->len; i++) {
-        g_autofree char *log =
-            g_strdup_printf("%s/" FOLDER "/%s.disk%u.log", paths->run, replica, i);
-        unlink(log);
+    static const char *const beside[] = {EXPORT_KEY, EXPORT_TLS};
+    for (guint i = 0; i < G_N_ELEMENTS(beside); i++) {
+        g_autofree char *path = export_state_path(paths, replica, beside[i]);
+        unlink(path);
     }
-    unlink(psk);
+    for (guint i = 0; i < state->processes->len; i++) {
+        g_autofree char *log = export_state_disk_path(paths, replica, EXPORT_LOG, i);
+        g_autofree char *control = export_state_disk_path(paths, replica, EXPORT_CONTROL, i);
+        unlink(log);
+        unlink(control);
+    }
     files_remove(paths, FILE_RUN, name, NULL);
 }
 

@@ -27,7 +27,17 @@ void export_state_free(struct export_state *state);
 
 bool export_state_write(const struct node_paths *paths, const struct export_state *state,
                         GError **error);
-/* Also the key and the logs beside it. */
+/* Files beside it: of the replica, and of each disk (a socket's name must be short). */
+#define EXPORT_KEY "psk"
+#define EXPORT_TLS "tls"
+#define EXPORT_LOG "log"
+#define EXPORT_CONTROL "ctl"
+/* Free with g_free(). */
+char *export_state_path(const struct node_paths *paths, const char *replica, const char *kind);
+char *export_state_disk_path(const struct node_paths *paths, const char *replica, const char *kind,
+                             guint disk);
+
+/* Also all that is beside it. */
 void export_state_remove(const struct node_paths *paths, const struct export_state *state);
 
 /* All of them: GPtrArray of struct export_state. A file that cannot be used is CORRUPT with its

@@ -4,7 +4,12 @@
  * without the replica, a lost connection makes it wait. nbdkit runs it in a process of its own for
  * each disk.
  *
- *   file=PATH history=N replica=UUID generation=N disk=N
+ *   file=PATH history=N replica=UUID generation=N disk=N [control=SOCKET [lazy=BOOL]]
+ *
+ * A replica that is still copied to is promised to nobody, so its export may be lazy: a write is
+ * answered before it is on stable storage. Whoever connects to the control socket settles it: when
+ * the answer SETTLED comes, everything that was answered before is on stable storage, and from then
+ * on every write is before its own answer. There is no way back.
  *
  * A client must ask for the export HISTORY.REPLICA.GENERATION.DISK; every other name is refused.
  */
@@ -12,6 +17,8 @@
 /* Requests are taken one at a time under our own lock, not nbdkit's: those of a connection that was
  * superseded are held for ever (see hold_superseded), which must not hold up the others. */
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
+
+#include "backend/storage/settle.h"
 
 #include <nbdkit-plugin.h>
 
@@ -22,19 +29,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define STUCK_SECONDS 30 /* a disk that answers nothing for so long has failed */
 #define EXIT_FAULT 3
+/* Written lazily before the kernel is told to begin with it; of what it was told before, everything
+ * must be done by then. So no more than twice this much is ever left for settling. */
+#define LAZY_BYTES (16u * 1024 * 1024)
 
-static char *file_name, *history, *replica, *generation, *disk;
+static char *file_name, *history, *replica, *generation, *disk, *control, *lazy_word;
 static char export_name[256];
 static int fd = -1;
 static int64_t size;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long newest; /* connection that may write; guarded by lock */
+static bool lazy;            /* and so is this: a write may be answered before it is synced */
+static uint64_t unsynced;    /* bytes written lazily since the kernel was last told to begin */
+
+static int control_fd = -1;
 
 /* No clean-up on the way out: nothing may answer anybody any more. */
 _Noreturn static void fail_stop(const char *what)
@@ -48,11 +64,9 @@ static char **parameter(const char *key)
     static const struct {
         const char *key;
         char **value;
-    } known[] = {{"file", &file_name},
-                 {"history", &history},
-                 {"replica", &replica},
-                 {"generation", &generation},
-                 {"disk", &disk}};
+    } known[] = {{"file", &file_name},        {"history", &history}, {"replica", &replica},
+                 {"generation", &generation}, {"disk", &disk},       {"control", &control},
+                 {"lazy", &lazy_word}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(key, known[i].key) == 0)
             return known[i].value;
@@ -63,7 +77,8 @@ static int failstop_config(const char *key, const char *value)
 {
     char **slot = parameter(key);
     if (slot == NULL) {
-        nbdkit_error("unknown parameter %s; known are file, history, replica, generation, disk",
+        nbdkit_error("unknown parameter %s; known are file, history, replica, generation, disk, "
+                     "control, lazy",
                      key);
         return -1;
     }
@@ -93,7 +108,36 @@ static int check_parameters(void)
         nbdkit_error("the export's name would be longer than %zu bytes", sizeof export_name - 1);
         return -1;
     }
-    return 0;
+    int wanted = lazy_word != NULL ? nbdkit_parse_bool(lazy_word) : 0;
+    if (wanted > 0 && control == NULL) {
+        nbdkit_error("a lazy export needs a control socket, or it would stay so for ever");
+        return -1;
+    }
+    lazy = wanted > 0;
+    return wanted < 0 ? -1 : 0;
+}
+
+/* As root, who alone may connect. */
+static int listen_for_control(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (control == NULL)
+        return 0;
+    if (strlen(control) >= sizeof address.sun_path) {
+        nbdkit_error("control: a socket's name has at most %zu bytes", sizeof address.sun_path - 1);
+        return -1;
+    }
+    strcpy(address.sun_path, control);
+    unlink(control);
+    mode_t mask = umask(0177);
+    control_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = control_fd >= 0 &&
+              bind(control_fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+              listen(control_fd, SOMAXCONN) == 0;
+    umask(mask);
+    if (!ok)
+        nbdkit_error("%s: %s", control, strerror(errno));
+    return ok ? 0 : -1;
 }
 
 /* The image is opened once, as root; requests come after nbdkit has become an unprivileged user.
@@ -115,7 +159,51 @@ static int failstop_config_complete(void)
         return -1;
     }
     size = status.st_size;
-    return 0;
+    return listen_for_control();
+}
+
+static void sync_or_stop(void)
+{
+    if (fdatasync(fd) != 0)
+        fail_stop("fdatasync");
+}
+
+/* The first of the two may take long, and holds nobody up. */
+static void settle(void)
+{
+    sync_or_stop();
+    pthread_mutex_lock(&lock);
+    alarm(STUCK_SECONDS);
+    sync_or_stop();
+    lazy = false;
+    alarm(0);
+    pthread_mutex_unlock(&lock);
+}
+
+static void *serve_control(void *unused)
+{
+    for (;;) {
+        int client = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (client < 0 && errno != EINTR && errno != ECONNABORTED)
+            fail_stop("accept");
+        if (client < 0)
+            continue;
+        settle();
+        (void)!send(client, SETTLED, strlen(SETTLED), MSG_NOSIGNAL); /* or it asks again */
+        close(client);
+    }
+    return NULL;
+}
+
+static int failstop_after_fork(void)
+{
+    pthread_t thread;
+    if (control_fd < 0)
+        return 0;
+    int failure = pthread_create(&thread, NULL, serve_control, NULL);
+    if (failure != 0)
+        nbdkit_error("no thread for the control socket: %s", strerror(failure));
+    return failure == 0 ? 0 : -1;
 }
 
 static void *failstop_open(int readonly)
@@ -186,15 +274,27 @@ static int failstop_pread(void *handle, void *buffer, uint32_t count, uint64_t o
     return end();
 }
 
-static void sync_or_stop(void)
+/* QEMU's mirror passes no flush on, so every write is synced; a lazy one is only sent on its way.
+ */
+static void written(uint32_t count, uint32_t flags)
 {
-    if (fdatasync(fd) != 0)
-        fail_stop("fdatasync");
+    if (!lazy || (flags & NBDKIT_FLAG_FUA) != 0) {
+        sync_or_stop();
+        return;
+    }
+    unsynced += count;
+    if (unsynced < LAZY_BYTES)
+        return;
+    unsynced = 0;
+    /* It tells of a fault only once, so this is the time to end. */
+    if (sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE) != 0)
+        fail_stop("sync_file_range");
 }
 
 static int failstop_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset,
                            uint32_t flags)
 {
+    uint32_t all = count;
     begin(handle);
     for (const char *at = buffer; count > 0;) {
         ssize_t put = pwrite(fd, at, count, (off_t)offset);
@@ -204,15 +304,15 @@ static int failstop_pwrite(void *handle, const void *buffer, uint32_t count, uin
         count -= (uint32_t)put;
         offset += (uint64_t)put;
     }
-    sync_or_stop(); /* QEMU's mirror passes no flush on, so every write is synced */
+    written(all, flags);
     return end();
 }
 
 /* False: this file system cannot do it, and nothing was done. */
-static bool punch(int mode, uint32_t count, uint64_t offset)
+static bool punch(int mode, uint32_t count, uint64_t offset, uint32_t flags)
 {
     if (fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)count) == 0) {
-        sync_or_stop();
+        written(count, flags);
         return true;
     }
     if (errno != EOPNOTSUPP && errno != ENOSYS)
@@ -225,7 +325,7 @@ static bool punch(int mode, uint32_t count, uint64_t offset)
 static int failstop_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
     begin(handle);
-    punch(FALLOC_FL_PUNCH_HOLE, count, offset);
+    punch(FALLOC_FL_PUNCH_HOLE, count, offset, flags);
     return end();
 }
 
@@ -236,7 +336,7 @@ static int failstop_zero(void *handle, uint32_t count, uint64_t offset, uint32_t
     begin(handle);
     bool done =
         punch((flags & NBDKIT_FLAG_MAY_TRIM) != 0 ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE,
-              count, offset);
+              count, offset, flags);
     end();
     if (!done)
         nbdkit_set_error(EOPNOTSUPP);
@@ -266,8 +366,10 @@ static struct nbdkit_plugin plugin = {
     .description = "Fail-stop export of one disk of a replica",
     .config = failstop_config,
     .config_complete = failstop_config_complete,
-    .config_help = "file=PATH history=N replica=UUID generation=N disk=N (all needed)",
+    .config_help = "file=PATH history=N replica=UUID generation=N disk=N (all needed) "
+                   "control=SOCKET lazy=BOOL",
     .magic_config_key = "file",
+    .after_fork = failstop_after_fork,
     .open = failstop_open,
     .close = failstop_close,
     .get_size = failstop_get_size,

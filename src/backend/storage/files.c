@@ -238,6 +238,7 @@ static const struct storage_ops file_storage_ops = {
     .remove_aside = file_storage_remove_aside,
     .list = file_storage_list,
     .export_open = export_open,
+    .export_settle = export_settle,
     .export_close = export_close,
     .export_rediscover = export_rediscover,
     .probe = file_storage_probe,

@@ -41,7 +41,9 @@ bool storage_grow(struct storage *storage, const char *instance, const char *rep
 /* export.c */
 bool export_open(struct storage *storage, guint64 history, const char *instance,
                  const char *replica, guint64 generation, const GPtrArray *disks,
-                 const char *address, struct export_target **ret_target, GError **error);
+                 const char *address, bool durable, struct export_target **ret_target,
+                 GError **error);
+bool export_settle(struct storage *storage, const struct export_target *target, GError **error);
 bool export_close(struct storage *storage, const char *instance, const char *replica,
                   GError **error);
 GPtrArray *export_rediscover(struct storage *storage, GError **error);

@@ -69,8 +69,11 @@ static void confirm_refusal(const char *instance, guint64 generation, const char
                          generation, instance, what, answer->generation);
 }
 
-bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm_role role,
-                 const char *instance, guint64 generation, const char *replica, GError **error)
+/* The answer if it is yes; NULL with the error. */
+static struct confirm_answers *confirm_patiently(struct node_core *node, const struct fence_op *op,
+                                                 enum confirm_role role, const char *instance,
+                                                 guint64 generation, const char *replica,
+                                                 GError **error)
 {
     const char *what = enum_word(&confirm_role_words, (int)role);
     g_autoptr(GError) why = NULL;
@@ -80,24 +83,52 @@ bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm
             confirm_ask_one(node, role, instance, generation, replica, &why);
         if (answers) {
             const struct confirm_result *answer = answers->items->pdata[0];
-            bool confirmed = answer->answer == CONFIRM_CONFIRMED;
-            if (!confirmed)
-                confirm_refusal(instance, generation, what, answer, error);
+            if (answer->answer == CONFIRM_CONFIRMED)
+                return answers;
+            confirm_refusal(instance, generation, what, answer, error);
             confirm_answers_free(answers);
-            return confirmed;
+            return NULL;
         }
-        if (fettle_error_is(why, KILLED))
-            return node_killed(error);
-        if (waited >= CONFIRM_TRIES_MS || (op && fence_overtaken(op)))
+        if (!fettle_error_is(why, KILLED) &&
+            (waited >= CONFIRM_TRIES_MS || (op && fence_overtaken(op))))
             break;
-        if (!env_sleep(node->env, CONFIRM_PAUSE_MS))
-            return node_killed(error);
+        if (fettle_error_is(why, KILLED) || !env_sleep(node->env, CONFIRM_PAUSE_MS)) {
+            node_killed(error);
+            return NULL;
+        }
     }
     fettle_set_error(error, TEMPORARY,
                      "the master did not confirm that generation %" G_GUINT64_FORMAT
                      " of instance %s may %s here (%s); nothing was changed, try again",
                      generation, instance, what, why->message);
-    return false;
+    return NULL;
+}
+
+bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm_role role,
+                 const char *instance, guint64 generation, const char *replica, GError **error)
+{
+    struct confirm_answers *answers =
+        confirm_patiently(node, op, role, instance, generation, replica, error);
+    if (!answers)
+        return false;
+    confirm_answers_free(answers);
+    return true;
+}
+
+bool confirm_export(struct node_core *node, const struct fence_op *op, const char *instance,
+                    guint64 generation, const char *replica, enum replica_state *ret_state,
+                    GError **error)
+{
+    struct confirm_answers *answers =
+        confirm_patiently(node, op, CONFIRM_EXPORT, instance, generation, replica, error);
+    if (!answers)
+        return false;
+    const struct confirm_result *answer = answers->items->pdata[0];
+    int state = enum_parse(&replica_state_words, answer->replica_state);
+    /* A state that is not known promises the most. */
+    *ret_state = state >= 0 ? (enum replica_state)state : REPLICA_IN_SYNC;
+    confirm_answers_free(answers);
+    return true;
 }
 
 enum replica_word confirm_replica_look(struct guest *guest)

@@ -17,6 +17,12 @@ struct confirm_answers *confirm_ask(struct node_core *node, GPtrArray *items, GE
 bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm_role role,
                  const char *instance, guint64 generation, const char *replica, GError **error);
 
+/* The question whether a replica may be exported, asked in the same way; `ret_state`: what it is on
+ * record as. */
+bool confirm_export(struct node_core *node, const struct fence_op *op, const char *instance,
+                    guint64 generation, const char *replica, enum replica_state *ret_state,
+                    GError **error);
+
 /* How the master's record of the guest's replica stands. */
 enum replica_word {
     REPLICA_WORD_ACCEPTED, /* it has the wanted state */

@@ -12,6 +12,7 @@
 #define PROBE_INTERVAL_MS 500
 #define PROBE_TIMEOUT_MS 500
 #define RETRY_MS 500
+#define SETTLE_TIMEOUT_MS 2000 /* then the replica is looked at again, and it is asked again */
 
 struct mirror_watch {
     struct guest *guest;
@@ -21,7 +22,9 @@ struct mirror_watch {
     char *lost;             /* why the replica counts as lost; NULL: it does not */
     gint64 probed_ms;       /* 0: not yet */
     gint64 failing_ms;      /* since when the probe fails; 0: it does not */
-    gint64 told_in_sync_ms; /* last try to record in-sync that got no answer */
+    gint64 told_in_sync_ms; /* last try to record in-sync that was in vain */
+    bool settled;           /* the exports have everything on stable storage, and keep it so */
+    bool complained;        /* they had not, which was told once */
 };
 
 static gint64 now_ms(const struct guest *guest)
@@ -118,20 +121,59 @@ static void watch_give_up(struct mirror_watch *watch)
     }
 }
 
-/* All disks are ready: the master gets to know. */
+/* A copy is written without waiting for the disk. Before anybody may promote it, all of it is on
+ * stable storage there, and from then on every write before its answer (SAF-12, 13). */
+static bool watch_settle(struct mirror_watch *watch)
+{
+    struct guest *guest = watch->guest;
+    const struct guest_record *record = guest->record;
+    struct node_core *node = guest->node;
+    g_autofree char *exporter = g_strdup(record->target->node);
+    struct replica_settle_args args = {.instance = record->instance,
+                                       .replica = record->target->replica,
+                                       .generation = record->generation,
+                                       .target = record->target};
+    g_autoptr(GError) error = NULL;
+    record_autoptr(nothing) done =
+        env_call_record(node->env, exporter, ROLE_NODED, "replica_settle", &args,
+                        fence_stamp(node->fence), 0, SETTLE_TIMEOUT_MS, &error);
+    if (!done && !watch->complained && !watch_is_over(watch)) {
+        watch_log(guest, "replica not promised yet", error->message);
+        watch->complained = true;
+    }
+    return done != NULL;
+}
+
+/* From now on it can be told what is missing there after another outage. */
+static void watch_remember_settled(struct guest *guest)
+{
+    g_autoptr(GError) error = NULL;
+    if (strcmp(guest->record->settled, guest->record->target->replica) == 0)
+        return;
+    set_string(&guest->record->settled, guest->record->target->replica);
+    if (!guest_save(guest, &error) && !task_killed())
+        log_warning("", "%s", error->message); /* costs a whole copy, at worst */
+}
+
+/* All disks are ready: the exports settle, then the master gets to know. */
 static void watch_record_in_sync(struct mirror_watch *watch)
 {
     struct guest *guest = watch->guest;
     gint64 now = now_ms(guest);
     if (watch->told_in_sync_ms && now - watch->told_in_sync_ms < RETRY_MS)
         return;
-    enum replica_word word = confirm_replica_state(guest, REPLICA_IN_SYNC, "every disk is ready");
+    enum replica_word word = REPLICA_WORD_NO_ANSWER;
+    watch->settled = watch->settled || watch_settle(watch);
+    if (watch->settled && !watch_is_over(watch))
+        word = confirm_replica_state(guest, REPLICA_IN_SYNC, "every disk is ready");
     watch->told_in_sync_ms = now_ms(guest);
     if (watch_is_over(watch))
         return;
-    if (word == REPLICA_WORD_ACCEPTED)
+    if (word == REPLICA_WORD_ACCEPTED) {
         watch_log(guest, "replica in sync", NULL);
-    else if (word == REPLICA_WORD_REFUSED)
+        watch_remember_settled(guest);
+    }
+    if (word == REPLICA_WORD_REFUSED)
         watch_superseded(guest);
     else if (word == REPLICA_WORD_GONE)
         watch->lost = g_strdup("it is not this instance's replica any more");

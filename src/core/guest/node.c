@@ -30,6 +30,7 @@ static const struct {
     {"disks_create", disks_create, true},
     {"disks_remove", disks_remove, true},
     {"replica_open", replica_open, true},
+    {"replica_settle", replica_settle, false},
     {"replica_close", replica_close, true},
     {"guest_start", lifecycle_start, true},
     {"guest_stop", lifecycle_stop, true},

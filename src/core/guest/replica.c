@@ -115,16 +115,17 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
         return NULL;
     }
     guint64 history = fence_op_stamp(op).history;
-    if (!confirm_one(node, op, CONFIRM_EXPORT, args->instance, args->generation, args->replica,
-                     error) ||
+    enum replica_state state = REPLICA_IN_SYNC;
+    if (!confirm_export(node, op, args->instance, args->generation, args->replica, &state, error) ||
         !open_clear_incoming(guest, args, error) || !open_clear_the_way(guest, args, error) ||
         !open_demote(guest, args->replica, error) || !open_record(guest, args, history, error))
         return NULL;
     if (!node->storage->ops->export_open(node->storage, history, args->instance, args->replica,
-                                         args->generation, args->disks, node->address, &target,
-                                         error))
+                                         args->generation, args->disks, node->address,
+                                         state == REPLICA_IN_SYNC, &target, error))
         return NULL;
     guest->export_live = true;
+    set_string(&target->node, node->env->node_uuid);
     return target;
 }
 
@@ -137,6 +138,25 @@ json_t *replica_open(struct node_core *node, struct fence_op *op, const void *ar
     record_autoptr(export_target) target = open_locked(guest, op, open, error);
     guest_unlock(guest);
     return target ? export_target_to_json(target) : NULL;
+}
+
+/* Only looks and asks the exports, so it needs no lock: whoever closes them meanwhile makes it
+ * fail, and what it has made durable stays so. */
+json_t *replica_settle(struct node_core *node, struct fence_op *op, const void *args,
+                       GError **error)
+{
+    const struct replica_settle_args *settle = args;
+    const struct guest *guest = guest_lookup(node, settle->instance);
+    const struct guest_record *record = guest ? guest->record : NULL;
+    if (!record || !guest->export_live || strcmp(record->replica, settle->replica) != 0 ||
+        record->replica_generation != settle->generation) {
+        fettle_set_error(error, WRONG_STATE,
+                         "replica %s is not exported here for generation %" G_GUINT64_FORMAT,
+                         settle->replica, settle->generation);
+        return NULL;
+    }
+    return node->storage->ops->export_settle(node->storage, settle->target, error) ? json_object()
+                                                                                   : NULL;
 }
 
 bool replica_promote(struct guest *guest, GError **error)

@@ -7,6 +7,8 @@
 #include "core/guest/guest.h"
 
 json_t *replica_open(struct node_core *node, struct fence_op *op, const void *args, GError **error);
+json_t *replica_settle(struct node_core *node, struct fence_op *op, const void *args,
+                       GError **error);
 json_t *replica_close(struct node_core *node, struct fence_op *op, const void *args,
                       GError **error);
 

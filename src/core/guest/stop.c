@@ -12,6 +12,7 @@
 
 #define STOP_POLL_MS 100
 #define STOP_QUERY_MS 1000
+#define PRESS_AGAIN_MS 4000  /* the button of a guest that has not listened yet */
 #define SETTLE_WAIT_MS 15000 /* for the stale procedure of a lost replica */
 
 static bool stop_record(struct guest *guest, bool clean, const char *why, GError **error)
@@ -40,15 +41,19 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
     return stop_record(guest, false, "it was never started", error);
 }
 
-/* Waits for the guest to switch itself off. Events may be lost, so it is asked, too. */
+/* Waits for the guest to switch itself off. Events may be lost, so it is asked, too; and so may the
+ * button be, if it is pressed before the guest has come so far as to look at it. */
 static void stop_wait_powerdown(struct guest *guest, const struct fence_op *op, guint64 timeout_ms)
 {
+    struct hypervisor *hv = guest->node->hv;
     guint64 waited = 0;
     for (; waited < timeout_ms && guest->live && !guest->shutdown; waited += STOP_POLL_MS) {
         if (fence_overtaken(op) || !env_sleep(guest->node->env, STOP_POLL_MS))
             return;
         if (waited % STOP_QUERY_MS == 0)
             guest_query(guest);
+        if (waited > 0 && waited % PRESS_AGAIN_MS == 0 && guest->live && !guest->shutdown)
+            hv->ops->powerdown(hv, guest->record->instance, guest->record->generation, NULL);
     }
 }
 
@@ -67,6 +72,16 @@ static bool stop_powerdown(struct guest *guest, const struct fence_op *op, guint
     return guest->shutdown || !guest->live;
 }
 
+/* Why the copies cannot be told to be equal, for whoever wonders. */
+static bool stop_unclean(const struct guest *guest, const char *why)
+{
+    g_autofree char *fields = g_strdup_printf("INSTANCE=%s GENERATION=%" G_GUINT64_FORMAT,
+                                              guest->record->instance, guest->record->generation);
+    if (!task_killed())
+        log_warning(fields, "the guest ends without a clean close: %s", why);
+    return false;
+}
+
 /* With the watch stopped: paused and every mirror ended in sync, with in-sync on record. A failure
  * costs the clean close, nothing else: every acknowledged write is on the replica all the same. */
 static bool stop_mirror(struct guest *guest)
@@ -75,11 +90,16 @@ static bool stop_mirror(struct guest *guest)
     const struct guest_record *record = guest->record;
     g_autoptr(GError) error = NULL;
     bool mirrored = record->target && guest->replica_state == REPLICA_IN_SYNC;
-    if (record->target && (!mirror_reachable(guest) || guest->replica_state == REPLICA_STALE))
-        return false; /* a pause would hang (SAF-15) */
+    if (record->target && guest->replica_state == REPLICA_STALE)
+        return stop_unclean(guest, "its replica is on record as stale");
+    if (record->target && !mirror_reachable(guest)) /* a pause would hang (SAF-15) */
+        return stop_unclean(guest, "its replica does not answer");
     if (!hv->ops->pause(hv, record->instance, record->generation, &error))
-        return false;
-    return mirrored && hv->ops->mirror_finish(hv, record->instance, record->generation, &error);
+        return stop_unclean(guest, error->message);
+    if (record->target && !mirrored)
+        return stop_unclean(guest, "its replica is not on record as in sync yet");
+    return mirrored && (hv->ops->mirror_finish(hv, record->instance, record->generation, &error) ||
+                        stop_unclean(guest, error->message));
 }
 
 static bool stop_live(struct guest *guest, const struct fence_op *op,

@@ -5,6 +5,7 @@
 #include "world.h"
 
 #include "backend/storage/probe.h"
+#include "backend/storage/settle.h"
 #include "io/process.h"
 
 #include <arpa/inet.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define U "11111111-1111-4111-8111-111111111111"
@@ -29,7 +31,7 @@ static bool open_generation(struct world_node *node, guint64 history, guint64 ge
 {
     record_autoptr(instance) web1 = world_instance(2, generation);
     return node->storage->ops->export_open(node->storage, history, U, REPLICA, generation,
-                                           web1->disks, address, ret_target, error);
+                                           web1->disks, address, true, ret_target, error);
 }
 
 static void assert_same(const struct export_target *a, const struct export_target *b)
@@ -54,7 +56,7 @@ static void only_raw(void *unused)
                         ".disk0.qcow2 cannot be exported: only those in format raw can",
                         node->paths->var);
     g_assert_false(node->storage->ops->export_open(node->storage, 1, U, REPLICA, 3, web1->disks,
-                                                   "127.0.0.1", &none, &error));
+                                                   "127.0.0.1", true, &none, &error));
     g_assert_cmpstr(error->message, ==, message);
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
     world_node_free(node);
@@ -200,7 +202,7 @@ static void closed_folder(void *unused)
     world_create(node, web1, REPLICA);
     g_assert_cmpint(chmod(node->paths->run, 0700), ==, 0);
     g_assert_false(node->storage->ops->export_open(node->storage, 1, U, REPLICA, 1, web1->disks,
-                                                   "127.0.0.1", &target, &error));
+                                                   "127.0.0.1", true, &target, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
     g_autofree char *expected =
         g_strdup_printf("folder %s lets user 64100, as which guests run, not pass to "
@@ -223,6 +225,86 @@ static void unprivileged(void *unused)
     g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
     g_assert_nonnull(strstr(status, "Uid:\t64100\t64100\t64100\t64100"));
     g_assert_nonnull(strstr(status, "Gid:\t64100\t64100\t64100\t64100"));
+    world_node_free(node);
+}
+
+static struct export_target *open_lazily(struct world_node *node, const struct instance *instance)
+{
+    g_autoptr(GError) error = NULL;
+    struct export_target *target = NULL;
+    node->storage->ops->export_open(node->storage, 1, U, REPLICA, instance->generation,
+                                    instance->disks, "127.0.0.1", false, &target, &error);
+    g_assert_no_error(error);
+    return target;
+}
+
+static void assert_not_settled(struct world_node *node, const struct export_target *target,
+                               enum fettle_error code, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_false(node->storage->ops->export_settle(node->storage, target, &error));
+    g_assert_cmpstr(error->message, ==, message);
+    g_assert_error(error, FETTLE_ERROR, (gint)code);
+}
+
+/* Only the very opening that is asked about may answer, and only if all of its exports do. */
+static void settling(void *unused)
+{
+    struct world_node *node = world_node_new("settle");
+    const struct storage_ops *ops = node->storage->ops;
+    const char *closed =
+        "the exports of replica " REPLICA " that this mirror was attached to are closed";
+    record_autoptr(instance) web1 = world_instance(2, 3);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, REPLICA);
+    record_autoptr(export_target) first = open_lazily(node, web1);
+    for (guint twice = 0; twice < 2; twice++)
+        g_assert_true(ops->export_settle(node->storage, first, &error));
+    /* Found again by another node daemon, which does not know how it was opened. */
+    world_node_free(node);
+    node = world_node_new("settle");
+    g_autoptr(GPtrArray) reports = ops->export_rediscover(node->storage, &error);
+    g_assert_cmpuint(reports->len, ==, 1);
+    g_assert_true(ops->export_settle(node->storage, first, &error));
+    record_autoptr(export_target) durable = world_export(node, web1, REPLICA);
+    assert_same(first, durable);
+
+    g_assert_true(ops->export_close(node->storage, U, REPLICA, &error));
+    assert_not_settled(node, first, FETTLE_ERROR_WRONG_STATE, closed);
+    record_autoptr(export_target) second = open_lazily(node, web1);
+    assert_not_settled(node, first, FETTLE_ERROR_WRONG_STATE, closed);
+    /* A disk that does not answer: nothing is said for the others either. */
+    pid_t pid = (pid_t)world_export_pid(node, web1, REPLICA, 1);
+    g_autofree char *control = g_strdup_printf("%s/exports/" REPLICA ".ctl1", node->paths->run);
+    g_assert_cmpint(unlink(control), ==, 0);
+    assert_not_settled(node, second, FETTLE_ERROR_STORAGE,
+                       "the exports of replica " REPLICA
+                       " have not said within 20000 ms that everything is on stable storage; "
+                       "nothing is promised, ask again");
+    kill(pid, SIGKILL);
+    while (node->exports_ended == 0)
+        loop_sleep(5);
+    assert_not_settled(node, second, FETTLE_ERROR_WRONG_STATE, closed);
+    world_node_free(node);
+}
+
+/* A copy through TLS is as fast as the processor allows: see export.c. */
+static void cheap_cipher(void *unused)
+{
+    struct world_node *node = world_node_new("cipher");
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autofree char *cpu = NULL, *variables = NULL;
+    gsize len = 0;
+    world_create(node, web1, REPLICA);
+    record_autoptr(export_target) target = world_export(node, web1, REPLICA);
+    g_assert_true(g_file_get_contents("/proc/cpuinfo", &cpu, NULL, NULL));
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/environ",
+                                            world_export_pid(node, web1, REPLICA, 0));
+    g_assert_true(g_file_get_contents(path, &variables, &len, NULL));
+    g_autofree char *wanted =
+        g_strdup_printf("GNUTLS_SYSTEM_PRIORITY_FILE=%s/exports/" REPLICA ".tls", node->paths->run);
+    bool helps = strstr(cpu, " aes ") != NULL;
+    g_assert_true((memmem(variables, len, wanted, strlen(wanted)) != NULL) == helps);
     world_node_free(node);
 }
 
@@ -315,7 +397,9 @@ static void assert_plugin_refuses(const char *const *parameters, const char *mes
     g_autofree char *plugin = program_path("fettle-failstop.so");
     g_autofree char *log = g_build_filename(world_folder(), "plugin.log", NULL);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
-    const char *fixed[] = {"nbdkit", "-f", "-U", "-", plugin};
+    /* Given no name (-U -) it would make a folder in /tmp, and leave it when it refuses. */
+    g_autofree char *socket = g_build_filename(world_folder(), "refused.sock", NULL);
+    const char *fixed[] = {"nbdkit", "-f", "-U", socket, plugin};
     for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
         g_ptr_array_add(argv, (char *)fixed[i]);
     for (; *parameters != NULL; parameters++)
@@ -341,7 +425,11 @@ static void bad_parameters(void *unused)
 #define REFUSED(message, ...)                                                                      \
     assert_plugin_refuses((const char *const[]){__VA_ARGS__, NULL}, message)
     REFUSED("parameters file, history, replica, generation and disk are all needed", file);
-    REFUSED("unknown parameter size; known are file, history, replica, generation, disk", "size=1");
+    REFUSED("unknown parameter size; known are file, history, replica, generation, disk, "
+            "control, lazy",
+            "size=1");
+    REFUSED("a lazy export needs a control socket, or it would stay so for ever", file, "history=1",
+            "replica=r", "generation=1", "disk=0", "lazy=true");
     REFUSED("parameter disk is given twice", "disk=1", "disk=1");
     REFUSED("parameter replica is empty", "replica=");
     REFUSED("generation", file, "history=1", "replica=r", "generation=x", "disk=0");
@@ -356,21 +444,51 @@ struct nbd {
     char *log;
 };
 
-static struct nbd nbd_start(const char *image)
+/* With a control socket it starts lazily. Each of its fdatasync() calls adds a byte to the file
+ * syncs_of(), by a library that is loaded before the C library. */
+static struct nbd nbd_start_with(const char *image, const char *control)
 {
     struct nbd nbd = {.socket = g_build_filename(world_folder(), "nbd.sock", NULL),
                       .log = g_build_filename(world_folder(), "nbd.log", NULL)};
     unlink(nbd.socket); /* not on the disk of the image, which may be full */
     g_autofree char *plugin = program_path("fettle-failstop.so");
     g_autofree char *file = g_strconcat("file=", image, NULL);
-    const char *argv[] = {"nbdkit",    "-f",        "-U",           nbd.socket, plugin, file,
-                          "history=1", "replica=r", "generation=2", "disk=0",   NULL};
-    struct process_options options = {.argv = argv, .errors_path = nbd.log};
+    const char *argv[] = {"nbdkit", "-f",        "-U",        nbd.socket,     plugin,
+                          file,     "history=1", "replica=r", "generation=2", "disk=0",
+                          NULL,     NULL,        NULL};
+    g_autofree char *asked = g_strdup_printf("control=%s", control);
+    guint words = 10;
+    g_assert_null(argv[words]);
+    if (control != NULL) {
+        argv[words++] = asked;
+        argv[words++] = "lazy=true";
+    }
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = g_path_get_dirname(self);
+    g_autofree char *preload = g_strdup_printf("LD_PRELOAD=%s/../../helper/sync_count.so", folder);
+    g_autofree char *count = g_strdup_printf("SYNC_COUNT=%s/syncs", world_folder());
+    const char *environment[] = {preload, count, NULL};
+    struct process_options options = {
+        .argv = argv, .environment = environment, .errors_path = nbd.log};
+    g_assert_true(g_file_set_contents(count + strlen("SYNC_COUNT="), "", 0, NULL));
     nbd.process = process_spawn(&options, NULL);
     g_assert_nonnull(nbd.process);
     while (!g_file_test(nbd.socket, G_FILE_TEST_EXISTS) && !process_ended(nbd.process))
         loop_sleep(5);
     return nbd;
+}
+
+static struct nbd nbd_start(const char *image)
+{
+    return nbd_start_with(image, NULL);
+}
+
+static guint syncs(void)
+{
+    g_autofree char *path = g_build_filename(world_folder(), "syncs", NULL);
+    struct stat status;
+    g_assert_cmpint(stat(path, &status), ==, 0);
+    return (guint)status.st_size;
 }
 
 static void nbd_stop(struct nbd *nbd)
@@ -395,11 +513,8 @@ static bool get(int fd, void *data, size_t len)
 /* A connection to the export, -1 if that is refused. */
 static int nbd_connect(const struct nbd *nbd, const char *name)
 {
-    struct sockaddr_un_like {
-        sa_family_t family;
-        char path[108];
-    } address = {AF_UNIX, ""};
-    g_strlcpy(address.path, nbd->socket, sizeof address.path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    g_strlcpy(address.sun_path, nbd->socket, sizeof address.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval wait = {.tv_usec = 500000};
     char greeting[18], answer[10];
@@ -473,6 +588,66 @@ static void plugin_io(void *unused)
     nbd_stop(&nbd);
 }
 
+static int unix_connect(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval wait = {.tv_sec = 60};
+    g_strlcpy(address.sun_path, path, sizeof address.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    return fd;
+}
+
+/* Lazy: no sync at all, unless a request asks for one. Settled: one before every answer. */
+static void plugin_settles(void *unused)
+{
+    g_autofree char *image = plugin_image("settled", 1 << 20);
+    g_autofree char *control = g_build_filename(world_folder(), "control.sock", NULL);
+    char block[4096] = {1}, said[sizeof SETTLED] = "";
+    struct nbd nbd = nbd_start_with(image, control);
+    int fd = nbd_connect(&nbd, "1.r.2.0");
+    for (guint i = 0; i < 8; i++)
+        g_assert_cmpint(nbd_request(fd, NBD_WRITE, i * sizeof block, sizeof block, block), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_ZERO, 65536, sizeof block, NULL), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_TRIM, 131072, sizeof block, NULL), ==, 0);
+    g_assert_cmpuint(syncs(), ==, 0);
+    g_assert_cmpint(nbd_request(fd, NBD_FLUSH, 0, 0, NULL), ==, 0);
+    g_assert_cmpuint(syncs(), ==, 1);
+    for (guint twice = 0; twice < 2; twice++) {
+        int asks = unix_connect(control);
+        g_assert_true(get(asks, said, strlen(SETTLED)));
+        g_assert_cmpstr(said, ==, SETTLED);
+        g_assert_cmpint((int)recv(asks, said, 1, 0), ==, 0);
+        close(asks);
+    }
+    guint before = syncs();
+    g_assert_cmpuint(before, >=, 3);
+    for (guint i = 1; i <= 8; i++) {
+        g_assert_cmpint(nbd_request(fd, NBD_WRITE, i * sizeof block, sizeof block, block), ==, 0);
+        g_assert_cmpuint(syncs(), ==, before + i);
+    }
+    g_assert_cmpint(nbd_request(fd, NBD_TRIM, 131072, sizeof block, NULL), ==, 0);
+    g_assert_cmpuint(syncs(), ==, before + 9);
+    close(fd);
+    nbd_stop(&nbd);
+}
+
+/* Without a control socket it is durable from the beginning. */
+static void plugin_syncs(void *unused)
+{
+    g_autofree char *image = plugin_image("synced", 1 << 20);
+    char block[4096] = {1};
+    struct nbd nbd = nbd_start(image);
+    int fd = nbd_connect(&nbd, "1.r.2.0");
+    for (guint i = 1; i <= 8; i++) {
+        g_assert_cmpint(nbd_request(fd, NBD_WRITE, i * sizeof block, sizeof block, block), ==, 0);
+        g_assert_cmpuint(syncs(), ==, i);
+    }
+    close(fd);
+    nbd_stop(&nbd);
+}
+
 static void plugin_superseded(void *unused)
 {
     g_autofree char *image = plugin_image("superseded", 1 << 20);
@@ -541,7 +716,11 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/export/found-after-restart#SAF-19", found_again, in_task);
     g_test_add_data_func("/export/damaged-state", damaged_state, in_task);
     g_test_add_data_func("/export/probe-needs-a-greeting#SAF-15", probing, in_task);
+    g_test_add_data_func("/export/settles-the-very-opening#SAF-12,SAF-14", settling, in_task);
+    g_test_add_data_func("/export/cheap-cipher", cheap_cipher, in_task);
     g_test_add_data_func("/failstop/bad-parameters", bad_parameters, in_task);
+    g_test_add_data_func("/failstop/syncs-every-write#SAF-14", plugin_syncs, in_task);
+    g_test_add_data_func("/failstop/settles#SAF-12,SAF-14", plugin_settles, in_task);
     g_test_add_data_func("/failstop/requests-and-export-name#SAF-14", plugin_io, in_task);
     g_test_add_data_func("/failstop/superseded-connection-is-held#SAF-13,SAF-14", plugin_superseded,
                          in_task);

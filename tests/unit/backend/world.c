@@ -235,7 +235,7 @@ struct export_target *world_export(struct world_node *node, const struct instanc
     g_autoptr(GError) error = NULL;
     struct export_target *target = NULL;
     node->storage->ops->export_open(node->storage, 1, instance->uuid, replica, instance->generation,
-                                    instance->disks, "127.0.0.1", &target, &error);
+                                    instance->disks, "127.0.0.1", true, &target, &error);
     g_assert_no_error(error);
     return target;
 }

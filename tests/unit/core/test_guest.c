@@ -350,6 +350,28 @@ static void test_stop_forced(void)
     node_world_free(nw);
 }
 
+/* The button was pressed before the guest listened: it is pressed again. */
+static void test_stop_before_it_listens(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_powerdown_ms(nw->a.host, 0);
+    struct fake_reply reply;
+    nw_call_start(nw, &nw->a, "guest_stop", nw->stamp, nw_stop_args(nw, 600000), &reply);
+    nw_pass(nw, 6000);
+    g_assert_false(reply.done);
+    guint before = fake_host_count(nw->a.host, "powerdown");
+    g_assert_cmpuint(before, ==, 2); /* "powerdown" is counted once per call */
+    fake_host_set_powerdown_ms(nw->a.host, 20);
+    nw_pass(nw, 4500);
+    g_assert_true(reply.done);
+    g_assert_no_error(reply.error);
+    g_assert_true(answer_is(reply.result, "clean"));
+    g_assert_false(answer_is(reply.result, "forced"));
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
 /* A guest that switched itself off is closed the same way. */
 static void test_stop_after_poweroff(void)
 {
@@ -567,6 +589,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/stop-replica-unreachable#SAF-13,SAF-15", test_stop_replica_unreachable);
     g_test_add_func("/guest/stop-nobody-answers#SAF-13,SAF-15", test_stop_nobody_answers);
     g_test_add_func("/guest/stop-kill-fails#SAF-15", test_stop_kill_fails);
+    g_test_add_func("/guest/stop-before-it-listens", test_stop_before_it_listens);
     g_test_add_func("/guest/stop-overtaken#SAF-06", test_stop_overtaken);
     g_test_add_func("/guest/reset#SAF-15,SAF-20", test_reset);
     return g_test_run();

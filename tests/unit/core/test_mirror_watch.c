@@ -356,6 +356,122 @@ static void test_restart_while_attaching(void)
     node_world_free(nw);
 }
 
+static bool in_sync_only_when_settled(struct fake_host *host, const char *op, bool after,
+                                      void *data)
+{
+    struct node_world *nw = data;
+    if (strcmp(op, "export_settle") == 0)
+        g_assert_cmpint(nw->web1.state, ==, REPLICA_SYNCING);
+    return false;
+}
+
+/* SAF-12: settled first; an export that does not say so keeps the replica from being promised. */
+static void test_settled_first(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 2, &error);
+    fake_host_set_hook(nw->b.host, in_sync_only_when_settled, nw);
+    fake_host_fault(nw->b.host, "export_settle", FAKE_FAULT_FAILS, 3);
+    nw_start(nw, &error);
+    g_assert_no_error(error);
+    nw_until(nw, fake_host_count(nw->b.host, "export_settle") == 3);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_SYNCING);
+    g_assert_cmpuint(calls_to_master(nw, "set_replica_state"), ==, 0);
+    assert_goes_on(nw);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    g_assert_cmpuint(fake_host_count(nw->b.host, "export_settle"), ==, 4);
+    node_world_free(nw);
+}
+
+/* A clean start promises from its first instruction on, so nothing is lazy then. */
+static void test_clean_start_is_durable(void)
+{
+    for (guint seed = 0; seed < 8; seed++) {
+        struct node_world *nw = node_world_new(seed);
+        g_autoptr(GError) error = NULL;
+        nw_create_and_start(nw);
+        nw_pass(nw, 300);
+        nw_stop(nw, 10000, &error);
+        g_assert_no_error(error);
+        g_assert_true(nw->web1.clean);
+        nw_start(nw, &error);
+        g_assert_no_error(error);
+        nw_pass(nw, 300);
+        g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+        nw_power_cut(nw, &nw->b); /* what is promised is checked there */
+        g_assert_cmpuint(fake_host_count(nw->b.host, "export_settle"), ==, 1);
+        node_world_free(nw);
+    }
+}
+
+/* How often a replica that has just been promised lacks something after a power cut of its node. */
+static guint found_incomplete(bool settle_lies)
+{
+    guint found = 0;
+    for (guint seed = 0; seed < 16; seed++) {
+        struct node_world *nw = node_world_new(seed);
+        fake_host_set_settle_lies(nw->b.host, settle_lies);
+        nw_create_and_start(nw);
+        nw_cut(nw, &nw->b, true); /* no write changes what is compared */
+        fake_host_power_off(nw->b.host);
+        found += !fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica);
+        nw->web1.state = REPLICA_STALE; /* or the check of every step would end the test here */
+        node_world_free(nw);
+    }
+    return found;
+}
+
+/* SAF-13 through a power cut; and the check would find an export that only says that it settled. */
+static void test_promised_is_durable(void)
+{
+    g_assert_cmpuint(found_incomplete(false), ==, 0);
+    g_assert_cmpuint(found_incomplete(true), >, 0);
+}
+
+static void attach_since(struct node_world *nw)
+{
+    g_autoptr(GError) error = NULL;
+    nw->web1.state = REPLICA_SYNCING;
+    nw->web1.sync++;
+    json_autoptr target = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    json_t *args = nw_guest_args(nw);
+    json_object_set(args, "target", target);
+    json_object_set_new(args, "sync", json_integer((json_int_t)nw->web1.sync));
+    json_object_set_new(args, "since", json_true());
+    json_autoptr done = nw_call(nw, &nw->a, "mirror_attach", args, &error);
+    g_assert_no_error(error);
+}
+
+/* An outage, a resync of what was written meanwhile that a power cut of the secondary ends, and
+ * another one: what the first had copied lazily is copied again. */
+static void test_resync_cut_off(void)
+{
+    for (guint seed = 0; seed < 16; seed++) {
+        struct node_world *nw = node_world_new(seed);
+        nw_create_and_start(nw);
+        nw_cut(nw, &nw->b, true);
+        nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+        nw_pass(nw, 500);
+        nw_cut(nw, &nw->b, false);
+        nw->mood = MASTER_ANSWERS;
+        fake_host_fault(nw->b.host, "export_settle", FAKE_FAULT_FAILS, 1000);
+        attach_since(nw);
+        nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_READY);
+        nw_power_cut(nw, &nw->b);
+        nw_until(nw, nw->web1.state == REPLICA_STALE);
+        nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+        fake_host_clear_faults(nw->b.host);
+        nw_daemon_start(nw, &nw->b);
+        g_assert_true(nw_announce(nw, &nw->b, NULL));
+        attach_since(nw);
+        nw_until(nw, nw->web1.state == REPLICA_IN_SYNC); /* whole: checked at each step */
+        nw_pass(nw, 200);
+        node_world_free(nw);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -378,5 +494,11 @@ int main(int argc, char **argv)
                     test_restart_before_release);
     g_test_add_func("/mirror-watch/restart-while-attaching#SAF-12,SAF-19",
                     test_restart_while_attaching);
+    g_test_add_func("/mirror-watch/settled-before-in-sync#SAF-12", test_settled_first);
+    g_test_add_func("/mirror-watch/clean-start-is-durable#SAF-13,SAF-14",
+                    test_clean_start_is_durable);
+    g_test_add_func("/mirror-watch/what-is-promised-survives-a-power-cut#SAF-13",
+                    test_promised_is_durable);
+    g_test_add_func("/mirror-watch/resync-cut-off#SAF-13", test_resync_cut_off);
     return g_test_run();
 }
