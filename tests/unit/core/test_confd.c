@@ -84,7 +84,6 @@ static char *send(struct confd *confd, const char *msg, const char *salt, size_t
 /* The whole inner message of the reply; "silence" if there is none. */
 static char *ask(struct confd *confd, int type, const char *query)
 {
-    g_autoptr(confd_key_t) key = confd_key_new(KEY, strlen(KEY));
     g_autofree char *msg = g_strdup_printf(
         "{\"protocol\": 1, \"type\": %d, \"query\": %s, \"rsalt\": \"r-1\"}", type, query);
     size_t len;
