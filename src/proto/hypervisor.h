@@ -101,8 +101,10 @@ struct hypervisor_ops {
      * one did not end by COMPLETED without error, so the images may differ. */
     bool (*mirror_finish)(struct hypervisor *hv, const char *instance, guint64 generation,
                           GError **error);
-    /* Lets the guest's writes go on without the replica: yank, then cancel, all disks. Only after
-     * `stale` is on record. Safe when the replica is unreachable. */
+    /* Lets the guest's writes go on without the replica, then takes the mirror of all disks away,
+     * for which a guest that runs stands still for some milliseconds. Only after `stale` is on
+     * record. Safe when the replica is unreachable. TEMPORARY: the writes go on, but a migration is
+     * not over yet; repeat it. */
     bool (*mirror_release)(struct hypervisor *hv, const char *instance, guint64 generation,
                            GError **error);
 

@@ -11,6 +11,7 @@
  *   con.sock      what is typed on its serial line
  *   pid           QEMU's own pid file
  *   stderr.log    what QEMU said
+ *   relay/        of its mirror (relay.h)
  *   psk/, psk-server/   keys of transfers, only while QEMU reads them
  *
  * The serial console is appended to log/guests/NAME-UUID.console.
