@@ -11,6 +11,7 @@ static const struct {
     {"node", "node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree"},
     {"repair", "repair", "instance,type,state,started,ended,jobs,id"},
     {"lock", "lock", "name,mode,owner,pending"},
+    {"waiter", "waiter", "job,locks,priority,since,blockers,nodes"},
     {"decision", "decision", "at,subject_name,state,verdict,summary"},
 };
 
@@ -77,6 +78,13 @@ static int lock_list(struct cli *cli, int argc, char **argv, GError **error)
     return show_list(cli, "lock", argc, argv, error);
 }
 
+static int lock_waiters(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return cli_expect(argc, argv, 0, "lock waiters", error)
+               ? show_list(cli, "waiter", argc, argv, error)
+               : -1;
+}
+
 static int decision_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return show_list(cli, "decision", argc, argv, error);
@@ -107,5 +115,6 @@ const struct command query_commands[] = {
     {"repair", "list", "[INSTANCE…]", "List repairs, running and done.", repair_list},
     {"decision", "list", "[NAME…]", "List decision records.", decision_list},
     {"lock", "list", "", "List locks, their owners and who waits.", lock_list},
+    {"lock", "waiters", "", "List who waits for locks, and for whom.", lock_waiters},
     {0},
 };

@@ -1,5 +1,5 @@
 /* `fettle why`: what was seen, decided and rejected about a subject, and when it is looked at next
- * (ARP-68). */
+ * (ARP-68); of a job what it waits for. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -135,11 +135,96 @@ static int print_all(struct cli *cli, const char *name, json_t *known, const jso
     return print_brake(cli, error) ? 0 : -1;
 }
 
+/* --- a job: what it waits for --- */
+
+enum { JOB, BLOCKERS, NODES };
+
+static const json_t *waiter_of(const json_t *waiters, const char *job)
+{
+    for (size_t i = 0; i < json_array_size(waiters); i++) {
+        const json_t *row = json_array_get(waiters, i);
+        if (strcmp(cli_cell_string(row, JOB), job) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static void print_owner(const char *job)
+{
+    printf("%s%s", g_ascii_isdigit(*job) ? "job " : "", job);
+}
+
+/* Each line is one edge of the wait-for graph, indented by its distance. */
+static void print_waits(const json_t *waiters, const char *job, GHashTable *told, int depth)
+{
+    const json_t *row = waiter_of(waiters, job);
+    if (row == NULL || !g_hash_table_add(told, (void *)job))
+        return;
+    const json_t *blockers = cli_cell_value(row, BLOCKERS), *nodes = cli_cell_value(row, NODES);
+    for (size_t i = 0; i < json_array_size(nodes); i++)
+        printf("%*swaits for node %s to answer this master\n", depth, "",
+               json_string_value(json_array_get(nodes, i)));
+    for (size_t i = 0; i < json_array_size(blockers); i++) {
+        const char *owner, *lock, *mode;
+        int waiting;
+        json_int_t since;
+        if (json_unpack(json_array_get(blockers, i), "[s, s, s, b, I]", &owner, &lock, &mode,
+                        &waiting, &since) != 0)
+            continue;
+        g_autofree char *when = cli_time_text((gint64)since);
+        printf("%*swaits for %s, %s by ", depth, "", lock, waiting ? "wanted first" : "held");
+        print_owner(owner);
+        printf(" (%s) since %s%s\n", mode, when,
+               waiter_of(waiters, owner) != NULL ? ", which" : "");
+        print_waits(waiters, owner, told, depth + 2);
+    }
+}
+
+static int why_job(struct cli *cli, const char *job, GError **error)
+{
+    json_autoptr rows =
+        cli_query(cli, "job", (const char *const[]){"id", "status", NULL},
+                  json_make("[ssI]", "=", "id", (json_int_t)g_ascii_strtoll(job, NULL, 10)), error);
+    json_autoptr waiters =
+        rows == NULL
+            ? NULL
+            : cli_query(cli, "waiter", (const char *const[]){"job", "blockers", "nodes", NULL},
+                        NULL, error);
+    if (waiters == NULL)
+        return -1;
+    if (json_array_size(rows) == 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "there is no job %s", job);
+        return -1;
+    }
+    const json_t *row = waiter_of(waiters, job);
+    if (cli->json) {
+        cli_print_rows(cli, "waiter", (const char *const[]){"job", "blockers", "nodes", NULL},
+                       waiters);
+        return 0;
+    }
+    printf("Job %s is %s", job, cli_cell_string(json_array_get(rows, 0), 1));
+    if (row == NULL) {
+        printf("; it waits for no locks.\n");
+        return 0;
+    }
+    g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
+    printf(" and\n");
+    print_waits(waiters, job, told, 2);
+    return 0;
+}
+
+static bool is_job(const char *text)
+{
+    return *text != '\0' && strspn(text, "0123456789") == strlen(text);
+}
+
 static int why(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool other = false;
-    if (!cli_expect(argc, argv, 1, "why INSTANCE|NODE|cluster", error))
+    if (!cli_expect(argc, argv, 1, "why INSTANCE|NODE|JOB|cluster", error))
         return -1;
+    if (is_job(argv[0]))
+        return why_job(cli, argv[0], error);
     g_autofree char *name = g_strdup(argv[0]);
     json_autoptr known = objects(
         cli, "instance", (const char *const[]){"name", "status", "pnode", NULL}, name, error);
@@ -158,7 +243,7 @@ static int why(struct cli *cli, int argc, char **argv, GError **error)
 }
 
 const struct command why_commands[] = {
-    {"why", NULL, "INSTANCE|NODE|cluster", "Tell why the cluster did or did not act on something.",
-     why},
+    {"why", NULL, "INSTANCE|NODE|JOB|cluster",
+     "Tell why the cluster did or did not act on something, or what a job waits for.", why},
     {0},
 };

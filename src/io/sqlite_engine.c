@@ -273,13 +273,34 @@ static void engine_commit(struct engine *base, const struct engine_commit *commi
     enqueue(engine, entry);
 }
 
+/* Whether nothing is under way; then one row is looked at here, without waking a thread for it. The
+ * answer still comes from the loop. */
+static bool barrier_at_once(struct sqlite_engine *engine, struct entry *entry)
+{
+    g_mutex_lock(&engine->queue_lock);
+    bool idle = g_queue_is_empty(&engine->queue) && !engine->busy;
+    g_mutex_unlock(&engine->queue_lock);
+    if (!idle || !g_mutex_trylock(&engine->store_lock))
+        return false;
+    entry->still_master = !engine->broken && sqlite_store_is_master(engine->store, engine->epoch);
+    g_mutex_unlock(&engine->store_lock);
+    struct batch *batch = g_new(struct batch, 1);
+    *batch = (struct batch){engine, g_ptr_array_new_with_free_func(entry_free)};
+    g_ptr_array_add(batch->entries, entry);
+    g_atomic_ref_count_inc(&engine->refs);
+    loop_post(batch_done, batch);
+    return true;
+}
+
 static void engine_barrier(struct engine *base, engine_barrier_fn done, void *data)
 {
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
     struct entry *entry = g_new0(struct entry, 1);
 
     entry->passed = done;
     entry->data = data;
-    enqueue((struct sqlite_engine *)base, entry);
+    if (!barrier_at_once(engine, entry))
+        enqueue(engine, entry);
 }
 
 /* For lookups of a commit that is still under way: rare, so waiting for the disk is right. */

@@ -208,6 +208,7 @@ static void grant_all(struct locks *locks)
         } else if (!request->stuck || lock_order(stuck, request->stuck) != 0) {
             set_stuck(locks, request, stuck);
             touch_behind(locks, request);
+            locks->moved = true; /* it may reserve less */
         }
     }
 }

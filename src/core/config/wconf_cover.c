@@ -1,6 +1,7 @@
 /*
  * Does the owner hold the locks that cover what it changes (FUT-04)? instance, replica and removed
- * need the instance's lock, a node its own, cluster and node groups the big one; tags, jobs,
+ * need the instance's lock, a node its own (what no job relies on while it acts: node-param is
+ * enough, FUT-01), cluster and node groups the big one; tags, jobs,
  * decisions, counters, advice and the repair brake are compare-and-set by nature and need none.
  */
 #include <string.h>
@@ -54,6 +55,28 @@ static bool replica_covered(const struct locks *locks, const struct owner *owner
                 error);
 }
 
+/* Whether only that of a node changes which no job relies on while it acts there. */
+static bool node_params_only(const struct config_delta *delta)
+{
+    const struct node *before = delta->before;
+    const struct node *after = delta->after;
+    if (!before || !after)
+        return false;
+    record_autoptr(node) changed = node_copy(before);
+    changed->drained = after->drained;
+    json_autoptr expected = node_to_json(changed);
+    json_autoptr wanted = node_to_json(after);
+    return json_equal(expected, wanted);
+}
+
+static bool node_covered(const struct locks *locks, const struct owner *owner,
+                         const struct config_delta *delta, GError **error)
+{
+    g_autofree char *params = g_strdup_printf("node-param/%s", delta->key);
+    return (locks_held(locks, owner, params) == LOCK_EXCLUSIVE && node_params_only(delta)) ||
+           need(locks, owner, delta, "node", delta->key, error);
+}
+
 static bool delta_covered(const struct locks *locks, const struct owner *owner,
                           const struct config *after, const GPtrArray *deltas,
                           const struct config_delta *delta, GError **error)
@@ -66,7 +89,9 @@ static bool delta_covered(const struct locks *locks, const struct owner *owner,
         const struct removed *removed = delta->after ? delta->after : delta->before;
         return need(locks, owner, delta, "instance", removed->name, error);
     }
-    if (!strcmp(delta->kind, "node") || !strcmp(delta->kind, "revoked"))
+    if (!strcmp(delta->kind, "node"))
+        return node_covered(locks, owner, delta, error);
+    if (!strcmp(delta->kind, "revoked"))
         return need(locks, owner, delta, "node", delta->key, error);
     if (!strcmp(delta->kind, "cluster") || !strcmp(delta->kind, "nodegroup"))
         return need(locks, owner, delta, "cluster", "BGL", error);

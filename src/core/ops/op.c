@@ -103,6 +103,12 @@ void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode)
     op_lock(op, name, mode);
 }
 
+void op_lock_node_params(struct op *op, const char *node_uuid)
+{
+    g_autofree char *name = g_strdup_printf("node-param/%s", node_uuid);
+    op_lock(op, name, LOCK_EXCLUSIVE);
+}
+
 /* --- objects --- */
 
 const struct instance *op_find_instance(const struct op *op, const char *name, GError **error)

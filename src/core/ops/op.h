@@ -74,6 +74,8 @@ bool op_canceled(struct op *op);
 void op_lock(struct op *op, const char *name, enum lock_mode mode);
 void op_lock_instance(struct op *op, const char *instance_name);
 void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode);
+/* For a change of what no job relies on while it acts on the node (FUT-01); exclusive. */
+void op_lock_node_params(struct op *op, const char *node_uuid);
 
 /* Objects; UNKNOWN_ENTITY. Borrowed until the copy of the configuration changes: not across calls
  * that commit or refresh. */

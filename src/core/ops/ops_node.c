@@ -1,6 +1,6 @@
 /*
  * OP_NODE_ADD, OP_NODE_REMOVE, OP_NODE_SET_PARAMS. They change the record of a node under its
- * exclusive lock and act on no guest.
+ * exclusive lock, or that of its parameters, and act on no guest.
  */
 #include "core/ops/ops.h"
 
@@ -222,9 +222,15 @@ static bool set_declare(struct op *op, GError **error)
 {
     const struct op_node_set_params *params = op->params;
     const struct node *node = op_find_node(op, params->node_name, error);
-    if (node)
+    if (!node)
+        return false;
+    /* Jobs that act there rely on its being online, and on nothing else that is set here (FUT-01):
+     * only that change waits for them. */
+    if (*params->offline)
         op_lock_node(op, node->uuid, LOCK_EXCLUSIVE);
-    return node != NULL;
+    else
+        op_lock_node_params(op, node->uuid);
+    return true;
 }
 
 /* A node that answers is not dead. Any answer counts, also a refusal. */

@@ -13,6 +13,7 @@ struct query {
     GPtrArray *rows;           /* all of the resource */
     GPtrArray *matching;       /* those that the filter lets through; borrowed from rows */
     struct lock_states *locks; /* rows of locks live in it */
+    struct lock_waiters *waiters;
     struct query_source source;
     bool live_filter;
     bool live_fields;
@@ -29,6 +30,7 @@ static void query_free(struct query *query)
     g_clear_pointer(&query->matching, g_ptr_array_unref);
     g_clear_pointer(&query->rows, g_ptr_array_unref);
     lock_states_free(query->locks);
+    lock_waiters_free(query->waiters);
     g_free(query);
 }
 
@@ -52,7 +54,7 @@ static bool check_resource(const char *call, const char *what, GError **error)
         return true;
     fettle_set_error(error, WRONG_INPUT,
                      "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
-                     "repair, policy, brake, advice, decision, lock",
+                     "repair, policy, brake, advice, decision, lock, waiter",
                      call, what);
     return false;
 }
@@ -111,6 +113,17 @@ static bool fetch_locks(struct query *query, GError **error)
     if (query->locks == NULL)
         return false;
     query->rows = query_lock_rows(query->locks);
+    return true;
+}
+
+static bool fetch_waiters(struct query *query, GError **error)
+{
+    query->waiters =
+        env_call_record(query->context->env, NODE_LOCAL, ROLE_WCONFD, "list_lock_waiters", NULL,
+                        context_stamp(query->context), 0, 0, error);
+    if (query->waiters == NULL)
+        return false;
+    query->rows = query_waiter_rows(query->waiters);
     return true;
 }
 
@@ -242,6 +255,8 @@ static bool gather(struct query *query, GError **error)
 {
     if (g_str_equal(query->what, "lock"))
         return fetch_locks(query, error);
+    if (g_str_equal(query->what, "waiter"))
+        return fetch_waiters(query, error);
     collect_rows(query);
     if (!query->live_fields && !query->live_filter)
         return true;
@@ -281,7 +296,8 @@ void query_run(struct queue_context *context, struct rpc_request *request,
     query->request = request;
     query->source =
         (struct query_source){.context = context, .config = follow_config(context->follow)};
-    if (query->live_fields || query->live_filter || g_str_equal(query->what, "lock"))
+    bool of_locks = g_str_equal(query->what, "lock") || g_str_equal(query->what, "waiter");
+    if (query->live_fields || query->live_filter || of_locks)
         task_spawn(context->env->tasks, query_task, query);
     else
         query_task(query);

@@ -115,3 +115,76 @@ json_t *query_get_lock_pending(struct query_source *source, const void *row,
     }
     return waiting;
 }
+
+/* --- who waits for locks --- */
+
+GPtrArray *query_waiter_rows(const struct lock_waiters *waiters)
+{
+    GPtrArray *rows = g_ptr_array_new();
+
+    for (guint i = 0; i < waiters->waiters->len; i++)
+        g_ptr_array_add(rows, g_ptr_array_index(waiters->waiters, i));
+    return rows;
+}
+
+json_t *query_get_waiter_job(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return json_string(((const struct lock_waiter *)row)->owner->job);
+}
+
+json_t *query_get_waiter_locks(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    const struct lock_waiter *waiter = row;
+    json_t *locks = json_array();
+
+    for (guint i = 0; i < waiter->locks->len; i++) {
+        const struct lock_request *wanted = g_ptr_array_index(waiter->locks, i);
+
+        json_array_append_new(locks, json_make("[s, s]", wanted->name,
+                                               enum_word(&lock_mode_words, (int)wanted->mode)));
+    }
+    return locks;
+}
+
+static json_int_t seconds(guint64 us)
+{
+    return (json_int_t)(us / (guint64)G_USEC_PER_SEC);
+}
+
+json_t *query_get_waiter_since(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    return json_integer(seconds(((const struct lock_waiter *)row)->since));
+}
+
+json_t *query_get_waiter_blockers(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    const struct lock_waiter *waiter = row;
+    json_t *blockers = json_array();
+
+    for (guint i = 0; i < waiter->blockers->len; i++) {
+        const struct lock_blocker *blocker = g_ptr_array_index(waiter->blockers, i);
+
+        json_array_append_new(blockers,
+                              json_make("[s, s, s, b, I]", blocker->owner->job, blocker->name,
+                                        enum_word(&lock_mode_words, (int)blocker->mode),
+                                        (int)blocker->waiting, seconds(blocker->since)));
+    }
+    return blockers;
+}
+
+json_t *query_get_waiter_nodes(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    const struct lock_waiter *waiter = row;
+    json_t *nodes = json_array();
+
+    for (guint i = 0; i < waiter->pending_nodes->len; i++)
+        json_array_append_new(
+            nodes, json_string(config_node_name(source->config,
+                                                g_ptr_array_index(waiter->pending_nodes, i))));
+    return nodes;
+}

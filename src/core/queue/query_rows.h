@@ -43,6 +43,8 @@ GPtrArray *query_policy_rows(const struct config *config);
 GPtrArray *query_decision_rows(const struct config *config);
 /* `states` must outlive the rows. */
 GPtrArray *query_lock_rows(const struct lock_states *states);
+/* Rows of waiters are borrowed from `waiters`. */
+GPtrArray *query_waiter_rows(const struct lock_waiters *waiters);
 
 /* Instances of a node, by their records; both lists sorted by name. */
 struct node_instances {

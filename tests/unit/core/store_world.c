@@ -27,6 +27,7 @@ struct store_world {
     guint commits;
     char *pending;
     json_t *locks;
+    json_t *waiters;
 };
 
 static void entry_free(gpointer data)
@@ -229,6 +230,8 @@ static void handle(struct rpc_request *request, void *data)
         call_cluster_status(store, request);
     else if (g_str_equal(request->name, "list_all_locks"))
         rpc_answer(request, json_make("{sO}", "locks", store->locks));
+    else if (g_str_equal(request->name, "list_lock_waiters"))
+        rpc_answer(request, json_make("{sO}", "waiters", store->waiters));
     else
         rpc_answer(request, NULL);
 }
@@ -244,6 +247,7 @@ struct store_world *store_world_new(struct env *env)
     store->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, entry_free);
     store->log = json_array();
     store->locks = json_array();
+    store->waiters = json_array();
     g_queue_init(&store->waits);
     g_queue_init(&store->held);
     fake_serve(env, handle, store);
@@ -263,6 +267,7 @@ void store_world_free(struct store_world *store)
     g_hash_table_unref(store->objects);
     json_decref(store->log);
     json_decref(store->locks);
+    json_decref(store->waiters);
     g_clear_error(&store->fail_next);
     g_free(store->pending);
     g_free(store);
@@ -313,6 +318,12 @@ void store_fail_next(struct store_world *store, enum fettle_error code, const ch
 guint store_commits(const struct store_world *store)
 {
     return store->commits;
+}
+
+void store_set_waiters(struct store_world *store, json_t *waiters)
+{
+    json_decref(store->waiters);
+    store->waiters = waiters;
 }
 
 void store_set_locks(struct store_world *store, json_t *locks)

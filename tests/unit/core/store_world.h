@@ -27,3 +27,5 @@ void store_fail_next(struct store_world *store, enum fettle_error code, const ch
 guint store_commits(const struct store_world *store);
 /* Answer of list_all_locks: the list of lock states, stolen. */
 void store_set_locks(struct store_world *store, json_t *locks);
+/* Answer of list_lock_waiters: the list, stolen. */
+void store_set_waiters(struct store_world *store, json_t *waiters);

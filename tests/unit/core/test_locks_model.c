@@ -536,10 +536,11 @@ static void play_end(struct play *play)
 {
     for (guint round = 0; round < 2 * OWNERS; round++) {
         for (guint i = 0; i < OWNERS; i++) {
-            if (model[i].state != IDLE)
+            if (model[i].state == WAITS)
                 continue;
             memset(model[i].held, 0, sizeof model[i].held);
-            g_assert_null(locks_free_owner(play->locks, play->owners[i]));
+            model[i].state = IDLE;
+            locks_free_owner(play->locks, play->owners[i]);
             assert_same_grants(play);
         }
     }

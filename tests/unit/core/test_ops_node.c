@@ -137,6 +137,20 @@ static void test_offline_goes_first(void)
     g_assert_nonnull(strstr(asked, "\"priority\":-20"));
 }
 
+/* Only a change of offline waits for the jobs that act there. */
+static void test_finer_locks(void)
+{
+    world->trace_locks = true;
+    const char *drain = ops_run_one(world, json_make("{ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS",
+                                                     "node_name", "node3", "drained", "yes"));
+    g_assert_cmpstr(drain, ==, "null");
+    ops_expect(world, "locks node-param/" NODE3 "=exclusive\ncommit node node3 \nfree\n"
+                      "commit job success\n");
+    g_assert_cmpstr(modify("node3", "yes", "dead", true), ==, "null");
+    ops_expect(world, "locks node/node3=exclusive\ncommit node node3 offline dead\nfree\n"
+                      "commit job success\n");
+}
+
 static void test_offline_refused_while_it_answers(void)
 {
     const char *refusal = "node \"node3\" still answers, so it is not dead, and its guests may "
@@ -277,6 +291,7 @@ int main(int argc, char **argv)
     add("/node/offline/refused", test_offline_refused);
     add("/tags", test_tags);
     add("/tags/kinds", test_tags_of_each_kind);
+    add("/node/finer-locks#FUT-01", test_finer_locks);
     add("/tags/no-locks#WCF-03", test_tags_take_no_locks);
     add("/tags/same-time#WCF-03", test_tags_at_the_same_time);
     add("/tags/conflict", test_tags_conflict_is_bounded);

@@ -423,6 +423,29 @@ static void test_locks(void)
     queue_world_free(w);
 }
 
+static json_t *waiter(void)
+{
+    json_t *wanted = json_make("{ss, ss}", "name", "instance/web1", "mode", "exclusive");
+    json_t *blocker =
+        json_make("{s{ss, ss}, ss, ss, sb, sI}", "owner", "job", "7", "livelock", "x", "name",
+                  "instance/web1", "mode", "shared", "waiting", 0, "since", (json_int_t)5000000);
+    return json_make("{s{ss, ss}, s[o], si, sI, si, sb, s[o], s[s]}", "owner", "job", "9",
+                     "livelock", "y", "locks", wanted, "priority", -5, "since", (json_int_t)7000000,
+                     "ticket", 3, "out_of_order", 1, "blockers", blocker, "pending_nodes",
+                     "unknown-node");
+}
+
+static void test_waiters(void)
+{
+    struct queue_world *w = world_new();
+
+    store_set_waiters(w->store, json_make("[o]", waiter()));
+    check(w, "waiter", "job locks priority since out_of_order blockers nodes", NULL,
+          "0:\"9\" 0:[[\"instance/web1\",\"exclusive\"]] 0:-5 0:7 0:true "
+          "0:[[\"7\",\"instance/web1\",\"shared\",false,5]] 0:[\"unknown-node\"]\n");
+    queue_world_free(w);
+}
+
 /* --- the rest --- */
 
 static void test_unknown_field(void)
@@ -450,12 +473,12 @@ static void test_refusals(void)
 
     queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
                  "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-                 "repair, policy, brake, advice, decision, lock");
+                 "repair, policy, brake, advice, decision, lock, waiter");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
     queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
                  "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
-                 "job, repair, policy, brake, advice, decision, lock");
+                 "job, repair, policy, brake, advice, decision, lock, waiter");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -495,6 +518,7 @@ static void test_every_field(void)
               json_make("{ss, ss, ss, ss, ss, si}", "uuid", REPAIR, "author", "ops", "subject_kind",
                         "node", "subject", NODE2, "advice", "avoid", "until", 5));
     store_set_locks(w->store, json_make("[o]", lock("node/n1", "shared", "8", false)));
+    store_set_waiters(w->store, json_make("[o]", waiter()));
     fake_settle(w->world);
     for (size_t i = 0; i < count; i++) {
         g_autofree char *text = ask(w, table[i].resource, table[i].name, NULL);
@@ -564,6 +588,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/brake-and-advice#ARP-69", test_brake_and_advice);
     g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/locks", test_locks);
+    g_test_add_func("/query/waiters", test_waiters);
     g_test_add_func("/query/unknown-field", test_unknown_field);
     g_test_add_func("/query/refusals", test_refusals);
     g_test_add_func("/query/fields", test_query_fields);

@@ -105,6 +105,31 @@ static void test_locks_cover_changes(void)
     world_tear_down();
 }
 
+/* Beside a job that acts on the node a parameter changes; being online does not. */
+static void test_finer_locks(void)
+{
+    struct fake_reply waits;
+    world_set_up();
+    json_t *drained = with(object_node(NODE3), "drained", json_true());
+    json_t *offline = with(object_node(NODE3), "offline", json_true());
+    assert_says(job_locks(&world, 1, "s node/" NODE3, false), GRANTED);
+    assert_says(job_locks(&world, 2, "x node-param/" NODE3, false), GRANTED);
+    assert_says(job_commit(&world, 2, changes_of(put("node", NODE3, 1, offline), NULL)),
+                "lock_missing: node node3 (" NODE3 "): job 2 does not hold the lock node/" NODE3
+                " exclusively");
+    assert_says(job_commit(&world, 2, changes_of(put("node", NODE3, 1, drained), NULL)),
+                "{\"serial\":2}");
+    job_locks_start(3, "node/" NODE3, 60000, &waits);
+    fake_advance(world.world, 5000);
+    g_assert_false(waits.done);
+    assert_says(
+        ask_wconf(&world, world.luxid, "free_locks", json_make("{s:o}", "owner", owner_json(1))),
+        "{}");
+    fake_settle(world.world);
+    assert_says(world_reply(&waits), GRANTED);
+    world_tear_down();
+}
+
 static void test_group_lock_covers(void)
 {
     world_set_up();
@@ -477,6 +502,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/commit/versions#WCF-03", test_version_conflicts);
     g_test_add_func("/wconf/commit/bad-object#WCF-11,WCF-16", test_bad_object_changes_nothing);
     g_test_add_func("/wconf/commit/cover#FUT-04", test_locks_cover_changes);
+    g_test_add_func("/wconf/commit/cover-finer#FUT-01,FUT-04", test_finer_locks);
     g_test_add_func("/wconf/commit/cover-group#FUT-04,LCK-19", test_group_lock_covers);
     g_test_add_func("/wconf/commit/invariants#SAF-10", test_invariants_are_enforced);
     g_test_add_func("/wconf/commit/pipeline#SAF-03,WCF-03", test_pipeline);
