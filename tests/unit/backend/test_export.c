@@ -71,6 +71,7 @@ static void exported_is_left_alone(void *unused)
     const char *message = "replica " REPLICA " is exported; close its exports first";
     world_create(node, web1, REPLICA);
     record_autoptr(export_target) target = world_export(node, web1, REPLICA);
+    g_assert_nonnull(target);
     for (guint i = 0; i < 5; i++) {
         g_autoptr(GError) error = NULL;
         bool done = i == 0   ? ops->grow(node->storage, U, REPLICA, 0, 9, &error)
@@ -297,6 +298,7 @@ static void cheap_cipher(void *unused)
     gsize len = 0;
     world_create(node, web1, REPLICA);
     record_autoptr(export_target) target = world_export(node, web1, REPLICA);
+    g_assert_nonnull(target);
     g_assert_true(g_file_get_contents("/proc/cpuinfo", &cpu, NULL, NULL));
     g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/environ",
                                             world_export_pid(node, web1, REPLICA, 0));

@@ -442,6 +442,7 @@ static void attach_since(struct node_world *nw)
     json_object_set_new(args, "since", json_true());
     json_autoptr done = nw_call(nw, &nw->a, "mirror_attach", args, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(done);
 }
 
 /* An outage, a resync of what was written meanwhile that a power cut of the secondary ends, and
