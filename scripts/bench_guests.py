@@ -106,6 +106,37 @@ def resync(lab, figures, runs):
     lab.do('OP_INSTANCE_REMOVE', instance_name='copied', shutdown_timeout=0)
 
 
+def still(events):
+    """Milliseconds between the last STOP and the RESUME after it, as QEMU stamped them; None: there was none."""
+    def at(event):
+        return event['timestamp']['seconds'] * 1000 + event['timestamp']['microseconds'] / 1000
+    stops = [at(event) for event in events if event['event'] == 'STOP']
+    resumes = [at(event) for event in events if event['event'] == 'RESUME']
+    return resumes[-1] - stops[-1] if stops and resumes and resumes[-1] >= stops[-1] else None
+
+
+def incremental(lab, figures, runs):
+    """How long a counting guest stands still when its replica, that was away, gets the last blocks."""
+    lab.do('OP_INSTANCE_CREATE', instance_name='parted', disk_template='mirror', disks=[{'size': MOVING_MIB}], memory=8,
+           os_type='tick-fast', pnode='node2', snode='node3')
+    uuid = lab.instance('parted', 'uuid')['uuid']
+    pauses = []
+    for _ in range(runs):
+        wait_whole(lab, 'parted')
+        time.sleep(2)  # until it is remembered what is written
+        lab.lab('link', 'node3', 'down')
+        wait_until('the replica is stale', lambda: lab.instance('parted', 'replica.state')['replica.state'] == 'stale', 60)
+        time.sleep(1)
+        with fettlelib.QmpListener(os.path.join(lab.root('node2'), 'run', 'guests', uuid, 'rescue.sock')) as listener:
+            lab.lab('link', 'node3', 'up')
+            wait_whole(lab, 'parted')
+            pause = still(listener.events())
+        assert pause is not None, 'the guest was not held for its last blocks: everything was copied'
+        pauses.append(pause)
+    figures.add('incremental_resync_pause_ms', pauses, 'ms', '<= 30', digits=1)
+    lab.do('OP_INSTANCE_REMOVE', instance_name='parted', shutdown_timeout=0)
+
+
 def ping_gaps(lab, figures, runs, folder):
     """The longest time without an answer of a Linux guest that migrates live, and that is failed over with its boot."""
     fettlelib.install_linux(lab, folder)
@@ -134,4 +165,5 @@ def measure(build, figures, runs, guest_folder):
     with fettlelib.Lab(build, options=('--disks-mib', '1024')) as lab:
         live_migration(lab, figures, runs)
         resync(lab, figures, 3)
+        incremental(lab, figures, 3)
         ping_gaps(lab, figures, runs, guest_folder)

@@ -275,6 +275,41 @@ class Ping:
         self.process.wait()
 
 
+class QmpListener:
+    """Keeps the events of one guest, by its second socket, which the node daemon leaves free."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(10)
+        self.socket.connect(path)
+        self.lines = self.socket.makefile('rb')
+        self.seen = []
+        self.command('qmp_capabilities')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def command(self, name):
+        """Its answer; what comes before it are events."""
+        while True:
+            line = json.loads(self.lines.readline())
+            if 'QMP' in line:
+                self.socket.sendall(json.dumps({'execute': name}).encode())
+            elif 'event' in line:
+                self.seen.append(line)
+            else:
+                return line
+
+    def events(self):
+        """All that came until now."""
+        self.socket.sendall(b'{"execute": "query-name"}')
+        self.command(None)
+        return self.seen
+
+
 def install_linux(lab, folder):
     """Builds the Linux guest into a folder unless it is there, and gives it to every node."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'guest')

@@ -358,19 +358,20 @@ json_t *qmp_execute_oob(struct qmp *qmp, const char *command, json_t *arguments,
     return qmp_call(qmp, "exec-oob", command, arguments, timeout_ms, error);
 }
 
-json_t *qmp_give_descriptor(struct qmp *qmp, const char *name, int fd, guint timeout_ms,
-                            GError **error)
+json_t *qmp_give_descriptor(struct qmp *qmp, const char *command, json_t *arguments, int fd,
+                            guint timeout_ms, GError **error)
 {
+    json_autoptr held = arguments;
     if (qmp->fd < 0) {
-        fettle_set_error(error, UNREACHABLE, "getfd: no QMP connection");
+        fettle_set_error(error, UNREACHABLE, "%s: no QMP connection", command);
         return NULL;
     }
     if (qmp->out->len > 0) {
-        fettle_set_error(error, LIMIT, "getfd: QEMU has not taken earlier commands yet");
+        fettle_set_error(error, LIMIT, "%s: QEMU has not taken earlier commands yet", command);
         return NULL;
     }
     qmp->out_fd = fd;
-    return qmp_call(qmp, "execute", "getfd", json_make("{s:s}", "fdname", name), timeout_ms, error);
+    return qmp_call(qmp, "execute", command, json_incref(held), timeout_ms, error);
 }
 
 /* A connected socket. A listener's full backlog reads as "nobody listens": QEMU's takes one client

@@ -42,10 +42,10 @@ json_t *qmp_execute(struct qmp *qmp, const char *command, json_t *arguments, gui
 json_t *qmp_execute_oob(struct qmp *qmp, const char *command, json_t *arguments, guint timeout_ms,
                         GError **error);
 
-/* The same for `getfd`: hands an open file over, which QEMU calls `name` from then on. It stays
- * open here. LIMIT if what was sent before has not been taken yet. */
-json_t *qmp_give_descriptor(struct qmp *qmp, const char *name, int fd, guint timeout_ms,
-                            GError **error);
+/* The same with an open file that goes with it (`getfd`, `add-fd`). It stays open here. LIMIT if
+ * what was sent before has not been taken yet. */
+json_t *qmp_give_descriptor(struct qmp *qmp, const char *command, json_t *arguments, int fd,
+                            guint timeout_ms, GError **error);
 
 bool qmp_is_open(const struct qmp *qmp);
 

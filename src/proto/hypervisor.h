@@ -94,13 +94,19 @@ struct hypervisor_ops {
      * TIMEOUT. */
     bool (*query)(struct hypervisor *hv, const char *instance, guint64 generation,
                   enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error);
-    /* Starts a write-blocking mirror of all disks; returns when the jobs run (not when ready). */
+    /* Starts a write-blocking mirror of all disks; returns when the jobs run (not when ready). With
+     * COPY_WRITTEN_SINCE a running guest stands still for some milliseconds at the end of the copy,
+     * and is told as running. */
     bool (*mirror_start)(struct hypervisor *hv, const char *instance, guint64 generation,
                          const struct export_target *target, enum mirror_copy copy, GError **error);
     /* Ends every mirror in sync: pauses nothing itself; the guest must be paused. Error: at least
      * one did not end by COMPLETED without error, so the images may differ. */
     bool (*mirror_finish)(struct hypervisor *hv, const char *instance, guint64 generation,
                           GError **error);
+    /* The replica is on record as in-sync, so what it confirms is there to stay: from now on it is
+     * remembered what is written, for COPY_WRITTEN_SINCE. Called again and again while that is so.
+     * A failure costs nothing but a full copy some day. Only when the exports answer. */
+    void (*mirror_remember)(struct hypervisor *hv, const char *instance, guint64 generation);
     /* Lets the guest's writes go on without the replica, then takes the mirror of all disks away,
      * for which a guest that runs stands still for some milliseconds. Only after `stale` is on
      * record. Safe when the replica is unreachable. TEMPORARY: the writes go on, but a migration is

@@ -628,6 +628,13 @@ static bool op_mirror_finish(struct hypervisor *hv, const char *instance, guint6
     return fake_op_end(host, "mirror_finish", late, ok, error);
 }
 
+static void op_mirror_remember(struct hypervisor *hv, const char *instance, guint64 generation)
+{
+    struct fake_guest *guest = fake_guest_find(fake_host_of_hv(hv), instance);
+    if (guest && guest->generation == generation)
+        fake_mirror_remember(guest);
+}
+
 static bool op_mirror_release(struct hypervisor *hv, const char *instance, guint64 generation,
                               GError **error)
 {
@@ -774,6 +781,7 @@ static const struct hypervisor_ops *hv_ops(void)
         .mirror_start = op_mirror_start,
         .mirror_finish = op_mirror_finish,
         .mirror_release = op_mirror_release,
+        .mirror_remember = op_mirror_remember,
         .disk_resize = op_disk_resize,
         .console_read = op_console_read,
         .console_write = op_console_write,

@@ -49,8 +49,9 @@ struct fake_guest {
     guint tick;   /* timer */
     bool sleeps;  /* its next tick is later than usual */
     guint powerdown;
-    bool *dirty; /* by block: written since `since` was in sync; NULL: unknown */
-    char *since; /* replica */
+    bool *dirty;  /* by block: written since `since` was in sync; NULL: unknown */
+    char *since;  /* replica, and the word for its images */
+    bool current; /* it is in sync right now, so what is answered needs no note */
     GString *console;
 
     /* On either side of a migration (fake_migration.c). */
@@ -166,6 +167,7 @@ struct fake_export *fake_guest_replica(const struct fake_guest *guest);
 /* The mirror is over, whatever became of it; what the replica lacks is remembered. */
 void fake_guest_unmirror(struct fake_guest *guest, enum mirror_state state);
 bool fake_guest_coin(const struct fake_guest *guest);
+void fake_mirror_remember(struct fake_guest *guest);
 bool fake_mirror_begin(struct fake_guest *guest, const struct export_target *target,
                        enum mirror_copy copy, GError **error);
 

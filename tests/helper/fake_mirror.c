@@ -27,29 +27,55 @@ bool fake_guest_coin(const struct fake_guest *guest)
     return g_rand_boolean(guest->host->hosts->random);
 }
 
-/* What `since` has not: what a mirror had not copied, and writes that may have missed it. */
-static void note_missing(struct fake_guest *guest, enum mirror_state was)
+/* --- what was written since the replica had everything --- */
+
+static char *key_of(const struct export_target *target)
 {
-    bool known = guest->since && strcmp(guest->since, guest->target->replica) == 0;
-    if (was == MIRROR_SYNCING && !known) {
-        g_clear_pointer(&guest->dirty, g_free);
+    return g_strdup_printf("%s %s", target->replica, target->images);
+}
+
+static bool remembers(const struct fake_guest *guest, const struct export_target *target)
+{
+    g_autofree char *key = key_of(target);
+    return guest->dirty && guest->since && strcmp(guest->since, key) == 0;
+}
+
+static void forget(struct fake_guest *guest)
+{
+    g_clear_pointer(&guest->dirty, g_free);
+    g_clear_pointer(&guest->since, g_free);
+    guest->current = false;
+}
+
+/* A guest without it, or whose replica may lose what it has confirmed, notes what it writes. */
+static void note_write(struct fake_guest *guest, guint block)
+{
+    if (guest->dirty && (!guest->current || !fake_guest_mirrors(guest)))
+        guest->dirty[block] = true;
+}
+
+void fake_mirror_remember(struct fake_guest *guest)
+{
+    if (guest->mirror != MIRROR_READY || guest->current || !*guest->target->images)
         return;
-    }
-    guint count = guest->image->count;
-    g_free(guest->since);
-    guest->since = g_strdup(guest->target->replica);
-    g_free(guest->dirty);
-    guest->dirty = g_new0(bool, count + 1);
-    for (guint i = 0; i < count; i++)
-        guest->dirty[i] = was == MIRROR_SYNCING && !guest->copied[i];
+    forget(guest);
+    guest->dirty = g_new0(bool, guest->image->count + 1);
+    guest->since = key_of(guest->target);
+    guest->current = true;
+}
+
+/* Writes that are under way may have missed the replica, or got there only. */
+static void note_missing(struct fake_guest *guest)
+{
+    guest->current = false;
     for (guint i = 0; i < guest->writes->len; i++)
-        guest->dirty[g_array_index(guest->writes, struct fake_write, i).block] = true;
+        note_write(guest, g_array_index(guest->writes, struct fake_write, i).block);
 }
 
 void fake_guest_unmirror(struct fake_guest *guest, enum mirror_state state)
 {
     if (fake_guest_mirrors(guest))
-        note_missing(guest, guest->mirror);
+        note_missing(guest);
     guest->mirror = state;
 }
 
@@ -59,6 +85,19 @@ static bool block_is_busy(const struct fake_guest *guest, guint block)
         if (g_array_index(guest->writes, struct fake_write, i).block == block)
             return true;
     return false;
+}
+
+/* What counts as equal from now on must be so, however little of it was copied. */
+static void become_ready(struct fake_guest *guest, const struct fake_export *export)
+{
+    const guint64 *replica =
+        fake_image_find(export->host, export->instance, export->replica)->blocks;
+    for (guint i = 0; i < guest->image->count; i++)
+        if (!block_is_busy(guest, i) && replica[i] != guest->image->blocks[i])
+            fake_truth_problem(guest->host->hosts,
+                               "block %u of instance %s was not copied to replica %s", i,
+                               guest->instance, guest->target->replica);
+    guest->mirror = MIRROR_READY;
 }
 
 static void guest_copy(struct fake_guest *guest)
@@ -76,7 +115,7 @@ static void guest_copy(struct fake_guest *guest)
         left += !guest->copied[i];
     }
     if (left == 0)
-        guest->mirror = MIRROR_READY;
+        become_ready(guest, replica);
 }
 
 static void guest_advance_writes(struct fake_guest *guest)
@@ -98,8 +137,7 @@ static void guest_advance_writes(struct fake_guest *guest)
         }
         if (unheard && !write->remote && fake_guest_coin(guest))
             fake_export_write(unheard, write->block, write->value); /* its answer is lost */
-        if (!fake_guest_mirrors(guest) && guest->dirty)
-            guest->dirty[write->block] = true;
+        note_write(guest, write->block);
         if (write->local && (write->remote || !fake_guest_mirrors(guest))) {
             fake_truth_acknowledge(guest, write);
             g_array_remove_index(guest->writes, i - 1);
@@ -204,10 +242,14 @@ bool fake_mirror_begin(struct fake_guest *guest, const struct export_target *tar
     guest->target = export_target_copy(target);
     g_free(guest->copied);
     guest->copied = g_new0(bool, guest->image->count);
-    bool known = copy == COPY_WRITTEN_SINCE && guest->dirty && guest->since &&
-                 strcmp(guest->since, target->replica) == 0;
+    bool known = copy == COPY_WRITTEN_SINCE && remembers(guest, target);
     for (guint i = 0; known && i < guest->image->count; i++)
         guest->copied[i] = !guest->dirty[i];
-    guest->mirror = copy == COPY_NOTHING ? MIRROR_READY : MIRROR_SYNCING;
+    if (!known)
+        forget(guest);
+    guest->current = false;
+    guest->mirror = MIRROR_SYNCING;
+    if (copy == COPY_NOTHING)
+        become_ready(guest, fake_guest_replica(guest));
     return true;
 }

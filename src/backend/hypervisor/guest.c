@@ -16,6 +16,7 @@ struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generat
     guest->instance = g_strdup(instance);
     guest->name = g_strdup("");
     guest->replica = g_strdup("");
+    guest->replica_images = g_strdup("");
     migration_reset(&guest->migration);
     guest->mirror.kind = 'm';
     guest->copy.kind = 'c';
@@ -23,6 +24,7 @@ struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generat
     g_queue_init(&guest->connecting.waiters);
     g_queue_init(&guest->typing.waiters);
     g_queue_init(&guest->relaying.waiters);
+    g_queue_init(&guest->standing.waiters);
     guest->outcomes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return guest;
 }
@@ -44,6 +46,7 @@ void guest_unref(struct guest *guest)
     g_free(guest->instance);
     g_free(guest->name);
     g_free(guest->replica);
+    g_free(guest->replica_images);
     migration_clear(&guest->migration);
     g_free(guest);
 }
@@ -116,7 +119,8 @@ static void guest_event(const char *name, const json_t *data, void *user)
     const struct hypervisor_events *events = &guest->qemu->events;
     const char *job = json_string_value(json_object_get(data, "device"));
     if (strcmp(name, "SHUTDOWN") == 0) {
-        if (json_is_true(json_object_get(data, "guest")) && events->shutdown != NULL)
+        guest->off = json_is_true(json_object_get(data, "guest"));
+        if (guest->off && events->shutdown != NULL)
             events->shutdown(guest->instance, guest->generation, events->data);
     } else if (strcmp(name, "BLOCK_JOB_COMPLETED") == 0 && job != NULL) {
         const json_t *failure = json_object_get(data, "error");
@@ -130,7 +134,8 @@ static void guest_event(const char *name, const json_t *data, void *user)
     } else if (strcmp(name, "MIGRATION") == 0) {
         migrate_event(guest, json_string_value(json_object_get(data, "status")));
     } else if (strcmp(name, "RESUME") == 0) {
-        guest->finished = false;
+        guest->finished = guest->off = false;
+        guest->disturbed = true;
     } else if (strcmp(name, "BLOCK_JOB_CANCELLED") == 0 && job != NULL) {
         g_hash_table_replace(guest->outcomes, g_strdup(job), GINT_TO_POINTER(JOB_FAILED));
     }
@@ -199,11 +204,14 @@ bool guest_command(struct guest *guest, const char *command, json_t *arguments, 
     return answer != NULL;
 }
 
-bool guest_give_descriptor(struct guest *guest, const char *name, int fd, GError **error)
+bool guest_give_descriptor(struct guest *guest, const char *command, json_t *arguments, int fd,
+                           GError **error)
 {
+    json_autoptr held = arguments;
     json_autoptr answer = NULL;
     if (guest_connect(guest, LIMIT_QMP_COMMAND_MS, error))
-        answer = qmp_give_descriptor(guest->qmp, name, fd, LIMIT_QMP_COMMAND_MS, error);
+        answer = qmp_give_descriptor(guest->qmp, command, json_incref(held), fd,
+                                     LIMIT_QMP_COMMAND_MS, error);
     if (answer == NULL)
         g_prefix_error(error, "guest %s: ", guest->name);
     return answer != NULL;

@@ -28,6 +28,22 @@ static json_t *migration_json(const struct migration *migration)
                      migration->serving, "arrived", migration->arrived);
 }
 
+static json_t *images_json(const struct guest *guest)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < guest->disks; i++)
+        json_array_append_new(list, json_make("[I,I]", (json_int_t)guest->images[i].device,
+                                              (json_int_t)guest->images[i].inode));
+    return list;
+}
+
+static json_t *incremental_json(const struct guest *guest)
+{
+    return json_make("{s:s,s:i,s:b,s:o}", "words", guest->replica_images, "written",
+                     (int)guest->written.number, "active", guest->incremental.active, "images",
+                     images_json(guest));
+}
+
 bool guest_state_write(const struct guest *guest, GError **error)
 {
     guint64 pid = guest->process != NULL ? process_pid(guest->process) : 0;
@@ -40,6 +56,7 @@ bool guest_state_write(const struct guest *guest, GError **error)
         "mirror", set_number(&guest->mirror), "copy", set_number(&guest->copy), "replica",
         guest->replica, "resume", guest->resume, "migration", migration_json(&guest->migration));
     json_object_set_new(json, "console", json_integer((json_int_t)guest->console));
+    json_object_set_new(json, "incremental", incremental_json(guest));
     g_autofree char *text = json_to_text(json);
     g_autofree char *name = state_name(guest->instance);
     return files_write(guest->qemu->paths, FILE_RUN, name, text, strlen(text), error);
@@ -90,6 +107,32 @@ static bool parse_migration(struct migration *migration, const json_t *json)
     return true;
 }
 
+/* What an older version has not written is unknown: then everything is copied. A task that copied
+ * has died with its node daemon. */
+static bool parse_incremental(struct guest *guest, const json_t *json)
+{
+    int written, active;
+    const char *words;
+    const json_t *images;
+    if (json == NULL)
+        return true;
+    if (json_unpack((json_t *)json, "{s:s,s:i,s:b,s:o}", "words", &words, "written", &written,
+                    "active", &active, "images", &images) != 0 ||
+        written < 0 || json_array_size(images) != guest->disks)
+        return false;
+    for (guint i = 0; i < guest->disks; i++) {
+        json_int_t device, inode;
+        if (json_unpack(json_array_get(images, i), "[I,I]", &device, &inode) != 0)
+            return false;
+        guest->images[i] = (struct image_file){(guint64)device, (guint64)inode};
+    }
+    g_free(guest->replica_images);
+    guest->replica_images = g_strdup(words);
+    guest->written.number = (guint)written;
+    guest->incremental.active = guest->incremental.failed = active != 0;
+    return true;
+}
+
 static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t *json,
                                  GError **error)
 {
@@ -124,6 +167,11 @@ static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t
         return NULL;
     }
     guest->console = (guint64)MAX(json_integer_value(json_object_get(json, "console")), 0);
+    if (!parse_incremental(guest, json_object_get(json, "incremental"))) {
+        fettle_set_error(error, CORRUPT, "what it says about its replica cannot be used");
+        guest_unref(guest);
+        return NULL;
+    }
     adopt(guest, (guint64)pid, (guint64)start);
     return guest;
 }

@@ -100,7 +100,8 @@ static bool start_server(struct guest *guest, const char *address, guint64 *ret_
     int fd = listen_for_disks(address, ret_port, error);
     if (fd < 0)
         return false;
-    bool started = guest_give_descriptor(guest, NBD_SOCKET, fd, error) &&
+    bool started = guest_give_descriptor(guest, "getfd", json_make("{s:s}", "fdname", NBD_SOCKET),
+                                         fd, error) &&
                    guest_command(guest, "nbd-server-start",
                                  json_make("{s:{s:s,s:{s:s}},s:s}", "addr", "type", "fd", "data",
                                            "str", NBD_SOCKET, "tls-creds", CREDS),

@@ -2,8 +2,11 @@
  * A guest's mirror: one write-blocking QEMU job per disk, through a relay, onto the exports of its
  * replica.
  */
+#include "backend/hypervisor/bitmaps.h"
+#include "backend/hypervisor/incremental.h"
 #include "backend/hypervisor/jobs.h"
 #include "backend/hypervisor/relay.h"
+#include "backend/hypervisor/still.h"
 #include "backend/storage/probe.h"
 #include "base/limits.h"
 #include "io/loop.h"
@@ -15,7 +18,7 @@
 bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **error)
 {
     struct mirror_info info = {MIRROR_NONE, 0};
-    if (guest->mirror.attached) {
+    if (guest->mirror.attached && !incremental_query(guest, &info)) {
         json_autoptr jobs =
             guest_execute(guest, "query-block-jobs", NULL, LIMIT_QMP_COMMAND_MS, error);
         if (jobs == NULL)
@@ -23,6 +26,7 @@ bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **
         struct jobs_progress progress;
         jobs_look(guest, &guest->mirror, jobs, &progress);
         info.state = relay_is_lost(guest) ? MIRROR_LOST : progress.state;
+        guest->written.done = progress.done;
         /* Writes of the guest that are under way count as not done yet; ready is ready. */
         info.progress = progress.all > 0 ? (guint)MIN(progress.done * 100 / progress.all, 99) : 0;
         if (info.state == MIRROR_READY)
@@ -55,39 +59,14 @@ static bool await_no_migration(struct guest *guest, GError **error)
     return false;
 }
 
-/* No write is under way when this returns, and none comes before let_go(): QEMU drains its disks
- * whenever it is told to stop, also if the guest does not run. */
-static bool hold_still(struct guest *guest, GError **error)
-{
-    g_autofree char *status = NULL;
-    if (!guest_status(guest, &status, error))
-        return false;
-    if (strcmp(status, "running") == 0) {
-        /* Recorded first: a node daemon that comes back must let it go on. */
-        guest->resume = true;
-        if (!guest_state_write(guest, error))
-            return false;
-    }
-    return guest_command(guest, "stop", NULL, LIMIT_QMP_DRAIN_MS, error);
-}
-
-static bool let_go(struct guest *guest, GError **error)
-{
-    g_autofree char *status = NULL;
-    if (!guest->resume)
-        return true;
-    if (!guest_status(guest, &status, error))
-        return false;
-    if (strcmp(status, "paused") == 0 &&
-        !guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error))
-        return false;
-    guest->resume = false;
-    return guest_state_write(guest, error);
-}
-
+/* No write is under way meanwhile. A guest that cannot be let go on is so when this is repeated. */
 static bool take_away(struct guest *guest, GError **error)
 {
-    return jobs_cancel(guest, &guest->mirror, error) && jobs_forget(guest, &guest->mirror, error);
+    if (!still_begin(guest, error))
+        return false;
+    bool gone =
+        jobs_cancel(guest, &guest->mirror, error) && jobs_forget(guest, &guest->mirror, error);
+    return still_end(guest, gone ? error : NULL) && gone;
 }
 
 /* The guest goes on as soon as its relay refuses; the rest is done while it stands still for some
@@ -97,15 +76,16 @@ static bool give_up(struct guest *guest, GError **error)
 {
     g_autoptr(GError) failure = NULL;
     if (!guest->mirror.attached)
-        return let_go(guest, error);
+        return still_recover(guest, error);
     if (!relay_exists(guest) || (!relay_refuse(guest, &failure) && !task_killed()))
-        return jobs_release(guest, &guest->mirror, error);
+        return jobs_yank(guest, &guest->mirror, error) && incremental_give_up(guest, error) &&
+               jobs_release(guest, &guest->mirror, error);
     if (failure != NULL) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
     }
-    return await_no_migration(guest, error) && hold_still(guest, error) &&
-           take_away(guest, error) && let_go(guest, error);
+    return incremental_give_up(guest, error) && await_no_migration(guest, error) &&
+           take_away(guest, error);
 }
 
 bool mirror_release(struct hypervisor *hv, const char *instance, guint64 generation, GError **error)
@@ -116,15 +96,41 @@ bool mirror_release(struct hypervisor *hv, const char *instance, guint64 generat
 
 /* --- starting --- */
 
+/* One job per disk, or what ends in these jobs. */
+static bool attach_jobs(struct guest *guest, enum mirror_copy copy, GError **error)
+{
+    if (copy == COPY_WRITTEN_SINCE) {
+        incremental_start(guest);
+        return true;
+    }
+    for (guint i = 0; i < guest->disks; i++)
+        if (!jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error))
+            return false;
+    return true;
+}
+
 static bool attach(struct guest *guest, const struct export_target *target, enum mirror_copy copy,
                    GError **error)
 {
     if (!jobs_open_relayed(guest, &guest->mirror, target, error))
         return false;
-    for (guint i = 0; i < guest->disks; i++)
-        if (!jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error))
-            return false;
-    return true;
+    if (copy == COPY_WRITTEN_SINCE && (guest->written.number == 0 || !incremental_prepare(guest)))
+        copy = COPY_EVERYTHING;
+    return attach_jobs(guest, copy, error);
+}
+
+/* What is known of another replica, or of one that gets a new copy, is of no use any more. */
+static void name_replica(struct guest *guest, const struct export_target *target,
+                         enum mirror_copy copy)
+{
+    if (copy != COPY_WRITTEN_SINCE)
+        bitmaps_void(guest);
+    else
+        bitmaps_know(guest, target);
+    g_free(guest->replica);
+    g_free(guest->replica_images);
+    guest->replica = g_strdup(target->replica);
+    guest->replica_images = g_strdup(target->images);
 }
 
 static bool check_start(const struct guest *guest, const struct export_target *target,
@@ -163,8 +169,7 @@ bool mirror_start(struct hypervisor *hv, const char *instance, guint64 generatio
     jobs_number(guest, &guest->mirror);
     guest->mirror.attached = true;
     guest->finished = false;
-    g_free(guest->replica);
-    guest->replica = g_strdup(target->replica);
+    name_replica(guest, target, copy);
     g_hash_table_remove_all(guest->outcomes);
     if (!guest_state_write(guest, error)) {
         guest->mirror.attached = false;

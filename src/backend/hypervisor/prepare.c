@@ -137,6 +137,17 @@ static bool check_prepare(const struct qemu *qemu, const struct instance *instan
     return false;
 }
 
+/* The metadata of a qcow2 image are in QEMU's memory, so nobody else can read what the guest wrote;
+ * such an image stays unknown. */
+static void remember_image(struct guest *guest, guint disk, const struct guest_spec *spec)
+{
+    const GPtrArray *disks = spec->instance->disks;
+    struct stat status;
+    bool raw = disk < disks->len && ((struct disk *)disks->pdata[disk])->format == FORMAT_RAW;
+    if (raw && stat(spec->images->pdata[disk], &status) == 0)
+        guest->images[disk] = (struct image_file){status.st_dev, status.st_ino};
+}
+
 static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec,
                                 const struct incoming_spec *incoming)
 {
@@ -145,7 +156,9 @@ static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec
     g_free(guest->name);
     guest->name = g_strdup(instance->name);
     guest->memory = instance->memory;
-    guest->disks = spec->images != NULL ? spec->images->len : 0;
+    guest->disks = spec->images != NULL ? MIN(spec->images->len, LIMIT_DISKS) : 0;
+    for (guint i = 0; i < guest->disks; i++)
+        remember_image(guest, i, spec);
     if (incoming != NULL) {
         g_free(guest->migration.uuid);
         guest->migration.uuid = g_strdup(incoming->migration);

@@ -6,6 +6,7 @@
 
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/relay.h"
+#include "backend/hypervisor/still.h"
 #include "backend/reach.h"
 #include "base/limits.h"
 #include "io/loop.h"
@@ -40,12 +41,8 @@ static bool check_run(struct guest *guest, GError **error)
     return true;
 }
 
-static bool qemu_run(struct hypervisor *hv, const char *instance, guint64 generation,
-                     GError **error)
+static bool run_guest(struct guest *guest, GError **error)
 {
-    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
-    if (guest == NULL || !check_run(guest, error))
-        return false;
     /* From here on its images may differ from those of a mirror that has ended. */
     guest->finished = false;
     if (!guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error))
@@ -57,10 +54,26 @@ static bool qemu_run(struct hypervisor *hv, const char *instance, guint64 genera
     return guest_state_write(guest, error);
 }
 
+static bool qemu_run(struct hypervisor *hv, const char *instance, guint64 generation,
+                     GError **error)
+{
+    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
+    if (guest == NULL || !check_run(guest, error) || !still_take_over(guest, error))
+        return false;
+    bool runs = run_guest(guest, error);
+    still_hand_back(guest);
+    return runs;
+}
+
 static bool qemu_pause(struct hypervisor *hv, const char *instance, guint64 generation,
                        GError **error)
 {
-    return simple_command(hv, instance, generation, "stop", LIMIT_QMP_DRAIN_MS, error);
+    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
+    if (guest == NULL || !still_take_over(guest, error))
+        return false;
+    bool paused = guest_command(guest, "stop", NULL, LIMIT_QMP_DRAIN_MS, error);
+    still_hand_back(guest);
+    return paused;
 }
 
 static bool qemu_powerdown(struct hypervisor *hv, const char *instance, guint64 generation,
@@ -193,6 +206,7 @@ static const struct hypervisor_ops qemu_ops = {
     .mirror_start = mirror_start,
     .mirror_finish = mirror_finish,
     .mirror_release = mirror_release,
+    .mirror_remember = mirror_remember,
     .incoming_prepare = incoming_prepare,
     .incoming_finish = incoming_finish,
     .migrate_start = migrate_start,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backend/hypervisor/qemu.h"
+#include "base/limits.h"
 #include "base/task.h"
 #include "io/process.h"
 #include "io/qmp.h"
@@ -53,6 +54,30 @@ struct migration {
 
 struct relay;
 
+/* What was written since the replica had everything (bitmaps.c). */
+struct written {
+    guint number;     /* of the bitmaps that tell it; 0: unknown; kept */
+    guint next;       /* of those that shall take their place; 0: none */
+    guint64 done;     /* bytes that the mirror had copied when it was last looked at */
+    guint64 begun_at; /* the same when the last bitmaps were begun */
+    gint64 turned_ms; /* when they last took the place of others, or failed to */
+    bool swept;       /* none is left from before */
+};
+
+/* A replica that is brought up to date (incremental.c). */
+struct incremental {
+    bool active; /* until the mirror has taken over; kept */
+    bool failed;
+    bool giving_up; /* by incremental_give_up(), which then sees to everything */
+    guint tasks;    /* under way in the background */
+    guint progress; /* percent */
+};
+
+/* An image by what no renaming changes. */
+struct image_file {
+    guint64 device, inode;
+};
+
 struct guest {
     guint refs; /* the table's, and one of each call under way */
     struct qemu *qemu;
@@ -78,11 +103,20 @@ struct guest {
     guint attachment;      /* the last number that was given; kept */
     struct job_set mirror; /* kept */
     char *replica;         /* kept; "" */
+    char *replica_images;  /* word for its images; kept; "": none was given */
     bool finished;         /* the last mirror ended in sync and nothing ran since */
     GHashTable *outcomes;  /* job -> enum job_outcome, from events */
     struct relay *relay;   /* what it goes through; NULL: none */
     struct task_mutex relaying;
-    bool resume; /* stopped by us while its mirror is taken away, so it is to be let go on; kept */
+    struct written written;
+    struct incremental incremental;
+    struct image_file images[LIMIT_DISKS]; /* zeros: unknown; kept */
+
+    /* Standing still (still.c). */
+    struct task_mutex standing; /* who lets it go on or stops it */
+    bool resume;                /* stopped by us for a moment, so it is to be let go on; kept */
+    bool disturbed;             /* it went on meanwhile */
+    bool off;                   /* it switched itself off, and did not go on since */
 
     struct migration migration; /* kept */
     struct job_set copy;        /* its disks, if they move with it; kept */
@@ -119,8 +153,9 @@ json_t *guest_execute(struct guest *guest, const char *command, json_t *argument
 bool guest_command(struct guest *guest, const char *command, json_t *arguments, guint timeout_ms,
                    GError **error);
 bool guest_yank(struct guest *guest, const char *node, GError **error);
-/* Hands an open file over; QEMU calls it `name`. */
-bool guest_give_descriptor(struct guest *guest, const char *name, int fd, GError **error);
+/* A command that an open file goes with (`getfd`, `add-fd`); `arguments` is stolen. */
+bool guest_give_descriptor(struct guest *guest, const char *command, json_t *arguments, int fd,
+                           GError **error);
 
 /* Only for `yank`: what `what` says, {"type":…}. */
 bool guest_yank_any(struct guest *guest, json_t *what, GError **error);
@@ -161,6 +196,9 @@ bool mirror_start(struct hypervisor *hv, const char *instance, guint64 generatio
 bool mirror_finish(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
 bool mirror_release(struct hypervisor *hv, const char *instance, guint64 generation,
                     GError **error);
+
+/* bitmaps.c */
+void mirror_remember(struct hypervisor *hv, const char *instance, guint64 generation);
 
 /* migrate.c */
 bool migrate_start(struct hypervisor *hv, const char *instance, guint64 generation,

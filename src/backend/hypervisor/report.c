@@ -3,6 +3,7 @@
  */
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/relay.h"
+#include "backend/hypervisor/still.h"
 #include "base/limits.h"
 #include "io/files.h"
 
@@ -11,7 +12,7 @@
 /* --- asking --- */
 
 /* A guest that waits for its first `cont` is prepared; one that runs while it sleeps (S3) runs, and
- * one that we hold for the moment in which its mirror is taken away; whatever else holds its CPUs
+ * one that stands still for a moment; whatever else holds its CPUs
  * still is paused. */
 static enum guest_state state_of(const struct guest *guest, const json_t *status)
 {
@@ -19,13 +20,13 @@ static enum guest_state state_of(const struct guest *guest, const json_t *status
     if (guest->migration.side == SIDE_TARGET && !guest->migration.arrived)
         return GUEST_INCOMING;
     if (json_is_true(json_object_get(status, "running")) || g_strcmp0(word, "suspended") == 0 ||
-        (guest->resume && g_strcmp0(word, "paused") == 0))
+        (guest->resume && !guest->off && g_strcmp0(word, "paused") == 0))
         return GUEST_RUNNING;
     /* A guest that has arrived waits for its first `cont` here too. */
     if (g_strcmp0(word, "prelaunch") == 0 ||
         (guest->migration.side == SIDE_TARGET && g_strcmp0(word, "paused") == 0))
         return GUEST_PREPARED;
-    return g_strcmp0(word, "shutdown") == 0 ? GUEST_SHUTDOWN : GUEST_PAUSED;
+    return g_strcmp0(word, "shutdown") == 0 || guest->off ? GUEST_SHUTDOWN : GUEST_PAUSED;
 }
 
 /* A guest that was paused for its migration stands in the same state after a failure as after the
@@ -145,6 +146,9 @@ static bool rediscover_one(struct qemu *qemu, const char *instance, GPtrArray *r
         return true;
     }
     guest->prepared = true;
+    /* One whose mirror was being taken away goes on when that is done. */
+    if (guest->incremental.active)
+        still_recover(guest, NULL);
     g_hash_table_insert(qemu->guests, guest->instance, guest_ref(guest));
     struct guest_report *report = report_guest(guest);
     if (guest->gone)

@@ -202,6 +202,7 @@ static void watch_probe(struct mirror_watch *watch)
 static void watch_look(struct mirror_watch *watch)
 {
     struct guest *guest = watch->guest;
+    struct hypervisor *hv = guest->node->hv;
     if (!guest_query(guest)) {
         /* One that stops for a migration waits for the replica, and its monitor with it. */
         if (guest->outgoing && !watch_is_over(watch))
@@ -219,6 +220,9 @@ static void watch_look(struct mirror_watch *watch)
         watch_record_in_sync(watch);
     if (!watch_is_over(watch) && !watch->lost)
         watch_probe(watch);
+    if (!watch_is_over(watch) && !watch->lost && !watch->failing_ms && state == MIRROR_READY &&
+        guest->replica_state == REPLICA_IN_SYNC)
+        hv->ops->mirror_remember(hv, guest->record->instance, guest->record->generation);
 }
 
 static void watch_run(void *data)

@@ -14,6 +14,7 @@
 void replica_forget(struct guest *guest)
 {
     set_string(&guest->record->replica, "");
+    set_string(&guest->record->replica_images, "");
     guest->record->replica_generation = 0;
     guest->record->exported = false;
     guest->export_live = false;
@@ -98,6 +99,10 @@ static bool open_record(struct guest *guest, const struct replica_open_args *arg
     GPtrArray *disks = record->replica_disks;
     record->replica_disks = copy->disks;
     copy->disks = disks;
+    if (!*record->replica_images || strcmp(record->replica, args->replica) != 0) {
+        g_autofree char *word = env_uuid(guest->node->env);
+        set_string(&record->replica_images, word);
+    }
     set_string(&record->replica, args->replica);
     record->replica_history = history;
     record->replica_generation = args->generation;
@@ -125,6 +130,7 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
                                          state == REPLICA_IN_SYNC, &target, error))
         return NULL;
     guest->export_live = true;
+    set_string(&target->images, guest->record->replica_images);
     set_string(&target->node, node->env->node_uuid);
     return target;
 }

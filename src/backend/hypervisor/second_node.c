@@ -1,0 +1,99 @@
+/*
+ * See second_node.h.
+ */
+#include "backend/hypervisor/second_node.h"
+
+#include "backend/hypervisor/jobs.h"
+#include "base/limits.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *second_node_name(const struct guest *guest, guint disk)
+{
+    struct job_set set = {.kind = 's', .number = guest->mirror.number};
+    return jobs_name(&set, disk);
+}
+
+static bool is_image(const char *path, const struct image_file *image)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_dev == image->device &&
+           status.st_ino == image->inode;
+}
+
+/* Among the files that QEMU has open: it may have been renamed since, as a replica that became the
+ * guest's is. -1 if there is none. */
+static int open_image(const struct guest *guest, const struct image_file *image)
+{
+    if (image->inode == 0 || guest->process == NULL)
+        return -1;
+    g_autofree char *folder =
+        g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/fd", process_pid(guest->process));
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        if (!is_image(path, image))
+            continue;
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        struct stat status;
+        if (fd >= 0 && fstat(fd, &status) == 0 && status.st_dev == image->device &&
+            status.st_ino == image->inode)
+            return fd;
+        if (fd >= 0)
+            close(fd);
+    }
+    return -1;
+}
+
+/* A set of descriptors is how QEMU names one that was handed to it. */
+static bool add_node(struct guest *guest, guint disk, int fd, GError **error)
+{
+    int set = (int)(guest->mirror.number * LIMIT_DISKS + disk);
+    g_autofree char *name = second_node_name(guest, disk);
+    g_autofree char *file = g_strdup_printf("/dev/fdset/%d", set);
+    if (!guest_give_descriptor(guest, "add-fd", json_make("{s:i}", "fdset-id", set), fd, error))
+        return false;
+    bool added = guest_command(guest, "blockdev-add",
+                               json_make("{s:s,s:s,s:b,s:{s:s,s:s,s:s}}", "driver", "raw",
+                                         "node-name", name, "read-only", 1, "file", "driver",
+                                         "file", "filename", file, "locking", "off"),
+                               LIMIT_QMP_COMMAND_MS, error);
+    /* The node has its own copy. */
+    guest_command(guest, "remove-fd", json_make("{s:i}", "fdset-id", set), LIMIT_QMP_COMMAND_MS,
+                  NULL);
+    return added;
+}
+
+bool second_nodes_add(struct guest *guest, GError **error)
+{
+    for (guint i = 0; i < guest->disks; i++) {
+        int fd = open_image(guest, &guest->images[i]);
+        if (fd < 0) {
+            fettle_set_error(error, WRONG_STATE,
+                             "guest %s: the image of disk %u cannot be read beside it", guest->name,
+                             i);
+            return false;
+        }
+        bool added = add_node(guest, i, fd, error);
+        close(fd);
+        if (!added)
+            return false;
+    }
+    return true;
+}
+
+bool second_nodes_remove(struct guest *guest, GError **error)
+{
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *name = second_node_name(guest, i);
+        GError *failure = NULL;
+        bool done = guest_command(guest, "blockdev-del", json_make("{s:s}", "node-name", name),
+                                  LIMIT_QMP_COMMAND_MS, &failure);
+        if (!jobs_absent_is_fine(done, &failure, error))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,95 @@
+/*
+ * See still.h.
+ */
+#include "backend/hypervisor/still.h"
+
+#include "base/limits.h"
+
+#include <string.h>
+
+static bool lock(struct guest *guest, GError **error)
+{
+    if (task_mutex_lock(&guest->standing))
+        return true;
+    fettle_set_error(error, KILLED, "the process that waited for guest %s has ended", guest->name);
+    return false;
+}
+
+static bool go_on(struct guest *guest, GError **error)
+{
+    g_autofree char *status = NULL;
+    if (!guest->resume)
+        return true;
+    if (!guest_status(guest, &status, error))
+        return false;
+    if (strcmp(status, "paused") == 0 && !guest->off &&
+        !guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error))
+        return false;
+    guest->resume = false;
+    return guest_state_write(guest, error);
+}
+
+/* QEMU drains its disks whenever it is told to stop, also if the guest does not run. */
+static bool stand(struct guest *guest, GError **error)
+{
+    g_autofree char *status = NULL;
+    if (!guest_status(guest, &status, error))
+        return false;
+    if (strcmp(status, "running") == 0) {
+        /* Recorded first: a node daemon that comes back must let it go on. */
+        guest->resume = true;
+        if (!guest_state_write(guest, error))
+            return false;
+    }
+    guest->disturbed = false;
+    return guest_command(guest, "stop", NULL, LIMIT_QMP_DRAIN_MS, error);
+}
+
+bool still_begin(struct guest *guest, GError **error)
+{
+    if (!lock(guest, error))
+        return false;
+    if (stand(guest, error))
+        return true;
+    go_on(guest, NULL);
+    task_mutex_unlock(&guest->standing);
+    return false;
+}
+
+bool still_end(struct guest *guest, GError **error)
+{
+    bool ok = go_on(guest, error);
+    task_mutex_unlock(&guest->standing);
+    return ok;
+}
+
+bool still_recover(struct guest *guest, GError **error)
+{
+    return !guest->resume || (lock(guest, error) && still_end(guest, error));
+}
+
+bool still_check(const struct guest *guest, GError **error)
+{
+    if (!guest->disturbed)
+        return true;
+    fettle_set_error(error, HYPERVISOR, "guest %s was let go on by somebody else", guest->name);
+    return false;
+}
+
+bool still_take_over(struct guest *guest, GError **error)
+{
+    if (!lock(guest, error))
+        return false;
+    if (!guest->resume)
+        return true;
+    guest->resume = false;
+    if (guest_state_write(guest, error))
+        return true;
+    task_mutex_unlock(&guest->standing);
+    return false;
+}
+
+void still_hand_back(struct guest *guest)
+{
+    task_mutex_unlock(&guest->standing);
+}

@@ -1,0 +1,26 @@
+/*
+ * A guest that stands still for some milliseconds, for work that must not meet its writes, and goes
+ * on after it: when its mirror is taken away, and when a replica gets its last blocks. That it is
+ * to go on is on record, so a node daemon that comes back sees to it. Used by mirror.c,
+ * incremental.c, qemu.c and report.c.
+ */
+#pragma once
+
+#include "backend/hypervisor/qemu_private.h"
+
+/* In a task: no write is under way when this returns true, and none comes before still_end(). One
+ * that does not run stays as it is. Draining: only while nothing is held back (SAF-15). */
+bool still_begin(struct guest *guest, GError **error);
+/* It goes on as before; one that has switched itself off meanwhile does not. On failure it has to
+ * be repeated by still_recover(). */
+bool still_end(struct guest *guest, GError **error);
+/* Lets a guest go on that a still_end(), or a node daemon that died, has left. True if there is
+ * nothing to be done. */
+bool still_recover(struct guest *guest, GError **error);
+
+/* Between still_begin() and still_end(): error if somebody else has let it go on. */
+bool still_check(const struct guest *guest, GError **error);
+
+/* Who runs or pauses a guest for good does it between these; nobody else lets it go on then. */
+bool still_take_over(struct guest *guest, GError **error);
+void still_hand_back(struct guest *guest);

@@ -1,0 +1,489 @@
+/*
+ * Replicas of real guests that were away and are brought up to date: exactly what was written
+ * meanwhile is copied, both copies are equal then, and nothing that was printed is ever missing.
+ *
+ * How it is seen what was copied: while the replica is away every block of it that the guest never
+ * writes gets another content. A copy of everything mends that, a copy of what was written does
+ * not.
+ */
+#include "world.h"
+
+#include "io/files.h"
+#include "io/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REPLICA "22222222-2222-4222-8222-222222222222"
+#define REPLICA_2 "33333333-3333-4333-8333-333333333333"
+#define IMAGES "55555555-5555-4555-8555-555555555555"
+#define IMAGES_2 "66666666-6666-4666-8666-666666666666"
+
+#define SIZE_MIB 8
+#define GUESTS_BYTES (576 * 1024) /* where the guest writes, in whole blocks of 64 KiB */
+#define MARK 0xa5
+
+struct pair {
+    struct world_node *primary, *secondary;
+    struct instance *web1;
+    struct export_target *target;
+    guint round; /* of exports, for their names */
+};
+
+static struct hypervisor *hv_of(const struct pair *pair)
+{
+    return pair->primary->hypervisor;
+}
+
+static char *image(const struct pair *pair, const char *replica, guint disk)
+{
+    const struct world_node *node = *replica ? pair->secondary : pair->primary;
+    return g_strdup_printf("%s/disks/%s%s%s.disk%u.raw", node->paths->var, pair->web1->uuid,
+                           *replica ? "." : "", replica, disk);
+}
+
+static void open_exports(struct pair *pair, const char *replica, const char *words)
+{
+    export_target_free(pair->target);
+    pair->target = world_export(pair->secondary, pair->web1, replica);
+    g_free(pair->target->images);
+    pair->target->images = g_strdup(words);
+}
+
+static void close_exports(struct pair *pair, const char *replica)
+{
+    struct storage *storage = pair->secondary->storage;
+    g_autoptr(GError) error = NULL;
+    storage->ops->export_close(storage, pair->web1->uuid, replica, &error);
+    g_assert_no_error(error);
+}
+
+static void attach(struct pair *pair, enum mirror_copy copy)
+{
+    g_autoptr(GError) error = NULL;
+    hv_of(pair)->ops->mirror_start(hv_of(pair), pair->web1->uuid, pair->web1->generation,
+                                   pair->target, copy, &error);
+    g_assert_no_error(error);
+}
+
+static void release(struct pair *pair)
+{
+    g_autoptr(GError) error = NULL;
+    hv_of(pair)->ops->mirror_release(hv_of(pair), pair->web1->uuid, pair->web1->generation, &error);
+    g_assert_no_error(error);
+}
+
+static void await_counts(const struct pair *pair, guint more)
+{
+    guint32 printed = world_printed(pair->primary, pair->web1);
+    g_assert_true(world_await_count(pair->primary, pair->web1, printed + more));
+}
+
+/* Number of the bitmaps that are known to tell everything, as it is kept. */
+static guint written(const struct pair *pair)
+{
+    g_autofree char *path =
+        g_build_filename(pair->primary->paths->run, "guests", pair->web1->uuid, "state.json", NULL);
+    g_autofree char *text = files_read_path(path, 1 << 20, NULL, NULL);
+    json_autoptr json = json_parse_limited(text, strlen(text), 1 << 20, NULL);
+    return (guint)json_integer_value(
+        json_object_get(json_object_get(json, "incremental"), "written"));
+}
+
+/* As the mirror's watch does while the replica is on record as in-sync; until there are others than
+ * `before`. */
+static guint remember(const struct pair *pair, guint before)
+{
+    for (guint i = 0; i < 300 && written(pair) == before; i++) {
+        g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
+        hv_of(pair)->ops->mirror_remember(hv_of(pair), pair->web1->uuid, pair->web1->generation);
+        loop_sleep(20);
+    }
+    g_assert_cmpuint(written(pair), !=, before);
+    return written(pair);
+}
+
+static struct pair *pair_new(const char *name, guint disks, enum disk_format format)
+{
+    struct pair *pair = g_new0(struct pair, 1);
+    g_autofree char *second = g_strconcat(name, "-2", NULL);
+    g_autoptr(GError) error = NULL;
+    pair->primary = world_node_new(name);
+    pair->secondary = world_node_new(second);
+    pair->web1 = world_instance(disks, 1);
+    for (guint i = 0; i < disks; i++) {
+        ((struct disk *)pair->web1->disks->pdata[i])->size = SIZE_MIB;
+        ((struct disk *)pair->web1->disks->pdata[i])->format = format;
+    }
+    world_create(pair->primary, pair->web1, "");
+    for (guint i = 0; i < disks; i++)
+        ((struct disk *)pair->web1->disks->pdata[i])->format = FORMAT_RAW;
+    world_create(pair->secondary, pair->web1, REPLICA);
+    for (guint i = 0; i < disks; i++)
+        ((struct disk *)pair->web1->disks->pdata[i])->format = format;
+    open_exports(pair, REPLICA, IMAGES);
+    world_prepare(pair->primary, pair->web1, NULL);
+    attach(pair, COPY_EVERYTHING);
+    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
+    hv_of(pair)->ops->run(hv_of(pair), pair->web1->uuid, 1, &error);
+    g_assert_no_error(error);
+    await_counts(pair, 5);
+    return pair;
+}
+
+static void kill_guest(struct pair *pair)
+{
+    g_autoptr(GError) error = NULL;
+    hv_of(pair)->ops->kill(hv_of(pair), pair->web1->uuid, pair->web1->generation, &error);
+    g_assert_no_error(error);
+}
+
+static void pair_free(struct pair *pair)
+{
+    kill_guest(pair);
+    close_exports(pair, pair->target->replica);
+    world_node_free(pair->primary);
+    world_node_free(pair->secondary);
+    instance_free(pair->web1);
+    export_target_free(pair->target);
+    g_free(pair);
+}
+
+/* Its node is cut off: the guest freezes until it is released, and goes on. */
+static void lose(struct pair *pair)
+{
+    kill((pid_t)world_export_pid(pair->secondary, pair->web1, pair->target->replica, 0), SIGKILL);
+    while (world_export_pid(pair->secondary, pair->web1, pair->target->replica, 0) != 0)
+        loop_sleep(5);
+    close_exports(pair, pair->target->replica);
+    loop_sleep(50);
+    release(pair);
+}
+
+/* --- what was copied --- */
+
+static void write_marks(const struct pair *pair, const char *replica)
+{
+    g_autofree guint8 *marks = g_malloc(SIZE_MIB << 20);
+    memset(marks, MARK, SIZE_MIB << 20);
+    for (guint i = 0; i < pair->web1->disks->len; i++) {
+        g_autofree char *path = image(pair, replica, i);
+        off_t from = i == 0 ? GUESTS_BYTES : 0;
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        size_t count = (SIZE_MIB << 20) - (size_t)from;
+        g_assert_cmpint(pwrite(fd, marks, count, from), ==, (gssize)count);
+        close(fd);
+    }
+}
+
+static guint8 *read_image(const struct pair *pair, const char *replica, guint disk)
+{
+    g_autofree char *path = image(pair, replica, disk);
+    char *content = NULL;
+    gsize len = 0;
+    g_assert_true(g_file_get_contents(path, &content, &len, NULL));
+    g_assert_cmpuint(len, ==, SIZE_MIB << 20);
+    return (guint8 *)content;
+}
+
+/* Of the bytes that were marked. */
+static guint marks_left(const struct pair *pair, const char *replica)
+{
+    guint left = 0;
+    for (guint i = 0; i < pair->web1->disks->len; i++) {
+        g_autofree guint8 *content = read_image(pair, replica, i);
+        for (guint at = i == 0 ? GUESTS_BYTES : 0; at < SIZE_MIB << 20; at++)
+            left += content[at] == MARK;
+    }
+    return left;
+}
+
+static guint marks_of(const struct pair *pair)
+{
+    return (SIZE_MIB << 20) * pair->web1->disks->len - GUESTS_BYTES;
+}
+
+/* Where the guest writes both copies are equal once it is paused and its mirror ended in sync; what
+ * it never wrote is as it was marked, or as on the primary. */
+static void finish_and_compare(struct pair *pair, const char *replica, bool marked)
+{
+    g_autoptr(GError) error = NULL;
+    hv_of(pair)->ops->pause(hv_of(pair), pair->web1->uuid, pair->web1->generation, &error);
+    g_assert_no_error(error);
+    hv_of(pair)->ops->mirror_finish(hv_of(pair), pair->web1->uuid, pair->web1->generation, &error);
+    g_assert_no_error(error);
+    kill_guest(pair);
+    close_exports(pair, replica);
+    g_autofree guint8 *a = read_image(pair, "", 0);
+    g_autofree guint8 *b = read_image(pair, replica, 0);
+    g_assert_cmpint(memcmp(a, b, GUESTS_BYTES), ==, 0);
+    g_assert_cmpuint(marks_left(pair, replica), ==, marked ? marks_of(pair) : 0);
+    g_assert_cmpuint(world_counted(pair->secondary, pair->web1, replica), >=,
+                     world_printed(pair->primary, pair->web1));
+}
+
+/* --- the way it is meant --- */
+
+static void await_ready(const struct pair *pair)
+{
+    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
+}
+
+/* Twice, since what is remembered must stay true through the first time. */
+static void what_was_written(void *disks)
+{
+    struct pair *pair = pair_new("written", GPOINTER_TO_UINT(disks), FORMAT_RAW);
+    guint number = remember(pair, 0);
+    for (guint round = 0; round < 2; round++) {
+        await_counts(pair, 20); /* what the replica has is not to be copied again */
+        lose(pair);
+        await_counts(pair, 20);
+        write_marks(pair, REPLICA);
+        open_exports(pair, REPLICA, IMAGES);
+        attach(pair, COPY_WRITTEN_SINCE);
+        await_ready(pair);
+        await_counts(pair, 20);
+        g_assert_cmpuint(world_counted(pair->secondary, pair->web1, REPLICA) + 1, >=,
+                         world_printed(pair->primary, pair->web1));
+        g_assert_cmpuint(marks_left(pair, REPLICA), ==, marks_of(pair));
+        /* Others take their place, which know no more of the time without the replica. */
+        number = remember(pair, number);
+    }
+    finish_and_compare(pair, REPLICA, true);
+    pair_free(pair);
+}
+
+/* A guest that is paused stays so. */
+static void of_a_paused_guest(void *unused)
+{
+    struct pair *pair = pair_new("paused", 1, FORMAT_RAW);
+    g_autoptr(GError) error = NULL;
+    remember(pair, 0);
+    lose(pair);
+    await_counts(pair, 10);
+    g_assert_true(hv_of(pair)->ops->pause(hv_of(pair), pair->web1->uuid, 1, &error));
+    write_marks(pair, REPLICA);
+    open_exports(pair, REPLICA, IMAGES);
+    attach(pair, COPY_WRITTEN_SINCE);
+    await_ready(pair);
+    g_assert_cmpint(world_state(pair->primary, pair->web1), ==, GUEST_PAUSED);
+    g_assert_true(world_is_frozen(pair->primary, pair->web1));
+    g_assert_true(hv_of(pair)->ops->run(hv_of(pair), pair->web1->uuid, 1, &error));
+    await_counts(pair, 10);
+    finish_and_compare(pair, REPLICA, true);
+    pair_free(pair);
+}
+
+/* --- what is not known is copied as a whole --- */
+
+static void attach_everything(struct pair *pair, const char *replica)
+{
+    write_marks(pair, replica);
+    attach(pair, COPY_WRITTEN_SINCE);
+    await_ready(pair);
+    await_counts(pair, 5);
+    finish_and_compare(pair, replica, false);
+    pair_free(pair);
+}
+
+static void never_in_sync_on_record(void *unused)
+{
+    struct pair *pair = pair_new("never", 1, FORMAT_RAW);
+    lose(pair);
+    open_exports(pair, REPLICA, IMAGES);
+    attach_everything(pair, REPLICA);
+}
+
+static void other_images(void *unused)
+{
+    struct pair *pair = pair_new("other", 1, FORMAT_RAW);
+    remember(pair, 0);
+    lose(pair);
+    open_exports(pair, REPLICA, IMAGES_2);
+    attach_everything(pair, REPLICA);
+}
+
+static void unknown_images(void *unused)
+{
+    struct pair *pair = pair_new("unknown", 1, FORMAT_RAW);
+    remember(pair, 0);
+    lose(pair);
+    open_exports(pair, REPLICA, "");
+    attach_everything(pair, REPLICA);
+}
+
+static void other_replica(void *unused)
+{
+    struct pair *pair = pair_new("replaced", 1, FORMAT_RAW);
+    remember(pair, 0);
+    lose(pair);
+    world_create(pair->secondary, pair->web1, REPLICA_2);
+    open_exports(pair, REPLICA_2, IMAGES);
+    attach_everything(pair, REPLICA_2);
+}
+
+static void guest_restarted(void *unused)
+{
+    struct pair *pair = pair_new("restarted", 1, FORMAT_RAW);
+    g_autoptr(GError) error = NULL;
+    remember(pair, 0);
+    lose(pair);
+    kill_guest(pair);
+    pair->web1->generation = 2;
+    world_prepare(pair->primary, pair->web1, NULL);
+    g_assert_true(hv_of(pair)->ops->run(hv_of(pair), pair->web1->uuid, 2, &error));
+    await_counts(pair, 5);
+    open_exports(pair, REPLICA, IMAGES);
+    attach_everything(pair, REPLICA);
+}
+
+/* A full copy that was asked for leaves nothing of what was known before, also if it is cut off. */
+static void full_copy_was_cut_off(void *unused)
+{
+    struct pair *pair = pair_new("cutoff", 1, FORMAT_RAW);
+    remember(pair, 0);
+    lose(pair);
+    open_exports(pair, REPLICA, IMAGES);
+    attach(pair, COPY_EVERYTHING);
+    lose(pair);
+    open_exports(pair, REPLICA, IMAGES);
+    attach_everything(pair, REPLICA);
+}
+
+/* --- lost again --- */
+
+/* At any moment of it, by the death of the export or (odd rounds) by its silence. The guest goes on
+ * each time, and what is known stays true. */
+static void lost_again(void *unused)
+{
+    struct pair *pair = pair_new("again", 1, FORMAT_RAW);
+    remember(pair, 0);
+    lose(pair);
+    write_marks(pair, REPLICA);
+    for (guint round = 0; round < 12; round++) {
+        open_exports(pair, REPLICA, IMAGES);
+        attach(pair, COPY_WRITTEN_SINCE);
+        loop_sleep((guint)g_test_rand_int_range(0, 40));
+        pid_t pid = (pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0);
+        kill(pid, round % 2 != 0 ? SIGSTOP : SIGKILL);
+        loop_sleep((guint)g_test_rand_int_range(0, 100));
+        release(pair);
+        g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_NONE));
+        await_counts(pair, 5);
+        g_assert_cmpint(world_state(pair->primary, pair->web1), ==, GUEST_RUNNING);
+        kill(pid, SIGKILL);
+        close_exports(pair, REPLICA);
+    }
+    open_exports(pair, REPLICA, IMAGES);
+    attach(pair, COPY_WRITTEN_SINCE);
+    await_ready(pair);
+    await_counts(pair, 5);
+    finish_and_compare(pair, REPLICA, true);
+    pair_free(pair);
+}
+
+/* A replica that answers no more while the guest stands still must not keep it so. */
+static void silent_to_the_end(void *unused)
+{
+    struct pair *pair = pair_new("silent", 1, FORMAT_RAW);
+    remember(pair, 0);
+    lose(pair);
+    await_counts(pair, 5);
+    open_exports(pair, REPLICA, IMAGES);
+    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGSTOP);
+    struct instance *web1 = pair->web1;
+    g_autoptr(GError) error = NULL;
+    bool started = hv_of(pair)->ops->mirror_start(hv_of(pair), web1->uuid, 1, pair->target,
+                                                  COPY_WRITTEN_SINCE, &error);
+    g_assert_false(started);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNREACHABLE);
+    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGCONT);
+    attach(pair, COPY_WRITTEN_SINCE);
+    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGSTOP);
+    await_counts(pair, 5); /* whatever it was in the middle of, or frozen as any mirror is */
+    release(pair);
+    await_counts(pair, 5);
+    pair_free(pair);
+}
+
+/* --- the node daemon dies --- */
+
+/* In any of its steps: the guest runs, what was begun reads as lost, and can be begun again. */
+static void daemon_dies(void *unused)
+{
+    struct pair *pair = pair_new("daemon", 1, FORMAT_RAW);
+    g_autoptr(GError) error = NULL;
+    remember(pair, 0);
+    lose(pair);
+    write_marks(pair, REPLICA);
+    for (guint round = 0; round < 12; round++) {
+        open_exports(pair, REPLICA, IMAGES);
+        attach(pair, COPY_WRITTEN_SINCE);
+        loop_sleep((guint)g_test_rand_int_range(0, 60));
+        qemu_free(pair->primary->hypervisor);
+        pair->primary->hypervisor = qemu_new(pair->primary->paths, WORLD_UID);
+        g_autoptr(GPtrArray) guests = hv_of(pair)->ops->rediscover(hv_of(pair), &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(guests->len, ==, 1);
+        const struct guest_report *guest = guests->pdata[0];
+        g_test_message("round %u: mirror %d", round, (int)guest->mirror);
+        g_assert_cmpint(guest->state, ==, GUEST_RUNNING);
+        g_assert_cmpint(guest->mirror, !=, MIRROR_SYNCING);
+        await_counts(pair, 5);
+        release(pair);
+        close_exports(pair, REPLICA);
+        await_counts(pair, 5);
+    }
+    open_exports(pair, REPLICA, IMAGES);
+    attach(pair, COPY_WRITTEN_SINCE);
+    await_ready(pair);
+    await_counts(pair, 5);
+    finish_and_compare(pair, REPLICA, true);
+    pair_free(pair);
+}
+
+/* --- */
+
+struct test {
+    void (*fn)(void *data);
+    void *data;
+};
+
+static void run_test(gconstpointer data)
+{
+    const struct test *test = data;
+    world_run(test->fn, test->data);
+}
+
+static int run_tests(int argc, char **argv)
+{
+    static const struct {
+        const char *path;
+        struct test test;
+    } tests[] = {
+        {"/incremental/what-was-written#SAF-13", {what_was_written, GUINT_TO_POINTER(1)}},
+        {"/incremental/what-was-written-on-two-disks", {what_was_written, GUINT_TO_POINTER(2)}},
+        {"/incremental/of-a-paused-guest", {of_a_paused_guest, NULL}},
+        {"/incremental/never-in-sync-on-record", {never_in_sync_on_record, NULL}},
+        {"/incremental/other-images", {other_images, NULL}},
+        {"/incremental/unknown-images", {unknown_images, NULL}},
+        {"/incremental/other-replica#SAF-18", {other_replica, NULL}},
+        {"/incremental/guest-restarted", {guest_restarted, NULL}},
+        {"/incremental/full-copy-was-cut-off", {full_copy_was_cut_off, NULL}},
+        {"/incremental/lost-again#SAF-13,SAF-15", {lost_again, NULL}},
+        {"/incremental/silent#SAF-15", {silent_to_the_end, NULL}},
+        {"/incremental/daemon-dies#SAF-19", {daemon_dies, NULL}},
+    };
+    loop_init();
+    g_test_init(&argc, &argv, NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(tests); i++)
+        g_test_add_data_func(tests[i].path, &tests[i].test, run_test);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, run_tests);
+}
