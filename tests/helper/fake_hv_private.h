@@ -148,6 +148,7 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
 /* Ends it: `ok` unless a late fault turns it into TIMEOUT. */
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error);
 
+void fake_event_free(void *data);
 void fake_hosts_touch(struct fake_hosts *hosts, const char *instance);
 /* Tells the node daemon, now or when it goes on. */
 void fake_host_tell(struct fake_host *host, enum fake_event_kind kind, const char *instance,
