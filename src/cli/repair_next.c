@@ -10,7 +10,7 @@
 
 /* --- tags of an instance --- */
 
-/* ganeti:watcher:autorepair:result:TYPE:ID:TIME:WORD:JOBS */
+/* Behind the prefix and "result:": TYPE:ID:TIME:WORD:JOBS */
 static void print_result(const char *instance, const char *tag)
 {
     g_auto(GStrv) parts = g_strsplit(tag + strlen(RESULT), ":", -1);
