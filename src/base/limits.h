@@ -229,6 +229,21 @@
              */
 
 /* Moving guests, and their serial lines */
+#define MOVE_STALL_MS 60000u       /* a migration that sends nothing for so long is given up */
+#define MOVE_STOP_WAIT_MS 60000u   /* for its end, by a procedure that wants the guest back */
+#define MOVE_LOST_WAIT_MS 3000u    /* the same by the mirror watch, before it releases the mirror */
+#define MOVE_FROZEN_KILL_MS 30000u /* a QEMU that takes no cancel for so long is ended (SAF-15) */
+#define MOVE_PROBE_INTERVAL_MS 500u /* between two probes of what its disks are copied to */
+#define MOVE_PROBE_MS 500u          /* each of them */
+#define MOVE_STALE_WAIT_MS 5000u    /* for the master's word; the guest stands still meanwhile */
+#define MOVE_SWITCH_WAIT_MS 5000u   /* for the other node to close its exports */
+#define MOVE_HAND_OVER_MS 10000u    /* for QEMU to end what it has begun */
+#define MOVE_HAND_OVER_POLL_MS 10u
+#define LIMIT_MOVE_SAVE_TRIES 3 /* writes of the guest's record, before the master is told anyway  \
+                                 */
+#define MOVE_POLL_MS 100u       /* between two looks at a migration under way */
+#define MOVE_RETRY_MS 500u      /* between two tries of what must succeed */
+#define MOVE_WAIT_POLL_MS 20u   /* of those who wait for its end */
 #define LIMIT_MIGRATION_END_MS 10000u    /* until a migration that was cancelled has ended */
 #define LIMIT_LAST_WORDS_MS 1000u        /* from a QEMU's hanging up to its exit */
 #define LIMIT_CONSOLE_BYTES MIB(4)       /* kept of what a guest has printed */

@@ -3,18 +3,11 @@
  */
 #include "core/guest/outgoing_private.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "core/guest/confirm.h"
 #include "core/guest/mirror_watch.h"
 #include "core/guest/return.h"
-
-#define WAIT_POLL_MS 20
-#define STOP_WAIT_MS 60000 /* of a procedure that wants the guest back */
-#define LOST_WAIT_MS 3000  /* of the mirror watch, before it releases the mirror */
-#define STALL_MS 60000     /* nothing sent for so long: given up */
-#define PROBE_INTERVAL_MS 500
-#define PROBE_TIMEOUT_MS 500
-#define FROZEN_KILL_MS 30000 /* a monitor that takes no cancel for so long is ended (SAF-15) */
 
 gint64 outgoing_now(const struct outgoing *out)
 {
@@ -116,9 +109,9 @@ static void kill_frozen(struct outgoing *out)
     struct hypervisor *hv = guest->node->hv;
     g_autoptr(GError) error = NULL;
     log_error("",
-              "instance %s: QEMU has not answered for %d ms in the middle of a migration and "
+              "instance %s: QEMU has not answered for %u ms in the middle of a migration and "
               "is ended",
-              guest->record->instance, FROZEN_KILL_MS);
+              guest->record->instance, MOVE_FROZEN_KILL_MS);
     if (hv->ops->kill(hv, guest->record->instance, out->generation, &error))
         guest->live = false;
     else if (!task_killed())
@@ -153,7 +146,7 @@ bool outgoing_take_back(struct outgoing *out)
     gint64 now = outgoing_now(out);
     if (!out->frozen_ms)
         out->frozen_ms = now;
-    else if (now - out->frozen_ms >= FROZEN_KILL_MS)
+    else if (now - out->frozen_ms >= MOVE_FROZEN_KILL_MS)
         kill_frozen(out);
     return false;
 }
@@ -166,9 +159,9 @@ static void watch_target(struct outgoing *out)
 {
     struct node_core *node = out->guest->node;
     gint64 began = outgoing_now(out);
-    if (!out->disks || (out->probed_ms && began - out->probed_ms < PROBE_INTERVAL_MS))
+    if (!out->disks || (out->probed_ms && began - out->probed_ms < MOVE_PROBE_INTERVAL_MS))
         return;
-    bool ok = node->storage->ops->probe(node->storage, out->disks, PROBE_TIMEOUT_MS);
+    bool ok = node->storage->ops->probe(node->storage, out->disks, MOVE_PROBE_MS);
     out->probed_ms = outgoing_now(out);
     if (ok)
         out->failing_ms = 0;
@@ -184,7 +177,7 @@ static void watch_copying(struct outgoing *out)
     gint64 now = outgoing_now(out);
     if (out->deadline_ms && now >= out->deadline_ms)
         outgoing_give_up(out, "it took longer than it was allowed to", NULL);
-    else if (out->moved_ms && now - out->moved_ms >= STALL_MS)
+    else if (out->moved_ms && now - out->moved_ms >= MOVE_STALL_MS)
         outgoing_give_up(out, "nothing was sent for a minute", NULL);
     else if (out->guest->shutdown)
         outgoing_give_up(out, "the guest switched itself off", NULL);
@@ -253,7 +246,7 @@ static bool run_until_left(struct outgoing *out)
                 return false;
             break;
         }
-        guint pause = out->give_up ? OUTGOING_RETRY_MS : OUTGOING_POLL_MS;
+        guint pause = out->give_up ? MOVE_RETRY_MS : MOVE_POLL_MS;
         if (!env_sleep(guest->node->env, pause))
             return false;
     }
@@ -332,7 +325,7 @@ static void tell_master(struct outgoing *out)
         tell_once(out);
         if (guest->record->migrating != MIGRATION_SWITCHING)
             break;
-        if (!env_sleep(guest->node->env, OUTGOING_RETRY_MS))
+        if (!env_sleep(guest->node->env, MOVE_RETRY_MS))
             return;
     }
     if (!task_killed() && !out->dropped)
@@ -426,8 +419,8 @@ bool outgoing_resume(struct guest *guest, GError **error)
 /* False: killed, or it took longer than `wait_ms`. */
 static bool wait_for_end(struct guest *guest, const struct outgoing *out, guint wait_ms)
 {
-    for (guint waited = 0; guest->outgoing == out && waited < wait_ms; waited += WAIT_POLL_MS)
-        if (!env_sleep(guest->node->env, WAIT_POLL_MS))
+    for (guint waited = 0; guest->outgoing == out && waited < wait_ms; waited += MOVE_WAIT_POLL_MS)
+        if (!env_sleep(guest->node->env, MOVE_WAIT_POLL_MS))
             return false;
     return guest->outgoing != out;
 }
@@ -439,21 +432,21 @@ bool outgoing_stop(struct guest *guest, const char *why, GError **error)
         return true;
     g_autofree char *name = guest_name(guest);
     outgoing_give_up(out, why, NULL);
-    for (guint waited = 0; guest->outgoing == out && waited < STOP_WAIT_MS;
-         waited += WAIT_POLL_MS) {
+    for (guint waited = 0; guest->outgoing == out && waited < MOVE_STOP_WAIT_MS;
+         waited += MOVE_WAIT_POLL_MS) {
         if (out->done || guest->record->phase == PHASE_MIGRATED) {
             fettle_set_error(error, WRONG_STATE,
                              "%s has been handed over to node %s by migration %s", name,
                              out->target_node, out->migration);
             return false;
         }
-        if (!env_sleep(guest->node->env, WAIT_POLL_MS))
+        if (!env_sleep(guest->node->env, MOVE_WAIT_POLL_MS))
             return node_killed(error);
     }
     if (guest->outgoing != out)
         return true;
-    fettle_set_error(error, TIMEOUT, "migration %s of %s did not end in %d ms", out->migration,
-                     name, STOP_WAIT_MS);
+    fettle_set_error(error, TIMEOUT, "migration %s of %s did not end in %u ms", out->migration,
+                     name, MOVE_STOP_WAIT_MS);
     return false;
 }
 
@@ -463,7 +456,7 @@ bool outgoing_drop(struct guest *guest)
     if (out)
         out->dropped = true;
     while (out && guest->outgoing == out)
-        if (!env_sleep(guest->node->env, WAIT_POLL_MS))
+        if (!env_sleep(guest->node->env, MOVE_WAIT_POLL_MS))
             return false;
     return !task_killed();
 }
@@ -474,7 +467,7 @@ void outgoing_lost(struct guest *guest, const char *why)
     if (!out)
         return;
     outgoing_give_up(out, "its replica is lost", why);
-    wait_for_end(guest, out, LOST_WAIT_MS);
+    wait_for_end(guest, out, MOVE_LOST_WAIT_MS);
 }
 
 /* --- requests --- */
@@ -617,12 +610,12 @@ json_t *outgoing_wait(struct node_core *node, struct fence_op *op, const void *a
 {
     const struct migration_wait_args *wait = args;
     struct guest *guest = guest_lookup(node, wait->instance);
-    for (guint64 waited = 0;; waited += WAIT_POLL_MS) {
+    for (guint64 waited = 0;; waited += MOVE_WAIT_POLL_MS) {
         bool mine = guest && strcmp(guest->record->migration, wait->migration) == 0;
         if (!mine || status_is_final(guest->migration) || waited >= wait->wait_ms ||
             fence_overtaken(op))
             return status_of(guest, wait->migration);
-        if (!env_sleep(node->env, WAIT_POLL_MS)) {
+        if (!env_sleep(node->env, MOVE_WAIT_POLL_MS)) {
             node_killed(error);
             return NULL;
         }

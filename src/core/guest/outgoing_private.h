@@ -4,9 +4,6 @@
 
 #include "core/guest/outgoing.h"
 
-#define OUTGOING_POLL_MS 100
-#define OUTGOING_RETRY_MS 500
-
 struct outgoing {
     struct guest *guest;
     guint64 generation;

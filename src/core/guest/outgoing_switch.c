@@ -5,15 +5,10 @@
  */
 #include "core/guest/outgoing_private.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "core/guest/confirm.h"
 #include "core/guest/mirror_watch.h"
-
-#define STALE_WAIT_MS 5000  /* for the master's word; the guest stands still meanwhile */
-#define SWITCH_WAIT_MS 5000 /* for the other node to close its exports */
-#define HAND_OVER_MS 10000  /* for QEMU, then it is given up */
-#define HAND_OVER_POLL_MS 10
-#define SAVE_TRIES 3
 
 static bool switch_replica_is_whole(struct outgoing *out)
 {
@@ -27,7 +22,7 @@ static bool switch_stale(struct outgoing *out)
 {
     g_autoptr(GError) error = NULL;
     out->stale_asked = true;
-    if (mirror_record_stale(out->guest, "its instance is about to move there", STALE_WAIT_MS,
+    if (mirror_record_stale(out->guest, "its instance is about to move there", MOVE_STALE_WAIT_MS,
                             &error))
         return true;
     outgoing_give_up(out, "the replica could not be recorded as stale", error->message);
@@ -56,10 +51,10 @@ static bool switch_exports(struct outgoing *out)
 {
     struct node_core *node = out->guest->node;
     struct migration_args args = {out->guest->record->instance, out->migration};
-    gint64 deadline = outgoing_now(out) + SWITCH_WAIT_MS;
+    gint64 deadline = outgoing_now(out) + MOVE_SWITCH_WAIT_MS;
     for (;;) {
         g_autoptr(GError) error = NULL;
-        guint left = (guint)MAX(deadline - outgoing_now(out), OUTGOING_RETRY_MS);
+        guint left = (guint)MAX(deadline - outgoing_now(out), MOVE_RETRY_MS);
         struct nothing *answer =
             env_call_record(node->env, out->target_node, ROLE_NODED, "incoming_switch", &args,
                             fence_stamp(node->fence), 0, left, &error);
@@ -68,7 +63,7 @@ static bool switch_exports(struct outgoing *out)
             return true;
         }
         bool again = switch_is_passing(error) && outgoing_now(out) < deadline;
-        if (!again || !env_sleep(node->env, OUTGOING_POLL_MS)) {
+        if (!again || !env_sleep(node->env, MOVE_POLL_MS)) {
             outgoing_give_up(out, "the target did not close its exports", error->message);
             return false;
         }
@@ -79,7 +74,7 @@ static bool switch_exports(struct outgoing *out)
 static void switch_hand_over(struct outgoing *out)
 {
     struct hypervisor *hv = out->guest->node->hv;
-    gint64 deadline = outgoing_now(out) + HAND_OVER_MS;
+    gint64 deadline = outgoing_now(out) + MOVE_HAND_OVER_MS;
     g_autoptr(GError) error = NULL;
     /* Without an answer it may be under way all the same: only QEMU can tell. */
     if (!hv->ops->migrate_continue(hv, out->guest->record->instance, out->generation, &error) &&
@@ -97,7 +92,7 @@ static void switch_hand_over(struct outgoing *out)
         else if (outgoing_now(out) >= deadline)
             outgoing_give_up(out, "QEMU did not hand over in time", info.why);
         g_free(info.why);
-        if (out->done || !env_sleep(out->guest->node->env, HAND_OVER_POLL_MS))
+        if (out->done || !env_sleep(out->guest->node->env, MOVE_HAND_OVER_POLL_MS))
             return;
     }
 }
@@ -128,7 +123,7 @@ void outgoing_switch(struct outgoing *out)
         return;
     switch_try(out);
     while (out->give_up && !out->done && !outgoing_is_over(out) && !outgoing_take_back(out))
-        if (!env_sleep(guest->node->env, OUTGOING_RETRY_MS))
+        if (!env_sleep(guest->node->env, MOVE_RETRY_MS))
             return;
     if (out->done)
         outgoing_leave(out);
@@ -152,11 +147,11 @@ static bool leave_sync(struct guest *guest)
 /* A node that cannot write even this tells the master all the same: the guest is not here. */
 static bool leave_save(struct guest *guest)
 {
-    for (guint tries = 0; tries < SAVE_TRIES; tries++) {
+    for (guint tries = 0; tries < LIMIT_MOVE_SAVE_TRIES; tries++) {
         g_autoptr(GError) error = NULL;
         if (guest_save(guest, &error))
             return true;
-        if (task_killed() || !env_sleep(guest->node->env, OUTGOING_RETRY_MS))
+        if (task_killed() || !env_sleep(guest->node->env, MOVE_RETRY_MS))
             return false;
         log_error("", "%s", error->message);
     }
