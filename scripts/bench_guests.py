@@ -129,6 +129,8 @@ def incremental(lab, figures, runs):
         time.sleep(1)
         with fettlelib.QmpListener(os.path.join(lab.root('node2'), 'run', 'guests', uuid, 'rescue.sock')) as listener:
             lab.lab('link', 'node3', 'up')
+            time.sleep(1)  # until the nodes have found each other again
+            lab.do('OP_INSTANCE_REPLACE_DISKS', instance_name='parted', mode='replace_auto')
             wait_whole(lab, 'parted')
             pause = still(listener.events())
         assert pause is not None, 'the guest was not held for its last blocks: everything was copied'

@@ -290,6 +290,7 @@ class QmpListener:
         return self
 
     def __exit__(self, *_):
+        self.lines.close()
         self.socket.close()
 
     def command(self, name):
