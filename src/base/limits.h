@@ -239,11 +239,12 @@
 #define MOVE_SWITCH_WAIT_MS 5000u   /* for the other node to close its exports */
 #define MOVE_HAND_OVER_MS 10000u    /* for QEMU to end what it has begun */
 #define MOVE_HAND_OVER_POLL_MS 10u
-#define LIMIT_MOVE_SAVE_TRIES 3 /* writes of the guest's record, before the master is told anyway  \
-                                 */
-#define MOVE_POLL_MS 100u       /* between two looks at a migration under way */
-#define MOVE_RETRY_MS 500u      /* between two tries of what must succeed */
-#define MOVE_WAIT_POLL_MS 20u   /* of those who wait for its end */
+#define LIMIT_MOVE_SAVE_TRIES                                                                      \
+    3                         /* writes of the guest's record, before the master is told anyway    \
+                               */
+#define MOVE_POLL_MS 100u     /* between two looks at a migration under way */
+#define MOVE_RETRY_MS 500u    /* between two tries of what must succeed */
+#define MOVE_WAIT_POLL_MS 20u /* of those who wait for its end */
 #define LIMIT_MIGRATION_END_MS 10000u    /* until a migration that was cancelled has ended */
 #define LIMIT_LAST_WORDS_MS 1000u        /* from a QEMU's hanging up to its exit */
 #define LIMIT_CONSOLE_BYTES MIB(4)       /* kept of what a guest has printed */
