@@ -224,6 +224,8 @@
 #define LIMIT_TOOL_OUTPUT_BYTES MIB(16)      /* what is taken of a program's output */
 #define LIMIT_NETWORK_TOOL_MS 10000u         /* one run of ip or ovs-vsctl */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
+#define LIMIT_SHARED_LOOK_MS 500u            /* for a shared folder, whose server may be dead */
+#define SHARED_LOOK_POLL_MS 1u
 #define LIMIT_COMPLAINT_BYTES                                                                      \
     KIB(16) /* what is read of a program's standard error for a message                            \
              */

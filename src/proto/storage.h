@@ -68,6 +68,9 @@ struct storage_ops {
     bool (*remove_aside)(struct storage *storage, const char *instance, GError **error);
     /* "instance replica" of everything that is there; and of everything kept aside. */
     GPtrArray *(*list)(struct storage *storage, bool aside, GError **error);
+    /* What tells the folder that all nodes mount from others, a UUID; "": it is not mounted here,
+     * its server does not answer, or nobody has used it yet. Borrowed until the next call. */
+    const char *(*shared)(struct storage *storage);
 
     /* Starts one fail-stop export per disk, reachable when it returns. Opening again what is open
      * gives the same answer. `durable`: every write is synced before it is answered. Otherwise that

@@ -108,6 +108,8 @@ void fake_host_set_paused(struct fake_host *host, bool paused);
 void fake_host_set_version(struct fake_host *host, const char *version);
 /* A bridge is made; `br0` is there at first. With `there` false it is removed. */
 void fake_host_set_bridge(struct fake_host *host, const char *name, bool there);
+/* The folder that all nodes mount is not mounted on this host (or again). */
+void fake_host_set_shared(struct fake_host *host, bool there);
 /* How long images take to be made; 0 at first. */
 void fake_host_set_create_ms(struct fake_host *host, guint ms);
 /* The disk below an export fails: it ends by itself (SAF-14). */

@@ -120,6 +120,7 @@ struct fake_host {
     bool paused;       /* the node daemon */
     GPtrArray *untold; /* struct fake_event: what it hears when it goes on */
     bool disks_failed;
+    bool shared_away; /* the folder that all nodes mount is not mounted here */
     bool settle_lies;
     guint slow_ms;
     fake_host_hook hook;

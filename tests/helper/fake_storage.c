@@ -4,6 +4,7 @@
 #include "helper/fake_hv_private.h"
 
 #define SOURCE_BYTES (1024u * 1024)
+#define SHARED_FOLDER "5a5a5a5a-0000-4000-8000-000000000001"
 
 static struct fake_host *host_of(struct storage *storage)
 {
@@ -54,7 +55,7 @@ struct fake_image *fake_image_find(const struct fake_host *host, const char *ins
         if (strcmp(image->instance, instance) == 0 && strcmp(image->replica, replica) == 0)
             return image;
     }
-    for (guint i = 0; !*replica && i < host->hosts->shared->len; i++) {
+    for (guint i = 0; !*replica && !host->shared_away && i < host->hosts->shared->len; i++) {
         struct fake_image *image = host->hosts->shared->pdata[i];
         if (strcmp(image->instance, instance) == 0)
             return image;
@@ -532,6 +533,16 @@ static bool op_probe(struct storage *storage, const struct export_target *target
     return fake_export_reach(host, target, false) || (env_sleep(host->env, timeout_ms), false);
 }
 
+static const char *op_shared(struct storage *storage)
+{
+    return host_of(storage)->shared_away ? "" : SHARED_FOLDER;
+}
+
+void fake_host_set_shared(struct fake_host *host, bool there)
+{
+    host->shared_away = !there;
+}
+
 static const struct storage_ops storage_ops = {
     .set_events = op_set_events,
     .space = op_space,
@@ -547,6 +558,7 @@ static const struct storage_ops storage_ops = {
     .remove = op_remove,
     .remove_aside = op_remove_aside,
     .list = op_list,
+    .shared = op_shared,
     .export_open = op_export_open,
     .export_settle = op_export_settle,
     .export_close = op_export_close,

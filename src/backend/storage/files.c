@@ -216,6 +216,11 @@ static GPtrArray *file_storage_list(struct storage *storage, bool aside, GError 
     return call_list(call, error);
 }
 
+static const char *file_storage_shared(struct storage *storage)
+{
+    return shared_watch_look(((struct file_storage *)storage)->shared);
+}
+
 static bool file_storage_probe(struct storage *storage, const struct export_target *target,
                                guint timeout_ms)
 {
@@ -237,6 +242,7 @@ static const struct storage_ops file_storage_ops = {
     .remove = file_storage_remove,
     .remove_aside = file_storage_remove_aside,
     .list = file_storage_list,
+    .shared = file_storage_shared,
     .export_open = export_open,
     .export_settle = export_settle,
     .export_close = export_close,
@@ -255,6 +261,7 @@ struct storage *file_storage_new(const struct node_paths *paths, const char *sha
     storage->images.shared = shared_dir != NULL && shared_dir[0] != '\0'
                                  ? g_canonicalize_filename(shared_dir, paths->root)
                                  : g_build_filename(paths->var, "shared", NULL);
+    storage->shared = shared_watch_new(storage->images.shared);
     storage->images.sources = g_build_filename(paths->var, "images", NULL);
     storage->images.uid = reach_effective_uid(qemu_uid);
     storage->creating =
@@ -273,6 +280,7 @@ void file_storage_free(struct storage *base)
         return;
     g_hash_table_unref(storage->exports);
     g_hash_table_unref(storage->creating);
+    shared_watch_free(storage->shared);
     images_clear(&storage->images);
     g_free(storage);
 }

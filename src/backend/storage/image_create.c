@@ -3,6 +3,7 @@
  */
 #include "backend/storage/image_create.h"
 
+#include "backend/storage/shared.h"
 #include "base/limits.h"
 #include "io/crash.h"
 
@@ -102,7 +103,8 @@ static bool check_folder(const struct images *images, enum disk_template disk_te
                check_elsewhere(images, images->shared, instance, replica, error);
     *ret_folder = images->shared;
     if (g_file_test(images->shared, G_FILE_TEST_IS_DIR))
-        return check_elsewhere(images, images->disks, instance, replica, error);
+        return check_elsewhere(images, images->disks, instance, replica, error) &&
+               shared_mark(images->shared, error);
     fettle_set_error(error, ENVIRONMENT,
                      "the shared folder %s is missing: mount it on every node, or name another one "
                      "as shared_dir in etc/node.json",

@@ -2,6 +2,7 @@
  * Names of image files, and finding them (images.h).
  */
 #include "backend/storage/images.h"
+#include "backend/storage/shared.h"
 #include "base/limits.h"
 
 #include <errno.h>
@@ -135,6 +136,19 @@ bool image_is_shared(const struct images *images, const struct image *image)
 
 /* --- the files of a guest --- */
 
+static void say_missing(const struct images *images, const char *instance, guint disk,
+                        GError **error)
+{
+    g_autofree char *marker = shared_read(images->shared);
+    bool mounted = marker != NULL || !g_file_test(images->shared, G_FILE_TEST_IS_DIR);
+    fettle_set_error(error, UNKNOWN_ENTITY,
+                     "disk %u of instance %s has no image in %s, nor in %s%s", disk, instance,
+                     images->disks, images->shared,
+                     mounted ? ""
+                             : ", which lacks the file " SHARED_MARKER
+                               " of the folder that all nodes share: mount that there");
+}
+
 char *images_file(const struct images *images, const char *instance, const char *replica,
                   guint disk, GError **error)
 {
@@ -161,9 +175,7 @@ char *images_file(const struct images *images, const char *instance, const char 
                          "disk %u of replica %s of instance %s has no image in %s", disk, replica,
                          instance, images->disks);
     else if (found == NULL)
-        fettle_set_error(error, UNKNOWN_ENTITY,
-                         "disk %u of instance %s has no image in %s, nor in %s", disk, instance,
-                         images->disks, images->shared);
+        say_missing(images, instance, disk, error);
     return g_steal_pointer(&found);
 }
 

@@ -7,6 +7,7 @@
 #include "backend/storage/file_storage.h"
 #include "backend/storage/image_call.h"
 #include "backend/storage/images.h"
+#include "backend/storage/shared.h"
 #include "base/task.h"
 
 struct file_storage {
@@ -14,6 +15,7 @@ struct file_storage {
     const struct node_paths *paths;
     struct images images;
     struct storage_events events;
+    struct shared_watch *shared;
     GHashTable *creating;      /* instance -> struct image_plan */
     GHashTable *exports;       /* replica -> struct export */
     struct task_mutex opening; /* exports are opened and closed one after the other */

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
-#include "core/guest/disks.h"
 #include "core/guest/incoming.h"
 #include "core/guest/mirror_watch.h"
 #include "core/guest/outgoing.h"
@@ -109,12 +108,8 @@ static void start_abandon(struct guest *guest)
 /* What an older generation left: its process ends, and so does one that waits for another
  * migration than this start names; a replica that was promoted by the record, or images that the
  * guest was copied to, become the instance's images (SAF-16, 17). */
-static bool start_clear_the_way(struct guest *guest, const struct guest_start_args *args,
-                                guint64 history, GError **error)
+static bool start_clear_the_way(struct guest *guest, const char *migration, GError **error)
 {
-    const GPtrArray *disks = args->instance->disks;
-    const char *migration = args->migration;
-    const char *made = guest->record->made;
     if (!outgoing_drop(guest))
         return node_killed(error);
     if (guest->live) {
@@ -125,11 +120,8 @@ static bool start_clear_the_way(struct guest *guest, const struct guest_start_ar
     if (!mirror_watch_stop(guest)) /* the guest may have ended by itself since the lock */
         return node_killed(error);
     bool waits = *migration && strcmp(incoming_migration(guest), migration) == 0;
-    if ((!waits && !incoming_end(guest, error)) || !replica_promote(guest, disks, error) ||
-        !incoming_promote(guest, error))
-        return false;
-    bool new_disks = *made && disks->len && !strcmp(((struct disk *)disks->pdata[0])->uuid, made);
-    return !new_disks || disks_take_made(guest, history, args->instance->generation - 1, error);
+    return (waits || incoming_end(guest, error)) && replica_promote(guest, error) &&
+           incoming_promote(guest, error);
 }
 
 /* "g used", synced, before anything else can happen (SAF-10). */
@@ -328,7 +320,7 @@ static bool start_locked(struct guest *guest, const struct fence_op *op,
     /* A start that was delayed on its way must not run what was stopped or moved since. */
     if (!confirm_one(guest->node, op, CONFIRM_RUN, instance->uuid, instance->generation, "", error))
         return false;
-    if (!start_clear_the_way(guest, args, wanted.history, error))
+    if (!start_clear_the_way(guest, args->migration, error))
         return false;
     bool ok = *args->migration ? start_migrated(guest, args, wanted.history, error)
                                : start_fresh(guest, args, wanted.history, error);

@@ -131,6 +131,7 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     if (!bridges)
         return NULL;
     set_string(&report->qemu_version, node->hv->ops->version(node->hv));
+    set_string(&report->shared, storage->ops->shared(storage));
     report_texts(images, report->images);
     report_texts(bridges, report->bridges);
     report_texts(aside, report->leftovers);

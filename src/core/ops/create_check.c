@@ -96,18 +96,6 @@ bool create_name_is_free(const struct op *op, GError **error)
     return false;
 }
 
-static bool gather_all_online(struct op *op, GError **error)
-{
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    g_autoptr(GPtrArray) wanted = g_ptr_array_new();
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline)
-            g_ptr_array_add(wanted, node->uuid);
-    }
-    return op_gather_reports(op, wanted, error);
-}
-
 /* Its cards as far as nodes matter to them: no addresses yet. */
 static GPtrArray *cards_without_mac(const struct op *op)
 {
@@ -136,6 +124,7 @@ static struct placement_need need_of(const struct op *op, bool primary, const GP
         .prefer = primary ? op->primary : op->secondary,
         .rank_by_disk = !primary,
         .nics = cards,
+        .shared = placement_shared(op->reports, params->disk_template, ""),
         .now = op_now_seconds(op),
     };
 }
@@ -170,7 +159,7 @@ static bool find_nodes(struct op *op, GError **error)
     if (second && *params->snode && !named_node(op, params->snode, &op->secondary, error))
         return false;
     bool choose_second = second && !*params->snode;
-    if ((!*params->pnode || choose_second) && !gather_all_online(op, error))
+    if ((!*params->pnode || choose_second) && !instance_gather_online(op, error))
         return false;
     if (!*params->pnode && !choose(op, true, *params->snode ? op->secondary : NULL, error))
         return false;
@@ -191,14 +180,15 @@ bool create_declare(struct op *op, GError **error)
 /* --- check --- */
 
 static enum fettle_error code_of(const struct node *node, const struct node_report *report,
-                                 const GPtrArray *cards)
+                                 const struct placement_need *need)
 {
     if (node->offline || node->drained)
         return FETTLE_ERROR_WRONG_STATE;
     if (!report)
         return FETTLE_ERROR_TEMPORARY;
-    return placement_missing_bridge(report, cards) ? FETTLE_ERROR_ENVIRONMENT
-                                                   : FETTLE_ERROR_NO_RESOURCES;
+    return placement_missing_bridge(report, need->nics) || placement_unshared(report, need->shared)
+               ? FETTLE_ERROR_ENVIRONMENT
+               : FETTLE_ERROR_NO_RESOURCES;
 }
 
 static bool node_takes_it(struct op *op, bool primary, GError **error)
@@ -211,7 +201,7 @@ static bool node_takes_it(struct op *op, bool primary, GError **error)
     g_autofree char *why = NULL;
     if (placement_fits(op_config(op), node, report, &need, &why))
         return true;
-    g_set_error(error, FETTLE_ERROR, (int)code_of(node, report, cards), "%s: node \"%s\" %s",
+    g_set_error(error, FETTLE_ERROR, (int)code_of(node, report, &need), "%s: node \"%s\" %s",
                 primary ? "pnode" : "snode", node->name, why);
     return false;
 }
@@ -296,7 +286,10 @@ bool create_check(struct op *op, GError **error)
                          op_node_name(op, op->secondary));
         return false;
     }
-    return instance_gather(op, op->primary, op->secondary, error) &&
+    /* Which shared folder is meant, others say. */
+    bool shared = params->disk_template == TEMPLATE_SHAREDFILE;
+    return (shared ? instance_gather_online(op, error)
+                   : instance_gather(op, op->primary, op->secondary, error)) &&
            node_takes_it(op, true, error) &&
            (!create_is_mirror(params) || node_takes_it(op, false, error)) &&
            cards_can_be_had(op, error) && image_fits(op, error) && kernel_is_there(op, error);

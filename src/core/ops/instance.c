@@ -383,6 +383,18 @@ bool instance_gather(struct op *op, const char *node_a, const char *node_b, GErr
     return op_gather_reports(op, nodes, error);
 }
 
+bool instance_gather_online(struct op *op, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    g_autoptr(GPtrArray) wanted = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->offline)
+            g_ptr_array_add(wanted, g_strdup(node->uuid));
+    }
+    return op_gather_reports(op, wanted, error);
+}
+
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
                         const char *role, GError **error)
 {
@@ -409,12 +421,6 @@ bool instance_need_whole(const struct instance *instance, GError **error)
                          " did not finish; remove it",
                          instance->name, instance->task_state == TASK_CREATING ? "made" : "removed",
                          instance->task_owner);
-    else if (instance->task_state == TASK_RECREATING_DISKS)
-        fettle_set_error(error, WRONG_STATE,
-                         "job %" G_GUINT64_FORMAT
-                         " ended while it made new disks for instance \"%s\"; say: fettle instance "
-                         "recreate-disks %s (it goes on with them, or finds the old ones)",
-                         instance->task_owner, instance->name, instance->name);
     else if (*instance->migration)
         fettle_set_error(error, WRONG_STATE,
                          "a migration of instance \"%s\" has not been settled; say: "

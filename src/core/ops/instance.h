@@ -73,12 +73,13 @@ bool instance_wait_mirror(struct op *op, const char *uuid, GError **error);
 
 /* Gathers the reports of up to two nodes ("" is skipped, offline ones too). */
 bool instance_gather(struct op *op, const char *node_a, const char *node_b, GError **error);
+/* Of all nodes that are not offline. */
+bool instance_gather_online(struct op *op, GError **error);
 /* WRONG_STATE if the node is offline, TEMPORARY if its report was not gathered. `role`: "primary"
  * or "secondary". */
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
                         const char *role, GError **error);
-/* WRONG_STATE for an instance that a dead job left half made, half removed, half migrated or with
- * half made disks. */
+/* WRONG_STATE for an instance that a dead job left half made, half removed or half migrated. */
 bool instance_need_whole(const struct instance *instance, GError **error);
 /* Since when the replica has its state, for messages; free with g_free(). */
 char *instance_replica_since(const struct replica *replica);

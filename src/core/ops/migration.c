@@ -174,6 +174,35 @@ static void clean_source(struct op *op, const struct instance *instance, const c
         op_log(op, "the old images could not be removed: %s", failure->message);
 }
 
+static bool has_images(const struct node_report *report, const struct instance *instance)
+{
+    for (guint i = 0; report && report->images && i < report->images->len; i++)
+        if (!strcmp(report->images->pdata[i], instance->uuid))
+            return true;
+    return false;
+}
+
+/* The record names the source no more: it is who has images that the record does not know of. A
+ * node that does not answer now sets them aside when it returns. */
+static bool clean_sources(struct op *op, const struct instance *instance, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    g_autoptr(GPtrArray) others = g_ptr_array_new_with_free_func(g_free);
+    if (instance->disk_template != TEMPLATE_FILE)
+        return true;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->offline && strcmp(node->uuid, instance->primary_node) != 0)
+            g_ptr_array_add(others, g_strdup(node->uuid));
+    }
+    if (!op_gather_reports(op, others, error))
+        return false;
+    for (guint i = 0; i < others->len; i++)
+        if (has_images(op_report(op, others->pdata[i]), instance))
+            clean_source(op, instance, others->pdata[i]);
+    return true;
+}
+
 static bool edit_cleared(struct instance_edit *edit, void *data, GError **error)
 {
     op_set_text(&edit->instance->migration, "");
@@ -204,6 +233,8 @@ bool migration_finish(struct op *op, const char *uuid, const char *source, GErro
     bool running = instance_runs(report, instance) || start_moved(op, uuid, &local);
     if (running && source)
         clean_source(op, instance, source);
+    else if (running && !clean_sources(op, instance, error))
+        return false;
     /* Whether it runs is not known: the migration stays on record until somebody has looked. */
     if (!running && (op_no_answer(local) || fettle_error_is(local, KILLED))) {
         g_propagate_error(error, g_steal_pointer(&local));

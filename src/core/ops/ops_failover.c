@@ -32,15 +32,17 @@ static bool choose_by_room(struct op *op, const struct instance *instance, GErro
         return false;
     g_autofree char *what = g_strdup_printf("the new node of instance \"%s\"", copy->name);
     bool local = copy->disk_template == TEMPLATE_FILE;
-    struct placement_need need = {.what = what,
-                                  .memory = copy->memory,
-                                  .disk = local ? promised_disk_size(copy->disks) : 0,
-                                  .excluded = {copy->primary_node},
-                                  .because = {"is its node now"},
-                                  .skip = copy->uuid,
-                                  .nics = copy->nics,
-                                  .now = op_now_seconds(op),
-                                  .prefer = op->primary};
+    struct placement_need need = {
+        .what = what,
+        .memory = copy->memory,
+        .disk = local ? promised_disk_size(copy->disks) : 0,
+        .excluded = {copy->primary_node},
+        .because = {"is its node now"},
+        .skip = copy->uuid,
+        .nics = copy->nics,
+        .shared = placement_shared(op->reports, copy->disk_template, copy->primary_node),
+        .now = op_now_seconds(op),
+        .prefer = op->primary};
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
         op_set_text(&op->primary, node->uuid);
@@ -143,7 +145,10 @@ static bool target_has_memory(const struct op *op, const struct instance *instan
 {
     const struct node *node = config_get(op_config(op), "node", op->primary, NULL);
     struct placement_need need = {
-        .memory = instance->memory, .skip = instance->uuid, .nics = instance->nics};
+        .memory = instance->memory,
+        .skip = instance->uuid,
+        .nics = instance->nics,
+        .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
     g_autofree char *why = NULL;
     if (mirrored(instance) && instance->admin_state == ADMIN_DOWN)
         return true;
@@ -171,11 +176,21 @@ static bool disks_can_follow(const struct op *op, const struct instance *instanc
            replica_is_whole(op, instance, op_replica_of(op, instance), error);
 }
 
+/* Whether there is a shared folder that it lacks, others say if the primary is dead. */
+static bool gather(struct op *op, const struct instance *instance, GError **error)
+{
+    if (!instance_gather(op, instance->primary_node, op->primary, error))
+        return false;
+    const struct node_report *report = op_report(op, op->primary);
+    bool lacking = instance->disk_template == TEMPLATE_SHAREDFILE && report &&
+                   (!report->shared || !*report->shared);
+    return !lacking || instance_gather_online(op, error);
+}
+
 bool instance_failover_check(struct op *op, const struct instance *instance, GError **error)
 {
     return disks_can_follow(op, instance, error) && instance_check_target(op, instance, error) &&
-           instance_gather(op, instance->primary_node, op->primary, error) &&
-           primary_is_judged(op, instance, error) &&
+           gather(op, instance, error) && primary_is_judged(op, instance, error) &&
            instance_need_node(op, instance, op->primary, mirrored(instance) ? "secondary" : "new",
                               error) &&
            target_has_memory(op, instance, error);
@@ -240,8 +255,7 @@ static bool promote_images(struct op *op, const struct instance *instance, const
     struct replica_close_args args = {.instance = instance->uuid,
                                       .replica = (char *)replica,
                                       .generation = instance->generation,
-                                      .promote = true,
-                                      .disks = instance->disks};
+                                      .promote = true};
     record_autoptr(nothing) done =
         op_act(op, instance->primary_node, "replica_close", &args, ACT_PATIENCE_MS, error);
     return done != NULL;

@@ -19,6 +19,17 @@ static bool mirrored(const struct instance *instance)
 
 /* --- declare --- */
 
+/* What the source of a copy had is removed, and the record may not name it any more. */
+static void lock_where_images_are(struct op *op, const struct instance *instance)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    for (guint i = 0; instance->disk_template == TEMPLATE_FILE && i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->offline)
+            op_lock_node(op, node->uuid, LOCK_SHARED);
+    }
+}
+
 static bool migrate_declare(struct op *op, GError **error)
 {
     const struct op_instance_migrate *params = op->params;
@@ -30,8 +41,10 @@ static bool migrate_declare(struct op *op, GError **error)
     op_lock_node(op, instance->secondary_node, LOCK_SHARED);
     op_lock_node(op, instance->migration_node, LOCK_SHARED);
     /* What is on record goes where the record says. */
-    if (params->cleanup || *instance->migration)
+    if (params->cleanup || *instance->migration) {
+        lock_where_images_are(op, instance);
         return true;
+    }
     if (!instance_choose_target(op, instance, params->target_node, error))
         return false;
     op_lock_node(op, op->primary, LOCK_SHARED);
@@ -101,15 +114,18 @@ static bool target_has_room(const struct op *op, const struct instance *instance
     const struct node *node = config_get(op_config(op), "node", op->primary, NULL);
     const struct node_report *report = op_report(op, node->uuid);
     bool local = instance->disk_template == TEMPLATE_FILE;
-    struct placement_need need = {.memory = instance->memory,
-                                  .disk = local ? promised_disk_size(instance->disks) : 0,
-                                  .skip = instance->uuid,
-                                  .nics = instance->nics};
+    struct placement_need need = {
+        .memory = instance->memory,
+        .disk = local ? promised_disk_size(instance->disks) : 0,
+        .skip = instance->uuid,
+        .nics = instance->nics,
+        .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
     g_autofree char *why = NULL;
     if (placement_fits(op_config(op), node, report, &need, &why))
         return true;
     enum fettle_error code = node->drained ? FETTLE_ERROR_WRONG_STATE
-                             : placement_missing_bridge(report, instance->nics)
+                             : placement_missing_bridge(report, instance->nics) ||
+                                     placement_unshared(report, need.shared)
                                  ? FETTLE_ERROR_ENVIRONMENT
                                  : FETTLE_ERROR_NO_RESOURCES;
     g_set_error(error, FETTLE_ERROR, (gint)code, "instance \"%s\" cannot go to %s: it %s",

@@ -56,6 +56,58 @@ static bool stop_guest(struct op *op, const struct instance *instance, guint64 t
     return result != NULL;
 }
 
+/* --- images that belong to no node --- */
+
+/* Of template sharedfile, and the node that would remove its images does not: another one does. */
+static bool needs_another(const struct op *op, const struct instance *instance)
+{
+    return instance->disk_template == TEMPLATE_SHAREDFILE && instance->disks->len > 0 &&
+           op_node_offline(op, instance->primary_node);
+}
+
+static GPtrArray *others_online(const struct op *op, const struct instance *instance)
+{
+    GPtrArray *nodes = config_list(op_config(op), "node");
+    GPtrArray *online = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->offline && strcmp(node->uuid, instance->primary_node) != 0)
+            g_ptr_array_add(online, g_strdup(node->uuid));
+    }
+    g_ptr_array_unref(nodes);
+    return online;
+}
+
+/* Any node that mounts the folder. An image that a guest has open anywhere stays. */
+static bool clean_shared(struct op *op, const struct instance *instance, GError **error)
+{
+    g_autoptr(GPtrArray) online = others_online(op, instance);
+    g_autofree char *why = g_strdup("no node that answers mounts the shared folder");
+    if (!op_gather_reports(op, online, error))
+        return false;
+    for (guint i = 0; i < online->len; i++) {
+        const char *node = online->pdata[i];
+        const struct node_report *report = op_report(op, node);
+        g_autoptr(GError) local = NULL;
+        if (!report || !report->shared || !*report->shared)
+            continue;
+        if (clean_node(op, instance, node, 0, &local)) {
+            op_log(op, "%s removed its images from the shared folder", op_node_name(op, node));
+            return true;
+        }
+        if (fettle_error_is(local, KILLED)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        g_free(why);
+        why = g_strdup(local->message);
+    }
+    op_log(op, "its images in the shared folder could not be removed: %s", why);
+    return true;
+}
+
+/* --- the parts again --- */
+
 static void note_failure(struct op *op, GString *left, const char *node, const char *why)
 {
     op_log(op, "could not be cleaned: %s", why);
@@ -91,6 +143,8 @@ bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool g
             note_failure(op, left, nodes[i], local->message);
         }
     }
+    if (needs_another(op, instance) && !clean_shared(op, instance, error))
+        return false;
     return op_commit_built(op, build_removed, (void *)uuid, error);
 }
 
@@ -106,6 +160,10 @@ static bool remove_declare(struct op *op, GError **error)
     op_lock_node(op, instance->primary_node, LOCK_SHARED);
     op_lock_node(op, instance->secondary_node, LOCK_SHARED);
     op_lock_node(op, instance->migration_node, LOCK_SHARED);
+    g_autoptr(GPtrArray) online =
+        needs_another(op, instance) ? others_online(op, instance) : g_ptr_array_new();
+    for (guint i = 0; i < online->len; i++)
+        op_lock_node(op, online->pdata[i], LOCK_SHARED);
     return true;
 }
 

@@ -4,6 +4,7 @@
  * record says.
  */
 #include "core/ops/copy.h"
+#include "core/ops/instance.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
 
@@ -28,14 +29,7 @@ static bool verify_check(struct op *op, GError **error)
     const struct op_instance_verify *params = op->params;
     if (!op_find_instance(op, params->instance_name, error))
         return false;
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    g_autoptr(GPtrArray) online = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline)
-            g_ptr_array_add(online, g_strdup(node->uuid));
-    }
-    return op_gather_reports(op, online, error);
+    return instance_gather_online(op, error);
 }
 
 /* --- findings --- */
@@ -106,6 +100,23 @@ static void look_at_guest(struct verify *verify, const struct node_report *repor
                 enum_word(&guest_state_words, (int)guest->state));
     else if (!up && guest && guest->state == GUEST_RUNNING)
         problem(verify, "it should be stopped and runs on %s", node);
+}
+
+/* Wherever it may have to go. */
+static void look_at_shared(struct verify *verify)
+{
+    const struct instance *instance = verify->instance;
+    const GPtrArray *reports = verify->op->reports;
+    bool shared = instance->disks->len && instance->disk_template == TEMPLATE_SHAREDFILE;
+    const char *folder = placement_shared(reports, instance->disk_template, instance->primary_node);
+    if (shared && !*folder)
+        problem(verify, "no node mounts the shared folder with its disks");
+    for (guint i = 0; shared && reports && i < reports->len; i++) {
+        const struct node_report *report = reports->pdata[i];
+        const char *why = placement_unshared(report, folder);
+        if (why)
+            problem(verify, "%s %s", name(verify, report->node), why);
+    }
 }
 
 static void look_at_bridges(struct verify *verify, const struct node_report *report)
@@ -228,6 +239,7 @@ static bool verify_exec(struct op *op, GError **error)
         look_at_bridges(&verify, primary);
     }
     look_at_replica(&verify, primary);
+    look_at_shared(&verify);
     for (guint i = 0; op->reports && i < op->reports->len; i++)
         look_at_strays(&verify, op->reports->pdata[i]);
     op->result = verify.problems;

@@ -218,6 +218,34 @@ const char *placement_missing_bridge(const struct node_report *report, const GPt
     return NULL;
 }
 
+static const char *shared_of(const struct node_report *report)
+{
+    return report->shared ? report->shared : "";
+}
+
+const char *placement_shared(const GPtrArray *reports, enum disk_template disk_template,
+                             const char *holder)
+{
+    const char *found = "";
+    for (guint i = 0; disk_template == TEMPLATE_SHAREDFILE && reports && i < reports->len; i++) {
+        const struct node_report *report = reports->pdata[i];
+        const char *shared = shared_of(report);
+        if (*shared && !strcmp(report->node, holder))
+            return shared;
+        if (!*found)
+            found = shared;
+    }
+    return found;
+}
+
+const char *placement_unshared(const struct node_report *report, const char *shared)
+{
+    const char *mounted = shared_of(report);
+    if (!shared || !*shared || !strcmp(mounted, shared))
+        return NULL;
+    return *mounted ? "mounts another shared folder" : "does not mount the shared folder";
+}
+
 static char *why_not(const struct config *config, const struct node *node,
                      const struct node_report *report, const struct placement_need *need,
                      struct placement_room *ret_room, struct counted *ret_counted)
@@ -234,6 +262,9 @@ static char *why_not(const struct config *config, const struct node *node,
     const char *bridge = placement_missing_bridge(report, need->nics);
     if (bridge)
         return g_strdup_printf("has no bridge \"%s\"", bridge);
+    const char *unshared = placement_unshared(report, need->shared);
+    if (unshared)
+        return g_strdup(unshared);
     find_promises(config, report, need, ret_counted);
     room_from(config, report, ret_counted, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)

@@ -48,6 +48,7 @@ struct placement_need {
     const char *prefer;          /* node that is taken if it fits; NULL: none */
     bool rank_by_disk;           /* most disk first; else most memory first */
     const GPtrArray *nics;       /* of struct nic: their bridges must be there; NULL: none */
+    const char *shared;          /* folder that must be mounted there; NULL or "": none */
     guint64 now;                 /* seconds since 1970, for advice that ends */
     struct placement_sums *sums; /* NULL: counted anew. With them `skip` must be taken out of
                                     the sums by the caller */
@@ -65,6 +66,13 @@ bool placement_fits(const struct config *config, const struct node *node,
 
 /* The first bridge that a card wants and the node does not have; NULL: all are there. */
 const char *placement_missing_bridge(const struct node_report *report, const GPtrArray *nics);
+
+/* The folder in which the images of an instance of that template are, as reports name it: what
+ * `holder` says (may be ""), else what any node says. "": the template has none, or nobody says. */
+const char *placement_shared(const GPtrArray *reports, enum disk_template disk_template,
+                             const char *holder);
+/* Continues the node's name: "does not mount the shared folder"; NULL: it does, or need not. */
+const char *placement_unshared(const struct node_report *report, const char *shared);
 
 /* The best node that nobody advises to avoid (ARP-69); ties go to the one with fewer instances,
  * then by name. `reports`: GPtrArray of struct node_report. NO_RESOURCES with one sentence that

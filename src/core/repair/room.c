@@ -92,6 +92,8 @@ static const char *find_primary(const struct search *search)
         .excluded = {search->instance->primary_node},
         .because = {"is its primary node now"},
         .nics = search->instance->nics,
+        .shared = placement_shared(search->reports, search->instance->disk_template,
+                                   search->instance->primary_node),
     };
     return choose(search, &need);
 }

@@ -77,7 +77,8 @@ static void created(struct world_node *node, const struct instance *instance, co
 
 static char *names_in(const struct world_node *node, const char *folder)
 {
-    return shell("cd %s/%s && ls | grep -v -e aside -e lost || true", node->paths->var, folder);
+    return shell("cd %s/%s && ls | grep -v -e aside -e lost -e fettle-shared || true",
+                 node->paths->var, folder);
 }
 
 static void assert_names(const struct world_node *node, const char *folder, const char *expected)
@@ -663,6 +664,39 @@ static void shared(void *unused)
     world_node_free(two);
 }
 
+/* Node 2 boots, and nothing is mounted at its mount point. */
+static void shared_unmounted(void *unused)
+{
+    g_autofree char *folder = g_build_filename(world_folder(), "mounted", NULL);
+    g_autofree char *empty = g_build_filename(world_folder(), "mount-point", NULL);
+    g_mkdir_with_parents(folder, 0755);
+    g_mkdir_with_parents(empty, 0755);
+    struct world_node *one = sharing_node("mounts", folder), *two = sharing_node("bare", empty),
+                      *three = sharing_node("mounts-too", folder);
+    record_autoptr(instance) web1 = instance_of(TEMPLATE_SHAREDFILE, 1, FORMAT_RAW);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *missing = g_strdup_printf(
+        "disk 0 of instance " U " has no image in %s/disks, nor in %s, which lacks the file "
+        "fettle-shared of the folder that all nodes share: mount that there",
+        two->paths->var, empty);
+    g_assert_cmpstr(one->storage->ops->shared(one->storage), ==, ""); /* nobody has used it */
+    created(one, web1, "");
+    g_autofree char *marker = g_strdup(one->storage->ops->shared(one->storage));
+    g_assert_true(g_uuid_string_is_valid(marker));
+    g_assert_cmpstr(three->storage->ops->shared(three->storage), ==, marker);
+    g_assert_cmpstr(two->storage->ops->shared(two->storage), ==, "");
+    g_assert_null(two->storage->ops->files(two->storage, U, "", 1, &error));
+    g_assert_cmpstr(error->message, ==, missing);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    created(three, web1, ""); /* the marker stays what it is */
+    g_assert_cmpstr(one->storage->ops->shared(one->storage), ==, marker);
+    sh("echo nonsense > %s/fettle-shared", folder);
+    g_assert_cmpstr(one->storage->ops->shared(one->storage), ==, "");
+    world_node_free(one);
+    world_node_free(two);
+    world_node_free(three);
+}
+
 static void bad_places(void *unused)
 {
     struct world_node *node = world_node_new("places");
@@ -728,6 +762,7 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/formats/bad-demotions", bad_demotions, in_task);
     g_test_add_data_func("/formats/promote-while-open#SAF-17", promote_while_open, in_task);
     g_test_add_data_func("/formats/shared-belongs-to-no-node#SAF-19,SAF-21", shared, in_task);
+    g_test_add_data_func("/formats/shared-folder-that-is-not-mounted", shared_unmounted, in_task);
     g_test_add_data_func("/formats/bad-places", bad_places, in_task);
     return g_test_run();
 }

@@ -339,10 +339,11 @@ static json_t *report(const struct ops_world *world, const char *node)
             guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
                               (json_int_t)world->guest_generation, "state", world->guest_state,
                               "mirror", world->guest_mirror ? world->guest_mirror : "none"));
-    return json_make("{ss sI sI sI sI so so so s[s] ss}", "node", node, "memory_total", memory,
+    return json_make("{ss sI sI sI sI so so so s[s] ss ss}", "node", node, "memory_total", memory,
                      "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests,
                      "replicas", replicas_of(world, node), "images", images_of(world, node),
-                     "bridges", world->bridges[index], "qemu_version", world->qemu[index]);
+                     "bridges", world->bridges[index], "qemu_version", world->qemu[index], "shared",
+                     world->shared[index]);
 }
 
 static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)
@@ -589,6 +590,7 @@ struct ops_world *ops_world_new(void)
         world->disk[i] = 10000;
         world->bridges[i] = "br0";
         world->qemu[i] = "7.2.22";
+        world->shared[i] = SHARED;
     }
     ops_put(world, "cluster", CLUSTER,
             json_make("{ss ss ss}", "uuid", CLUSTER, "name", "c", "master_node", NODE1));

@@ -20,6 +20,7 @@
 #define NODE3 "00000000-0000-4000-8000-000000000003"
 #define WEB "00000000-0000-4000-8000-0000000000b1"
 #define REPLICA "00000000-0000-4000-8000-0000000000d1"
+#define SHARED "00000000-0000-4000-8000-0000000000e1"
 #define JOB 17
 #define LIVELOCK "job-17-lock"
 
@@ -49,6 +50,7 @@ struct ops_world {
     GPtrArray *strays;          /* char *: "node image" that is there besides */
     guint looks;                /* questions how far disks_create is, each 10 % further */
     const char *qemu[3];        /* version on each node */
+    const char *shared[3];      /* the shared folder that each node mounts; "": none */
     const char *guest_mirror;   /* what the node says of the guest's mirror; NULL: none */
     bool export_dead;           /* the export of the replica has ended */
     /* The migration that is under way, as the node that the guest leaves sees it. */

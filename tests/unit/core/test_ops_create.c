@@ -152,6 +152,17 @@ static void test_create_sharedfile(void)
     g_assert_cmpuint(fake_count_calls(world->world, NODE2 "/noded disks_create"), ==, 0);
 }
 
+static void test_create_sharedfile_unmounted(void)
+{
+    world->shared[0] = world->shared[2] = "";
+    g_assert_cmpstr(ops_run_one(world, file_op("sharedfile", "raw")), ==,
+                    "[\"OpPrereqError\", [\"pnode: node \\\"node1\\\" does not mount the shared "
+                    "folder\", \"environment\"]]");
+    /* Nobody has used one yet: the first to do so makes it what it is. */
+    world->shared[1] = "";
+    g_assert_cmpstr(ops_run_one(world, file_op("sharedfile", "raw")), ==, "[\"node1\"]");
+}
+
 /* --- network cards --- */
 
 static const char *with_nics(json_t *nics)
@@ -574,6 +585,36 @@ static void test_remove_in_migration(void)
     g_assert_cmpuint(fake_count_calls(world->world, NODE3 "/noded disks_remove"), ==, 1);
 }
 
+/* The images belong to no node, so the first that has them mounted removes them for the dead one.
+ */
+static void test_remove_shared(void)
+{
+    ops_put_web(world, NULL, true);
+    ops_set(world, "instance", WEB, "disk_template", json_string("sharedfile"));
+    ops_put(world, "cluster", CLUSTER,
+            json_make("{ss ss ss}", "uuid", CLUSTER, "name", "c", "master_node", NODE3));
+    ops_set(world, "node", NODE1, "offline", json_true());
+    world->shared[1] = "";
+    g_assert_cmpstr(remove_web(false), ==, "null");
+    g_assert_null(web());
+    g_assert_cmpuint(fake_count_calls(world->world, NODE2 "/noded disks_remove"), ==, 0);
+    g_assert_cmpuint(fake_count_calls(world->world, NODE3 "/noded disks_remove"), ==, 1);
+}
+
+static void test_remove_shared_unmounted(void)
+{
+    ops_put_web(world, NULL, true);
+    ops_set(world, "instance", WEB, "disk_template", json_string("sharedfile"));
+    ops_put(world, "cluster", CLUSTER,
+            json_make("{ss ss ss}", "uuid", CLUSTER, "name", "c", "master_node", NODE3));
+    ops_set(world, "node", NODE1, "offline", json_true());
+    world->shared[1] = world->shared[2] = "";
+    g_assert_cmpstr(remove_web(false), ==, "null");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_nonnull(strstr(log, "its images in the shared folder could not be removed: no node "
+                                 "that answers mounts the shared folder\n"));
+}
+
 static void test_remove_half_made(void)
 {
     ops_put_web(world, "stale", false);
@@ -624,6 +665,9 @@ int main(int argc, char **argv)
     add("/create/refused/shape", test_refused_shape);
     add("/create/file", test_create_file);
     add("/create/sharedfile", test_create_sharedfile);
+    add("/create/sharedfile/unmounted", test_create_sharedfile_unmounted);
+    add("/remove/shared-images-of-a-dead-node", test_remove_shared);
+    add("/remove/shared-images-nobody-mounts", test_remove_shared_unmounted);
     add("/create/cards", test_create_cards);
     add("/create/cards/drawn-anew", test_drawn_anew);
     add("/create/cards/drawn-too-often", test_drawn_too_often);

@@ -499,6 +499,33 @@ static void test_file(void)
     expect_settled(NODE2);
 }
 
+/* The record does not name the source any more; what it has is found. */
+static void test_cleanup_of_a_copy(void)
+{
+    put_other("file", true);
+    ops_set(world, "instance", WEB, "migration",
+            json_string("00000000-0000-4000-8000-0000000000f1"));
+    ops_set(world, "instance", WEB, "migration_node", json_string(NODE3));
+    ops_set(world, "instance", WEB, "task_state", json_string("migrating"));
+    g_ptr_array_add(world->strays, g_strdup(NODE2 " " WEB));
+    g_assert_cmpstr(cleanup(), ==, "null");
+    ops_expect(world, "node2 disks_remove g1\n"
+                      "commit instance web1 g1 up @node3 node3\n"
+                      "commit job success\n");
+}
+
+static void test_shared_unmounted(void)
+{
+    put_other("sharedfile", true);
+    world->shared[0] = "";
+    g_assert_nonnull(strstr(migrate_with("target_node", json_string("node1")),
+                            "instance \\\"web1\\\" cannot go to node1: it does not mount the "
+                            "shared folder"));
+    world->memory[0] = 8000;
+    g_assert_cmpstr(migrate(), ==, "null");
+    expect_settled(NODE2);
+}
+
 static void test_shared(void)
 {
     static const char *const templates[] = {"sharedfile", "diskless"};
@@ -706,6 +733,8 @@ int main(int argc, char **argv)
     add("/migrate/cancel/late#SAF-17", test_cancel_too_late);
     add("/migrate/cleanup/gives-up#SAF-17", test_cleanup_gives_up);
     add("/migrate/cleanup/finishes#SAF-17", test_cleanup_finishes);
+    add("/migrate/cleanup/of-a-copy#SAF-17", test_cleanup_of_a_copy);
+    add("/migrate/sharedfile/unmounted", test_shared_unmounted);
     add("/migrate/cleanup/dead-source#SAF-17", test_cleanup_dead_source);
     add("/migrate/cleanup/silent-source#SAF-17", test_cleanup_by_record);
     add("/migrate/cleanup/last-step", test_cleanup_in_the_last_step);

@@ -129,6 +129,20 @@ static void test_templates(void)
     expect_problems("[]");
 }
 
+static void test_shared_folder(void)
+{
+    ops_put_web(world, NULL, true);
+    ops_set(world, "instance", WEB, "disk_template", json_string("sharedfile"));
+    world->shared[1] = "";
+    world->shared[2] = REPLICA;
+    expect_problems("[\"node2 does not mount the shared folder\", "
+                    "\"node3 mounts another shared folder\"]");
+    world->shared[0] = world->shared[2] = "";
+    expect_problems("[\"no node mounts the shared folder with its disks\"]");
+    ops_set(world, "instance", WEB, "disk_template", json_string("file"));
+    expect_problems("[]");
+}
+
 static void test_refused(void)
 {
     const char *result = ops_run_one(
@@ -160,6 +174,7 @@ int main(int argc, char **argv)
     add("/verify/marks", test_marks);
     add("/verify/strays", test_strays);
     add("/verify/templates", test_templates);
+    add("/verify/shared-folder", test_shared_folder);
     add("/verify/refused", test_refused);
     return g_test_run();
 }

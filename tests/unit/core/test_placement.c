@@ -344,6 +344,27 @@ static void test_bridges(struct fixture *fixture, const void *data)
     g_assert_cmpstr(why, ==, "has no bridge \"br7\"");
 }
 
+static void test_shared_folder(struct fixture *fixture, const void *data)
+{
+    static const char one[] = "00000000-0000-4000-8000-0000000000e1",
+                      other[] = "00000000-0000-4000-8000-0000000000e2";
+    struct node_report *first = put_report(fixture, NODE1, 3000, 5000);
+    struct node_report *second = put_report(fixture, NODE2, 1000, 5000);
+    g_free(second->shared);
+    second->shared = g_strdup(one);
+    struct placement_need need = {.what = "it", .memory = 100};
+    need.shared = placement_shared(fixture->reports, TEMPLATE_FILE, NODE1);
+    assert_choice(fixture, &need, "node1");
+    need.shared = placement_shared(fixture->reports, TEMPLATE_SHAREDFILE, NODE1);
+    g_assert_cmpstr(placement_unshared(first, need.shared), ==, "does not mount the shared folder");
+    assert_choice(fixture, &need, "node2");
+    g_free(first->shared);
+    first->shared = g_strdup(other);
+    need.shared = placement_shared(fixture->reports, TEMPLATE_SHAREDFILE, NODE2);
+    g_assert_cmpstr(placement_unshared(first, need.shared), ==, "mounts another shared folder");
+    assert_choice(fixture, &need, "node2");
+}
+
 static void add(const char *path, void (*fn)(struct fixture *, const void *))
 {
     g_test_add(path, struct fixture, NULL, (void (*)(struct fixture *, gconstpointer))set_up,
@@ -370,6 +391,7 @@ int main(int argc, char **argv)
     add("/placement/sums", test_sums_agree);
     add("/placement/advice#ARP-69", test_advice);
     add("/placement/bridges", test_bridges);
+    add("/placement/shared-folder", test_shared_folder);
     add("/placement/choose/empty", test_choose_empty_cluster);
     return g_test_run();
 }
