@@ -14,6 +14,7 @@ struct node_link {
     struct wconf *wconf;
     char *uuid;
     bool answered;   /* this epoch */
+    bool newborn;    /* became a member in this epoch: it has no operations of lower ones */
     bool offline;    /* on record */
     bool gone;       /* not a member any more, or wconf has ended */
     bool running;    /* its task lives, and frees it if it is gone */
@@ -155,19 +156,22 @@ static void link_end(struct node_link *link)
         link_free(link);
 }
 
-static void link_refresh(struct wconf *wconf, const struct node *node)
+/* Nothing waits for the answer of a newborn (SAF-06); what reaches it before the announcement it
+ * refuses for now. Once it was offline it may be anything. */
+static void link_refresh(struct wconf *wconf, const struct node *node, bool newborn)
 {
     struct node_link *link = g_hash_table_lookup(wconf->nodes, node->uuid);
     if (!link) {
         link = g_new0(struct node_link, 1);
         link->wconf = wconf;
         link->uuid = g_strdup(node->uuid);
+        link->newborn = newborn;
         g_hash_table_insert(wconf->nodes, link->uuid, link);
     }
     /* Who comes back from offline may not have heard of this epoch, or may have forgotten. */
     bool opens = node->offline && !link->offline && !link->answered;
     if (node->offline) {
-        link->answered = false;
+        link->answered = link->newborn = false;
         link->told = 0;
     }
     link->offline = node->offline;
@@ -187,11 +191,12 @@ static gboolean drop_if_no_member(void *key, void *value, void *data)
 
 void wconf_announce(struct wconf *wconf)
 {
+    bool first = g_hash_table_size(wconf->nodes) == 0;
     wconf->members_serial = config_serial(wconf->committed);
     bool fewer = g_hash_table_foreach_remove(wconf->nodes, drop_if_no_member, wconf) > 0;
     g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
     for (guint i = 0; i < nodes->len && !wconf->down; i++)
-        link_refresh(wconf, nodes->pdata[i]);
+        link_refresh(wconf, nodes->pdata[i], !first);
     if (fewer && !wconf->down)
         open_gates(wconf, "[lockset]");
 }
@@ -221,10 +226,15 @@ void wconf_announce_end(struct wconf *wconf)
 
 /* --- who has not answered --- */
 
-bool wconf_node_pending(const struct wconf *wconf, const char *uuid)
+static bool is_pending(const struct node_link *link)
+{
+    return !link->offline && !link->answered;
+}
+
+bool wconf_node_gated(const struct wconf *wconf, const char *uuid)
 {
     const struct node_link *link = g_hash_table_lookup(wconf->nodes, uuid);
-    return link && !link->offline && !link->answered;
+    return link && is_pending(link) && !link->newborn;
 }
 
 static int compare_strings(const void *a, const void *b)
@@ -236,10 +246,10 @@ GPtrArray *wconf_nodes_pending(const struct wconf *wconf)
 {
     GPtrArray *pending = g_ptr_array_new_with_free_func(g_free);
     GHashTableIter iter;
-    void *uuid;
+    void *uuid, *link;
     g_hash_table_iter_init(&iter, wconf->nodes);
-    while (g_hash_table_iter_next(&iter, &uuid, NULL)) {
-        if (wconf_node_pending(wconf, uuid))
+    while (g_hash_table_iter_next(&iter, &uuid, &link)) {
+        if (is_pending(link))
             g_ptr_array_add(pending, g_strdup(uuid));
     }
     g_ptr_array_sort(pending, compare_strings);
@@ -253,7 +263,13 @@ bool wconf_gate(const char *name, void *data)
     if (!g_str_has_prefix(name, "node/") && !g_str_has_prefix(name, "node-res/"))
         return false;
     if (strcmp(rest, "[lockset]") != 0)
-        return wconf_node_pending(wconf, rest);
-    g_autoptr(GPtrArray) pending = wconf_nodes_pending(wconf);
-    return pending->len > 0;
+        return wconf_node_gated(wconf, rest);
+    GHashTableIter iter;
+    void *uuid;
+    g_hash_table_iter_init(&iter, wconf->nodes);
+    while (g_hash_table_iter_next(&iter, &uuid, NULL)) {
+        if (wconf_node_gated(wconf, uuid))
+            return true;
+    }
+    return false;
 }

@@ -140,6 +140,8 @@ static GPtrArray *nodes_behind_gates(const struct wconf *wconf, GPtrArray *lock_
     for (guint i = 0; pending && i < pending->len; i++) {
         const char *node = pending->pdata[i];
         bool named = false;
+        if (!wconf_node_gated(wconf, node))
+            continue;
         for (guint j = 0; j < lock_names->len; j++) {
             const char *rest = strchr(lock_names->pdata[j], '/') + 1;
             named = named || !strcmp(rest, node) || !strcmp(rest, "[lockset]");

@@ -161,8 +161,9 @@ struct announce_args *wconf_announcement(const struct wconf *wconf);
 void wconf_announce(struct wconf *wconf);
 /* Tells all again, also those who know: for nodes whose daemon has come back meanwhile. */
 void wconf_announce_again(struct wconf *wconf);
-bool wconf_node_pending(const struct wconf *wconf, const char *uuid);
-/* UUIDs, sorted; GPtrArray of char *. */
+/* Whether locks of the node wait for its answer. */
+bool wconf_node_gated(const struct wconf *wconf, const char *uuid);
+/* Who has not answered, gated or not: UUIDs, sorted; GPtrArray of char *. */
 GPtrArray *wconf_nodes_pending(const struct wconf *wconf);
 /* The gate of locks (SAF-06). */
 bool wconf_gate(const char *name, void *data);

@@ -27,7 +27,7 @@ guint children_count(const struct job *job, size_t *ret_bytes)
     guint count = 0;
     size_t bytes = 0;
 
-    for (guint i = 0; job_state_of(job) == JOB_SUCCESS && i < job->ops->len; i++) {
+    for (guint i = 0; job_state_of(job) != JOB_CANCELED && i < job->ops->len; i++) {
         const json_t *jobs = wanted_by(g_ptr_array_index(job->ops, i));
 
         count += (guint)json_array_size(jobs);
@@ -61,7 +61,7 @@ static json_t *add_child(struct queue_context *context, struct commit_batch *bat
 
 void children_add(struct queue_context *context, struct commit_batch *batch, struct job *job)
 {
-    if (job_state_of(job) != JOB_SUCCESS)
+    if (job_state_of(job) == JOB_CANCELED)
         return;
     for (guint i = 0; i < job->ops->len; i++) {
         struct job_op *op = g_ptr_array_index(job->ops, i);

@@ -12,7 +12,8 @@
 #include "core/queue/commit.h"
 #include "core/queue/context.h"
 
-/* Whether the job has ended well and asks for others. */
+/* Whether an opcode of the job has ended well and asks for others: however those after it ended,
+ * but not if the job was canceled. */
 bool children_wanted(const struct job *job);
 /* How many, and about their size as text. */
 guint children_count(const struct job *job, size_t *ret_bytes);

@@ -6,12 +6,10 @@
 #include <string.h>
 
 /* An evacuation under way, as luxid has started it. */
-static guint64 start_evacuation(struct queue_world *w)
+static guint64 start_job(struct queue_world *w, json_t *args)
 {
     g_autoptr(GError) error = NULL;
-    json_autoptr answer = queue_call(
-        w, "SubmitJob", json_make("[[{ss ss}]]", "OP_ID", "OP_NODE_EVACUATE", "node_name", "node1"),
-        &error);
+    json_autoptr answer = queue_call(w, "SubmitJob", args, &error);
     g_assert_no_error(error);
     guint64 id = (guint64)json_integer_value(answer);
     fake_advance(w->world, 10);
@@ -22,8 +20,14 @@ static guint64 start_evacuation(struct queue_world *w)
     return id;
 }
 
+static guint64 start_evacuation(struct queue_world *w)
+{
+    return start_job(w,
+                     json_make("[[{ss ss}]]", "OP_ID", "OP_NODE_EVACUATE", "node_name", "node1"));
+}
+
 /* Its process writes how it ended, and ends without a commit. */
-static void end_evacuation(struct queue_world *w, guint64 id, json_t *jobs)
+static void end_opcodes(struct queue_world *w, guint64 id, json_t *jobs, const char *second)
 {
     record_autoptr(job) file = queue_file(w, id);
     struct job_op *op = file->ops->pdata[0];
@@ -31,11 +35,21 @@ static void end_evacuation(struct queue_world *w, guint64 id, json_t *jobs)
     op->status = g_strdup("success");
     json_decref(op->result);
     op->result = json_make("{so s[]}", "jobs", jobs, "failed");
+    if (file->ops->len > 1) {
+        op = file->ops->pdata[1];
+        g_free(op->status);
+        op->status = g_strdup(second);
+    }
     job_update_status(file);
     json_autoptr json = job_to_json(file);
     g_autofree char *text = json_to_text(json);
     g_autofree char *name = g_strdup_printf("job-%" G_GUINT64_FORMAT, id);
     fake_file_put(w->world, MASTER, FILE_QUEUE, name, text);
+}
+
+static void end_evacuation(struct queue_world *w, guint64 id, json_t *jobs)
+{
+    end_opcodes(w, id, jobs, NULL);
 }
 
 static json_t *two_jobs(void)
@@ -120,6 +134,50 @@ static void test_refused(void)
     queue_world_free(w);
 }
 
+/* An opcode that comes after it in the same job ends otherwise: what was planned is planned all the
+ * same, unless somebody wanted the job to end. */
+static void check_later_opcode(const char *second, bool queued)
+{
+    struct queue_world *w = queue_world_new(10);
+    guint64 id =
+        start_job(w, json_make("[[{ss ss}, {ss sf}]]", "OP_ID", "OP_NODE_EVACUATE", "node_name",
+                               "node1", "OP_ID", "OP_TEST_DELAY", "duration", 1.0));
+    end_opcodes(w, id, two_jobs(), second);
+    queue_job_gone(w, id, true);
+    fake_advance(w->world, 2000);
+    record_autoptr(job) record = queue_record(w, id);
+    const struct job_op *op = record->ops->pdata[0];
+    g_autofree char *text = json_to_text(op->result);
+    g_assert_cmpstr(record->status, ==, second);
+    g_assert_true(queued == (strcmp(text, BOTH) == 0));
+    record_autoptr(job) child = queue_record(w, 3);
+    g_assert_true(queued == (child != NULL));
+    queue_world_free(w);
+}
+
+static void test_later_opcode(void)
+{
+    check_later_opcode("error", true);
+    check_later_opcode("canceled", false);
+}
+
+/* Its process dies in the opcode after it: so too. */
+static void test_died_later(void)
+{
+    struct queue_world *w = queue_world_new(10);
+    guint64 id =
+        start_job(w, json_make("[[{ss ss}, {ss sf}]]", "OP_ID", "OP_NODE_EVACUATE", "node_name",
+                               "node1", "OP_ID", "OP_TEST_DELAY", "duration", 1.0));
+    end_opcodes(w, id, two_jobs(), "running");
+    queue_job_gone(w, id, false);
+    fake_advance(w->world, 5000);
+    g_assert_cmpstr(queue_status(w, id), ==, "error");
+    record_autoptr(job) child = queue_record(w, 3);
+    g_assert_nonnull(child);
+    assert_no_job(w, 4);
+    queue_world_free(w);
+}
+
 /* Only an end on record counts: the job was killed, so nothing comes of what it had planned. */
 static void test_died(void)
 {
@@ -173,6 +231,8 @@ int main(int argc, char **argv)
     g_test_add_func("/children/queued#SAF-30", test_queued);
     g_test_add_func("/children/luxid-dies#SAF-30,LUX-35", test_luxid_dies);
     g_test_add_func("/children/refused", test_refused);
+    g_test_add_func("/children/later-opcode#SAF-30", test_later_opcode);
+    g_test_add_func("/children/died-later#SAF-30", test_died_later);
     g_test_add_func("/children/died#SAF-30", test_died);
     g_test_add_func("/cancel/wish", test_cancel_wish);
     return g_test_run();

@@ -229,6 +229,36 @@ static void test_offline_node_is_not_waited_for(void)
     world_tear_down();
 }
 
+/* Who became a member in this epoch has nothing under way of lower ones (SAF-06): its silence keeps
+ * nobody waiting, until it was said to be dead and comes back. */
+static void test_newborn_is_not_waited_for(void)
+{
+    static const char node4[] = "44444444-0000-4000-8000-000000000004";
+    g_autofree char *exclusive = g_strdup_printf("x node/%s", node4);
+    g_autofree char *shared = g_strdup_printf("s node/%s", node4);
+    world_set_up();
+    fake_cut(world.world, node4, true);
+    assert_says(job_locks(&world, 1, exclusive, false), GRANTED);
+    assert_says(job_commit(&world, 1, changes_of(put("node", node4, 0, object_node(node4)), NULL)),
+                "{\"serial\":2}");
+    fake_settle(world.world);
+    assert_says(world_status("nodes_pending"), "[\"44444444-0000-4000-8000-000000000004\"]");
+    assert_says(job_locks(&world, 2, "s node/[lockset]", false),
+                "{\"blockers\":[{\"job\":\"1\",\"livelock\":\"job-1\",\"pid\":0}],"
+                "\"granted\":false,\"pending_nodes\":[],\"ticket\":0}");
+    json_t *dead = with(object_node(node4), "offline", json_true());
+    assert_says(job_commit(&world, 1, changes_of(put("node", node4, 2, dead), NULL)),
+                "{\"serial\":3}");
+    assert_says(job_commit(&world, 1, changes_of(put("node", node4, 3, object_node(node4)), NULL)),
+                "{\"serial\":4}");
+    g_autofree char *release = g_strdup_printf("r node/%s", node4);
+    assert_says(job_locks(&world, 1, release, false), GRANTED);
+    assert_says(job_locks(&world, 2, shared, false),
+                "{\"blockers\":[],\"granted\":false,\"pending_nodes\":"
+                "[\"44444444-0000-4000-8000-000000000004\"],\"ticket\":0}");
+    world_tear_down();
+}
+
 static void test_members_are_told(void)
 {
     world_set_up();
@@ -269,6 +299,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/death/hint#DTH-15,DTH-14", test_hint_is_no_proof);
     g_test_add_func("/wconf/death/sweep#DTH-18,DTH-19", test_sweep_takes_only_the_dead);
     g_test_add_func("/wconf/nodes/gate#SAF-06", test_gate_of_silent_node);
+    g_test_add_func("/wconf/nodes/newborn#SAF-06", test_newborn_is_not_waited_for);
     g_test_add_func("/wconf/nodes/offline#SAF-06", test_offline_node_is_not_waited_for);
     g_test_add_func("/wconf/nodes/members#SAF-05,SAF-06", test_members_are_told);
     return g_test_run();
