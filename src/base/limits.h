@@ -187,13 +187,16 @@
 #define MIRROR_STALL_MS 600000u /* a copy that gets no further is given up */
 
 /* Guests and exports on one node */
-#define LIMIT_KILL_WAIT_MS 10000u   /* from SIGKILL to the exit seen */
-#define LIMIT_GUEST_READY_MS 20000u /* from the start of QEMU to its greeting */
-#define LIMIT_QMP_COMMAND_MS 5000u  /* a command that only asks or starts something */
-#define LIMIT_QMP_DRAIN_MS 30000u   /* a command that first waits for writes under way */
-#define LIMIT_MIRROR_END_MS 10000u  /* until a mirror that was told to end has ended */
-#define WRITTEN_TURN_MS 1000u       /* between two beginnings of new bitmaps of what is written */
-#define LIMIT_INCREMENTAL_PASSES 8  /* copies of what was written during the one before */
+#define LIMIT_KILL_WAIT_MS 10000u         /* from SIGKILL to the exit seen */
+#define LIMIT_GUEST_READY_MS 20000u       /* from the start of QEMU to its greeting */
+#define LIMIT_QMP_COMMAND_MS 5000u        /* a command that only asks or starts something */
+#define LIMIT_QMP_DRAIN_MS 30000u         /* a command that first waits for writes under way */
+#define LIMIT_MIRROR_END_MS 10000u        /* until a mirror that was told to end has ended */
+#define LIMIT_MIRROR_BUFFER_BYTES MIB(10) /* of a copy, what is under way at once; */
+#define MIRROR_BUFFER_LEAST_BYTES KIB(256)
+#define MIRROR_FILLS_PER_S 10      /* a slower copy gets a smaller one, filled so often */
+#define WRITTEN_TURN_MS 1000u      /* between two beginnings of new bitmaps of what is written */
+#define LIMIT_INCREMENTAL_PASSES 8 /* copies of what was written during the one before */
 #define INCREMENTAL_LITTLE_BYTES KIB(256) /* so little is copied while the guest stands still, */
 #define INCREMENTAL_SHORT_MS 10u          /* or what takes no longer, */
 #define INCREMENTAL_TOLERABLE_MS 100u     /* or this if it does not get less */

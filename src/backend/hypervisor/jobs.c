@@ -176,19 +176,29 @@ bool jobs_open_relayed(struct guest *guest, const struct job_set *set,
  * only pauses it ("stop"), and mirror_release() cancels it when the guest stands still. A job that
  * promises nothing gets the writes behind the guest's back, and ends at the first error.
  */
+/* QEMU keeps to a speed from one filling of its buffer to the next, and its own buffer of 10 MiB is
+ * seconds of a slow copy. */
+static gint64 buffer_for(gint64 bytes_per_s)
+{
+    if (bytes_per_s == 0)
+        return LIMIT_MIRROR_BUFFER_BYTES;
+    return CLAMP(bytes_per_s / MIRROR_FILLS_PER_S, (gint64)MIRROR_BUFFER_LEAST_BYTES,
+                 (gint64)LIMIT_MIRROR_BUFFER_BYTES);
+}
+
 bool jobs_add_mirror(struct guest *guest, const struct job_set *set, guint disk,
                      enum mirror_copy copy, bool promise, gint64 bytes_per_s, GError **error)
 {
     g_autofree char *name = jobs_name(set, disk);
     g_autofree char *device = jobs_disk(disk);
-    if (guest_command(guest, "blockdev-mirror",
-                      json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I}", "job-id", name, "device",
-                                device, "target", name, "sync",
-                                copy == COPY_NOTHING ? "none" : "full", "copy-mode",
-                                promise ? "write-blocking" : "background", "on-source-error",
-                                "report", "on-target-error", promise ? "stop" : "report", "speed",
-                                (json_int_t)bytes_per_s),
-                      LIMIT_QMP_DRAIN_MS, error))
+    if (guest_command(
+            guest, "blockdev-mirror",
+            json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I}", "job-id", name, "device", device,
+                      "target", name, "sync", copy == COPY_NOTHING ? "none" : "full", "copy-mode",
+                      promise ? "write-blocking" : "background", "on-source-error", "report",
+                      "on-target-error", promise ? "stop" : "report", "speed",
+                      (json_int_t)bytes_per_s, "buf-size", (json_int_t)buffer_for(bytes_per_s)),
+            LIMIT_QMP_DRAIN_MS, error))
         return true;
     g_prefix_error(error, "disk %u: ", disk);
     return false;
