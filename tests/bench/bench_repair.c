@@ -14,6 +14,7 @@
 #include "bench_cluster.h"
 #include "core/repair/forecast.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -98,6 +99,7 @@ static void bench_passes(guint count, guint on_first)
 
 int main(void)
 {
+    mallopt(M_MXFAST, 0); /* as fettle-watcher does */
     bench_plan(10000, 250);
     bench_passes(50000, 500);
     return 0;

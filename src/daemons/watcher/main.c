@@ -6,6 +6,8 @@
 #include "daemons/common/daemon.h"
 #include "io/real_env.h"
 
+#include <malloc.h>
+
 static struct env *env;
 static struct watcher *watcher;
 
@@ -37,5 +39,8 @@ int main(int argc, char **argv)
         .start = start,
         .stop = stop,
     };
+    /* Reports of nodes come and go as many small pieces beside a few large ones, each of which
+     * would make glibc merge all of its fast bins (a tenth of a pass). */
+    mallopt(M_MXFAST, 0);
     return daemon_main(argc, argv, &description);
 }
