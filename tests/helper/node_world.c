@@ -7,6 +7,16 @@
 
 /* --- the master --- */
 
+static bool master_makes_disks(const struct master_record *web1, const char *from,
+                               const struct confirm_item *item)
+{
+    if (item->generation > web1->generation)
+        return web1->recreating && item->generation == web1->generation + 1;
+    return (web1->new_disk && strcmp(web1->new_disk, item->replica) == 0 &&
+            strcmp(web1->primary, from) == 0) ||
+           (strcmp(web1->replica, item->replica) == 0 && strcmp(web1->secondary, from) == 0);
+}
+
 static json_t *master_confirm_one(const struct node_world *nw, const char *from,
                                   const struct confirm_item *item)
 {
@@ -29,6 +39,9 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
         yes = known && !web1->removed && item->generation == web1->generation + 1 &&
               web1->migration && strcmp(web1->migration, item->replica) == 0 &&
               strcmp(web1->migration_node, from) == 0;
+        break;
+    case CONFIRM_NEW_DISKS:
+        yes = known && !web1->removed && master_makes_disks(web1, from, item);
         break;
     }
     record_autoptr(confirm_result) result = confirm_result_new();

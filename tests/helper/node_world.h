@@ -44,6 +44,8 @@ struct master_record {
     const char *migration;      /* NULL: none */
     const char *migration_node; /* "" if there is none */
     bool moved_clean;           /* what the last set_migrated said */
+    bool recreating;            /* the mark of a job that makes new disks stands on it */
+    const char *new_disk; /* UUID of its first disk, if that was made anew; NULL: it was not */
 };
 
 #define MOVE_1 "77777777-7777-4777-8777-000000000001"

@@ -116,9 +116,10 @@ static bool instance_step(const struct step *step, const struct config_delta *de
         return instance_gone(step, old, error);
     if (!old)
         return instance_born(step, new, error);
-    return generation_step(step, old, new, error) && step_primary(step, old, new, error) &&
-           holder_step(step, old, new, error) && clean_step(step, old, new, error) &&
-           step_migration(step, old, new, error) && step_disks(step, old, new, error);
+    return generation_step(step, old, new, error) && step_new_disks(step, old, new, error) &&
+           step_primary(step, old, new, error) && holder_step(step, old, new, error) &&
+           clean_step(step, old, new, error) && step_migration(step, old, new, error) &&
+           step_disks(step, old, new, error);
 }
 
 /* --- replicas --- */

@@ -194,8 +194,8 @@ static bool data_is_lost(const struct step *step, const struct instance *old, GE
     return false;
 }
 
-static bool disks_made_elsewhere(const struct step *step, const struct instance *old,
-                                 const struct instance *new, GError **error)
+static bool disks_made_anew(const struct step *step, const struct instance *old,
+                            const struct instance *new, GError **error)
 {
     if (!holder_fenced(step, old, error) || !data_is_lost(step, old, error))
         return false;
@@ -233,11 +233,29 @@ bool step_disks(const struct step *step, const struct instance *old, const struc
         else if (new->clean || (replica && replica->state == REPLICA_IN_SYNC))
             fettle_set_error(error, UNSAFE, "disks[%u]: is made anew, so no replica can equal it",
                              i);
-        else
+        else if (disks_made_anew(step, old, new, error))
             continue;
         return false;
     }
     return true;
+}
+
+bool step_new_disks(const struct step *step, const struct instance *old, const struct instance *new,
+                    GError **error)
+{
+    bool finished = new->task_state == TASK_NONE &&new->generation == old->generation;
+    if (old->task_state != TASK_RECREATING_DISKS || new->task_state == TASK_RECREATING_DISKS ||
+        new->task_state == TASK_REMOVING || finished)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "task_state: goes from recreating-disks to %s (generation %" G_GUINT64_FORMAT
+                     ", then %" G_GUINT64_FORMAT ") although job %" G_GUINT64_FORMAT
+                     " has not settled which disks it has (SAF-22)",
+                     new->task_state == TASK_NONE
+                         ? "no mark"
+                         : enum_word(&task_state_words, (int)new->task_state),
+                     old->generation, new->generation, old->task_owner);
+    return false;
 }
 
 bool step_primary(const struct step *step, const struct instance *old, const struct instance *new,
@@ -248,6 +266,6 @@ bool step_primary(const struct step *step, const struct instance *old, const str
     if (step->author == AUTHOR_HOLDER)
         return guest_migrated(step, old, new, error);
     if (making_disks(old, new))
-        return disks_made_elsewhere(step, old, new, error);
+        return disks_made_anew(step, old, new, error);
     return holder_fenced(step, old, error) && disks_reachable(step, old, new, error);
 }

@@ -23,6 +23,10 @@ bool step_primary(const struct step *step, const struct instance *old, const str
 /* Beginning and end of a migration (SAF-17), and what may not happen in between. */
 bool step_migration(const struct step *step, const struct instance *old, const struct instance *new,
                     GError **error);
+/* Nothing but the making of new disks itself, or a removal, goes on while its mark stands (SAF-22).
+ */
+bool step_new_disks(const struct step *step, const struct instance *old, const struct instance *new,
+                    GError **error);
 /* Disks keep their identity and never shrink, unless they are made anew. */
 bool step_disks(const struct step *step, const struct instance *old, const struct instance *new,
                 GError **error);

@@ -25,6 +25,20 @@ static bool replica_is_here(const struct confirm_item *item, const struct instan
     return replica && !strcmp(instance->replica, item->replica) && !strcmp(replica->node, node);
 }
 
+/* New disks (SAF-22): of the next generation while they are being made, then as the record names
+ * them. */
+static bool disks_are_made(const struct confirm_item *item, const struct instance *instance,
+                           const struct replica *replica, const char *node)
+{
+    if (item->generation > instance->generation)
+        return item->generation == instance->generation + 1 &&
+               instance->task_state == TASK_RECREATING_DISKS;
+    const struct disk *first = instance->disks->len ? instance->disks->pdata[0] : NULL;
+    bool its_disks =
+        first && !strcmp(first->uuid, item->replica) && !strcmp(instance->primary_node, node);
+    return its_disks || replica_is_here(item, instance, replica, node);
+}
+
 static bool item_confirmed(const struct confirm_item *item, const struct instance *instance,
                            const struct replica *replica, const char *node)
 {
@@ -34,6 +48,8 @@ static bool item_confirmed(const struct confirm_item *item, const struct instanc
         return item->generation == instance->generation + 1 && invariants_migrating(instance) &&
                !strcmp(instance->migration, item->replica) &&
                !strcmp(instance->migration_node, node);
+    if (item->role == CONFIRM_NEW_DISKS)
+        return disks_are_made(item, instance, replica, node);
     if (instance->generation != item->generation)
         return false;
     switch (item->role) {
@@ -45,6 +61,7 @@ static bool item_confirmed(const struct confirm_item *item, const struct instanc
     case CONFIRM_EXPORT:
         return replica_is_here(item, instance, replica, node);
     case CONFIRM_INCOMING:
+    case CONFIRM_NEW_DISKS:
         break;
     }
     return false;

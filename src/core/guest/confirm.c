@@ -75,7 +75,8 @@ static struct confirm_answers *confirm_patiently(struct node_core *node, const s
                                                  guint64 generation, const char *replica,
                                                  GError **error)
 {
-    const char *what = enum_word(&confirm_role_words, (int)role);
+    const char *what =
+        role == CONFIRM_NEW_DISKS ? "have new disks" : enum_word(&confirm_role_words, (int)role);
     g_autoptr(GError) why = NULL;
     for (guint waited = 0;; waited += CONFIRM_PAUSE_MS) {
         g_clear_error(&why);

@@ -3,6 +3,8 @@
  */
 #include "core/guest/disks.h"
 
+#include "base/log.h"
+#include "core/guest/confirm.h"
 #include "core/guest/incoming.h"
 #include "core/guest/outgoing.h"
 #include "core/guest/replica.h"
@@ -38,6 +40,20 @@ static bool create_check(const struct guest *guest, const struct fence_op *op,
                          name, record->generation);
         return false;
     }
+    if (args->set_aside && (!*args->replica || args->generation == 0)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "replica: new disks of %s need a name to wait under, and the generation "
+                         "that is to own them",
+                         name);
+        return false;
+    }
+    if (args->set_aside && stamp_compare(asked, used) <= 0) {
+        fettle_set_error(error, REFUSED,
+                         "new disks of %s for generation %" G_GUINT64_FORMAT
+                         " are over: generation %" G_GUINT64_FORMAT " was already used here",
+                         name, args->generation, record->generation);
+        return false;
+    }
     if (*args->replica && strcmp(args->replica, record->replica) == 0) {
         fettle_set_error(error, UNSAFE,
                          "replica %s of %s was already opened under generation "
@@ -48,24 +64,22 @@ static bool create_check(const struct guest *guest, const struct fence_op *op,
     return true;
 }
 
-/* What an older generation left here is over by the record: its process ends, and with `set_aside`
- * its images and those of a replica are kept for a person (SAF-19). */
-static bool create_clear_the_way(struct guest *guest, const struct disks_create_args *args,
-                                 GError **error)
+static bool is_asked_again(const struct guest_record *record, const struct disks_create_args *args)
+{
+    return strcmp(record->made, args->replica) == 0 && record->made_generation == args->generation;
+}
+
+/* Everything that is here of the instance is kept for a person (SAF-19), but for images that an
+ * earlier job has made and that nothing was ever written to. */
+static bool create_set_aside(struct guest *guest, const struct disks_create_args *args,
+                             GError **error)
 {
     struct storage *storage = guest->node->storage;
     const struct guest_record *record = guest->record;
-    if (!outgoing_drop(guest))
-        return node_killed(error);
-    if (guest->live && !guest_kill(guest, error))
+    if (is_asked_again(record, args))
+        return true;
+    if (!disks_forget_made(guest, error))
         return false;
-    /* What a guest was copied to may be the current images by now: kept, if anything is. */
-    if (!incoming_end(guest, error) ||
-        !(args->set_aside ? incoming_promote(guest, error) : incoming_discard(guest, error)))
-        return false;
-    g_clear_pointer(&guest->record->incoming, instance_free);
-    if (!args->set_aside || (!*args->replica && record->generation == args->generation))
-        return true; /* asked again: what is there now is what the first request has made */
     if (*record->replica) {
         if (!replica_close_export(guest, error) ||
             !storage->ops->set_aside(storage, record->instance, record->replica,
@@ -77,20 +91,70 @@ static bool create_clear_the_way(struct guest *guest, const struct disks_create_
                                    error);
 }
 
-/* From now on nothing of an older generation may touch the images. */
+/* What an older generation left here is over by the record: its process ends. */
+static bool create_clear_the_way(struct guest *guest, const struct disks_create_args *args,
+                                 GError **error)
+{
+    if (!outgoing_drop(guest))
+        return node_killed(error);
+    if (guest->live && !guest_kill(guest, error))
+        return false;
+    /* What a guest was copied to may be the current images by now: kept, if anything is. */
+    if (!incoming_end(guest, error) ||
+        !(args->set_aside ? incoming_promote(guest, error) : incoming_discard(guest, error)))
+        return false;
+    g_clear_pointer(&guest->record->incoming, instance_free);
+    return !args->set_aside || create_set_aside(guest, args, error);
+}
+
+/* From now on nothing of an older generation may touch the images. Those of a generation that is
+ * not committed yet are remembered before they are made: none of them is ever left unknown. */
 static bool create_record_used(struct guest *guest, const struct fence_op *op,
                                const struct disks_create_args *args, GError **error)
 {
     struct guest_record *record = guest->record;
-    if (!*args->replica) {
+    if (args->set_aside) {
+        set_string(&record->made, args->replica);
+        record->made_generation = args->generation;
+        if (record->phase != PHASE_NONE)
+            guest_move(guest, PHASE_SUPERSEDED, "images set aside for new ones");
+    } else if (!*args->replica) {
         record->history = fence_op_stamp(op).history;
         record->generation = args->generation;
         record->clean = false;
         export_target_free(g_steal_pointer(&record->target));
         guest_move(guest, PHASE_STOPPED, "its images are made anew");
-    } else if (args->set_aside && record->phase != PHASE_NONE) {
-        guest_move(guest, PHASE_SUPERSEDED, "images set aside for a new replica");
     }
+    return guest_save(guest, error);
+}
+
+bool disks_take_made(struct guest *guest, guint64 history, guint64 generation, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    struct guest_record *record = guest->record;
+    if (!storage->ops->promote(storage, record->instance, record->made, MAX(record->generation, 1),
+                               error))
+        return false;
+    log_info("", "new images of instance %s became its own", record->instance);
+    record->history = history;
+    record->generation = generation;
+    record->clean = false;
+    export_target_free(g_steal_pointer(&record->target));
+    set_string(&record->made, "");
+    guest_move(guest, PHASE_STOPPED, "its images were made anew");
+    return guest_save(guest, error);
+}
+
+bool disks_forget_made(struct guest *guest, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    struct guest_record *record = guest->record;
+    if (!*record->made)
+        return true;
+    if (!storage->ops->remove(storage, record->instance, record->made, error))
+        return false;
+    log_info("", "new images of instance %s that no record names were removed", record->instance);
+    set_string(&record->made, "");
     return guest_save(guest, error);
 }
 
@@ -99,6 +163,10 @@ static bool create_locked(struct guest *guest, const struct fence_op *op,
 {
     struct storage *storage = guest->node->storage;
     if (!create_check(guest, op, args, error))
+        return false;
+    /* The record does not know of the generation yet, so the master must know of the job. */
+    if (args->set_aside && !confirm_one(guest->node, op, CONFIRM_NEW_DISKS, args->instance,
+                                        args->generation, args->replica, error))
         return false;
     if (args->generation > 0 &&
         (!create_clear_the_way(guest, args, error) || !create_record_used(guest, op, args, error)))
@@ -130,10 +198,13 @@ static bool remove_replica(struct guest *guest, const char *replica, GError **er
     if (!storage->ops->export_close(storage, instance, replica, error) ||
         !storage->ops->remove(storage, instance, replica, error))
         return false;
-    if (strcmp(guest->record->replica, replica) != 0)
-        return true;
-    replica_forget(guest);
-    return guest_save(guest, error);
+    bool made = strcmp(guest->record->made, replica) == 0;
+    bool opened = strcmp(guest->record->replica, replica) == 0;
+    if (made)
+        set_string(&guest->record->made, "");
+    if (opened)
+        replica_forget(guest);
+    return (!made && !opened) || guest_save(guest, error);
 }
 
 /* Every replica of the instance that has images here, opened or not. */

@@ -13,3 +13,9 @@ json_t *disks_remove(struct node_core *node, struct fence_op *op, const void *ar
 json_t *disks_grow(struct node_core *node, struct fence_op *op, const void *args, GError **error);
 json_t *disks_how_far(struct node_core *node, struct fence_op *op, const void *args,
                       GError **error);
+
+/* New images that wait here (SAF-22; record->made is set), with the guest locked and not live. They
+ * become the instance's, by the record of this generation; what stood there is kept aside. */
+bool disks_take_made(struct guest *guest, guint64 history, guint64 generation, GError **error);
+/* No record names them, or ever will: removed. No error if there are none. */
+bool disks_forget_made(struct guest *guest, GError **error);

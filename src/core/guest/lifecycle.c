@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
+#include "core/guest/disks.h"
 #include "core/guest/incoming.h"
 #include "core/guest/mirror_watch.h"
 #include "core/guest/outgoing.h"
@@ -108,8 +109,12 @@ static void start_abandon(struct guest *guest)
 /* What an older generation left: its process ends, and so does one that waits for another
  * migration than this start names; a replica that was promoted by the record, or images that the
  * guest was copied to, become the instance's images (SAF-16, 17). */
-static bool start_clear_the_way(struct guest *guest, const char *migration, GError **error)
+static bool start_clear_the_way(struct guest *guest, const struct guest_start_args *args,
+                                guint64 history, GError **error)
 {
+    const GPtrArray *disks = args->instance->disks;
+    const char *migration = args->migration;
+    const char *made = guest->record->made;
     if (!outgoing_drop(guest))
         return node_killed(error);
     if (guest->live) {
@@ -120,8 +125,11 @@ static bool start_clear_the_way(struct guest *guest, const char *migration, GErr
     if (!mirror_watch_stop(guest)) /* the guest may have ended by itself since the lock */
         return node_killed(error);
     bool waits = *migration && strcmp(incoming_migration(guest), migration) == 0;
-    return (waits || incoming_end(guest, error)) && replica_promote(guest, error) &&
-           incoming_promote(guest, error);
+    if ((!waits && !incoming_end(guest, error)) || !replica_promote(guest, disks, error) ||
+        !incoming_promote(guest, error))
+        return false;
+    bool new_disks = *made && disks->len && !strcmp(((struct disk *)disks->pdata[0])->uuid, made);
+    return !new_disks || disks_take_made(guest, history, args->instance->generation - 1, error);
 }
 
 /* "g used", synced, before anything else can happen (SAF-10). */
@@ -320,7 +328,7 @@ static bool start_locked(struct guest *guest, const struct fence_op *op,
     /* A start that was delayed on its way must not run what was stopped or moved since. */
     if (!confirm_one(guest->node, op, CONFIRM_RUN, instance->uuid, instance->generation, "", error))
         return false;
-    if (!start_clear_the_way(guest, args->migration, error))
+    if (!start_clear_the_way(guest, args, wanted.history, error))
         return false;
     bool ok = *args->migration ? start_migrated(guest, args, wanted.history, error)
                                : start_fresh(guest, args, wanted.history, error);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
+#include "core/guest/disks.h"
 #include "core/guest/incoming.h"
 #include "core/guest/mirror_watch.h"
 #include "core/guest/outgoing.h"
@@ -103,6 +104,8 @@ static bool open_record(struct guest *guest, const struct replica_open_args *arg
         g_autofree char *word = env_uuid(guest->node->env);
         set_string(&record->replica_images, word);
     }
+    if (strcmp(record->made, args->replica) == 0)
+        set_string(&record->made, "");
     set_string(&record->replica, args->replica);
     record->replica_history = history;
     record->replica_generation = args->generation;
@@ -165,12 +168,41 @@ json_t *replica_settle(struct node_core *node, struct fence_op *op, const void *
                                                                                    : NULL;
 }
 
-bool replica_promote(struct guest *guest, GError **error)
+static bool has_disk(const GPtrArray *disks, const char *uuid)
+{
+    for (guint i = 0; i < disks->len; i++)
+        if (strcmp(((const struct disk *)disks->pdata[i])->uuid, uuid) == 0)
+            return true;
+    return false;
+}
+
+/* What was copied here is what the record calls its disks. */
+static bool promote_check(const struct guest *guest, const GPtrArray *disks, GError **error)
+{
+    const struct guest_record *record = guest->record;
+    for (guint i = 0; i < disks->len; i++) {
+        const struct disk *disk = disks->pdata[i];
+        if (has_disk(record->replica_disks, disk->uuid))
+            continue;
+        g_autofree char *name = guest_name(guest);
+        fettle_set_error(error, UNSAFE,
+                         "replica %s of %s is no copy of disk %u (%s) on record, but of an earlier "
+                         "one; nothing is started from it: make new disks with fettle instance "
+                         "recreate-disks",
+                         record->replica, name, i, disk->uuid);
+        return false;
+    }
+    return true;
+}
+
+bool replica_promote(struct guest *guest, const GPtrArray *disks, GError **error)
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
     if (!*record->replica)
         return true;
+    if (!promote_check(guest, disks, error))
+        return false;
     g_assert(!guest->live);
     guint64 aside = MAX(record->generation, 1);
     if (!replica_close_export(guest, error) ||
@@ -190,9 +222,12 @@ bool replica_promote(struct guest *guest, GError **error)
     return guest_save(guest, error);
 }
 
-static bool close_locked(struct guest *guest, const struct replica_close_args *args, GError **error)
+static bool close_locked(struct guest *guest, const struct fence_op *op,
+                         const struct replica_close_args *args, GError **error)
 {
     struct guest_record *record = guest->record;
+    if (args->promote && strcmp(record->made, args->replica) == 0)
+        return disks_take_made(guest, fence_op_stamp(op).history, args->generation, error);
     if (strcmp(record->replica, args->replica) != 0)
         /* Promoted, removed or set aside already, or never opened here: nothing is exported. */
         return guest->node->storage->ops->export_close(guest->node->storage, args->instance,
@@ -212,7 +247,7 @@ static bool close_locked(struct guest *guest, const struct replica_close_args *a
             return node_killed(error);
         if (guest->live && !guest_kill(guest, error))
             return false;
-        return replica_promote(guest, error);
+        return replica_promote(guest, args->disks, error);
     }
     if (!replica_close_export(guest, error))
         return false;
@@ -226,7 +261,7 @@ json_t *replica_close(struct node_core *node, struct fence_op *op, const void *a
     struct guest *guest = guest_get(node, close->instance, error);
     if (!guest || !guest_lock(guest, error))
         return NULL;
-    bool ok = close_locked(guest, close, error);
+    bool ok = close_locked(guest, op, close, error);
     guest_unlock(guest);
     return ok ? json_object() : NULL;
 }

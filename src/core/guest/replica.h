@@ -13,8 +13,10 @@ json_t *replica_close(struct node_core *node, struct fence_op *op, const void *a
                       GError **error);
 
 /* With the guest locked, not live: the replica that was opened here, if any, becomes the instance's
- * images. Only after the record says so (this node is the primary). Idempotent. */
-bool replica_promote(struct guest *guest, GError **error);
+ * images. Only after the record says so (this node is the primary). UNSAFE, with nothing changed,
+ * if it was opened as a copy of other disks than those on record (`disks`; empty: unknown), which
+ * no promotion can be about (SAF-22). Idempotent. */
+bool replica_promote(struct guest *guest, const GPtrArray *disks, GError **error);
 /* With the guest locked: its exports end, their exit seen, the images synced. */
 bool replica_close_export(struct guest *guest, GError **error);
 /* This node has no replica of the instance any more; to be saved. */

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
+#include "core/guest/disks.h"
 #include "core/guest/incoming.h"
 #include "core/guest/mirror_watch.h"
 #include "core/guest/outgoing.h"
@@ -61,6 +62,8 @@ static void ask_about_guest(GPtrArray *questions, struct guest *guest)
         ask_about(questions, guest, CONFIRM_MIRROR, record->generation, record->target->replica);
     if (*record->replica)
         ask_about(questions, guest, CONFIRM_EXPORT, record->replica_generation, record->replica);
+    if (*record->made)
+        ask_about(questions, guest, CONFIRM_NEW_DISKS, record->made_generation, record->made);
 }
 
 /* Current images are never set aside: only what a removed instance or another node's copy left. */
@@ -216,6 +219,17 @@ static bool apply_export(struct guest *guest, const struct confirm_result *answe
     return save_or_log(guest) || !task_killed();
 }
 
+/* Nothing was ever written to them, and the mark under which they were made is gone: whatever the
+ * record says instead, it is not about them. */
+static bool apply_new_disks(struct guest *guest, const struct confirm_result *answer)
+{
+    g_autoptr(GError) error = NULL;
+    if (answer->answer != CONFIRM_CONFIRMED && !disks_forget_made(guest, &error) && !task_killed())
+        log_warning("", "new images of instance %s could not be removed: %s",
+                    guest->record->instance, error->message);
+    return !task_killed();
+}
+
 static bool question_still_stands(const struct question *question)
 {
     const struct guest_record *record = question->guest->record;
@@ -231,6 +245,9 @@ static bool question_still_stands(const struct question *question)
                strcmp(item->replica, record->replica) == 0;
     case CONFIRM_INCOMING:
         return record->incoming && strcmp(item->replica, record->incoming->migration) == 0;
+    case CONFIRM_NEW_DISKS:
+        return item->generation == record->made_generation &&
+               strcmp(item->replica, record->made) == 0;
     }
     return false;
 }
@@ -249,6 +266,8 @@ static bool question_apply(const struct question *question, const struct confirm
         return apply_export(question->guest, answer);
     case CONFIRM_INCOMING:
         return incoming_apply(question->guest, answer);
+    case CONFIRM_NEW_DISKS:
+        return apply_new_disks(question->guest, answer);
     }
     return true;
 }

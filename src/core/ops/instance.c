@@ -421,6 +421,12 @@ bool instance_need_whole(const struct instance *instance, GError **error)
                          " did not finish; remove it",
                          instance->name, instance->task_state == TASK_CREATING ? "made" : "removed",
                          instance->task_owner);
+    else if (instance->task_state == TASK_RECREATING_DISKS)
+        fettle_set_error(error, WRONG_STATE,
+                         "job %" G_GUINT64_FORMAT
+                         " ended while it made new disks for instance \"%s\"; say: fettle instance "
+                         "recreate-disks %s (it goes on with them, or finds the old ones)",
+                         instance->task_owner, instance->name, instance->name);
     else if (*instance->migration)
         fettle_set_error(error, WRONG_STATE,
                          "a migration of instance \"%s\" has not been settled; say: "

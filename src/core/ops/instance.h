@@ -79,7 +79,8 @@ bool instance_gather_online(struct op *op, GError **error);
  * or "secondary". */
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
                         const char *role, GError **error);
-/* WRONG_STATE for an instance that a dead job left half made, half removed or half migrated. */
+/* WRONG_STATE for an instance that a dead job left half made, half removed, half migrated or with
+ * half made disks. */
 bool instance_need_whole(const struct instance *instance, GError **error);
 /* Since when the replica has its state, for messages; free with g_free(). */
 char *instance_replica_since(const struct replica *replica);

@@ -255,7 +255,8 @@ static bool promote_images(struct op *op, const struct instance *instance, const
     struct replica_close_args args = {.instance = instance->uuid,
                                       .replica = (char *)replica,
                                       .generation = instance->generation,
-                                      .promote = true};
+                                      .promote = true,
+                                      .disks = instance->disks};
     record_autoptr(nothing) done =
         op_act(op, instance->primary_node, "replica_close", &args, ACT_PATIENCE_MS, error);
     return done != NULL;

@@ -6,6 +6,7 @@
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
+#include "core/ops/recreate.h"
 
 #include <string.h>
 
@@ -82,14 +83,6 @@ static bool gather_online(struct op *op, GError **error)
     return op_gather_reports(op, online, error);
 }
 
-/* Whether a job of this kind has died here: it had found the data lost, and its disks may be there.
- * They are taken as they are. */
-static bool half_made(const struct op *op, const struct instance *instance)
-{
-    return instance->task_state == TASK_RECREATING_DISKS && !*instance->holder &&
-           copy_has_images(op_report(op, instance->primary_node), instance, "");
-}
-
 static bool template_is_right(const struct instance *instance, GError **error)
 {
     if (instance->disk_template == TEMPLATE_DISKLESS)
@@ -104,31 +97,6 @@ static bool template_is_right(const struct instance *instance, GError **error)
     else
         return true;
     return false;
-}
-
-static bool recreate_declare(struct op *op, GError **error)
-{
-    const struct op_instance_recreate_disks *params = op->params;
-    const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !template_is_right(found, error))
-        return false;
-    record_autoptr(instance) instance = instance_copy(found);
-    if (!gather_online(op, error))
-        return false;
-    bool given = params->nodes && params->nodes->len;
-    bool half = half_made(op, instance); /* stays where it is */
-    if (given && !named_nodes(op, instance, error))
-        return false;
-    if (!given && !half &&
-        (!choose(op, instance, true, error) ||
-         (is_mirror(instance) && !choose(op, instance, false, error))))
-        return false;
-    op_lock_instance(op, instance->name);
-    op_lock_node(op, instance->primary_node, LOCK_SHARED);
-    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
-    op_lock_node(op, op->primary, LOCK_SHARED);
-    op_lock_node(op, op->secondary, LOCK_SHARED);
-    return true;
 }
 
 /* --- whether the data are lost --- */
@@ -190,6 +158,83 @@ static bool data_are_lost(const struct op *op, const struct instance *instance, 
     return !primary && !secondary;
 }
 
+/* Nobody runs it and nobody has its data. UNSAFE or WRONG_STATE if somebody does, TEMPORARY if
+ * nobody can know. */
+static bool nothing_to_lose(const struct op *op, const struct instance *instance, GError **error)
+{
+    return runs_nowhere(op, instance, error) && data_are_lost(op, instance, error);
+}
+
+/* --- what a dead job has left --- */
+
+/* Its mark stands, and this job has none yet. */
+static bool left_by_a_job(const struct instance *instance)
+{
+    return instance->task_state == TASK_RECREATING_DISKS;
+}
+
+/* Nobody holds it, or its primary node does and only copies, or has nothing of it running. */
+static bool is_at_rest(const struct instance *instance, const struct node_report *primary)
+{
+    const struct guest_report *guest = instance_guest(primary, instance);
+    return !*instance->holder || (!strcmp(instance->holder, instance->primary_node) &&
+                                  (!guest || guest->state != GUEST_RUNNING));
+}
+
+/* The disks on record are on their node, waiting or taken: those that the job has made, or that it
+ * found lost and that came back. They are taken as they are. */
+static bool disks_are_there(const struct op *op, const struct instance *instance)
+{
+    const struct node_report *report = op_report(op, instance->primary_node);
+    const struct disk *first = instance->disks->pdata[0];
+    return left_by_a_job(instance) && is_at_rest(instance, report) &&
+           (copy_has_images(report, instance, first->uuid) ||
+            copy_has_images(report, instance, ""));
+}
+
+/* The job has given nothing up on record, and what it thought to be lost is back: nothing is made.
+ */
+static bool data_are_back(const struct op *op, const struct instance *instance, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    if (!left_by_a_job(instance) || nothing_to_lose(op, instance, &why) ||
+        fettle_error_is(why, TEMPORARY))
+        return false;
+    g_propagate_error(error, g_steal_pointer(&why));
+    return true;
+}
+
+static bool left_as_it_is(const struct op *op, const struct instance *instance)
+{
+    return disks_are_there(op, instance) || data_are_back(op, instance, NULL);
+}
+
+/* --- locks --- */
+
+static bool recreate_declare(struct op *op, GError **error)
+{
+    const struct op_instance_recreate_disks *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found || !template_is_right(found, error))
+        return false;
+    record_autoptr(instance) instance = instance_copy(found);
+    if (!gather_online(op, error))
+        return false;
+    bool given = params->nodes && params->nodes->len;
+    if (given && !named_nodes(op, instance, error))
+        return false;
+    if (!given && !left_as_it_is(op, instance) &&
+        (!choose(op, instance, true, error) ||
+         (is_mirror(instance) && !choose(op, instance, false, error))))
+        return false;
+    op_lock_instance(op, instance->name);
+    op_lock_node(op, instance->primary_node, LOCK_SHARED);
+    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
+    op_lock_node(op, op->primary, LOCK_SHARED);
+    op_lock_node(op, op->secondary, LOCK_SHARED);
+    return true;
+}
+
 /* --- check --- */
 
 static bool node_takes_it(const struct op *op, const struct instance *instance, bool primary,
@@ -216,104 +261,31 @@ static bool recreate_check(struct op *op, GError **error)
 {
     const struct op_instance_recreate_disks *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error))
+    if (!found || (!left_by_a_job(found) && !instance_need_whole(found, error)))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
-    if (!gather_online(op, error) || !runs_nowhere(op, instance, error))
+    if (!gather_online(op, error))
         return false;
-    if (half_made(op, instance))
+    if (left_as_it_is(op, instance))
         return true;
-    return data_are_lost(op, instance, error) && node_takes_it(op, instance, true, error) &&
+    return nothing_to_lose(op, instance, error) && node_takes_it(op, instance, true, error) &&
            (!is_mirror(instance) || node_takes_it(op, instance, false, error));
 }
 
 /* --- exec --- */
 
-/* Found by this mark if the job dies; wconfd lets new disks be made under it alone. */
-static bool edit_giving_up(struct instance_edit *edit, void *data, GError **error)
+/* The mark goes, and with it what the job may have made; `why` (stolen) says why. */
+static bool withdraw(struct op *op, const struct instance *instance, GError *why, GError **error)
 {
-    edit_mark(edit, TASK_RECREATING_DISKS);
-    if (edit->replica && edit->replica->state != REPLICA_STALE)
-        edit_replica(edit, REPLICA_STALE, "its images are lost");
-    return true;
-}
-
-static void put_replica(struct instance_edit *edit)
-{
-    struct op *op = edit->op;
-    struct instance *instance = edit->instance;
-    g_autofree char *uuid = env_uuid(op->env);
-    struct replica replica = {.uuid = uuid,
-                              .instance = instance->uuid,
-                              .node = op->secondary,
-                              .generation = instance->generation,
-                              .sync = 1,
-                              .state = REPLICA_STALE,
-                              .why = (char *)"not copied yet",
-                              .since = op_now_seconds(op)};
-    op_put(op, edit->changes, "replica", replica.uuid, replica_to_json(&replica));
-    op_set_text(&instance->secondary_node, op->secondary);
-    op_set_text(&instance->replica, uuid);
-}
-
-/* Other disks, another replica, and a generation that nobody holds: what any node has from before
- * is superseded from here on. */
-static bool edit_new_disks(struct instance_edit *edit, void *data, GError **error)
-{
-    struct op *op = edit->op;
-    struct instance *instance = edit->instance;
-    instance->generation++;
-    instance->clean = false;
-    op_set_text(&instance->holder, "");
-    op_set_text(&instance->primary_node, op->primary);
-    for (guint i = 0; i < instance->disks->len; i++) {
-        g_autofree char *uuid = env_uuid(op->env);
-        op_set_text(&((struct disk *)instance->disks->pdata[i])->uuid, uuid);
+    g_autofree char *uuid = g_strdup(instance->uuid);
+    op_log(op, "job %" G_GUINT64_FORMAT " ended before it had given anything up",
+           instance->task_owner);
+    if (instance_settle(op, uuid, error)) {
+        g_propagate_error(error, why);
+        return false;
     }
-    if (edit->replica)
-        op_delete(op, edit->changes, "replica", edit->replica->uuid);
-    if (is_mirror(instance))
-        put_replica(edit);
-    return true;
-}
-
-static bool make_images(struct op *op, const struct instance *instance, bool primary,
-                        GError **error)
-{
-    struct disks_create_args args = {.instance = instance->uuid,
-                                     .replica = primary ? (char *)"" : instance->replica,
-                                     .disks = instance->disks,
-                                     .os_type = (char *)"",
-                                     .disk_template = instance->disk_template,
-                                     .generation = instance->generation,
-                                     .set_aside = true};
-    return copy_make_images(op, primary ? instance->primary_node : instance->secondary_node, &args,
-                            error);
-}
-
-/* What is there from a job that died is not made again: it may have been used since. */
-static bool finish_replica(struct op *op, const struct instance *instance, bool half,
-                           GError **error)
-{
-    const struct node_report *report = op_report(op, instance->secondary_node);
-    bool there = half && copy_has_images(report, instance, instance->replica);
-    return (there || make_images(op, instance, false, error)) &&
-           copy_at_rest(op, instance->uuid, TASK_RECREATING_DISKS, error);
-}
-
-static bool recreate_body(struct op *op, const char *uuid, bool half, GError **error)
-{
-    if (!instance_edit(op, uuid, edit_giving_up, NULL, error) ||
-        (!half && !instance_edit(op, uuid, edit_new_disks, NULL, error)))
-        return false;
-    record_autoptr(instance) instance = instance_now(op, uuid, error);
-    if (!instance)
-        return false;
-    op_log(op, half ? "%s has its disks on %s already" : "making the disks of %s on %s",
-           instance->name, op_node_name(op, instance->primary_node));
-    return (half || make_images(op, instance, true, error)) &&
-           (!is_mirror(instance) || finish_replica(op, instance, half, error)) &&
-           instance_settle(op, uuid, error);
+    g_error_free(why);
+    return false;
 }
 
 static bool recreate_exec(struct op *op, GError **error)
@@ -323,8 +295,11 @@ static bool recreate_exec(struct op *op, GError **error)
     if (!found)
         return false;
     g_autofree char *uuid = g_strdup(found->uuid);
+    bool there = disks_are_there(op, found);
     GError *local = NULL;
-    if (!recreate_body(op, uuid, half_made(op, found), &local))
+    if (!there && data_are_back(op, found, &local))
+        return withdraw(op, found, local, error);
+    if (!recreate_make(op, uuid, there, &local))
         return instance_fail(op, uuid, local, error);
     const struct instance *now = op_find_instance(op, uuid, error);
     if (!now)

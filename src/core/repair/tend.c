@@ -97,7 +97,8 @@ static struct mending mending_of(const struct instance *instance, bool plainly)
     case TASK_GROWING_DISK:
         return (struct mending){"OP_INSTANCE_GROW_DISK", "given the sizes on record"};
     case TASK_RECREATING_DISKS:
-        return (struct mending){"OP_INSTANCE_RECREATE_DISKS", "given new disks again"};
+        return (struct mending){"OP_INSTANCE_RECREATE_DISKS",
+                                "given the disks that are there, or new ones"};
     case TASK_REINSTALLING:
         return (struct mending){"OP_INSTANCE_REINSTALL", "installed again"};
     case TASK_NONE:
@@ -148,10 +149,22 @@ static bool only_plainly(const struct watcher *watcher, const struct watched *wa
            (alone || watched->restart_tries >= LIMIT_REPAIR_TRIES);
 }
 
+/* The data that were thought to be lost are there after all: that is to be found out before
+ * anything is given up. */
+static bool its_replica_is_back(const struct watcher *watcher, const struct instance *instance)
+{
+    const struct replica *replica =
+        config_get(follow_config(watcher->follow), "replica", instance->replica, NULL);
+    return replica != NULL && replica->state == REPLICA_IN_SYNC &&
+           watcher_node_online(watcher, replica->node);
+}
+
 /* A dead node can be no part of most of them: they are auto-repair's business then. What a
  * migration has left on the other node can always be settled, and must be first. */
-static bool needs_primary(const struct instance *instance)
+static bool needs_primary(const struct watcher *watcher, const struct instance *instance)
 {
+    if (instance->task_state == TASK_RECREATING_DISKS && its_replica_is_back(watcher, instance))
+        return false;
     return instance->task_state != TASK_CREATING && instance->task_state != TASK_REMOVING &&
            instance->task_state != TASK_MIGRATING;
 }
@@ -176,7 +189,7 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
     struct watched *watched = watcher_watched(watcher, instance->uuid);
     if (under_way(watcher, watched->restart_job))
         return;
-    if (needs_primary(instance) && !watcher_node_online(watcher, instance->primary_node))
+    if (needs_primary(watcher, instance) && !watcher_node_online(watcher, instance->primary_node))
         return;
     if (watched->restart_generation != instance->generation) {
         watched->restart_generation = instance->generation;

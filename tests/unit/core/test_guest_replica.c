@@ -27,19 +27,11 @@ static void test_create_not_anew(void)
     node_world_free(nw);
 }
 
-static json_t *anew_args(const char *replica, guint64 generation, bool set_aside)
+static json_t *anew_args(guint64 generation)
 {
-    json_t *args = disks_args(replica);
+    json_t *args = disks_args("");
     json_object_set_new(args, "generation", json_integer((json_int_t)generation));
-    json_object_set_new(args, "set_aside", json_boolean(set_aside));
     return args;
-}
-
-static void expect_aside(struct node_world *nw, struct test_node *node, const char *text)
-{
-    json_autoptr report = nw_report(nw, node);
-    json_autoptr wanted = json_loads(text, 0, NULL);
-    g_assert_true(json_equal(json_object_get(report, "leftovers"), wanted));
 }
 
 /* A stopped instance whose record has gone one further: its first disk is written again. */
@@ -52,58 +44,24 @@ static void test_create_anew(void)
     g_assert_no_error(error);
     guint64 generation = ++nw->web1.generation;
     for (guint i = 0; i < 2; i++) { /* the answer to the first may have been lost */
-        json_autoptr done =
-            nw_call(nw, &nw->a, "disks_create", anew_args("", generation, false), &error);
+        json_autoptr done = nw_call(nw, &nw->a, "disks_create", anew_args(generation), &error);
         g_assert_no_error(error);
         g_assert_nonnull(done);
     }
-    expect_aside(nw, &nw->a, "[]");
+    json_autoptr report = nw_report(nw, &nw->a);
+    g_assert_cmpuint(json_array_size(json_object_get(report, "leftovers")), ==, 0);
     /* A start that was delayed on its way is over, and so is this once the next one has run. */
     nw->web1.state = REPLICA_STALE;
     fake_hosts_give_up(nw->hosts, WEB1, 1);
     nw_start(nw, &error);
     g_assert_no_error(error);
-    json_t *late = nw_call(nw, &nw->a, "disks_create", anew_args("", generation, false), &error);
+    json_t *late = nw_call(nw, &nw->a, "disks_create", anew_args(generation), &error);
     g_autofree char *text = g_strdup_printf(
         "the images of instance web1 were already used here under generation %" G_GUINT64_FORMAT
         "; they are not made anew",
         nw->web1.generation);
     assert_refused(late, error, UNSAFE, text);
     g_assert_true(runs(&nw->a, nw->web1.generation));
-    node_world_free(nw);
-}
-
-/* All that is left of the old ones is kept, and a replica of them is never promoted. */
-static void test_create_set_aside(void)
-{
-    struct node_world *nw = node_world_new(1);
-    g_autoptr(GError) error = NULL;
-    nw_create_and_start(nw);
-    g_autofree char *old = g_strdup(nw->web1.replica);
-    nw->web1.generation++;
-    nw->web1.holder = "";
-    nw->web1.primary = NODE_B;
-    nw->web1.secondary = NODE_A;
-    memcpy(nw->web1.replica, OTHER_REPLICA, sizeof(nw->web1.replica));
-    nw->web1.state = REPLICA_STALE;
-    for (guint i = 0; i < 2; i++) {
-        json_autoptr first =
-            nw_call(nw, &nw->b, "disks_create", anew_args("", nw->web1.generation, true), &error);
-        g_assert_no_error(error);
-        g_assert_nonnull(first);
-        json_autoptr second = nw_call(nw, &nw->a, "disks_create",
-                                      anew_args(OTHER_REPLICA, nw->web1.generation, true), &error);
-        g_assert_no_error(error);
-        g_assert_nonnull(second);
-    }
-    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
-    g_assert_false(fake_host_has_image(nw->a.host, WEB1, ""));
-    g_assert_true(fake_host_has_image(nw->a.host, WEB1, OTHER_REPLICA));
-    g_assert_false(fake_host_exports(nw->b.host, WEB1));
-    g_assert_false(fake_host_has_image(nw->b.host, WEB1, old));
-    g_assert_true(fake_host_has_image(nw->b.host, WEB1, ""));
-    expect_aside(nw, &nw->a, "[\"" WEB1 " 2\"]");
-    expect_aside(nw, &nw->b, "[\"" WEB1 " 2\"]");
     node_world_free(nw);
 }
 
@@ -397,7 +355,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/guest/create-not-anew#SAF-20", test_create_not_anew);
     g_test_add_func("/guest/create-anew#SAF-20", test_create_anew);
-    g_test_add_func("/guest/create-set-aside#SAF-19", test_create_set_aside);
     g_test_add_func("/guest/open-needs-confirmation#SAF-03,SAF-14", test_open_needs_confirmation);
     g_test_add_func("/guest/open-again#SAF-14,SAF-16,SAF-20", test_open_again);
     g_test_add_func("/guest/remove#SAF-20", test_remove);

@@ -317,6 +317,30 @@ static void test_recreate_gives_up_nothing_good(void)
                 "instance there first, or give evidence that the node is dead");
 }
 
+#define UNSETTLED(mark, then)                                                                      \
+    "unsafe: " WEB1_IS "task_state: goes from recreating-disks to " mark                           \
+    " (generation 4, then " then ") although job 17 has not settled which disks it has (SAF-22)"
+
+/* Whatever a job computes, nothing goes on with an instance while its disks are not settled. */
+static void test_recreate_unsettled(void)
+{
+    struct change *next = WEB1_WITH("task_state", TEXT("starting"), "generation", NUMBER(5));
+    assert_says(check(changes_of(WEB1_WITH(RECREATING), NULL), changes_of(next, NULL)),
+                UNSETTLED("starting", "5"));
+    assert_says(check(changes_of(WEB1_WITH(RECREATING), NULL),
+                      changes_of(WEB1_WITH("task_state", TEXT("failing-over")), NULL)),
+                UNSETTLED("failing-over", "4"));
+    assert_says(check(changes_of(WEB1_WITH(RECREATING), NULL),
+                      changes_of(WEB1_WITH("generation", NUMBER(5)), NULL)),
+                UNSETTLED("no mark", "5"));
+    assert_says(check(changes_of(WEB1_WITH(RECREATING), NULL),
+                      changes_of(WEB1_WITH("task_state", TEXT("removing")), NULL)),
+                "ok");
+    assert_says(check(changes_of(WEB1_WITH(RECREATING), NULL),
+                      changes_of(WEB1_WITH("admin_state", TEXT("up")), NULL)),
+                "ok");
+}
+
 static void test_disks(void)
 {
     assert_says(check(NULL, changes_of(WEB1_WITH(NEW_DISKS), NULL)),
@@ -325,9 +349,22 @@ static void test_disks(void)
     assert_says(check(changes_of(WEB1_WITH(RECREATING), NULL),
                       changes_of(WEB1_WITH(RECREATING, NEW_DISKS), NULL)),
                 "unsafe: " WEB1_IS "disks[0]: is made anew, so no replica can equal it");
+    /* Where they were, too, they are given up as a whole. */
     assert_says(check(changes_of(WEB1_WITH(RECREATING), replica_in("stale"), NULL),
                       changes_of(WEB1_WITH(RECREATING, NEW_DISKS), NULL)),
-                "ok");
+                "unsafe: " WEB1_IS
+                "primary_node: node1 still holds generation 4 and is not offline; stop the "
+                "instance there first, or give evidence that the node is dead");
+    assert_says(
+        check(changes_of(WEB1_WITH(RECREATING, "holder", TEXT("")), replica_in("stale"), NULL),
+              changes_of(WEB1_WITH(RECREATING, NEW_DISKS, "holder", TEXT("")), NULL)),
+        "unsafe: " WEB1_IS "primary_node: new disks on node1 are other disks (0 keep their "
+        "UUID), without the old replica, and nobody holds them yet (holder: nobody)");
+    assert_says(
+        check(changes_of(WEB1_WITH(RECREATING, "holder", TEXT("")), replica_in("stale"), NULL),
+              changes_of(WEB1_WITH(ANEW, "primary_node", TEXT(NODE1)), del("replica", REPLICA1, 1),
+                         NULL)),
+        "ok");
     assert_says(check(NULL, changes_of(WEB1_WITH("disks", json_make("[{s:s,s:i}]", "uuid", DISK1,
                                                                     "size", 63)),
                                        NULL)),
@@ -466,8 +503,9 @@ int main(int argc, char **argv)
     g_test_add_func("/moves/migration/failover#SAF-16,SAF-17", test_failover_ends_migration);
     g_test_add_func("/moves/templates#SAF-16", test_templates);
     g_test_add_func("/moves/shared#SAF-21", test_shared_needs_a_statement);
-    g_test_add_func("/moves/recreate#SAF-16", test_recreate);
-    g_test_add_func("/moves/recreate/good#SAF-16", test_recreate_gives_up_nothing_good);
+    g_test_add_func("/moves/recreate#SAF-16,SAF-22", test_recreate);
+    g_test_add_func("/moves/recreate/good#SAF-16,SAF-22", test_recreate_gives_up_nothing_good);
+    g_test_add_func("/moves/recreate/unsettled#SAF-22", test_recreate_unsettled);
     g_test_add_func("/moves/disks#SAF-13", test_disks);
     g_test_add_func("/moves/cards/mac-taken", test_mac_taken);
     g_test_add_func("/moves/cards", test_cards);

@@ -155,8 +155,9 @@ static void test_recreate_elsewhere(void)
     world->memory[2] = 9000;
     g_assert_cmpstr(recreate(json_array()), ==, "[\"node3\"]");
     ops_expect(world, "commit instance web1 g1 up @node2 node2 recreating-disks\n"
+                      "node3 disks_create g2 set-aside replica\n"
                       "commit instance web1 g2 up @- node3 recreating-disks\n"
-                      "node3 disks_create g2 set-aside\n"
+                      "node3 replica_close g2 promote\n"
                       "commit instance web1 g2 up @- node3\n"
                       "commit job success\n");
     g_assert_cmpstr(disk(), !=, old);
@@ -174,10 +175,11 @@ static void test_recreate_mirror(void)
     g_assert_cmpstr(recreate(json_make("[s, s]", "node2", "node1")), ==, "[\"node2\", \"node1\"]");
     ops_expect(world,
                "commit instance web1 g1 up @node3 node3/node2 recreating-disks\n"
+               "node2 disks_create g2 set-aside replica\n"
+               "node1 disks_create g2 set-aside replica\n"
                "commit delete replica; replica node1 g2 s1 stale; instance web1 g2 up @- "
                "node2/node1 recreating-disks\n"
-               "node2 disks_create g2 set-aside\n"
-               "node1 disks_create g2 set-aside replica\n"
+               "node2 replica_close g2 promote\n"
                "commit instance web1 g3 up @node2 node2/node1 recreating-disks; replica node1 g3 "
                "s2 syncing\n"
                "node1 replica_open g3\n"
@@ -198,7 +200,7 @@ static void test_recreate_in_place(void)
     g_ptr_array_add(world->lost, (void *)NODE1);
     world->memory[2] = 9000;
     g_assert_cmpstr(recreate(json_array()), ==, "[\"node1\"]");
-    g_assert_nonnull(strstr(world->trace->str, "node1 disks_create g2 set-aside\n"));
+    g_assert_nonnull(strstr(world->trace->str, "node1 disks_create g2 set-aside replica\n"));
 }
 
 /* The replica's images are gone too, whatever the record says. */
@@ -304,9 +306,151 @@ static void test_recreate_tried_again(void)
     g_assert_cmpstr(recreate(json_array()), ==,
                     "[\"OpExecError\", [\"node1: disk broken\", \"storage_error\", true]]");
     g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
-    g_assert_cmpuint(ops_web(world)->generation, ==, 2);
+    g_assert_cmpuint(ops_web(world)->generation, ==, 1); /* nothing was given up */
     g_assert_cmpstr(recreate(json_make("[s]", "node3")), ==, "[\"node3\"]");
-    g_assert_cmpuint(ops_web(world)->generation, ==, 3);
+    g_assert_cmpuint(ops_web(world)->generation, ==, 2);
+}
+
+/* --- killed at any moment --- */
+
+static guint one_ms(const char *from, const char *to, void *data)
+{
+    return 1;
+}
+
+static void run_job(void *data)
+{
+    job_run(world->env, JOB, LIVELOCK, NULL);
+}
+
+/* Each message travels for a millisecond, so that a step of the clock is a step of the procedure.
+ * False: the job had ended by itself before. */
+static bool recreate_and_kill(guint after_ms)
+{
+    fake_set_delay(world->world, one_ms, NULL);
+    ops_submit(world, json_make("[{ss ss s[ss]}]", "OP_ID", "OP_INSTANCE_RECREATE_DISKS",
+                                "instance_name", "web1", "nodes", "node2", "node1"));
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_settle(world->world);
+    for (guint i = 0; i < after_ms; i++)
+        fake_advance(world->world, 1);
+    const struct job *record = config_get(world->config, "job", "17", NULL);
+    bool alive = !strcmp(record->status, "waiting");
+    fake_kill(world->env);
+    fake_advance(world->world, 10); /* what was on its way arrives */
+    fake_set_delay(world->world, NULL, NULL);
+    world->env = fake_process(world->world, NODE1, ROLE_JOB);
+    return alive;
+}
+
+static bool by_hand(const char *opcode)
+{
+    const char *result =
+        ops_run_one(world, json_make("{ss ss}", "OP_ID", opcode, "instance_name", "web1"));
+    return strstr(result,
+                  "ended while it made new disks for instance \\\"web1\\\"; say: fettle instance "
+                  "recreate-disks web1 (it goes on with them, or finds the old ones)") == NULL;
+}
+
+/* Both nodes of the mirror had died; node2 is back with the stale replica of before. */
+static void put_lost_mirror(void)
+{
+    ops_put_web(world, "stale", true);
+    world->guest_node = NULL;
+    ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
+    ops_set(world, "instance", WEB, "holder", json_string(NODE3));
+    ops_node_offline(world, NODE3);
+}
+
+/* Whatever the job had done: under its mark nothing starts, moves or writes; the next one of its
+ * kind brings the instance to its new disks. Counts deaths that have left one. */
+static bool kill_and_finish(guint after_ms, guint *ret_marks)
+{
+    put_lost_mirror();
+    g_autofree char *old = g_strdup(disk());
+    bool alive = recreate_and_kill(after_ms);
+    if (ops_web(world)->task_state != TASK_NONE) {
+        (*ret_marks)++;
+        g_assert_false(by_hand("OP_INSTANCE_STARTUP"));
+        g_assert_false(by_hand("OP_INSTANCE_SHUTDOWN"));
+        g_assert_false(by_hand("OP_INSTANCE_FAILOVER"));
+        g_assert_false(by_hand("OP_INSTANCE_MIGRATE"));
+        g_assert_false(by_hand("OP_INSTANCE_REINSTALL"));
+        g_assert_false(by_hand("OP_INSTANCE_REPLACE_DISKS"));
+    }
+    if (alive)
+        recreate(json_make("[s, s]", "node2", "node1"));
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE2);
+    g_assert_cmpstr(ops_web(world)->holder, ==, "");
+    g_assert_cmpstr(disk(), !=, old);
+    g_assert_cmpstr(replica()->node, ==, NODE1);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    return alive;
+}
+
+static void test_recreate_killed(void)
+{
+    guint marks = 0, steps = 0;
+    bool alive = true;
+    g_clear_pointer(&world, ops_world_free);
+    for (; alive; steps++) {
+        world = ops_world_new();
+        alive = kill_and_finish(steps, &marks);
+        g_clear_pointer(&world, ops_world_free);
+    }
+    g_assert_cmpuint(steps, >, 20);
+    g_assert_cmpuint(marks, >, 10);
+    world = ops_world_new();
+}
+
+static void put_mark(void)
+{
+    ops_set(world, "instance", WEB, "task_state", json_string("recreating-disks"));
+    ops_set(world, "instance", WEB, "task_owner", json_integer(16));
+}
+
+/* The job died before the record of its disks, and what it took for lost is back: running. */
+static void test_recreate_withdrawn(void)
+{
+    ops_put_web(world, "stale", true);
+    put_mark();
+    g_autofree char *old = g_strdup(disk());
+    g_assert_cmpstr(recreate(json_array()), ==,
+                    "[\"OpExecError\", [\"instance \\\"web1\\\" is not stopped on node1; stop it "
+                    "first: fettle instance shutdown web1\", \"wrong_state\", true]]");
+    ops_expect(world, "commit instance web1 g1 up @node1 node1/node2\ncommit job error\n");
+    g_assert_cmpstr(disk(), ==, old);
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==, "job 16 ended before it had given anything up\n");
+}
+
+/* Or on the node of the replica, which is promoted, not given up. */
+static void test_recreate_withdrawn_replica(void)
+{
+    ops_put_web(world, "in-sync", false);
+    put_mark();
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    g_assert_nonnull(
+        strstr(recreate(json_array()),
+               "the replica on node2 has the data of instance \\\"web1\\\"; nothing is "
+               "lost: fettle instance failover web1\", \"unsafe\""));
+    ops_expect(world, "commit instance web1 g1 down @- node1/node2 clean\ncommit job error\n");
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+}
+
+/* What nobody can know is left as it is. */
+static void test_recreate_unknown(void)
+{
+    ops_put_web(world, "stale", false);
+    ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
+    put_mark();
+    fake_cut(world->world, NODE3, true);
+    ops_expect_refusal(world, recreate(json_make("[s, s]", "node1", "node2")),
+                       "node3, the primary node of instance \"web1\", does not answer; if it is "
+                       "really dead: fettle node modify node3 --offline=yes --statement ...",
+                       "resource_not_available");
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_RECREATING_DISKS);
 }
 
 static void add(const char *path, void (*fn)(void))
@@ -323,8 +467,8 @@ int main(int argc, char **argv)
     add("/reinstall/one-disk", test_reinstall_one_disk);
     add("/reinstall/refused", test_reinstall_refused);
     add("/reinstall/failed", test_reinstall_fails);
-    add("/recreate/elsewhere#SAF-19", test_recreate_elsewhere);
-    add("/recreate/mirror#SAF-19", test_recreate_mirror);
+    add("/recreate/elsewhere#SAF-19,SAF-22", test_recreate_elsewhere);
+    add("/recreate/mirror#SAF-19,SAF-22", test_recreate_mirror);
     add("/recreate/in-place", test_recreate_in_place);
     add("/recreate/replica-lost", test_recreate_replica_lost);
     add("/recreate/refused/data#SAF-16", test_recreate_refused_data);
@@ -332,5 +476,9 @@ int main(int argc, char **argv)
     add("/recreate/refused/nodes", test_recreate_refused_nodes);
     add("/recreate/finishes#SAF-20", test_recreate_finishes);
     add("/recreate/again#SAF-20", test_recreate_tried_again);
+    add("/recreate/killed#SAF-20,SAF-22", test_recreate_killed);
+    add("/recreate/withdrawn#SAF-22", test_recreate_withdrawn);
+    add("/recreate/withdrawn/replica#SAF-22", test_recreate_withdrawn_replica);
+    add("/recreate/unknown#SAF-22", test_recreate_unknown);
     return g_test_run();
 }

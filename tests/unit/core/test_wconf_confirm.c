@@ -42,6 +42,31 @@ static void test_confirm(void)
     world_tear_down();
 }
 
+/* New images may be made under the mark, for the generation after this one; then they are those
+ * that the record names, and nobody else's. */
+static void test_confirm_new_disks(void)
+{
+    world_set_up();
+    assert_says(confirm(2, "new-disks", WEB1, 5, ID_A), ANSWER("refused", AT4_OTHER));
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    assert_says(job_commit(&world, 17,
+                           changes_of(put("instance", WEB1, 1,
+                                          with(with(object_web1(), "task_state",
+                                                    json_string("recreating-disks")),
+                                               "task_owner", json_integer(17))),
+                                      NULL)),
+                "{\"serial\":2}");
+    assert_says(confirm(2, "new-disks", WEB1, 5, ID_A), ANSWER("confirmed", AT4_OTHER));
+    assert_says(confirm(2, "new-disks", WEB1, 4, ID_A), ANSWER("refused", AT4_OTHER));
+    assert_says(confirm(2, "new-disks", WEB1, 6, ID_A), ANSWER("refused", AT4_OTHER));
+    assert_says(confirm(0, "new-disks", WEB1, 4, DISK1), ANSWER("confirmed", AT4_OTHER));
+    assert_says(confirm(1, "new-disks", WEB1, 4, DISK1), ANSWER("refused", AT4_OTHER));
+    assert_says(confirm(1, "new-disks", WEB1, 4, REPLICA1), ANSWER("confirmed", AT4));
+    assert_says(confirm(1, "new-disks", WEB1, 3, REPLICA1), ANSWER("confirmed", AT4));
+    assert_says(confirm(0, "new-disks", WEB1, 4, REPLICA1), ANSWER("refused", AT4));
+    world_tear_down();
+}
+
 static void test_confirm_removed(void)
 {
     world_set_up();
@@ -214,6 +239,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/confirm#SAF-03,SAF-04", test_confirm);
+    g_test_add_func("/wconf/confirm/new-disks#SAF-03,SAF-22", test_confirm_new_disks);
     g_test_add_func("/wconf/confirm/removed#SAF-04", test_confirm_removed);
     g_test_add_func("/wconf/confirm/barrier#SAF-03", test_confirm_waits_for_barrier);
     g_test_add_func("/wconf/confirm/shared-barrier#SAF-03", test_confirms_share_a_barrier);
