@@ -3,6 +3,7 @@
  * on record as in-sync, and the old node is offline on a person's word or has stopped the guest
  * itself.
  */
+#include "core/ops/copy.h"
 #include "core/ops/instance.h"
 #include "core/ops/migration.h"
 #include "core/ops/ops.h"
@@ -176,6 +177,21 @@ static bool disks_can_follow(const struct op *op, const struct instance *instanc
            replica_is_whole(op, instance, op_replica_of(op, instance), error);
 }
 
+/* The record tells what was written; that the images still exist only their node can tell. */
+static bool images_are_there(const struct op *op, const struct instance *instance, GError **error)
+{
+    const struct node_report *report = op_report(op, op->primary);
+    if (!mirrored(instance) || copy_has_images(report, instance, instance->replica))
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "%s answers that it has no images of the replica of instance \"%s\": there "
+                     "is nothing to fail over to; if %s still has them: fettle instance "
+                     "replace-disks %s",
+                     op_node_name(op, op->primary), instance->name,
+                     op_node_name(op, instance->primary_node), instance->name);
+    return false;
+}
+
 /* Whether there is a shared folder that it lacks, others say if the primary is dead. */
 static bool gather(struct op *op, const struct instance *instance, GError **error)
 {
@@ -193,7 +209,7 @@ bool instance_failover_check(struct op *op, const struct instance *instance, GEr
            gather(op, instance, error) && primary_is_judged(op, instance, error) &&
            instance_need_node(op, instance, op->primary, mirrored(instance) ? "secondary" : "new",
                               error) &&
-           target_has_memory(op, instance, error);
+           images_are_there(op, instance, error) && target_has_memory(op, instance, error);
 }
 
 static bool failover_check(struct op *op, GError **error)

@@ -121,6 +121,18 @@ static void test_refused_no_replica(void)
                     "to\", \"wrong_state\"]]");
 }
 
+/* On record as in-sync, but somebody has removed its images: the old ones stay what counts. */
+static void test_refused_images_gone(void)
+{
+    put_web_on_node3("in-sync", false);
+    g_ptr_array_add(world->lost, (void *)NODE2);
+    ops_expect_refusal(world, failover(),
+                       "node2 answers that it has no images of the replica of instance \"web1\": "
+                       "there is nothing to fail over to; if node3 still has them: fettle instance "
+                       "replace-disks web1",
+                       "unsafe");
+}
+
 static void test_refused_secondary(void)
 {
     put_web_on_node3("in-sync", true);
@@ -275,6 +287,7 @@ int main(int argc, char **argv)
     add("/failover/refused/stale#SAF-16", test_refused_stale);
     add("/failover/refused/evidence#SAF-16", test_refused_without_evidence);
     add("/failover/refused/no-replica", test_refused_no_replica);
+    add("/failover/refused/images-gone#SAF-13,SAF-16", test_refused_images_gone);
     add("/failover/refused/secondary", test_refused_secondary);
     add("/failover/refused/memory", test_refused_no_memory);
     add("/failover/last-moment#SAF-12,SAF-16", test_stale_in_the_last_moment);
