@@ -8,10 +8,13 @@ import glob
 import os
 import re
 import subprocess
+import time
 
 import e2e
-from e2e import title
+import fettlelib
+from e2e import title, wait_until
 
+ADDRESS = '10.99.0.160'
 GAP = re.compile(r'^Longest time without an answer: live migration (\d+) ms, failover ([\d.]+) s\.$', re.MULTILINE)
 MOVED = re.compile(r'(web\d) +longest time without an answer to ping while it moved: (\d+) ms')
 
@@ -32,5 +35,38 @@ def test_demo():
     assert not left, f'left behind: {left}'
 
 
+def went_down(lab, uuid, node):
+    """Its kernel's last words."""
+    with open(lab.console_path('web', uuid, node), 'rb') as file:
+        return b'reboot: Power down' in file.read()
+
+
+@title('/linux/migrates-and-fails-over-by-its-power-button#SAF-11,SAF-16,SAF-17')
+def test_power_button():
+    """One boot until somebody presses the button, and a second one on the other node, whose disk is equal."""
+    with e2e.new_lab(options=()) as lab:
+        fettlelib.install_linux(lab, os.path.join(e2e.ROOT, 'build', 'guest'))
+        lab.cli('instance', 'create', 'web', '--disk-template', 'mirror', '--disk', 'size=16', '--memory', '128', '--pnode',
+                'node2', '--snode', 'node3', '--net', 'mac=auto,link=br0', *fettlelib.linux_flags(ADDRESS))
+        uuid = e2e.uuid_of(lab, 'web')
+        ping = fettlelib.Ping(lab, ADDRESS)
+        try:
+            wait_until('the guest answers', lambda: ping.answered_since(time.time() - 0.5), 120)
+            e2e.wait_healthy(lab, 'web')
+            lab.do('OP_INSTANCE_MIGRATE', instance_name='web')
+            e2e.wait_healthy(lab, 'web')
+            assert lab.instance('web', 'pnode')['pnode'] == 'node3'
+            assert not went_down(lab, uuid, 'node2'), 'it went down in its migration'
+            job = lab.do('OP_INSTANCE_FAILOVER', instance_name='web', shutdown_timeout=60, wait=90)
+            began = time.time()
+            assert went_down(lab, uuid, 'node3'), f'job {job}: it was not the button that stopped it'
+            assert lab.instance('web', 'pnode')['pnode'] == 'node2'
+            wait_until('the guest answers on node2', lambda: ping.answered_since(began), 120)
+        finally:
+            ping.stop()
+        e2e.check_logs(lab)
+
+
 if __name__ == '__main__':
-    e2e.run(test_demo)
+    # The second one boots two more guests under emulation: a minute.
+    e2e.run(test_demo, *([test_power_button] if os.environ.get('FETTLE_LONG') else []))
