@@ -95,6 +95,12 @@ void guest_remove_folder(const struct guest *guest)
     guest_remove_tree(folder);
 }
 
+void guest_remove_leftovers(const struct guest *guest)
+{
+    if (g_hash_table_lookup(guest->qemu->guests, guest->instance) == NULL)
+        guest_remove_folder(guest);
+}
+
 void guest_exited(struct process *process, void *data)
 {
     struct guest *guest = data;

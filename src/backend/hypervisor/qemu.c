@@ -102,14 +102,16 @@ static bool qemu_kill(struct hypervisor *hv, const char *instance, guint64 gener
         fettle_set_error(error, WRONG_STATE, "guest %s is being started", guest->name);
         return false;
     }
-    if (process_kill(guest->process, error) && relay_end(guest, error))
+    if (process_kill(guest->process, error) && relay_end(guest, error)) {
+        guest_remove_leftovers(guest);
         return true;
+    }
     g_prefix_error(error, "guest %s: ", guest->name);
     return false;
 }
 
-/* RARP from the host's side of each network card, and by virtio the guest's own gratuitous ARP;
- * more than once, since the first may be lost on a bridge that is still learning. */
+/* RARP from the host's side of each network card; more than once, since the first may be lost on a
+ * bridge that is still learning. */
 static bool qemu_announce(struct hypervisor *hv, const char *instance, guint64 generation,
                           GError **error)
 {

@@ -142,6 +142,9 @@ char *guest_path(const struct guest *guest, const char *name);
 /* Process exit handler: forgets the guest, removes its folder, tells. */
 void guest_exited(struct process *process, void *data);
 void guest_remove_folder(const struct guest *guest);
+/* The same once its relay has ended, which may have made files in it meanwhile; not if the instance
+ * has another guest by then. */
+void guest_remove_leftovers(const struct guest *guest);
 void guest_remove_tree(const char *path);
 /* In a task: connects if there is no connection. */
 bool guest_connect(struct guest *guest, guint timeout_ms, GError **error);

@@ -420,7 +420,8 @@ bool relay_end(struct guest *guest, GError **error)
 
 static void end_in_background(struct guest *guest)
 {
-    relay_end(guest, NULL);
+    if (relay_end(guest, NULL))
+        guest_remove_leftovers(guest);
 }
 
 void relay_abandon(struct guest *guest)
