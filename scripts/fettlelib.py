@@ -3,6 +3,7 @@
 Everything that a user could do goes through the `fettle` command or the LUXI socket; only what a test must see from
 outside (consoles, images, processes) is looked at directly.
 """
+import hashlib
 import json
 import os
 import re
@@ -15,7 +16,8 @@ import tempfile
 import time
 
 # Codes of errors that pass when a daemon has been started again.
-PASSING = ('resource_not_available', 'unreachable', 'unknown_result', 'timeout')
+NOT_TAKEN = ('resource_not_available', 'unreachable')
+PASSING = NOT_TAKEN + ('unknown_result', 'timeout')
 COUNT = re.compile(rb'COUNT (\d+)\r\n')
 
 
@@ -68,6 +70,11 @@ class Luxi:
 
     def close(self):
         self.socket.close()
+
+
+def namespace_prefix(directory):
+    """What the names of the network namespaces of the lab in this folder begin with (src/lab/layout.c)."""
+    return 'ft' + hashlib.sha256(os.path.realpath(directory).encode()).hexdigest()[:6] + '-'
 
 
 class Lab:
@@ -158,7 +165,7 @@ class Lab:
                     raise
             except LuxiError as error:
                 # Asking twice does no harm; submitting does, unless surely nothing was taken.
-                passing = PASSING if method.startswith('Query') else PASSING[:1]
+                passing = PASSING if method.startswith('Query') else NOT_TAKEN
                 if error.code not in passing or time.monotonic() > end:
                     raise
             time.sleep(0.05)
@@ -198,6 +205,9 @@ class Lab:
         return job
 
     # --- what is seen from outside ---
+
+    def namespace(self, node):
+        return f'{namespace_prefix(self.directory)}n{node[4:]}'
 
     def root(self, node):
         return os.path.join(self.directory, node)

@@ -21,7 +21,7 @@
 
 #define LOOP_MAJOR 7
 #define BUSY_STEP_US 10000
-#define BUSY_STEPS 200
+#define BUSY_STEPS 1000
 #define FILL_NAME ".lab-fill"
 
 /* From the kernel's fs/ext4/ext4.h; not in its public headers of every age. */

@@ -1,8 +1,11 @@
 """What the end-to-end tests share: TAP output, a lab with the sanitized build, and the checks after every step."""
+import contextlib
 import glob
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -21,6 +24,20 @@ def build():
 
 def new_lab(nodes=3, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '200')):
     return fettlelib.Lab(build(), nodes=nodes, options=options)
+
+
+@contextlib.contextmanager
+def lab_folder():
+    """Where a program may make its lab; it may leave no folder, network namespace or loop device behind."""
+    with tempfile.TemporaryDirectory(prefix='fettle-parent-', dir='/var/tmp') as parent:
+        os.chmod(parent, 0o711)  # guests are no root
+        folder = os.path.join(parent, 'lab')
+        yield folder
+        left = os.listdir(parent)
+        for command, mark in ((('ip', 'netns', 'list'), fettlelib.namespace_prefix(folder)), (('losetup', '--all'), parent)):
+            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            left += [line for line in said.splitlines() if mark in line]
+        assert not left, f'left behind: {left}'
 
 
 def run(*tests):

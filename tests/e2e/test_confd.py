@@ -52,16 +52,11 @@ def exchange(datagram, node='node1', timeout=3):
     out = multiprocessing.Queue()
     number = int(node[4:])
     process = multiprocessing.Process(target=_exchange,
-                                      args=(namespace('node1'), f'10.99.0.{number}', datagram, timeout, out))
+                                      args=(lab.namespace('node1'), f'10.99.0.{number}', datagram, timeout, out))
     process.start()
     reply = out.get(timeout=timeout + 10)
     process.join()
     return reply
-
-
-def namespace(node):
-    prefix = 'ft' + hashlib.sha256(os.path.realpath(lab.directory).encode()).hexdigest()[:6]
-    return f'{prefix}-n{node[4:]}'
 
 
 def key_of(node='node1'):
@@ -93,7 +88,7 @@ def status(node='node1'):
 
 def in_network(*words, node='node1'):
     """`fettle WORDS` in node1's network; (code, stdout, stderr)."""
-    done = subprocess.run(['ip', 'netns', 'exec', namespace(node), lab.fettle, '--root', lab.root(node), *words],
+    done = subprocess.run(['ip', 'netns', 'exec', lab.namespace(node), lab.fettle, '--root', lab.root(node), *words],
                           capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
     return done.returncode, done.stdout, done.stderr
 
@@ -152,6 +147,9 @@ def test_recorded():
 
 @title('/confd/wrong-key-changed-byte-old-salt-are-silent#RCF-07')
 def test_silence():
+    answered = status()['answered']
+    ask(0)
+    wait_until('the status is newer than all that came before', lambda: status()['answered'] > answered, 15)
     before = status()['dropped']
     good = seal(key_of(), message(0, None))
     for bad in (seal(b'wrong', message(0, None)), good[:-20] + (b'1' if good[-20:-19] == b'0' else b'0') + good[-19:],
