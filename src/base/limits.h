@@ -80,12 +80,14 @@
 
 /* Healing */
 #define LIMIT_REPAIR_TRIES 3
-#define LIMIT_REPAIR_JOBS 16      /* of one repair, so that its list fits a tag */
-#define LIMIT_REPAIR_ID_CHARS 64  /* of ids that outside tools choose */
-#define LIMIT_REPAIR_EVIDENCE 32  /* sentences, or tags, that one record names */
-#define LIMIT_REPAIR_PAUSE_S 1024 /* the longest pause between two tries */
-#define LIMIT_REPAIR_BATCH 1024   /* changes that one commit of the watcher has, at most */
-#define LIMIT_RESULT_TAGS 10      /* success and enoperm results kept for an instance (ARP A-16) */
+#define LIMIT_REPAIR_FIRST_PAUSE_S 10 /* after a try that failed for a passing reason … */
+#define LIMIT_REPAIR_NEXT_PAUSE_S 60  /* … and after every further one */
+#define LIMIT_REPAIR_JOBS 16          /* of one repair, so that its list fits a tag */
+#define LIMIT_REPAIR_ID_CHARS 64      /* of ids that outside tools choose */
+#define LIMIT_REPAIR_EVIDENCE 32      /* sentences, or tags, that one record names */
+#define LIMIT_REPAIR_PAUSE_S 1024     /* the longest pause between two tries */
+#define LIMIT_REPAIR_BATCH 1024       /* changes that one commit of the watcher has, at most */
+#define LIMIT_RESULT_TAGS 10 /* success and enoperm results kept for an instance (ARP A-16) */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
 #define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */

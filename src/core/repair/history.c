@@ -15,14 +15,29 @@ void repair_find_lost_jobs(struct watcher *watcher, struct repair_tag *tag)
     }
 }
 
-/* What such a job leaves may look healthy and be empty. */
-static bool left_blank(const struct watcher *watcher, guint64 id)
+static const struct job *job_of(const struct watcher *watcher, guint64 id)
 {
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
-    const struct job *job = config_get(follow_config(watcher->follow), "job", key, NULL);
-    g_autofree char *step = job == NULL ? NULL : watcher_request_step(job->request_id);
-    return g_strcmp0(step, repair_step_word(REPAIR_STEP_REINSTALL)) == 0 &&
-           watcher_job_broke_off(watcher, id);
+    return config_get(follow_config(watcher->follow), "job", key, NULL);
+}
+
+/* What such a job leaves may look healthy and be empty. */
+static bool left_blank(const struct watcher *watcher, const struct repair_history *history)
+{
+    return g_strcmp0(history->step, repair_step_word(REPAIR_STEP_REINSTALL)) == 0 &&
+           watcher_job_broke_off(watcher, history->job);
+}
+
+/* What the record of the last job says. Without the time of its end it says at least since when the
+ * job was known. */
+static void add_last(const struct watcher *watcher, struct repair_history *history)
+{
+    const struct job *job = job_of(watcher, history->job);
+    if (job == NULL)
+        return;
+    history->ended_us = (gint64)MAX(job->end_us, MAX(job->start_us, job->received_us));
+    history->step = watcher_request_step(job->request_id);
+    history->blank = left_blank(watcher, history);
 }
 
 struct repair_history repair_history_read(const struct watcher *watcher,
@@ -34,7 +49,7 @@ struct repair_history repair_history_read(const struct watcher *watcher,
         history.job = g_ascii_strtoull(tag->jobs[i], NULL, 10);
         history.last = watcher_job_outcome(watcher, history.job, &message);
         history.under_way |= history.last == JOB_UNDER_WAY;
-        history.blank = left_blank(watcher, history.job);
+        history.full = history.last == JOB_NO_ROOM ? history.full + 1 : 0;
         if (history.last == JOB_SUCCEEDED) {
             history.steps++;
             history.failures = history.tries = 0;
@@ -45,10 +60,12 @@ struct repair_history repair_history_read(const struct watcher *watcher,
             history.message = g_steal_pointer(&message);
         }
     }
+    add_last(watcher, &history);
     return history;
 }
 
 void repair_history_clear(struct repair_history *history)
 {
+    g_clear_pointer(&history->step, g_free);
     g_clear_pointer(&history->message, g_free);
 }

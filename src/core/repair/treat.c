@@ -5,69 +5,9 @@
  * its number afterwards: a death in between repeats the same submission or finds the job (SAF-31,
  * A-6). See patient.h.
  */
-#include "core/repair/history.h"
+#include "core/repair/next.h"
 
 #include <string.h>
-
-/* --- room --- */
-
-static void add_reports(const struct watcher *watcher, GPtrArray *reports)
-{
-    GHashTableIter iter;
-    gpointer report;
-    g_hash_table_iter_init(&iter, watcher->reports);
-    while (g_hash_table_iter_next(&iter, NULL, &report))
-        g_ptr_array_add(reports, report);
-}
-
-/* What is promised on the nodes, counted once in a pass (a snapshot begins it anew). */
-static struct placement_sums *pass_sums(struct watcher *watcher)
-{
-    if (watcher->sums == NULL) {
-        g_autoptr(GPtrArray) reports = g_ptr_array_new();
-        add_reports(watcher, reports);
-        watcher->sums = placement_sums_new(follow_config(watcher->follow), reports);
-    }
-    return watcher->sums;
-}
-
-/* Whether some node could take what the next step needs; nothing is submitted otherwise (ARP-57).
- * The job chooses the node itself, by the same code. */
-static bool find_room(struct watcher *watcher, const struct patient *patient,
-                      struct repair_goal *ret_goal, char **ret_reason)
-{
-    g_autoptr(GPtrArray) reports = g_ptr_array_new();
-    add_reports(watcher, reports);
-    return repair_room_find(follow_config(watcher->follow), reports, pass_sums(watcher),
-                            patient->instance, &patient->plan, watcher_now(watcher), ret_goal,
-                            ret_reason);
-}
-
-/* What a submitted step will take counts for those that come after it in this pass. */
-static void take_room(struct watcher *watcher, const struct patient *patient,
-                      const struct repair_goal *goal)
-{
-    record_autoptr(instance) after = instance_copy(patient->instance);
-    decision_set(&after->primary_node, "%s", goal->primary);
-    decision_set(&after->secondary_node, "%s", goal->secondary);
-    placement_sums_move(pass_sums(watcher), patient->instance, after);
-}
-
-/* A job that found no room although we saw some is tried again after pauses that grow. */
-static bool may_try_room(const struct watcher *watcher, struct watched *watched,
-                         const struct repair_history *history)
-{
-    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
-    if (history->last != JOB_NO_ROOM) {
-        watched->full_tries = 0;
-        return true;
-    }
-    if (watched->full_job != history->job) {
-        watched->full_job = history->job;
-        watched->full_after_ms = now_ms + watcher_pause_ms(++watched->full_tries);
-    }
-    return now_ms >= watched->full_after_ms;
-}
 
 /* --- acts and non-acts --- */
 
@@ -211,7 +151,7 @@ static void take_step(struct watcher *watcher, const struct patient *patient,
     guint64 job = submit_step(watcher, patient, record, history, &error);
     if (job != 0) {
         watcher_count_step(watcher, history->job == 0);
-        take_room(watcher, patient, goal);
+        repair_next_take_room(watcher, patient, goal);
         note_submitted(watcher, patient->instance->uuid, record->tag.id, job);
     } else if (!fettle_error_is(error, KILLED)) {
         g_autofree char *what = g_strdup_printf(
@@ -268,117 +208,48 @@ static void conclude_short(struct watcher *watcher, struct patient *patient,
                      failed ? REPAIR_FAILED : REPAIR_NEEDED, why);
 }
 
-/* Why it is not tried again; NULL if it may be (ARP-54, A-13). Free with g_free(). */
-static char *why_given_up(const struct record_tag *record, const struct repair_history *history)
-{
-    bool fatal = history->last == JOB_FAILED || history->last == JOB_LOST;
-    if (fatal || (history->last == JOB_SAFE && history->tries >= LIMIT_REPAIR_TRIES))
-        return g_strdup(history->message);
-    guint jobs = g_strv_length(record->tag.jobs);
-    return jobs < LIMIT_REPAIR_JOBS ? NULL : g_strdup_printf("%u jobs did not mend it", jobs);
-}
-
-/* --- what comes next --- */
-
-enum act { ACT_WAIT_JOB, ACT_WAIT, ACT_HEALTHY, ACT_FAILURE, ACT_ENOPERM, ACT_STEP };
-
-/* `what` and `when` are for the record. */
-struct next {
-    enum act act;
-    char *what;
-    const char *when;
-};
-
-static struct next next_is(enum act act, const char *what, const char *when)
-{
-    return (struct next){act, g_strdup(what), when};
-}
-
-/* Whether the step can be taken now, and where it would lead. */
-static struct next judge_step(struct watcher *watcher, const struct patient *patient,
-                              const struct repair_history *history, struct repair_goal *ret_goal)
-{
-    const char *when = NULL;
-    char *held = watcher_held_back(watcher, history->job == 0, &when);
-    if (held != NULL)
-        return (struct next){ACT_WAIT, held, when};
-    char *reason = NULL;
-    if (!find_room(watcher, patient, ret_goal, &reason))
-        return (struct next){ACT_WAIT, reason, "when a node has room"};
-    if (!may_try_room(watcher, patient->watched, history))
-        return next_is(ACT_WAIT, history->message, "after a pause");
-    g_autofree char *what =
-        g_strdup_printf("step %u of the repair would be taken: %s", history->steps + 1,
-                        repair_step_name(patient->plan.step));
-    return next_is(ACT_STEP, what, NULL);
-}
-
-static struct next judge(struct watcher *watcher, const struct patient *patient,
-                         const struct record_tag *record, const struct repair_history *history,
-                         bool any_job, struct repair_goal *ret_goal)
-{
-    const struct repair_plan *plan = &patient->plan;
-    g_autofree char *given_up = why_given_up(record, history);
-    if (history->under_way || (plan->healthy && any_job))
-        return next_is(ACT_WAIT_JOB, "a job of this repair is under way", NULL);
-    if (plan->healthy && history->blank)
-        return next_is(ACT_FAILURE,
-                       "its disks were made anew, but what belongs on them was not installed",
-                       NULL);
-    if (plan->healthy)
-        return next_is(ACT_HEALTHY, "the repair would be ended with success", NULL);
-    if (given_up != NULL)
-        return next_is(ACT_FAILURE, given_up, NULL);
-    if (plan->wait)
-        return next_is(ACT_WAIT, "Its replica is being copied.", "when the copy is ready");
-    if (plan->left != NULL)
-        return next_is(ACT_WAIT, plan->left, "when its nodes change");
-    if (plan->step_type > record->tag.type)
-        return next_is(ACT_ENOPERM, "the next step is above the type of this repair", NULL);
-    if (patient_at_work(watcher, patient->instance))
-        return next_is(ACT_WAIT, "Another job is at work on it.", "when that job has ended");
-    return judge_step(watcher, patient, history, ret_goal);
-}
+/* --- what is done --- */
 
 /* Nothing is done: the record says what would be. */
 static void shadow(struct watcher *watcher, const struct patient *patient,
-                   const struct record_tag *record, const struct next *next, GPtrArray *changes)
+                   const struct record_tag *record, const struct repair_next *next,
+                   GPtrArray *changes)
 {
-    bool waits = next->act == ACT_WAIT;
-    bool ends = next->act == ACT_FAILURE || next->act == ACT_ENOPERM;
+    bool waits = next->act == REPAIR_ACT_WAIT;
+    bool ends = next->act == REPAIR_ACT_FAILURE || next->act == REPAIR_ACT_ENOPERM;
     g_autofree char *what = waits ? g_strdup(next->what)
                                   : g_strdup_printf(REPAIR_SHADOW "%s%s%s.",
                                                     ends ? "the repair would be ended with " : "",
-                                                    !ends                      ? ""
-                                                    : next->act == ACT_FAILURE ? "failure: "
-                                                                               : "enoperm: ",
+                                                    !ends                             ? ""
+                                                    : next->act == REPAIR_ACT_FAILURE ? "failure: "
+                                                                                      : "enoperm: ",
                                                     next->what);
     wait_for(watcher, patient, record, what,
              waits ? next->when : "when shadow mode is switched off", changes);
 }
 
 static void act_on(struct watcher *watcher, struct patient *patient, struct record_tag *record,
-                   const struct repair_history *history, const struct next *next,
-                   const struct repair_goal *goal, GPtrArray *changes)
+                   const struct repair_history *history, const struct repair_next *next,
+                   GPtrArray *changes)
 {
     switch (next->act) {
-    case ACT_WAIT_JOB:
+    case REPAIR_ACT_WAIT_JOB:
         wait_for_job(watcher, patient, record, history, changes);
         break;
-    case ACT_WAIT:
+    case REPAIR_ACT_WAIT:
         wait_for(watcher, patient, record, next->what, next->when, changes);
         break;
-    case ACT_HEALTHY:
+    case REPAIR_ACT_HEALTHY:
         conclude_healthy(watcher, patient);
         break;
-    case ACT_FAILURE:
+    case REPAIR_ACT_FAILURE:
         conclude_short(watcher, patient, record, REPAIR_FAILURE, next->what);
         break;
-    case ACT_ENOPERM:
+    case REPAIR_ACT_ENOPERM:
         conclude_short(watcher, patient, record, REPAIR_ENOPERM, next->what);
         break;
-    case ACT_STEP:
-        take_step(watcher, patient, record, history, goal, changes);
+    case REPAIR_ACT_STEP:
+        take_step(watcher, patient, record, history, &next->goal, changes);
         break;
     }
 }
@@ -388,13 +259,11 @@ void repair_treat(struct watcher *watcher, struct patient *patient, GPtrArray *c
     struct record_tag *record = patient->pending->pdata[0];
     bool any_job = any_under_way(watcher, patient);
     struct repair_history history = repair_history_read(watcher, &record->tag);
-    struct repair_goal goal = {0};
-    struct next next = judge(watcher, patient, record, &history, any_job, &goal);
-    if (watcher_shadow(watcher) && next.act != ACT_WAIT_JOB)
+    struct repair_next next = repair_next_judge(watcher, patient, record, &history, any_job);
+    if (watcher_shadow(watcher) && next.act != REPAIR_ACT_WAIT_JOB)
         shadow(watcher, patient, record, &next, changes);
     else
-        act_on(watcher, patient, record, &history, &next, &goal, changes);
-    repair_goal_clear(&goal);
-    g_free(next.what);
+        act_on(watcher, patient, record, &history, &next, changes);
+    repair_next_clear(&next);
     repair_history_clear(&history);
 }

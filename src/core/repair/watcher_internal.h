@@ -19,12 +19,9 @@ struct watched {
     guint restart_tries;
     gint64 restart_tried_ms, restart_after_ms; /* boot clock */
     guint64 restart_job;
-    bool restart_mends;   /* these tries were to mend a mark */
-    guint64 full_job;     /* job that found no room */
-    guint full_tries;     /* such jobs in a row */
-    gint64 full_after_ms; /* boot clock: not before is another tried */
-    char *gone_replica;   /* whose images its node does not have … */
-    guint64 gone_pass;    /* … since this pass */
+    bool restart_mends; /* these tries were to mend a mark */
+    char *gone_replica; /* whose images its node does not have … */
+    guint64 gone_pass;  /* … since this pass */
 };
 
 struct watcher {

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/repair/policy.h"
+
 #define NOW 1700000000 /* wall clock of the fake world when it begins */
 
 /* --- due, allowed, repaired --- */
@@ -374,10 +376,10 @@ static void test_tries(void)
     struct watcher_world *w = watcher_world_new();
     break_web1(w);
     end_job(w, 0, "error", job_error("node2 is busy", "resource_not_available", false));
-    passes(w, 1);
+    fake_advance(w->base.world, LIMIT_REPAIR_FIRST_PAUSE_S * 1000 + 1000);
     g_assert_cmpuint(jobs(w), ==, 2);
     end_job(w, 1, "error", json_string("detected death of job 2"));
-    passes(w, 1);
+    fake_advance(w->base.world, LIMIT_REPAIR_NEXT_PAUSE_S * 1000 + 1000);
     g_assert_cmpuint(jobs(w), ==, 3);
     end_job(w, 2, "error", json_make("[s,[s,s]]", "OpExecError", "died", "job_failed"));
     passes(w, 3);
@@ -386,6 +388,72 @@ static void test_tries(void)
     assert_state(w, "Failed");
     g_assert_cmpstr(job(w, 0)->op_id, ==, job(w, 2)->op_id);
     g_assert_true(g_str_has_suffix(job(w, 2)->request_id, "/1-failover/3"));
+    watcher_world_free(w);
+}
+
+/* What is away for a moment does not use them up; nor does a watcher that begins anew. */
+static void test_pauses(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    break_web1(w);
+    for (guint n = 0; n < 2; n++) {
+        guint pause_s = n == 0 ? LIMIT_REPAIR_FIRST_PAUSE_S : LIMIT_REPAIR_NEXT_PAUSE_S;
+        gint64 end_us = w->env->ops->wall_us(w->env) + pause_s * (gint64)G_USEC_PER_SEC;
+        g_autofree char *time = repair_time_text((end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC);
+        g_autofree char *when = g_strconcat("at ", time, NULL);
+        g_autofree char *what = g_strdup_printf("Try %u of 3 failed, and the next one comes after "
+                                                "a pause: node2 is busy",
+                                                n + 1);
+        end_job(w, n, "error", job_error("node2 is busy", "resource_not_available", false));
+        fake_advance(w->base.world, (pause_s - 2) * 1000);
+        watcher_world_kill(w);
+        watcher_world_start(w);
+        fake_advance(w->base.world, 1500);
+        g_assert_cmpuint(jobs(w), ==, n + 1);
+        const struct decision *said = latest_about(w, WEB1, "watcher/repair");
+        g_assert_cmpstr(said->state, ==, "Pending repair");
+        g_assert_cmpstr(said->summary, ==, what);
+        g_assert_cmpstr(said->next_check, ==, when);
+        fake_advance(w->base.world, 2000);
+        g_assert_cmpuint(jobs(w), ==, n + 2);
+    }
+    play_job(w, 2);
+    passes(w, 1);
+    assert_tags(w, "pending:failover:I:T:1+2+3+4"); /* on with the next step */
+    watcher_world_free(w);
+}
+
+/* A clock that was set back far holds nothing up. */
+static void test_pause_by_another_clock(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    break_web1(w);
+    end_job(w, 0, "error", job_error("node2 is busy", "resource_not_available", false));
+    change_object(w, "job", "1", json_make("{sI}", "end_us", (json_int_t)1900000000000000));
+    passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    watcher_world_free(w);
+}
+
+/* A primary node that is silent could only fail: no try is spent on it. */
+static void test_silent_primary(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    w->silent = NODE1;
+    passes(w, 3);
+    set_node(w, NODE2, "offline");
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    assert_tags(w, "pending:fix-storage:I:T:");
+    const struct decision *said = latest_about(w, WEB1, "watcher/repair");
+    g_assert_cmpstr(said->summary, ==,
+                    "Its primary node node1 does not answer, and replace-disks needs it; if it is "
+                    "dead: fettle node modify node1 --offline yes --statement \"…\"");
+    g_assert_cmpstr(said->next_check, ==, "when that node answers, or is marked offline");
+    w->silent = NULL;
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 1);
     watcher_world_free(w);
 }
 
@@ -596,6 +664,9 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher/enoperm-halfway#ARP-40,ARP-55,ARP-56,ARP-29", test_enoperm_halfway);
     g_test_add_func("/watcher/unreadable-tags#ARP-38", test_unreadable_tags);
     g_test_add_func("/watcher/tries#ARP-54", test_tries);
+    g_test_add_func("/watcher/pauses#ARP-54", test_pauses);
+    g_test_add_func("/watcher/pause-by-another-clock", test_pause_by_another_clock);
+    g_test_add_func("/watcher/silent-primary#ARP-54", test_silent_primary);
     g_test_add_func("/watcher/fatal#ARP-54,ARP-38", test_fatal);
     g_test_add_func("/watcher/failed-stays#ARP-59,ARP-60,ARP-45,ARP-53", test_failed_stays);
     g_test_add_func("/watcher/no-room#ARP-57,ARP-33", test_no_room);

@@ -204,7 +204,7 @@ static void test_max_per_hour(void)
     /* Both end; the next tries are no new repairs, the third repair is. */
     end_job(w, 0, "error", job_error("busy", "resource_not_available", false));
     end_job(w, 1, "error", job_error("broken", "storage_error", true));
-    passes(w, 2);
+    fake_advance(w->base.world, LIMIT_REPAIR_FIRST_PAUSE_S * 1000 + 1000);
     g_assert_cmpuint(jobs(w), ==, 3);
     g_assert_cmpstr(job(w, 2)->instance, ==, job(w, 0)->instance);
     watcher_world_kill(w); /* a new watcher does not forget */

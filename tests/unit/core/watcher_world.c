@@ -346,7 +346,9 @@ static struct change *ended(struct watcher_world *w, guint n, const char *status
     }
     json_decref(result);
     submission->ended = true;
-    return patched(w, "job", key, json_make("{s:s,s:o}", "status", status, "ops", rows));
+    return patched(w, "job", key,
+                   json_make("{s:s,s:o,s:I}", "status", status, "ops", rows, "end_us",
+                             (json_int_t)w->base.luxid->ops->wall_us(w->base.luxid)));
 }
 
 void end_job(struct watcher_world *w, guint n, const char *status, json_t *result)

@@ -1,0 +1,182 @@
+/* See next.h. */
+#include "core/repair/next.h"
+
+#include <string.h>
+
+/* --- room --- */
+
+static void add_reports(const struct watcher *watcher, GPtrArray *reports)
+{
+    GHashTableIter iter;
+    gpointer report;
+    g_hash_table_iter_init(&iter, watcher->reports);
+    while (g_hash_table_iter_next(&iter, NULL, &report))
+        g_ptr_array_add(reports, report);
+}
+
+/* What is promised on the nodes, counted once in a pass (a snapshot begins it anew). */
+static struct placement_sums *pass_sums(struct watcher *watcher)
+{
+    if (watcher->sums == NULL) {
+        g_autoptr(GPtrArray) reports = g_ptr_array_new();
+        add_reports(watcher, reports);
+        watcher->sums = placement_sums_new(follow_config(watcher->follow), reports);
+    }
+    return watcher->sums;
+}
+
+/* Whether some node could take what the next step needs; nothing is submitted otherwise (ARP-57).
+ * The job chooses the node itself, by the same code. */
+static bool find_room(struct watcher *watcher, const struct patient *patient,
+                      struct repair_goal *ret_goal, char **ret_reason)
+{
+    g_autoptr(GPtrArray) reports = g_ptr_array_new();
+    add_reports(watcher, reports);
+    return repair_room_find(follow_config(watcher->follow), reports, pass_sums(watcher),
+                            patient->instance, &patient->plan, watcher_now(watcher), ret_goal,
+                            ret_reason);
+}
+
+void repair_next_take_room(struct watcher *watcher, const struct patient *patient,
+                           const struct repair_goal *goal)
+{
+    record_autoptr(instance) after = instance_copy(patient->instance);
+    decision_set(&after->primary_node, "%s", goal->primary);
+    decision_set(&after->secondary_node, "%s", goal->secondary);
+    placement_sums_move(pass_sums(watcher), patient->instance, after);
+}
+
+/* --- pauses --- */
+
+/* Whoever is away for a moment shall not use up all tries, and jobs that find no room although we
+ * saw some shall not follow each other closely. */
+static gint64 pause_us(const struct repair_history *history)
+{
+    if (history->last == JOB_NO_ROOM)
+        return 1000 * watcher_pause_ms(history->full);
+    if (history->last != JOB_SAFE)
+        return 0;
+    return G_USEC_PER_SEC *
+           (history->tries == 1 ? LIMIT_REPAIR_FIRST_PAUSE_S : LIMIT_REPAIR_NEXT_PAUSE_S);
+}
+
+/* Counted from the end on the job's record, so that a new watcher waits no less. With a clock that
+ * was set back nobody knows how long ago that was: nothing is waited for. Another step than the one
+ * that failed is no repetition. Returns seconds since 1970, 0: now. */
+static gint64 pause_ends(const struct watcher *watcher, const struct patient *patient,
+                         const struct repair_history *history)
+{
+    if (history->step != NULL && strcmp(history->step, repair_step_word(patient->plan.step)) != 0)
+        return 0;
+    gint64 now_us = watcher->env->ops->wall_us(watcher->env);
+    gint64 end_us = history->ended_us + pause_us(history);
+    bool over = now_us >= end_us || now_us < history->ended_us;
+    return over ? 0 : (end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC;
+}
+
+/* Why it is not tried again; NULL if it may be (ARP-54, A-13). Free with g_free(). */
+static char *why_given_up(const struct record_tag *record, const struct repair_history *history)
+{
+    bool fatal = history->last == JOB_FAILED || history->last == JOB_LOST;
+    if (fatal || (history->last == JOB_SAFE && history->tries >= LIMIT_REPAIR_TRIES))
+        return g_strdup(history->message);
+    guint jobs = g_strv_length(record->tag.jobs);
+    return jobs < LIMIT_REPAIR_JOBS ? NULL : g_strdup_printf("%u jobs did not mend it", jobs);
+}
+
+/* --- what comes next --- */
+
+static struct repair_next next_is(enum repair_act act, const char *what, const char *when)
+{
+    return (struct repair_next){.act = act, .what = g_strdup(what), .when = g_strdup(when)};
+}
+
+void repair_next_clear(struct repair_next *next)
+{
+    g_free(next->what);
+    g_free(next->when);
+    repair_goal_clear(&next->goal);
+}
+
+static struct repair_next wait_until(const struct repair_history *history, gint64 seconds)
+{
+    g_autofree char *time = repair_time_text(seconds);
+    g_autofree char *when = g_strdup_printf("at %s", time);
+    g_autofree char *what =
+        history->last == JOB_NO_ROOM
+            ? g_strdup_printf("Job %" G_GUINT64_FORMAT " found no room: %s", history->job,
+                              history->message)
+            : g_strdup_printf("Try %u of %d failed, and the next one comes after a pause: %s",
+                              history->tries, LIMIT_REPAIR_TRIES, history->message);
+    return next_is(REPAIR_ACT_WAIT, what, when);
+}
+
+/* Without an answer of its primary node nothing comes of these steps, try after try: that a node is
+ * away for a while is no failure of the repair. */
+static bool waits_for_primary(const struct watcher *watcher, const struct patient *patient)
+{
+    bool needed = patient->plan.step == REPAIR_STEP_REPLACE_DISKS ||
+                  patient->plan.step == REPAIR_STEP_MIGRATE;
+    return needed && !g_hash_table_contains(watcher->reports, patient->instance->primary_node);
+}
+
+static struct repair_next wait_for_primary(const struct watcher *watcher,
+                                           const struct patient *patient)
+{
+    const char *name =
+        config_node_name(follow_config(watcher->follow), patient->instance->primary_node);
+    g_autofree char *what =
+        g_strdup_printf("Its primary node %s does not answer, and %s needs it; if it is dead: "
+                        "fettle node modify %s --offline yes --statement \"…\"",
+                        name, repair_step_name(patient->plan.step), name);
+    return next_is(REPAIR_ACT_WAIT, what, "when that node answers, or is marked offline");
+}
+
+/* Whether the step can be taken now, and where it would lead. */
+static struct repair_next judge_step(struct watcher *watcher, const struct patient *patient,
+                                     const struct repair_history *history)
+{
+    const char *when = NULL;
+    struct repair_goal goal = {0};
+    g_autofree char *held = watcher_held_back(watcher, history->job == 0, &when);
+    if (held != NULL)
+        return next_is(REPAIR_ACT_WAIT, held, when);
+    if (waits_for_primary(watcher, patient))
+        return wait_for_primary(watcher, patient);
+    gint64 pause = pause_ends(watcher, patient, history);
+    if (pause != 0)
+        return wait_until(history, pause);
+    g_autofree char *reason = NULL;
+    if (!find_room(watcher, patient, &goal, &reason))
+        return next_is(REPAIR_ACT_WAIT, reason, "when a node has room");
+    char *what = g_strdup_printf("step %u of the repair would be taken: %s", history->steps + 1,
+                                 repair_step_name(patient->plan.step));
+    return (struct repair_next){.act = REPAIR_ACT_STEP, .what = what, .goal = goal};
+}
+
+struct repair_next repair_next_judge(struct watcher *watcher, const struct patient *patient,
+                                     const struct record_tag *record,
+                                     const struct repair_history *history, bool any_job)
+{
+    const struct repair_plan *plan = &patient->plan;
+    g_autofree char *given_up = why_given_up(record, history);
+    if (history->under_way || (plan->healthy && any_job))
+        return next_is(REPAIR_ACT_WAIT_JOB, "a job of this repair is under way", NULL);
+    if (plan->healthy && history->blank)
+        return next_is(REPAIR_ACT_FAILURE,
+                       "its disks were made anew, but what belongs on them was not installed",
+                       NULL);
+    if (plan->healthy)
+        return next_is(REPAIR_ACT_HEALTHY, "the repair would be ended with success", NULL);
+    if (given_up != NULL)
+        return next_is(REPAIR_ACT_FAILURE, given_up, NULL);
+    if (plan->wait)
+        return next_is(REPAIR_ACT_WAIT, "Its replica is being copied.", "when the copy is ready");
+    if (plan->left != NULL)
+        return next_is(REPAIR_ACT_WAIT, plan->left, "when its nodes change");
+    if (plan->step_type > record->tag.type)
+        return next_is(REPAIR_ACT_ENOPERM, "the next step is above the type of this repair", NULL);
+    if (patient_at_work(watcher, patient->instance))
+        return next_is(REPAIR_ACT_WAIT, "Another job is at work on it.", "when that job has ended");
+    return judge_step(watcher, patient, history);
+}
