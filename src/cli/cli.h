@@ -43,6 +43,10 @@ GPtrArray *cli_nouns(void);
 GPtrArray *cli_verbs(const char *noun);
 /* The command of a part; NULL if it is none, or an opcode. */
 const struct command *cli_find_command(const char *noun, const char *verb);
+/* The verb of two words that these begin with ("invite --list"); NULL: there is none. */
+char *cli_long_verb(const char *noun, int argc, char **argv);
+/* The resource whose fields -o of a command can choose; NULL: it has no -o. */
+const char *cli_shown_resource(const struct command *command);
 
 /* --- luxi.c: one blocking connection, made when first needed --- */
 json_t *cli_call(struct cli *cli, const char *method, json_t *args,

@@ -118,6 +118,15 @@ static void find(struct findings *findings, const char *format, ...)
     va_end(args);
 }
 
+static void note(struct findings *findings, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void note(struct findings *findings, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(findings->notes, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
 static bool verify_master(struct cli *cli, struct findings *findings, GError **error)
 {
     json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
@@ -139,11 +148,10 @@ static void note_leftovers(struct findings *findings, const char *node, const js
     size_t i;
     const json_t *image;
     json_array_foreach(leftovers, i, image)
-        g_ptr_array_add(findings->notes,
-                        g_strdup_printf("node %s: keeps images aside of %s (instance, generation); "
-                                        "they go when it holds an in-sync replica again, or remove "
-                                        "them from var/disks/aside",
-                                        node, json_string_value(image)));
+        note(findings,
+             "node %s: keeps images aside of %s (instance, generation); they go when it holds an "
+             "in-sync replica again, or remove them from var/disks/aside",
+             node, json_string_value(image));
 }
 
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
@@ -188,6 +196,34 @@ static bool verify_instances(struct cli *cli, struct findings *findings, GError 
         else if (strcmp(state, "in-sync") != 0)
             find(findings, "instance %s: its replica is %s%s%s", name, state, *why ? ": " : "",
                  why);
+    }
+    return rows != NULL;
+}
+
+/* An invitation is no fault; a person should know of one that nobody uses, or that somebody tries
+ * to guess. */
+static bool note_invitations(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name", "state", "expires", "wrong_secrets", NULL};
+    json_autoptr rows = cli_query(cli, "invitation", fields,
+                                  json_make("[s[sss]]", "!", "=", "state", "used"), error);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = cli_cell_string(row, 0), *state = cli_cell_string(row, 1);
+        g_autofree char *when = cli_time_text(json_integer_value(cli_cell_value(row, 2)));
+        int wrong = (int)json_integer_value(cli_cell_value(row, 3));
+        if (strcmp(state, "expired") == 0)
+            note(findings,
+                 "invitation of %s: ended at %s and was not used; forget it with: fettle node "
+                 "invite --withdraw %s",
+                 name, when, name);
+        if (wrong > 0)
+            note(
+                findings,
+                "invitation of %s: hosts came with a wrong secret %d time%s%s; if that was none of "
+                "yours: fettle node invite --withdraw %s",
+                name, wrong, wrong == 1 ? "" : "s",
+                strcmp(state, "void") == 0 ? ", so it is void" : "", name);
     }
     return rows != NULL;
 }
@@ -260,7 +296,8 @@ static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     struct findings findings = {lines, notes};
     if (!verify_master(cli, &findings, error) || !verify_nodes(cli, &findings, error) ||
-        !verify_instances(cli, &findings, error) || !verify_locks(cli, &findings, error))
+        !verify_instances(cli, &findings, error) || !verify_locks(cli, &findings, error) ||
+        !note_invitations(cli, &findings, error))
         return -1;
     print_findings(cli, &findings);
     return lines->len == 0 ? 0 : 1;

@@ -64,6 +64,9 @@ static void offer_objects(const struct completion *completion, const char *noun,
         offer_rows(completion, "node", NULL, "pip");
     else if (strcmp(shape, "GROUP") == 0 || (name && strcmp(noun, "nodegroup") == 0))
         offer_rows(completion, "group", NULL, "uuid");
+    else if (strcmp(shape, "INVITATION") == 0)
+        offer_rows(completion, "invitation", json_make("[s[sss]]", "!", "=", "state", "used"),
+                   "author");
     else if (strcmp(shape, "ID") == 0 && strcmp(noun, "job") == 0)
         offer_jobs(completion);
     else if (strcmp(shape, "KIND") == 0)
@@ -195,6 +198,8 @@ static void complete_head(const struct completion *completion, const char *noun)
     g_autoptr(GPtrArray) words = noun == NULL ? cli_nouns() : cli_verbs(noun);
     for (guint i = 0; words->pdata[i] != NULL; i++) {
         const char *word = words->pdata[i];
+        if (strchr(word, ' ') != NULL)
+            continue; /* its second word comes next */
         const struct cli_command *opcode = noun != NULL ? cli_command_find(noun, word) : NULL;
         const struct command *command = noun != NULL ? cli_find_command(noun, word) : NULL;
         offer(completion, word,
@@ -202,6 +207,23 @@ static void complete_head(const struct completion *completion, const char *noun)
               : opcode != NULL  ? cli_command_doc(opcode)
               : command != NULL ? command->doc
                                 : "");
+    }
+}
+
+/* The second words of verbs of two, directly behind the first. */
+static void offer_long_verbs(const struct completion *completion, const char *noun,
+                             const char *verb)
+{
+    g_autoptr(GPtrArray) verbs = cli_verbs(noun);
+    size_t length = strlen(verb);
+    for (guint i = 0; verbs->pdata[i] != NULL; i++) {
+        const char *other = verbs->pdata[i];
+        if (strncmp(other, verb, length) != 0 || other[length] != ' ')
+            continue;
+        const struct cli_command *opcode = cli_command_find(noun, other);
+        const struct command *command = cli_find_command(noun, other);
+        offer(completion, other + length + 1,
+              opcode != NULL ? cli_command_doc(opcode) : command->doc);
     }
 }
 
@@ -225,17 +247,21 @@ void cli_complete(struct cli *cli, int argc, char **argv)
     struct completion completion = {cli, argc > 0 ? argv[argc - 1] : "", ""};
     const char *noun = argc > 1 ? argv[0] : NULL;
     const struct command *alone = noun != NULL ? cli_find_command(noun, NULL) : NULL;
-    const char *verb = argc > 2 ? argv[1] : NULL;
+    g_autofree char *long_verb = argc > 3 ? cli_long_verb(noun, argc - 2, argv + 1) : NULL;
+    const char *verb = long_verb != NULL ? long_verb : argc > 2 ? argv[1] : NULL;
+    int words = long_verb != NULL ? 3 : 2;
     if (completion.begin[0] == '-')
         offer_general(&completion);
+    if (argc == 3)
+        offer_long_verbs(&completion, noun, verb);
     if (alone != NULL) {
         complete_command(&completion, alone, argc - 1, argv + 1);
     } else if (verb == NULL) {
         complete_head(&completion, noun);
     } else if (cli_command_find(noun, verb) != NULL) {
-        complete_opcode(&completion, cli_command_find(noun, verb), argc - 2, argv + 2);
+        complete_opcode(&completion, cli_command_find(noun, verb), argc - words, argv + words);
     } else if (cli_find_command(noun, verb) != NULL) {
-        complete_command(&completion, cli_find_command(noun, verb), argc - 2, argv + 2);
+        complete_command(&completion, cli_find_command(noun, verb), argc - words, argv + words);
     }
 }
 

@@ -141,8 +141,8 @@ static json_t *describe_command(const struct command *command)
     json_t *object = json_make("{ss ss}", "usage", command->usage, "doc", command->doc);
     json_object_set_new(object, "verb",
                         command->verb != NULL ? json_string(command->verb) : json_null());
-    bool shows = g_strcmp0(command->verb, "list") == 0 || g_strcmp0(command->verb, "info") == 0;
-    json_autoptr fields = shows ? cli_list_fields(command->noun) : json_array();
+    const char *shown = cli_shown_resource(command);
+    json_autoptr fields = shown != NULL ? cli_list_fields(shown) : json_array();
     if (json_array_size(fields) > 0)
         json_object_set(object, "fields", fields);
     return object;

@@ -1,7 +1,8 @@
 /*
  * `fettle node invite`, and `fettle node add` without --node-uuid, which is the same: a one-time
  * token for a new host. The secret is made here; only its hash goes into the job, so that no job,
- * log or store ever has it, and it is printed once.
+ * log or store ever has it, and it is printed once. `fettle node invite --list` shows what is on
+ * record of invitations that were not used.
  */
 #include "cli/cli.h"
 
@@ -22,6 +23,16 @@ static char *make_secret(void)
     return g_string_free(text, FALSE);
 }
 
+/* Who is logged in here: "anna@node1". No proof, but a name to ask. */
+static char *who_asks(void)
+{
+    const char *user = g_getenv("SUDO_USER");
+    g_autofree char *text = g_strdup_printf(
+        "%s@%s", user != NULL && *user ? user : g_get_user_name(), g_get_host_name());
+    return g_utf8_validate(text, -1, NULL) && strlen(text) <= 64 ? g_steal_pointer(&text)
+                                                                 : g_strdup("");
+}
+
 /* The opcode with the hash of this secret. */
 static json_t *make_opcode(int argc, char **argv, const char *secret, GError **error)
 {
@@ -33,7 +44,11 @@ static json_t *make_opcode(int argc, char **argv, const char *secret, GError **e
     g_ptr_array_add(words, (void *)"--secret-hash");
     g_ptr_array_add(words, hash);
     g_ptr_array_add(words, NULL);
-    return cli_command_parse(command, (const char *const *)words->pdata, error);
+    json_t *opcode = cli_command_parse(command, (const char *const *)words->pdata, error);
+    g_autofree char *author = who_asks();
+    if (opcode != NULL && json_object_get(opcode, "author") == NULL)
+        json_object_set_new(opcode, "author", json_string(author));
+    return opcode;
 }
 
 /* Runs it as a job; the result of its opcode. */
@@ -80,8 +95,13 @@ static void print_token(const struct cli *cli, const json_t *result, const char 
 
 static int invite(struct cli *cli, int argc, char **argv, GError **error)
 {
-    if (cli_take_flag(&argc, argv, "--help"))
-        return cli_run_opcode(cli, "node", "invite", 1, (char *[]){(char *)"--help", NULL}, error);
+    if (cli_take_flag(&argc, argv, "--help")) {
+        int code =
+            cli_run_opcode(cli, "node", "invite", 1, (char *[]){(char *)"--help", NULL}, error);
+        printf("\nWhat is open: fettle node invite --list. To take one back: fettle node invite "
+               "--withdraw NODE\n");
+        return code;
+    }
     g_autofree char *secret = make_secret();
     json_autoptr opcode = make_opcode(argc, argv, secret, error);
     if (opcode == NULL)
@@ -112,8 +132,25 @@ static int node_add(struct cli *cli, int argc, char **argv, GError **error)
     return invite(cli, argc, argv, error);
 }
 
+static int invite_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 0, "node invite --list", error))
+        return -1;
+    g_auto(GStrv) fields = cli_choose_fields(cli, "name,pip,state,author,made,expires,uuid");
+    if (!cli_check_fields(cli, "invitation", (const char *const *)fields, error))
+        return -1;
+    json_autoptr rows = cli_query(cli, "invitation", (const char *const *)fields,
+                                  json_make("[s[sss]]", "!", "=", "state", "used"), error);
+    if (rows == NULL)
+        return -1;
+    cli_print_rows(cli, "invitation", (const char *const *)fields, rows);
+    return 0;
+}
+
 const struct command node_commands[] = {
     {"node", "invite", "NAME …", "Make a one-time token with which a host can join.", invite},
+    {"node", "invite --list", "",
+     "List the invitations that were not used: for whom, by whom, until when.", invite_list},
     {"node", "add", "NAME …", "The same; with --node-uuid: add a host that has its certificate.",
      node_add},
     {0},

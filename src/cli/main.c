@@ -76,6 +76,19 @@ const struct command *cli_find_command(const char *noun, const char *verb)
     return NULL;
 }
 
+const char *cli_shown_resource(const struct command *command)
+{
+    static const struct {
+        const char *noun, *verb, *what;
+    } others[] = {{"lock", "waiters", "waiter"}, {"node", "invite --list", "invitation"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (strcmp(others[i].noun, command->noun) == 0 &&
+            g_strcmp0(others[i].verb, command->verb) == 0)
+            return others[i].what;
+    bool shows = g_strcmp0(command->verb, "list") == 0 || g_strcmp0(command->verb, "info") == 0;
+    return shows ? command->noun : NULL;
+}
+
 /* --- what is wrong with a command line --- */
 
 static void set_no_command(const char *noun, const char *verb, GError **error)
@@ -119,16 +132,29 @@ static void print_command_help(const struct command *command)
     printf("Usage: fettle %s%s%s%s%s\n\n%s\n", command->noun, command->verb != NULL ? " " : "",
            command->verb != NULL ? command->verb : "", *command->usage ? " " : "", command->usage,
            command->doc);
-    if (g_strcmp0(command->verb, "list") == 0 || g_strcmp0(command->verb, "info") == 0)
-        cli_print_fields(command->noun);
+    const char *shown = cli_shown_resource(command);
+    if (shown != NULL)
+        cli_print_fields(shown);
+}
+
+char *cli_long_verb(const char *noun, int argc, char **argv)
+{
+    if (argc < 2)
+        return NULL;
+    g_autofree char *verb = g_strdup_printf("%s %s", argv[0], argv[1]);
+    const struct command *command = cli_find_command(noun, verb);
+    bool known = cli_command_find(noun, verb) != NULL || (command != NULL && command->verb != NULL);
+    return known ? g_steal_pointer(&verb) : NULL;
 }
 
 static int run(struct cli *cli, int argc, char **argv, GError **error)
 {
-    const char *noun = argv[0], *verb = argc > 1 ? argv[1] : NULL;
+    g_autofree char *long_verb = cli_long_verb(argv[0], argc - 1, argv + 1);
+    const char *noun = argv[0], *verb = long_verb != NULL ? long_verb : argc > 1 ? argv[1] : NULL;
+    int verb_words = long_verb != NULL ? 2 : 1;
     const struct command *command = cli_find_command(noun, verb);
     if (command != NULL) {
-        int words = command->verb != NULL ? 2 : 1;
+        int words = command->verb != NULL ? 1 + verb_words : 1;
         bool opcode_help = verb != NULL && cli_command_find(noun, verb) != NULL;
         if (!opcode_help && cli_take_flag(&argc, argv, "--help")) {
             print_command_help(command);
@@ -137,7 +163,8 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
         return command->run(cli, argc - words, argv + words, error);
     }
     if (verb != NULL) {
-        int code = cli_run_opcode(cli, noun, verb, argc - 2, argv + 2, error);
+        int words = 1 + verb_words;
+        int code = cli_run_opcode(cli, noun, verb, argc - words, argv + words, error);
         if (code != -2)
             return code;
         if (strcmp(verb, "--help") == 0 && is_noun(noun)) {

@@ -34,6 +34,8 @@ static const struct done {
     {"OP_NODE_ADD", "", "", "Node {node_name} is a member of the cluster."},
     {"OP_NODE_INVITE", "", "",
      "Host {node_name} can join with this token, once: fettle-noded join TOKEN"},
+    {"OP_NODE_WITHDRAW_INVITATION", "", "",
+     "The invitation of {invitation} is withdrawn; its token lets nobody in any more."},
     {"OP_NODE_REMOVE", "", "", "Node {node_name} is no member of the cluster any more."},
     {"OP_NODE_SET_PARAMS", "offline", "yes",
      "Node {node_name} is offline on your word; what ran there may run elsewhere now."},

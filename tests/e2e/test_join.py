@@ -17,6 +17,7 @@ from e2e import title, wait_until
 lab = None
 NODED = os.path.join(e2e.build(), 'src/daemons/noded/fettle-noded')
 NIL_NOTE = 'make another with `fettle node invite`'
+GONE = 'is not known to this cluster: it was withdrawn or replaced, or has ended long ago'
 
 
 class Host:
@@ -191,7 +192,7 @@ def test_refusals(host):
            'sent, nothing was written', seal(body))
     body = raw(token)
     body[10] ^= 1
-    expect(host, 3, f'token {uuid_in(seal(body))} is not known to this cluster, or has ended long ago; {NIL_NOTE}',
+    expect(host, 3, f'token {uuid_in(seal(body))} {GONE}; {NIL_NOTE}',
            seal(body))
     body = raw(token)
     body[-5] = ord('9')  # 10.99.0.9, where nobody is
@@ -232,11 +233,90 @@ def test_invite(host):
     code, out, _ = lab.run('node', 'add', host.name, '--primary-ip', host.address)
     assert code == 0 and out.startswith('fettle1.'), out
     # A new invitation ends the earlier one of the same name.
-    expect(host, 3, f'token {uuid_in(first)} is not known to this cluster, or has ended long ago; {NIL_NOTE}', first)
+    expect(host, 3, f'token {uuid_in(first)} {GONE}; {NIL_NOTE}', first)
     answer = lab.json('node', 'invite', host.name, '--primary-ip', host.address)
     assert answer['node'] == host.name and answer['expires'] > time.time(), answer
     assert host.join(answer['token'])[0] == 0
     lab.cli('node', 'remove', host.name)
+
+
+@with_host(59)
+@title('/join/invitations-are-listed-and-withdrawn')
+def test_list(host):
+    def listed(*more):
+        rows = lab.json('node', 'invite', '--list', *more)
+        return {row['name']: row for row in rows if row['name'] in (host.name, 'late', 'guessed')}
+
+    def notes():
+        code, out, _ = lab.run('cluster', 'verify', '--json')
+        assert code == 0, out
+        return [line for line in json.loads(out)['notes'] if line.startswith('invitation of ')]
+    assert listed() == {} and not [line for line in notes() if 'late' in line or 'guessed' in line]
+    before = time.time()
+    token = invite(host, '--expires-s', '600')
+    row = listed()[host.name]
+    assert row['state'] == 'open' and row['pip'] == host.address and row['uuid'] == uuid_in(token), row
+    assert row['author'] == f'root@{os.uname().nodename}' and before - 1 <= row['made'] <= time.time() + 1, row
+    assert row['expires'] == row['made'] + 600, row
+    code, out, _ = lab.run('node', 'invite', '--list')
+    when = time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(row['expires']))
+    line = next(line for line in out.splitlines() if line.startswith(host.name + ' '))
+    assert out.split()[:7] == ['Node', 'PrimaryIP', 'State', 'Author', 'Made', 'Until', 'UUID'], out
+    assert when in line and row['author'] in line and ' open ' in line, out
+    assert secret_of(token) not in everything_stored()
+    # By its author's word, by UUID, and what cannot be withdrawn.
+    for code, message, *args in (
+            (3, 'there is no invitation "nobody"; see fettle node invite --list', 'nobody'),
+            (2, 'INVITATION: is missing; see "fettle node invite --withdraw --help"'),
+            (2, '"more": one word too many; see "fettle node invite --withdraw --help"', 'one', 'more')):
+        found, out, err = lab.run('node', 'invite', '--withdraw', *args, check=False)
+        line = re.sub(r' \(job \d+\)$', '', err.strip().splitlines()[-1])
+        assert (found, out, line) == (code, '', f'fettle: {message}'), (args, found, out, err)
+    code, _, err = lab.run('node', 'invite', '--list', host.name, check=False)
+    assert (code, err) == (2, 'fettle: too many arguments; usage: fettle node invite --list\n'), (code, err)
+    code, _, err = lab.run('node', 'invite', '--list', '-o', 'secret_hash', check=False)
+    assert code == 2 and err.startswith('fettle: -o: invitation has no field "secret_hash"; it has name, uuid, pip'), err
+    assert lab.cli('node', 'invite', '--withdraw', host.name) == \
+        f'The invitation of {host.name} is withdrawn; its token lets nobody in any more.\n'
+    expect(host, 3, f'token {uuid_in(token)} {GONE}; {NIL_NOTE}', token)
+    token = invite(host, '--author', 'anna')
+    assert listed()[host.name]['author'] == 'anna'
+    lab.cli('node', 'invite', '--withdraw', uuid_in(token))
+    assert listed() == {}
+    # What nobody needs any more, or somebody tries to guess, is told by the check of the cluster.
+    lab.cli('node', 'invite', 'late', '--primary-ip', '10.99.0.88', '--expires-s', '1')
+    guessed = lab.cli('node', 'invite', 'guessed', '--primary-ip', '10.99.0.89').strip()
+    body = raw(guessed)
+    body[58] ^= 1
+    for _ in range(2):
+        assert host.join(seal(body))[0] == 8
+    wait_until('it has ended', lambda: listed()['late']['state'] == 'expired', 10)
+    when = time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(listed()['late']['expires']))
+    assert f'invitation of late: ended at {when} and was not used; forget it with: fettle node invite --withdraw late' \
+        in notes(), notes()
+    assert 'invitation of guessed: hosts came with a wrong secret 2 times; if that was none of yours: fettle node invite ' \
+        '--withdraw guessed' in notes(), notes()
+    for _ in range(3):
+        assert host.join(seal(body))[0] == 8
+    assert listed()['guessed']['state'] == 'void'
+    assert 'invitation of guessed: hosts came with a wrong secret 5 times, so it is void; if that was none of yours: ' \
+        'fettle node invite --withdraw guessed' in notes(), notes()
+    for name in ('late', 'guessed'):
+        lab.cli('node', 'invite', '--withdraw', name)
+    assert listed() == {} and not [line for line in notes() if 'late' in line or 'guessed' in line]
+    # A used one is no invitation any more.
+    token = invite(host)
+    assert host.join(token)[0] == 0
+    code, _, err = lab.run('node', 'invite', '--withdraw', host.name, check=False)
+    line = re.sub(r' \(job \d+\)$', '', err.strip().splitlines()[-1])
+    assert (code, line) == (5, f'fettle: invitation {uuid_in(token)} was used: the host is node "{host.name}" '
+                            f'({host.config()["node_uuid"]}), or was; a member leaves by fettle node remove'), (code, err)
+    assert listed() == {}
+    lab.cli('node', 'remove', host.name)
+
+
+def secret_of(token):
+    return bytes(raw(token)[58:90]).hex().encode()
 
 
 def speak(host, address, question):
@@ -380,4 +460,4 @@ with e2e.new_lab(nodes=2) as lab:
     def test_logs():
         e2e.check_logs(lab)
     test_logs.title = '/join/no-report-in-any-log'
-    e2e.run(test_join, test_refusals, test_invite, test_removed, test_killed, test_cluster_of_its_own, test_logs)
+    e2e.run(test_join, test_refusals, test_invite, test_list, test_removed, test_killed, test_cluster_of_its_own, test_logs)

@@ -53,7 +53,8 @@ static const struct join_token *find_token(const struct join *join, GError **err
     if (!token)
         fettle_set_error(
             error, UNKNOWN_ENTITY,
-            "token %s is not known to this cluster, or has ended long ago; " MAKE_ANOTHER,
+            "token %s is not known to this cluster: it was withdrawn or replaced, or has ended "
+            "long ago; " MAKE_ANOTHER,
             join->args->token);
     else if (token->wrong_secrets >= LIMIT_JOIN_TRIES)
         fettle_set_error(error, PERMISSION,

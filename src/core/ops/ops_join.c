@@ -1,14 +1,16 @@
 /*
- * OP_NODE_INVITE, which puts a one-time token on record, and what the removal of a node leaves for
- * ever: its certificate is revoked. Using a token is wconfd's (core/config/wconf_join.c).
+ * OP_NODE_INVITE, which puts a one-time token on record, OP_NODE_WITHDRAW_INVITATION, which takes
+ * one back, and what the removal of a node leaves for ever: its certificate is revoked. Using a
+ * token is wconfd's (core/config/wconf_join.c), forgetting those that have ended the watcher's.
  */
 #include "core/ops/ops.h"
 
 #include <string.h>
 
-static bool invite_declare(struct op *op, GError **error)
+/* Tokens are compare-and-set, and whether a node can be made is asked again when it joins. */
+static bool declare_nothing(struct op *op, GError **error)
 {
-    return true; /* a token is new, and whether its node can be made is asked again when it joins */
+    return true;
 }
 
 static bool is_free(const struct op *op, const struct op_node_invite *params, GError **error)
@@ -52,13 +54,11 @@ static bool invite_check(struct op *op, GError **error)
            config_find(op_config(op), "nodegroup", params->group, error);
 }
 
-/* Whether nobody needs it any more: a token of the same name that was not used, or one that has
- * ended long ago. */
-static bool is_over(const struct op *op, const struct join_token *token)
+/* Of two invitations of one host the later counts. */
+static bool is_replaced(const struct op *op, const struct join_token *token)
 {
     const struct op_node_invite *params = op->params;
-    bool replaced = !*token->node_uuid && !strcmp(token->node_name, params->node_name);
-    return replaced || token->expires + JOIN_TOKEN_KEPT_S < op_now_seconds(op);
+    return !*token->node_uuid && !strcmp(token->node_name, params->node_name);
 }
 
 static bool build_invite(struct op *op, GPtrArray *changes, void *data, GError **error)
@@ -71,15 +71,15 @@ static bool build_invite(struct op *op, GPtrArray *changes, void *data, GError *
     guint kept = 0;
     for (guint i = 0; i < tokens->len; i++) {
         const struct join_token *token = tokens->pdata[i];
-        if (is_over(op, token))
+        if (is_replaced(op, token))
             op_delete(op, changes, "join_token", token->uuid);
         else
             kept++;
     }
     if (kept >= LIMIT_JOIN_TOKENS) {
         fettle_set_error(error, LIMIT,
-                         "%u tokens are on record, which is the limit; wait until "
-                         "some have ended",
+                         "%u invitations are on record, which is the limit; withdraw some: "
+                         "fettle node invite --list",
                          kept);
         return false;
     }
@@ -99,7 +99,10 @@ static struct join_token *make_token(const struct op *op)
     op_set_text(&token->node_name, params->node_name);
     op_set_text(&token->primary_ip, params->primary_ip);
     token->port = params->port;
-    token->expires = op_now_seconds(op) + params->expires_s;
+    token->made = op_now_seconds(op);
+    token->expires = token->made + params->expires_s;
+    token->job = op->job;
+    op_set_text(&token->author, params->author);
     return token;
 }
 
@@ -126,6 +129,66 @@ static bool invite_exec(struct op *op, GError **error)
     return true;
 }
 
+/* --- withdraw --- */
+
+/* By its UUID, else one for a host of that name: an unused one, else any. NULL: there is none. */
+static const struct join_token *look_up(const struct op *op, const char *text)
+{
+    g_autoptr(GPtrArray) tokens = config_list(op_config(op), "join_token");
+    const struct join_token *found = config_get(op_config(op), "join_token", text, NULL);
+    for (guint i = 0; !found && i < tokens->len; i++) {
+        const struct join_token *token = tokens->pdata[i];
+        if (!strcmp(token->node_name, text) && !*token->node_uuid)
+            found = token;
+    }
+    for (guint i = 0; !found && i < tokens->len; i++) {
+        const struct join_token *token = tokens->pdata[i];
+        if (!strcmp(token->node_name, text))
+            found = token;
+    }
+    return found;
+}
+
+/* The invitation that is meant, if nobody has come with it yet. */
+static const struct join_token *find_unused(const struct op *op, GError **error)
+{
+    const struct op_node_withdraw_invitation *params = op->params;
+    const struct join_token *token = look_up(op, params->invitation);
+    if (!token)
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "there is no invitation \"%s\"; see fettle node invite --list",
+                         params->invitation);
+    else if (*token->node_uuid)
+        fettle_set_error(error, WRONG_STATE,
+                         "invitation %s was used: the host is node \"%s\" (%s), or was; a member "
+                         "leaves by fettle node remove",
+                         token->uuid, token->node_name, token->node_uuid);
+    else
+        return token;
+    return NULL;
+}
+
+static bool withdraw_check(struct op *op, GError **error)
+{
+    return find_unused(op, error);
+}
+
+/* A host may come with it meanwhile: then it is not deleted, as its version has changed. */
+static bool build_withdraw(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct join_token *token = find_unused(op, error);
+    if (token)
+        op_delete(op, changes, "join_token", token->uuid);
+    return token;
+}
+
+static bool withdraw_exec(struct op *op, GError **error)
+{
+    return op_commit_built(op, build_withdraw, NULL, error);
+}
+
+/* --- revoke --- */
+
 void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node)
 {
     const struct revoked revoked = {
@@ -134,6 +197,7 @@ void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node)
 }
 
 const struct op_impl ops_join[] = {
-    {"OP_NODE_INVITE", invite_declare, invite_check, invite_exec},
+    {"OP_NODE_INVITE", declare_nothing, invite_check, invite_exec},
+    {"OP_NODE_WITHDRAW_INVITATION", declare_nothing, withdraw_check, withdraw_exec},
     {NULL},
 };

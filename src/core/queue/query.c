@@ -54,7 +54,7 @@ static bool check_resource(const char *call, const char *what, GError **error)
         return true;
     fettle_set_error(error, WRONG_INPUT,
                      "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
-                     "repair, policy, brake, advice, decision, lock, waiter",
+                     "repair, policy, brake, advice, invitation, decision, lock, waiter",
                      call, what);
     return false;
 }
@@ -143,6 +143,8 @@ static void collect_rows(struct query *query)
         query->rows = config_list(config, "nodegroup");
     else if (g_str_equal(query->what, "brake"))
         query->rows = config_list(config, "repair_brake");
+    else if (g_str_equal(query->what, "invitation"))
+        query->rows = query_invitation_rows(config);
     else
         query->rows = config_list(config, query->what);
 }

@@ -1,5 +1,47 @@
-/* Fields of decisions and locks (proto/fields.def), and their rows. */
+/* Fields of invitations, decisions and locks (proto/fields.def), and their rows. */
 #include "core/queue/query_rows.h"
+
+/* --- invitations --- */
+
+static gint compare_tokens(gconstpointer left, gconstpointer right)
+{
+    const struct join_token *a = *(const struct join_token *const *)left;
+    const struct join_token *b = *(const struct join_token *const *)right;
+    int order = g_strcmp0(a->node_name, b->node_name);
+
+    if (order == 0 && a->made != b->made)
+        order = a->made < b->made ? -1 : 1;
+    return order != 0 ? order : g_strcmp0(a->uuid, b->uuid);
+}
+
+GPtrArray *query_invitation_rows(const struct config *config)
+{
+    GPtrArray *rows = config_list(config, "join_token");
+
+    g_ptr_array_sort(rows, compare_tokens);
+    return rows;
+}
+
+json_t *query_get_invitation_group(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct join_token *token = row;
+    const struct nodegroup *group = config_get(source->config, "nodegroup", token->group, NULL);
+
+    return group == NULL ? NULL : json_string(group->name);
+}
+
+json_t *query_get_invitation_state(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct join_token *token = row;
+    guint64 now = context_now_us(source->context) / (guint64)G_USEC_PER_SEC;
+
+    return json_string(*token->node_uuid != '\0'                  ? "used"
+                       : token->wrong_secrets >= LIMIT_JOIN_TRIES ? "void"
+                       : token->expires <= now                    ? "expired"
+                                                                  : "open");
+}
 
 /* --- decisions --- */
 

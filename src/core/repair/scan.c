@@ -136,7 +136,7 @@ static void end_advice(struct watcher *watcher, gint64 now, GPtrArray *batch)
 
 /* --- what nobody needs any more --- */
 
-/* Tokens of joining hosts that have ended long ago (an invitation removes them too). */
+/* Invitations that ended long ago: until then who comes with one is told what became of it. */
 static void sweep_tokens(struct watcher *watcher, gint64 now, GPtrArray *batch)
 {
     const struct config *config = follow_config(watcher->follow);

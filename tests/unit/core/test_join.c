@@ -218,7 +218,8 @@ static void test_refused(void)
     set_up("node4", "10.0.0.4");
     assert_says(join_with(ID_A, SECRET, "key A"),
                 "unknown_entity: token " ID_A
-                " is not known to this cluster, or has ended long ago; " ANOTHER);
+                " is not known to this cluster: it was withdrawn or replaced, or has ended long "
+                "ago; " ANOTHER);
     assert_says(join_with(TOKEN, SECRET, "no request"),
                 "wrong_input: request: is no certificate request");
     authority.broken = true;
@@ -260,6 +261,25 @@ static void test_wrong_secret(void)
                 "permission_denied: token " TOKEN
                 " is void: it came with a wrong secret 5 times; " ANOTHER);
     g_assert_cmpuint(authority.signed_count, ==, 0);
+    world_tear_down();
+}
+
+/* The token is withdrawn while the certificate is signed: nobody is let in. */
+static void test_withdrawn_in_the_middle(void)
+{
+    static struct fake_reply reply;
+    set_up("node4", "10.0.0.4");
+    fake_call_start(
+        joiner, 0, NODE1, ROLE_WCONFD, "join",
+        json_make("{s:s,s:s,s:s}", "token", TOKEN, "secret", SECRET, "request", "key A"), &reply);
+    fake_advance(world.world, 7);
+    assert_says(job_commit(&world, 17, changes_of(del("join_token", TOKEN, 2), NULL)),
+                "{\"serial\":3}");
+    fake_advance(world.world, 100);
+    assert_says(world_reply(&reply), "unknown_entity: token " TOKEN
+                                     " is not known to this cluster: it was withdrawn or replaced, "
+                                     "or has ended long ago; " ANOTHER);
+    g_assert_cmpuint(fake_engine_serial(world.engine), ==, 3);
     world_tear_down();
 }
 
@@ -330,6 +350,7 @@ int main(int argc, char **argv)
     g_test_add_func("/join/refused", test_refused);
     g_test_add_func("/join/taken", test_taken);
     g_test_add_func("/join/wrong-secret", test_wrong_secret);
+    g_test_add_func("/join/withdrawn", test_withdrawn_in_the_middle);
     g_test_add_func("/join/killed", test_killed_in_the_middle);
     g_test_add_func("/join/callers", test_only_joining_hosts_ask);
     g_test_add_func("/join/revoked", test_revoked_never_comes_back);

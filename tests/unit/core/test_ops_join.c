@@ -17,9 +17,9 @@ static json_t *answer_ca(const struct rpc_request *request, const char *to_node,
 
 static const char *invite(const char *name, const char *address, const char *hash)
 {
-    return ops_run_one(world,
-                       json_make("{ss ss ss ss si}", "OP_ID", "OP_NODE_INVITE", "node_name", name,
-                                 "primary_ip", address, "secret_hash", hash, "expires_s", 60));
+    return ops_run_one(world, json_make("{ss ss ss ss si ss}", "OP_ID", "OP_NODE_INVITE",
+                                        "node_name", name, "primary_ip", address, "secret_hash",
+                                        hash, "expires_s", 60, "author", "anna@node1"));
 }
 
 static const struct join_token *only_token(void)
@@ -47,6 +47,9 @@ static void test_invite(void)
     gint64 now = world->env->ops->wall_us(world->env) / G_USEC_PER_SEC;
     g_assert_cmpint((gint64)token->expires, >, now);
     g_assert_cmpint((gint64)token->expires, <=, now + 60);
+    g_assert_cmpuint(token->expires - token->made, ==, 60);
+    g_assert_cmpuint(token->job, ==, JOB);
+    g_assert_cmpstr(token->author, ==, "anna@node1");
     /* It takes no lock. */
     ops_expect(world, "commit join_token \ncommit job success\n");
 }
@@ -68,16 +71,94 @@ static void test_replaces(void)
     ops_expect(world, "commit delete join_token; join_token \ncommit job success\n");
 }
 
-/* A used one is kept, so that a second use is told who used it; but not for ever. */
-static void test_forgets(void)
+/* A used one is kept, so that a second use is told who used it. */
+static void test_used_is_kept(void)
 {
     put_token("node4", NODE3, 100);
     invite("node4", "10.0.0.4", HASH);
     g_autoptr(GPtrArray) both = config_list(world->config, "join_token");
     g_assert_cmpuint(both->len, ==, 2);
-    put_token("node9", NODE3, JOIN_TOKEN_KEPT_S + 10);
-    invite("node5", "10.0.0.5", HASH);
+}
+
+static void test_limit(void)
+{
+    for (guint i = 0; i < LIMIT_JOIN_TOKENS; i++) {
+        g_autofree char *uuid = g_strdup_printf("00000000-0000-4000-8000-%012x", 0xf0000 + i);
+        g_autofree char *name = g_strdup_printf("host%u", i);
+        ops_put(world, "join_token", uuid,
+                json_make("{ss ss ss ss ss si}", "uuid", uuid, "secret_hash", HASH, "node_name",
+                          name, "primary_ip", "10.0.0.9", "group", GROUP, "expires", 1));
+    }
+    const char *said = invite("node4", "10.0.0.4", HASH);
+    g_assert_cmpstr(said, ==,
+                    "[\"OpExecError\", [\"1024 invitations are on record, which is the limit; "
+                    "withdraw some: fettle node invite --list\", \"limit_exceeded\", false]]");
+    /* One in place of another of the same host is no more than before. */
+    g_assert_true(g_str_has_prefix(invite("host7", "10.0.0.4", HASH), "{"));
+}
+
+/* --- withdraw --- */
+
+static const char *withdraw(const char *which)
+{
+    return ops_run_one(
+        world, json_make("{ss ss}", "OP_ID", "OP_NODE_WITHDRAW_INVITATION", "invitation", which));
+}
+
+static void test_withdraw(void)
+{
+    put_token("node4", "", -30);
+    world->trace_locks = true;
+    g_assert_cmpstr(withdraw("node4"), ==, "null");
     g_assert_null(config_get(world->config, "join_token", OLD_TOKEN, NULL));
+    ops_expect(world, "commit delete join_token\ncommit job success\n");
+    put_token("node4", "", 30); /* expired */
+    g_assert_cmpstr(withdraw(OLD_TOKEN), ==, "null");
+    g_assert_null(config_get(world->config, "join_token", OLD_TOKEN, NULL));
+}
+
+#define USED                                                                                       \
+    "invitation " OLD_TOKEN " was used: the host is node \"node4\" (" NODE3                        \
+    "), or was; a member leaves by fettle node remove"
+
+static void test_withdraw_refused(void)
+{
+    ops_expect_refusal(world, withdraw("node4"),
+                       "there is no invitation \"node4\"; see fettle node invite --list",
+                       "unknown_entity");
+    put_token("node4", NODE3, -30);
+    ops_expect_refusal(world, withdraw("node4"), USED, "wrong_state");
+    ops_expect_refusal(world, withdraw(OLD_TOKEN), USED, "wrong_state");
+    g_assert_nonnull(config_get(world->config, "join_token", OLD_TOKEN, NULL));
+}
+
+/* Of a used and an open one of the same host the open one is meant. */
+static void test_withdraw_open_one(void)
+{
+    put_token("node4", NODE3, 100);
+    invite("node4", "10.0.0.4", HASH);
+    g_assert_cmpstr(withdraw("node4"), ==, "null");
+    g_assert_cmpstr(only_token()->uuid, ==, OLD_TOKEN);
+}
+
+static void host_comes(struct ops_world *of, guint number)
+{
+    if (number == 1)
+        ops_set(of, "join_token", OLD_TOKEN, "node_uuid", json_string(NODE3));
+}
+
+/* The host is let in between the look and the commit: it is a member, and the withdrawal says so.
+ */
+static void test_withdraw_too_late(void)
+{
+    put_token("node4", "", -30);
+    world->on_commit = host_comes;
+    g_autofree char *expected =
+        g_strdup_printf("[\"OpExecError\", [\"%s\", \"wrong_state\", false]]",
+                        "invitation " OLD_TOKEN " was used: the host is node \\\"node4\\\" (" NODE3
+                        "), or was; a member leaves by fettle node remove");
+    g_assert_cmpstr(withdraw("node4"), ==, expected);
+    g_assert_cmpstr(only_token()->node_uuid, ==, NODE3);
 }
 
 static void test_refused(void)
@@ -138,7 +219,12 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add("/invite", test_invite);
     add("/invite/replaces", test_replaces);
-    add("/invite/forgets", test_forgets);
+    add("/invite/used-is-kept", test_used_is_kept);
+    add("/invite/limit", test_limit);
+    add("/invite/withdraw", test_withdraw);
+    add("/invite/withdraw/refused", test_withdraw_refused);
+    add("/invite/withdraw/open-one", test_withdraw_open_one);
+    add("/invite/withdraw/too-late", test_withdraw_too_late);
     add("/invite/refused", test_refused);
     add("/invite/no-authority", test_no_authority);
     add("/invite/remove-revokes", test_remove_revokes);

@@ -389,6 +389,40 @@ static void test_brake_and_advice(void)
     queue_world_free(w);
 }
 
+static void put_invitation(struct queue_world *w, guint number, const char *name, guint64 expires,
+                           guint wrong_secrets, const char *node)
+{
+    g_autofree char *uuid = g_strdup_printf("12121212-0000-4000-8000-%012u", number);
+    g_autofree char *hash = g_strnfill(64, 'a');
+
+    store_put(w->store, "join_token", uuid,
+              json_make("{ss, ss, ss, ss, ss, sI, si, ss, ss, si, si}", "uuid", uuid, "secret_hash",
+                        hash, "node_name", name, "primary_ip", "192.0.2.9", "group", GROUP,
+                        "expires", (json_int_t)expires, "wrong_secrets", wrong_secrets, "node_uuid",
+                        node, "author", "anna@node1", "job", 7, "made", 5));
+}
+
+/* What is on record of invitations, but for the hashes of their secrets. */
+static void test_invitations(void)
+{
+    struct queue_world *w = world_new();
+    guint64 later = (guint64)(w->luxid->ops->wall_us(w->luxid) / G_USEC_PER_SEC) + 60;
+
+    put_invitation(w, 1, "beta", later, 0, "");
+    put_invitation(w, 2, "alpha", 6, 4, "");
+    put_invitation(w, 3, "gamma", later, LIMIT_JOIN_TRIES, "");
+    put_invitation(w, 4, "delta", 6, 0, NODE2);
+    fake_settle(w->world);
+    check(w, "invitation", "name state wrong_secrets", NULL,
+          "0:\"alpha\" 0:\"expired\" 0:4\n0:\"beta\" 0:\"open\" 0:0\n"
+          "0:\"delta\" 0:\"used\" 0:0\n0:\"gamma\" 0:\"void\" 0:5\n");
+    check(w, "invitation", "author job made pip port group used", "[\"=\", \"state\", \"open\"]",
+          "0:\"anna@node1\" 0:7 0:5 0:\"192.0.2.9\" 0:1811 0:\"default\" 0:0\n");
+    check(w, "invitation", "secret_hash certificate", "[\"=\", \"state\", \"open\"]",
+          "1:null 1:null\n");
+    queue_world_free(w);
+}
+
 static void test_decisions(void)
 {
     struct queue_world *w = world_new();
@@ -473,12 +507,12 @@ static void test_refusals(void)
 
     queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
                  "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-                 "repair, policy, brake, advice, decision, lock, waiter");
+                 "repair, policy, brake, advice, invitation, decision, lock, waiter");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
     queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
                  "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
-                 "job, repair, policy, brake, advice, decision, lock, waiter");
+                 "job, repair, policy, brake, advice, invitation, decision, lock, waiter");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -517,6 +551,7 @@ static void test_every_field(void)
     store_put(w->store, "advice", REPAIR,
               json_make("{ss, ss, ss, ss, ss, si}", "uuid", REPAIR, "author", "ops", "subject_kind",
                         "node", "subject", NODE2, "advice", "avoid", "until", 5));
+    put_invitation(w, 1, "beta", 5, 0, "");
     store_set_locks(w->store, json_make("[o]", lock("node/n1", "shared", "8", false)));
     store_set_waiters(w->store, json_make("[o]", waiter()));
     fake_settle(w->world);
@@ -586,6 +621,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/repairs#ARP-68", test_repairs);
     g_test_add_func("/query/policies#ARP-15,ARP-16", test_policies);
     g_test_add_func("/query/brake-and-advice#ARP-69", test_brake_and_advice);
+    g_test_add_func("/query/invitations", test_invitations);
     g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/locks", test_locks);
     g_test_add_func("/query/waiters", test_waiters);

@@ -8,7 +8,9 @@
 static json_t *parse(const char *line, GError **error)
 {
     g_auto(GStrv) words = g_strsplit(line, " ", -1);
-    const struct cli_command *command = cli_command_find(words[0], words[1]);
+    /* A verb of two words is written with a unit separator in between. */
+    const struct cli_command *command =
+        cli_command_find(words[0], g_strdelimit(words[1], "\x1f", ' '));
     g_assert_nonnull(command);
     return cli_command_parse(command, (const char *const *)words + 2, error);
 }
@@ -118,6 +120,10 @@ static void test_words(void)
             "\"b\"]}");
     becomes("tag add cluster a b",
             "{\"OP_ID\":\"OP_TAGS_SET\",\"kind\":\"cluster\",\"tags\":[\"a\",\"b\"]}");
+    becomes("node invite\x1f--withdraw host4",
+            "{\"OP_ID\":\"OP_NODE_WITHDRAW_INVITATION\",\"invitation\":\"host4\"}");
+    refused("node invite\x1f--withdraw",
+            "INVITATION: is missing; see \"fettle node invite --withdraw --help\"");
     becomes("tag remove node n1 -- --odd -- x",
             "{\"OP_ID\":\"OP_TAGS_DEL\",\"kind\":\"node\",\"name\":\"n1\",\"tags\":[\"--odd\","
             "\"--\",\"x\"]}");
