@@ -76,9 +76,29 @@ static char *one_episode(const struct campaign *campaign)
     return g_strdup(sim_problem(sim));
 }
 
+/* What becomes of the lines of a run's log. */
+struct telling {
+    bool print;
+    GChecksum *digest; /* NULL: none */
+};
+
 static void log_line(const char *line, void *data)
 {
-    printf("# %s\n", line);
+    const struct telling *telling = data;
+    if (telling->print)
+        printf("# %s\n", line);
+    if (telling->digest != NULL)
+        g_checksum_update(telling->digest, (const guchar *)line, (gssize)strlen(line));
+}
+
+/* Same seed, same run: two builds that do the same print the same. */
+static void print_digest(guint64 seed, struct sim *sim, GChecksum *digest)
+{
+    g_autofree char *end =
+        g_strdup_printf("%" G_GUINT64_FORMAT " %u", sim_steps(sim), sim_random(sim, 1000000));
+    g_checksum_update(digest, (const guchar *)end, (gssize)strlen(end));
+    printf("# seed %" G_GUINT64_FORMAT ": digest %.16s after %" G_GUINT64_FORMAT " steps\n", seed,
+           g_checksum_get_string(digest), sim_steps(sim));
 }
 
 char *campaign_run(guint64 seed, const struct campaign_shape *shape, struct campaign_counts *counts)
@@ -86,11 +106,15 @@ char *campaign_run(guint64 seed, const struct campaign_shape *shape, struct camp
     json_autoptr cluster = json_make("{si si si}", "repair_storm_percent", seed % 4 == 0 ? 40 : 100,
                                      "repair_max_running", (int)(1 + seed % 5),
                                      "watcher_interval_ms", (int)shape->watcher_ms);
+    g_autoptr(GChecksum) digest =
+        g_getenv("FETTLE_SIM_DIGEST") != NULL ? g_checksum_new(G_CHECKSUM_SHA256) : NULL;
+    struct telling telling = {g_getenv("FETTLE_SIM_LOG") != NULL, digest};
     struct sim_options options = {.seed = seed,
                                   .nodes = shape->nodes,
                                   .max_delay_ms = 20,
                                   .cluster = cluster,
-                                  .log = g_getenv("FETTLE_SIM_LOG") != NULL ? log_line : NULL};
+                                  .log = telling.print || digest != NULL ? log_line : NULL,
+                                  .log_data = &telling};
     struct campaign campaign = {sim_new(&options), counts, shape};
     sim_pass(campaign.sim, 3000);
     campaign_create(&campaign);
@@ -100,6 +124,8 @@ char *campaign_run(guint64 seed, const struct campaign_shape *shape, struct camp
     counts->moves += sim_moves(campaign.sim);
     counts->virtual_s += (guint64)sim_now_ms(campaign.sim) / 1000;
     counts->steps += sim_steps(campaign.sim);
+    if (digest != NULL)
+        print_digest(seed, campaign.sim, digest);
     sim_free(campaign.sim);
     return why;
 }

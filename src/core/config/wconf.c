@@ -348,7 +348,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->listeners = g_ptr_array_new();
     wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
     wconf->locks = locks_new(wconf_gate, wconf);
-    wconf->lock_waits = g_hash_table_new(NULL, NULL);
+    wconf->lock_waits = g_ptr_array_new();
     wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
     wconf->joins = g_ptr_array_new();
@@ -374,7 +374,7 @@ void wconf_free(struct wconf *wconf)
     g_queue_clear(&wconf->log);
     g_hash_table_unref(wconf->pending_ids);
     g_ptr_array_unref(wconf->listeners);
-    g_hash_table_unref(wconf->lock_waits);
+    g_ptr_array_unref(wconf->lock_waits);
     g_ptr_array_unref(wconf->joins);
     g_hash_table_unref(wconf->watched);
     g_hash_table_unref(wconf->nodes);

@@ -22,7 +22,7 @@ static void lock_wait_free(struct lock_wait *wait)
     const struct env *env = wait->wconf->env;
     if (wait->timer)
         env->ops->timer_cancel(env, wait->timer);
-    g_hash_table_remove(wait->wconf->lock_waits, wait);
+    g_ptr_array_remove(wait->wconf->lock_waits, wait);
     update_locks_args_free(wait->update);
     union_locks_args_free(wait->gather);
     g_free(wait);
@@ -38,11 +38,8 @@ void wconf_lock_wait_fail(struct lock_wait *wait, const GError *error)
 
 struct lock_wait *wconf_lock_wait_of(const struct wconf *wconf, const struct owner *owner)
 {
-    GHashTableIter iter;
-    void *key;
-    g_hash_table_iter_init(&iter, wconf->lock_waits);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        struct lock_wait *wait = key;
+    for (guint i = 0; i < wconf->lock_waits->len; i++) {
+        struct lock_wait *wait = wconf->lock_waits->pdata[i];
         if (owner_equal(wait->owner, owner))
             return wait;
     }
@@ -166,13 +163,8 @@ static json_t *blocked_json(struct wconf *wconf, const struct update_locks_args 
 
 void wconf_locks_end(struct wconf *wconf)
 {
-    GHashTableIter iter;
-    void *wait;
-    g_hash_table_iter_init(&iter, wconf->lock_waits);
-    while (g_hash_table_iter_next(&iter, &wait, NULL)) {
-        wconf_lock_wait_fail(wait, wconf->down);
-        g_hash_table_iter_init(&iter, wconf->lock_waits);
-    }
+    while (wconf->lock_waits->len > 0)
+        wconf_lock_wait_fail(wconf->lock_waits->pdata[0], wconf->down);
 }
 
 /* --- update --- */
@@ -208,7 +200,7 @@ static struct lock_wait *lock_wait_new(struct wconf *wconf, struct rpc_request *
 {
     struct lock_wait *wait = g_new0(struct lock_wait, 1);
     *wait = (struct lock_wait){.wconf = wconf, .request = request, .owner = owner};
-    g_hash_table_add(wconf->lock_waits, wait);
+    g_ptr_array_add(wconf->lock_waits, wait);
     return wait;
 }
 

@@ -44,9 +44,9 @@ struct wconf {
 
     struct locks *locks;
     struct journal *journal;
-    GHashTable *lock_waits; /* struct lock_wait */
-    guint return_timer;     /* until clients of requests that the journal knew are back */
-    GHashTable *watched;    /* names of lock files */
+    GPtrArray *lock_waits; /* struct lock_wait, in order of coming */
+    guint return_timer;    /* until clients of requests that the journal knew are back */
+    GHashTable *watched;   /* names of lock files */
 
     GHashTable *nodes; /* uuid -> struct node_link */
     guint64 members_serial;

@@ -17,6 +17,11 @@ static gint compare_ids(gconstpointer left, gconstpointer right, gpointer unused
     return a < b ? -1 : a > b;
 }
 
+static gint compare_id_values(gconstpointer left, gconstpointer right)
+{
+    return compare_ids(left, right, NULL);
+}
+
 static gint compare_ready(gconstpointer left, gconstpointer right, gpointer unused)
 {
     const struct queue_job *a = left, *b = right;
@@ -91,6 +96,7 @@ GArray *queue_active_ids(const struct queue *queue)
     g_hash_table_iter_init(&iter, queue->active);
     while (g_hash_table_iter_next(&iter, &job, NULL))
         g_array_append_val(ids, ((struct queue_job *)job)->id);
+    g_array_sort(ids, compare_id_values);
     return ids;
 }
 

@@ -53,7 +53,7 @@ bool queue_put_live(struct queue *queue, struct queue_job *job, struct job *file
 struct queue_job *queue_find(const struct queue *queue, guint64 id);
 /* Ids of all jobs, ascending; array of guint64. */
 GArray *queue_ids(const struct queue *queue);
-/* Ids of the jobs in a phase other than QUEUED and ENDED. */
+/* Ids of the jobs in a phase other than QUEUED and ENDED, ascending. */
 GArray *queue_active_ids(const struct queue *queue);
 void queue_set_phase(struct queue *queue, struct queue_job *job, enum job_phase phase);
 /* While busy a job is neither started nor canceled. */
