@@ -119,7 +119,8 @@ json_t *cli_arg_value(const struct cli_arg *arg, const char *name, const char *t
         return NULL;
     json_autoptr value = arg->common ? common_value(arg, name, text, error)
                                      : record_text_to_json(arg->field, text, name, error);
-    if (value == NULL || !record_check(arg->field, value, name, error))
+    const struct place place = {.name = name};
+    if (value == NULL || !record_check(arg->field, value, &place, error))
         return NULL;
     return json_steal(&value);
 }

@@ -44,24 +44,105 @@ const char *enum_word(const struct enum_words *words, int value)
     g_error("%s has no word for %d", words->name, value);
 }
 
+/* --- defaults --- */
+
+static bool is_number(const char *text)
+{
+    const char *digits = *text == '-' ? text + 1 : text;
+    return *digits != '\0' && strspn(digits, "0123456789") == strlen(digits);
+}
+
+static void init_member(const struct field *field, void *value)
+{
+    switch (field->type) {
+    case FIELD_TYPE_STRING:
+    case FIELD_TYPE_NAME:
+    case FIELD_TYPE_UUID:
+        MEMBER(value, field, char *) = g_strdup(field->def != NULL ? field->def : "");
+        break;
+    case FIELD_TYPE_STRINGS:
+        MEMBER(value, field, GPtrArray *) = g_ptr_array_new_with_free_func(g_free);
+        break;
+    case FIELD_TYPE_OBJECTS:
+        MEMBER(value, field, GPtrArray *) = g_ptr_array_new_with_free_func(field->record->destroy);
+        break;
+    case FIELD_TYPE_UINT:
+    case FIELD_TYPE_INT:
+    case FIELD_TYPE_FLOAT:
+    case FIELD_TYPE_BOOL:
+    case FIELD_TYPE_JSON:
+    case FIELD_TYPE_ENUM:
+    case FIELD_TYPE_OBJECT:
+        break;
+    }
+}
+
+/* The member of a new struct, all zero, gets its default. Records are made all the time: what needs
+ * no JSON is not turned into it. */
+static void init_field(const struct record *record, const struct field *field, void *value)
+{
+    g_autoptr(GError) error = NULL;
+    init_member(field, value);
+    if (field->def == NULL)
+        return;
+    switch (field->type) {
+    case FIELD_TYPE_STRING:
+    case FIELD_TYPE_NAME:
+    case FIELD_TYPE_UUID:
+        return;
+    case FIELD_TYPE_ENUM:
+        MEMBER(value, field, int) = enum_parse(field->words, field->def);
+        if (MEMBER(value, field, int) >= 0)
+            return;
+        break;
+    case FIELD_TYPE_UINT:
+    case FIELD_TYPE_INT:
+        MEMBER(value, field, gint64) = g_ascii_strtoll(field->def, NULL, 10);
+        if (is_number(field->def))
+            return;
+        break;
+    case FIELD_TYPE_BOOL:
+        MEMBER(value, field, bool) = strcmp(field->def, "true") == 0;
+        if (MEMBER(value, field, bool) || strcmp(field->def, "false") == 0)
+            return;
+        break;
+    case FIELD_TYPE_FLOAT:
+    case FIELD_TYPE_JSON:
+    case FIELD_TYPE_STRINGS:
+    case FIELD_TYPE_OBJECT:
+    case FIELD_TYPE_OBJECTS:
+        break;
+    }
+    if (!record_set_text(record, value, field->name, field->def, &error))
+        g_error("default of %s.%s: %s", record->name, field->name, error->message);
+}
+
+void *record_new(const struct record *record)
+{
+    void *value = g_malloc0(record->size);
+    for (const struct field *field = record->fields(); field->name != NULL; field++)
+        init_field(record, field, value);
+    return value;
+}
+
 /* --- parsing --- */
 
 static void *parse_at(const struct record *record, const json_t *json, enum record_mode mode,
-                      const char *path, GError **error);
+                      const struct place *place, GError **error);
 
-/* The index in a path is the place in the list, also when a setting appends to it. */
+/* The index of a place is the place in the list, also when a setting appends to it. */
 static bool parse_elements(const struct field *field, GPtrArray *list, const json_t *json,
-                           enum record_mode mode, const char *path, GError **error)
+                           enum record_mode mode, const struct place *place, GError **error)
 {
     size_t i;
     json_t *element;
     json_array_foreach(json, i, element)
     {
-        g_autofree char *at = g_strdup_printf("%s[%u]", path, list->len);
+        const struct place at = {.outer = place, .index = list->len};
         void *taken = NULL;
         if (field->type == FIELD_TYPE_OBJECTS)
-            taken = parse_at(field->record, element, mode, at, error);
-        else if (record_check_text(element, at, error))
+            taken = parse_at(field->record, element, mode, &at, error);
+        else if (record_check_text(element, &at, error))
             taken = g_strdup(json_string_value(element));
         if (taken == NULL)
             return false;
@@ -73,9 +154,9 @@ static bool parse_elements(const struct field *field, GPtrArray *list, const jso
 /* Checks a JSON value that is there and puts it into the member; lists append, everything else
  * replaces. */
 static bool parse_field(const struct field *field, void *value, const json_t *json,
-                        enum record_mode mode, const char *path, GError **error)
+                        enum record_mode mode, const struct place *place, GError **error)
 {
-    if (!record_check(field, json, path, error))
+    if (!record_check(field, json, place, error))
         return false;
     switch (field->type) {
     case FIELD_TYPE_STRING:
@@ -106,11 +187,11 @@ static bool parse_field(const struct field *field, void *value, const json_t *js
     case FIELD_TYPE_STRINGS:
     case FIELD_TYPE_OBJECTS: {
         GPtrArray *list = MEMBER(value, field, GPtrArray *);
-        return record_check_count(field, list->len + json_array_size(json), path, error) &&
-               parse_elements(field, list, json, mode, path, error);
+        return record_check_count(field, list->len + json_array_size(json), place, error) &&
+               parse_elements(field, list, json, mode, place, error);
     }
     case FIELD_TYPE_OBJECT: {
-        void *object = parse_at(field->record, json, mode, path, error);
+        void *object = parse_at(field->record, json, mode, place, error);
         if (object == NULL)
             return false;
         record_free(field->record, MEMBER(value, field, void *));
@@ -124,19 +205,17 @@ static bool parse_field(const struct field *field, void *value, const json_t *js
 /* Fields that the record does not have. A null asks for nothing, so it is no reason to refuse a
  * request. */
 static bool parse_unknown(const struct record *record, void *value, const json_t *json,
-                          enum record_mode mode, const char *path, GError **error)
+                          enum record_mode mode, const struct place *place, GError **error)
 {
     const char *name;
     json_t *member;
     json_object_foreach((json_t *)json, name, member)
     {
+        const struct place at = {.outer = place, .name = name};
         if (record_field(record, name) != NULL)
             continue;
-        if (mode == RECORD_STRICT && !json_is_null(member)) {
-            g_autofree char *at = record_path(path, name);
-            fettle_set_error(error, WRONG_INPUT, "%s: is not known", at);
-            return false;
-        }
+        if (mode == RECORD_STRICT && !json_is_null(member))
+            return record_refuse(error, &at, "is not known");
         if (mode == RECORD_KEEP) {
             json_t **extra = extra_of(record, value);
             if (*extra == NULL)
@@ -147,38 +226,54 @@ static bool parse_unknown(const struct record *record, void *value, const json_t
     return true;
 }
 
+/* The members of an object in the order of its fields. Objects that we have written are in that
+ * order already, and need not be searched. */
+struct walk {
+    const json_t *json;
+    void *next;
+};
+
+static const json_t *walk_to(struct walk *walk, const char *name)
+{
+    if (walk->next == NULL || strcmp(json_object_iter_key(walk->next), name) != 0)
+        return json_object_get(walk->json, name);
+    const json_t *member = json_object_iter_value(walk->next);
+    walk->next = json_object_iter_next((json_t *)walk->json, walk->next);
+    return member;
+}
+
+/* Every member that is there, or else its default, of a struct that is all zero. */
 static bool parse_fields(const struct record *record, void *value, const json_t *json,
-                         enum record_mode mode, const char *path, GError **error)
+                         enum record_mode mode, const struct place *place, GError **error)
 {
     size_t seen = 0;
+    struct walk walk = {json, json_object_iter((json_t *)json)};
     for (const struct field *field = record->fields(); field->name != NULL; field++) {
-        const json_t *member = json_object_get(json, field->name);
+        const json_t *member = walk_to(&walk, field->name);
         if (member != NULL)
             seen++;
+        const struct place at = {.outer = place, .name = field->name};
         bool absent = member == NULL || json_is_null(member);
-        if (absent && !field->required)
-            continue;
-        g_autofree char *at = record_path(path, field->name);
-        if (absent) {
-            fettle_set_error(error, WRONG_INPUT, "%s: is missing", at);
-            return false;
-        }
-        if (!parse_field(field, value, member, mode, at, error))
+        if (absent && field->required)
+            return record_refuse(error, &at, "is missing");
+        if (absent || field->type == FIELD_TYPE_STRINGS || field->type == FIELD_TYPE_OBJECTS)
+            init_field(record, field, value);
+        if (!absent && !parse_field(field, value, member, mode, &at, error))
             return false;
     }
-    return seen == json_object_size(json) || parse_unknown(record, value, json, mode, path, error);
+    return seen == json_object_size(json) || parse_unknown(record, value, json, mode, place, error);
 }
 
 static void *parse_at(const struct record *record, const json_t *json, enum record_mode mode,
-                      const char *path, GError **error)
+                      const struct place *place, GError **error)
 {
+    const struct place itself = {.name = record->name};
     if (!json_is_object(json)) {
-        fettle_set_error(error, WRONG_INPUT, "%s: must be an object",
-                         path[0] != '\0' ? path : record->name);
+        record_refuse(error, place != NULL ? place : &itself, "must be an object");
         return NULL;
     }
-    void *value = record_new(record);
-    if (parse_fields(record, value, json, mode, path, error))
+    void *value = g_malloc0(record->size);
+    if (parse_fields(record, value, json, mode, place, error))
         return value;
     record_free(record, value);
     return NULL;
@@ -187,49 +282,10 @@ static void *parse_at(const struct record *record, const json_t *json, enum reco
 void *record_parse(const struct record *record, const json_t *json, enum record_mode mode,
                    GError **error)
 {
-    return parse_at(record, json, mode, "", error);
+    return parse_at(record, json, mode, NULL, error);
 }
 
-/* --- new, free, copy --- */
-
-static void init_field(const struct field *field, void *value)
-{
-    switch (field->type) {
-    case FIELD_TYPE_STRING:
-    case FIELD_TYPE_NAME:
-    case FIELD_TYPE_UUID:
-        MEMBER(value, field, char *) = g_strdup("");
-        break;
-    case FIELD_TYPE_STRINGS:
-        MEMBER(value, field, GPtrArray *) = g_ptr_array_new_with_free_func(g_free);
-        break;
-    case FIELD_TYPE_OBJECTS:
-        MEMBER(value, field, GPtrArray *) = g_ptr_array_new_with_free_func(field->record->destroy);
-        break;
-    case FIELD_TYPE_UINT:
-    case FIELD_TYPE_INT:
-    case FIELD_TYPE_FLOAT:
-    case FIELD_TYPE_BOOL:
-    case FIELD_TYPE_JSON:
-    case FIELD_TYPE_ENUM:
-    case FIELD_TYPE_OBJECT:
-        break;
-    }
-}
-
-void *record_new(const struct record *record)
-{
-    void *value = g_malloc0(record->size);
-    for (const struct field *field = record->fields(); field->name != NULL; field++) {
-        init_field(field, value);
-        if (field->def == NULL)
-            continue;
-        g_autoptr(GError) error = NULL;
-        if (!record_set_text(record, value, field->name, field->def, &error))
-            g_error("default of %s.%s: %s", record->name, field->name, error->message);
-    }
-    return value;
-}
+/* --- free, copy --- */
 
 static void free_list(GPtrArray *list, GDestroyNotify destroy)
 {
@@ -338,10 +394,11 @@ void *record_copy(const struct record *record, const void *value)
 /* Texts from outside JSON (file names, messages of the kernel) may hold any bytes. */
 static json_t *write_text(const char *text)
 {
-    if (text == NULL)
-        return json_string("");
-    if (g_utf8_validate(text, -1, NULL))
-        return json_string(text);
+    size_t len = text != NULL ? strlen(text) : 0;
+    if (len == 0)
+        return json_stringn_nocheck("", 0);
+    if (g_utf8_validate_len(text, len, NULL))
+        return json_stringn_nocheck(text, len);
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     return json_string(valid);
 }
@@ -379,7 +436,7 @@ static json_t *write_field(const struct field *field, const void *value)
     case FIELD_TYPE_BOOL:
         return json_boolean(CONST_MEMBER(value, field, bool));
     case FIELD_TYPE_ENUM:
-        return json_string(enum_word(field->words, CONST_MEMBER(value, field, int)));
+        return json_string_nocheck(enum_word(field->words, CONST_MEMBER(value, field, int)));
     case FIELD_TYPE_JSON:
         return json_deep_copy(CONST_MEMBER(value, field, json_t *));
     case FIELD_TYPE_STRINGS:
@@ -404,7 +461,7 @@ json_t *record_to_json(const struct record *record, const void *value)
     json_t *json = json_object();
     for (const struct field *field = record->fields(); field->name != NULL; field++) {
         json_t *member = write_field(field, value);
-        if (member != NULL && json_object_set_new(json, field->name, member) != 0)
+        if (member != NULL && json_object_set_new_nocheck(json, field->name, member) != 0)
             g_error("%s.%s cannot be written", record->name, field->name);
         if (member == NULL)
             g_assert(field->type == FIELD_TYPE_JSON || field->type == FIELD_TYPE_OBJECT);
@@ -428,5 +485,6 @@ bool record_set_text(const struct record *record, void *value, const char *name,
         return false;
     }
     json_autoptr json = record_text_to_json(field, text, name, error);
-    return json != NULL && parse_field(field, value, json, RECORD_STRICT, name, error);
+    const struct place place = {.name = name};
+    return json != NULL && parse_field(field, value, json, RECORD_STRICT, &place, error);
 }

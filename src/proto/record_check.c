@@ -3,13 +3,24 @@
 
 #include <string.h>
 
-char *record_path(const char *path, const char *name)
+char *place_text(const struct place *place)
 {
-    return path[0] != '\0' ? g_strconcat(path, ".", name, NULL) : g_strdup(name);
+    if (place == NULL)
+        return g_strdup("");
+    g_autofree char *outer = place_text(place->outer);
+    if (place->name == NULL)
+        return g_strdup_printf("%s[%u]", outer, place->index);
+    return place->outer != NULL ? g_strconcat(outer, ".", place->name, NULL)
+                                : g_strdup(place->name);
 }
 
-static bool refuse(GError **error, const char *path, const char *what)
+bool record_refuse(GError **error, const struct place *place, const char *format, ...)
 {
+    g_autofree char *path = place_text(place);
+    va_list args;
+    va_start(args, format);
+    g_autofree char *what = g_strdup_vprintf(format, args);
+    va_end(args);
     fettle_set_error(error, WRONG_INPUT, "%s: %s", path, what);
     return false;
 }
@@ -22,93 +33,94 @@ char *record_unit(const struct field *field)
     return g_strdup_printf(" %.*s", (int)strlen(open) - 1, open);
 }
 
-static bool check_range(const struct field *field, double value, double lowest, const char *path,
-                        GError **error)
+static bool check_range(const struct field *field, double value, double lowest,
+                        const struct place *place, GError **error)
 {
     double min = MAX(field->min, lowest);
     double max = MIN(field->max, (double)RECORD_NUMBER_MAX);
+    if (value >= min && value <= max)
+        return true;
     g_autofree char *unit = record_unit(field);
-    if (value < min)
-        fettle_set_error(error, WRONG_INPUT, "%s: must be at least %.15g%s", path, min, unit);
-    else if (value > max)
-        fettle_set_error(error, WRONG_INPUT, "%s: must be at most %.16g%s", path, max, unit);
-    return value >= min && value <= max;
+    return value < min ? record_refuse(error, place, "must be at least %.15g%s", min, unit)
+                       : record_refuse(error, place, "must be at most %.16g%s", max, unit);
 }
 
 static bool check_integer(const struct field *field, const json_t *json, double lowest,
-                          const char *path, GError **error)
+                          const struct place *place, GError **error)
 {
     if (json_is_real(json))
-        return refuse(error, path, "must be a whole number");
+        return record_refuse(error, place, "must be a whole number");
     if (!json_is_integer(json))
-        return refuse(error, path, "must be a number");
+        return record_refuse(error, place, "must be a number");
     /* Compared as an integer first: a double cannot tell 2^53 from 2^53 + 1. */
     json_int_t value = json_integer_value(json);
     double seen = value > RECORD_NUMBER_MAX ? 2.0 * RECORD_NUMBER_MAX : (double)value;
-    return check_range(field, seen, lowest, path, error);
+    return check_range(field, seen, lowest, place, error);
 }
 
-static bool check_float(const struct field *field, const json_t *json, const char *path,
+static bool check_float(const struct field *field, const json_t *json, const struct place *place,
                         GError **error)
 {
     if (!json_is_number(json))
-        return refuse(error, path, "must be a number");
-    return check_range(field, json_number_value(json), -(double)RECORD_NUMBER_MAX, path, error);
+        return record_refuse(error, place, "must be a number");
+    return check_range(field, json_number_value(json), -(double)RECORD_NUMBER_MAX, place, error);
 }
 
-static bool check_string(const struct field *field, const json_t *json, const char *path,
+static bool check_string(const struct field *field, const json_t *json, const struct place *place,
                          GError **error)
 {
     if (!json_is_string(json))
-        return refuse(error, path, "must be a text");
-    glong chars = g_utf8_strlen(json_string_value(json), -1);
+        return record_refuse(error, place, "must be a text");
     double max = field->max < G_MAXDOUBLE ? field->max : (double)LIMIT_STRING_CHARS;
+    size_t bytes = json_string_length(json);
+    if ((double)bytes <= max && field->min <= (bytes > 0 ? 1 : 0))
+        return true; /* not more characters than bytes */
+    glong chars = g_utf8_strlen(json_string_value(json), -1);
     if ((double)chars > max)
-        fettle_set_error(error, WRONG_INPUT, "%s: must have at most %.0f characters, has %ld", path,
-                         max, chars);
-    else if (chars == 0 && field->min >= 1)
-        return refuse(error, path, "must not be empty");
-    else if ((double)chars < field->min)
-        fettle_set_error(error, WRONG_INPUT, "%s: must have at least %.0f characters, has %ld",
-                         path, field->min, chars);
-    return (double)chars <= max && (double)chars >= field->min;
-}
-
-static bool check_name(const json_t *json, const char *path, GError **error)
-{
-    if (!json_is_string(json))
-        return refuse(error, path, "must be a text");
-    const char *name = json_string_value(json);
-    size_t len = strlen(name);
-    if (len < 1 || len > LIMIT_NAME_CHARS || !g_ascii_isalnum(name[0]) ||
-        strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") != len) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "%s: must be a name: 1 to %d of a-z, 0-9, '.' and '-' (no upper case), "
-                         "the first a letter or digit",
-                         path, LIMIT_NAME_CHARS);
-        return false;
-    }
+        return record_refuse(error, place, "must have at most %.0f characters, has %ld", max,
+                             chars);
+    if (chars == 0 && field->min >= 1)
+        return record_refuse(error, place, "must not be empty");
+    if ((double)chars < field->min)
+        return record_refuse(error, place, "must have at least %.0f characters, has %ld",
+                             field->min, chars);
     return true;
 }
 
-static bool check_uuid(const json_t *json, const char *path, GError **error)
+static bool check_name(const json_t *json, const struct place *place, GError **error)
 {
     if (!json_is_string(json))
-        return refuse(error, path, "must be a text");
+        return record_refuse(error, place, "must be a text");
+    const char *name = json_string_value(json);
+    size_t len = strlen(name);
+    bool good = len >= 1 && len <= LIMIT_NAME_CHARS && g_ascii_isalnum(name[0]);
+    for (size_t i = 0; good && i < len; i++)
+        good = g_ascii_islower(name[i]) || g_ascii_isdigit(name[i]) || name[i] == '.' ||
+               name[i] == '-';
+    return good || record_refuse(error, place,
+                                 "must be a name: 1 to %d of a-z, 0-9, '.' and '-' (no upper "
+                                 "case), the first a letter or digit",
+                                 LIMIT_NAME_CHARS);
+}
+
+static bool check_uuid(const json_t *json, const struct place *place, GError **error)
+{
+    if (!json_is_string(json))
+        return record_refuse(error, place, "must be a text");
     const char *text = json_string_value(json);
     bool good = strlen(text) == 36;
     for (int i = 0; good && i < 36; i++) {
         bool dash = i == 8 || i == 13 || i == 18 || i == 23;
         good = dash ? text[i] == '-' : g_ascii_isxdigit(text[i]) && !g_ascii_isupper(text[i]);
     }
-    return good || refuse(error, path, "must be a UUID in lower case");
+    return good || record_refuse(error, place, "must be a UUID in lower case");
 }
 
-static bool check_enum(const struct field *field, const json_t *json, const char *path,
+static bool check_enum(const struct field *field, const json_t *json, const struct place *place,
                        GError **error)
 {
     if (!json_is_string(json))
-        return refuse(error, path, "must be a text");
+        return record_refuse(error, place, "must be a text");
     if (enum_parse(field->words, json_string_value(json)) >= 0)
         return true;
     g_autoptr(GString) list = g_string_new(NULL);
@@ -116,33 +128,33 @@ static bool check_enum(const struct field *field, const json_t *json, const char
         const char *word = field->words->words[i];
         g_string_append_printf(list, "%s%s", i > 0 ? ", " : "", word[0] != '\0' ? word : "\"\"");
     }
-    fettle_set_error(error, WRONG_INPUT, "%s: must be one of %s", path, list->str);
-    return false;
+    return record_refuse(error, place, "must be one of %s", list->str);
 }
 
-bool record_check(const struct field *field, const json_t *json, const char *path, GError **error)
+bool record_check(const struct field *field, const json_t *json, const struct place *place,
+                  GError **error)
 {
     switch (field->type) {
     case FIELD_TYPE_STRING:
-        return check_string(field, json, path, error);
+        return check_string(field, json, place, error);
     case FIELD_TYPE_NAME:
-        return check_name(json, path, error);
+        return check_name(json, place, error);
     case FIELD_TYPE_UUID:
-        return check_uuid(json, path, error);
+        return check_uuid(json, place, error);
     case FIELD_TYPE_UINT:
-        return check_integer(field, json, 0, path, error);
+        return check_integer(field, json, 0, place, error);
     case FIELD_TYPE_INT:
-        return check_integer(field, json, -(double)RECORD_NUMBER_MAX, path, error);
+        return check_integer(field, json, -(double)RECORD_NUMBER_MAX, place, error);
     case FIELD_TYPE_FLOAT:
-        return check_float(field, json, path, error);
+        return check_float(field, json, place, error);
     case FIELD_TYPE_BOOL:
-        return json_is_boolean(json) || refuse(error, path, "must be true or false");
+        return json_is_boolean(json) || record_refuse(error, place, "must be true or false");
     case FIELD_TYPE_ENUM:
-        return check_enum(field, json, path, error);
+        return check_enum(field, json, place, error);
     case FIELD_TYPE_STRINGS:
-        return json_is_array(json) || refuse(error, path, "must be a list of texts");
+        return json_is_array(json) || record_refuse(error, place, "must be a list of texts");
     case FIELD_TYPE_OBJECTS:
-        return json_is_array(json) || refuse(error, path, "must be a list of objects");
+        return json_is_array(json) || record_refuse(error, place, "must be a list of objects");
     case FIELD_TYPE_OBJECT: /* by the record's own parser */
     case FIELD_TYPE_JSON:
         return true;
@@ -150,24 +162,24 @@ bool record_check(const struct field *field, const json_t *json, const char *pat
     g_assert_not_reached();
 }
 
-bool record_check_count(const struct field *field, size_t count, const char *path, GError **error)
+bool record_check_count(const struct field *field, size_t count, const struct place *place,
+                        GError **error)
 {
     if ((double)count > field->max)
-        fettle_set_error(error, WRONG_INPUT, "%s: must have at most %.0f elements, has %zu", path,
-                         field->max, count);
-    else if ((double)count < field->min)
-        fettle_set_error(error, WRONG_INPUT, "%s: must have at least %.0f elements, has %zu", path,
-                         field->min, count);
-    return (double)count <= field->max && (double)count >= field->min;
+        return record_refuse(error, place, "must have at most %.0f elements, has %zu", field->max,
+                             count);
+    if ((double)count < field->min)
+        return record_refuse(error, place, "must have at least %.0f elements, has %zu", field->min,
+                             count);
+    return true;
 }
 
-bool record_check_text(const json_t *json, const char *path, GError **error)
+bool record_check_text(const json_t *json, const struct place *place, GError **error)
 {
     if (!json_is_string(json))
-        return refuse(error, path, "must be a text");
-    if (g_utf8_strlen(json_string_value(json), -1) <= LIMIT_STRING_CHARS)
+        return record_refuse(error, place, "must be a text");
+    if (json_string_length(json) <= LIMIT_STRING_CHARS ||
+        g_utf8_strlen(json_string_value(json), -1) <= LIMIT_STRING_CHARS)
         return true;
-    fettle_set_error(error, WRONG_INPUT, "%s: must have at most %d characters", path,
-                     LIMIT_STRING_CHARS);
-    return false;
+    return record_refuse(error, place, "must have at most %d characters", LIMIT_STRING_CHARS);
 }

@@ -6,16 +6,28 @@
 
 #include "proto/record.h"
 
-/* `disks[1]` + `size` -> `disks[1].size`. */
-char *record_path(const char *path, const char *name);
+/* Where a value stands. It becomes a text (`disks[1].size`) only in an error: every message and
+ * every object is read through here, and nearly all are right. */
+struct place {
+    const struct place *outer; /* NULL: the outermost */
+    const char *name;          /* of a field of `outer`; NULL: an element of it */
+    guint index;
+};
+char *place_text(const struct place *place); /* "" for NULL */
+
+/* WRONG_INPUT: the place, then what is wrong there. Always false. */
+bool record_refuse(GError **error, const struct place *place, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
 
 /* Whether `json` has the type and limits of the field; elements of lists and fields of objects are
  * not looked at. */
-bool record_check(const struct field *field, const json_t *json, const char *path, GError **error);
+bool record_check(const struct field *field, const json_t *json, const struct place *place,
+                  GError **error);
 /* Whether a list may have `count` elements. */
-bool record_check_count(const struct field *field, size_t count, const char *path, GError **error);
+bool record_check_count(const struct field *field, size_t count, const struct place *place,
+                        GError **error);
 /* An element of a list of texts. */
-bool record_check_text(const json_t *json, const char *path, GError **error);
+bool record_check_text(const json_t *json, const struct place *place, GError **error);
 
 /* The unit stands in brackets at the end of the doc: "Memory (MiB)." -> " (MiB)"; "" if there is
  * none. */

@@ -89,7 +89,7 @@ static json_t *object_of(const struct record *record, const char *text, const ch
             return NULL;
         }
         *equals = '\0';
-        g_autofree char *at = record_path(path, settings[i]);
+        g_autofree char *at = g_strconcat(path, ".", settings[i], NULL);
         const struct field *field = record_field(record, settings[i]);
         if (field == NULL) {
             fettle_set_error(error, WRONG_INPUT, "%s: is not known", at);
