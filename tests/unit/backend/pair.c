@@ -68,8 +68,7 @@ void pair_free(struct pair *pair)
 
 void pair_assert_nothing_missing(const struct pair *pair)
 {
-    g_assert_cmpuint(world_counted(pair->secondary, pair->web1, REPLICA), >=,
-                     world_printed(pair->primary, pair->web1));
+    world_assert_whole(pair->secondary, pair->web1, REPLICA, pair->primary);
 }
 
 void pair_assert_images_equal(const struct pair *pair)

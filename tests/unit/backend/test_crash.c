@@ -127,7 +127,7 @@ static void recover(guint round)
             nodes[i]->storage->ops->remove(nodes[i]->storage, web1->uuid, REPLICA, &error));
         g_assert_true(nodes[i]->storage->ops->remove_aside(nodes[i]->storage, web1->uuid, &error));
         g_autofree char *run = g_build_filename(nodes[i]->paths->run, "guests", web1->uuid, NULL);
-        g_assert_false(g_file_test(run, G_FILE_TEST_EXISTS));
+        world_await_removed(run);
         world_node_free(nodes[i]);
     }
 }

@@ -23,6 +23,7 @@
 
 #define U "11111111-1111-4111-8111-111111111111"
 #define REPLICA "22222222-2222-4222-8222-222222222222"
+#define PATIENCE_S 60 /* with what must answer */
 
 /* --- opening and closing --- */
 
@@ -99,7 +100,7 @@ static void open_and_close(void *unused)
     record_autoptr(export_target) first = world_export(node, web1, REPLICA);
     g_assert_cmpuint(strlen(first->psk), ==, 64);
     g_assert_cmpstr(((struct export_disk *)first->disks->pdata[1])->name, ==, "1." REPLICA ".3.1");
-    g_assert_true(node->storage->ops->probe(node->storage, first, 1000));
+    g_assert_true(node->storage->ops->probe(node->storage, first, PATIENCE_S * 1000));
     record_autoptr(export_target) again = world_export(node, web1, REPLICA);
     assert_same(first, again);
 
@@ -119,7 +120,7 @@ static void open_and_close(void *unused)
     g_assert_true(open_generation(node, 2, 1, "127.0.0.1", &newer, &error)); /* another history */
     g_assert_cmpstr(newer->psk, !=, first->psk);
     g_assert_false(node->storage->ops->probe(node->storage, first, 300));
-    g_assert_true(node->storage->ops->probe(node->storage, newer, 1000));
+    g_assert_true(node->storage->ops->probe(node->storage, newer, PATIENCE_S * 1000));
     g_assert_cmpuint(node->exports_ended, ==, 0);
 
     for (guint twice = 0; twice < 2; twice++)
@@ -329,9 +330,10 @@ static void found_again(void *unused)
     world_node_free(node);
 
     /* One of two died meanwhile: nothing is found, and the other does not stay. */
-    kill((pid_t)world_export_pid(node = world_node_new("again"), web1, REPLICA, 1), SIGKILL);
-    while (world_export_pid(node, web1, REPLICA, 1) != 0)
-        loop_sleep(5);
+    node = world_node_new("again");
+    guint64 pid = world_export_pid(node, web1, REPLICA, 1);
+    kill((pid_t)pid, SIGKILL);
+    world_await_gone(pid);
     g_autoptr(GPtrArray) none = node->storage->ops->export_rediscover(node->storage, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(none->len, ==, 0);
@@ -512,17 +514,24 @@ static bool get(int fd, void *data, size_t len)
     return recv(fd, data, len, MSG_WAITALL) == (ssize_t)len;
 }
 
+static void wait_for_answers(int fd, struct timeval wait)
+{
+    g_assert_cmpint(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait), ==, 0);
+}
+
 /* A connection to the export, -1 if that is refused. */
 static int nbd_connect(const struct nbd *nbd, const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_strlcpy(address.sun_path, nbd->socket, sizeof address.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct timeval wait = {.tv_usec = 500000};
     char greeting[18], answer[10];
-    while (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
-        g_usleep(1000); /* the socket is there a moment before anybody listens */
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    /* The socket is there a moment before anybody listens. */
+    for (guint i = 0; connect(fd, (struct sockaddr *)&address, sizeof address) != 0; i++) {
+        g_assert_cmpuint(i, <, PATIENCE_S * 1000);
+        g_usleep(1000);
+    }
+    wait_for_answers(fd, (struct timeval){.tv_sec = PATIENCE_S});
     g_assert_true(get(fd, greeting, sizeof greeting));
     guint32 len = htonl((guint32)strlen(name));
     put(fd, "\0\0\0\3IHAVEOPT\0\0\0\1", 16);
@@ -593,11 +602,10 @@ static void plugin_io(void *unused)
 static int unix_connect(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval wait = {.tv_sec = 60};
     g_strlcpy(address.sun_path, path, sizeof address.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     g_assert_cmpint(connect(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    wait_for_answers(fd, (struct timeval){.tv_sec = PATIENCE_S});
     return fd;
 }
 
@@ -662,6 +670,7 @@ static void plugin_superseded(void *unused)
     int new = nbd_connect(&nbd, "1.r.2.0");
     g_assert_cmpint(nbd_request(new, NBD_WRITE, 0, sizeof two, two), ==, 0);
     /* The late write of the connection that was given up is neither done nor answered. */
+    wait_for_answers(old, (struct timeval){.tv_usec = 500000});
     g_assert_cmpint(nbd_request(old, NBD_WRITE, 0, sizeof one, one), ==, -1);
     g_assert_cmpint(nbd_request(new, NBD_READ, 0, sizeof read, read), ==, 0);
     g_assert_cmpint(memcmp(read, two, sizeof read), ==, 0);

@@ -51,7 +51,7 @@ static bool await_text(struct hypervisor *hv, const char *instance, const char *
 {
     guint64 offset = 0;
     g_autoptr(GString) all = g_string_new(NULL);
-    for (guint i = 0; i < 200; i++) {
+    for (guint i = 0; i < 600; i++) {
         g_autoptr(GError) error = NULL;
         g_autoptr(GBytes) bytes =
             hv->ops->console_read(hv, instance, (gint64)offset, 100, &offset, &error);

@@ -113,8 +113,7 @@ static void mirrors_back(void *unused)
     g_assert_no_error(error);
     moving_check_whole(moving);
     moving_kill_b(moving);
-    g_assert_cmpuint(world_counted(a, moving->after, MOVING_MIGRATION), >=,
-                     world_printed(b, moving->after));
+    world_assert_whole(a, moving->after, MOVING_MIGRATION, b);
     g_assert_true(
         a->storage->ops->export_close(a->storage, moving->after->uuid, MOVING_MIGRATION, &error));
     moving_free(moving);

@@ -166,8 +166,8 @@ static void late_failure(const char *name, bool live)
     g_assert_cmpint(moving_step(moving, &why), ==, STEP_FAILED);
     g_test_message("%s", why);
     g_assert_cmpuint(strlen(why), >, 0);
-    for (guint i = 0; world_state(moving->a, moving->before) != GUEST_RUNNING && i < 500; i++)
-        loop_sleep(10);
+    for (guint i = 0; world_state(moving->a, moving->before) != GUEST_RUNNING && i < 3000; i++)
+        loop_sleep(20);
     moving_check_stayed(moving);
     g_assert_cmpint(moving_step(moving, NULL), ==, STEP_FAILED); /* until somebody has seen it */
     moving_cancel(moving);

@@ -10,9 +10,8 @@
 
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/relay.h"
-#include "base/limits.h"
+#include "backend/storage/probe.h"
 #include "io/process.h"
-#include "io/qmp.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -45,39 +44,18 @@ static guint64 relay_pid(const struct pair *pair)
 static void no_relay_left(const struct pair *pair)
 {
     g_autofree char *folder = relay_file(pair, NULL);
-    g_assert_false(g_file_test(folder, G_FILE_TEST_EXISTS));
+    world_await_removed(folder); /* of a guest that has ended: soon after that */
     for (guint n = 1; n <= 4; n++) {
         g_autofree char *argument = g_strdup_printf("--unix=%s/%u", folder, n);
         g_assert_cmpuint(process_find_by_argument(argument), ==, 0);
     }
 }
 
-static json_t *command(const struct pair *pair, const char *name, json_t *arguments, GError **error)
-{
-    const struct qmp_events none = {0};
-    g_autofree char *path =
-        g_strdup_printf("%s/guests/%s/rescue.sock", pair->primary->paths->run, pair->web1->uuid);
-    struct qmp *qmp = qmp_connect(path, LIMIT_QMP_COMMAND_MS, &none, error);
-    g_assert_nonnull(qmp);
-    json_t *answer = qmp_execute(qmp, name, arguments, LIMIT_QMP_COMMAND_MS, error);
-    qmp_close(qmp);
-    return answer;
-}
-
-/* Writes beside those of the guest, in the half of disk 0 that it does not use; nobody waits for
- * them. */
+/* In the half of disk 0 that the guest does not use. */
 static void write_at_once(const struct pair *pair)
 {
-    for (guint i = 0; i < WRITES; i++) {
-        g_autoptr(GError) error = NULL;
-        g_autofree char *line = g_strdup_printf(
-            "qemu-io -d /machine/peripheral/vd0/virtio-backend \"aio_write -P %u %uk 8k\"", i + 1,
-            1200 + 16 * i);
-        json_autoptr answer = command(pair, "human-monitor-command",
-                                      json_make("{s:s}", "command-line", line), &error);
-        g_assert_no_error(error);
-        g_assert_cmpstr(json_string_value(answer), ==, "");
-    }
+    for (guint i = 0; i < WRITES; i++)
+        world_write(pair->primary, pair->web1, i + 1, 1200 + 16 * i, 8);
 }
 
 /* --- releases --- */
@@ -154,10 +132,12 @@ static void refused_never_finishes(void *unused)
     const struct hypervisor_ops *ops = pair->hv->ops;
     const char *uuid = pair->web1->uuid;
     g_autoptr(GError) error = NULL;
-    guint32 printed = world_printed(pair->primary, pair->web1);
     g_assert_true(relay_refuse(inside(pair), &error));
     g_assert_true(relay_refuse(inside(pair), &error)); /* asked again */
-    g_assert_true(world_await_count(pair->primary, pair->web1, printed + 5));
+    /* With the first write that comes to it; what is printed until then may be of before. */
+    g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_LOST));
+    g_assert_true(
+        world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1) + 5));
     g_assert_cmpint(mirror_state(pair), ==, MIRROR_LOST);
 
     ops->pause(pair->hv, uuid, 1, &error);
@@ -171,8 +151,8 @@ static void refused_never_finishes(void *unused)
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
     g_assert_cmpstr(error->message, ==, "guest web1: its mirror is lost, not ready");
     g_clear_error(&error);
-    json_autoptr answer =
-        command(pair, "block-job-cancel", json_make("{s:s}", "device", "m1-0"), &error);
+    json_autoptr answer = world_monitor(pair->primary, pair->web1, "block-job-cancel",
+                                        json_make("{s:s}", "device", "m1-0"), &error);
     g_assert_null(answer);
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
     g_assert_nonnull(strstr(error->message, "The block job for device 'm1-0' is currently paused"));
@@ -205,6 +185,14 @@ static void released_while_paused(void *unused)
 
 /* --- the relay dies --- */
 
+/* Another one than `before` has taken its place. */
+static void await_next_relay(const struct pair *pair, guint64 before)
+{
+    for (guint waited = 0; relay_pid(pair) == before && waited < WAIT_MS; waited += 5)
+        loop_sleep(5);
+    g_assert_cmpuint(relay_pid(pair), !=, before);
+}
+
 static void still_whole(struct pair *pair)
 {
     g_assert_true(
@@ -222,8 +210,8 @@ static void killed(void *signal)
         g_assert_cmpuint(before, !=, 0);
         write_at_once(pair);
         kill((pid_t)before, GPOINTER_TO_INT(signal));
+        await_next_relay(pair, before);
         still_whole(pair);
-        g_assert_cmpuint(relay_pid(pair), !=, before);
     }
     g_autoptr(GError) error = NULL;
     g_assert_true(pair->hv->ops->pause(pair->hv, pair->web1->uuid, 1, &error));
@@ -244,7 +232,7 @@ static void killed_unseen(void *unused)
     guint64 pid = relay_pid(pair);
     world_node_free(pair->primary);
     kill((pid_t)pid, SIGKILL);
-    loop_sleep(300);
+    world_await_gone(pid);
     pair->primary = world_node_new("unseen");
     pair->hv = pair->primary->hypervisor;
     g_autoptr(GPtrArray) guests = pair->hv->ops->rediscover(pair->hv, &error);
@@ -282,9 +270,7 @@ static void guest_dies(void *unused)
     kill((pid_t)world_guest_pid(pair->primary, pair->web1), SIGKILL);
     for (guint i = 0; pair->primary->exited == 0 && i < 3000; i++)
         loop_sleep(20);
-    for (guint i = 0; process_read_start_ticks(pid) != 0 && i < 500; i++)
-        loop_sleep(10);
-    g_assert_cmpuint(process_read_start_ticks(pid), ==, 0);
+    world_await_gone(pid);
     no_relay_left(pair);
     pair_free(pair);
 }
@@ -333,7 +319,8 @@ static struct process *spawn_failing(struct pair *pair, const char *trigger)
     struct process_options options = {.argv = argv, .errors_path = "/dev/null"};
     struct process *process = process_spawn(&options, NULL);
     g_assert_nonnull(process);
-    loop_sleep(300);
+    for (guint tries = 0; !nbd_probe(pair->target, 1000) && tries < WAIT_MS / 10; tries++)
+        loop_sleep(10);
     return process;
 }
 

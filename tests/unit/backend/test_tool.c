@@ -95,7 +95,7 @@ static void dies_with_its_parent(void)
     int status;
     g_assert_cmpint(waitpid(parent, &status, 0), ==, parent);
     g_assert_true(WIFSIGNALED(status));
-    for (guint i = 0; i < 400 && process_find_by_argument("1000.25") != 0; i++)
+    for (guint i = 0; i < 4000 && process_find_by_argument("1000.25") != 0; i++)
         g_usleep(5000);
     g_assert_cmpuint(process_find_by_argument("1000.25"), ==, 0);
 }

@@ -3,7 +3,9 @@
  */
 #include "world.h"
 
+#include "base/limits.h"
 #include "io/process.h"
+#include "io/qmp.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +25,8 @@
 #include <unistd.h>
 
 #define WAIT_MS 60000
+#define QUIET_MS 500
+#define TORN_READS 100
 #define INSTANCE_UUID "11111111-1111-4111-8111-111111111111"
 
 static char folder[64];
@@ -274,9 +278,21 @@ guint32 world_counted(const struct world_node *node, const struct instance *inst
                                             instance->uuid, replica[0] != '\0' ? "." : "", replica);
     g_autoptr(GError) error = NULL;
     guint32 count = 0;
-    tick_read_state(path, &count, &error);
+    /* Read in the middle of a write it may be half of each. */
+    for (guint i = 0; !tick_read_state(path, &count, &error) && i < TORN_READS; i++) {
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+        g_clear_error(&error);
+        g_usleep(1000);
+    }
     g_assert_no_error(error);
     return count;
+}
+
+void world_assert_whole(const struct world_node *node, const struct instance *instance,
+                        const char *replica, const struct world_node *printer)
+{
+    guint32 printed = world_printed(printer, instance); /* first: the guest may count on */
+    g_assert_cmpuint(world_counted(node, instance, replica), >=, printed);
 }
 
 bool world_await_count(const struct world_node *node, const struct instance *instance,
@@ -292,10 +308,14 @@ bool world_await_count(const struct world_node *node, const struct instance *ins
 
 bool world_is_frozen(const struct world_node *node, const struct instance *instance)
 {
-    loop_sleep(100); /* what was answered before the fault is still being printed */
-    guint32 before = world_printed(node, instance);
-    loop_sleep(500);
-    return world_printed(node, instance) == before;
+    /* What was answered before the fault is still being printed for a while. */
+    for (guint waited = 0; waited < WAIT_MS; waited += QUIET_MS) {
+        guint32 before = world_printed(node, instance);
+        loop_sleep(QUIET_MS);
+        if (world_printed(node, instance) == before)
+            return true;
+    }
+    return false;
 }
 
 bool world_await_mirror(struct world_node *node, const struct instance *instance,
@@ -324,6 +344,46 @@ enum guest_state world_state(struct world_node *node, const struct instance *ins
                                  &mirror, &error);
     g_assert_no_error(error);
     return state;
+}
+
+json_t *world_monitor(const struct world_node *node, const struct instance *instance,
+                      const char *command, json_t *arguments, GError **error)
+{
+    const struct qmp_events none = {0};
+    g_autofree char *path =
+        g_build_filename(node->paths->run, "guests", instance->uuid, "rescue.sock", NULL);
+    struct qmp *qmp = qmp_connect(path, LIMIT_QMP_COMMAND_MS, &none, error);
+    g_assert_nonnull(qmp);
+    json_t *answer = qmp_execute(qmp, command, arguments, LIMIT_QMP_COMMAND_MS, error);
+    qmp_close(qmp);
+    return answer;
+}
+
+void world_write(const struct world_node *node, const struct instance *instance, guint pattern,
+                 guint offset, guint count)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *line = g_strdup_printf(
+        "qemu-io -d /machine/peripheral/vd0/virtio-backend \"aio_write -P %u %uk %uk\"", pattern,
+        offset, count);
+    json_autoptr answer = world_monitor(node, instance, "human-monitor-command",
+                                        json_make("{s:s}", "command-line", line), &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(json_string_value(answer), ==, "");
+}
+
+void world_await_gone(guint64 pid)
+{
+    for (guint waited = 0; process_read_start_ticks(pid) != 0 && waited < WAIT_MS; waited += 5)
+        loop_sleep(5);
+    g_assert_cmpuint(process_read_start_ticks(pid), ==, 0);
+}
+
+void world_await_removed(const char *path)
+{
+    for (guint waited = 0; g_file_test(path, G_FILE_TEST_EXISTS) && waited < WAIT_MS; waited += 5)
+        loop_sleep(5);
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
 }
 
 guint64 world_export_pid(const struct world_node *node, const struct instance *instance,

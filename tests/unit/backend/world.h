@@ -57,12 +57,28 @@ guint32 world_counted(const struct world_node *node, const struct instance *inst
 /* In a task: waits until a count above `above` is printed; false after a minute. */
 bool world_await_count(const struct world_node *node, const struct instance *instance,
                        guint32 above);
-/* In a task: whether no count is printed for half a second. */
+/* The promise of a replica (SAF-13): what `printer` has printed is on that image of `node`. The
+ * guest may run. */
+void world_assert_whole(const struct world_node *node, const struct instance *instance,
+                        const char *replica, const struct world_node *printer);
+/* In a task: whether it comes to half a second without a count, within a minute. */
 bool world_is_frozen(const struct world_node *node, const struct instance *instance);
 /* In a task: waits until the mirror is in `state`; false after a minute. */
 bool world_await_mirror(struct world_node *node, const struct instance *instance,
                         enum mirror_state state);
 enum guest_state world_state(struct world_node *node, const struct instance *instance);
+
+/* In a task: waits until a process that was killed has ended, or a file is gone that somebody is
+ * about to remove; at most a minute. */
+void world_await_gone(guint64 pid);
+void world_await_removed(const char *path);
+
+/* In a task: a command to the guest's QEMU by its second socket, as a person would send it. */
+json_t *world_monitor(const struct world_node *node, const struct instance *instance,
+                      const char *command, json_t *arguments, GError **error);
+/* In a task: a write beside those of the guest, which nobody waits for; all in KiB. */
+void world_write(const struct world_node *node, const struct instance *instance, guint pattern,
+                 guint offset, guint count);
 
 /* Process of the export of a disk; that of the guest. */
 guint64 world_export_pid(const struct world_node *node, const struct instance *instance,
