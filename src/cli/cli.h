@@ -105,7 +105,18 @@ bool cli_take_flag(int *argc, char **argv, const char *name);
 /* Everything that is left must be positional: `count` words. WRONG_INPUT names the usage. */
 bool cli_expect(int argc, char **argv, int count, const char *usage, GError **error);
 
+/* --- sure.c --- */
+/* Asks on the terminal; anything but yes: CANCELED. */
+bool cli_is_sure(const char *question, GError **error);
+/* Before an opcode that loses something for good: asks, if there is somebody to ask. */
+bool cli_may_lose(const struct cli *cli, const json_t *opcode, GError **error);
+
 /* --- op.c: commands made of opcodes --- */
+/* Flags of every such command that are no fields of its opcode; ends with a name of NULL. */
+struct cli_job_flag {
+    const char *name, *doc;
+};
+extern const struct cli_job_flag cli_job_flags[];
 int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
                    GError **error);
 void cli_print_opcode_commands(const char *noun);
@@ -119,7 +130,10 @@ int cli_follow_job(struct cli *cli, guint64 job, bool quiet, GError **error);
 /* Results of the job's opcodes, as they stand; NULL with an error. */
 json_t *cli_job_results(struct cli *cli, guint64 job, GError **error);
 bool cli_job_final(const char *status);
-/* Why a job failed, from its results; as an error that names the job. */
+/* Why a job failed, from its results, and the name of the error; NULL if they do not say.
+ * Borrowed. */
+const char *cli_job_message(const json_t *results, const char **ret_code);
+/* The same as an error that names the job. */
 void cli_set_job_error(guint64 job, const json_t *results, GError **error);
 
 /* --- children.c: jobs that a job has submitted --- */

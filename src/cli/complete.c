@@ -97,7 +97,8 @@ static void offer_flags(const struct completion *completion, const GPtrArray *ar
         g_autofree char *negative = g_strdup_printf("--no-%s", arg->name + 2);
         offer(completion, negative, arg->field->doc);
     }
-    offer(completion, "--submit", "Print the job's id and do not wait for it.");
+    for (const struct cli_job_flag *flag = cli_job_flags; flag->name != NULL; flag++)
+        offer(completion, flag->name, flag->doc);
 }
 
 /* The flag whose value comes next; `*ret_words`: plain words before the last one. */

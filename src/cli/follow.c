@@ -22,25 +22,33 @@ bool cli_job_final(const char *status)
                               strcmp(status, "canceled") == 0);
 }
 
-void cli_set_job_error(guint64 job, const json_t *results, GError **error)
+const char *cli_job_message(const json_t *results, const char **ret_code)
 {
     for (size_t i = 0; i < json_array_size(results); i++) {
         const json_t *result = json_array_get(results, i);
         const json_t *args = json_array_get(result, 1);
         const char *message = json_is_string(result) ? json_string_value(result)
                                                      : json_string_value(json_array_get(args, 0));
-        const char *code = json_string_value(json_array_get(args, 1));
         if (message == NULL || (!json_is_string(result) && !json_is_array(args)))
             continue;
-        enum fettle_error number =
-            code != NULL ? fettle_error_from_name(code) : FETTLE_ERROR_JOB_FAILED;
-        if (number == FETTLE_ERROR_INTERNAL)
-            number = FETTLE_ERROR_JOB_FAILED;
-        g_set_error(error, FETTLE_ERROR, (int)number, "%s (job %" G_GUINT64_FORMAT ")", message,
-                    job);
-        return;
+        *ret_code = json_string_value(json_array_get(args, 1));
+        return message;
     }
-    fettle_set_error(error, JOB_FAILED, "job %" G_GUINT64_FORMAT " failed without a reason", job);
+    return NULL;
+}
+
+void cli_set_job_error(guint64 job, const json_t *results, GError **error)
+{
+    const char *code = NULL, *message = cli_job_message(results, &code);
+    enum fettle_error number =
+        code != NULL ? fettle_error_from_name(code) : FETTLE_ERROR_JOB_FAILED;
+    if (message == NULL)
+        fettle_set_error(error, JOB_FAILED, "job %" G_GUINT64_FORMAT " failed without a reason",
+                         job);
+    else
+        g_set_error(error, FETTLE_ERROR,
+                    number == FETTLE_ERROR_INTERNAL ? FETTLE_ERROR_JOB_FAILED : (int)number,
+                    "%s (job %" G_GUINT64_FORMAT ")", message, job);
 }
 
 json_t *cli_job_results(struct cli *cli, guint64 job, GError **error)

@@ -167,20 +167,24 @@ static json_t *describe_noun(const char *noun)
 json_t *cli_describe(void)
 {
     json_t *nouns = json_array(), *options = json_array(), *codes = json_array();
+    json_t *job_flags = json_array();
     g_autoptr(GPtrArray) names = cli_nouns();
     for (guint i = 0; names->pdata[i] != NULL; i++)
         json_array_append_new(nouns, describe_noun(names->pdata[i]));
     for (const struct general_option *option = general_options; option->name != NULL; option++)
         json_array_append_new(options,
                               json_make("{ss ss}", "name", option->name, "doc", option->doc));
+    for (const struct cli_job_flag *flag = cli_job_flags; flag->name != NULL; flag++)
+        json_array_append_new(job_flags,
+                              json_make("{ss ss}", "name", flag->name, "doc", flag->doc));
     for (int i = 0; i < FETTLE_ERROR_COUNT; i++) {
         g_autoptr(GError) error = g_error_new_literal(FETTLE_ERROR, i, "");
         json_array_append_new(codes, json_make("{si ss ss}", "code", fettle_error_exit_code(error),
                                                "name", fettle_error_name(error), "doc",
                                                fettle_error_doc((enum fettle_error)i)));
     }
-    return json_make("{ss so so so}", "version", FETTLE_VERSION, "nouns", nouns, "options", options,
-                     "exit_codes", codes);
+    return json_make("{ss so so so so}", "version", FETTLE_VERSION, "nouns", nouns, "options",
+                     options, "job_flags", job_flags, "exit_codes", codes);
 }
 
 const struct command help_commands[] = {

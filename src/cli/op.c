@@ -7,6 +7,12 @@
 #include "cli/interrupt.h"
 #include "proto/cli_table.h"
 
+const struct cli_job_flag cli_job_flags[] = {
+    {"--submit", "Print the job's id and do not wait for it."},
+    {"--yes", "Do not ask on a terminal before data is lost."},
+    {0},
+};
+
 guint64 cli_submit(struct cli *cli, json_t *opcode, GError **error)
 {
     /* Ctrl-C waits for the answer: a job whose id nobody knows would be of no use. */
@@ -111,15 +117,16 @@ int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc
         return -2;
     if (cli_take_flag(&argc, argv, "--help")) {
         g_autofree char *help = cli_command_help(command);
-        printf("%s"
-               "  --submit                     Print the job's id and do not wait for it.\n",
-               help);
+        printf("%s", help);
+        for (const struct cli_job_flag *flag = cli_job_flags; flag->name != NULL; flag++)
+            printf("  %-28s %s\n", flag->name, flag->doc);
         return 0;
     }
     bool submit_only = cli_take_flag(&argc, argv, "--submit");
+    bool sure = cli_take_flag(&argc, argv, "--yes");
     argv[argc] = NULL;
     json_autoptr opcode = cli_command_parse(command, (const char *const *)argv, error);
-    if (opcode == NULL)
+    if (opcode == NULL || (!sure && !cli_may_lose(cli, opcode, error)))
         return -1;
     guint64 job = cli_submit(cli, json_incref(opcode), error);
     if (job == 0)

@@ -180,30 +180,48 @@ static void print_waits(const json_t *waiters, const char *job, GHashTable *told
     }
 }
 
-static int why_job(struct cli *cli, const char *job, GError **error)
+/* Why it was submitted, as its first opcode says: a list of [who, text, when]. */
+static void print_reasons(const json_t *ops)
 {
-    json_autoptr rows =
-        cli_query(cli, "job", (const char *const[]){"id", "status", NULL},
-                  json_make("[ssI]", "=", "id", (json_int_t)g_ascii_strtoll(job, NULL, 10)), error);
-    json_autoptr waiters =
-        rows == NULL
-            ? NULL
-            : cli_query(cli, "waiter", (const char *const[]){"job", "blockers", "nodes", NULL},
-                        NULL, error);
-    if (waiters == NULL)
-        return -1;
-    if (json_array_size(rows) == 0) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "there is no job %s", job);
-        return -1;
+    const json_t *reasons = json_object_get(json_array_get(ops, 0), "reason");
+    for (size_t i = 0; i < json_array_size(reasons); i++) {
+        const char *who, *text;
+        if (json_unpack(json_array_get(reasons, i), "[ss]", &who, &text) == 0)
+            printf("%s wanted it%s%s\n", who, *text != '\0' ? ": " : "", text);
     }
-    const json_t *row = waiter_of(waiters, job);
-    if (cli->json) {
-        cli_print_rows(cli, "waiter", (const char *const[]){"job", "blockers", "nodes", NULL},
-                       waiters);
-        return 0;
+}
+
+static bool print_ended(struct cli *cli, guint64 job, const char *status, GError **error)
+{
+    json_autoptr results = NULL;
+    const char *message = NULL, *code;
+    if (strcmp(status, "error") == 0) {
+        results = cli_job_results(cli, job, error);
+        if (results == NULL)
+            return false;
+        message = cli_job_message(results, &code);
     }
-    printf("Job %s is %s", job, cli_cell_string(json_array_get(rows, 0), 1));
-    if (row == NULL) {
+    printf("Job %" G_GUINT64_FORMAT " %s%s%s\n", job,
+           strcmp(status, "success") == 0 ? "has succeeded."
+           : strcmp(status, "error") == 0 ? "has failed"
+                                          : "was canceled.",
+           message != NULL ? ": " : "", message != NULL ? message : "");
+    return true;
+}
+
+static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_t *waiters,
+                     GError **error)
+{
+    const char *status = cli_cell_string(row, 1);
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    if (cli_job_final(status)) {
+        bool told = print_ended(cli, id, status, error);
+        if (told)
+            print_reasons(cli_cell_value(row, 2));
+        return told ? 0 : -1;
+    }
+    printf("Job %s is %s", job, status);
+    if (waiter_of(waiters, job) == NULL) {
         printf("; it waits for no locks.\n");
         return 0;
     }
@@ -211,6 +229,26 @@ static int why_job(struct cli *cli, const char *job, GError **error)
     printf(" and\n");
     print_waits(waiters, job, told, 2);
     return 0;
+}
+
+static int why_job(struct cli *cli, const char *job, GError **error)
+{
+    static const char *const waits[] = {"job", "blockers", "nodes", NULL};
+    guint64 id = g_ascii_strtoull(job, NULL, 10);
+    json_autoptr rows = cli_query(cli, "job", (const char *const[]){"id", "status", "ops", NULL},
+                                  json_make("[ssI]", "=", "id", (json_int_t)id), error);
+    json_autoptr waiters = rows == NULL ? NULL : cli_query(cli, "waiter", waits, NULL, error);
+    if (waiters == NULL)
+        return -1;
+    if (json_array_size(rows) == 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "there is no job %s", job);
+        return -1;
+    }
+    if (cli->json) {
+        cli_print_rows(cli, "waiter", waits, waiters);
+        return 0;
+    }
+    return print_job(cli, id, json_array_get(rows, 0), waiters, error);
 }
 
 static bool is_job(const char *text)

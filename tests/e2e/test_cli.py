@@ -63,6 +63,32 @@ def test_interrupt():
     code, out, _ = lab.run('job', 'watch', job)
     assert (code, out) == (0, f'Job {job} has succeeded.\n'), out
     assert lab.json('job', 'watch', job)['status'] == 'success'
+    assert lab.cli('why', job) == f'Job {job} has succeeded.\n'
+
+
+@title('/cli/why-a-job-failed')
+def test_why():
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_STARTUP', 'instance_name': 'nobody', 'reason': [['watcher', 'a whim', 1]]})
+    lab.wait_job(job)
+    said = lab.cli('why', str(job))
+    assert said == f'Job {job} has failed: instance "nobody" does not exist\nwatcher wanted it: a whim\n', said
+
+
+@title('/cli/terminal/asks-before-data-is-lost')
+def test_sure():
+    lab.cli('instance', 'create', 'doomed', '--disk-template', 'file', '--disk', 'size=8', '--no-start')
+    question = 'Instance doomed and all its disks will be removed, for good. Go on? [y/N] '
+    for answer in (b'n\n', b'\n', b'\x04', b'yesterday\n'):
+        code, out = on_terminal('instance', 'remove', 'doomed', keys=[('[y/N]', answer)])
+        assert code == 17 and question in out and 'fettle: nothing was done; --yes does not ask' in out, (code, out)
+    assert lab.instance('doomed', 'name')
+    code, out = on_terminal('instance', 'reinstall', 'doomed', keys=[('[y/N]', b'n\n')])
+    assert 'What is on the first disk of instance doomed will be lost, for good. Go on? [y/N] ' in out, out
+    code, out = on_terminal('instance', 'remove', 'doomed', keys=[('[y/N]', b'y\n')])
+    assert code == 0 and 'Instance doomed and its disks are removed.' in out, (code, out)
+    lab.cli('instance', 'create', 'doomed', '--disk-template', 'diskless', '--no-start')
+    code, out = on_terminal('instance', 'remove', 'doomed', '--yes')
+    assert code == 0 and '[y/N]' not in out, (code, out)
 
 
 @title('/cli/json/every-answer-and-every-error')
@@ -155,5 +181,5 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
-        e2e.run(test_bar, test_no_color, test_interrupt, test_json, test_info, test_bash, test_zsh, test_no_cluster,
+        e2e.run(test_bar, test_no_color, test_interrupt, test_why, test_sure, test_json, test_info, test_bash, test_zsh, test_no_cluster,
                 test_manual, test_logs)

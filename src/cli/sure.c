@@ -1,0 +1,47 @@
+/* A person's word before what cannot be undone; see cli.h. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is lost; %s is the instance. */
+static const struct loss {
+    const char *op_id, *text;
+} losses[] = {
+    {"OP_INSTANCE_REMOVE", "Instance %s and all its disks will be removed, for good."},
+    {"OP_INSTANCE_REINSTALL", "What is on the first disk of instance %s will be lost, for good."},
+};
+
+bool cli_is_sure(const char *question, GError **error)
+{
+    char line[16] = "";
+    fprintf(stderr, "%s Go on? [y/N] ", question);
+    fflush(stderr);
+    if (fgets(line, sizeof line, stdin) != NULL) {
+        g_strstrip(line);
+        if (g_ascii_strcasecmp(line, "y") == 0 || g_ascii_strcasecmp(line, "yes") == 0)
+            return true;
+    }
+    fettle_set_error(error, CANCELED, "nothing was done; --yes does not ask");
+    return false;
+}
+
+bool cli_may_lose(const struct cli *cli, const json_t *opcode, GError **error)
+{
+    const char *op_id = json_string_value(json_object_get(opcode, "OP_ID"));
+    const char *name = json_string_value(json_object_get(opcode, "instance_name"));
+    if (cli->json || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) ||
+        json_is_true(json_object_get(opcode, "dry_run")))
+        return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(losses); i++) {
+        if (strcmp(op_id, losses[i].op_id) != 0)
+            continue;
+        GString *question = g_string_new(losses[i].text);
+        g_string_replace(question, "%s", name, 1);
+        bool sure = cli_is_sure(question->str, error);
+        g_string_free(question, TRUE);
+        return sure;
+    }
+    return true;
+}
