@@ -66,7 +66,8 @@ struct storage_ops {
     bool (*remove)(struct storage *storage, const char *instance, const char *replica,
                    GError **error);
     bool (*remove_aside)(struct storage *storage, const char *instance, GError **error);
-    /* "instance replica" of everything that is there; and of everything kept aside. */
+    /* Everything that is there, or everything kept aside: GPtrArray of struct image_set, in order.
+     */
     GPtrArray *(*list)(struct storage *storage, bool aside, GError **error);
     /* What tells the folder that all nodes mount from others, a UUID; "": it is not mounted here,
      * its server does not answer, or nobody has used it yet. Borrowed until the next call. */

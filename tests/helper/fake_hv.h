@@ -118,6 +118,9 @@ void fake_host_export_fail(struct fake_host *host, const char *instance);
 void fake_host_set_settle_lies(struct fake_host *host, bool lies);
 /* Somebody removes the images of an instance or of its replica; an export of them fails. */
 void fake_host_lose_images(struct fake_host *host, const char *instance, const char *replica);
+/* The same of one disk; whoever has it open, such as an export, notices nothing. */
+void fake_host_lose_disk(struct fake_host *host, const char *instance, const char *replica,
+                         guint disk);
 /* Its disks have failed as a whole (or work again): no space at all. */
 void fake_host_set_disks_failed(struct fake_host *host, bool failed);
 /* How long guests take to obey a powerdown; 0: they ignore it. 20 at first. */

@@ -14,6 +14,7 @@ struct fake_image {
     guint64 *stable; /* what a power cut leaves of them, at least */
     guint count;
     guint64 size_mib[LIMIT_DISKS];
+    guint64 lost; /* disks whose image somebody removed, as bits */
 };
 
 struct fake_export {

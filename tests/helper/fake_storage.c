@@ -175,6 +175,7 @@ static bool op_create(struct storage *storage, const char *instance, const char 
     if (image && image->count > count) {
         /* Only the disks that are named are made anew. */
         memset(image->blocks, 0, count * sizeof(guint64));
+        image->lost &= ~((G_GUINT64_CONSTANT(1) << disks->len) - 1);
         image_settle(image);
         return fake_op_end(host, "create", late, true, error);
     }
@@ -232,6 +233,11 @@ guint64 fake_host_disk_mib(const struct fake_host *host, const char *instance, c
     return image && disk < LIMIT_DISKS ? image->size_mib[disk] : 0;
 }
 
+static bool has_disk(const struct fake_image *image, guint disk)
+{
+    return image && image->count >= (disk + 1) * FAKE_BLOCKS && !(image->lost >> disk & 1);
+}
+
 static GPtrArray *op_files(struct storage *storage, const char *instance, const char *replica,
                            guint count, GError **error)
 {
@@ -239,10 +245,11 @@ static GPtrArray *op_files(struct storage *storage, const char *instance, const 
     if (!fake_op_begin(host, "files", instance, NULL, error))
         return NULL;
     const struct fake_image *image = fake_image_find(host, instance, replica);
-    if (count > 0 && (!image || image->count < count * FAKE_BLOCKS)) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no disk 0 here", instance);
-        return NULL;
-    }
+    for (guint i = 0; i < count; i++)
+        if (!has_disk(image, i)) {
+            fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no disk %u here", instance, i);
+            return NULL;
+        }
     GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < count; i++)
         g_ptr_array_add(files, g_strdup_printf("/fake/%s.%s.disk%u.raw", instance, replica, i));
@@ -377,12 +384,18 @@ static GPtrArray *op_list(struct storage *storage, bool aside, GError **error)
     if (!fake_op_begin(host, "list", "", NULL, error))
         return NULL;
     const GPtrArray *from = aside ? host->aside : host->images;
-    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    GPtrArray *sets = g_ptr_array_new_with_free_func((GDestroyNotify)image_set_free);
     for (guint i = 0; i < from->len; i++) {
         const struct fake_image *image = from->pdata[i];
-        g_ptr_array_add(names, g_strdup_printf("%s %s", image->instance, image->replica));
+        struct image_set *set = image_set_new();
+        g_free(set->instance);
+        set->instance = g_strdup(image->instance);
+        g_free(set->replica);
+        set->replica = g_strdup(image->replica);
+        set->disks = ((G_GUINT64_CONSTANT(1) << image->count / FAKE_BLOCKS) - 1) & ~image->lost;
+        g_ptr_array_add(sets, set);
     }
-    return names;
+    return sets;
 }
 
 struct export_target *fake_target_new(struct fake_host *host, guint64 history, const char *replica,
@@ -435,10 +448,12 @@ static bool op_export_open(struct storage *storage, guint64 history, const char 
     if (!fake_op_begin(host, "export_open", instance, &late, error))
         return false;
     struct fake_export *export = export_find(host, instance, replica);
-    if (!fake_image_find(host, instance, replica)) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "replica %s has no images here", replica);
-        return fake_op_end(host, "export_open", late, false, error);
-    }
+    for (guint i = 0; i < disks->len; i++)
+        if (!has_disk(fake_image_find(host, instance, replica), i)) {
+            fettle_set_error(error, UNKNOWN_ENTITY, "disk %u of replica %s has no image here", i,
+                             replica);
+            return fake_op_end(host, "export_open", late, false, error);
+        }
     if (export && (!export->alive || export->generation != generation)) {
         g_ptr_array_remove(host->exports, export);
         export = NULL;
@@ -604,6 +619,14 @@ void fake_host_lose_images(struct fake_host *host, const char *instance, const c
     if (*replica)
         fake_host_export_fail(host, instance);
     image_remove(host, image);
+}
+
+void fake_host_lose_disk(struct fake_host *host, const char *instance, const char *replica,
+                         guint disk)
+{
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    g_assert_true(has_disk(image, disk));
+    image->lost |= G_GUINT64_CONSTANT(1) << disk;
 }
 
 void fake_host_set_settle_lies(struct fake_host *host, bool lies)

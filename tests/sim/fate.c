@@ -148,6 +148,17 @@ void sim_lose_images(struct sim *sim, const struct instance *instance, bool repl
     fake_host_lose_images(sim_host(sim, node), instance->uuid, replica ? instance->replica : "");
 }
 
+void sim_lose_disk(struct sim *sim, const struct instance *instance, bool replica, guint disk)
+{
+    const char *node = replica ? instance->secondary_node : instance->primary_node;
+    sim_log(sim, "fate: the image of disk %u of %s%s on %s is removed", disk, instance->name,
+            replica ? "'s replica" : "", sim_node_name(sim, node));
+    if (replica)
+        g_hash_table_add(sim->lost, g_strdup(instance->replica));
+    fake_host_lose_disk(sim_host(sim, node), instance->uuid, replica ? instance->replica : "",
+                        disk);
+}
+
 guint sim_moves(const struct sim *sim)
 {
     return sim->moves;

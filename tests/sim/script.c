@@ -270,14 +270,18 @@ static void do_cancel(struct line *line)
         script_fail(line, "job %s cannot be canceled", script_word(line, 1));
 }
 
-/* lose-images NAME primary|replica */
+/* lose-images NAME primary|replica [DISK] */
 static void do_lose_images(struct line *line)
 {
     const struct instance *instance = script_find_instance(line, script_word(line, 1));
+    const char *disk = script_word(line, 3);
+    bool replica = script_is(line, 2, "replica");
     if (instance == NULL)
         script_fail(line, "there is no instance %s", script_word(line, 1));
+    else if (*disk != '\0')
+        sim_lose_disk(line->sim, instance, replica, (guint)g_ascii_strtoull(disk, NULL, 10));
     else
-        sim_lose_images(line->sim, instance, script_is(line, 2, "replica"));
+        sim_lose_images(line->sim, instance, replica);
 }
 
 /* disks NODE fail|work */

@@ -77,6 +77,8 @@ bool sim_kill_job(struct sim *sim, guint64 id);
 void sim_kill_guest(struct sim *sim, const char *instance, const char *holder);
 /* Somebody removes the images of an instance or of its replica. */
 void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica);
+/* The image of one disk only; nothing ends by that. */
+void sim_lose_disk(struct sim *sim, const struct instance *instance, bool replica, guint disk);
 /* Migrations that are on record as done, so far. */
 guint sim_moves(const struct sim *sim);
 guint sim_running_jobs(const struct sim *sim);

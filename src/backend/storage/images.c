@@ -219,9 +219,29 @@ bool images_remove_aside(const struct images *images, const char *instance, GErr
     return set != NULL && remove_set(set, images->aside, error);
 }
 
-static gint compare_text(gconstpointer a, gconstpointer b)
+static gint compare_sets(gconstpointer a, gconstpointer b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    const struct image_set *const *one = a, *const *two = b;
+    int order = strcmp((*one)->instance, (*two)->instance);
+    return order != 0 ? order : strcmp((*one)->replica, (*two)->replica);
+}
+
+/* The set that the image is of; a new one if there is none yet. */
+static struct image_set *set_of(GPtrArray *list, const struct image *image)
+{
+    for (guint i = 0; i < list->len; i++) {
+        struct image_set *known = list->pdata[i];
+        if (strcmp(known->instance, image->instance) == 0 &&
+            strcmp(known->replica, image->replica) == 0)
+            return known;
+    }
+    struct image_set *set = image_set_new();
+    g_free(set->instance);
+    set->instance = g_strdup(image->instance);
+    g_free(set->replica);
+    set->replica = g_strdup(image->replica);
+    g_ptr_array_add(list, set);
+    return set;
 }
 
 GPtrArray *images_list(const struct images *images, bool aside, GError **error)
@@ -230,13 +250,11 @@ GPtrArray *images_list(const struct images *images, bool aside, GError **error)
         images_find(images, aside ? images->aside : images->disks, NULL, NULL, error);
     if (all == NULL)
         return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)image_set_free);
     for (guint i = 0; i < all->len; i++) {
         const struct image *image = all->pdata[i];
-        g_autofree char *line = g_strdup_printf("%s %s", image->instance, image->replica);
-        if (!g_ptr_array_find_with_equal_func(list, line, g_str_equal, NULL))
-            g_ptr_array_add(list, g_steal_pointer(&line));
+        set_of(list, image)->disks |= G_GUINT64_CONSTANT(1) << image->disk;
     }
-    g_ptr_array_sort(list, compare_text);
+    g_ptr_array_sort(list, compare_sets);
     return list;
 }

@@ -78,7 +78,8 @@ bool images_set_aside(const struct images *images, const char *instance, const c
 bool images_remove(const struct images *images, const char *instance, const char *replica,
                    GError **error);
 bool images_remove_aside(const struct images *images, const char *instance, GError **error);
-/* "instance replica" of each set of this node's own; GPtrArray of char *, sorted. */
+/* Each set of this node's own, with the disks that have an image; GPtrArray of struct image_set,
+ * sorted by instance and replica. */
 GPtrArray *images_list(const struct images *images, bool aside, GError **error);
 
 bool images_sync_file(const char *path, int open_flags, GError **error);

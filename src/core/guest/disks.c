@@ -215,9 +215,9 @@ static bool remove_all_replicas(struct guest *guest, GError **error)
     if (!all)
         return false;
     for (guint i = 0; i < all->len; i++) {
-        g_auto(GStrv) words = g_strsplit(all->pdata[i], " ", 2);
-        if (words[0] && words[1] && *words[1] && strcmp(words[0], guest->record->instance) == 0 &&
-            !remove_replica(guest, words[1], error))
+        const struct image_set *set = all->pdata[i];
+        if (*set->replica && strcmp(set->instance, guest->record->instance) == 0 &&
+            !remove_replica(guest, set->replica, error))
             return false;
     }
     return !*guest->record->replica || remove_replica(guest, guest->record->replica, error);

@@ -90,19 +90,34 @@ static void report_replicas(struct node_core *node, const GPtrArray *images,
                            record->exported ? record->replica_generation : 0, guest->export_live);
     }
     for (guint i = 0; i < images->len; i++) {
-        g_auto(GStrv) words = g_strsplit(images->pdata[i], " ", 2);
-        if (!words[0] || !words[1] || !*words[1])
-            continue;
-        const struct guest *guest = guest_lookup(node, words[0]);
-        if (!guest || strcmp(guest->record->replica, words[1]) != 0)
-            report_replica(report, words[0], words[1], 0, false);
+        const struct image_set *set = images->pdata[i];
+        const struct guest *guest = guest_lookup(node, set->instance);
+        if (*set->replica && (!guest || strcmp(guest->record->replica, set->replica) != 0))
+            report_replica(report, set->instance, set->replica, 0, false);
     }
 }
 
-static void report_texts(const GPtrArray *texts, GPtrArray *ret_to)
+/* The same without the disks, which is all that a master of an older version understands. */
+static void report_names(const GPtrArray *sets, GPtrArray *ret_to)
 {
-    for (guint i = 0; i < texts->len; i++)
-        g_ptr_array_add(ret_to, g_strchomp(g_strdup(texts->pdata[i])));
+    for (guint i = 0; i < sets->len; i++) {
+        const struct image_set *set = sets->pdata[i];
+        g_ptr_array_add(ret_to, g_strdup_printf("%s%s%s", set->instance, *set->replica ? " " : "",
+                                                set->replica));
+    }
+}
+
+static void report_images(const GPtrArray *images, struct node_report *report)
+{
+    report_names(images, report->images);
+    for (guint i = 0; i < images->len; i++)
+        g_ptr_array_add(report->image_sets, image_set_copy(images->pdata[i]));
+}
+
+static void report_bridges(const GPtrArray *bridges, struct node_report *report)
+{
+    for (guint i = 0; i < bridges->len; i++)
+        g_ptr_array_add(report->bridges, g_strdup(bridges->pdata[i]));
 }
 
 json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
@@ -132,9 +147,9 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
         return NULL;
     set_string(&report->qemu_version, node->hv->ops->version(node->hv));
     set_string(&report->shared, storage->ops->shared(storage));
-    report_texts(images, report->images);
-    report_texts(bridges, report->bridges);
-    report_texts(aside, report->leftovers);
+    report_images(images, report);
+    report_names(aside, report->leftovers);
+    report_bridges(bridges, report);
     report_guests(node, report);
     report_replicas(node, images, report);
     if (task_killed()) {

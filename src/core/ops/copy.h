@@ -25,6 +25,18 @@ bool copy_set_syncing(struct op *op, const char *uuid, enum task_state mark, con
  * Nothing is left paused by a copy that failed, if the node still answers. */
 bool copy_at_rest(struct op *op, const char *uuid, enum task_state mark, GError **error);
 
-/* Whether a report names the images of the instance (`replica` "": those that it runs from). */
+/* The disks that have an image in a report, as in record image_set (`replica` "": the images that
+ * the instance runs from). A node of an older version names only sets: all disks, then. No report:
+ * none. */
+guint64 copy_images(const struct node_report *report, const struct instance *instance,
+                    const char *replica);
+/* The same of the n-th set that a report names. */
+guint64 copy_images_at(const struct node_report *report, guint set);
+/* Whether these are all disks of the instance: a set that lacks any of its images is of no more use
+ * than one that lacks all. */
+bool copy_is_whole(const struct instance *instance, guint64 disks);
+/* Both at once. */
 bool copy_has_images(const struct node_report *report, const struct instance *instance,
                      const char *replica);
+/* What is missing then, for a sentence: "the images", "the image of disk 1"; g_free(). */
+char *copy_missing(const struct instance *instance, guint64 disks);

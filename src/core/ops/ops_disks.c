@@ -97,12 +97,16 @@ static bool replica_can_grow(struct op *op, const struct instance *instance, GEr
         g_prefix_error(error, "its replica has to grow along: ");
         return false;
     }
-    if (copy_has_images(op_report(op, instance->secondary_node), instance, instance->replica))
+    guint64 disks =
+        copy_images(op_report(op, instance->secondary_node), instance, instance->replica);
+    if (copy_is_whole(instance, disks))
         return true;
+    g_autofree char *missing = copy_missing(instance, disks);
     fettle_set_error(error, WRONG_STATE,
-                     "%s does not have the images of the replica of instance \"%s\"; give it "
-                     "another first: fettle instance replace-disks %s",
-                     op_node_name(op, instance->secondary_node), instance->name, instance->name);
+                     "%s does not have %s of the replica of instance \"%s\"; give it another "
+                     "first: fettle instance replace-disks %s",
+                     op_node_name(op, instance->secondary_node), missing, instance->name,
+                     instance->name);
     return false;
 }
 

@@ -181,13 +181,15 @@ static bool disks_can_follow(const struct op *op, const struct instance *instanc
 static bool images_are_there(const struct op *op, const struct instance *instance, GError **error)
 {
     const struct node_report *report = op_report(op, op->primary);
-    if (!mirrored(instance) || copy_has_images(report, instance, instance->replica))
+    guint64 disks = copy_images(report, instance, instance->replica);
+    if (!mirrored(instance) || copy_is_whole(instance, disks))
         return true;
+    g_autofree char *missing = copy_missing(instance, disks);
     fettle_set_error(error, UNSAFE,
-                     "%s answers that it has no images of the replica of instance \"%s\": there "
-                     "is nothing to fail over to; if %s still has them: fettle instance "
+                     "%s answers that it does not have %s of the replica of instance \"%s\": there "
+                     "is nothing to fail over to; if %s still has its disks: fettle instance "
                      "replace-disks %s",
-                     op_node_name(op, op->primary), instance->name,
+                     op_node_name(op, op->primary), missing, instance->name,
                      op_node_name(op, instance->primary_node), instance->name);
     return false;
 }

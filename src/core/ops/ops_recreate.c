@@ -187,9 +187,10 @@ static bool disks_are_there(const struct op *op, const struct instance *instance
 {
     const struct node_report *report = op_report(op, instance->primary_node);
     const struct disk *first = instance->disks->pdata[0];
+    /* They are taken disk by disk: a death in the middle leaves some under either name. */
+    guint64 disks = copy_images(report, instance, first->uuid) | copy_images(report, instance, "");
     return left_by_a_job(instance) && is_at_rest(instance, report) &&
-           (copy_has_images(report, instance, first->uuid) ||
-            copy_has_images(report, instance, ""));
+           copy_is_whole(instance, disks);
 }
 
 /* The job has given nothing up on record, and what it thought to be lost is back: nothing is made.

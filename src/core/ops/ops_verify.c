@@ -132,11 +132,15 @@ static void look_at_images(struct verify *verify, const struct node_report *repo
                            const char *replica)
 {
     const struct instance *instance = verify->instance;
-    if (!instance->disks->len || instance->disk_template == TEMPLATE_SHAREDFILE ||
-        copy_has_images(report, instance, replica))
+    guint64 disks = copy_images(report, instance, replica);
+    if (instance->disk_template == TEMPLATE_SHAREDFILE || copy_is_whole(instance, disks))
         return;
-    problem(verify, "%s does not have the images of its %s", name(verify, report->node),
-            *replica ? "replica" : "disks");
+    g_autofree char *missing = copy_missing(instance, disks);
+    if (*replica)
+        problem(verify, "%s does not have %s of its replica", name(verify, report->node), missing);
+    else
+        problem(verify, "%s does not have %s%s", name(verify, report->node), missing,
+                disks ? "" : " of its disks");
 }
 
 /* --- the replica --- */

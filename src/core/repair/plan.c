@@ -1,6 +1,8 @@
 /* See plan.h. */
 #include "core/repair/plan.h"
 
+#include "core/ops/copy.h"
+
 enum node_health { NODE_ONLINE, NODE_DRAINED, NODE_OFFLINE };
 
 static const struct {
@@ -137,9 +139,10 @@ static enum node_health replica_health(const struct config *config, const struct
         plan->wait = copying(instance, replica, sight->guest);
         return NODE_OFFLINE;
     }
-    if (sight->replica_gone) {
-        see(plan, "%s answers that it has no images of the replica",
-            config_node_name(config, replica->node));
+    if (sight->replica_broken) {
+        g_autofree char *missing = copy_missing(instance, sight->replica_images);
+        see(plan, "%s answers that it does not have %s of the replica",
+            config_node_name(config, replica->node), missing);
         return NODE_OFFLINE;
     }
     return health;

@@ -20,7 +20,8 @@ enum repair_step {
 /* What the nodes say of one instance; all empty if they are not asked. */
 struct repair_sight {
     const struct guest_report *guest; /* of the holder's node; NULL: not known */
-    bool replica_gone; /* the secondary's node answered that it has no images of the replica */
+    bool replica_broken; /* the secondary's node answered that it lacks images of the replica … */
+    guint64 replica_images; /* … and has those of these disks (ops/copy.h) */
     bool disks_failed; /* the primary's node answered that its disks have no space at all, which is
                           how disks that fail are reported */
 };

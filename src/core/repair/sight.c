@@ -4,6 +4,7 @@
  * than the answer and that no job is at work on, and only if an earlier pass has had them too: an
  * answer can be older than what a job has done meanwhile. See watcher_internal.h.
  */
+#include "core/ops/copy.h"
 #include "core/repair/watcher_internal.h"
 
 #include <string.h>
@@ -71,24 +72,40 @@ static bool newer_than_reports(const struct watcher *watcher, const char *kind, 
     return version > watcher->reports_serial;
 }
 
-/* Whether the node of the replica has answered that it has no images of it. */
-static bool images_missing(const struct watcher *watcher, const struct instance *instance,
-                           const struct replica *replica)
+/* The disks of the replica that have an image, as its node has answered; false without an answer.
+ */
+static bool replica_images(const struct watcher *watcher, const struct instance *instance,
+                           const struct replica *replica, guint64 *ret_disks)
 {
     GHashTable *images = g_hash_table_lookup(watcher->images, replica->node);
-    if (images == NULL || replica->state != REPLICA_IN_SYNC || instance->task_state != TASK_NONE ||
+    const struct node_report *report = g_hash_table_lookup(watcher->reports, replica->node);
+    gpointer at = NULL;
+    if (images == NULL || report == NULL)
+        return false;
+    *ret_disks = 0;
+    if (g_hash_table_lookup_extended(images, replica->uuid, NULL, &at) &&
+        g_str_has_prefix(report->images->pdata[GPOINTER_TO_UINT(at)], instance->uuid))
+        *ret_disks = copy_images_at(report, GPOINTER_TO_UINT(at));
+    return true;
+}
+
+/* Whether the node of the replica has answered that it lacks images of it. */
+static bool images_missing(const struct watcher *watcher, const struct instance *instance,
+                           const struct replica *replica, guint64 *ret_disks)
+{
+    if (replica->state != REPLICA_IN_SYNC || instance->task_state != TASK_NONE ||
         *instance->migration != '\0')
         return false;
-    const char *name = g_hash_table_lookup(images, replica->uuid);
-    return (name == NULL || !g_str_has_prefix(name, instance->uuid)) &&
+    return replica_images(watcher, instance, replica, ret_disks) &&
+           !copy_is_whole(instance, *ret_disks) &&
            !newer_than_reports(watcher, "instance", instance->uuid) &&
            !newer_than_reports(watcher, "replica", replica->uuid);
 }
 
-static bool replica_gone(struct watcher *watcher, const struct instance *instance,
-                         const struct replica *replica)
+static bool replica_broken(struct watcher *watcher, const struct instance *instance,
+                           const struct replica *replica, guint64 *ret_disks)
 {
-    if (!images_missing(watcher, instance, replica)) {
+    if (!images_missing(watcher, instance, replica, ret_disks)) {
         struct watched *known = g_hash_table_lookup(watcher->instances, instance->uuid);
         if (known != NULL)
             g_clear_pointer(&known->gone_replica, g_free);
@@ -108,9 +125,12 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
 {
     bool reported = false;
     const struct node_memory *primary = g_hash_table_lookup(watcher->nodes, instance->primary_node);
+    guint64 disks = 0;
+    bool broken = replica != NULL && replica_broken(watcher, instance, replica, &disks);
     return (struct repair_sight){
         .guest = watcher_guest(watcher, instance, &reported),
-        .replica_gone = replica != NULL && replica_gone(watcher, instance, replica),
+        .replica_broken = broken,
+        .replica_images = disks,
         .disks_failed =
             primary != NULL && primary->failed_pass != 0 && primary->failed_pass < watcher->pass,
     };

@@ -167,10 +167,9 @@ static void keep_images(struct watcher *watcher, const char *node, const struct 
 {
     GHashTable *images = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < report->images->len; i++) {
-        char *name = report->images->pdata[i];
-        char *blank = strchr(name, ' ');
+        char *blank = strchr(report->images->pdata[i], ' ');
         if (blank != NULL)
-            g_hash_table_insert(images, blank + 1, name);
+            g_hash_table_insert(images, blank + 1, GUINT_TO_POINTER(i));
     }
     g_hash_table_insert(watcher->images, g_strdup(node), images);
 }

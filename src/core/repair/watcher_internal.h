@@ -29,13 +29,13 @@ struct watcher {
     struct follow *follow;
     struct owner *owner;
     struct decisions *decisions;
-    GHashTable *instances; /* uuid -> struct watched; only those that something was about */
-    GHashTable *reports;   /* node uuid -> struct node_report, of this pass */
-    GHashTable *guests;    /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
-    GHashTable *images; /* node uuid -> (replica -> "instance replica", borrowed); only nodes that
-                           say */
-    GHashTable *nodes;  /* node uuid -> struct node_memory */
-    guint64 pass;       /* number of this pass */
+    GHashTable *instances;  /* uuid -> struct watched; only those that something was about */
+    GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
+    GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
+    GHashTable *images;     /* node uuid -> (replica, borrowed -> its place in the report's images);
+                               only nodes that say which they have */
+    GHashTable *nodes;      /* node uuid -> struct node_memory */
+    guint64 pass;           /* number of this pass */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
                                next time */
     GHashTable *unseen;     /* ids of jobs that were submitted and are not in the copy yet */

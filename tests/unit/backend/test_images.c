@@ -259,12 +259,41 @@ static void promote_halfway(void *unused)
 
 /* --- keeping aside, listing, removing --- */
 
+/* "INSTANCE REPLICA DISKS; …" of a list of sets, which is freed. */
 static char *joined(GPtrArray *list)
 {
-    g_ptr_array_add(list, NULL);
-    char *text = g_strjoinv("; ", (char **)list->pdata);
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < list->len; i++) {
+        const struct image_set *set = list->pdata[i];
+        g_string_append_printf(text, "%s%s %s %" G_GUINT64_FORMAT, i > 0 ? "; " : "", set->instance,
+                               set->replica[0] != '\0' ? set->replica : "-", set->disks);
+    }
     g_ptr_array_unref(list);
-    return text;
+    return g_string_free(text, FALSE);
+}
+
+/* Somebody removes one file of three; what is left is told disk by disk. */
+static void lacking(void *unused)
+{
+    struct world_node *node = world_node_new("lacking");
+    const struct storage_ops *ops = node->storage->ops;
+    record_autoptr(instance) web1 = world_instance(3, 1);
+    g_autofree char *path =
+        g_build_filename(node->paths->var, "disks", U "." REPLICA ".disk1.raw", NULL);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_create(node, web1, REPLICA);
+    g_autofree char *all = joined(ops->list(node->storage, false, &error));
+    g_assert_cmpstr(all, ==, U " - 7; " U " " REPLICA " 7");
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_autofree char *left = joined(ops->list(node->storage, false, &error));
+    g_assert_cmpstr(left, ==, U " - 7; " U " " REPLICA " 5");
+    struct export_target *target = NULL;
+    g_assert_false(ops->export_open(node->storage, 1, U, REPLICA, 1, web1->disks, "127.0.0.1", true,
+                                    &target, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    g_assert_null(target);
+    world_node_free(node);
 }
 
 static void aside(void *unused)
@@ -276,7 +305,7 @@ static void aside(void *unused)
     world_create(node, web1, "");
     world_create(node, web1, REPLICA);
     g_autofree char *all = joined(ops->list(node->storage, false, &error));
-    g_assert_cmpstr(all, ==, U " ; " U " " REPLICA);
+    g_assert_cmpstr(all, ==, U " - 1; " U " " REPLICA " 1");
     g_assert_true(ops->set_aside(node->storage, U, "", 3, &error));
     g_assert_true(ops->set_aside(node->storage, U, "", 3, &error)); /* nothing is there any more */
     g_assert_true(ops->set_aside(node->storage, U, REPLICA, 3, &error));
@@ -288,7 +317,7 @@ static void aside(void *unused)
     g_assert_cmpstr(names, ==,
                     U "." REPLICA ".g3.disk0.raw " U ".g3-1.disk0.raw " U ".g3.disk0.raw");
     g_autofree char *kept = joined(ops->list(node->storage, true, &error));
-    g_assert_cmpstr(kept, ==, U " ; " U " " REPLICA);
+    g_assert_cmpstr(kept, ==, U " - 1; " U " " REPLICA " 1");
     g_autofree char *none = joined(ops->list(node->storage, false, &error));
     g_assert_cmpstr(none, ==, "");
     g_assert_null(ops->files(node->storage, U, "", 1, &error));
@@ -324,6 +353,7 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/images/promote-is-idempotent#SAF-16,SAF-20", promote, in_task);
     g_test_add_data_func("/images/promote-after-death-halfway#SAF-16", promote_halfway, in_task);
     g_test_add_data_func("/images/aside-is-never-overwritten#SAF-19", aside, in_task);
+    g_test_add_data_func("/images/list-says-which-disks#ARP-70", lacking, in_task);
     return g_test_run();
 }
 

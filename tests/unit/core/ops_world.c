@@ -314,6 +314,24 @@ static json_t *images_of(const struct ops_world *world, const char *node)
     return images;
 }
 
+/* The same, with disks. */
+static json_t *image_sets_of(const struct ops_world *world, const char *node)
+{
+    json_autoptr names = images_of(world, node);
+    json_t *sets = json_array();
+    bool lacks = world->lost_disk && !strcmp(world->lost_disk, node);
+    size_t i;
+    json_t *name;
+    json_array_foreach(names, i, name)
+    {
+        g_auto(GStrv) words = g_strsplit(json_string_value(name), " ", 2);
+        json_array_append_new(sets,
+                              json_make("{ss ss si}", "instance", words[0], "replica",
+                                        words[1] ? words[1] : "", "disks", lacks ? 0xfd : 0xff));
+    }
+    return sets;
+}
+
 static json_t *replicas_of(const struct ops_world *world, const char *node)
 {
     json_t *list = json_array();
@@ -339,11 +357,11 @@ static json_t *report(const struct ops_world *world, const char *node)
             guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
                               (json_int_t)world->guest_generation, "state", world->guest_state,
                               "mirror", world->guest_mirror ? world->guest_mirror : "none"));
-    return json_make("{ss sI sI sI sI so so so s[s] ss ss}", "node", node, "memory_total", memory,
-                     "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests,
-                     "replicas", replicas_of(world, node), "images", images_of(world, node),
-                     "bridges", world->bridges[index], "qemu_version", world->qemu[index], "shared",
-                     world->shared[index]);
+    return json_make("{ss sI sI sI sI so so so so s[s] ss ss}", "node", node, "memory_total",
+                     memory, "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests",
+                     guests, "replicas", replicas_of(world, node), "images", images_of(world, node),
+                     "image_sets", image_sets_of(world, node), "bridges", world->bridges[index],
+                     "qemu_version", world->qemu[index], "shared", world->shared[index]);
 }
 
 static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)
@@ -639,6 +657,15 @@ void ops_put_web(struct ops_world *world, const char *replica_state, bool runnin
     world->guest_state = "running";
     g_free(world->guest_instance);
     world->guest_instance = g_strdup(WEB);
+}
+
+void ops_add_disk(struct ops_world *world)
+{
+    json_t *web = config_object_json(world->config, "instance", WEB);
+    json_array_append_new(
+        json_object_get(web, "disks"),
+        json_make("{ss si}", "uuid", "00000000-0000-4000-8000-0000000000e2", "size", 1000));
+    ops_put(world, "instance", WEB, web);
 }
 
 const struct instance *ops_web(const struct ops_world *world)

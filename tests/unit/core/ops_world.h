@@ -47,12 +47,13 @@ struct ops_world {
     const char *no_image;       /* the one that is on no node although others are; NULL: none */
     const char *bridges[3];     /* one on each node */
     GPtrArray *lost;            /* char *: nodes whose images are gone; all others have theirs */
-    GPtrArray *strays;          /* char *: "node image" that is there besides */
-    guint looks;                /* questions how far disks_create is, each 10 % further */
-    const char *qemu[3];        /* version on each node */
-    const char *shared[3];      /* the shared folder that each node mounts; "": none */
-    const char *guest_mirror;   /* what the node says of the guest's mirror; NULL: none */
-    bool export_dead;           /* the export of the replica has ended */
+    const char *lost_disk;    /* node that lacks the image of disk 1 of whatever it has; or NULL */
+    GPtrArray *strays;        /* char *: "node image" that is there besides */
+    guint looks;              /* questions how far disks_create is, each 10 % further */
+    const char *qemu[3];      /* version on each node */
+    const char *shared[3];    /* the shared folder that each node mounts; "": none */
+    const char *guest_mirror; /* what the node says of the guest's mirror; NULL: none */
+    bool export_dead;         /* the export of the replica has ended */
     /* The migration that is under way, as the node that the guest leaves sees it. */
     const char *migration_end; /* state that it ends in; NULL: moved */
     guint migration_steps;     /* answers "copying" before that, 100 of 400 MiB further each */
@@ -79,6 +80,8 @@ void ops_delete_object(struct ops_world *world, const char *kind, const char *ke
 /* The mirrored instance web1 on node1 and node2, generation 1, replica in `replica_state` at sync 3
  * (NULL: none); `running`: on node1, else stopped and closed clean if the replica is in-sync. */
 void ops_put_web(struct ops_world *world, const char *replica_state, bool running);
+/* A second disk for it. */
+void ops_add_disk(struct ops_world *world);
 /* Changes one field of a committed object. */
 void ops_set(struct ops_world *world, const char *kind, const char *key, const char *field,
              json_t *value);

@@ -155,9 +155,15 @@ static void test_serial_line(void)
     node_world_free(nw);
 }
 
+static char *report_set(const json_t *report, size_t at)
+{
+    return json_dumps(json_array_get(json_object_get(report, "image_sets"), at),
+                      JSON_COMPACT | JSON_SORT_KEYS);
+}
+
 static void test_report(void)
 {
-    struct node_world *nw = node_world_new(1);
+    struct node_world *nw = node_world_new(2);
     nw_create_and_start(nw);
     fake_host_set_version(nw->b.host, "8.0.1");
     json_autoptr report = nw_report(nw, &nw->b);
@@ -167,6 +173,16 @@ static void test_report(void)
     g_autofree char *images = g_strdup_printf("%s %s", WEB1, nw->web1.replica);
     g_assert_cmpstr(json_string_value(json_array_get(json_object_get(report, "images"), 0)), ==,
                     images);
+    g_autofree char *set = report_set(report, 0);
+    g_autofree char *whole = g_strdup_printf("{\"disks\":3,\"instance\":\"%s\",\"replica\":\"%s\"}",
+                                             WEB1, nw->web1.replica);
+    g_assert_cmpstr(set, ==, whole);
+    fake_host_lose_disk(nw->b.host, WEB1, nw->web1.replica, 0);
+    json_autoptr later = nw_report(nw, &nw->b);
+    g_autofree char *lacking = report_set(later, 0);
+    g_autofree char *second = g_strdup_printf(
+        "{\"disks\":2,\"instance\":\"%s\",\"replica\":\"%s\"}", WEB1, nw->web1.replica);
+    g_assert_cmpstr(lacking, ==, second);
     json_autoptr primary = nw_report(nw, &nw->a);
     g_assert_cmpstr(json_string_value(json_array_get(json_object_get(primary, "images"), 0)), ==,
                     WEB1);
@@ -182,6 +198,6 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/progress", test_progress);
     g_test_add_func("/guest/kernel", test_kernel);
     g_test_add_func("/guest/serial-line", test_serial_line);
-    g_test_add_func("/guest/report", test_report);
+    g_test_add_func("/guest/report#ARP-70", test_report);
     return g_test_run();
 }

@@ -127,10 +127,24 @@ static void test_refused_images_gone(void)
     put_web_on_node3("in-sync", false);
     g_ptr_array_add(world->lost, (void *)NODE2);
     ops_expect_refusal(world, failover(),
-                       "node2 answers that it has no images of the replica of instance \"web1\": "
-                       "there is nothing to fail over to; if node3 still has them: fettle instance "
-                       "replace-disks web1",
+                       "node2 answers that it does not have the images of the replica of instance "
+                       "\"web1\": there is nothing to fail over to; if node3 still has its disks: "
+                       "fettle instance replace-disks web1",
                        "unsafe");
+}
+
+/* One of two is as good as none. */
+static void test_refused_image_gone(void)
+{
+    put_web_on_node3("in-sync", false);
+    ops_add_disk(world);
+    world->lost_disk = NODE2;
+    ops_expect_refusal(world, failover(),
+                       "node2 answers that it does not have the image of disk 1 of the replica of "
+                       "instance \"web1\": there is nothing to fail over to; if node3 still has "
+                       "its disks: fettle instance replace-disks web1",
+                       "unsafe");
+    g_assert_cmpuint(ops_web(world)->generation, ==, 1);
 }
 
 static void test_refused_secondary(void)
@@ -288,6 +302,7 @@ int main(int argc, char **argv)
     add("/failover/refused/evidence#SAF-16", test_refused_without_evidence);
     add("/failover/refused/no-replica", test_refused_no_replica);
     add("/failover/refused/images-gone#SAF-13,SAF-16", test_refused_images_gone);
+    add("/failover/refused/image-gone#SAF-13,SAF-16", test_refused_image_gone);
     add("/failover/refused/secondary", test_refused_secondary);
     add("/failover/refused/memory", test_refused_no_memory);
     add("/failover/last-moment#SAF-12,SAF-16", test_stale_in_the_last_moment);

@@ -79,6 +79,20 @@ static void test_same_node(void)
     g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
 }
 
+/* On record as in-sync, and one of its two images is gone: that is no replica, and nothing of it is
+ * taken over. */
+static void test_image_gone(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_add_disk(world);
+    world->lost_disk = NODE2;
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE2);
+    g_assert_cmpstr(ops_web(world)->replica, !=, REPLICA);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_assert_null(strstr(world->trace->str, "since"));
+}
+
 /* The secondary was away for a while and is back with its images. */
 static void test_attached_again(void)
 {
@@ -360,6 +374,7 @@ int main(int argc, char **argv)
     add("/replace/secondary-dead#SAF-18", test_secondary_dead);
     add("/replace/none-before#SAF-18", test_none_before);
     add("/replace/same-node#SAF-18", test_same_node);
+    add("/replace/image-gone#SAF-18,ARP-70", test_image_gone);
     add("/replace/attached-again#SAF-18", test_attached_again);
     add("/replace/attached-again/of-no-use#SAF-18", test_old_images_of_no_use);
     add("/replace/named-mode#SAF-18", test_named_mode_copies_all);

@@ -40,6 +40,17 @@ static void test_replica_missing(void)
                     "\"node2 does not have the images of its replica\"]");
 }
 
+static void test_disk_missing(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_add_disk(world);
+    expect_problems("[]");
+    world->lost_disk = NODE2;
+    expect_problems("[\"node2 does not have the image of disk 1 of its replica\"]");
+    world->lost_disk = NODE1;
+    expect_problems("[\"node1 does not have the image of disk 1\"]");
+}
+
 static void test_replica_broken(void)
 {
     ops_put_web(world, "in-sync", true);
@@ -167,6 +178,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add("/verify/whole", test_whole);
     add("/verify/replica/missing", test_replica_missing);
+    add("/verify/disk-missing#ARP-70", test_disk_missing);
     add("/verify/replica/broken", test_replica_broken);
     add("/verify/guest", test_guest);
     add("/verify/nodes", test_nodes);

@@ -36,8 +36,9 @@ static void put_instance(struct config *config, const char *disk_template,
                          const char *replica_state)
 {
     put(config, "instance", WEB,
-        json_make("{ss ss ss si ss ss ss si ss}", "uuid", WEB, "name", "web1", "disk_template",
-                  disk_template, "memory", 4, "primary_node", NODE1, "secondary_node",
+        json_make("{ss ss ss s[{ss si}{ss si}] si ss ss ss si ss}", "uuid", WEB, "name", "web1",
+                  "disk_template", disk_template, "disks", "uuid", NODE1, "size", 8, "uuid", NODE2,
+                  "size", 8, "memory", 4, "primary_node", NODE1, "secondary_node",
                   replica_state != NULL ? NODE2 : "", "replica",
                   replica_state != NULL ? REPLICA : "", "generation", 3, "holder", NODE1));
     if (replica_state != NULL)
@@ -264,7 +265,8 @@ static void test_plan_replica_not_in_sync(void)
 /* What the nodes answer: images that are gone, disks that fail. */
 static void test_plan_sight(void)
 {
-    const struct repair_sight gone = {.replica_gone = true}, failed = {.disks_failed = true};
+    const struct repair_sight gone = {.replica_broken = true}, failed = {.disks_failed = true};
+    const struct repair_sight lacks = {.replica_broken = true, .replica_images = 1};
     const struct {
         const char *disk_template;
         const struct repair_sight *sight;
@@ -273,7 +275,9 @@ static void test_plan_sight(void)
         const char *evidence;
     } rows[] = {
         {"mirror", &gone, REPLACE(FIX_STORAGE), false,
-         "node2 answers that it has no images of the replica"},
+         "node2 answers that it does not have the images of the replica"},
+        {"mirror", &lacks, REPLACE(FIX_STORAGE), false,
+         "node2 answers that it does not have the image of disk 1 of the replica"},
         {"mirror", &failed, MIGRATE, false,
          "primary node node1 reports that its disks have no space at all: they have failed"},
         {"file", &failed, NONE, false,

@@ -21,13 +21,39 @@ static void test_replica_gone(void)
     g_assert_cmpuint(jobs(w), ==, 1);
     g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
     g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0], ==,
-                    "node2 answers that it has no images of the replica");
+                    "node2 answers that it does not have the images of the replica");
     w->replica_gone = false;
     play_job(w, 0);
     look(w);
     passes(w, 3);
     assert_tags(w, "result:fix-storage:I:T:success:1");
     assert_state(w, "Healthy");
+    watcher_world_free(w);
+}
+
+/* One of two images is gone: the replica is of no more use than without both. */
+static void test_disk_gone(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    change_object(w, "instance", WEB1,
+                  json_make("{s[{ss si}{ss si}]}", "disks", "uuid", DISK1, "size", 64, "uuid",
+                            "dddddddd-0000-4000-8000-000000000002", "size", 64));
+    w->tell_images = true;
+    passes(w, 3);
+    w->disk_gone = w->old_version = true; /* then nobody knows */
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->old_version = false;
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0], ==,
+                    "node2 answers that it does not have the image of disk 1 of the replica");
+    w->disk_gone = false;
+    play_job(w, 0);
+    passes(w, 3);
+    assert_tags(w, "result:fix-storage:I:T:success:1");
     watcher_world_free(w);
 }
 
@@ -357,6 +383,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watcher-sight/replica-gone#ARP-70", test_replica_gone);
+    g_test_add_func("/watcher-sight/disk-gone#ARP-70", test_disk_gone);
     g_test_add_func("/watcher-sight/replica-not-known-to-be-gone",
                     test_replica_not_known_to_be_gone);
     g_test_add_func("/watcher-sight/primary-disks-failed", test_primary_disks_failed);

@@ -160,15 +160,22 @@ static void serve_luxid(struct rpc_request *request, void *data)
 
 /* --- nodes --- */
 
-static json_t *images_on(const struct watcher_world *w, const char *node)
+static void add_images(const struct watcher_world *w, const char *node, json_t *answer)
 {
-    json_t *images = json_array();
+    json_t *images = json_array(), *sets = json_array();
     const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
     const struct replica *replica =
         web1 == NULL ? NULL : config_get(w->view, "replica", web1->replica, NULL);
-    if (replica != NULL && g_str_equal(replica->node, node) && !w->replica_gone)
+    if (replica != NULL && g_str_equal(replica->node, node) && !w->replica_gone) {
         json_array_append_new(images, json_sprintf("%s %s", WEB1, replica->uuid));
-    return images;
+        json_array_append_new(sets, json_make("{ss ss si}", "instance", WEB1, "replica",
+                                              replica->uuid, "disks", w->disk_gone ? 1 : 3));
+    }
+    json_object_set_new(answer, "images", images);
+    if (!w->old_version)
+        json_object_set_new(answer, "image_sets", sets);
+    else
+        json_decref(sets);
 }
 
 static json_t *report(const struct rpc_request *request, const char *to_node, void *data,
@@ -190,7 +197,7 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
                   "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
                   failed ? 0 : (int)w->disk_free, "guests", guests);
     if (w->tell_images)
-        json_object_set_new(answer, "images", images_on(w, to_node));
+        add_images(w, to_node, answer);
     return answer;
 }
 

@@ -43,7 +43,9 @@ struct watcher_world {
     guint memory;       /* of each node */
     const char *failed; /* node whose disks have no space at all */
     bool tell_images;   /* nodes say which images they have: as of the last look … */
-    bool replica_gone;  /* … but not those of web1's replica */
+    bool replica_gone;  /* … but not those of web1's replica … */
+    bool disk_gone;     /* … or not that of its disk 1 … */
+    bool old_version;   /* … which nodes of an older version do not tell */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
