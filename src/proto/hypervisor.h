@@ -74,7 +74,8 @@ struct mirror_info {
 enum mirror_copy {
     COPY_EVERYTHING,
     COPY_NOTHING,       /* the images are equal */
-    COPY_WRITTEN_SINCE, /* what was written since this replica was in sync; everything if unknown */
+    COPY_WRITTEN_SINCE, /* what was written since this replica was last in sync on record, also if
+                           a copy was cut off after that; everything if unknown */
 };
 
 struct hypervisor_ops {

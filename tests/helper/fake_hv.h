@@ -71,6 +71,9 @@ guint fake_hosts_running(const struct fake_hosts *hosts, const char *instance);
 enum guest_state fake_host_state(const struct fake_host *host, const char *instance,
                                  guint64 *ret_generation);
 enum mirror_state fake_host_mirror(const struct fake_host *host, const char *instance);
+/* Blocks that its mirror took as equal when it was attached last, because nobody had written them.
+ */
+guint fake_host_spared(const struct fake_host *host, const char *instance);
 /* A write of the guest waits for an unreachable replica. */
 bool fake_host_held(const struct fake_host *host, const char *instance);
 bool fake_host_exports(const struct fake_host *host, const char *instance);

@@ -45,6 +45,7 @@ struct fake_guest {
     struct export_target *target;
     enum mirror_state mirror;
     bool *copied; /* by block, while the mirror syncs */
+    guint spared; /* blocks that it need not copy, as it was attached */
     bool frozen;  /* the monitor */
     guint drains; /* a command waits for the writes in flight; no new ones meanwhile */
     guint tick;   /* timer */

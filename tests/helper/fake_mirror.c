@@ -243,8 +243,9 @@ bool fake_mirror_begin(struct fake_guest *guest, const struct export_target *tar
     g_free(guest->copied);
     guest->copied = g_new0(bool, guest->image->count);
     bool known = copy == COPY_WRITTEN_SINCE && remembers(guest, target);
+    guest->spared = 0;
     for (guint i = 0; known && i < guest->image->count; i++)
-        guest->copied[i] = !guest->dirty[i];
+        guest->spared += guest->copied[i] = !guest->dirty[i];
     if (!known)
         forget(guest);
     guest->current = false;

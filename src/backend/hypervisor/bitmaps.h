@@ -10,6 +10,11 @@
  * ones, and take their place once the mirror was seen idle after that; the guest is never stopped
  * for it.
  *
+ * A copy of what they tell takes nothing out of them. So it may be cut off at any moment, as often
+ * as it likes: it writes only blocks that have a bit, hence whatever of it reached the replica's
+ * disk, or was lost there by a power cut, is copied again by the next one. A copy of everything is
+ * not so: it begins with zeros from end to end. Before it the bitmaps are void.
+ *
  * What they are "since" is in their names: a number that was never used before in this process, the
  * replica, the word for its images. Bitmaps of that name that are there and recording are the proof
  * that nothing was missed; anything else means that everything must be copied.
@@ -26,7 +31,8 @@ char *bitmaps_name(const struct guest *guest);
 /* Whether the bitmaps tell what this replica lacks. If not, they are taken away, and
  * guest->written.number is 0. */
 bool bitmaps_know(struct guest *guest, const struct export_target *target);
-/* Everything is copied anew, or to another replica: what was known is void. Not on record yet. */
+/* Everything is copied anew, or to another replica: what was known is void. It must be on record
+ * (guest_state_write()) before that begins. */
 void bitmaps_void(struct guest *guest);
 
 /* On one node; names are free of choice. */

@@ -248,7 +248,8 @@ static bool copy_pass(struct guest *guest, guint pass, const char *from, bool *r
 /* A guest that writes faster than its replica takes it gets a mirror that slows it down. */
 static bool copy_everything(struct guest *guest, GError **error)
 {
-    if (!attach(guest, COPY_EVERYTHING, error))
+    bitmaps_void(guest);
+    if (!guest_state_write(guest, error) || !attach(guest, COPY_EVERYTHING, error))
         return false;
     guest->incremental.active = false;
     return guest_state_write(guest, error);
@@ -292,6 +293,8 @@ bool incremental_prepare(struct guest *guest)
 {
     guest->incremental.failed = guest->incremental.giving_up = false;
     guest->incremental.progress = 0;
+    if (guest->written.number == 0)
+        return false;
     if (bitmaps_sweep(guest, PASS_PREFIX, NULL, NULL) && second_nodes_add(guest, NULL)) {
         guest->incremental.active = true;
         if (guest_state_write(guest, NULL))

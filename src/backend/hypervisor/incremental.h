@@ -5,7 +5,8 @@
  *
  * The blocks are read through a second, read-only node of the same image: a backup job on the
  * guest's own node would answer its writes with the errors of the target. While this goes on the
- * bitmaps of before stay as they are, so a copy that is cut off anywhere can be begun again.
+ * bitmaps of before stay as they are, and go on recording, so a copy that is cut off anywhere can
+ * be begun again, any number of times (bitmaps.h).
  */
 #pragma once
 

@@ -114,9 +114,10 @@ static bool attach(struct guest *guest, const struct export_target *target, enum
 {
     if (!jobs_open_relayed(guest, &guest->mirror, target, error))
         return false;
-    if (copy == COPY_WRITTEN_SINCE && (guest->written.number == 0 || !incremental_prepare(guest)))
-        copy = COPY_EVERYTHING;
-    return attach_jobs(guest, copy, error);
+    if (copy != COPY_WRITTEN_SINCE || incremental_prepare(guest))
+        return attach_jobs(guest, copy, error);
+    bitmaps_void(guest);
+    return guest_state_write(guest, error) && attach_jobs(guest, COPY_EVERYTHING, error);
 }
 
 /* What is known of another replica, or of one that gets a new copy, is of no use any more. */

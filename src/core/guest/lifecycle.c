@@ -159,8 +159,6 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     guest->replica_state =
         args->full || *args->instance->migration ? REPLICA_SYNCING : REPLICA_IN_SYNC;
     guest->replica_sync = args->sync;
-    bool settled = args->target && guest->replica_state == REPLICA_IN_SYNC;
-    set_string(&record->settled, settled ? args->target->replica : "");
     guest_move(guest, PHASE_USED, NULL);
     return guest_save(guest, error);
 }

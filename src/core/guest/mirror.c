@@ -17,9 +17,6 @@ static bool attach_start(struct guest *guest, const struct mirror_attach_args *a
 {
     struct hypervisor *hv = guest->node->hv;
     struct guest_record *record = guest->record;
-    /* Of a copy that was cut off nobody knows how much of it survived there. */
-    bool since = args->since && strcmp(record->settled, args->target->replica) == 0;
-    set_string(&record->settled, "");
     record->target = export_target_copy(args->target);
     record->attached = false;
     record->sync = args->sync;
@@ -31,7 +28,7 @@ static bool attach_start(struct guest *guest, const struct mirror_attach_args *a
     }
     g_autoptr(GError) why = NULL;
     if (hv->ops->mirror_start(hv, record->instance, record->generation, record->target,
-                              since ? COPY_WRITTEN_SINCE : COPY_EVERYTHING, &why)) {
+                              args->since ? COPY_WRITTEN_SINCE : COPY_EVERYTHING, &why)) {
         record->attached = true;
         if (guest_save(guest, &why)) {
             mirror_watch_start(guest, NULL);

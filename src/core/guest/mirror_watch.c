@@ -144,17 +144,6 @@ static bool watch_settle(struct mirror_watch *watch)
     return done != NULL;
 }
 
-/* From now on it can be told what is missing there after another outage. */
-static void watch_remember_settled(struct guest *guest)
-{
-    g_autoptr(GError) error = NULL;
-    if (strcmp(guest->record->settled, guest->record->target->replica) == 0)
-        return;
-    set_string(&guest->record->settled, guest->record->target->replica);
-    if (!guest_save(guest, &error) && !task_killed())
-        log_warning("", "%s", error->message); /* costs a whole copy, at worst */
-}
-
 /* All disks are ready: the exports settle, then the master gets to know. */
 static void watch_record_in_sync(struct mirror_watch *watch)
 {
@@ -169,11 +158,9 @@ static void watch_record_in_sync(struct mirror_watch *watch)
     watch->told_in_sync_ms = now_ms(guest);
     if (watch_is_over(watch))
         return;
-    if (word == REPLICA_WORD_ACCEPTED) {
+    if (word == REPLICA_WORD_ACCEPTED)
         watch_log(guest, "replica in sync", NULL);
-        watch_remember_settled(guest);
-    }
-    if (word == REPLICA_WORD_REFUSED)
+    else if (word == REPLICA_WORD_REFUSED)
         watch_superseded(guest);
     else if (word == REPLICA_WORD_GONE)
         watch->lost = g_strdup("it is not this instance's replica any more");
