@@ -17,6 +17,7 @@
 #define NBDKIT_API_VERSION 2
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 
+#include "backend/plugin.h"
 #include "backend/relay/remote.h"
 #include "base/limits.h"
 
@@ -24,11 +25,9 @@
 
 #include <errno.h>
 #include <libnbd.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 static char *address, *key;
 static bool refusing, patient;
@@ -40,12 +39,6 @@ struct client {
     unsigned disk;
     uint64_t number;
 };
-
-/* nbdkit in the foreground asks to end with its parent; a relay outlives the node daemon. */
-static void relay_load(void)
-{
-    prctl(PR_SET_PDEATHSIG, 0);
-}
 
 /* --- parameters --- */
 
@@ -153,17 +146,9 @@ static int relay_get_ready(void)
     return 0;
 }
 
-/* nbdkit would answer requests with an error while it ends in form: it ends at once instead. */
-static void end_at_once(void)
-{
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        signal(signals[i], SIG_DFL);
-}
-
 static int relay_after_fork(void)
 {
-    end_at_once();
+    plugin_end_at_once();
     for (unsigned i = 0; i < disks && !refusing; i++)
         if (!remote_start(remotes[i])) {
             nbdkit_error("disk %u: no thread can be started", i);
@@ -264,7 +249,7 @@ static struct nbdkit_plugin plugin = {
     .name = "fettle-relay",
     .version = FETTLE_VERSION,
     .description = "Relay between a guest and the exports of its replica",
-    .load = relay_load,
+    .load = plugin_outlive_parent,
     .config = relay_config,
     .config_complete = relay_config_complete,
     .config_help = "disk=PORT,BYTES,EXPORT… and either address=ADDRESS key=FILE [patient=true] "

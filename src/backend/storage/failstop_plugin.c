@@ -2,7 +2,8 @@
  * The fail-stop export of one disk of a replica (SAF-14), as an nbdkit plugin. It either answers
  * that a write is on stable storage, or it ends: an NBD error reply would let the guest go on
  * without the replica, a lost connection makes it wait. nbdkit runs it in a process of its own for
- * each disk.
+ * each disk. Told to end (SIGTERM) it is gone at once, with nothing more answered; it does not end
+ * with the node daemon.
  *
  *   file=PATH history=N replica=UUID generation=N disk=N [control=SOCKET [lazy=BOOL]]
  *
@@ -18,6 +19,7 @@
  * superseded are held for ever (see hold_superseded), which must not hold up the others. */
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 
+#include "backend/plugin.h"
 #include "backend/storage/settle.h"
 
 #include <nbdkit-plugin.h>
@@ -198,6 +200,7 @@ static void *serve_control(void *unused)
 static int failstop_after_fork(void)
 {
     pthread_t thread;
+    plugin_end_at_once();
     if (control_fd < 0)
         return 0;
     int failure = pthread_create(&thread, NULL, serve_control, NULL);
@@ -364,6 +367,7 @@ static struct nbdkit_plugin plugin = {
     .name = "fettle-failstop",
     .version = FETTLE_VERSION,
     .description = "Fail-stop export of one disk of a replica",
+    .load = plugin_outlive_parent,
     .config = failstop_config,
     .config_complete = failstop_config_complete,
     .config_help = "file=PATH history=N replica=UUID generation=N disk=N (all needed) "

@@ -545,8 +545,7 @@ static int nbd_connect(const struct nbd *nbd, const char *name)
 
 enum { NBD_READ, NBD_WRITE, NBD_DISCONNECT, NBD_FLUSH, NBD_TRIM, NBD_CACHE, NBD_ZERO };
 
-/* The error number of the reply; -1 if none comes. */
-static int nbd_request(int fd, guint16 type, guint64 offset, guint32 len, void *data)
+static void nbd_send(int fd, guint16 type, guint64 offset, guint32 len, const void *data)
 {
     struct __attribute__((packed)) {
         guint32 magic;
@@ -554,16 +553,27 @@ static int nbd_request(int fd, guint16 type, guint64 offset, guint32 len, void *
         guint64 cookie, offset;
         guint32 len;
     } request = {htonl(0x25609513), 0, htons(type), 42, htobe64(offset), htonl(len)};
-    guint32 reply[4];
     put(fd, &request, sizeof request);
     if (type == NBD_WRITE)
         put(fd, data, len);
+}
+
+/* The error number of the reply; -1 if none comes. */
+static int nbd_answer(int fd, guint16 type, guint32 len, void *data)
+{
+    guint32 reply[4];
     if (!get(fd, reply, sizeof reply))
         return -1;
     g_assert_cmpuint(ntohl(reply[0]), ==, 0x67446698);
     if (type == NBD_READ && reply[1] == 0)
         g_assert_true(get(fd, data, len));
     return (int)ntohl(reply[1]);
+}
+
+static int nbd_request(int fd, guint16 type, guint64 offset, guint32 len, void *data)
+{
+    nbd_send(fd, type, offset, len, data);
+    return nbd_answer(fd, type, len, data);
 }
 
 static char *plugin_image(const char *name, goffset size)
@@ -680,6 +690,62 @@ static void plugin_superseded(void *unused)
     nbd_stop(&nbd);
 }
 
+/* Requests that are there when it is told to end: each is done or has no answer, none has an error,
+ * as nbdkit would give. */
+static void plugin_told_to_end(void *unused)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    g_autofree char *image = plugin_image("ended", 1 << 20);
+    char block[512] = {1};
+    for (guint i = 0; i < G_N_ELEMENTS(signals); i++) {
+        struct nbd nbd = nbd_start(image);
+        pid_t pid = (pid_t)process_pid(nbd.process);
+        int fd = nbd_connect(&nbd, "1.r.2.0");
+        g_assert_cmpint(nbd_request(fd, NBD_WRITE, 0, sizeof block, block), ==, 0);
+        kill(pid, SIGSTOP);
+        for (guint k = 0; k < 32; k++)
+            nbd_send(fd, NBD_WRITE, k * sizeof block, sizeof block, block);
+        kill(pid, signals[i]);
+        kill(pid, SIGCONT);
+        int answer = 0;
+        for (guint k = 0; k < 32 && answer == 0; k++)
+            answer = nbd_answer(fd, NBD_WRITE, 0, NULL);
+        g_assert_cmpint(answer, <=, 0);
+        g_assert_true(process_wait(nbd.process, PATIENCE_S * 1000));
+        g_assert_cmpint(process_exit_code(nbd.process), ==, 128 + signals[i]);
+        close(fd);
+        nbd_stop(&nbd);
+    }
+}
+
+#define ORPHAN                                                                                     \
+    "nbdkit -f -U $1 $2 $3 history=1 replica=r generation=2 disk=0 & "                             \
+    "while ! test -e $1; do sleep 0.01; done"
+
+/* As root, where no change of the user takes away what nbdkit has asked for. */
+static void plugin_outlives_its_parent(void *unused)
+{
+    g_autofree char *image = plugin_image("orphan", 1 << 20);
+    g_autofree char *plugin = program_path("fettle-failstop.so");
+    g_autofree char *socket = g_build_filename(world_folder(), "orphan.sock", NULL);
+    g_autofree char *file = g_strconcat("file=", image, NULL);
+    char block[512] = {1};
+    const char *argv[] = {"sh", "-c", ORPHAN, "sh", socket, plugin, file, NULL};
+    struct process_options options = {.argv = argv, .errors_path = "/dev/stderr"};
+    struct process *parent = process_spawn(&options, NULL);
+    g_assert_nonnull(parent);
+    g_assert_true(process_wait(parent, PATIENCE_S * 1000));
+    process_free(parent);
+    guint64 pid = process_find_by_argument(file);
+    loop_sleep(200); /* it would end at once */
+    struct nbd nbd = {.socket = socket};
+    int fd = nbd_connect(&nbd, "1.r.2.0");
+    g_assert_cmpint(nbd_request(fd, NBD_WRITE, 0, sizeof block, block), ==, 0);
+    close(fd);
+    kill((pid_t)pid, SIGKILL);
+    world_await_gone(pid);
+}
+
 static void plugin_fault(void *unused)
 {
     struct world_node *node = world_node_new("fault");
@@ -734,6 +800,10 @@ static int tests(int argc, char **argv)
     g_test_add_data_func("/failstop/settles#SAF-12,SAF-14", plugin_settles, in_task);
     g_test_add_data_func("/failstop/requests-and-export-name#SAF-14", plugin_io, in_task);
     g_test_add_data_func("/failstop/superseded-connection-is-held#SAF-13,SAF-14", plugin_superseded,
+                         in_task);
+    g_test_add_data_func("/failstop/told-to-end-it-answers-no-error#SAF-14", plugin_told_to_end,
+                         in_task);
+    g_test_add_data_func("/failstop/outlives-its-parent#SAF-19", plugin_outlives_its_parent,
                          in_task);
     g_test_add_data_func("/failstop/fault-ends-it-without-an-answer#SAF-14", plugin_fault, in_task);
     return g_test_run();
