@@ -1,11 +1,10 @@
 /*
- * A guest that moves to another node: requests, and the task that drives it; see outgoing.h.
+ * A guest that moves to another node: the task that drives it; see outgoing.h.
  */
 #include "core/guest/outgoing_private.h"
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/guest/confirm.h"
 #include "core/guest/mirror_watch.h"
 #include "core/guest/return.h"
 
@@ -64,8 +63,7 @@ bool outgoing_look(struct outgoing *out, struct migration_info *ret_info)
     return true;
 }
 
-/* Its end, for the record and for those who ask. */
-static void note_end(struct outgoing *out, enum migration_state state, const char *why)
+void outgoing_note_end(struct outgoing *out, enum migration_state state, const char *why)
 {
     struct guest *guest = out->guest;
     struct guest_record *record = guest->record;
@@ -80,7 +78,7 @@ static void note_end(struct outgoing *out, enum migration_state state, const cha
     set_string(&record->migration_why, why ? why : "");
 }
 
-static void save_or_log(struct guest *guest)
+void outgoing_save(struct guest *guest)
 {
     g_autoptr(GError) error = NULL;
     if (!guest_save(guest, &error) && !fettle_error_is(error, KILLED))
@@ -93,8 +91,8 @@ static void save_or_log(struct guest *guest)
 static void taken_back(struct outgoing *out)
 {
     struct guest *guest = out->guest;
-    note_end(out, out->canceled ? MIGRATION_CANCELED : MIGRATION_FAILED, out->give_up);
-    save_or_log(guest);
+    outgoing_note_end(out, out->canceled ? MIGRATION_CANCELED : MIGRATION_FAILED, out->give_up);
+    outgoing_save(guest);
     if (task_killed() || !guest->live || !guest->record->target || guest->watch)
         return;
     /* Once the master was asked, stale wins: the mirror may have ended. */
@@ -253,85 +251,6 @@ static bool run_until_left(struct outgoing *out)
     return !outgoing_is_over(out);
 }
 
-/* --- telling the master --- */
-
-/* The master has another generation on record: did the guest get where it was sent? */
-static void told_superseded(struct outgoing *out)
-{
-    struct guest *guest = out->guest;
-    record_autoptr(confirm_item) item = confirm_item_new();
-    item->role = CONFIRM_RUN;
-    set_string(&item->instance, guest->record->instance);
-    item->generation = out->generation;
-    g_autoptr(GPtrArray) items = g_ptr_array_new();
-    g_ptr_array_add(items, item);
-    struct confirm_answers *answers = confirm_ask(guest->node, items, NULL);
-    if (!answers)
-        return; /* asked again */
-    const struct confirm_result *answer = answers->items->pdata[0];
-    bool there = strcmp(answer->primary_node, out->target_node) == 0;
-    if (!outgoing_is_over(out) && confirm_superseded(answer, out->generation))
-        note_end(out, there ? MIGRATION_MOVED : MIGRATION_FAILED,
-                 there ? NULL : "another generation is on record");
-    confirm_answers_free(answers);
-}
-
-/* The migration is not on record any more and never will be: the images here are the current ones.
- */
-static void told_no(struct outgoing *out, const char *why)
-{
-    struct guest *guest = out->guest;
-    guest->record->clean = false;
-    guest_move(guest, PHASE_STOPPED, "its migration is not on record any more");
-    note_end(out, MIGRATION_FAILED, why);
-}
-
-static bool is_no(const GError *error)
-{
-    return fettle_error_is(error, WRONG_STATE) || fettle_error_is(error, VERSION_CONFLICT) ||
-           fettle_error_is(error, WRONG_INPUT) || fettle_error_is(error, UNSAFE) ||
-           fettle_error_is(error, UNKNOWN_ENTITY);
-}
-
-static void tell_once(struct outgoing *out)
-{
-    struct guest *guest = out->guest;
-    struct node_core *node = guest->node;
-    struct set_migrated_args args = {.instance = guest->record->instance,
-                                     .generation = out->generation,
-                                     .migration = out->migration,
-                                     .clean = guest->record->clean};
-    g_autoptr(GError) error = NULL;
-    struct commit_result *result =
-        env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_migrated", &args,
-                        fence_stamp(node->fence), 0, TIMEOUT_QUICK_MS, &error);
-    if (outgoing_is_over(out)) {
-        commit_result_free(result);
-        return;
-    }
-    if (result)
-        note_end(out, MIGRATION_MOVED, NULL);
-    else if (fettle_error_is(error, REFUSED))
-        told_superseded(out);
-    else if (is_no(error))
-        told_no(out, error->message);
-    commit_result_free(result);
-}
-
-static void tell_master(struct outgoing *out)
-{
-    struct guest *guest = out->guest;
-    while (!outgoing_is_over(out)) {
-        tell_once(out);
-        if (guest->record->migrating != MIGRATION_SWITCHING)
-            break;
-        if (!env_sleep(guest->node->env, MOVE_RETRY_MS))
-            return;
-    }
-    if (!task_killed() && !out->dropped)
-        save_or_log(guest);
-}
-
 /* --- the task --- */
 
 static void outgoing_free(struct outgoing *out)
@@ -350,16 +269,17 @@ static void outgoing_run(void *data)
     struct node_core *node = guest->node;
     bool left = guest->record->phase == PHASE_MIGRATED || run_until_left(out);
     if (left)
-        tell_master(out);
+        outgoing_tell(out);
     bool open = guest->record->migrating == MIGRATION_COPYING ||
                 guest->record->migrating == MIGRATION_SWITCHING;
     if (open && !task_killed() && strcmp(guest->record->migration, out->migration) == 0) {
-        note_end(out, MIGRATION_FAILED,
-                 out->dropped   ? "the record says that the guest is not this node's any more"
-                 : out->give_up ? out->give_up
-                                : "the guest ended");
+        outgoing_note_end(out, MIGRATION_FAILED,
+                          out->dropped
+                              ? "the record says that the guest is not this node's any more"
+                          : out->give_up ? out->give_up
+                                         : "the guest ended");
         if (!out->dropped)
-            save_or_log(guest);
+            outgoing_save(guest);
     }
     guest->outgoing = NULL;
     return_kick(node);
@@ -367,7 +287,7 @@ static void outgoing_run(void *data)
     node_release(node);
 }
 
-static struct outgoing *outgoing_new(struct guest *guest)
+struct outgoing *outgoing_task_new(struct guest *guest)
 {
     const struct guest_record *record = guest->record;
     struct outgoing *out = g_new0(struct outgoing, 1);
@@ -385,7 +305,7 @@ static struct outgoing *outgoing_new(struct guest *guest)
     return out;
 }
 
-static void outgoing_spawn(struct outgoing *out)
+void outgoing_task_start(struct outgoing *out)
 {
     node_hold(out->guest->node);
     task_spawn(out->guest->node->env->tasks, outgoing_run, out);
@@ -400,10 +320,10 @@ bool outgoing_resume(struct guest *guest, GError **error)
     set_string(&guest->migration->why, record->migration_why);
     guest->migration->clean = record->clean;
     if (moved || (copying && guest->live)) {
-        struct outgoing *out = outgoing_new(guest);
+        struct outgoing *out = outgoing_task_new(guest);
         if (copying)
             outgoing_give_up(out, "the node daemon was restarted in the middle of it", NULL);
-        outgoing_spawn(out);
+        outgoing_task_start(out);
         return true;
     }
     if (!copying)
@@ -416,8 +336,7 @@ bool outgoing_resume(struct guest *guest, GError **error)
 
 /* --- for procedures --- */
 
-/* False: killed, or it took longer than `wait_ms`. */
-static bool wait_for_end(struct guest *guest, const struct outgoing *out, guint wait_ms)
+bool outgoing_await_end(struct guest *guest, const struct outgoing *out, guint wait_ms)
 {
     for (guint waited = 0; guest->outgoing == out && waited < wait_ms; waited += MOVE_WAIT_POLL_MS)
         if (!env_sleep(guest->node->env, MOVE_WAIT_POLL_MS))
@@ -467,201 +386,5 @@ void outgoing_lost(struct guest *guest, const char *why)
     if (!out)
         return;
     outgoing_give_up(out, "its replica is lost", why);
-    wait_for_end(guest, out, MOVE_LOST_WAIT_MS);
-}
-
-/* --- requests --- */
-
-static bool start_check_target(const struct guest *guest, const struct migration_start_args *args,
-                               GError **error)
-{
-    const struct instance *spec = guest->record->spec;
-    bool copies = spec && spec->disk_template == TEMPLATE_FILE && spec->disks->len > 0;
-    guint exports = args->target->disks ? args->target->disks->disks->len : 0;
-    if (spec && exports != (copies ? spec->disks->len : 0)) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "target.disks: %u exports for %u disks that are copied", exports,
-                         copies ? spec->disks->len : 0);
-        return false;
-    }
-    if (strcmp(args->target_node, guest->node->env->node_uuid) == 0) {
-        fettle_set_error(error, WRONG_INPUT, "target_node: the guest is there already");
-        return false;
-    }
-    return true;
-}
-
-static bool start_check_guest(struct guest *guest, GError **error)
-{
-    const struct guest_record *record = guest->record;
-    g_autofree char *name = guest_name(guest);
-    bool mirrored = record->spec && record->spec->disk_template == TEMPLATE_MIRROR;
-    if (record->phase != PHASE_STARTED || guest->shutdown || !record->run) {
-        fettle_set_error(error, WRONG_STATE, "%s does not run", name);
-        return false;
-    }
-    if (mirrored && (!record->target || !guest->watch || guest->replica_state != REPLICA_IN_SYNC ||
-                     !mirror_reachable(guest))) {
-        fettle_set_error(error, WRONG_STATE, "the replica of %s is not in sync", name);
-        return false;
-    }
-    return true;
-}
-
-/* True, with `*ret_again`: this very migration is under way. */
-static bool start_check_again(const struct guest *guest, const char *migration, bool *ret_again,
-                              GError **error)
-{
-    const struct guest_record *record = guest->record;
-    g_autofree char *name = guest_name(guest);
-    bool same = strcmp(record->migration, migration) == 0;
-    *ret_again = same && guest->outgoing;
-    if (*ret_again)
-        return true;
-    if (same) {
-        fettle_set_error(error, REFUSED, "migration %s of %s is over (%s)", migration, name,
-                         enum_word(&migration_state_words, (int)record->migrating));
-        return false;
-    }
-    if (guest->outgoing) {
-        fettle_set_error(error, WRONG_STATE, "%s is being moved by migration %s", name,
-                         record->migration);
-        return false;
-    }
-    return true;
-}
-
-/* On disk before anything is sent, so that a restart finds what it has to end. */
-static bool start_record(struct guest *guest, const struct migration_start_args *args,
-                         GError **error)
-{
-    struct guest_record *record = guest->record;
-    set_string(&record->migration, args->target->migration);
-    set_string(&record->migration_node, args->target_node);
-    set_string(&record->migration_why, "");
-    record->migrating = MIGRATION_COPYING;
-    if (guest_save(guest, error))
-        return true;
-    record->migrating = MIGRATION_FAILED;
-    return false;
-}
-
-static bool start_sending(struct guest *guest, const struct migration_start_args *args,
-                          GError **error)
-{
-    struct hypervisor *hv = guest->node->hv;
-    struct outgoing *out = outgoing_new(guest);
-    struct migration_limits limits = {(guint)args->bandwidth, (guint)args->downtime_ms, args->live};
-    g_autoptr(GError) why = NULL;
-    out->disks = args->target->disks ? export_target_copy(args->target->disks) : NULL;
-    out->deadline_ms = out->began_ms + (gint64)args->timeout_ms;
-    bool ok = hv->ops->migrate_start(hv, guest->record->instance, out->generation, args->target,
-                                     &limits, &why);
-    /* A start without an answer may have begun all the same: the task makes sure that it ends. */
-    if (!ok)
-        outgoing_give_up(out, "it did not start", why->message);
-    outgoing_spawn(out);
-    if (!ok)
-        g_propagate_prefixed_error(error, g_steal_pointer(&why), "the migration did not start: ");
-    return ok;
-}
-
-static bool start_locked(struct guest *guest, const struct migration_start_args *args,
-                         GError **error)
-{
-    bool again = false;
-    if (!guest_check_generation(guest, args->generation, error) || !return_adopt(guest, error) ||
-        !start_check_again(guest, args->target->migration, &again, error))
-        return false;
-    if (again)
-        return true;
-    guest_query(guest);
-    return start_check_target(guest, args, error) && start_check_guest(guest, error) &&
-           start_record(guest, args, error) && start_sending(guest, args, error);
-}
-
-json_t *outgoing_start(struct node_core *node, struct fence_op *op, const void *args,
-                       GError **error)
-{
-    const struct migration_start_args *start = args;
-    struct guest *guest = guest_get(node, start->instance, error);
-    if (!guest || !guest_lock(guest, error))
-        return NULL;
-    bool ok = start_locked(guest, start, error);
-    guest_unlock(guest);
-    return ok ? json_object() : NULL;
-}
-
-static bool status_is_final(const struct migration_status *status)
-{
-    return status->state != MIGRATION_COPYING && status->state != MIGRATION_SWITCHING;
-}
-
-/* Of that migration; `none` if another one, or nothing, is known here. */
-static json_t *status_of(const struct guest *guest, const char *migration)
-{
-    static const struct migration_status none = {.state = MIGRATION_NONE, .why = (char *)""};
-    bool known = guest && strcmp(guest->record->migration, migration) == 0;
-    return migration_status_to_json(known ? guest->migration : &none);
-}
-
-/* Only looks, so it needs no lock. */
-json_t *outgoing_wait(struct node_core *node, struct fence_op *op, const void *args, GError **error)
-{
-    const struct migration_wait_args *wait = args;
-    struct guest *guest = guest_lookup(node, wait->instance);
-    for (guint64 waited = 0;; waited += MOVE_WAIT_POLL_MS) {
-        bool mine = guest && strcmp(guest->record->migration, wait->migration) == 0;
-        if (!mine || status_is_final(guest->migration) || waited >= wait->wait_ms ||
-            fence_overtaken(op))
-            return status_of(guest, wait->migration);
-        if (!env_sleep(node->env, MOVE_WAIT_POLL_MS)) {
-            node_killed(error);
-            return NULL;
-        }
-    }
-}
-
-/* Never started here: from now on it never will (a delayed start is refused). */
-static bool cancel_unknown(struct guest *guest, const char *migration, GError **error)
-{
-    struct guest_record *record = guest->record;
-    if (record->generation == 0 || guest->outgoing || record->phase == PHASE_MIGRATED)
-        return true;
-    set_string(&record->migration, migration);
-    set_string(&record->migration_node, "");
-    set_string(&record->migration_why, "it was given up before it began");
-    record->migrating = guest->migration->state = MIGRATION_CANCELED;
-    set_string(&guest->migration->why, record->migration_why);
-    return guest_save(guest, error);
-}
-
-/* Needs no lock: the task takes back the guest by itself, also in the middle of the switch. */
-json_t *outgoing_cancel(struct node_core *node, struct fence_op *op, const void *args,
-                        GError **error)
-{
-    const struct migration_args *cancel = args;
-    struct guest *guest = guest_get(node, cancel->instance, error);
-    if (!guest)
-        return NULL;
-    if (strcmp(guest->record->migration, cancel->migration) != 0) {
-        if (!guest_lock(guest, error))
-            return NULL;
-        bool other = strcmp(guest->record->migration, cancel->migration) != 0;
-        bool ok = !other || cancel_unknown(guest, cancel->migration, error);
-        guest_unlock(guest);
-        if (!ok)
-            return NULL;
-    }
-    struct outgoing *out = guest->outgoing;
-    if (out && strcmp(out->migration, cancel->migration) == 0) {
-        out->canceled = out->canceled || !out->give_up;
-        outgoing_give_up(out, "it was canceled", NULL);
-        wait_for_end(guest, out, TIMEOUT_NORMAL_MS / 2);
-        if (task_killed()) {
-            node_killed(error);
-            return NULL;
-        }
-    }
-    return status_of(guest, cancel->migration);
+    outgoing_await_end(guest, out, MOVE_LOST_WAIT_MS);
 }

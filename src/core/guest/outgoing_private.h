@@ -1,5 +1,6 @@
-/* Inside of a migration's source: outgoing.c (requests, the task, its end) and outgoing_switch.c
- * (the moment at which the guest stands still). */
+/* Inside of a migration's source: outgoing_requests.c (what noded is asked), outgoing.c (the task),
+ * outgoing_switch.c (the moment at which the guest stands still), outgoing_tell.c (the master gets
+ * to know). */
 #pragma once
 
 #include "core/guest/outgoing.h"
@@ -38,3 +39,17 @@ bool outgoing_take_back(struct outgoing *out);
 void outgoing_switch(struct outgoing *out);
 /* With the guest locked, the other side having everything: this side ends. False: not yet. */
 bool outgoing_leave(struct outgoing *out);
+
+/* A guest that is gone from here, with that on disk: tells the master until it answers, and keeps
+ * what came of it. */
+void outgoing_tell(struct outgoing *out);
+
+/* Its end, for the record and for those who ask; not on disk yet. */
+void outgoing_note_end(struct outgoing *out, enum migration_state state, const char *why);
+void outgoing_save(struct guest *guest);
+
+/* For a guest that has none, with the migration in its record; and lets it begin. */
+struct outgoing *outgoing_task_new(struct guest *guest);
+void outgoing_task_start(struct outgoing *out);
+/* Until that task has ended. False: killed, or it took longer than `wait_ms`. */
+bool outgoing_await_end(struct guest *guest, const struct outgoing *out, guint wait_ms);

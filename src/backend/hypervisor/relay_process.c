@@ -1,0 +1,126 @@
+/*
+ * One process of a guest's relay; see relay_private.h.
+ */
+#include "backend/hypervisor/relay_private.h"
+
+#include "base/limits.h"
+#include "io/files.h"
+#include "io/loop.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PLUGIN "fettle-relay.so"
+#define RELAY_POLL_MS 5
+
+static void add(GPtrArray *argv, char *word)
+{
+    g_ptr_array_add(argv, word);
+}
+
+/* It needs no privilege from the start on. */
+static void add_user(GPtrArray *argv, guint32 uid)
+{
+    if (uid == 0)
+        return;
+    add(argv, g_strdup("setpriv"));
+    add(argv, g_strdup_printf("--reuid=%u", uid));
+    add(argv, g_strdup_printf("--regid=%u", uid));
+    add(argv, g_strdup("--clear-groups"));
+    add(argv, g_strdup("--no-new-privs"));
+}
+
+static void add_parameters(GPtrArray *argv, const struct guest *guest, bool patient)
+{
+    const struct relay *relay = guest->relay;
+    for (guint i = 0; i < relay->target->disks->len; i++) {
+        const struct export_disk *disk = relay->target->disks->pdata[i];
+        add(argv, g_strdup_printf("disk=%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%s", disk->port,
+                                  relay->bytes[i], disk->name));
+    }
+    if (relay->refuse) {
+        add(argv, g_strdup("refuse=true"));
+        return;
+    }
+    g_autofree char *key = guest_path(guest, RELAY_KEY);
+    add(argv, g_strconcat("address=", relay->target->address, NULL));
+    add(argv, g_strconcat("key=", key, NULL));
+    if (patient)
+        add(argv, g_strdup("patient=true"));
+}
+
+static GPtrArray *command_line(const struct guest *guest, bool patient)
+{
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    add_user(argv, guest->qemu->uid);
+    add(argv, g_strdup("nbdkit"));
+    add(argv, g_strdup("-f"));
+    add(argv, relay_argument(guest, guest->relay->number));
+    add(argv, g_strdup("--pidfile"));
+    add(argv, relay_numbered(guest, guest->relay->number, ".pid"));
+    add(argv, program_path(PLUGIN));
+    add_parameters(argv, guest, patient);
+    add(argv, NULL);
+    return argv;
+}
+
+/* What nbdkit gave as the reason. */
+static void explain(const char *log, GError **error)
+{
+    g_autofree char *said = files_read_path(log, LIMIT_COMPLAINT_BYTES, NULL, NULL);
+    const char *reason = said != NULL ? strstr(said, "error: ") : NULL;
+    const char *start = reason != NULL ? reason + strlen("error: ") : said != NULL ? said : "";
+    g_autofree char *words = g_strndup(start, strcspn(start, "\n"));
+    fettle_set_error(error, UNREACHABLE, "its relay does not start: %s",
+                     words[0] != '\0' ? words : "no reason given");
+}
+
+/* nbdkit writes its pid file when it listens. */
+static bool await_ready(struct process *process, const char *pid_file)
+{
+    gint64 deadline = loop_boot_ms() + LIMIT_EXPORT_READY_MS;
+    while (!process_ended(process) && loop_boot_ms() < deadline) {
+        if (g_file_test(pid_file, G_FILE_TEST_EXISTS))
+            return true;
+        if (!loop_sleep(RELAY_POLL_MS))
+            return false;
+    }
+    return false;
+}
+
+struct process *relay_spawn(struct guest *guest, bool patient, process_exit_fn exited,
+                            GError **error)
+{
+    struct relay *relay = guest->relay;
+    g_autofree char *plugin = program_path(PLUGIN);
+    g_autofree char *log = guest_path(guest, RELAY_LOG);
+    if (!g_file_test(plugin, G_FILE_TEST_IS_REGULAR)) {
+        fettle_set_error(error, ENVIRONMENT, "the nbdkit plugin %s is missing", plugin);
+        return NULL;
+    }
+    /* Written before it is started: whenever we die, the next node daemon finds it. */
+    relay->number++;
+    relay->placed = false;
+    if (!relay_state_write(guest, error))
+        return NULL;
+    unlink(log);
+    g_autofree char *pid_file = relay_numbered(guest, relay->number, ".pid");
+    g_autoptr(GPtrArray) argv = command_line(guest, patient);
+    struct process_options options = {
+        .argv = (const char *const *)argv->pdata,
+        .errors_path = log,
+        .exited = exited,
+        .data = guest,
+    };
+    struct process *process = process_spawn(&options, error);
+    if (process == NULL || await_ready(process, pid_file))
+        return process;
+    if (!task_killed() && process_kill(process, NULL))
+        explain(log, error);
+    else
+        fettle_set_error(error, TIMEOUT, "its relay does not start in %u ms",
+                         LIMIT_EXPORT_READY_MS);
+    process_free(process);
+    return NULL;
+}
