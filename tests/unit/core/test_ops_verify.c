@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("/verify/whole", test_whole);
-    add("/verify/replica/missing", test_replica_missing);
+    add("/verify/replica/missing#ARP-70", test_replica_missing);
     add("/verify/disk-missing#ARP-70", test_disk_missing);
     add("/verify/replica/broken", test_replica_broken);
     add("/verify/guest", test_guest);

@@ -381,7 +381,7 @@ int main(int argc, char **argv)
                     test_policy_least_and_nearest);
     g_test_add_func("/repair-policy/unknown-word", test_policy_unknown_word);
     g_test_add_func("/repair-policy/suspend-ends#ARP-24", test_policy_suspend_ends);
-    g_test_add_func("/repair-policy/suspend-wins-on-its-object#ARP-18,ARP-23,ARP-25,ARP-26,ARP-27",
+    g_test_add_func("/repair-policy/suspend-wins-on-its-object#ARP-23,ARP-25,ARP-26,ARP-27",
                     test_policy_suspend_wins_on_its_object);
     g_test_add_func("/repair-plan/table#ARP-03,ARP-14,ARP-41,ARP-62", test_plan_table);
     g_test_add_func("/repair-plan/replica-not-in-sync#ARP-41,ARP-62",
