@@ -172,18 +172,24 @@ static void add_blocked(struct forecast *forecast, const struct traveller *trave
                                     traveller->policy.text, "reason", reason));
 }
 
-static void follow(struct forecast *forecast, const struct config *config,
-                   const struct instance *instance)
+static struct traveller traveller_of(const struct forecast *forecast, const struct config *config,
+                                     const struct instance *instance)
 {
     const struct replica *replica =
         *instance->replica ? config_get(config, "replica", instance->replica, NULL) : NULL;
-    struct traveller traveller = {
+    return (struct traveller){
         .instance = instance_copy(instance),
         .replica = replica == NULL ? NULL : replica_copy(replica),
         .from = node_names(config, instance),
         .operations = json_array(),
         .policy = repair_policy_of(forecast->config, instance, forecast->now),
     };
+}
+
+static void follow(struct forecast *forecast, const struct config *config,
+                   const struct instance *instance)
+{
+    struct traveller traveller = traveller_of(forecast, config, instance);
     bool healthy = false;
     g_autofree char *reason = NULL;
     for (guint i = 0; i < LIMIT_PLAN_STEPS && !healthy && reason == NULL; i++)
@@ -197,12 +203,66 @@ static void follow(struct forecast *forecast, const struct config *config,
     traveller_clear(&traveller);
 }
 
+/* --- the master --- */
+
+/* Whether it is the loss of the node that all repair comes from. */
+static bool takes_the_master(const struct config *config, const struct node *node,
+                             enum forecast_event event)
+{
+    const struct cluster *cluster = config_cluster(config);
+    return event == FORECAST_FAIL && cluster != NULL &&
+           strcmp(cluster->master_node, node->uuid) == 0;
+}
+
+/* What becomes of an instance that only a master could do something for. */
+static const char *without_master(const struct instance *instance, const struct node *node)
+{
+    if (*instance->holder == '\0')
+        return "it stays as it is: the master, which would do something about it, is away";
+    if (strcmp(instance->primary_node, node->uuid) == 0)
+        return "it is down until its node, the master, is back";
+    return "it runs, but what it writes waits until the master, which has its replica, is back";
+}
+
+static void stay(struct forecast *forecast, const struct config *config,
+                 const struct instance *instance, const struct node *node)
+{
+    const struct repair_sight nothing = {0};
+    struct traveller traveller = traveller_of(forecast, config, instance);
+    struct repair_plan plan =
+        repair_plan_of(forecast->config, instance, traveller.replica, &nothing);
+    traveller.needed = plan.needed;
+    if (!plan.healthy)
+        add_blocked(forecast, &traveller, without_master(instance, node));
+    repair_plan_clear(&plan);
+    traveller_clear(&traveller);
+}
+
+/* The same holds for instances that have nothing to do with that node. */
+static void note_master(json_t *list, const struct node *node)
+{
+    json_array_append_new(
+        list, json_sprintf("%s is the master. While it is away no job runs and nobody repairs "
+                           "anything, on no node: guests elsewhere run on, but one that ends is "
+                           "not started again, and one that loses its replica writes nothing "
+                           "until the master has put that on record.",
+                           node->name));
+    json_array_append_new(
+        list, json_sprintf("What to do: bring %s back, with its disk, which has the configuration; "
+                           "no other node takes its place in this version. Then it starts its own "
+                           "guests again, and the repair of all others goes on by itself.",
+                           node->name));
+}
+
 /* --- the answer --- */
 
-static json_t *notes(const struct config *config, gint64 now)
+static json_t *notes(const struct config *config, const struct node *node,
+                     enum forecast_event event, gint64 now)
 {
     json_t *list = json_array();
     const struct cluster *cluster = config_cluster(config);
+    if (takes_the_master(config, node, event))
+        note_master(list, node);
     const struct repair_brake *brake = config_get(config, "repair_brake", "cluster", NULL);
     if (brake != NULL)
         json_array_append_new(list, json_sprintf("The storm brake is on, nothing is done until a "
@@ -228,16 +288,22 @@ json_t *forecast_node(const struct config *config, const GPtrArray *reports,
         .moves = json_array(),
         .blocked = json_array(),
     };
+    bool headless = takes_the_master(config, node, event);
     g_autoptr(GPtrArray) instances = config_node_instances(config, node->uuid);
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
         if (strcmp(instance->primary_node, node->uuid) == 0 ||
-            strcmp(instance->secondary_node, node->uuid) == 0)
-            follow(&forecast, config, instance);
+            strcmp(instance->secondary_node, node->uuid) == 0) {
+            if (headless)
+                stay(&forecast, config, instance, node);
+            else
+                follow(&forecast, config, instance);
+        }
     }
     placement_sums_free(forecast.sums);
     config_free(forecast.config);
     return json_make("{ss ss so so so}", "node", node->name, "event",
-                     event == FORECAST_FAIL ? "fail" : "drain", "notes", notes(config, now),
-                     "moves", forecast.moves, "blocked", forecast.blocked);
+                     event == FORECAST_FAIL ? "fail" : "drain", "notes",
+                     notes(config, node, event, now), "moves", forecast.moves, "blocked",
+                     forecast.blocked);
 }

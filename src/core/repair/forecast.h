@@ -14,7 +14,9 @@ enum forecast_event { FORECAST_FAIL, FORECAST_DRAIN };
  *    "moves":   [{"instance", "from": [node…], "to": [node…], "operations": [word…], "type",
  * "policy"}], "blocked": [{"instance", "from": [node…], "operations": [what could be done before],
  *                 "type", "policy", "reason"}]}
- * Nodes are names, the primary first. `reports`: of struct node_report, of the nodes that answer.
+ * Nodes are names, the primary first. Without the master nothing would be done: if the node that
+ * fails is the master, all that it touches is blocked, and the notes say what to do. `reports`: of
+ * struct node_report, of the nodes that answer.
  */
 json_t *forecast_node(const struct config *config, const GPtrArray *reports,
                       const struct node *node, enum forecast_event event, gint64 now);

@@ -65,6 +65,17 @@ bool repair_template_shared(enum disk_template template)
     return template == TEMPLATE_SHAREDFILE || template == TEMPLATE_DISKLESS;
 }
 
+const char *repair_healthy_text(enum disk_template template)
+{
+    if (repair_template_mirrored(template))
+        return "All its nodes are online and its replica is in sync";
+    if (template == TEMPLATE_DISKLESS)
+        return "Its node is online, and it has no disks";
+    return repair_template_shared(template)
+               ? "Its node is online, and its disks are in the folder that all nodes share"
+               : "Its node is online; its disks are there and nowhere else";
+}
+
 /* --- seeing --- */
 
 static void see(struct repair_plan *plan, const char *format, ...) G_GNUC_PRINTF(2, 3);

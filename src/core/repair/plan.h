@@ -27,7 +27,7 @@ struct repair_sight {
 };
 
 struct repair_plan {
-    bool healthy;               /* all nodes online, replica in sync */
+    bool healthy;               /* all nodes online, a replica in sync if its template has one */
     bool wait;                  /* not healthy, but on its way: a copy is running */
     enum repair_step step;      /* the next operation; NONE if not healthy: see `left` */
     bool elsewhere;             /* a new replica must go to another node: its own is drained */
@@ -46,6 +46,9 @@ void repair_plan_clear(struct repair_plan *plan);
 bool repair_template_mirrored(enum disk_template template);
 /* Whether the guest can run on any node, because all reach its data or it has none. */
 bool repair_template_shared(enum disk_template template);
+
+/* What a healthy instance has, by its template, as a sentence without its full stop. */
+const char *repair_healthy_text(enum disk_template template);
 
 const char *repair_step_name(enum repair_step step); /* in sentences: "replace-disks" */
 const char *repair_step_word(enum repair_step step); /* in request ids: one word */

@@ -184,8 +184,8 @@ static void conclude_healthy(struct watcher *watcher, struct patient *patient)
         patient_conclude(watcher, patient, patient->pending->pdata[i], REPAIR_SUCCESS, changes);
     patient_trim_results(watcher, patient, patient->pending->len, changes);
     struct decision *decision =
-        patient_decide(patient, VERDICT_DONE, "Healthy",
-                       "All its nodes are online and its replica is in sync: repaired.");
+        patient_decide(patient, VERDICT_DONE, "Healthy", "%s: repaired.",
+                       repair_healthy_text(patient->instance->disk_template));
     if (finish(watcher, decision, changes))
         watcher_move(patient->watched, patient->instance->name, REPAIR_HEALTHY, "repaired");
 }

@@ -10,8 +10,8 @@ static struct decision *record_healthy(const struct watcher *watcher, const stru
     /* What was never broken needs no record. */
     if (latest == NULL || g_str_equal(latest->state, "Healthy"))
         return NULL;
-    return patient_decide(patient, VERDICT_DONE, "Healthy",
-                          "All its nodes are online and its replica is in sync.");
+    return patient_decide(patient, VERDICT_DONE, "Healthy", "%s.",
+                          repair_healthy_text(patient->instance->disk_template));
 }
 
 /* Too weak a policy goes on record once for as long as situation and policy stay the same (ARP-47,
@@ -145,7 +145,7 @@ bool repair_triage(struct watcher *watcher, struct patient *patient, GPtrArray *
         pending = true;
     } else if (patient->plan.healthy) {
         watcher_move(patient->watched, patient->instance->name, REPAIR_HEALTHY,
-                     "all nodes online, replica in sync");
+                     "nothing is broken");
         decision = record_healthy(watcher, patient);
     } else if (!patient->plan.wait && !patient_at_work(watcher, patient->instance)) {
         decision = judge_needed(watcher, patient, changes, &pending);

@@ -42,7 +42,7 @@ static void place_init(struct place *place, int memory)
     place->reports = g_ptr_array_new_with_free_func((GDestroyNotify)node_report_free);
     put(place->config, "cluster", UUID("c0", "001"),
         json_make("{ss ss ss}", "uuid", UUID("c0", "001"), "name", "c", "master_node",
-                  UUID("a0", "001")));
+                  UUID("a0", "004")));
     put(place->config, "nodegroup", UUID("90", "001"),
         json_make("{ss ss}", "uuid", UUID("90", "001"), "name", "default"));
     for (guint i = 1; i <= 4; i++) {
@@ -170,6 +170,46 @@ static void test_no_room(void)
     place_clear(&place);
 }
 
+/* Without the master nobody does anything, here and elsewhere. */
+static void test_fail_of_the_master(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "reinstall");
+    put_instance(&place, 1, "mirror", 4, 2);
+    put_instance(&place, 2, "mirror", 3, 4);
+    put_instance(&place, 3, "sharedfile", 4, 0);
+    put_instance(&place, 4, "mirror", 1, 4);
+    put_instance(&place, 5, "mirror", 2, 3); /* has nothing to do with it */
+    json_t *web4 = config_object_json(place.config, "instance", UUID("b0", "004"));
+    json_object_set_new(web4, "holder", json_string(""));
+    put(place.config, "instance", UUID("b0", "004"), web4);
+    g_autofree char *text = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(text, "\"moves\":[]");
+    assert_has(text, "{\"from\":[\"node4\",\"node2\"],\"instance\":\"web1\",\"operations\":[],"
+                     "\"policy\":\"reinstall, by a tag of the cluster\",\"reason\":\"it is down "
+                     "until its node, the master, is back\",\"type\":\"failover\"}");
+    assert_has(text, "\"instance\":\"web2\",\"operations\":[],\"policy\":\"reinstall, by a tag of "
+                     "the cluster\",\"reason\":\"it runs, but what it writes waits until the "
+                     "master, which has its replica, is back\",\"type\":\"fix-storage\"}");
+    assert_has(text, "\"instance\":\"web3\"");
+    assert_has(text, "\"instance\":\"web4\",\"operations\":[],\"policy\":\"reinstall, by a tag of "
+                     "the cluster\",\"reason\":\"it stays as it is: the master, which would do "
+                     "something about it, is away\"");
+    g_assert_null(strstr(text, "web5"));
+    assert_has(text, "\"notes\":[\"node4 is the master. While it is away no job runs and nobody "
+                     "repairs anything, on no node: guests elsewhere run on, but one that ends is "
+                     "not started again, and one that loses its replica writes nothing until the "
+                     "master has put that on record.\",\"What to do: bring node4 back, with its "
+                     "disk, which has the configuration; no other node takes its place in this "
+                     "version. Then it starts its own guests again, and the repair of all others "
+                     "goes on by itself.\"]");
+    g_autofree char *drained = ask(&place, "node4", FORECAST_DRAIN); /* it can do that itself */
+    assert_has(drained, "\"instance\":\"web1\",\"operations\":[\"migrate\"");
+    assert_has(drained, "\"notes\":[]");
+    place_clear(&place);
+}
+
 static void test_notes(void)
 {
     struct place place;
@@ -244,6 +284,7 @@ int main(int argc, char **argv)
     g_test_add_func("/plan-node/fail", test_fail);
     g_test_add_func("/plan-node/drain", test_drain);
     g_test_add_func("/plan-node/no-room", test_no_room);
+    g_test_add_func("/plan-node/fail-of-the-master", test_fail_of_the_master);
     g_test_add_func("/plan-node/notes", test_notes);
     g_test_add_func("/plan-node/sums", test_sums);
     g_test_add_func("/plan-node/call", test_call);
