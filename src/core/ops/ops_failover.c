@@ -134,11 +134,14 @@ static bool primary_is_judged(const struct op *op, const struct instance *instan
     if (op_node_offline(op, instance->primary_node) || !*instance->holder ||
         op_report(op, instance->primary_node))
         return true;
-    fettle_set_error(error, UNSAFE,
-                     "%s does not answer, but nobody said that it is dead, so instance \"%s\" may "
-                     "still run there; if it is really dead: fettle node modify %s --offline=yes "
-                     "--statement ...",
-                     name, instance->name, name);
+    /* Of disks that both nodes reach only the power switch keeps the old one (SAF-21). */
+    bool shared = instance->disk_template == TEMPLATE_SHAREDFILE;
+    fettle_set_error(
+        error, UNSAFE,
+        "%s does not answer, but nobody said that it is dead, so instance \"%s\" may "
+        "still run there%s; if %s: fettle node modify %s --offline=yes --statement ...",
+        name, instance->name, shared ? ", on the disks that all nodes share" : "",
+        shared ? "its power is off" : "it is really dead", name);
     return false;
 }
 

@@ -113,6 +113,27 @@ static void test_refused_without_evidence(void)
     ops_expect(world, "commit job error\n");
 }
 
+/* Its disks are within reach, and so they are of a node that is only silent: it is not fenced by
+ * anything but a person's word that its power is off. */
+static void test_refused_shared_without_evidence(void)
+{
+    put_web_on_node3("in-sync", true);
+    json_t *web = config_object_json(world->config, "instance", WEB);
+    json_object_set_new(web, "disk_template", json_string("sharedfile"));
+    json_object_set_new(web, "secondary_node", json_string(""));
+    json_object_set_new(web, "replica", json_string(""));
+    ops_put(world, "instance", WEB, web);
+    ops_delete_object(world, "replica", REPLICA);
+    fake_cut(world->world, NODE3, true);
+    ops_expect_refusal(world, failover(),
+                       "node3 does not answer, but nobody said that it is dead, so instance "
+                       "\"web1\" may still run there, on the disks that all nodes share; if its "
+                       "power is off: fettle node modify node3 --offline=yes --statement ...",
+                       "unsafe");
+    g_assert_cmpuint(ops_web(world)->generation, ==, 1);
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE3);
+}
+
 static void test_refused_no_replica(void)
 {
     ops_put_web(world, NULL, true);
@@ -301,6 +322,8 @@ int main(int argc, char **argv)
     add("/failover/refused/stale#SAF-16", test_refused_stale);
     add("/failover/refused/evidence#SAF-16", test_refused_without_evidence);
     add("/failover/refused/no-replica", test_refused_no_replica);
+    add("/failover/refused/shared-without-evidence#SAF-16,SAF-21",
+        test_refused_shared_without_evidence);
     add("/failover/refused/images-gone#SAF-13,SAF-16", test_refused_images_gone);
     add("/failover/refused/image-gone#SAF-13,SAF-16", test_refused_image_gone);
     add("/failover/refused/secondary", test_refused_secondary);
