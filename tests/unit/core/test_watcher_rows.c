@@ -242,6 +242,41 @@ static void test_results_beside_a_failure(void)
     watcher_world_free(w);
 }
 
+/* A copy that runs is waited for, also when the guest has to leave; one that nobody carries on is
+ * made anew. */
+static void test_copy_is_waited_for(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    w->mirror = "syncing";
+    change_object(w, "replica", REPLICA1, json_make("{ss si}", "state", "syncing", "sync", 8));
+    set_node(w, NODE1, "drained");
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    /* So is one that a repair asked for from outside finds, and that is told. */
+    set_tag(w, TAG_INSTANCE, WEB1, "pending:migrate:X:1600000000:");
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    assert_tags(w, "pending:migrate:I:T:");
+    const struct decision *said = latest_about(w, WEB1, "watcher/repair");
+    g_assert_cmpstr(said->summary, ==, "Its replica is being copied.");
+    g_assert_cmpstr(said->next_check, ==, "when the copy is ready");
+    set_replica(w, "in-sync");
+    w->mirror = "ready";
+    passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    watcher_world_free(w);
+    w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    w->mirror = "none";
+    change_object(w, "replica", REPLICA1, json_make("{ss si}", "state", "syncing", "sync", 8));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    watcher_world_free(w);
+}
+
 /* --- one job for several --- */
 
 static void put_common_job(struct watcher_world *w, const char *status)
@@ -357,6 +392,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-rows/ids#ARP-29", test_ids);
     g_test_add_func("/watcher-rows/long-job#ARP-51", test_long_job);
     g_test_add_func("/watcher-rows/results-beside-a-failure", test_results_beside_a_failure);
+    g_test_add_func("/watcher-rows/copy-is-waited-for#ARP-62", test_copy_is_waited_for);
     g_test_add_func("/watcher-rows/common-job#ARP-64", test_common_job);
     g_test_add_func("/watcher-rows/fresh-before-jobs#ARP-63", test_fresh_before_jobs);
     g_test_add_func("/watcher-rows/other-duties#ARP-02", test_other_duties);
