@@ -222,6 +222,34 @@ def test_failover():
     remove('moved')
 
 
+@title('/repair/failover-sharedfile#ARP-11,ARP-66,ARP-68')
+def test_failover_shared():
+    """A guest on shared disks goes to another node by one step; what was decided is told as text and as JSON alike."""
+    uuid = create('wanders', 'sharedfile')
+    policy('wanders', 'failover')
+    plan = planned('fail', 'node2', 'wanders')
+    assert plan['operations'] == ['failover'], plan
+    printed = lab.printed('wanders', uuid, 'node2')
+    cut('node2')
+    kind, jobs = result('wanders', 'success')
+    assert (kind, opcodes(jobs)) == ('failover', ['INSTANCE_FAILOVER']), (kind, opcodes(jobs))
+    node = lab.instance('wanders', 'pnode')['pnode']
+    assert [node] == plan['to'], (node, plan)
+    e2e.wait_counting(lab, 'wanders', uuid, node, printed)
+    told = lab.json('why', 'wanders')
+    steps = [one for one in told if one['verdict'] == 'act']
+    assert steps[-1]['summary'] == 'Step 1 of the repair: failover.' and steps[-1]['jobs'] == [str(jobs[0])], told
+    assert steps[-1]['policy'] == 'failover, by a tag of the instance', told
+    assert f'{node} has room' in steps[-1]['evidence'], told
+    text = lab.cli('why', 'wanders')
+    for one in told:
+        assert f'{one["state"]}: {one["summary"]}' in text, (one, text)
+    back('node2')
+    wait_until('one copy runs', lambda: len(lab.qemu_processes(uuid)) == 1, 60)
+    check_counts('wanders', uuid)
+    remove('wanders')
+
+
 @title('/repair/reinstall-when-all-nodes-are-lost#ARP-12,ARP-65')
 def test_reinstall():
     """Its only disk is gone with its node: a new one elsewhere, from the image, counting from the beginning."""
@@ -364,5 +392,5 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='witness', disk_template='diskless', memory=8, pnode='node1')
-        e2e.run(test_fix_storage, test_migrate_mirror, test_migrate_sharedfile, test_failover, test_reinstall,
+        e2e.run(test_fix_storage, test_migrate_mirror, test_migrate_sharedfile, test_failover, test_failover_shared, test_reinstall,
                 test_suspended, test_suspended_in_the_middle, test_capacity, test_weak, test_storm, test_logs)
