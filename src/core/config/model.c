@@ -13,7 +13,7 @@ struct kind {
     const struct field *name; /* unique name, NULL for none */
     GHashTable *by_key;       /* key -> struct config_object */
     GHashTable *by_name;      /* name -> GSList of struct config_object; NULL without names */
-    GPtrArray *sorted;        /* made when asked for; NULL after a change */
+    GPtrArray *sorted;        /* made when first asked for, kept in order from then on */
 };
 
 struct config {
@@ -201,11 +201,66 @@ static struct config_object *object_parse(const struct change *change, const str
     return object;
 }
 
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* Numbers (job ids) by value, everything else by its bytes. */
+static int compare_labels(const char *a, const char *b)
+{
+    if (is_number(a) && is_number(b) && strlen(a) != strlen(b))
+        return strlen(a) < strlen(b) ? -1 : 1;
+    return strcmp(a, b);
+}
+
+static int compare_objects(const void *a, const void *b, void *data)
+{
+    const struct config_object *one = *(const struct config_object *const *)a;
+    const struct config_object *other = *(const struct config_object *const *)b;
+    const struct field *name = data;
+    if (name) {
+        int order =
+            compare_labels(string_member(one->value, name), string_member(other->value, name));
+        if (order)
+            return order;
+    }
+    return compare_labels(one->key, other->key);
+}
+
+/* Where an object stands in the sorted list, or would. */
+static guint sorted_place(const struct kind *kind, const struct config_object *object)
+{
+    const struct field *name = record_field(kind->record, "name");
+    guint low = 0, high = kind->sorted->len;
+    while (low < high) {
+        guint middle = (low + high) / 2;
+        if (compare_objects(&kind->sorted->pdata[middle], &object, (void *)name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Names that are partly numbers ("9", "10", "1a") have no order that a search can rely on: then the
+ * list is made anew when it is next asked for. */
+static void sorted_remove(struct kind *kind, const struct config_object *object)
+{
+    guint place = sorted_place(kind, object);
+    if (place < kind->sorted->len && kind->sorted->pdata[place] == object)
+        g_ptr_array_remove_index(kind->sorted, place);
+    else
+        g_ptr_array_unref(g_steal_pointer(&kind->sorted));
+}
+
 static void kind_drop(struct config *config, struct kind *kind, const char *key)
 {
     struct config_object *old = g_hash_table_lookup(kind->by_key, key);
     if (!old)
         return;
+    if (kind->sorted)
+        sorted_remove(kind, old);
     kind_index_name(kind, old, false);
     config_indexes_change(&config->indexes, old, false);
     g_hash_table_remove(kind->by_key, key);
@@ -217,14 +272,14 @@ void config_set(struct config *config, const char *kind_name, const char *key,
     const struct record *record = object_record(kind_name);
     g_assert(record && (!object || object->record == record));
     struct kind *kind = kind_need(config, record);
-    if (kind->sorted)
-        g_ptr_array_unref(g_steal_pointer(&kind->sorted));
     if (object)
         config_object_ref(object);
     kind_drop(config, kind, key);
     if (!object)
         return;
     g_hash_table_insert(kind->by_key, object->key, object);
+    if (kind->sorted)
+        g_ptr_array_insert(kind->sorted, (gint)sorted_place(kind, object), object);
     kind_index_name(kind, object, true);
     config_indexes_change(&config->indexes, object, true);
 }
@@ -285,33 +340,6 @@ guint config_count_name(const struct config *config, const char *kind_name, cons
 {
     const struct kind *kind = kind_find(config, kind_name);
     return kind && kind->by_name ? g_slist_length(g_hash_table_lookup(kind->by_name, name)) : 0;
-}
-
-static bool is_number(const char *text)
-{
-    return *text && strspn(text, "0123456789") == strlen(text);
-}
-
-/* Numbers (job ids) by value, everything else by its bytes. */
-static int compare_labels(const char *a, const char *b)
-{
-    if (is_number(a) && is_number(b) && strlen(a) != strlen(b))
-        return strlen(a) < strlen(b) ? -1 : 1;
-    return strcmp(a, b);
-}
-
-static int compare_objects(const void *a, const void *b, void *data)
-{
-    const struct config_object *one = *(const struct config_object *const *)a;
-    const struct config_object *other = *(const struct config_object *const *)b;
-    const struct field *name = data;
-    if (name) {
-        int order =
-            compare_labels(string_member(one->value, name), string_member(other->value, name));
-        if (order)
-            return order;
-    }
-    return compare_labels(one->key, other->key);
 }
 
 static void kind_sort(struct kind *kind)

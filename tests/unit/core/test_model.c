@@ -152,6 +152,56 @@ static void test_list_is_sorted(void)
     config_free(config);
 }
 
+static char *names_of(const struct config *config)
+{
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    GString *names = g_string_new(NULL);
+    for (guint i = 0; i < nodes->len; i++)
+        g_string_append_printf(names, "%s ", ((const struct node *)nodes->pdata[i])->name);
+    return g_string_free(names, FALSE);
+}
+
+static char *change_node(struct config *config, guint number, const char *name)
+{
+    g_autofree char *uuid = g_strdup_printf("%08u-0000-4000-8000-000000000000", number);
+    if (name == NULL)
+        return apply(config, del("node", uuid, 1));
+    return apply(config, put("node", uuid, 1, with(object_node(uuid), "name", json_string(name))));
+}
+
+/* The list that is kept in order is the one that would be made anew. */
+static void test_list_stays_sorted(void)
+{
+    struct config *config = config_new();
+    g_autofree char *empty = names_of(config);
+    g_assert_cmpstr(empty, ==, "");
+    static const char *const names[] = {"n4", "12", "n1", "7", "n20", "n3"};
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        assert_says(change_node(config, i, names[i]), "ok");
+    g_autofree char *first = names_of(config);
+    g_assert_cmpstr(first, ==, "7 12 n1 n20 n3 n4 ");
+    assert_says(change_node(config, 2, "n9"), "ok");
+    assert_says(change_node(config, 3, NULL), "ok");
+    assert_says(change_node(config, 6, "100"), "ok");
+    g_autofree char *second = names_of(config);
+    g_assert_cmpstr(second, ==, "12 100 n20 n3 n4 n9 ");
+    /* 9 < 10 < 1a < 9: in no order, but all there, and none twice. */
+    static const char *const odd[] = {"9", "10", "1a", "2", "11", "1b", "90"};
+    for (guint round = 0; round < 3; round++)
+        for (guint i = 0; i < G_N_ELEMENTS(odd); i++) {
+            assert_says(change_node(config, 10 + i, odd[(i + round) % G_N_ELEMENTS(odd)]), "ok");
+            if (i % 2 == 0)
+                assert_says(change_node(config, 10 + i, NULL), "ok");
+            g_autoptr(GPtrArray) nodes = config_list(config, "node");
+            g_assert_cmpuint(nodes->len, ==, config_count(config, "node"));
+            for (guint n = 0; n < nodes->len; n++)
+                g_assert_true(config_get(config, "node",
+                                         ((const struct node *)nodes->pdata[n])->uuid,
+                                         NULL) == nodes->pdata[n]);
+        }
+    config_free(config);
+}
+
 static void test_shared_objects(void)
 {
     struct config *config = make_config();
@@ -339,6 +389,7 @@ int main(int argc, char **argv)
     g_test_add_func("/model/unknown-fields#FUT-12", test_unknown_fields_are_kept);
     g_test_add_func("/model/tags", test_tags);
     g_test_add_func("/model/list", test_list_is_sorted);
+    g_test_add_func("/model/list-kept", test_list_stays_sorted);
     g_test_add_func("/model/shared-objects", test_shared_objects);
     g_test_add_func("/model/changes", test_changes_carry_versions);
     g_test_add_func("/journal/restores#WCF-07,WCF-08,WCF-12", test_journal_restores);
