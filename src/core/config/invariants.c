@@ -1,5 +1,6 @@
 /* What must be true of the configuration at any time; see invariants.h. */
 #include "core/config/invariants.h"
+#include "core/config/restored.h"
 
 #include <string.h>
 
@@ -327,6 +328,17 @@ static void note_migrations(struct problems *problems)
     }
 }
 
+/* Valid, and older than what really is. */
+static void note_restored(struct problems *problems)
+{
+    const struct repair_brake *brake = restored_brake(problems->config);
+    if (brake && problems->list->len < problems->max)
+        g_ptr_array_add(problems->list,
+                        g_strdup_printf("%s Nothing starts, stops or moves until a person says: "
+                                        "fettle repair continue",
+                                        brake->why));
+}
+
 static int compare_problems(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -337,6 +349,7 @@ GPtrArray *invariants_problems(const struct config *config, guint max)
     struct problems problems = {config, g_ptr_array_new_with_free_func(g_free), max};
     config_each(config, note_problem, &problems);
     note_migrations(&problems);
+    note_restored(&problems);
     g_ptr_array_sort(problems.list, compare_problems);
     return problems.list;
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/restored.h"
 #include "core/config/transitions_private.h"
 
 const void *step_before(const struct step *step, const char *kind, const char *key)
@@ -112,6 +113,10 @@ static bool instance_step(const struct step *step, const struct config_delta *de
 {
     const struct instance *old = delta->before;
     const struct instance *new = delta->after;
+    if (restored_step(step) == RESTORED_ENDS)
+        return true;
+    if (restored_step(step) == RESTORED_HOLDS && !restored_instance_rests(old, new, error))
+        return false;
     if (!new)
         return instance_gone(step, old, error);
     if (!old)
@@ -180,7 +185,7 @@ static bool replica_step(const struct step *step, const struct config_delta *del
 {
     const struct replica *old = delta->before;
     const struct replica *new = delta->after;
-    if (!new)
+    if (!new || restored_step(step) == RESTORED_ENDS)
         return true;
     if (old && (!replica_identity(old, new, error) || !sync_step(old, new, error)))
         return false;

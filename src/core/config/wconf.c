@@ -176,6 +176,7 @@ static const struct {
     {"set_replica_state", wconf_handle_set_replica_state, false},
     {"set_migrated", wconf_handle_set_migrated, false},
     {"cluster_status", handle_cluster_status, false},
+    {"write_config", wconf_handle_write_config, false},
     {"update_locks", wconf_handle_update_locks, true},
     {"list_locks", wconf_handle_list_locks, false},
     {"list_all_locks", wconf_handle_list_all_locks, false},

@@ -45,7 +45,8 @@ static GPtrArray *make_members(const struct config *config)
                               .name = node->name,
                               .address = node->primary_ip,
                               .port = node->port,
-                              .master_candidate = node->master_candidate};
+                              .master_candidate = node->master_candidate,
+                              .offline = node->offline};
         g_ptr_array_add(members, member_copy(&from));
     }
     return members;
@@ -70,6 +71,7 @@ struct announce_args *wconf_announcement(const struct wconf *wconf)
     args->members = make_members(wconf->committed);
     args->replica_lost_ms = cluster->replica_lost_ms;
     args->accelerator = cluster->accelerator;
+    set_text(&args->cluster_name, cluster->name);
     return args;
 }
 

@@ -9,6 +9,7 @@
  *   wconf_confirm.c   confirm
  *   wconf_locks.c     lock calls
  *   wconf_owners.c    death of owners, sweeps
+ *   wconf_import.c    write_config
  *   wconf_join.c      hosts that become nodes
  *   wconf_announce.c  telling nodes who is master, and which have answered
  */
@@ -114,6 +115,9 @@ void wconf_stream_end(struct wconf *wconf);
 
 /* --- wconf_confirm.c --- */
 void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_import.c --- */
+void wconf_handle_write_config(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_join.c --- */
 void wconf_handle_ca_info(struct wconf *wconf, struct rpc_request *request);

@@ -3,6 +3,7 @@
  * see node.h and node_private.h.
  */
 #include "core/guest/node.h"
+#include "core/config/ssconf.h"
 
 #include "base/log.h"
 #include "core/guest/disks.h"
@@ -84,6 +85,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->fence = fence_new(env, cluster_uuid);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->users = 1;
+    g_queue_init(&node->ssconf.waiters);
     node->taps_left = true; /* of an earlier life, perhaps */
     return node;
 }
@@ -116,10 +118,23 @@ struct work {
     node_procedure run;
 };
 
+/* Nobody waits for these files. */
+static void ssconf_run(void *data)
+{
+    struct node_core *node = data;
+    if (task_mutex_lock(&node->ssconf)) {
+        ssconf_update(node->env, fence_announced(node->fence));
+        task_mutex_unlock(&node->ssconf);
+    }
+    node_release(node);
+}
+
 static json_t *work_announce(struct work *work, const void *args, GError **error)
 {
     if (!fence_announce(work->node->fence, work->request->from_node, args, error))
         return NULL;
+    node_hold(work->node);
+    task_spawn(work->node->env->tasks, ssconf_run, work->node);
     return_kick(work->node);
     return json_object();
 }

@@ -38,6 +38,7 @@ struct node_core {
     guint users;          /* tasks that hold a pointer to this, and the owner */
     struct promise *kick; /* of the task that asks the master, while it pauses */
     bool kicked;
+    struct task_mutex ssconf; /* one writer of those files */
 };
 
 /* One procedure: `args` is the method's argument record; the answer is a new reference. */

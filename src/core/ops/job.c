@@ -8,6 +8,7 @@
 #include "core/ops/job.h"
 
 #include "core/ops/op.h"
+#include "core/ops/ops_restored.h"
 #include "core/queue/children.h"
 #include "core/queue/job_state.h"
 
@@ -307,7 +308,8 @@ static bool run_body(struct runner *runner, struct op *op, const struct op_impl 
                      bool *ret_prerequisite, GError **error)
 {
     *ret_prerequisite = true;
-    if (!lock(runner, op, impl, error) || !begin(runner, error) || !impl->check(op, error))
+    if (!lock(runner, op, impl, error) || !begin(runner, error) ||
+        !restored_allows(op, impl->id, error) || !impl->check(op, error))
         return false;
     if (op->common->dry_run)
         return true;

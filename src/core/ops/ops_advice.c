@@ -3,7 +3,9 @@
  * this node no more for now, ARP-69) and OP_REPAIR_CONTINUE (the storm is over). Advice and brake
  * are objects that need no lock: each is compared with the version that was read.
  */
+#include "core/config/restored.h"
 #include "core/ops/ops.h"
+#include "core/ops/ops_restored.h"
 #include "core/ops/placement.h"
 
 #include <string.h>
@@ -83,10 +85,30 @@ static bool advice_exec(struct op *op, GError **error)
 
 /* --- go on --- */
 
-#define BRAKE_KEY "cluster"
+/* After a restore every instance may get another record. */
+static bool continue_declare(struct op *op, GError **error)
+{
+    if (restored_brake(op_config(op)))
+        op_lock(op, "instance/[lockset]", LOCK_EXCLUSIVE);
+    return true;
+}
+
+/* Also what a dry run tells. */
+static bool compare_restored(struct op *op, GError **error)
+{
+    g_autoptr(GPtrArray) changes = op_changes_new();
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    if (!restored_gather(op, error) || !restored_adopt(op, changes, said, error))
+        return false;
+    for (guint i = 0; i < said->len; i++)
+        op_log(op, "%s", (const char *)said->pdata[i]);
+    return true;
+}
 
 static bool continue_check(struct op *op, GError **error)
 {
+    if (restored_brake(op_config(op)))
+        return compare_restored(op, error);
     if (config_get(op_config(op), "repair_brake", BRAKE_KEY, NULL))
         return true;
     fettle_set_error(error, WRONG_STATE, "auto-repair is not stopped; there is nothing to release");
@@ -101,7 +123,10 @@ static struct decision *decide_release(const struct op *op, const struct cluster
     struct decision *decision = decision_new();
     g_autofree char *uuid = env_uuid(op->env);
     g_autofree char *summary =
-        g_strdup_printf("The storm brake is released; repairs go on. %s",
+        g_strdup_printf("%s %s",
+                        brake->restored ? "The restored record was compared with the nodes and "
+                                          "follows them now; instances and repairs go on."
+                                        : "The storm brake is released; repairs go on.",
                         *params->statement ? params->statement : "No statement was given.");
     op_set_text(&decision->uuid, uuid);
     op_set_text(&decision->author, "person");
@@ -124,7 +149,12 @@ static bool build_release(struct op *op, GPtrArray *changes, void *data, GError 
     const struct cluster *cluster = config_cluster(op_config(op));
     if (!brake || !cluster)
         return true; /* somebody else was faster */
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    if (brake->restored && !restored_adopt(op, changes, said, error))
+        return false;
     record_autoptr(decision) decision = decide_release(op, cluster, brake);
+    for (guint i = 0; i < said->len && decision->evidence->len < LIMIT_REPAIR_EVIDENCE; i++)
+        g_ptr_array_add(decision->evidence, g_strndup(said->pdata[i], LIMIT_STRING_CHARS / 2));
     op_delete(op, changes, "repair_brake", BRAKE_KEY);
     op_put(op, changes, "decision", decision->uuid, decision_to_json(decision));
     return true;
@@ -137,6 +167,6 @@ static bool continue_exec(struct op *op, GError **error)
 
 const struct op_impl ops_advice[] = {
     {"OP_ADVICE_SET", declare_nothing, advice_check, advice_exec},
-    {"OP_REPAIR_CONTINUE", declare_nothing, continue_check, continue_exec},
+    {"OP_REPAIR_CONTINUE", continue_declare, continue_check, continue_exec},
     {NULL},
 };

@@ -1,7 +1,7 @@
 /*
  * fettle-wconfd: the configuration, locks and confirmations of the cluster, on run/wconfd.sock. All
  * thinking is core/config's; here it gets its environment, its store and its socket. With
- * --bootstrap it makes the store of a new cluster instead.
+ * --bootstrap it makes the store of a new cluster instead, with --restore it puts a backup back.
  */
 #include <stdio.h>
 #include <sys/random.h>
@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/config/wconf.h"
 #include "daemons/common/daemon.h"
+#include "daemons/wconfd/restore.h"
 #include "io/authority.h"
 #include "io/real_env.h"
 #include "io/rpc_server.h"
@@ -16,6 +17,7 @@
 
 static struct {
     gboolean bootstrap;
+    char *restore; /* file */
     struct env *env;
     struct wconf *wconf;
     struct rpc_server *server;
@@ -24,6 +26,8 @@ static struct {
 static const GOptionEntry options[] = {
     {"bootstrap", 0, 0, G_OPTION_ARG_NONE, &wconfd.bootstrap,
      "Make a new cluster's store, with OP_CLUSTER_INIT on standard input, and exit", NULL},
+    {"restore", 0, 0, G_OPTION_ARG_FILENAME, &wconfd.restore,
+     "Put a backup in the place of the store, and exit; `fettle cluster restore` does it", "FILE"},
     {NULL},
 };
 
@@ -90,11 +94,12 @@ static bool bootstrap(const struct node_paths *paths, GError **error)
 
 static bool once(const char *root, bool *ret_done, GError **error)
 {
-    *ret_done = wconfd.bootstrap;
-    if (!wconfd.bootstrap)
+    *ret_done = wconfd.bootstrap || wconfd.restore;
+    if (!*ret_done)
         return true;
     g_autoptr(node_paths_t) paths = node_paths_new(root, error);
-    return paths && bootstrap(paths, error);
+    g_autofree char *file = g_steal_pointer(&wconfd.restore);
+    return paths && (file ? wconfd_restore(paths, file, error) : bootstrap(paths, error));
 }
 
 /* --- the daemon --- */

@@ -1,0 +1,101 @@
+/* See wconfd.h. */
+#include "cli/wconfd.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "io/livelock.h"
+#include "io/loop.h"
+#include "io/node_config.h"
+#include "io/rpc_client.h"
+
+#define OWNER "import"
+
+struct wconfd_line {
+    struct node_paths *paths;
+    struct node_config *config;
+    struct rpc_client *client;
+    struct livelock *livelock;
+};
+
+struct wconfd_line *wconfd_open(const struct cli *cli, GError **error)
+{
+    g_autoptr(wconfd_line_t) line = g_new0(struct wconfd_line, 1);
+    line->paths = node_paths_new(cli->root, error);
+    line->config = line->paths ? node_config_read(line->paths, error) : NULL;
+    if (!line->config)
+        return NULL;
+    loop_init();
+    line->livelock = livelock_make(line->paths, OWNER, error);
+    if (!line->livelock)
+        return NULL;
+    line->client = rpc_client_new(line->paths, line->config->node_uuid, ROLE_CLI);
+    return g_steal_pointer(&line);
+}
+
+void wconfd_close(struct wconfd_line *line)
+{
+    if (!line)
+        return;
+    rpc_client_free(line->client);
+    if (line->livelock)
+        livelock_drop(line->livelock);
+    node_config_free(line->config);
+    node_paths_free(line->paths);
+    g_free(line);
+}
+
+json_t *wconfd_owner(const struct wconfd_line *line)
+{
+    return json_make("{s:s,s:s,s:I}", "job", OWNER, "livelock", livelock_name(line->livelock),
+                     "pid", (json_int_t)getpid());
+}
+
+struct waiting {
+    bool done;
+    json_t *result;
+    GError *error;
+};
+
+static void call_cb(json_t *result, const GError *error, void *data)
+{
+    struct waiting *waiting = data;
+    waiting->done = true;
+    if (error)
+        waiting->error = g_error_copy(error);
+    else
+        waiting->result = json_incref(result);
+}
+
+json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, GError **error)
+{
+    struct waiting waiting = {0};
+    const struct rpc_call call = {
+        .to_node = NODE_LOCAL, .to_role = ROLE_WCONFD, .method = method, .args = args};
+    rpc_client_call(line->client, &call, call_cb, &waiting);
+    while (!waiting.done) /* the call has a time limit of its own */
+        loop_run_until(&waiting.done, TIMEOUT_NORMAL_MS);
+    if (waiting.error && fettle_error_is(waiting.error, UNREACHABLE))
+        g_prefix_error(&waiting.error,
+                       "fettle-wconfd of this node does not answer (this command is given on the "
+                       "master, as root): ");
+    if (waiting.error)
+        g_propagate_error(error, waiting.error);
+    return waiting.result;
+}
+
+bool wconfd_lock(struct wconfd_line *line, const char *name, GError **error)
+{
+    json_t *args = json_make("{s:o,s:[{s:s,s:s}]}", "owner", wconfd_owner(line), "locks", "name",
+                             name, "mode", "exclusive");
+    json_autoptr result = wconfd_call(line, "update_locks", args, error);
+    if (!result)
+        return false;
+    if (json_is_true(json_object_get(result, "granted")))
+        return true;
+    const json_t *owner = json_array_get(json_object_get(result, "blockers"), 0);
+    const char *who = json_string_value(json_object_get(owner, "job"));
+    fettle_set_error(error, LOCK_BLOCKED, "%s is held by %s; try again when that has ended", name,
+                     who ? who : "somebody");
+    return false;
+}

@@ -1,0 +1,173 @@
+/* See restored.h. */
+#include "core/config/restored.h"
+
+#include <string.h>
+
+const struct repair_brake *restored_brake(const struct config *config)
+{
+    const struct repair_brake *brake = config_get(config, "repair_brake", BRAKE_KEY, NULL);
+    return brake && brake->restored ? brake : NULL;
+}
+
+/* --- steps --- */
+
+enum restored_step restored_step(const struct step *step)
+{
+    const struct repair_brake *before = step_before(step, "repair_brake", BRAKE_KEY);
+    if (!before || !before->restored)
+        return RESTORED_NOT;
+    return config_get(step->after, "repair_brake", BRAKE_KEY, NULL) ? RESTORED_HOLDS
+                                                                    : RESTORED_ENDS;
+}
+
+void restored_set_error(GError **error)
+{
+    fettle_set_error(error, WRONG_STATE,
+                     "the configuration was restored from a backup and is not compared with the "
+                     "nodes yet, so nothing starts, stops or moves: look at `fettle cluster "
+                     "verify`, then say `fettle repair continue`");
+}
+
+bool restored_instance_rests(const struct instance *old, const struct instance *new, GError **error)
+{
+    bool rests = old ? new && old->generation == new->generation &&
+                           !strcmp(old->holder, new->holder) &&
+                           !strcmp(old->primary_node, new->primary_node) &&
+                           !strcmp(old->migration, new->migration)
+                     : new->generation == 0 && !*new->holder;
+    if (rests)
+        return true;
+    restored_set_error(error);
+    return false;
+}
+
+/* --- what a restore commits --- */
+
+static void free_change(void *data)
+{
+    change_free(data);
+}
+
+static void set_text(char **member, const char *text)
+{
+    g_free(*member);
+    *member = g_strdup(text);
+}
+
+static bool is_final(const char *status)
+{
+    return !strcmp(status, "success") || !strcmp(status, "error") || !strcmp(status, "canceled");
+}
+
+static void end_job(GPtrArray *changes, const struct config *config, const struct job *job,
+                    guint64 now)
+{
+    static const char reason[] = "the cluster was restored from a backup while this job was not "
+                                 "over; whether it ran to its end is unknown";
+    record_autoptr(job) ended = job_copy(job);
+    for (guint i = 0; i < ended->ops->len; i++) {
+        struct job_op *op = ended->ops->pdata[i];
+        if (is_final(op->status))
+            continue;
+        set_text(&op->status, "error");
+        json_decref(op->result);
+        op->result = json_string(reason);
+        op->end_us = now * G_USEC_PER_SEC;
+    }
+    set_text(&ended->status, "error");
+    ended->end_us = now * G_USEC_PER_SEC;
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, job->id);
+    g_ptr_array_add(changes, config_put(config, "job", key, job_to_json(ended)));
+}
+
+static void end_jobs(GPtrArray *changes, const struct config *config, guint64 now)
+{
+    g_autoptr(GPtrArray) jobs = config_list(config, "job");
+    for (guint i = 0; i < jobs->len; i++) {
+        const struct job *job = jobs->pdata[i];
+        if (!is_final(job->status))
+            end_job(changes, config, job, now);
+    }
+}
+
+/* Ids that were given out after the backup are never given out again: their files and what they
+ * asked of nodes may still be there. */
+static void pass_over_ids(GPtrArray *changes, const struct config *config)
+{
+    const struct counter *counter = config_get(config, "counter", "job", NULL);
+    if (!counter)
+        return;
+    const struct counter further = {.value = counter->value + RESTORE_JOB_GAP};
+    g_ptr_array_add(changes, config_put(config, "counter", "job", counter_to_json(&further)));
+}
+
+static bool make_master(GPtrArray *changes, const struct config *config, const char *node_uuid,
+                        GError **error)
+{
+    const struct cluster *now = config_cluster(config);
+    const struct node *node = config_get(config, "node", node_uuid, NULL);
+    if (!now) {
+        fettle_set_error(error, CORRUPT, "the backup has no cluster in it");
+        return false;
+    }
+    if (!node) {
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "this host (node %s) is no node of the cluster in the backup; restore it "
+                         "on one that was a node then",
+                         node_uuid);
+        return false;
+    }
+    record_autoptr(cluster) cluster = cluster_copy(now);
+    record_autoptr(node) master = node_copy(node);
+    set_text(&cluster->master_node, node_uuid);
+    master->master_candidate = true;
+    master->offline = false;
+    g_ptr_array_add(changes, config_put(config, "cluster", now->uuid, cluster_to_json(cluster)));
+    g_ptr_array_add(changes, config_put(config, "node", node_uuid, node_to_json(master)));
+    return true;
+}
+
+static char *time_text(guint64 seconds)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc((gint64)seconds);
+    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC") : g_strdup("an unknown time");
+}
+
+static void pull_brake(GPtrArray *changes, const struct config *config,
+                       const struct restoring *restoring)
+{
+    const struct cluster *cluster = config_cluster(config);
+    g_autofree char *taken = time_text(restoring->taken);
+    record_autoptr(repair_brake) brake = repair_brake_new();
+    record_autoptr(decision) decision = decision_new();
+    g_free(brake->why);
+    brake->why = g_strdup_printf("The configuration was restored from a backup of %s.", taken);
+    brake->since = restoring->now;
+    brake->restored = true;
+    set_text(&decision->uuid, restoring->record_uuid);
+    set_text(&decision->author, "person");
+    set_text(&decision->subject_kind, "cluster");
+    set_text(&decision->subject, cluster->uuid);
+    set_text(&decision->subject_name, cluster->name);
+    set_text(&decision->state, "Restored");
+    set_text(&decision->summary, brake->why);
+    set_text(&decision->next_check, "when a person says: fettle repair continue");
+    decision->at_us = restoring->now * G_USEC_PER_SEC;
+    decision->verdict = VERDICT_ACT;
+    g_ptr_array_add(changes,
+                    config_put(config, "repair_brake", BRAKE_KEY, repair_brake_to_json(brake)));
+    g_ptr_array_add(changes,
+                    config_put(config, "decision", decision->uuid, decision_to_json(decision)));
+}
+
+GPtrArray *restored_changes(const struct config *config, const struct restoring *restoring,
+                            GError **error)
+{
+    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(free_change);
+    if (!make_master(changes, config, restoring->node_uuid, error))
+        return NULL;
+    end_jobs(changes, config, restoring->now);
+    pass_over_ids(changes, config);
+    pull_brake(changes, config, restoring);
+    return g_steal_pointer(&changes);
+}

@@ -1,0 +1,221 @@
+/* See restore.h. The new store is made beside the old one and renamed as the last step; whatever
+ * ends this process before that leaves the old one, and the same command can be given again. */
+#include "daemons/wconfd/restore.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "core/config/restored.h"
+#include "io/backup.h"
+#include "io/files.h"
+#include "io/loop.h"
+#include "io/sqlite_backup.h"
+#include "io/sqlite_store.h"
+
+#define STORE_PART "store.db"
+#define CONFIG_PART "etc/node.json"
+#define AUTHORITY_PART "etc/ca.crt"
+
+/* In this order: the identity last, because it is what a daemon looks for first. */
+static const char *const etc_parts[] = {AUTHORITY_PART, "etc/ca.key", "etc/node.crt",
+                                        "etc/node.key", CONFIG_PART};
+
+struct restore {
+    const struct node_paths *paths;
+    struct backup *backup;
+    struct node_config *node; /* this host's identity, or the backup's if it has none */
+    struct config *config;
+    char *store, *made;
+    int reserved;
+};
+
+static void restore_clear(struct restore *restore)
+{
+    backup_free(restore->backup);
+    node_config_free(restore->node);
+    config_free(restore->config);
+    if (restore->made)
+        unlink(restore->made);
+    g_free(restore->store);
+    g_free(restore->made);
+    if (restore->reserved >= 0)
+        close(restore->reserved);
+}
+
+/* --- who this host is --- */
+
+static char *etc_path(const struct restore *restore, const char *part)
+{
+    return g_build_filename(restore->paths->etc, part + strlen("etc/"), NULL);
+}
+
+static struct node_config *identity_of_backup(const struct restore *restore, GError **error)
+{
+    GBytes *part = backup_part(restore->backup, CONFIG_PART);
+    size_t len = 0;
+    const char *text = part ? g_bytes_get_data(part, &len) : NULL;
+    if (!text) {
+        fettle_set_error(error, WRONG_STATE,
+                         "this host belongs to no cluster, and the backup has no %s", CONFIG_PART);
+        return NULL;
+    }
+    json_autoptr json = json_parse_limited(text, len, LIMIT_BACKUP_HEADER_BYTES, error);
+    return json ? node_config_parse(json, RECORD_KEEP, error) : NULL;
+}
+
+/* A host that has an identity keeps it; it must be of this cluster. */
+static bool find_identity(struct restore *restore, GError **error)
+{
+    g_autoptr(GError) missing = NULL;
+    const struct backup_header *header = restore->backup->header;
+    restore->node = node_config_read(restore->paths, &missing);
+    if (!restore->node && fettle_error_is(missing, UNKNOWN_ENTITY))
+        restore->node = identity_of_backup(restore, error);
+    else if (!restore->node)
+        g_propagate_error(error, g_steal_pointer(&missing));
+    if (!restore->node)
+        return false;
+    if (!strcmp(restore->node->cluster_uuid, header->cluster))
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "this host (node %s) belongs to the cluster %s, and the backup is of %s (%s); "
+                     "nothing was changed",
+                     restore->node->name, restore->node->cluster_uuid, header->name,
+                     header->cluster);
+    return false;
+}
+
+/* Another authority than the nodes trust would be no use to anybody. */
+static bool check_authority(const struct restore *restore, GError **error)
+{
+    g_autofree char *path = etc_path(restore, AUTHORITY_PART);
+    GBytes *part = backup_part(restore->backup, AUTHORITY_PART);
+    size_t len = 0;
+    g_autofree char *here = files_read_path(path, LIMIT_BACKUP_HEADER_BYTES, &len, NULL);
+    if (!here || !part)
+        return true;
+    g_autoptr(GBytes) mine = g_bytes_new(here, len);
+    if (g_bytes_equal(mine, part))
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "%s is another one than that of the backup; nothing was changed", path);
+    return false;
+}
+
+static bool put_etc_back(const struct restore *restore, GError **error)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(etc_parts); i++) {
+        GBytes *part = backup_part(restore->backup, etc_parts[i]);
+        g_autofree char *path = etc_path(restore, etc_parts[i]);
+        size_t len = 0;
+        const char *data = part ? g_bytes_get_data(part, &len) : NULL;
+        if (!part || g_file_test(path, G_FILE_TEST_EXISTS))
+            continue;
+        if (!files_write_path(path, data, len, 0600, true, error))
+            return false;
+    }
+    return true;
+}
+
+/* --- the store --- */
+
+struct loading {
+    struct config *config;
+    GError *error;
+};
+
+static void load_object(const char *kind, const char *key, guint64 version, json_t *object,
+                        void *data)
+{
+    struct loading *loading = data;
+    struct change change = {.op = CHANGE_PUT,
+                            .kind = (char *)kind,
+                            .key = (char *)key,
+                            .version = version,
+                            .object = object};
+    if (!loading->error)
+        config_apply(loading->config, &change, &loading->error);
+}
+
+static bool load_store(struct restore *restore, GError **error)
+{
+    const struct backup_header *header = restore->backup->header;
+    struct loading loading = {restore->config, NULL};
+    struct sqlite_store *store = sqlite_store_open(restore->made, error);
+    bool ok = store && sqlite_store_load(store, load_object, &loading, error);
+    if (loading.error) {
+        g_clear_error(error);
+        g_propagate_error(error, loading.error);
+        ok = false;
+    }
+    if (ok && (sqlite_store_history(store) != header->history ||
+               sqlite_store_serial(store) != header->serial)) {
+        fettle_set_error(error, CORRUPT, "the store in the backup is not the one of its header");
+        ok = false;
+    }
+    sqlite_store_close(store);
+    return ok;
+}
+
+static bool unpack_store(struct restore *restore, GError **error)
+{
+    GBytes *part = backup_part(restore->backup, STORE_PART);
+    size_t len = 0;
+    const char *data = part ? g_bytes_get_data(part, &len) : NULL;
+    if (!data) {
+        fettle_set_error(error, CORRUPT, "the backup has no %s; nothing was changed", STORE_PART);
+        return false;
+    }
+    restore->made = g_strconcat(restore->store, ".restore", NULL);
+    restore->config = config_new();
+    return files_write_path(restore->made, data, len, 0600, true, error) &&
+           load_store(restore, error);
+}
+
+static guint64 announced_history(const struct restore *restore)
+{
+    g_autofree char *path = g_build_filename(restore->paths->var, "node", "state.json", NULL);
+    size_t len = 0;
+    g_autofree char *text = files_read_path(path, LIMIT_FRAME_BYTES, &len, NULL);
+    json_autoptr json = text ? json_parse_limited(text, len, LIMIT_FRAME_BYTES, NULL) : NULL;
+    json_int_t history = json_integer_value(json_object_get(json, "history"));
+    return history > 0 ? (guint64)history : 0;
+}
+
+/* SAF-02. Above all that is known here; and the time, so that two restores of one backup on two
+ * hosts, which know nothing of each other, do not make the same history. */
+static guint64 new_history(const struct restore *restore)
+{
+    guint64 known = MAX(restore->backup->header->history, announced_history(restore));
+    known = MAX(known, sqlite_store_noted_history(restore->reserved));
+    return MAX(known + 1, (guint64)(loop_wall_us() / G_USEC_PER_SEC));
+}
+
+static bool put_store_back(struct restore *restore, GError **error)
+{
+    g_autofree char *record = g_uuid_string_random();
+    const struct restoring restoring = {.node_uuid = restore->node->node_uuid,
+                                        .now = (guint64)(loop_wall_us() / G_USEC_PER_SEC),
+                                        .taken = restore->backup->header->taken,
+                                        .record_uuid = record};
+    g_autoptr(GPtrArray) changes = restored_changes(restore->config, &restoring, error);
+    guint64 history = new_history(restore);
+    return changes && sqlite_store_renew(restore->made, history, changes, error) &&
+           put_etc_back(restore, error) &&
+           sqlite_store_replace(restore->reserved, restore->made, restore->store, history, error);
+}
+
+bool wconfd_restore(const struct node_paths *paths, const char *file, GError **error)
+{
+    struct restore restore = {.paths = paths, .reserved = -1};
+    restore.store = g_build_filename(paths->var, STORE_PART, NULL);
+    restore.backup = backup_read(file, error);
+    bool ok = restore.backup && find_identity(&restore, error) &&
+              check_authority(&restore, error) && node_paths_make(paths, error);
+    if (ok)
+        restore.reserved = sqlite_store_reserve(restore.store, error);
+    ok = ok && restore.reserved >= 0 && unpack_store(&restore, error) &&
+         put_store_back(&restore, error);
+    restore_clear(&restore);
+    return ok;
+}

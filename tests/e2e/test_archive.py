@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+"""The configuration as a document, as a backup and as small files: out, changed, back in, wrecked, restored, on real guests."""
+import glob
+import json
+import os
+import shutil
+import stat
+import tempfile
+import time
+
+import e2e
+from e2e import ROOT, title, wait_until
+
+lab = None
+folder = None
+SSCONF = ('cluster_name', 'cluster_uuid', 'master_node', 'master_ip', 'node_list', 'node_primary_ips', 'master_candidates',
+          'master_candidates_ips', 'online_nodes', 'offline_nodes', 'serial')
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
+def load(name):
+    with open(path(name), encoding='utf-8') as file:
+        return json.load(file)
+
+
+def save(name, document):
+    with open(path(name), 'w', encoding='utf-8') as file:
+        json.dump(document, file)
+    return path(name)
+
+
+def export(name, *flags):
+    lab.cli('cluster', 'export', '--to', path(name), *flags)
+    return load(name)
+
+
+def serial():
+    return export('serial.json')['serial']
+
+
+def only(objects):
+    assert len(objects) == 1, objects
+    return next(iter(objects.values()))
+
+
+def expect(code, message, *args):
+    e2e.expect_cli_error(lab, code, 'fettle: ' + message, *args)
+
+
+# --- documents ---
+
+@title('/archive/export')
+def test_export():
+    first = export('first.json')
+    assert stat.S_IMODE(os.stat(path('first.json')).st_mode) == 0o600
+    again = export('again.json')
+    # Jobs and decisions may come in between; everything else is the same text in the same order.
+    for document in (first, again):
+        for past in ('taken', 'serial'):
+            document.pop(past)
+        document['objects'].pop('decision', None)
+    assert json.dumps(first) == json.dumps(again)
+    assert first['format'] == 'fettle-configuration' and first['version'] == 1
+    assert set(first['objects']) >= {'cluster', 'nodegroup', 'node', 'instance', 'replica', 'counter', 'job'}
+    assert 'secret' not in first['objects']
+    secrets = export('secrets.json', '--with-secrets')
+    assert secrets['secrets'] and secrets['objects']['secret']['confd']['value']
+    printed = json.loads(lab.cli('cluster', 'export'))
+    assert printed['objects']['instance'] == first['objects']['instance']
+
+
+@title('/archive/export-change-import')
+def test_import():
+    uuid = e2e.uuid_of(lab, 'web1')
+    before = export('before.json')
+    lab.cli('cluster', 'modify', '--max-running-jobs', '7')
+    lab.cli('tag', 'add', 'instance', 'web1', 'late')
+    lab.cli('instance', 'reboot', 'web1', '--reboot-type', 'full', '--shutdown-timeout', '0')
+    e2e.wait_healthy(lab, 'web1')
+    generation = lab.instance('web1', 'generation')['generation']
+    plan = lab.cli('cluster', 'import', path('before.json'), '--dry-run')
+    assert 'change cluster ' in plan and 'max_running_jobs: 7 -> 20' in plan, plan
+    assert 'remove tag late of instance web1\n' in plan, plan
+    assert '2 changes would be made; none was.\n' in plan, plan
+    expect(2, 'changes would be made: 2; none was: look at them with --dry-run, then give --yes', 'cluster', 'import',
+           path('before.json'))
+    said = lab.cli('cluster', 'import', path('before.json'), '--yes')
+    assert said.endswith('2 changes are made.\n'), said
+    after = export('after.json')
+    assert only(after['objects']['cluster']) == only(before['objects']['cluster'])
+    # The guest was not asked about its generation: what runs is not a matter of a file.
+    assert lab.instance('web1', 'generation')['generation'] == generation
+    assert e2e.running_copies(lab, uuid) == 1
+    said = lab.cli('cluster', 'import', path('before.json'), '--yes')
+    assert said.endswith('Nothing to change: the cluster is as the file says.\n'), said
+    e2e.verify_clean(lab)
+
+
+@title('/archive/bad-documents')
+def test_bad_documents():
+    good = export('good.json')
+    at = good['serial']
+    file = path('bad.json')
+
+    def refused(message, change):
+        document = json.loads(json.dumps(good))
+        change(document)
+        save('bad.json', document)
+        expect(2, f'{file}: {message}', 'cluster', 'import', file, '--yes')
+
+    uuid, web1 = next((u, i) for u, i in good['objects']['instance'].items() if i['name'] == 'web1')
+    refused('instance web1: memory: must be at least 1 (MiB); nothing was changed',
+            lambda d: d['objects']['instance'][uuid].update(memory=0))
+    refused(f'instance web1 ({uuid}): is not in the file; an import removes no instance; use `fettle instance remove`, or put '
+            'it into the file; nothing was changed', lambda d: d['objects']['instance'].pop(uuid))
+    refused('version: is 2; this version of Fettle reads 1 and older: import it with the newer Fettle that wrote it',
+            lambda d: d.update(version=2))
+    refused('objects.gadget: is no kind of object', lambda d: d['objects'].update(gadget={}))
+    other = '00000000-0000-4000-8000-000000000001'
+    own = only(good['objects']['cluster'])
+    refused(f'cluster.uuid: is {other} (x), and this is the cluster {own["uuid"]} ({own["name"]}); a document goes back only '
+            'into the cluster that it came from', lambda d: d.update(cluster={'uuid': other, 'name': 'x'}))
+    with open(path('good.json'), encoding='utf-8') as source, open(file, 'w', encoding='utf-8') as target:
+        target.write(source.read()[:-20])
+    code, _, err = lab.run('cluster', 'import', file, '--yes', check=False)
+    assert code == 21 and err.startswith(f'fettle: {file}: '), err
+    assert web1 and serial() == at
+
+
+@title('/archive/import-waits-for-nobody')
+def test_import_refused():
+    document = export('busy.json')
+    only(document['objects']['cluster'])['max_running_jobs'] = 9
+    file = save('busy.json', document)
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 4, 'on_master': True})
+    wait_until('the job runs', lambda: lab.job_status(job)[0] == 'running')
+    code, _, err = lab.run('cluster', 'import', file, '--yes', check=False)
+    assert code == 5 and f'job {job} is under way; nothing is imported while jobs run.' in err, err
+    lab.wait_job(job)
+    assert only(export('busy2.json')['objects']['cluster'])['max_running_jobs'] == 20
+
+
+@title('/archive/import-ganeti')
+def test_ganeti():
+    sample = os.path.join(ROOT, 'tests/fuzz/corpus/ganeti')
+    at = serial()
+    code, out, err = lab.run('cluster', 'import-ganeti', os.path.join(sample, 'problems.json'), '--yes', check=False)
+    assert code == 2 and '"rbd" has no counterpart here' in err and err.rstrip().endswith('nothing was changed'), err
+    plan = lab.cli('cluster', 'import-ganeti', os.path.join(sample, '3.0.json'), '--dry-run')
+    assert 'add instance mail.example.org\n' in plan and 'note: network public (203.0.113.0/24): has no counterpart' in plan
+    assert serial() == at
+    lab.cli('cluster', 'import-ganeti', os.path.join(sample, '3.0.json'), '--yes')
+    row = lab.instance('mail.example.org', 'disk_template', 'be/memory', 'status', 'pnode', 'tags')
+    assert row == {'disk_template': 'mirror', 'be/memory': 1024, 'status': 'ADMIN_down', 'pnode': 'node1',
+                   'tags': ['owner:ops']}, row
+    # Back to where it was, for the tests that follow.
+    for name in ('mail.example.org', 'web.example.org', 'probe'):
+        lab.do('OP_INSTANCE_REMOVE', instance_name=name, ignore_failures=True)
+    lab.cli('node', 'modify', 'node2', '--drained', 'no')
+    e2e.verify_clean(lab)
+
+
+# --- ssconf ---
+
+def ssconf(node, name):
+    try:
+        with open(os.path.join(lab.root(node), 'var/ssconf', name), encoding='utf-8') as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def rename_cluster(name):
+    document = export('rename.json')
+    only(document['objects']['cluster'])['name'] = name
+    lab.cli('cluster', 'import', save('rename.json', document), '--yes')
+
+
+def all_have(nodes, name, text):
+    return all(ssconf(node, name) == text for node in nodes)
+
+
+@title('/archive/ssconf#WCF-20')
+def test_ssconf():
+    nodes = ['node1', 'node2', 'node3']
+    assert all(set(os.listdir(os.path.join(lab.root(n), 'var/ssconf'))) == set(SSCONF) for n in nodes)
+    assert all_have(nodes, 'node_list', 'node1\nnode2\nnode3\n')
+    assert all_have(nodes, 'master_node', 'node1\n')
+    old = ssconf('node3', 'cluster_name')
+    rename_cluster('east')
+    began = time.monotonic()
+    wait_until('every node has the new name', lambda: all_have(nodes, 'cluster_name', 'east\n'), 5, step=0.02)
+    assert time.monotonic() - began < 1
+    wait_until('every node is done with it', lambda: len({ssconf(n, 'serial') for n in nodes}) == 1, 5)
+    # What touches none of these facts writes none of them.
+    files = [os.path.join(lab.root(n), 'var/ssconf', f) for n in nodes for f in SSCONF]
+    times = [os.stat(f).st_mtime_ns for f in files]
+    lab.cli('tag', 'add', 'cluster', 'quiet')
+    lab.cli('cluster', 'modify', '--max-running-jobs', '19')
+    lab.cli('cluster', 'modify', '--max-running-jobs', '20')
+    time.sleep(1.5)
+    assert [os.stat(f).st_mtime_ns for f in files] == times
+    # Who was away gets them when it is back.
+    lab.lab('link', 'node3', 'down')
+    rename_cluster(old.strip())
+    wait_until('the others have the old name', lambda: all_have(nodes[:2], 'cluster_name', old), 5, step=0.02)
+    assert ssconf('node3', 'cluster_name') == 'east\n'
+    lab.lab('link', 'node3', 'up')
+    wait_until('node3 has it too', lambda: all_have(nodes, 'cluster_name', old), 60)
+    numbers = {ssconf(node, 'serial') for node in nodes}
+    assert len(numbers) == 1 and int(numbers.pop()) > 1
+    e2e.verify_clean(lab, 60)
+
+
+# --- backups ---
+
+def damaged(name, change):
+    with open(path('backup'), 'rb') as file:
+        data = bytearray(file.read())
+    data = change(data)
+    with open(path(name), 'wb') as file:
+        file.write(data)
+    return path(name)
+
+
+def flip(data, at):
+    data[at] ^= 1
+    return data
+
+
+def cluster_name():
+    return only(export('name.json')['objects']['cluster'])['name']
+
+
+@title('/archive/backup-refuses-damage')
+def test_damage():
+    lab.cli('cluster', 'backup', '--to', path('backup'))
+    assert stat.S_IMODE(os.stat(path('backup')).st_mode) == 0o600
+    name = cluster_name()
+    torn = damaged('torn', lambda d: d[:-100])
+    expect(23, f'{torn} is damaged: it is cut off, 100 bytes are missing; nothing was changed, take another backup',
+           'cluster', 'restore', torn, '--confirm', name)
+    flipped = damaged('flipped', lambda d: flip(d, len(d) // 2))
+    expect(23, f'{flipped} is damaged: its part store.db does not match its checksum; nothing was changed, take another '
+           'backup', 'cluster', 'restore', flipped, '--confirm', name)
+    newer = damaged('newer', lambda d: d.replace(b'fettle-backup 1\n', b'fettle-backup 2\n', 1))
+    expect(2, f'{newer} is a backup of version 2, and this Fettle reads version 1: restore it with the newer Fettle that '
+           'wrote it', 'cluster', 'restore', newer, '--confirm', name)
+    foreign = path('before.json')
+    expect(2, f'{foreign} is no backup of Fettle: it does not begin with "fettle-backup 1"', 'cluster', 'restore', foreign,
+           '--confirm', name)
+    expect(17, f'"wrong" is not the name of the cluster ({name}); nothing was changed', 'cluster', 'restore', path('backup'),
+           '--confirm', 'wrong')
+    store = os.path.join(lab.root('node1'), 'var/store.db')
+    expect(5, f'fettle-wconfd of this node runs and has {store}; stop it first: systemctl stop fettle.target', 'cluster',
+           'restore', path('backup'), '--confirm', name)
+    assert not glob.glob(store + '.before-*') and not os.path.exists(store + '.restore')
+
+
+def restore_surely(name):
+    """wconfd is started again and again on the wreck; in between the restore has its turn."""
+    end = time.monotonic() + 60
+    while True:
+        code, out, err = lab.run('cluster', 'restore', path('backup'), '--confirm', name, check=False)
+        if code == 0:
+            return out
+        assert 'fettle-wconfd of this node runs' in err and time.monotonic() < end, err
+        time.sleep(0.1)
+
+
+def wreck_store():
+    store = os.path.join(lab.root('node1'), 'var/store.db')
+    with open(store, 'r+b') as file:
+        file.seek(4096)
+        file.write(os.urandom(8192))
+    for ending in ('-wal', '-shm'):
+        if os.path.exists(store + ending):
+            os.unlink(store + ending)
+    lab.lab('kill', 'wconfd@node1')
+    log = os.path.join(lab.directory, 'log', 'node1')
+    wait_until('wconfd says that the store is damaged', lambda: says(log, 'is damaged'), 30)
+
+
+def says(log, text):
+    for name in glob.glob(os.path.join(log, '**', '*wconfd*'), recursive=True):
+        with open(name, encoding='utf-8', errors='replace') as file:
+            if text in file.read():
+                return True
+    return False
+
+
+@title('/archive/backup-wreck-restore-go-on#SAF-02')
+def test_restore():
+    web1 = e2e.uuid_of(lab, 'web1')
+    primary = lab.instance('web1', 'pnode')['pnode']
+    lab.cli('cluster', 'backup', '--to', path('backup'))
+    old = export('old.json')
+    name = cluster_name()
+    # After the backup the world goes on: another generation, another instance.
+    lab.cli('instance', 'reboot', 'web1', '--shutdown-timeout', '0', '--reboot-type', 'full')
+    e2e.wait_healthy(lab, 'web1')
+    lab.do('OP_INSTANCE_CREATE', instance_name='late1', pnode='node2', snode='node3', wait=120, **e2e.TICK)
+    late1 = e2e.uuid_of(lab, 'late1')
+    count = e2e.wait_counting(lab, 'web1', web1, primary)
+    generation = lab.instance('web1', 'generation')['generation']
+    wreck_store()
+    restore_surely(name)
+    lab.lab('restart', 'luxid@node1')
+    lab.lab('restart', 'watcher@node1')
+    lab.luxi_connection = None
+    wait_until('the cluster answers again', lambda: lab.run('cluster', 'info', check=False)[0] == 0, 60)
+    new = export('new.json')
+    assert new['history'] > old['history'], (new['history'], old['history'])
+    assert all(job['status'] in ('success', 'error', 'canceled') for job in new['objects']['job'].values())
+    assert new['objects']['repair_brake']['cluster']['restored']
+
+    # Nothing starts, and verify says why.
+    code, text = e2e.verify(lab)
+    assert code == 1 and 'The configuration was restored from a backup of ' in text, text
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_SHUTDOWN', 'instance_name': 'web1', 'timeout': 0})
+    status, results = lab.wait_job(job)
+    assert status == 'error' and 'was restored from a backup and is not compared with the nodes yet' in json.dumps(results), \
+        (status, results)
+    assert e2e.running_copies(lab, web1) == 1
+
+    # A person has it compared: the guest that runs is the instance, the record follows.
+    wait_until('all nodes have answered', lambda: 'has not answered this epoch' not in e2e.verify(lab)[1], 60)
+    code, out, err = lab.run('repair', 'continue', '--statement', 'compared')
+    assert f'({late1})' in out + err, out + err
+    row = lab.instance('web1', 'pnode', 'status', 'generation')
+    assert row == {'pnode': primary, 'status': 'running', 'generation': generation}, row
+    assert e2e.wait_counting(lab, 'web1', web1, primary, above=count)
+    assert e2e.running_copies(lab, web1) == 1
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='web1', timeout=0)
+    lab.do('OP_INSTANCE_STARTUP', instance_name='web1', wait=120)
+    e2e.wait_counting(lab, 'web1', web1, primary)
+    e2e.check_logs(lab)
+
+
+def main():
+    global lab, folder
+    folder = tempfile.mkdtemp(prefix='fettle-archive-', dir='/var/tmp')
+    try:
+        with e2e.new_lab() as lab:
+            lab.do('OP_INSTANCE_CREATE', instance_name='web1', pnode='node1', snode='node2', wait=120, **e2e.TICK)
+            e2e.wait_healthy(lab, 'web1')
+            e2e.run(test_export, test_import, test_bad_documents, test_import_refused, test_ganeti, test_ssconf, test_damage,
+                    test_restore)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == '__main__':
+    main()
