@@ -27,6 +27,7 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
     bool yes = false;
     switch (item->role) {
     case CONFIRM_RUN:
+    case CONFIRM_START:
         yes = current && strcmp(web1->holder, from) == 0;
         break;
     case CONFIRM_EXPORT:

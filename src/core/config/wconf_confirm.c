@@ -1,8 +1,8 @@
 /*
- * confirm: may this generation run, export, mirror on the asking node (SAF-03, 04)? Answered after
- * a barrier begun after the question, from committed records. Confirmed is what the record says in
- * every point. Everything else shows the record; the node takes it for a refusal only if it shows a
- * higher generation, or that the instance was removed.
+ * confirm: may this generation run, start, export, mirror on the asking node (SAF-03, 04)? Answered
+ * after a barrier begun after the question, from committed records. Confirmed is what the record
+ * says in every point. Everything else shows the record; the node takes it for a refusal only if it
+ * shows a higher generation, or that the instance was removed.
  */
 #include <string.h>
 
@@ -39,8 +39,18 @@ static bool disks_are_made(const struct confirm_item *item, const struct instanc
     return its_disks || replica_is_here(item, instance, replica, node);
 }
 
-static bool item_confirmed(const struct confirm_item *item, const struct instance *instance,
-                           const struct replica *replica, const char *node)
+/* On a person's word that the node is dead others take over what it held: nothing may begin there,
+ * also if it has come back, until that word is taken back (SAF-10). */
+static bool may_start(const struct config *config, const struct instance *instance,
+                      const char *uuid)
+{
+    const struct node *node = config_get(config, "node", uuid, NULL);
+    return !strcmp(instance->holder, uuid) && node && !node->offline;
+}
+
+static bool item_confirmed(const struct config *config, const struct confirm_item *item,
+                           const struct instance *instance, const struct replica *replica,
+                           const char *node)
 {
     /* The migration stands in place of a replica, and the generation is the one that it leads to.
      */
@@ -55,6 +65,8 @@ static bool item_confirmed(const struct confirm_item *item, const struct instanc
     switch (item->role) {
     case CONFIRM_RUN:
         return !strcmp(instance->holder, node);
+    case CONFIRM_START:
+        return may_start(config, instance, node);
     case CONFIRM_MIRROR:
         return !strcmp(instance->holder, node) && replica &&
                !strcmp(instance->replica, item->replica);
@@ -84,7 +96,7 @@ static struct confirm_result *answer_item(const struct config *config,
     if (replica && strcmp(replica->instance, instance->uuid) != 0)
         replica = NULL;
     result->answer =
-        item_confirmed(item, instance, replica, node) ? CONFIRM_CONFIRMED : CONFIRM_REFUSED;
+        item_confirmed(config, item, instance, replica, node) ? CONFIRM_CONFIRMED : CONFIRM_REFUSED;
     result->generation = instance->generation;
     set_text(&result->primary_node, instance->primary_node);
     if (replica) {

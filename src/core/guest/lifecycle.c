@@ -324,7 +324,8 @@ static bool start_locked(struct guest *guest, const struct fence_op *op,
         return false;
     }
     /* A start that was delayed on its way must not run what was stopped or moved since. */
-    if (!confirm_one(guest->node, op, CONFIRM_RUN, instance->uuid, instance->generation, "", error))
+    if (!confirm_one(guest->node, op, CONFIRM_START, instance->uuid, instance->generation, "",
+                     error))
         return false;
     if (!start_clear_the_way(guest, args, wanted.history, error))
         return false;

@@ -248,6 +248,8 @@ static bool question_still_stands(const struct question *question)
     case CONFIRM_NEW_DISKS:
         return item->generation == record->made_generation &&
                strcmp(item->replica, record->made) == 0;
+    case CONFIRM_START: /* is asked by the start itself */
+        break;
     }
     return false;
 }
@@ -268,6 +270,8 @@ static bool question_apply(const struct question *question, const struct confirm
         return incoming_apply(question->guest, answer);
     case CONFIRM_NEW_DISKS:
         return apply_new_disks(question->guest, answer);
+    case CONFIRM_START:
+        break;
     }
     return true;
 }

@@ -147,6 +147,11 @@ static bool start_moved(struct op *op, const char *uuid, GError **error)
 {
     record_autoptr(export_target) target = NULL;
     struct guest_start_args args = {.full = true, .run = true};
+    const struct instance *found = config_get(op_config(op), "instance", uuid, NULL);
+    if (found && op_node_offline(op, found->primary_node)) {
+        fettle_set_error(error, WRONG_STATE, "that node is offline, nothing is started there");
+        return false;
+    }
     if (!open_way_back(op, uuid, &args, &target, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);

@@ -42,6 +42,21 @@ static void test_confirm(void)
     world_tear_down();
 }
 
+/* What a person has called dead may still run what it runs, but begins nothing. */
+static void test_confirm_start(void)
+{
+    world_set_up();
+    assert_says(confirm(0, "start", WEB1, 4, ""), ANSWER("confirmed", AT4));
+    assert_says(confirm(1, "start", WEB1, 4, ""), ANSWER("refused", AT4));
+    assert_says(job_locks(&world, 18, "x node/" NODE1, false), GRANTED);
+    json_t *dead = with(object_node(NODE1), "offline", json_true());
+    assert_says(job_commit(&world, 18, changes_of(put("node", NODE1, 1, dead), NULL)),
+                "{\"serial\":2}");
+    assert_says(confirm(0, "start", WEB1, 4, ""), ANSWER("refused", AT4));
+    assert_says(confirm(0, "run", WEB1, 4, ""), ANSWER("confirmed", AT4));
+    world_tear_down();
+}
+
 /* New images may be made under the mark, for the generation after this one; then they are those
  * that the record names, and nobody else's. */
 static void test_confirm_new_disks(void)
@@ -239,6 +254,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/confirm#SAF-03,SAF-04", test_confirm);
+    g_test_add_func("/wconf/confirm/start#SAF-03,SAF-10", test_confirm_start);
     g_test_add_func("/wconf/confirm/new-disks#SAF-03,SAF-22", test_confirm_new_disks);
     g_test_add_func("/wconf/confirm/removed#SAF-04", test_confirm_removed);
     g_test_add_func("/wconf/confirm/barrier#SAF-03", test_confirm_waits_for_barrier);
