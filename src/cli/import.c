@@ -98,15 +98,9 @@ static bool agreed(const struct importing *importing, size_t changes, GError **e
 {
     if (importing->yes)
         return true;
-    if (isatty(STDIN_FILENO) && !importing->cli->json) {
-        char answer[16] = "";
-        printf("Carry out %s? Type yes: ", changes == 1 ? "this change" : "these changes");
-        fflush(stdout);
-        if (fgets(answer, sizeof answer, stdin) != NULL && strcmp(g_strchomp(answer), "yes") == 0)
-            return true;
-        fettle_set_error(error, CANCELED, "nothing was changed");
-        return false;
-    }
+    if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !importing->cli->json)
+        return cli_is_sure(
+            changes == 1 ? "This change will be made." : "These changes will be made.", error);
     fettle_set_error(error, WRONG_INPUT,
                      "changes would be made: %zu; none was: look at them with --dry-run, then give "
                      "--yes",
