@@ -141,11 +141,11 @@ static bool update_file(const struct env *env, const char *name, const char *tex
     return false;
 }
 
-void ssconf_update(const struct env *env, const struct announce_args *announced)
+bool ssconf_update(const struct env *env, const struct announce_args *announced)
 {
     /* A master of an older version does not tell the name: what is there stays. */
     if (!*announced->cluster_name)
-        return;
+        return true;
     /* Taken at once: another announcement may come while a file is written. */
     g_autofree char *serial = g_strdup_printf("%" G_GUINT64_FORMAT "\n", announced->serial);
     g_autoptr(GPtrArray) files = ssconf_files(announced);
@@ -155,6 +155,5 @@ void ssconf_update(const struct env *env, const struct announce_args *announced)
         const struct ssconf_file *file = files->pdata[i];
         ok = update_file(env, file->name, file->text, &written);
     }
-    if (ok && written)
-        update_file(env, "serial", serial, &written);
+    return ok && (!written || update_file(env, "serial", serial, &written));
 }

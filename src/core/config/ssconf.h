@@ -22,5 +22,5 @@ struct ssconf_file {
 GPtrArray *ssconf_files(const struct announce_args *announced);
 
 /* In a task: writes the files that differ from what is there, each as a whole. What cannot be
- * written is logged: nothing of the cluster rests on these files. */
-void ssconf_update(const struct env *env, const struct announce_args *announced);
+ * written is logged: nothing of the cluster rests on these files. Whether all are right now. */
+bool ssconf_update(const struct env *env, const struct announce_args *announced);

@@ -18,7 +18,8 @@ struct node_link {
     bool offline;    /* on record */
     bool gone;       /* not a member any more, or wconf has ended */
     bool running;    /* its task lives, and frees it if it is gone */
-    guint64 told;    /* serial of the list that it has; 0: none */
+    guint64 told;    /* serial of the list that it was told in this round; 0: none */
+    guint64 has;     /* serial of the list that it has answered; 0: perhaps none */
     bool complained; /* about its not answering */
 };
 
@@ -58,7 +59,7 @@ static void set_text(char **member, const char *text)
     *member = g_strdup(text);
 }
 
-struct announce_args *wconf_announcement(const struct wconf *wconf)
+static struct announce_args *announcement(const struct wconf *wconf, bool again)
 {
     const struct cluster *cluster = config_cluster(wconf->committed);
     struct announce_args *args = announce_args_new();
@@ -67,20 +68,48 @@ struct announce_args *wconf_announcement(const struct wconf *wconf)
     set_text(&args->cluster, cluster->uuid);
     set_text(&args->master_node, cluster->master_node);
     args->serial = wconf->members_serial;
-    g_ptr_array_unref(args->members);
-    args->members = make_members(wconf->committed);
+    args->again = again;
+    if (!again) {
+        g_ptr_array_unref(args->members);
+        args->members = make_members(wconf->committed);
+    }
     args->replica_lost_ms = cluster->replica_lost_ms;
     args->accelerator = cluster->accelerator;
     set_text(&args->cluster_name, cluster->name);
     return args;
 }
 
-static bool tell(const struct wconf *wconf, const char *uuid, GError **error)
+struct announce_args *wconf_announcement(const struct wconf *wconf)
 {
-    record_autoptr(announce_args) args = wconf_announcement(wconf);
-    struct stamp stamp = {args->history, args->epoch};
-    record_autoptr(nothing) answer =
-        env_call_record(wconf->env, uuid, ROLE_NODED, "announce", args, stamp, 0, 0, error);
+    return announcement(wconf, false);
+}
+
+/* Written once for all nodes: whatever it says changes with the serial of the members. */
+static json_t *spoken(struct wconf *wconf, bool again)
+{
+    if (wconf->spoken_serial != wconf->members_serial) {
+        g_clear_pointer(&wconf->spoken[false], json_decref);
+        g_clear_pointer(&wconf->spoken[true], json_decref);
+        wconf->spoken_serial = wconf->members_serial;
+    }
+    if (!wconf->spoken[again]) {
+        record_autoptr(announce_args) args = announcement(wconf, again);
+        wconf->spoken[again] = announce_args_to_json(args);
+    }
+    return json_incref(wconf->spoken[again]);
+}
+
+/* The list goes to each node once: in every round to all of them it would be what a large cluster
+ * at rest does most of the time. */
+static bool tell(const struct node_link *link, GError **error)
+{
+    struct wconf *wconf = link->wconf;
+    struct rpc_call call = {.to_node = link->uuid,
+                            .to_role = ROLE_NODED,
+                            .method = "announce",
+                            .args = spoken(wconf, link->has == wconf->members_serial),
+                            .stamp = {config_history(wconf->committed), wconf->epoch}};
+    json_autoptr answer = env_call_wait(wconf->env, &call, error);
     return answer != NULL;
 }
 
@@ -125,9 +154,10 @@ static void link_task(void *data)
     while (alive && !link->gone && !link->offline && link->told < link->wconf->members_serial) {
         g_autoptr(GError) error = NULL;
         guint64 serial = link->wconf->members_serial;
-        bool answered = tell(link->wconf, link->uuid, &error);
+        bool answered = tell(link, &error);
         if (link->gone)
             break;
+        link->has = answered ? serial : 0;
         if (answered) {
             link->told = serial;
             link_answered(link);
@@ -174,7 +204,7 @@ static void link_refresh(struct wconf *wconf, const struct node *node, bool newb
     bool opens = node->offline && !link->offline && !link->answered;
     if (node->offline) {
         link->answered = link->newborn = false;
-        link->told = 0;
+        link->told = link->has = 0;
     }
     link->offline = node->offline;
     if (opens)
@@ -217,6 +247,8 @@ void wconf_announce_again(struct wconf *wconf)
 
 void wconf_announce_end(struct wconf *wconf)
 {
+    g_clear_pointer(&wconf->spoken[false], json_decref);
+    g_clear_pointer(&wconf->spoken[true], json_decref);
     GHashTableIter iter;
     void *value;
     g_hash_table_iter_init(&iter, wconf->nodes);

@@ -51,6 +51,8 @@ struct wconf {
 
     GHashTable *nodes; /* uuid -> struct node_link */
     guint64 members_serial;
+    json_t *spoken[2]; /* the announcement of `spoken_serial`, whole and said again; or NULL */
+    guint64 spoken_serial;
 
     GPtrArray *joins; /* struct join: hosts that are being let in */
 };

@@ -268,11 +268,29 @@ static bool fence_wait_lower(struct fence *fence, struct stamp stamp, GError **e
     return true;
 }
 
+/* It is stored already, or it would not have been answered. */
+static bool fence_check_again(const struct fence *fence, const struct announce_args *args,
+                              GError **error)
+{
+    const struct announce_args *known = fence->announced;
+    struct stamp stamp = {args->history, args->epoch};
+    if (stamp_compare(stamp, fence_stamp(fence)) == 0 && args->serial == known->serial)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "this node has members %" G_GUINT64_FORMAT " of epoch %" G_GUINT64_FORMAT
+                     ", not %" G_GUINT64_FORMAT " of epoch %" G_GUINT64_FORMAT
+                     "; announce them whole",
+                     known->serial, known->epoch, args->serial, args->epoch);
+    return false;
+}
+
 bool fence_announce(struct fence *fence, const char *from_node, const struct announce_args *args,
                     GError **error)
 {
     if (!fence_check_announcement(fence, from_node, args, error))
         return false;
+    if (args->again)
+        return fence_check_again(fence, args, error);
     struct stamp stamp = {args->history, args->epoch};
     bool newer = stamp_compare(stamp, fence_stamp(fence)) > 0;
     if (newer || args->serial >= fence->announced->serial) {

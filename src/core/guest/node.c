@@ -123,18 +123,29 @@ static void ssconf_run(void *data)
 {
     struct node_core *node = data;
     if (task_mutex_lock(&node->ssconf)) {
-        ssconf_update(node->env, fence_announced(node->fence));
+        guint64 serial = fence_announced(node->fence)->serial;
+        if (ssconf_update(node->env, fence_announced(node->fence)))
+            node->ssconf_serial = serial;
         task_mutex_unlock(&node->ssconf);
     }
     node_release(node);
+}
+
+/* What is said again was written, unless that failed, or this daemon is younger. */
+static void start_ssconf(struct node_core *node, const struct announce_args *args)
+{
+    if (args->again && node->ssconf_serial == args->serial)
+        return;
+    node->ssconf_serial = 0;
+    node_hold(node);
+    task_spawn(node->env->tasks, ssconf_run, node);
 }
 
 static json_t *work_announce(struct work *work, const void *args, GError **error)
 {
     if (!fence_announce(work->node->fence, work->request->from_node, args, error))
         return NULL;
-    node_hold(work->node);
-    task_spawn(work->node->env->tasks, ssconf_run, work->node);
+    start_ssconf(work->node, args);
     return_kick(work->node);
     return json_object();
 }

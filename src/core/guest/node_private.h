@@ -39,6 +39,7 @@ struct node_core {
     struct promise *kick; /* of the task that asks the master, while it pauses */
     bool kicked;
     struct task_mutex ssconf; /* one writer of those files */
+    guint64 ssconf_serial;    /* of the announcement that they are known to agree with; 0: none */
 };
 
 /* One procedure: `args` is the method's argument record; the answer is a new reference. */

@@ -143,6 +143,15 @@ static void test_announcements(void)
     assert_refused(answer, error, STALE_EPOCH,
                    "epoch 1 is the mastership of node cccccccc-cccc-4ccc-8ccc-cccccccccccc, not of "
                    "node bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb");
+    answer = announce_as(nw, nw->master,
+                         json_make("{s:b,s:i,s:[]}", "again", 1, "serial", 3, "members"), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "this node has members 1 of epoch 1, not 3 of epoch 1; announce them whole");
+    answer = announce_as(nw, nw->master,
+                         json_make("{s:b,s:i,s:[]}", "again", 1, "serial", 1, "members"), &error);
+    g_assert_no_error(error);
+    json_decref(answer);
+    g_assert_cmpuint(node_core_members(nw->a.core)->len, ==, 3);
     /* Members change under the same epoch; an older list does not come back. */
     answer = announce_as(nw, nw->master, json_make("{s:i}", "serial", 7), &error);
     g_assert_no_error(error);

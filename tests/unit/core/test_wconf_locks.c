@@ -259,6 +259,35 @@ static void test_newborn_is_not_waited_for(void)
     world_tear_down();
 }
 
+static const char *last_announcement(const char *node)
+{
+    g_autofree char *prefix = g_strdup_printf("%s/noded announce", node);
+    const GPtrArray *calls = fake_calls(world.world);
+    guint i = calls->len;
+    while (i > 0 && !g_str_has_prefix(calls->pdata[i - 1], prefix))
+        i--;
+    g_assert_cmpuint(i, >, 0);
+    return calls->pdata[i - 1];
+}
+
+/* A node that has another list than the one it has answered (its disk was copied back) is told the
+ * whole again. */
+static void test_list_is_told_whole_again(void)
+{
+    set_up_with_silent_node3();
+    silent[2] = false;
+    fake_advance(world.world, 1000);
+    assert_says(world_status("nodes_pending"), "[]");
+    g_assert_nonnull(strstr(last_announcement(NODE3), "\"again\":false"));
+    silent[2] = true;
+    fake_advance(world.world, 10000);
+    g_assert_nonnull(strstr(last_announcement(NODE3), "\"uuid\":\"" NODE3 "\""));
+    silent[2] = false;
+    fake_advance(world.world, 10000);
+    g_assert_nonnull(strstr(last_announcement(NODE3), "\"again\":true"));
+    world_tear_down();
+}
+
 static void test_members_are_told(void)
 {
     world_set_up();
@@ -281,9 +310,14 @@ static void test_members_are_told(void)
     /* A tag concerns no node. */
     assert_says(job_commit(&world, 1, changes_of(put_tag("x"), NULL)), "{\"serial\":3}");
     g_assert_cmpuint(fake_count_calls(world.world, NODE2 "/noded announce"), ==, before + 1);
-    /* Who came back meanwhile hears it again. */
+    /* Who came back meanwhile hears it again; the list only who has not answered it. */
     fake_advance(world.world, 10000);
     g_assert_cmpuint(fake_count_calls(world.world, NODE2 "/noded announce"), ==, before + 2);
+    const char *last = last_announcement(NODE2);
+    g_assert_true(strstr(last, "\"again\":true") && strstr(last, "\"members\":[]") &&
+                  strstr(last, "\"serial\":2"));
+    last = last_announcement(node4);
+    g_assert_true(strstr(last, "\"again\":true"));
     world_tear_down();
 }
 
@@ -302,5 +336,6 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/nodes/newborn#SAF-06", test_newborn_is_not_waited_for);
     g_test_add_func("/wconf/nodes/offline#SAF-06", test_offline_node_is_not_waited_for);
     g_test_add_func("/wconf/nodes/members#SAF-05,SAF-06", test_members_are_told);
+    g_test_add_func("/wconf/nodes/members-whole-again#SAF-05", test_list_is_told_whole_again);
     return g_test_run();
 }
