@@ -20,6 +20,7 @@ struct fake_flight {
     json_t *result;
     GError *error;
     bool delivered;
+    guint place;   /* in world->in_flight */
     guint travels; /* requests and answers on their way */
     bool finished; /* the caller has its answer; a later one is dropped */
     bool answered; /* the handler has let go of the request */
@@ -32,9 +33,8 @@ static struct env_ops fake_ops;
 
 void fake_post(struct fake_world *world, void (*fn)(void *data), void *data)
 {
-    struct fake_work *work = g_new(struct fake_work, 1);
-    *work = (struct fake_work){fn, data};
-    g_queue_push_tail(&world->work, work);
+    struct fake_work work = {fn, data};
+    g_array_append_val(world->work, work);
 }
 
 static void post_to_world(void (*fn)(void *data), void *data, void *ctx)
@@ -44,11 +44,12 @@ static void post_to_world(void (*fn)(void *data), void *data, void *ctx)
 
 void fake_settle(struct fake_world *world)
 {
-    struct fake_work *work;
-    while ((work = g_queue_pop_head(&world->work))) {
-        work->fn(work->data);
-        g_free(work);
+    while (world->work_next < world->work->len) {
+        struct fake_work work = g_array_index(world->work, struct fake_work, world->work_next++);
+        work.fn(work.data);
     }
+    g_array_set_size(world->work, 0);
+    world->work_next = 0;
 }
 
 guint64 fake_steps(const struct fake_world *world)
@@ -61,36 +62,43 @@ gint64 fake_now_ms(const struct fake_world *world)
     return world->now_ms;
 }
 
-static void timer_insert(struct fake_world *world, struct fake_timer *timer)
+static struct fake_timer *timer_at(GArray *timers, guint place)
 {
-    guint place = world->timers->len;
-    while (place > 0 &&
-           ((struct fake_timer *)world->timers->pdata[place - 1])->due_ms <= timer->due_ms)
-        place--;
-    g_ptr_array_insert(world->timers, (gint)place, timer);
+    return &g_array_index(timers, struct fake_timer, place);
 }
 
-static struct fake_timer *timer_new(struct fake_world *world, const struct env *owner, guint ms,
-                                    void (*fn)(void *data), void *data)
+static void timer_insert(struct fake_world *world, const struct fake_timer *timer)
 {
-    struct fake_timer *timer = g_new(struct fake_timer, 1);
-    *timer = (struct fake_timer){world->now_ms + ms, ++world->last_handle, owner, fn, data};
-    return timer;
+    guint low = 0, high = world->timers->len;
+    while (low < high) {
+        guint middle = (low + high) / 2;
+        if (timer_at(world->timers, middle)->due_ms <= timer->due_ms)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    g_array_insert_val(world->timers, low, *timer);
+}
+
+static struct fake_timer timer_of(struct fake_world *world, const struct env *owner, guint ms,
+                                  void (*fn)(void *data), void *data)
+{
+    return (struct fake_timer){world->now_ms + ms, ++world->last_handle, owner, fn, data};
 }
 
 guint fake_timer_add(struct fake_world *world, const struct env *owner, guint ms,
                      void (*fn)(void *data), void *data)
 {
-    struct fake_timer *timer = timer_new(world, owner, ms, fn, data);
-    timer_insert(world, timer);
-    return timer->handle;
+    struct fake_timer timer = timer_of(world, owner, ms, fn, data);
+    timer_insert(world, &timer);
+    return timer.handle;
 }
 
-static bool remove_handle(GPtrArray *timers, guint handle)
+static bool remove_handle(GArray *timers, guint handle)
 {
-    for (guint i = 0; i < timers->len; i++) {
-        if (((struct fake_timer *)timers->pdata[i])->handle == handle) {
-            g_ptr_array_remove_index(timers, i);
+    for (guint i = timers->len; i > 0; i--) {
+        if (timer_at(timers, i - 1)->handle == handle) {
+            g_array_remove_index(timers, i - 1);
             return true;
         }
     }
@@ -112,7 +120,8 @@ bool fake_late(struct fake_process *process, void (*fn)(void *data), void *data)
 {
     if (!process->paused)
         return false;
-    g_ptr_array_add(process->late, timer_new(process->world, NULL, 0, fn, data));
+    struct fake_timer timer = timer_of(process->world, NULL, 0, fn, data);
+    g_array_append_val(process->late, timer);
     return true;
 }
 
@@ -127,13 +136,11 @@ void fake_resume(const struct env *env)
     struct fake_process *process = fake_process_of(env);
     process->paused = false;
     for (guint i = 0; i < process->late->len; i++) {
-        struct fake_timer *timer = process->late->pdata[i];
+        struct fake_timer *timer = timer_at(process->late, i);
         timer->due_ms = process->world->now_ms;
         timer_insert(process->world, timer);
     }
-    g_ptr_array_set_free_func(process->late, NULL);
-    g_ptr_array_set_size(process->late, 0);
-    g_ptr_array_set_free_func(process->late, g_free);
+    g_array_set_size(process->late, 0);
 }
 
 bool fake_paused(const struct env *env)
@@ -146,20 +153,17 @@ static bool fire_next(struct fake_world *world, gint64 limit_ms)
 {
     if (!world->timers->len)
         return false;
-    struct fake_timer *next = world->timers->pdata[world->timers->len - 1];
-    if (next->due_ms > limit_ms)
+    struct fake_timer next = *timer_at(world->timers, world->timers->len - 1);
+    if (next.due_ms > limit_ms)
         return false;
-    void (*fn)(void *) = next->fn;
-    void *data = next->data;
-    world->now_ms = MAX(world->now_ms, next->due_ms);
+    world->now_ms = MAX(world->now_ms, next.due_ms);
     world->steps++;
-    if (next->owner && fake_process_of(next->owner)->paused) {
-        g_ptr_array_add(fake_process_of(next->owner)->late,
-                        g_ptr_array_steal_index(world->timers, world->timers->len - 1));
+    g_array_set_size(world->timers, world->timers->len - 1);
+    if (next.owner && fake_process_of(next.owner)->paused) {
+        g_array_append_val(fake_process_of(next.owner)->late, next);
         return true;
     }
-    g_ptr_array_remove_index(world->timers, world->timers->len - 1);
-    fn(data);
+    next.fn(next.data);
     fake_settle(world);
     return true;
 }
@@ -269,8 +273,11 @@ static void flight_free(void *data)
 /* A flight is dropped when its caller has the answer and no handler holds its request. */
 static void flight_drop_if_over(struct fake_flight *flight)
 {
-    if (flight->finished && flight->travels == 0 && (!flight->delivered || flight->answered))
-        g_ptr_array_remove_fast(flight->world->in_flight, flight);
+    GPtrArray *all = flight->world->in_flight;
+    if (!flight->finished || flight->travels > 0 || (flight->delivered && !flight->answered))
+        return;
+    ((struct fake_flight *)all->pdata[all->len - 1])->place = flight->place;
+    g_ptr_array_remove_index_fast(all, flight->place);
 }
 
 /* Whether a message gets from one node to the other. */
@@ -512,6 +519,7 @@ static void op_call(const struct env *env, const struct rpc_call *call, rpc_repl
     guint timeout_ms = flight_timeout_ms(call, method_find(call->to_role, call->method));
     if (timeout_ms)
         flight->timer = fake_timer_add(world, NULL, timeout_ms, flight_timeout_cb, flight);
+    flight->place = world->in_flight->len;
     g_ptr_array_add(world->in_flight, flight);
     if (!world->forgets)
         remember_call(world, flight);
@@ -633,7 +641,7 @@ static void process_free(void *data)
 {
     struct fake_process *process = data;
     task_group_unref(process->env.tasks);
-    g_ptr_array_unref(process->late);
+    g_array_unref(process->late);
     g_free(process->node);
     g_free(process->role);
     g_free(process->boot_id);
@@ -650,7 +658,7 @@ struct env *fake_process(struct fake_world *world, const char *node_uuid, const 
         boot = g_hash_table_lookup(world->boots, node_uuid);
     }
     process->world = world;
-    process->late = g_ptr_array_new_with_free_func(g_free);
+    process->late = g_array_new(FALSE, FALSE, sizeof(struct fake_timer));
     process->node = g_strdup(node_uuid);
     process->role = g_strdup(role);
     process->boot_id = g_strdup(boot);
@@ -687,8 +695,8 @@ void fake_kill(const struct env *env)
     fake_resume(env);
     process->dead = true;
     for (guint i = world->timers->len; i > 0; i--) {
-        if (((struct fake_timer *)world->timers->pdata[i - 1])->owner == env)
-            g_ptr_array_remove_index(world->timers, i - 1);
+        if (timer_at(world->timers, i - 1)->owner == env)
+            g_array_remove_index(world->timers, i - 1);
     }
     task_group_kill(env->tasks);
     process_end_calls(process);
@@ -709,8 +717,8 @@ struct fake_world *fake_world_new(void)
     g_assert(!the_world);
     struct fake_world *world = g_new0(struct fake_world, 1);
     world->now_ms = 1000;
-    g_queue_init(&world->work);
-    world->timers = g_ptr_array_new_with_free_func(g_free);
+    world->work = g_array_new(FALSE, FALSE, sizeof(struct fake_work));
+    world->timers = g_array_new(FALSE, FALSE, sizeof(struct fake_timer));
     world->processes = g_ptr_array_new();
     world->dead = g_ptr_array_new_with_free_func(process_free);
     world->scripts = g_ptr_array_new_with_free_func(script_row_free);
@@ -755,7 +763,8 @@ void fake_world_free(struct fake_world *world)
     g_ptr_array_unref(world->in_flight);
     g_ptr_array_unref(world->processes);
     g_ptr_array_unref(world->dead);
-    g_ptr_array_unref(world->timers);
+    g_array_unref(world->timers);
+    g_array_unref(world->work);
     g_ptr_array_unref(world->scripts);
     g_ptr_array_unref(world->calls);
     g_hash_table_unref(world->cut);

@@ -227,10 +227,10 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
         return op_killed(op, error);
     if (!host->hosts->forgets)
         g_ptr_array_add(host->calls, g_strdup_printf("%s %s", op, instance));
-    fake_hosts_touch(host->hosts, instance);
     if (op_dies_here(host, op, false) || !env_sleep(host->env, OP_MS) || !goes_on(host))
         return op_killed(op, error);
-    struct fault *fault = g_hash_table_lookup(host->faults, op);
+    struct fault *fault =
+        g_hash_table_size(host->faults) > 0 ? g_hash_table_lookup(host->faults, op) : NULL;
     if (!fault || fault->count == 0)
         return true;
     fault->count--;

@@ -44,8 +44,8 @@ void fake_hosts_set_path(struct fake_hosts *hosts,
 void fake_hosts_set_idle_ms(struct fake_hosts *hosts, guint ms);
 /* Hosts remember no calls from now on: a long run has millions. */
 void fake_hosts_forget_calls(struct fake_hosts *hosts);
-/* Instances (char *) whose guests or images may have changed since fake_hosts_untouch(); borrowed.
- */
+/* Instances (char *) whose images, or what was acknowledged to them, have changed since
+ * fake_hosts_untouch(): what fake_hosts_whole() says of all others is as it was. Borrowed. */
 const GPtrArray *fake_hosts_touched(const struct fake_hosts *hosts);
 void fake_hosts_untouch(struct fake_hosts *hosts);
 

@@ -152,6 +152,7 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error);
 
 void fake_event_free(void *data);
+/* Blocks of an image, or what was acknowledged, are others now; or an image has come or gone. */
 void fake_hosts_touch(struct fake_hosts *hosts, const char *instance);
 /* Tells the node daemon, now or when it goes on. */
 void fake_host_tell(struct fake_host *host, enum fake_event_kind kind, const char *instance,
@@ -211,7 +212,8 @@ struct fake_image *fake_image_find(const struct fake_host *host, const char *ins
 void fake_image_free(void *data);
 /* A power cut: each block that was written lazily is there or not. */
 void fake_images_lose(struct fake_host *host);
-void fake_image_write(struct fake_image *image, guint block, guint64 value, bool stable);
+void fake_image_write(const struct fake_host *host, struct fake_image *image, guint block,
+                      guint64 value, bool stable);
 void fake_export_write(struct fake_export *export, guint block, guint64 value);
 /* The living export that a target names, reachable from `from`; NULL if there is none. With
  * `one_way` it is enough that data get there, whether or not answers come back. */

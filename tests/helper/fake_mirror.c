@@ -127,7 +127,7 @@ static void guest_advance_writes(struct fake_guest *guest)
     for (guint i = guest->writes->len; i > 0; i--) {
         struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
         if (!write->local && fake_guest_coin(guest)) {
-            fake_image_write(guest->image, write->block, write->value, true);
+            fake_image_write(guest->host, guest->image, write->block, write->value, true);
             write->local = true;
         }
         if (!write->remote && replica && fake_guest_coin(guest)) {
@@ -215,8 +215,6 @@ void fake_guest_tick(struct fake_guest *guest)
     bool idle = is_idle(guest), slept = guest->sleeps;
     guint most = idle ? hosts->idle_ms : waits_for_replica(guest) ? hosts->idle_ms / 20 : 0;
     tick_after(guest, MAX(most, FAKE_TICK_MS));
-    if (!idle)
-        fake_hosts_touch(hosts, guest->instance);
     if (guest->image) {
         guest_copy(guest);
         guest_advance_writes(guest);

@@ -36,7 +36,7 @@ struct fake_process {
     char *boot_id;
     bool dead;
     bool paused;
-    GPtrArray *late; /* struct fake_timer: what waits for it to go on, in order */
+    GArray *late; /* struct fake_timer: what waits for it to go on, in order */
     fake_handler handler;
     void *handler_data;
 };
@@ -75,8 +75,9 @@ struct fake_world {
     gint64 now_ms;
     guint64 random_state;
     guint last_handle;
-    GQueue work;          /* struct fake_work */
-    GPtrArray *timers;    /* struct fake_timer, sorted by (due, handle), last one first to fire */
+    GArray *work; /* struct fake_work, from `work_next` on */
+    guint work_next;
+    GArray *timers;       /* struct fake_timer: the last fires first, of the same time the oldest */
     GPtrArray *processes; /* that live */
     GPtrArray *dead;      /* their envs stay until the end */
     GPtrArray *scripts;

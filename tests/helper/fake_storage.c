@@ -31,6 +31,7 @@ void fake_images_lose(struct fake_host *host)
 {
     for (guint i = 0; i < host->images->len; i++) {
         struct fake_image *image = host->images->pdata[i];
+        fake_hosts_touch(host->hosts, image->instance);
         for (guint j = 0; j < image->count; j++)
             if (image->blocks[j] != image->stable[j] && g_rand_boolean(host->hosts->random))
                 image->blocks[j] = image->stable[j];
@@ -90,8 +91,8 @@ static bool same_exports(const struct export_target *a, const struct export_targ
 {
     const struct export_disk *first = a->disks->pdata[0];
     const struct export_disk *second = b->disks->pdata[0];
-    return strcmp(a->replica, b->replica) == 0 && strcmp(a->psk, b->psk) == 0 &&
-           first->port == second->port && strcmp(first->name, second->name) == 0;
+    return first->port == second->port && strcmp(a->replica, b->replica) == 0 &&
+           strcmp(a->psk, b->psk) == 0 && strcmp(first->name, second->name) == 0;
 }
 
 bool fake_path_passes(const struct fake_host *from, const struct fake_host *to)
@@ -151,7 +152,10 @@ static bool op_source_size(struct storage *storage, const char *os_type, guint64
 
 static void image_remove(const struct fake_host *host, struct fake_image *image)
 {
-    if (image && !g_ptr_array_remove(host->images, image))
+    if (!image)
+        return;
+    fake_hosts_touch(host->hosts, image->instance);
+    if (!g_ptr_array_remove(host->images, image))
         g_ptr_array_remove(host->hosts->shared, image);
 }
 
@@ -170,6 +174,7 @@ static bool op_create(struct storage *storage, const char *instance, const char 
         fettle_set_error(error, KILLED, "create: the calling process has ended");
         return false;
     }
+    fake_hosts_touch(host->hosts, instance);
     guint count = disks->len * FAKE_BLOCKS;
     struct fake_image *image = fake_image_find(host, instance, replica);
     if (image && image->count > count) {
@@ -291,6 +296,7 @@ static void move_aside(struct fake_host *host, struct fake_image *image, guint64
     if (image->disk_template == TEMPLATE_SHAREDFILE)
         return; /* belongs to no node */
     check_unused(host, image, "set_aside");
+    fake_hosts_touch(host->hosts, image->instance);
     g_free(image->replica);
     image->replica = g_strdup_printf("%" G_GUINT64_FORMAT, generation);
     if (g_ptr_array_find(host->images, image, &at))
@@ -306,6 +312,7 @@ static bool op_promote(struct storage *storage, const char *instance, const char
         return false;
     struct fake_image *image = fake_image_find(host, instance, replica);
     struct fake_image *old = fake_image_find(host, instance, "");
+    fake_hosts_touch(host->hosts, instance);
     if (image) {
         check_unused(host, image, "promote");
         if (old)
@@ -328,6 +335,7 @@ static bool op_demote(struct storage *storage, const char *instance, const char 
         return false;
     struct fake_image *image = fake_image_find(host, instance, "");
     bool ok = image || fake_image_find(host, instance, replica);
+    fake_hosts_touch(host->hosts, instance);
     if (image && image->disk_template != TEMPLATE_SHAREDFILE) {
         check_unused(host, image, "demote");
         image_remove(host, fake_image_find(host, instance, replica));
@@ -419,8 +427,10 @@ struct export_target *fake_target_new(struct fake_host *host, guint64 history, c
     return target;
 }
 
-void fake_image_write(struct fake_image *image, guint block, guint64 value, bool stable)
+void fake_image_write(const struct fake_host *host, struct fake_image *image, guint block,
+                      guint64 value, bool stable)
 {
+    fake_hosts_touch(host->hosts, image->instance);
     image->blocks[block] = value;
     if (stable)
         image->stable[block] = value;
@@ -428,8 +438,8 @@ void fake_image_write(struct fake_image *image, guint block, guint64 value, bool
 
 void fake_export_write(struct fake_export *export, guint block, guint64 value)
 {
-    fake_image_write(fake_image_find(export->host, export->instance, export->replica), block, value,
-                     !export->lazy);
+    fake_image_write(export->host, fake_image_find(export->host, export->instance, export->replica),
+                     block, value, !export->lazy);
 }
 
 static void export_become_durable(struct fake_export *export)
@@ -615,7 +625,6 @@ void fake_host_lose_images(struct fake_host *host, const char *instance, const c
     struct fake_image *image = fake_image_find(host, instance, replica);
     const struct fake_guest *guest = fake_guest_find(host, instance);
     g_assert(!image || !guest || guest->image != image); /* an open file stays */
-    fake_hosts_touch(host->hosts, instance);
     if (*replica)
         fake_host_export_fail(host, instance);
     image_remove(host, image);

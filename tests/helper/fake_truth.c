@@ -70,6 +70,7 @@ void fake_truth_run(struct fake_guest *guest)
     fake_truth_resume(guest);
     struct fake_hosts *hosts = guest->host->hosts;
     const struct fake_image *image = guest->image;
+    fake_hosts_touch(hosts, guest->instance);
     guint count = image ? image->count : 0;
     struct fake_truth *truth = fake_truth_get(hosts, guest->instance, count);
     if (guest->generation < truth->generation)
@@ -115,6 +116,7 @@ void fake_truth_acknowledge(struct fake_guest *guest, const struct fake_write *w
                            truth->generation);
         return;
     }
+    fake_hosts_touch(hosts, guest->instance);
     truth->acked[write->block] = write->value;
     truth->acknowledged++;
     for (guint i = truth->maybe->len; i > 0; i--) {
@@ -160,6 +162,7 @@ void fake_hosts_give_up(struct fake_hosts *hosts, const char *instance, guint di
     struct fake_truth *truth = g_hash_table_lookup(hosts->truths, instance);
     if (!truth)
         return;
+    fake_hosts_touch(hosts, instance);
     memset(truth->acked, 0, MIN(truth->count, disks * FAKE_BLOCKS) * sizeof(guint64));
     g_array_set_size(truth->maybe, 0);
 }

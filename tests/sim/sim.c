@@ -68,14 +68,15 @@ guint64 sim_steps(const struct sim *sim)
 struct sim_node *sim_node(const struct sim *sim, const char *name)
 {
     /* Both a name and a UUID begin with the number. */
-    const char *digits = g_str_has_prefix(name, "node") ? name + strlen("node") : name;
+    bool is_name = *name == 'n';
+    const char *digits = is_name && g_str_has_prefix(name, "node") ? name + strlen("node") : name;
     guint number = 0;
     while (g_ascii_isdigit(*digits))
         number = number * 10 + (guint)(*digits++ - '0');
     if (number == 0 || number > sim->nodes->len)
         return NULL;
     struct sim_node *node = sim->nodes->pdata[number - 1];
-    return strcmp(node->name, name) == 0 || strcmp(node->uuid, name) == 0 ? node : NULL;
+    return strcmp(is_name ? node->name : node->uuid, name) == 0 ? node : NULL;
 }
 
 bool sim_has_node(const struct sim *sim, const char *node)
@@ -251,6 +252,9 @@ struct sim *sim_new(const struct sim_options *options)
     sim->lost = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     sim->healthy = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     sim->mirror = config_new();
+    sim->replicas =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
+    sim->checks_all = sim_checks_all();
     sm_set_sink(sm_line, sim);
     for (guint i = 1; i <= options->nodes; i++)
         add_node(sim, i);
@@ -294,6 +298,7 @@ void sim_free(struct sim *sim)
     g_hash_table_unref(sim->ran);
     g_hash_table_unref(sim->lost);
     g_hash_table_unref(sim->healthy);
+    g_hash_table_unref(sim->replicas);
     config_free(sim->mirror);
     g_free(sim->problem);
     g_free(sim);

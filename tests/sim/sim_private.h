@@ -59,6 +59,8 @@ struct sim {
     GHashTable *lost;      /* replicas whose images fate took away */
     GHashTable *healthy;   /* instance -> since when it is healthy on record, ms */
     struct config *mirror; /* the store as committed, followed by the checkers */
+    GHashTable *replicas;  /* instance -> set of the keys of its replicas in `mirror` */
+    bool checks_all;       /* everything after each event, not only what was touched */
     guint moves;           /* migrations seen */
     guint64 checked_serial, checked_epoch;
     char *problem;
@@ -83,6 +85,7 @@ void sim_jobs_reap(struct sim *sim, bool orphans);
 /* check.c */
 void sim_check(struct sim *sim);
 bool sim_is_final(const char *status);
+bool sim_checks_all(void);
 /* check_repair.c: what auto-repair promises, of one change of a commit that begins at `first`,
  * before it is applied; and of the tags after it. */
 void sim_check_repair(struct sim *sim, const GPtrArray *changes, guint first,
