@@ -228,6 +228,12 @@ class Lab:
             return 0
         return max(map(int, numbers), default=0)
 
+    def remembers(self, uuid, node):
+        """Whether it is known there what the guest writes since its replica has everything (incremental resync)."""
+        path = os.path.join(self.root(node), 'run', 'guests', uuid, 'state.json')
+        with open(path, encoding='utf-8') as file:
+            return json.load(file)['incremental']['written'] != 0
+
     def printed_anywhere(self, instance, uuid):
         return max(self.printed(instance, uuid, f'node{n}') for n in range(1, self.nodes + 1))
 
@@ -313,6 +319,14 @@ class QmpListener:
                 self.seen.append(line)
             else:
                 return line
+
+    def execute(self, name, arguments=None):
+        """The answer to one command of QMP."""
+        self.socket.sendall(json.dumps({'execute': name, 'arguments': arguments or {}}).encode())
+        answer = self.command(None)
+        if 'return' not in answer:
+            raise AssertionError(f'{name}: {answer}')
+        return answer['return']
 
     def events(self):
         """All that came until now."""

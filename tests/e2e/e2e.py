@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -99,6 +100,19 @@ def wait_counting(lab, name, uuid, node, above=0, timeout=30):
     """Waits until the guest prints a count above `above` on a node; returns it."""
     return wait_until(f'{name} counts beyond {above} on {node}',
                       lambda: (n := lab.printed(name, uuid, node)) > above and n, timeout, step=0.01)
+
+
+def wait_frozen(lab, name, uuid, node, quiet=2.0, timeout=60):
+    """Waits until the guest has printed nothing for `quiet` seconds, and returns what it printed last: before that the
+    serial line still has what was written before."""
+    last = [None, 0.0]
+    def frozen():
+        now = lab.printed(name, uuid, node)
+        if now != last[0]:
+            last[:] = [now, time.monotonic()]
+        return time.monotonic() - last[1] >= quiet
+    wait_until(f'{name} stands still on {node}', frozen, timeout)
+    return last[0]
 
 
 def verify(lab):

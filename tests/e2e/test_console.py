@@ -169,7 +169,7 @@ def test_paused():
                 terminal.type(b'ls\r')
                 terminal.read(0.5)
                 leave(terminal)
-                assert terminal.end(8) in (0, -signal.SIGTERM)
+                assert terminal.end(20) in (0, -signal.SIGTERM)
     finally:
         lab.lab('resume', f'noded@{place()}')
 

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 
 import e2e
 from e2e import title, wait_until
@@ -172,6 +171,10 @@ exec sleep infinity
     def pids(self, program):
         return self.sh(f'pgrep -f "^{program}"', check=False).stdout.split()
 
+    def alive(self, program):
+        """Processes that are more than what is left to be reaped of them."""
+        return self.sh(f"ps -eo stat=,args= | grep -E '^[^Z ]+ +{program}'", check=False).stdout.splitlines()
+
     def fettle(self, *words):
         return self.run('fettle', *words)
 
@@ -219,7 +222,7 @@ def test_life():
         machine.run('dpkg', '-i', '/fettle.deb')
         for pid in machine.pids('/usr/lib/fettle/fettle-noded$'):
             machine.run('kill', pid)
-        time.sleep(0.5)
+        wait_until('the node daemon has ended', lambda: not machine.alive('/usr/lib/fettle/fettle-noded$'), 30)
         machine.start('noded')
         wait_until('all is well after the restart', machine.clean, 30, step=0.3)
         assert machine.pids('qemu-system-x86_64') == guests
@@ -229,7 +232,8 @@ def test_life():
                               '/usr/lib/systemd/system/fettle*', check=False).stdout
         assert machine.sh('ls /etc/fettle').stdout.split() == ['ca.crt', 'ca.key', 'node.crt', 'node.json', 'node.key']
         machine.sh('pkill -x fettle-noded; pkill -x fettle-wconfd; pkill -x fettle-luxid; pkill -x fettle-watcher; pkill -x fettle-rconfd; '
-                   'pkill qemu-system; pkill nbdkit; sleep 1', check=False)
+                   'pkill qemu-system; pkill nbdkit', check=False)
+        wait_until('every process has ended', lambda: not machine.alive('(/usr/lib/fettle/|qemu-system|nbdkit)'), 30)
         purged = machine.run('dpkg', '-P', 'fettle').stdout
         assert 'fettle: images are left in /var/lib/fettle' in purged, purged
         assert machine.sh('find /etc/fettle /var/log/fettle /run/fettle 2>/dev/null', check=False).stdout == ''

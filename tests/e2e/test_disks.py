@@ -135,6 +135,7 @@ def test_outage():
     uuid = create('parted')
     e2e.wait_counting(lab, 'parted', uuid, 'node2')
     pids = lab.qemu_processes(uuid)
+    wait_until('it is remembered what is written', lambda: lab.remembers(uuid, 'node2'), 60)
     lab.lab('link', 'node3', 'down')
     wait_until('the replica is recorded as lost',
                lambda: lab.instance('parted', 'replica.state')['replica.state'] == 'stale', 60)

@@ -54,21 +54,22 @@ def test_kill():
     job, pid = start_delay(60, no_locks=False, on_nodes=['node2'], on_instances=['web'])
     assert locks_of(job), 'the job holds no lock'
     os.kill(pid, signal.SIGKILL)
-    status, result = lab.wait_job(job, 10)
+    status, result = lab.wait_job(job)
     assert status == 'error' and result == [f'detected death of job {job}'], (status, result)
-    wait_until('its locks are free', lambda: not locks_of(job), 2)
+    wait_until('its locks are free', lambda: not locks_of(job))
     assert lab.wait_job(other)[0] == 'success'
     wait_until('its lock file is removed', lambda: not livelocks(), 30)
 
 
 @title('/jobs/cancel#LUX-06')
 def test_cancel():
-    job, pid = start_delay(3)
+    job, pid = start_delay(8)
     done = lab.call('CancelJob', job)
     assert done[0] is False, done
     assert job_pid(job) == pid
     many = [ok[1] for ok in lab.call('SubmitManyJobs', [[{'OP_ID': 'OP_TEST_DELAY', 'duration': 1}]] * 40)]
-    queued = [j for j in many if lab.job_status(j)[0] == 'queued']
+    rows = lab.call('QueryJobs', many, ['status'])
+    queued = [one for one, row in zip(many, rows) if row[0] == 'queued']
     assert queued, 'no job waits in the queue'
     done = lab.call('CancelJob', queued[-1])
     assert done == [True, 'Job successfully canceled'], done
@@ -92,7 +93,7 @@ def test_limit():
 @title('/jobs/luxid-restarts-while-jobs-run#LUX-16,LUX-30,LUX-34,DTH-02')
 def test_luxid_restart():
     short, _ = start_delay(1)
-    long, pid = start_delay(5)
+    long, pid = start_delay(12)
     lab.lab('kill', 'luxid@node1')
     found = lab.job_status(long)
     assert found[0] == 'running', found
@@ -110,8 +111,8 @@ def test_daemons_restart_then_death():
     lab.lab('kill', 'luxid@node1')
     wait_until('the locks are the same after the restart', lambda: locks_of(job) == before)
     os.kill(pid, signal.SIGKILL)
-    assert lab.wait_job(job, 20)[0] == 'error'
-    wait_until('its locks are free', lambda: not locks_of(job), 15)
+    assert lab.wait_job(job)[0] == 'error'
+    wait_until('its locks are free', lambda: not locks_of(job))
 
 
 @title('/jobs/job-ends-while-luxid-and-wconfd-are-away#LUX-34,LUX-35')
