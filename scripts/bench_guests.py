@@ -1,7 +1,9 @@
-"""Figures of guests that move and of replicas that are copied; used by scripts/bench."""
+"""Figures of guests that move or write and of replicas that are copied; used by scripts/bench."""
+import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -11,6 +13,7 @@ from fettlelib import wait_until
 
 COPY_MIB = 256
 MOVING_MIB = 64
+WRITTEN_MIB = 8
 NBD_PORT = 10900
 ADDRESS = '10.99.0.150'
 
@@ -60,10 +63,10 @@ def fill(path):
 
 
 class PlainServer:
-    """nbdkit with its own plugin for files on node3: the program, the key and the cipher that exports of ours have, and
-    nothing else."""
+    """nbdkit on node3: the program, the key and the cipher that exports of ours have, and nothing else. By itself with
+    its own plugin for files."""
 
-    def __init__(self, lab):
+    def __init__(self, lab, mib=COPY_MIB, plugin=('file', 'file={}')):
         self.address = lab.query('node', ['pip'], ['=', 'name', 'node3'])[0]['pip']
         self.target = os.path.join(lab.root('node3'), 'var', 'disks', 'plain.raw')
         self.keys = tempfile.mkdtemp(prefix='fettle-bench-')
@@ -72,9 +75,10 @@ class PlainServer:
             file.write(f'qemu:{os.urandom(32).hex()}\n')
         with open(ciphers, 'w', encoding='utf-8') as file:
             file.write('[overrides]\ntls-disabled-cipher = CHACHA20-POLY1305\n')
-        subprocess.run(['qemu-img', 'create', '-q', '-f', 'raw', self.target, f'{COPY_MIB}M'], check=True)
+        subprocess.run(['qemu-img', 'create', '-q', '-f', 'raw', self.target, f'{mib}M'], check=True)
         words = lab.exec_words('node3', 'env', f'GNUTLS_SYSTEM_PRIORITY_FILE={ciphers}', 'nbdkit', '-f', '--tls=require',
-                               f'--tls-psk={key}', '-i', self.address, '-p', str(NBD_PORT), 'file', self.target)
+                               f'--tls-psk={key}', '-i', self.address, '-p', str(NBD_PORT),
+                               *(word.format(self.target) for word in plugin))
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
         wait_until('nbdkit listens', lambda: f':{NBD_PORT} ' in lab.exec('node3', 'ss', '-ltn'))
 
@@ -149,7 +153,7 @@ def incremental(lab, figures, runs):
     pauses = []
     for _ in range(runs):
         wait_whole(lab, 'parted')
-        time.sleep(2)  # until it is remembered what is written
+        wait_until('it is remembered what is written', lambda: lab.remembers(uuid, 'node2'))
         lab.lab('link', 'node3', 'down')
         wait_until('the replica is stale', lambda: lab.instance('parted', 'replica.state')['replica.state'] == 'stale', 60)
         time.sleep(1)
@@ -163,6 +167,95 @@ def incremental(lab, figures, runs):
         pauses.append(pause)
     figures.add('incremental_resync_pause_ms', pauses, 'ms', '<= 30', digits=1)
     lab.do('OP_INSTANCE_REMOVE', instance_name='parted', shutdown_timeout=0)
+
+
+class BareGuest:
+    """The guest that counts flat out in a QEMU of its own on node2, with nothing of ours around it."""
+
+    def __init__(self, lab, server):
+        self.folder = tempfile.mkdtemp(prefix='fettle-bench-')
+        self.image = os.path.join(lab.root('node2'), 'var', 'disks', 'bare.raw')
+        shutil.copy(os.path.join(lab.root('node2'), 'var', 'images', 'tick-fast.raw'), self.image)
+        os.truncate(self.image, WRITTEN_MIB << 20)
+        path = os.path.join(self.folder, 'qmp')
+        disk = {'driver': 'raw', 'node-name': 'd0', 'file': {'driver': 'file', 'filename': self.image}}
+        words = lab.exec_words('node2', 'qemu-system-x86_64', '-M', 'pc', '-m', '8', '-accel', 'tcg', '-nodefaults',
+                               '-no-user-config', '-display', 'none', '-serial', 'null', '-qmp',
+                               f'unix:{path},server=on,wait=off', '-object',
+                               f'tls-creds-psk,id=key,endpoint=client,dir={server.keys},username=qemu', '-blockdev',
+                               json.dumps(disk), '-device', 'virtio-blk-pci,drive=d0,id=vd0,bootindex=1')
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
+        wait_until('the bare guest listens', lambda: os.path.exists(path))
+        self.qmp = fettlelib.QmpListener(path)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.qmp.execute('quit')
+        self.process.wait()
+        os.unlink(self.image)
+        shutil.rmtree(self.folder)
+
+    def mirror(self, server, export):
+        """Straight to the server, as a mirror of ours goes by way of its relay."""
+        address = {'type': 'inet', 'host': server.address, 'port': str(NBD_PORT)}
+        self.qmp.execute('blockdev-add', {'driver': 'nbd', 'node-name': 't0', 'server': address, 'export': export,
+                                          'tls-creds': 'key'})
+        self.qmp.execute('blockdev-mirror', {'job-id': 'm0', 'device': 'd0', 'target': 't0', 'sync': 'full',
+                                             'copy-mode': 'write-blocking'})
+        wait_until('the bare mirror is ready', lambda: self.qmp.execute('query-block-jobs')[0]['ready'])
+
+
+def write_us(qmp, samples=6, seconds=0.5):
+    """Microseconds from a guest's write of one sector to its answer, by QEMU's own clock, on the average of each sample."""
+    def totals():
+        row, = [row['stats'] for row in qmp.execute('query-blockstats') if 'vd0' in row.get('qdev', '')]
+        return row['wr_operations'], row['wr_total_time_ns']
+    wait_until('the guest writes', lambda: totals()[0] > 100)
+    found = []
+    for _ in range(samples):
+        writes, nanoseconds = totals()
+        time.sleep(seconds)
+        more, longer = totals()
+        found.append((longer - nanoseconds) / (more - writes) / 1000)
+    return found
+
+
+def writes(lab, figures, runs, build):
+    """What a guest waits for one write: local, mirrored straight to an export, mirrored as ours are, through the relay."""
+    lab.do('OP_INSTANCE_CREATE', instance_name='writes', disk_template='mirror', disks=[{'size': WRITTEN_MIB}], memory=8,
+           os_type='tick-fast', pnode='node2', snode='node3', start=False)
+    uuid = lab.instance('writes', 'uuid')['uuid']
+    export = (os.path.join(os.path.abspath(build), 'src', 'backend', 'storage', 'fettle-failstop.so'), 'file={}',
+              'history=1', 'replica=r', 'generation=1', 'disk=0')
+    local, straight, ours = [], [], []
+    for _ in range(runs):
+        with PlainServer(lab, WRITTEN_MIB, export) as server, BareGuest(lab, server) as guest:
+            local += write_us(guest.qmp)
+            guest.mirror(server, '1.r.1.0')
+            straight += write_us(guest.qmp)
+        lab.do('OP_INSTANCE_STARTUP', instance_name='writes')
+        wait_whole(lab, 'writes')
+        with fettlelib.QmpListener(os.path.join(lab.root('node2'), 'run', 'guests', uuid, 'rescue.sock')) as qmp:
+            ours += write_us(qmp)
+        lab.do('OP_INSTANCE_SHUTDOWN', instance_name='writes', timeout=0)
+    figures.add('floor_guest_write_local_us', local, 'us', digits=0)
+    figures.add('floor_guest_write_mirror_us', straight, 'us', digits=0)
+    figures.add('guest_write_us', ours, 'us', digits=0)
+    figures.add('guest_write_of_floor', statistics.median(ours) / statistics.median(straight), '', '<= 1.25')
+    lab.do('OP_INSTANCE_REMOVE', instance_name='writes', shutdown_timeout=0)
+
+
+def writes_in_memory(build, figures, runs):
+    """In a lab whose disks cost nothing: what is measured is the way, not the machine's disk."""
+    folder = tempfile.mkdtemp(prefix='fettle-bench-', dir='/dev/shm')
+    os.chmod(folder, 0o711)  # guests run as somebody else
+    try:
+        with fettlelib.Lab(build, directory=os.path.join(folder, 'lab')) as lab:
+            writes(lab, figures, runs, build)
+    finally:
+        shutil.rmtree(folder)
 
 
 def ping_gaps(lab, figures, runs, folder):
@@ -196,7 +289,11 @@ def measure(build, figures, runs, guest_folder, only):
         'incremental': lambda lab: incremental(lab, figures, 3),
         'ping_gaps': lambda lab: ping_gaps(lab, figures, runs, guest_folder),
     }
-    assert not only or only in parts, f'{only}: known are {", ".join(parts)}'
+    assert only in ('', 'writes', *parts), f'{only}: known are writes, {", ".join(parts)}'
+    if only in ('', 'writes'):
+        writes_in_memory(build, figures, max(3, runs))
+    if only == 'writes':
+        return
     with fettlelib.Lab(build, options=('--disks-mib', '1024')) as lab:
         for name, part in parts.items():
             if only in ('', name):
