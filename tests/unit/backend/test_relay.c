@@ -352,12 +352,13 @@ static void errors_are_held(void *unused)
 
 /* --- what the plugin is told --- */
 
+/* Its first line after "error: "; NULL if it has none. */
 static char *complaint(const char *const *parameters)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     g_autofree char *plugin = program_path("fettle-relay.so");
     g_autofree char *socket = g_strdup_printf("--unix=%s/bad", world_folder());
-    char *said = NULL;
+    g_autofree char *said = NULL;
     int status = 0;
     g_ptr_array_add(argv, (char *)"nbdkit");
     g_ptr_array_add(argv, (char *)"-f");
@@ -370,8 +371,10 @@ static char *complaint(const char *const *parameters)
                                G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
                                &said, &status, NULL));
     g_assert_cmpint(status, !=, 0);
-    g_strdelimit(said, "\n", '\0');
-    return said;
+    g_auto(GStrv) words = g_strsplit_set(said, "\n", 2);
+    g_auto(GStrv) parts = g_strsplit(words[0], "error: ", 2);
+    g_assert_true(g_str_has_prefix(words[0], "nbdkit: "));
+    return g_strdup(parts[1]);
 }
 
 static void wrong_parameters(void *unused)
@@ -410,11 +413,7 @@ static void wrong_parameters(void *unused)
     };
     for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
         g_autofree char *said = complaint(all[i].parameters);
-        g_autofree char *expected = g_strconcat("nbdkit: error: ", all[i].said, NULL);
-        g_assert_true(g_str_has_prefix(said, "nbdkit: "));
-        const char *message = strstr(said, "error: ");
-        g_assert_nonnull(message);
-        g_assert_cmpstr(message, ==, strstr(expected, "error: "));
+        g_assert_cmpstr(said, ==, all[i].said);
     }
 }
 
