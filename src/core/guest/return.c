@@ -115,6 +115,17 @@ static bool images_are_a_replicas(const struct guest *guest, const struct confir
            *answer->replica_state;
 }
 
+/* What has come of a superseded guest. Shared images belong to no node and stay (SAF-21). */
+static const char *superseded_word(const struct guest *guest, bool was_live)
+{
+    const struct instance *spec = guest->record->spec;
+    bool own = !spec || (spec->disk_template != TEMPLATE_SHAREDFILE &&
+                         spec->disk_template != TEMPLATE_DISKLESS);
+    if (!own)
+        return was_live ? "guest ended" : "another generation is on record";
+    return was_live ? "guest ended, images set aside" : "images set aside";
+}
+
 /* SAF-19: killed, exit seen, and only then are its images touched. */
 static bool apply_run(struct guest *guest, const struct confirm_item *item,
                       const struct confirm_result *answer)
@@ -136,8 +147,7 @@ static bool apply_run(struct guest *guest, const struct confirm_item *item,
     if (images_are_over(guest, answer) && !images_are_a_replicas(guest, item, answer)) {
         if (!set_aside(guest, "", guest->record->generation))
             return !task_killed();
-        guest_move(guest, PHASE_SUPERSEDED,
-                   was_live ? "guest ended, images set aside" : "images set aside");
+        guest_move(guest, PHASE_SUPERSEDED, superseded_word(guest, was_live));
     } else if (was_live) {
         guest_move(guest, PHASE_STOPPED, "superseded");
     } else {
