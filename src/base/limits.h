@@ -126,13 +126,12 @@
 #define JOIN_SIGN_MS 10000u       /* openssl signs one certificate */
 
 /* Archives of the configuration */
-#define LIMIT_PLAN_LINES 100000         /* sentences about what a document changes */
-#define LIMIT_ARCHIVE_BYTES MIB(256)    /* an exported configuration, a file of Ganeti */
-#define LIMIT_BACKUP_BYTES MIB(1024)    /* a backup */
+#define LIMIT_PLAN_LINES 100000      /* sentences about what a document changes */
+#define LIMIT_ARCHIVE_BYTES MIB(256) /* an exported configuration, a file of Ganeti */
+#define LIMIT_BACKUP_BYTES MIB(1024) /* a backup */
 #define LIMIT_BACKUP_HEADER_BYTES KIB(64)
 #define LIMIT_BACKUP_PARTS 16
-#define RESTORE_JOB_GAP 10000           /* job ids that a restored cluster passes over */
-#define IMPORT_TRIES 4                  /* plans made anew because something else has changed */
+#define RESTORE_JOB_GAP 10000 /* job ids that a restored cluster passes over */
 
 /* ConfD */
 #define LIMIT_CONFD_REQUEST_BYTES KIB(16) /* one datagram of a client */

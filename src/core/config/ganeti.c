@@ -265,14 +265,14 @@ static void take_present(const char *kind, const char *key, guint64 version, con
 }
 
 static void read_each(struct reader *reader, const char *part,
-                      void (*read)(struct reader *reader, const char *uuid, const json_t *from))
+                      void (*take)(struct reader *reader, const char *uuid, const json_t *from))
 {
     const json_t *objects = json_object_get(reader->data, part);
     g_autoptr(GPtrArray) uuids = names_of(objects);
     for (guint i = 0; i < uuids->len; i++) {
         const json_t *object = json_object_get(objects, uuids->pdata[i]);
         if (json_is_object(object))
-            read(reader, uuids->pdata[i], object);
+            take(reader, uuids->pdata[i], object);
         else
             import_problem(reader->import, "%s.%s: must be an object", part,
                            (const char *)uuids->pdata[i]);
