@@ -14,14 +14,17 @@
 
 struct etcd_client {
     SoupSession *session;
+    GTlsDatabase *authority;
     GTlsCertificate *identity; /* NULL: plain HTTP */
     GPtrArray *urls;
     guint member; /* index of the one that is asked first */
+    guint member_ms;
+    guint left; /* attempts of this session that were left and have not come back */
     GPtrArray *calls;
 };
 
 struct call {
-    struct etcd_client *client; /* NULL: it was freed */
+    struct etcd_client *client;
     char *path;
     GBytes *body;
     gint64 deadline_ms;
@@ -29,33 +32,61 @@ struct call {
     bool sent;   /* to one of them at least */
     etcd_reply_fn done;
     void *data;
+    struct attempt *attempt; /* the member that is asked now */
+    guint timer;
+};
 
-    /* of the member that is asked now */
+/* One request to one member. When its time is over the call goes on without it, and it ends when
+ * libsoup gives it back: libsoup 3.2 never does, not even when it is canceled, if the member ends
+ * the connection right after the handshake, as it does if it refuses our certificate. */
+struct attempt {
+    struct call *call; /* NULL: it was left */
+    SoupSession *session;
+    GTlsCertificate *identity;
     SoupMessage *message;
     GCancellable *cancellable;
-    guint timer;
-    bool expired;
     GByteArray *answer;
 };
 
+static void attempt_free(struct attempt *attempt)
+{
+    g_clear_object(&attempt->message);
+    g_clear_object(&attempt->session);
+    g_clear_object(&attempt->identity);
+    g_clear_object(&attempt->cancellable);
+    g_clear_pointer(&attempt->answer, g_byte_array_unref);
+    g_free(attempt);
+}
+
 /* --- the end of a call --- */
 
+static void renew_session(struct etcd_client *client);
+
+/* The attempt has come back: it is the call's no more. */
 static void attempt_clear(struct call *call)
 {
-    g_clear_object(&call->message);
-    g_clear_object(&call->cancellable);
-    g_clear_pointer(&call->answer, g_byte_array_unref);
+    g_clear_pointer(&call->attempt, attempt_free);
     loop_timer_cancel(call->timer);
     call->timer = 0;
-    call->expired = false;
+}
+
+/* Leaves it to libsoup. Connections that hang count among those that a session may have: so it is
+ * renewed when half of them may be gone. */
+static void attempt_leave(struct call *call)
+{
+    struct attempt *attempt = g_steal_pointer(&call->attempt);
+    attempt->call = NULL;
+    loop_timer_cancel(call->timer);
+    call->timer = 0;
+    if (++call->client->left >= LIMIT_ETCD_CONNECTIONS / 2)
+        renew_session(call->client);
+    g_cancellable_cancel(attempt->cancellable);
 }
 
 /* `answer` is borrowed. */
 static void call_end(struct call *call, json_t *answer, const GError *error)
 {
-    attempt_clear(call);
-    if (call->client)
-        g_ptr_array_remove_fast(call->client->calls, call);
+    g_ptr_array_remove_fast(call->client->calls, call);
     call->done(answer, error, call->data);
     g_bytes_unref(call->body);
     g_free(call->path);
@@ -87,11 +118,10 @@ static void attempt_failed(struct call *call, const GError *reason, bool sent)
         attempt(call);
         return;
     }
-    const char *why = call->expired ? "no answer in time" : reason->message;
     if (call->sent)
-        fettle_set_error(&error, UNKNOWN_RESULT, "etcd at %s: %s", url, why);
+        fettle_set_error(&error, UNKNOWN_RESULT, "etcd at %s: %s", url, reason->message);
     else
-        fettle_set_error(&error, UNREACHABLE, "etcd at %s: %s", url, why);
+        fettle_set_error(&error, UNREACHABLE, "etcd at %s: %s", url, reason->message);
     call_end(call, NULL, error);
 }
 
@@ -122,12 +152,12 @@ static void answer_refused(struct call *call, guint status, json_t *answer)
     call_end(call, NULL, error);
 }
 
-static void answer_whole(struct call *call)
+/* The whole answer has come; `text` is of it. */
+static void answer_whole(struct call *call, guint status, const GByteArray *text)
 {
     g_autoptr(GError) error = NULL;
-    guint status = soup_message_get_status(call->message);
-    json_autoptr answer = json_parse_limited((const char *)call->answer->data, call->answer->len,
-                                             LIMIT_ETCD_ANSWER_BYTES, &error);
+    json_autoptr answer =
+        json_parse_limited((const char *)text->data, text->len, LIMIT_ETCD_ANSWER_BYTES, &error);
     if (status != SOUP_STATUS_OK) {
         answer_refused(call, status, answer);
         return;
@@ -140,49 +170,65 @@ static void answer_whole(struct call *call)
     call_end(call, answer, NULL);
 }
 
+static void answer_too_large(struct call *call)
+{
+    g_autoptr(GError) error = NULL;
+    fettle_set_error(&error, LIMIT, "etcd's answer to %s has more than %zu bytes", call->path,
+                     LIMIT_ETCD_ANSWER_BYTES);
+    attempt_clear(call);
+    call_end(call, NULL, error);
+}
+
+static void answer_ended(struct call *call)
+{
+    guint status = soup_message_get_status(call->attempt->message);
+    g_autoptr(GByteArray) text = g_steal_pointer(&call->attempt->answer);
+    attempt_clear(call);
+    answer_whole(call, status, text);
+}
+
 static void read_cb(GObject *source, GAsyncResult *result, void *data)
 {
-    struct call *call = data;
+    struct attempt *attempt = data;
+    struct call *call = attempt->call;
     g_autoptr(GError) reason = NULL;
     g_autoptr(GBytes) piece =
         g_input_stream_read_bytes_finish(G_INPUT_STREAM(source), result, &reason);
     size_t size = piece != NULL ? g_bytes_get_size(piece) : 0;
 
-    if (call->client == NULL) {
-        attempt_clear(call);
-        g_free(call);
+    if (call == NULL) {
+        attempt_free(attempt);
     } else if (piece == NULL) {
+        attempt_clear(call);
         attempt_failed(call, reason, true);
     } else if (size == 0) {
-        answer_whole(call);
-    } else if (call->answer->len + size > LIMIT_ETCD_ANSWER_BYTES) {
-        g_autoptr(GError) error = NULL;
-        fettle_set_error(&error, LIMIT, "etcd's answer to %s has more than %zu bytes", call->path,
-                         LIMIT_ETCD_ANSWER_BYTES);
-        call_end(call, NULL, error);
+        answer_ended(call);
+    } else if (attempt->answer->len + size > LIMIT_ETCD_ANSWER_BYTES) {
+        answer_too_large(call);
     } else {
-        g_byte_array_append(call->answer, g_bytes_get_data(piece, NULL), (guint)size);
+        g_byte_array_append(attempt->answer, g_bytes_get_data(piece, NULL), (guint)size);
         g_input_stream_read_bytes_async(G_INPUT_STREAM(source), PIECE_BYTES, G_PRIORITY_DEFAULT,
-                                        call->cancellable, read_cb, call);
+                                        attempt->cancellable, read_cb, attempt);
     }
 }
 
 static void sent_cb(GObject *source, GAsyncResult *result, void *data)
 {
-    struct call *call = data;
+    struct attempt *attempt = data;
+    struct call *call = attempt->call;
     g_autoptr(GError) reason = NULL;
     g_autoptr(GInputStream) stream =
         soup_session_send_finish(SOUP_SESSION(source), result, &reason);
 
-    if (call->client == NULL) {
-        attempt_clear(call);
-        g_free(call);
+    if (call == NULL) {
+        attempt_free(attempt);
     } else if (stream == NULL) {
+        attempt_clear(call);
         attempt_failed(call, reason, !surely_not_sent(reason));
     } else {
-        call->answer = g_byte_array_new();
-        g_input_stream_read_bytes_async(stream, PIECE_BYTES, G_PRIORITY_DEFAULT, call->cancellable,
-                                        read_cb, call);
+        attempt->answer = g_byte_array_new();
+        g_input_stream_read_bytes_async(stream, PIECE_BYTES, G_PRIORITY_DEFAULT,
+                                        attempt->cancellable, read_cb, attempt);
     }
 }
 
@@ -191,37 +237,43 @@ static void sent_cb(GObject *source, GAsyncResult *result, void *data)
 static void expire_cb(void *data)
 {
     struct call *call = data;
+    g_autoptr(GError) reason =
+        g_error_new_literal(G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "no answer in time");
     call->timer = 0;
-    call->expired = true;
-    g_cancellable_cancel(call->cancellable);
+    attempt_leave(call);
+    attempt_failed(call, reason, true);
 }
 
 static gboolean identify_cb(SoupMessage *message, GTlsClientConnection *connection, void *data)
 {
-    const struct call *call = data;
-    if (call->client == NULL || call->client->identity == NULL)
+    const struct attempt *attempt = data;
+    if (attempt->identity == NULL)
         return FALSE;
-    soup_message_set_tls_client_certificate(message, call->client->identity);
+    soup_message_set_tls_client_certificate(message, attempt->identity);
     return TRUE;
 }
 
 static void attempt(struct call *call)
 {
     struct etcd_client *client = call->client;
+    struct attempt *attempt = g_new0(struct attempt, 1);
     g_autofree char *uri = g_strconcat(client->urls->pdata[client->member], call->path, NULL);
     gint64 left = call->deadline_ms - loop_boot_ms();
 
-    attempt_clear(call);
     crash_point("etcd: call");
-    call->message = soup_message_new(SOUP_METHOD_POST, uri);
-    call->cancellable = g_cancellable_new();
-    call->timer = loop_timer((guint)CLAMP(left, 1, ETCD_MEMBER_MS), expire_cb, call);
-    soup_message_set_request_body_from_bytes(call->message, "application/json", call->body);
+    attempt->call = call;
+    attempt->session = g_object_ref(client->session);
+    attempt->identity = client->identity != NULL ? g_object_ref(client->identity) : NULL;
+    attempt->message = soup_message_new(SOUP_METHOD_POST, uri);
+    attempt->cancellable = g_cancellable_new();
+    call->attempt = attempt;
+    call->timer = loop_timer((guint)CLAMP(left, 1, (gint64)client->member_ms), expire_cb, call);
+    soup_message_set_request_body_from_bytes(attempt->message, "application/json", call->body);
     /* Not marked as idempotent each POST would open a connection of its own. */
-    soup_message_add_flags(call->message, SOUP_MESSAGE_NO_REDIRECT | SOUP_MESSAGE_IDEMPOTENT);
-    g_signal_connect(call->message, "request-certificate", G_CALLBACK(identify_cb), call);
-    soup_session_send_async(client->session, call->message, G_PRIORITY_DEFAULT, call->cancellable,
-                            sent_cb, call);
+    soup_message_add_flags(attempt->message, SOUP_MESSAGE_NO_REDIRECT | SOUP_MESSAGE_IDEMPOTENT);
+    g_signal_connect(attempt->message, "request-certificate", G_CALLBACK(identify_cb), attempt);
+    soup_session_send_async(attempt->session, attempt->message, G_PRIORITY_DEFAULT,
+                            attempt->cancellable, sent_cb, attempt);
 }
 
 void etcd_call(struct etcd_client *client, const char *path, json_t *body, guint timeout_ms,
@@ -310,18 +362,27 @@ static bool load_identity(struct etcd_client *client, const struct etcd_options 
                          reason->message);
         return false;
     }
-    soup_session_set_tls_database(client->session, authority);
+    client->authority = g_steal_pointer(&authority);
     return true;
+}
+
+static void renew_session(struct etcd_client *client)
+{
+    g_clear_object(&client->session);
+    client->session = soup_session_new_with_options("max-conns-per-host", LIMIT_ETCD_CONNECTIONS,
+                                                    "max-conns", LIMIT_ETCD_CONNECTIONS * 8, NULL);
+    if (client->authority != NULL)
+        soup_session_set_tls_database(client->session, client->authority);
+    client->left = 0;
 }
 
 struct etcd_client *etcd_client_new(const struct etcd_options *options, GError **error)
 {
     struct etcd_client *client = g_new0(struct etcd_client, 1);
 
-    client->session = soup_session_new_with_options("max-conns-per-host", LIMIT_ETCD_CONNECTIONS,
-                                                    "max-conns", LIMIT_ETCD_CONNECTIONS * 8, NULL);
     client->urls = g_ptr_array_new_with_free_func(g_free);
     client->calls = g_ptr_array_new();
+    client->member_ms = options->member_ms != 0 ? options->member_ms : ETCD_MEMBER_MS;
     for (guint i = 0; options->urls[i] != NULL; i++)
         g_ptr_array_add(client->urls, g_strdup(options->urls[i]));
     g_assert(client->urls->len > 0);
@@ -329,6 +390,7 @@ struct etcd_client *etcd_client_new(const struct etcd_options *options, GError *
         etcd_client_free(client);
         return NULL;
     }
+    renew_session(client);
     return client;
 }
 
@@ -341,18 +403,16 @@ void etcd_client_free(struct etcd_client *client)
     while (client->calls->len > 0) {
         struct call *call = client->calls->pdata[client->calls->len - 1];
         g_ptr_array_set_size(client->calls, (gint)client->calls->len - 1);
-        /* libsoup calls back once more, and frees the rest then. */
-        call->client = NULL;
-        loop_timer_cancel(call->timer);
-        call->timer = 0;
-        g_cancellable_cancel(call->cancellable);
+        attempt_leave(call);
         call->done(NULL, error, call->data);
-        g_clear_pointer(&call->body, g_bytes_unref);
-        g_clear_pointer(&call->path, g_free);
+        g_bytes_unref(call->body);
+        g_free(call->path);
+        g_free(call);
     }
     g_ptr_array_unref(client->calls);
     g_clear_object(&client->session);
     g_clear_object(&client->identity);
+    g_clear_object(&client->authority);
     g_ptr_array_unref(client->urls);
     g_free(client);
 }

@@ -24,6 +24,7 @@ struct etcd_options {
     /* PEM files, absolute: the authority of the members' certificates, ours and its key. NULL for
      * members that speak plain HTTP. */
     const char *ca, *certificate, *key;
+    guint member_ms; /* one member's time for a call; 0: ETCD_MEMBER_MS */
 };
 
 /* CORRUPT or STORAGE with the file's name. */
@@ -35,7 +36,7 @@ void etcd_client_free(struct etcd_client *client);
 typedef void (*etcd_reply_fn)(json_t *answer, const GError *error, void *data);
 
 /* Posts `body` (stolen) to `path`; `done` comes exactly once, from the loop. `timeout_ms` is for
- * the call as a whole; each member gets at most ETCD_MEMBER_MS of it. */
+ * the call as a whole; each member gets at most `member_ms` of it. */
 #define ETCD_MEMBER_MS 1000u
 void etcd_call(struct etcd_client *client, const char *path, json_t *body, guint timeout_ms,
                etcd_reply_fn done, void *data);
