@@ -115,14 +115,14 @@ static char *run(const struct desk *desk, const char *const *argv, GError **erro
     return product;
 }
 
-static struct desk *desk_with(struct real_authority *self, const char *request, GError **error)
+static struct desk *desk_with(struct real_authority *self, const char *request,
+                              const char *extensions, GError **error)
 {
     g_autoptr(desk_t) desk = desk_new(self);
 
     if (!make_folder(self, error) ||
         !files_write_path(desk->request, request, strlen(request), 0600, false, error) ||
-        !files_write_path(desk->extensions, certs_extensions, strlen(certs_extensions), 0600, false,
-                          error))
+        !files_write_path(desk->extensions, extensions, strlen(extensions), 0600, false, error))
         return NULL;
     return g_steal_pointer(&desk);
 }
@@ -132,7 +132,7 @@ static struct desk *desk_with(struct real_authority *self, const char *request, 
 static bool real_read_request(struct authority *authority, const char *request, char **ret_key_hash,
                               GError **error)
 {
-    g_autoptr(desk_t) desk = desk_with(real(authority), request, error);
+    g_autoptr(desk_t) desk = desk_with(real(authority), request, certs_extensions, error);
     g_autoptr(GError) failure = NULL;
 
     if (desk == NULL)
@@ -152,11 +152,12 @@ static bool real_read_request(struct authority *authority, const char *request, 
     return true;
 }
 
-static bool real_sign(struct authority *authority, const char *request, const char *cluster_uuid,
-                      const char *node_uuid, char **ret_certificate, GError **error)
+static bool sign_as(struct authority *authority, const char *request, const char *extensions,
+                    const char *cluster_uuid, const char *name, char **ret_certificate,
+                    GError **error)
 {
     const struct node_paths *paths = real(authority)->paths;
-    g_autoptr(desk_t) desk = desk_with(real(authority), request, error);
+    g_autoptr(desk_t) desk = desk_with(real(authority), request, extensions, error);
     g_autofree char *certificate = g_build_filename(paths->etc, "ca.crt", NULL);
     g_autofree char *key = g_build_filename(paths->etc, "ca.key", NULL);
 
@@ -170,9 +171,25 @@ static bool real_sign(struct authority *authority, const char *request, const ch
         return false;
     }
     g_auto(GStrv) argv = certs_sign_command(certificate, key, desk->request, desk->extensions,
-                                            cluster_uuid, node_uuid, desk->product);
+                                            cluster_uuid, name, desk->product);
     *ret_certificate = run(desk, (const char *const *)argv, error);
     return *ret_certificate != NULL;
+}
+
+static bool real_sign(struct authority *authority, const char *request, const char *cluster_uuid,
+                      const char *node_uuid, char **ret_certificate, GError **error)
+{
+    return sign_as(authority, request, certs_extensions, cluster_uuid, node_uuid, ret_certificate,
+                   error);
+}
+
+static bool real_sign_etcd(struct authority *authority, const char *request,
+                           const char *cluster_uuid, const char *address, char **ret_certificate,
+                           GError **error)
+{
+    g_autofree char *extensions = certs_etcd_extensions(address);
+    const char *name = address != NULL ? CERTS_ETCD_MEMBER : CERTS_ETCD_CLIENT;
+    return sign_as(authority, request, extensions, cluster_uuid, name, ret_certificate, error);
 }
 
 static bool real_show(struct authority *authority, char **ret_certificate, char **ret_fingerprint,
@@ -194,6 +211,7 @@ static bool real_show(struct authority *authority, char **ret_certificate, char 
 static const struct authority_ops ops = {
     .read_request = real_read_request,
     .sign = real_sign,
+    .sign_etcd = real_sign_etcd,
     .show = real_show,
 };
 

@@ -71,6 +71,16 @@ const char certs_extensions[] = "basicConstraints=critical,CA:FALSE\n"
                                 "keyUsage=critical,digitalSignature\n"
                                 "extendedKeyUsage=serverAuth,clientAuth\n";
 
+char *certs_etcd_extensions(const char *address)
+{
+    /* A member talks to others, and to itself, as a client with the same certificate. */
+    if (address != NULL)
+        return g_strdup_printf("%ssubjectAltName=IP:%s\n", certs_extensions, address);
+    return g_strdup("basicConstraints=critical,CA:FALSE\n"
+                    "keyUsage=critical,digitalSignature\n"
+                    "extendedKeyUsage=clientAuth\n");
+}
+
 char **certs_sign_command(const char *ca_cert, const char *ca_key, const char *request,
                           const char *extensions, const char *cluster_uuid, const char *node_uuid,
                           const char *cert)

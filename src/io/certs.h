@@ -32,6 +32,13 @@ char **certs_sign_command(const char *ca_cert, const char *ca_key, const char *r
                           const char *cert);
 extern const char certs_extensions[];
 
+/* Subjects of etcd's certificates; no node has such a name, so neither is taken for the other. */
+#define CERTS_ETCD_MEMBER "etcd-member"
+#define CERTS_ETCD_CLIENT "etcd-client"
+/* What stands in the file `extensions` for a member at a numeric address, or, NULL, for those who
+ * ask members. Free with g_free(). */
+char *certs_etcd_extensions(const char *address);
+
 /* SHA-256 of a certificate (PEM) in its DER form, in hexadecimal digits. CORRUPT if it is none. */
 char *certs_fingerprint(const char *certificate, GError **error);
 

@@ -20,6 +20,10 @@ struct authority_ops {
     /* A node's certificate for that key, in PEM. STORAGE or ENVIRONMENT if it cannot be made. */
     bool (*sign)(struct authority *authority, const char *request, const char *cluster_uuid,
                  const char *node_uuid, char **ret_certificate, GError **error);
+    /* A certificate of etcd for that key: for the member at a numeric address, or, NULL, for those
+     * who ask members. */
+    bool (*sign_etcd)(struct authority *authority, const char *request, const char *cluster_uuid,
+                      const char *address, char **ret_certificate, GError **error);
     /* Its own certificate in PEM, and the SHA-256 of it (of the DER form). Does not wait. */
     bool (*show)(struct authority *authority, char **ret_certificate, char **ret_fingerprint,
                  GError **error);

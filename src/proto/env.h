@@ -13,6 +13,7 @@
 #include "proto/authority.h"
 #include "proto/engine.h"
 #include "proto/hypervisor.h"
+#include "proto/members.h"
 #include "proto/network.h"
 #include "proto/rpc.h"
 #include "proto/storage.h"
@@ -107,6 +108,7 @@ struct env {
     struct hypervisor *hypervisor; /* noded */
     struct storage *storage;       /* noded */
     struct network *network;       /* noded */
+    struct members *members;       /* noded; NULL: it cares for none */
     struct authority *authority;   /* wconfd */
 };
 

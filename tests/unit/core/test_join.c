@@ -59,7 +59,7 @@ static bool fake_show(struct authority *self, char **ret_certificate, char **ret
     return true;
 }
 
-static const struct authority_ops fake_ops = {fake_read_request, fake_sign, fake_show};
+static const struct authority_ops fake_ops = {fake_read_request, fake_sign, NULL, fake_show};
 
 /* --- the world with one token --- */
 

@@ -1,0 +1,69 @@
+/*
+ * What a node can do with its member of etcd: the interface that core/guest/keeper.c thinks
+ * against. backend/members/ runs real etcd processes, tests have a fake (helper/fake_members.h).
+ * A node has at most one member, and one process of it.
+ *
+ * What waits is called in a task and bounded by a time limit of its own; a wait that was killed is
+ * a KILLED error.
+ */
+#pragma once
+
+#include "proto/engine_config.h"
+
+struct members;
+
+struct members_ops {
+    /* `ended` is called once from the loop for each process that ends without stop(); `why` in
+     * words. NULL: nobody is told. */
+    void (*set_ended)(struct members *members, void (*ended)(const char *why, void *data),
+                      void *data);
+
+    /* What etc/engine.json says; SQLite if there is none. CORRUPT with the file's name. Does not
+     * wait. Free with engine_config_free(). */
+    struct engine_config *(*config_read)(struct members *members, GError **error);
+    /* Synced; NULL: no file. WRONG_INPUT as engine_config_check(). */
+    bool (*config_write)(struct members *members, const struct engine_config *config,
+                         GError **error);
+
+    /* Requests for certificates (PEM), for the member and for those who ask members; keys are made
+     * where they are missing. */
+    bool (*prepare)(struct members *members, char **ret_member, char **ret_client, GError **error);
+    /* WRONG_STATE before prepare(); WRONG_INPUT if one does not fit its key or its authority. */
+    bool (*certify)(struct members *members, const char *member, const char *client,
+                    GError **error);
+
+    /* Whether there is data of a member. Does not wait. */
+    bool (*has_data)(struct members *members);
+    /* Starts the process of this node's member in `config`; the data folder is made if it is
+     * missing. No error if it runs. WRONG_STATE without certificates; ENVIRONMENT. */
+    bool (*start)(struct members *members, const struct engine_config *config,
+                  enum member_initial initial, GError **error);
+    /* Finds a process that outlived the node daemon. Does not wait for long. CORRUPT. */
+    bool (*adopt)(struct members *members, bool *ret_running, GError **error);
+    bool (*running)(struct members *members);
+    /* SIGTERM, then SIGKILL; true when the exit was seen, also if there is no process. */
+    bool (*stop)(struct members *members, GError **error);
+
+    /* Fills what the process and the member itself know: all but state, token, restarts. A member
+     * that does not answer is no error: healthy is false then, and `why` says so. */
+    bool (*ask)(struct members *members, struct member_status *status, GError **error);
+
+    /* The data folder gets a name of its own ("etcd.aside-TIME", below var/); NULL if there is
+     * none. WRONG_STATE while the process runs. */
+    bool (*aside)(struct members *members, char **ret_folder, GError **error);
+    /* Removes keys and certificates; WRONG_STATE while the process runs. */
+    bool (*forget)(struct members *members, GError **error);
+
+    /* --- upkeep --- */
+    /* Drops what is older than `revision`. */
+    bool (*compact)(struct members *members, guint64 revision, GError **error);
+    /* Gives free pages of the member's file back; it answers nobody meanwhile, so members take
+     * turns: TEMPORARY if it is another's. */
+    bool (*defragment)(struct members *members, GError **error);
+    /* Keeps the log below its limit. */
+    void (*trim_log)(struct members *members);
+};
+
+struct members {
+    const struct members_ops *ops;
+};
