@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/guest/disks.h"
 #include "core/guest/incoming.h"
+#include "core/guest/keeper.h"
 #include "core/guest/lifecycle.h"
 #include "core/guest/mirror.h"
 #include "core/guest/outgoing.h"
@@ -49,6 +50,14 @@ static const struct {
     {"disks_progress", disks_how_far, false},
     {"console_read", serial_read, false},
     {"console_write", serial_write, false},
+    {"engine_set", keeper_engine_set, true},
+    {"engine_status", keeper_engine_status, false},
+    {"member_prepare", keeper_member_prepare, true},
+    {"member_certify", keeper_member_certify, true},
+    {"member_start", keeper_member_start, true},
+    {"member_stop", keeper_member_stop, true},
+    {"member_aside", keeper_member_aside, true},
+    {"member_remove", keeper_member_remove, true},
 };
 
 /* --- lifetime --- */
@@ -83,6 +92,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->storage = env->storage;
     node->address = g_strdup(address);
     node->fence = fence_new(env, cluster_uuid);
+    node->keeper = keeper_new(env);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->users = 1;
     g_queue_init(&node->ssconf.waiters);
@@ -104,6 +114,7 @@ void node_core_free(struct node_core *node)
     node->hv->ops->set_events(node->hv, &no_guest_events);
     node->storage->ops->set_events(node->storage, &no_storage_events);
     node->ended = true;
+    keeper_free(g_steal_pointer(&node->keeper));
     fence_set_changed(node->fence, NULL, NULL);
     return_kick(node);
     node_release(node);
@@ -414,6 +425,7 @@ bool node_core_start(struct node_core *node, GError **error)
     if (!fence_load(node->fence, error) || !guest_load_all(node, error) ||
         !node_rediscover(node, error))
         return false;
+    keeper_start(node->keeper);
     node->ready = true;
     return_start(node);
     return true;

@@ -18,6 +18,7 @@
  *   outgoing.c, outgoing_switch.c  a guest that moves to another node; the task beside it
  *   incoming.c      the process that waits for it there
  *   return.c        what comes back from the dead asks first (SAF-19)
+ *   keeper.c, upkeep.c  this node's member of etcd
  */
 #pragma once
 
@@ -31,6 +32,7 @@ struct node_core {
     char *address;
     char *image_folder; /* of kernels; NULL: none */
     struct fence *fence;
+    struct keeper *keeper; /* NULL: no members here */
     GHashTable *guests;   /* instance uuid -> struct guest */
     bool ready;           /* state read, reality rediscovered */
     bool ended;           /* node_core_free() was called */

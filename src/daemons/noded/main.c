@@ -5,6 +5,7 @@
 #include <pwd.h>
 
 #include "backend/hypervisor/qemu.h"
+#include "backend/members/etcd.h"
 #include "backend/network/network_linux.h"
 #include "backend/storage/file_storage.h"
 #include "base/log.h"
@@ -74,6 +75,7 @@ static struct env *noded_setup(const char *root, GError **error)
     noded.env->hypervisor = qemu_new(paths, uid);
     noded.env->storage = file_storage_new(paths, config->shared_dir, uid);
     noded.env->network = network_linux_new(uid);
+    noded.env->members = etcd_host_new(paths, config);
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
     g_autofree char *images = g_build_filename(paths->var, "images", NULL);
     node_core_set_image_folder(noded.core, images);
@@ -115,7 +117,10 @@ static void noded_stop(void)
         file_storage_free(noded.env->storage);
     if (noded.env->hypervisor)
         qemu_free(noded.env->hypervisor);
+    /* Its tasks, which end in here, still look at it. */
+    struct members *members = noded.env->members;
     real_env_free(noded.env);
+    etcd_host_free(members);
 }
 
 int main(int argc, char **argv)

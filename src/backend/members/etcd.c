@@ -1,0 +1,155 @@
+/* The interface, and what a member is asked; see etcd.h. */
+#include "backend/members/etcd_private.h"
+#include "base/limits.h"
+#include "io/engine_file.h"
+#include "io/etcd_member.h"
+
+#include <string.h>
+
+static struct etcd_host *host_of(struct members *members)
+{
+    return (struct etcd_host *)members;
+}
+
+/* --- etc/engine.json --- */
+
+static struct engine_config *config_read(struct members *members, GError **error)
+{
+    return engine_file_read(host_of(members)->paths, error);
+}
+
+static bool config_write(struct members *members, const struct engine_config *config,
+                         GError **error)
+{
+    const struct node_paths *paths = host_of(members)->paths;
+    return config != NULL ? engine_file_write(paths, config, error)
+                          : engine_file_remove(paths, error);
+}
+
+static void set_ended(struct members *members, void (*ended)(const char *why, void *data),
+                      void *data)
+{
+    host_of(members)->ended = ended;
+    host_of(members)->data = data;
+}
+
+/* --- questions to the member --- */
+
+/* A client of this node's member alone. */
+static struct etcd_client *make_client(struct etcd_host *host, guint member_ms, GError **error)
+{
+    record_autoptr(engine_config) config = engine_file_read(host->paths, error);
+    const struct engine_member *self =
+        config != NULL ? engine_config_member(config, host->config->node_uuid) : NULL;
+    if (config == NULL)
+        return NULL;
+    if (self == NULL) {
+        fettle_set_error(error, WRONG_STATE, "etc/engine.json has no member for this node");
+        return NULL;
+    }
+    g_autofree char *authority = engine_file_authority(host->paths);
+    g_autofree char *certificate = engine_file_certificate(host->paths, ENGINE_FILE_CLIENT);
+    g_autofree char *key = engine_file_key(host->paths, ENGINE_FILE_CLIENT);
+    const char *urls[] = {self->client_url, NULL};
+    const struct etcd_options options = {.urls = urls,
+                                         .ca = authority,
+                                         .certificate = certificate,
+                                         .key = key,
+                                         .member_ms = member_ms};
+    return etcd_client_new(&options, error);
+}
+
+static void set_why(struct member_status *status, const char *why)
+{
+    g_free(status->why);
+    status->why = g_strndup(why, 512);
+}
+
+static bool ask(struct members *members, struct member_status *status, GError **error)
+{
+    struct etcd_host *host = host_of(members);
+    g_autoptr(GError) why = NULL;
+    status->healthy = false;
+    if (!etcd_running(members)) {
+        set_why(status, "its process does not run");
+        return true;
+    }
+    status->pid = process_pid(host->process);
+    status->start_ticks = process_start_ticks(host->process);
+    struct etcd_client *client = make_client(host, ETCD_ASK_MS, &why);
+    if (client == NULL) {
+        set_why(status, why->message);
+        return true;
+    }
+    bool ok = etcd_member_ask(client, status, error);
+    etcd_client_free(client);
+    return ok;
+}
+
+/* --- upkeep --- */
+
+static bool compact(struct members *members, guint64 revision, GError **error)
+{
+    struct etcd_client *client = make_client(host_of(members), ETCD_UPKEEP_MS, error);
+    bool ok = client != NULL && etcd_compact(client, revision, error);
+    etcd_client_free(client);
+    return ok;
+}
+
+static bool defragment_in_turn(struct etcd_host *host, struct etcd_client *client, GError **error)
+{
+    g_autofree char *key = g_strdup_printf("/fettle/%s/upkeep", host->config->cluster_uuid);
+    gint64 lease = 0;
+    if (!etcd_turn_take(client, key, host->config->name, UPKEEP_TURN_S, &lease, error))
+        return false;
+    bool ok = etcd_defragment(client, error);
+    etcd_turn_give(client, lease);
+    return ok;
+}
+
+static bool defragment(struct members *members, GError **error)
+{
+    struct etcd_host *host = host_of(members);
+    struct etcd_client *client = make_client(host, ETCD_UPKEEP_MS, error);
+    bool ok = client != NULL && defragment_in_turn(host, client, error);
+    etcd_client_free(client);
+    return ok;
+}
+
+/* --- life --- */
+
+static const struct members_ops ops = {
+    .set_ended = set_ended,
+    .config_read = config_read,
+    .config_write = config_write,
+    .prepare = etcd_prepare,
+    .certify = etcd_certify,
+    .has_data = etcd_has_data,
+    .start = etcd_start,
+    .adopt = etcd_adopt,
+    .running = etcd_running,
+    .stop = etcd_stop,
+    .ask = ask,
+    .aside = etcd_aside,
+    .forget = etcd_forget,
+    .compact = compact,
+    .defragment = defragment,
+    .trim_log = etcd_trim_log,
+};
+
+struct members *etcd_host_new(const struct node_paths *paths, const struct node_config *config)
+{
+    struct etcd_host *host = g_new0(struct etcd_host, 1);
+    host->base.ops = &ops;
+    host->paths = paths;
+    host->config = config;
+    return &host->base;
+}
+
+void etcd_host_free(struct members *members)
+{
+    if (members == NULL)
+        return;
+    process_free(host_of(members)->process);
+    g_free(members);
+}

@@ -1,0 +1,31 @@
+/*
+ * What is due in the upkeep of a member of etcd, which etcd leaves to its users: old revisions are
+ * dropped by the leader's node each hour and when a million were made; a file that is more than
+ * half free is rewritten by its own node. Pure: the caller looks, asks here, acts.
+ */
+#pragma once
+
+#include "proto/records.h"
+
+struct upkeep {
+    bool leads;             /* the member led at the last look: what follows is known */
+    gint64 compacted_ms;    /* boot clock; when it was dropped to … */
+    guint64 compacted;      /* … this revision, or when the count began there */
+    guint64 seen;           /* revision at the last look */
+    bool defragmented;      /* once, at … */
+    gint64 defragmented_ms; /* … this time */
+};
+
+struct upkeep_due {
+    guint64 compact; /* what is older than this revision is to be dropped; 0: nothing */
+    bool defragment;
+};
+
+/* After a look at `now_ms` that found the member as `status`; remembers what it needs for the next.
+ * Nothing is due from a member that is not healthy. What is dropped is older than the last look:
+ * readers of many pages, who read at one revision, are faster than that. */
+struct upkeep_due upkeep_look(struct upkeep *upkeep, const struct member_status *status,
+                              gint64 now_ms);
+/* The compaction that was due is done; so is the defragmentation, or it cannot be for now. */
+void upkeep_compacted(struct upkeep *upkeep, guint64 revision, gint64 now_ms);
+void upkeep_defragmented(struct upkeep *upkeep, gint64 now_ms);

@@ -1,0 +1,503 @@
+/*
+ * A node's member of etcd with a real process: keys and certificates, start, adoption, its end, its
+ * data, its log (backend/members/). Three nodes share the loopback of this test.
+ */
+#include "backend/members/etcd.h"
+#include "io/authority.h"
+#include "io/certs.h"
+#include "io/engine_file.h"
+#include "io/files.h"
+#include "io/process.h"
+#include "world.h"
+
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CLUSTER "99999999-0000-4000-8000-000000000009"
+#define TOKEN "77777777-0000-4000-8000-000000000007"
+#define NODES 3
+#define PATIENCE_MS 60000
+
+struct place {
+    struct node_paths *paths;
+    struct node_config *config;
+    struct members *members;
+    guint ended;
+    char *why;
+};
+
+static struct place nodes[NODES];
+static struct authority *authority;
+
+#define assert_refused(ok, error, CODE, text)                                                      \
+    do {                                                                                           \
+        g_assert_false(ok);                                                                        \
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                                  \
+        g_assert_cmpstr((error)->message, ==, text);                                               \
+        g_clear_error(&error);                                                                     \
+    } while (0)
+
+#define until(condition)                                                                           \
+    do {                                                                                           \
+        gint64 until_ms = loop_boot_ms() + PATIENCE_MS;                                            \
+        while (!(condition)) {                                                                     \
+            g_assert_cmpint(loop_boot_ms(), <, until_ms);                                          \
+            g_assert_true(loop_sleep(100));                                                        \
+        }                                                                                          \
+    } while (0)
+
+/* --- nodes --- */
+
+static void ended_cb(const char *why, void *data)
+{
+    struct place *node = data;
+    node->ended++;
+    g_free(node->why);
+    node->why = g_strdup(why);
+}
+
+static void open_host(struct place *node)
+{
+    node->members = etcd_host_new(node->paths, node->config);
+    node->members->ops->set_ended(node->members, ended_cb, node);
+}
+
+static void make_node(guint index)
+{
+    struct place *node = &nodes[index];
+    g_autoptr(GError) error = NULL;
+    g_autofree char *root = g_strdup_printf("%s/m%u", world_folder(), index + 1);
+    g_assert_cmpint(g_mkdir(root, 0755), ==, 0);
+    node->paths = node_paths_new(root, &error);
+    g_assert_true(node_paths_make(node->paths, &error));
+    node->config = node_config_new();
+    g_free(node->config->node_uuid);
+    g_free(node->config->name);
+    g_free(node->config->cluster_uuid);
+    node->config->node_uuid = g_strdup_printf("aaaaaaaa-0000-4000-8000-00000000000%u", index + 1);
+    node->config->name = g_strdup_printf("node%u", index + 1);
+    node->config->cluster_uuid = g_strdup(CLUSTER);
+    open_host(node);
+}
+
+/* The authority is the first node's; the others have its certificate only. */
+static void make_nodes(void)
+{
+    g_autoptr(GError) error = NULL;
+    for (guint i = 0; i < NODES; i++)
+        make_node(i);
+    g_autofree char *ca = engine_file_authority(nodes[0].paths);
+    g_autofree char *key = g_build_filename(nodes[0].paths->etc, "ca.key", NULL);
+    g_assert_true(certs_make_ca(ca, key, CLUSTER, &error));
+    g_autofree char *text = files_read_path(ca, LIMIT_PEM_CHARS, NULL, &error);
+    for (guint i = 1; i < NODES; i++) {
+        g_autofree char *copy = engine_file_authority(nodes[i].paths);
+        g_assert_true(files_write_path(copy, text, strlen(text), 0644, false, &error));
+    }
+    authority = authority_new(nodes[0].paths);
+}
+
+static void remove_nodes(void)
+{
+    for (guint i = 0; i < NODES; i++) {
+        g_assert_true(nodes[i].members->ops->stop(nodes[i].members, NULL));
+        etcd_host_free(nodes[i].members);
+        g_autofree char *root = g_strdup(nodes[i].paths->root);
+        node_paths_free(nodes[i].paths);
+        node_config_free(nodes[i].config);
+        g_free(nodes[i].why);
+        nodes[i] = (struct place){0};
+        const char *argv[] = {"rm", "-rf", root, NULL};
+        g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
+                     NULL);
+    }
+    authority_free(authority);
+}
+
+/* A configuration of the first `count` nodes, each at 127.0.0.1 with ports of its own. */
+static struct engine_config *make_config(guint count, guint base_port)
+{
+    struct engine_config *config = engine_config_new();
+    config->kind = ENGINE_KIND_ETCD;
+    config->state = ENGINE_PREPARING;
+    g_free(config->token);
+    config->token = g_strdup(TOKEN);
+    for (guint i = 0; i < count; i++) {
+        struct engine_member *member = engine_member_new();
+        g_free(member->node);
+        g_free(member->name);
+        g_free(member->peer_url);
+        g_free(member->client_url);
+        member->node = g_strdup(nodes[i].config->node_uuid);
+        member->name = g_strdup(nodes[i].config->name);
+        member->peer_url = engine_url("127.0.0.1", base_port + 2 * i);
+        member->client_url = engine_url("127.0.0.1", base_port + 2 * i + 1);
+        g_ptr_array_add(config->members, member);
+    }
+    return config;
+}
+
+static void certify(guint index)
+{
+    struct members *members = nodes[index].members;
+    g_autofree char *member = NULL;
+    g_autofree char *client = NULL;
+    g_autofree char *member_crt = NULL;
+    g_autofree char *client_crt = NULL;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(members->ops->prepare(members, &member, &client, &error));
+    g_assert_true(
+        authority->ops->sign_etcd(authority, member, CLUSTER, "127.0.0.1", &member_crt, &error));
+    g_assert_true(authority->ops->sign_etcd(authority, client, CLUSTER, NULL, &client_crt, &error));
+    g_assert_true(members->ops->certify(members, member_crt, client_crt, &error));
+    g_assert_no_error(error);
+}
+
+/* Founds etcd on all nodes. */
+static void found(struct engine_config *config)
+{
+    g_autoptr(GError) error = NULL;
+    for (guint i = 0; i < config->members->len; i++) {
+        struct members *members = nodes[i].members;
+        certify(i);
+        g_assert_true(members->ops->config_write(members, config, &error));
+        g_assert_true(members->ops->start(members, config, MEMBER_NEW, &error));
+        g_assert_no_error(error);
+    }
+}
+
+static struct member_status *ask(guint index)
+{
+    struct member_status *status = member_status_new();
+    g_assert_true(nodes[index].members->ops->ask(nodes[index].members, status, NULL));
+    return status;
+}
+
+static bool is_healthy(guint index)
+{
+    record_autoptr(member_status) status = ask(index);
+    return status->healthy;
+}
+
+static uid_t owner_of(const char *folder, const char *name, mode_t *ret_mode)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    struct stat status;
+    g_assert_cmpint(stat(path, &status), ==, 0);
+    *ret_mode = status.st_mode & 0777;
+    return status.st_uid;
+}
+
+/* --- one member --- */
+
+static void process_is_confined(guint64 pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status", pid);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, "NoNewPrivs:\t1"));
+    g_assert_nonnull(strstr(text, "CapEff:\t0000000000000000"));
+    g_assert_null(strstr(text, "Uid:\t0\t"));
+}
+
+static void one_life(void)
+{
+    make_nodes();
+    struct place *node = &nodes[0];
+    struct members *members = node->members;
+    record_autoptr(engine_config) config = make_config(1, 23400);
+    g_autoptr(GError) error = NULL;
+    bool running = true;
+    mode_t mode = 0;
+
+    /* Nothing is there yet. */
+    record_autoptr(engine_config) sqlite = members->ops->config_read(members, &error);
+    g_assert_cmpint(sqlite->kind, ==, ENGINE_KIND_SQLITE);
+    g_assert_true(members->ops->adopt(members, &running, &error));
+    g_assert_false(running);
+    g_autofree char *crt = engine_file_certificate(node->paths, ENGINE_FILE_MEMBER);
+    g_autofree char *missing =
+        g_strdup_printf("there is no %s; the member is to be prepared and certified first", crt);
+    g_assert_true(members->ops->config_write(members, config, &error));
+    assert_refused(members->ops->start(members, config, MEMBER_NEW, &error), error, WRONG_STATE,
+                   missing);
+    g_assert_false(members->ops->has_data(members));
+
+    found(config);
+    until(is_healthy(0));
+    record_autoptr(member_status) status = ask(0);
+    g_assert_true(status->leads);
+    g_assert_cmpuint(status->pid, !=, 0);
+    process_is_confined(status->pid);
+    g_assert_cmpuint(owner_of(node->paths->var, "etcd", &mode), !=, 0);
+    g_assert_cmpuint(mode, ==, 0700);
+    g_assert_cmpuint(owner_of(node->paths->etc, "etcd/member.key", &mode), !=, 0);
+    g_assert_cmpuint(mode, ==, 0600);
+    g_assert_cmpuint(owner_of(node->paths->etc, "etcd/client.key", &mode), ==, 0);
+    g_assert_cmpuint(mode, ==, 0600);
+    g_autofree char *runs = g_strdup_printf("the member runs (process %" G_GUINT64_FORMAT
+                                            "); its data cannot be put aside",
+                                            status->pid);
+    char *folder = NULL;
+    assert_refused(members->ops->aside(members, &folder, &error), error, WRONG_STATE, runs);
+
+    /* The node daemon is started anew: the same process, told apart by its start. */
+    etcd_host_free(members);
+    open_host(node);
+    members = node->members;
+    g_assert_true(members->ops->adopt(members, &running, &error));
+    g_assert_true(running);
+    record_autoptr(member_status) again = ask(0);
+    g_assert_cmpuint(again->pid, ==, status->pid);
+    g_assert_cmpuint(again->start_ticks, ==, status->start_ticks);
+    g_assert_true(members->ops->start(members, config, MEMBER_NEW, &error)); /* runs already */
+
+    /* Stopped: told to nobody. Started: with what it had. */
+    g_assert_true(members->ops->stop(members, &error));
+    g_assert_false(members->ops->running(members));
+    g_assert_cmpuint(node->ended, ==, 0);
+    g_assert_cmpuint(process_read_start_ticks(status->pid), ==, 0);
+    g_assert_true(members->ops->has_data(members));
+    g_assert_true(members->ops->start(members, config, MEMBER_NEW, &error));
+    until(is_healthy(0));
+    record_autoptr(member_status) back = ask(0);
+    g_assert_cmpstr(back->id, ==, status->id);
+
+    /* Killed: told, and why. */
+    kill((pid_t)back->pid, SIGKILL);
+    until(node->ended == 1);
+    g_assert_true(g_str_has_prefix(node->why, "etcd ended with exit code 137; it said last: "));
+    record_autoptr(member_status) dead = ask(0);
+    g_assert_false(dead->healthy);
+    g_assert_cmpstr(dead->why, ==, "its process does not run");
+
+    /* Aside, twice within a second; then nothing is left of keys. */
+    g_autofree char *first = NULL, *second = NULL, *third = NULL;
+    g_assert_true(members->ops->aside(members, &first, &error));
+    g_assert_true(g_str_has_prefix(first, "etcd.aside-2"));
+    g_autofree char *empty = g_build_filename(node->paths->var, "etcd", NULL);
+    g_assert_cmpint(g_mkdir(empty, 0700), ==, 0);
+    g_assert_true(members->ops->aside(members, &second, &error));
+    g_assert_cmpstr(first, !=, second);
+    g_assert_true(members->ops->aside(members, &third, &error));
+    g_assert_null(third);
+    g_assert_true(members->ops->forget(members, &error));
+    g_assert_false(g_file_test(crt, G_FILE_TEST_EXISTS));
+    g_assert_true(members->ops->config_write(members, NULL, &error));
+    g_assert_true(members->ops->config_write(members, NULL, &error));
+    remove_nodes();
+}
+
+static void run_one_life(void *data)
+{
+    one_life();
+}
+
+static void test_one_life(void)
+{
+    world_run(run_one_life, NULL);
+}
+
+/* --- a node daemon that dies between the start and the note of the process --- */
+
+static void lost_note(void)
+{
+    make_nodes();
+    struct place *node = &nodes[0];
+    record_autoptr(engine_config) config = make_config(1, 23410);
+    g_autoptr(GError) error = NULL;
+    bool running = false;
+    found(config);
+    until(is_healthy(0));
+    record_autoptr(member_status) status = ask(0);
+    etcd_host_free(node->members);
+    const char *note = "{\"format\":1,\"pid\":0,\"start_ticks\":0}";
+    g_assert_true(files_write(node->paths, FILE_RUN, "etcd.json", note, strlen(note), &error));
+    open_host(node);
+    g_assert_true(node->members->ops->adopt(node->members, &running, &error));
+    g_assert_true(running);
+    record_autoptr(member_status) again = ask(0);
+    g_assert_cmpuint(again->pid, ==, status->pid);
+
+    /* Somebody else has the number by now: not ours, never touched. */
+    g_assert_true(node->members->ops->stop(node->members, &error));
+    etcd_host_free(node->members);
+    g_autofree char *other =
+        g_strdup_printf("{\"format\":1,\"pid\":%d,\"start_ticks\":1}", getpid());
+    g_assert_true(files_write(node->paths, FILE_RUN, "etcd.json", other, strlen(other), &error));
+    open_host(node);
+    g_assert_true(node->members->ops->adopt(node->members, &running, &error));
+    g_assert_false(running);
+
+    /* A note that cannot be read. */
+    const char *bad = "{\"format\":2,\"pid\":0,\"start_ticks\":0}";
+    g_assert_true(files_write(node->paths, FILE_RUN, "etcd.json", bad, strlen(bad), &error));
+    g_autofree char *text =
+        g_strdup_printf("%s/etcd.json: format, pid or start_ticks is wrong; end the etcd process "
+                        "of this node and remove the file",
+                        node->paths->run);
+    assert_refused(node->members->ops->adopt(node->members, &running, &error), error, CORRUPT,
+                   text);
+    remove_nodes();
+}
+
+static void run_lost_note(void *data)
+{
+    lost_note();
+}
+
+static void test_lost_note(void)
+{
+    world_run(run_lost_note, NULL);
+}
+
+/* --- three --- */
+
+static void three(void)
+{
+    make_nodes();
+    record_autoptr(engine_config) config = make_config(NODES, 23420);
+    g_autoptr(GError) error = NULL;
+    found(config);
+    guint leaders = 0;
+    for (guint i = 0; i < NODES; i++)
+        until(is_healthy(i));
+    for (guint i = 0; i < NODES; i++) {
+        record_autoptr(member_status) status = ask(i);
+        leaders += status->leads;
+        g_assert_cmpstr(status->leader, !=, "");
+    }
+    g_assert_cmpuint(leaders, ==, 1);
+
+    /* One stops: the two others go on; without a second one nothing is healthy. */
+    g_assert_true(nodes[2].members->ops->stop(nodes[2].members, &error));
+    until(is_healthy(0) && is_healthy(1));
+    g_assert_true(nodes[1].members->ops->stop(nodes[1].members, &error));
+    until(!is_healthy(0));
+    record_autoptr(member_status) alone = ask(0);
+    g_assert_cmpuint(alone->pid, !=, 0);
+    g_assert_cmpuint(strlen(alone->why), >, 0);
+    g_assert_true(nodes[1].members->ops->start(nodes[1].members, config, MEMBER_NEW, &error));
+    until(is_healthy(0) && is_healthy(1));
+
+    /* Upkeep through the interface; turns are given back. */
+    g_assert_true(nodes[0].members->ops->compact(nodes[0].members, 1, &error));
+    g_assert_true(nodes[0].members->ops->defragment(nodes[0].members, &error));
+    g_assert_true(nodes[1].members->ops->defragment(nodes[1].members, &error));
+    remove_nodes();
+}
+
+static void run_three(void *data)
+{
+    three();
+}
+
+static void test_three(void)
+{
+    world_run(run_three, NULL);
+}
+
+/* --- certificates --- */
+
+static void wrong_certificates(void)
+{
+    make_nodes();
+    struct members *members = nodes[0].members;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *member = NULL, *client = NULL, *crt = NULL, *other = NULL;
+    g_autofree char *key = engine_file_key(nodes[0].paths, ENGINE_FILE_MEMBER);
+    g_autofree char *early =
+        g_strdup_printf("there is no %s; the member is to be prepared first", key);
+    assert_refused(members->ops->certify(members, "x", "y", &error), error, WRONG_STATE, early);
+
+    g_assert_true(members->ops->prepare(members, &member, &client, &error));
+    g_assert_true(authority->ops->sign_etcd(authority, member, CLUSTER, "127.0.0.1", &crt, &error));
+    g_assert_true(authority->ops->sign_etcd(authority, client, CLUSTER, NULL, &other, &error));
+    g_autofree char *ca = engine_file_authority(nodes[0].paths);
+    g_autofree char *none =
+        g_strdup_printf("member: is no certificate of this cluster's authority (%s)", ca);
+    assert_refused(members->ops->certify(members, "x", other, &error), error, WRONG_INPUT, none);
+    assert_refused(members->ops->certify(members, other, crt, &error), error, WRONG_INPUT,
+                   "member: the certificate is not for the key of this node");
+    assert_refused(members->ops->certify(members, crt, crt, &error), error, WRONG_INPUT,
+                   "client: the certificate is not for the key of this node");
+
+    /* Of another authority. */
+    g_autofree char *foreign_ca = g_build_filename(nodes[1].paths->etc, "foreign.crt", NULL);
+    g_autofree char *foreign_key = g_build_filename(nodes[1].paths->etc, "foreign.key", NULL);
+    g_autofree char *foreign_crt = g_build_filename(nodes[1].paths->etc, "f.crt", NULL);
+    g_autofree char *f_key = g_build_filename(nodes[1].paths->etc, "f.key", NULL);
+    g_assert_true(certs_make_ca(foreign_ca, foreign_key, CLUSTER, &error));
+    g_assert_true(
+        certs_make_node(foreign_ca, foreign_key, CLUSTER, TOKEN, foreign_crt, f_key, &error));
+    g_autofree char *foreign = files_read_path(foreign_crt, LIMIT_PEM_CHARS, NULL, &error);
+    assert_refused(members->ops->certify(members, foreign, other, &error), error, WRONG_INPUT,
+                   none);
+
+    /* Keys stay when it is prepared again. */
+    g_autofree char *before = files_read_path(key, LIMIT_PEM_CHARS, NULL, &error);
+    g_clear_pointer(&member, g_free);
+    g_clear_pointer(&client, g_free);
+    g_assert_true(members->ops->prepare(members, &member, &client, &error));
+    g_autofree char *after = files_read_path(key, LIMIT_PEM_CHARS, NULL, &error);
+    g_assert_cmpstr(before, ==, after);
+    g_assert_true(members->ops->certify(members, crt, other, &error));
+    remove_nodes();
+}
+
+static void run_wrong_certificates(void *data)
+{
+    wrong_certificates();
+}
+
+static void test_wrong_certificates(void)
+{
+    world_run(run_wrong_certificates, NULL);
+}
+
+/* --- log --- */
+
+static void test_log(void)
+{
+    make_nodes();
+    struct members *members = nodes[0].members;
+    g_autofree char *path = g_build_filename(nodes[0].paths->log, "etcd.log", NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    while (text->len <= LIMIT_ETCD_LOG_BYTES)
+        g_string_append_printf(text, "{\"msg\":\"%zu\"}\n", text->len);
+    gsize whole = text->len;
+    g_assert_true(g_file_set_contents(path, text->str, (gssize)text->len, NULL));
+    members->ops->trim_log(members);
+    g_autofree char *kept = NULL;
+    gsize len = 0;
+    g_assert_true(g_file_get_contents(path, &kept, &len, NULL));
+    g_assert_cmpuint(len, <=, LIMIT_ETCD_LOG_BYTES / 2);
+    g_assert_cmpuint(len, >, LIMIT_ETCD_LOG_BYTES / 2 - 100);
+    g_assert_true(g_str_has_prefix(kept, "{\"msg\""));
+    g_assert_cmpint(strcmp(kept, text->str + whole - len), ==, 0);
+    members->ops->trim_log(members); /* small enough */
+    gsize still = 0;
+    g_autofree char *same = NULL;
+    g_assert_true(g_file_get_contents(path, &same, &still, NULL));
+    g_assert_cmpuint(still, ==, len);
+    remove_nodes();
+}
+
+static int tests(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/members/one-life#SAF-07", test_one_life);
+    g_test_add_func("/members/lost-note", test_lost_note);
+    g_test_add_func("/members/three", test_three);
+    g_test_add_func("/members/wrong-certificates", test_wrong_certificates);
+    g_test_add_func("/members/log", test_log);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    return world_main(argc, argv, tests);
+}
