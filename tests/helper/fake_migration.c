@@ -160,7 +160,8 @@ static struct fake_guest *peer_of(const struct fake_guest *guest, bool *ret_cut)
         struct fake_guest *peer = fake_guest_find(host, guest->instance);
         if (host == guest->host)
             continue;
-        if (!fake_path_passes(guest->host, host) || !fake_path_passes(host, guest->host))
+        if (!*ret_cut &&
+            (!fake_path_passes(guest->host, host) || !fake_path_passes(host, guest->host)))
             *ret_cut = true;
         if (peer && peer->waits && peer->waits->port == guest->to->port &&
             strcmp(peer->waits->psk, guest->to->psk) == 0)
