@@ -43,16 +43,6 @@ bool bitmap_remove(struct guest *guest, const char *node, const char *name, GErr
     return jobs_absent_is_fine(done, &failure, error);
 }
 
-bool bitmap_merge(struct guest *guest, const char *node, const char *name, guint disk,
-                  const char *from, GError **error)
-{
-    g_autofree char *device = jobs_disk(disk);
-    return guest_command(guest, "block-dirty-bitmap-merge",
-                         json_make("{s:s,s:s,s:[{s:s,s:s}]}", "node", node, "target", name,
-                                   "bitmaps", "node", device, "name", from),
-                         LIMIT_QMP_COMMAND_MS, error);
-}
-
 /* --- looking --- */
 
 static json_t *ask_nodes(struct guest *guest, GError **error)

@@ -39,9 +39,6 @@ void bitmaps_void(struct guest *guest);
 bool bitmap_add(struct guest *guest, const char *node, const char *name, bool recording,
                 GError **error);
 bool bitmap_remove(struct guest *guest, const char *node, const char *name, GError **error);
-/* Adds the bits of bitmap `from` of disk `disk` to `name` of `node`. */
-bool bitmap_merge(struct guest *guest, const char *node, const char *name, guint disk,
-                  const char *from, GError **error);
 /* Bytes with a bit in the bitmaps of that name, all disks together. */
 bool bitmaps_count(struct guest *guest, const char *name, guint64 *ret_bytes, GError **error);
 /* Takes away every bitmap whose name begins so, but `keep` (may be NULL). */

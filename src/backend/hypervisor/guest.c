@@ -137,6 +137,8 @@ static void guest_event(const char *name, const json_t *data, void *user)
         }
         g_hash_table_replace(guest->outcomes, g_strdup(job),
                              GINT_TO_POINTER(failed ? JOB_FAILED : JOB_DONE));
+    } else if (strcmp(name, "BLOCK_JOB_READY") == 0 && job != NULL) {
+        g_hash_table_replace(guest->outcomes, g_strdup(job), GINT_TO_POINTER(JOB_READY));
     } else if (strcmp(name, "MIGRATION") == 0) {
         migrate_event(guest, json_string_value(json_object_get(data, "status")));
     } else if (strcmp(name, "RESUME") == 0) {

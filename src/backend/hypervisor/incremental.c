@@ -15,6 +15,7 @@
 #define PASS_PREFIX "pass-"
 #define FIRST_PASS_PERCENT 95 /* the others are short */
 #define HELD_POLL_MS 1
+#define EVENT_MS 100 /* then it is asked whether one was lost */
 
 /* The jobs that copy, beside the target nodes of the mirror to come. */
 static struct job_set copies_of(const struct guest *guest)
@@ -50,30 +51,39 @@ static bool pass_prepare(struct guest *guest, guint pass, GError **error)
     return true;
 }
 
-static bool pass_begin_disk(struct guest *guest, guint pass, guint disk, const char *from,
-                            GError **error)
+/* Of one disk: the bits of bitmap `from` are what is to be copied. */
+static void add_actions(const struct guest *guest, guint pass, guint disk, const char *from,
+                        json_t *actions)
 {
     struct job_set copies = copies_of(guest);
     g_autofree char *name = pass_name(pass);
+    g_autofree char *device = jobs_disk(disk);
     g_autofree char *second = second_node_name(guest, disk);
     g_autofree char *job = jobs_name(&copies, disk);
     g_autofree char *target = jobs_name(&guest->mirror, disk);
-    return bitmap_merge(guest, second, name, disk, from, error) &&
-           guest_command(guest, "blockdev-backup",
-                         json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:s,s:s}", "job-id", job, "device",
-                                   second, "target", target, "sync", "bitmap", "bitmap", name,
-                                   "bitmap-mode", "never", "auto-dismiss", 0, "on-source-error",
-                                   "report", "on-target-error", "report"),
-                         LIMIT_QMP_COMMAND_MS, error);
+    json_array_append_new(actions,
+                          json_make("{s:s,s:{s:s,s:s,s:[{s:s,s:s}]}}", "type",
+                                    "block-dirty-bitmap-merge", "data", "node", second, "target",
+                                    name, "bitmaps", "node", device, "name", from));
+    json_array_append_new(actions,
+                          json_make("{s:s,s:{s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:s,s:s}}", "type",
+                                    "blockdev-backup", "data", "job-id", job, "device", second,
+                                    "target", target, "sync", "bitmap", "bitmap", name,
+                                    "bitmap-mode", "never", "auto-dismiss", 0, "on-source-error",
+                                    "report", "on-target-error", "report"));
 }
 
-/* Copies what has a bit in the bitmaps `from`. */
+/* Copies what has a bit in the bitmaps `from`; of all disks by one command, since the guest may
+ * stand still for it. */
 static bool pass_begin(struct guest *guest, guint pass, const char *from, GError **error)
 {
+    struct job_set copies = copies_of(guest);
+    json_t *actions = json_array();
     for (guint i = 0; i < guest->disks; i++)
-        if (!pass_begin_disk(guest, pass, i, from, error))
-            return false;
-    return true;
+        add_actions(guest, pass, i, from, actions);
+    jobs_outcome_clear(guest, &copies);
+    return guest_command(guest, "transaction", json_make("{s:o}", "actions", actions),
+                         LIMIT_QMP_COMMAND_MS, error);
 }
 
 struct pass_look {
@@ -160,6 +170,19 @@ static bool pass_await(struct guest *guest, guint pass, gint64 deadline, guint64
 
 /* --- the guest stands still --- */
 
+/* Whether all jobs of a set have told so, in the time in which an event comes. Nothing is asked:
+ * each question is a way there and back on which the guest stands still. */
+static bool await_event(struct guest *guest, const struct job_set *set, enum job_outcome wanted)
+{
+    gint64 deadline = loop_boot_ms() + EVENT_MS;
+    enum job_outcome outcome;
+    while ((outcome = jobs_outcome(guest, set)) != wanted && outcome != JOB_FAILED &&
+           !is_over(guest) && loop_boot_ms() < deadline)
+        if (!loop_sleep(HELD_POLL_MS))
+            break;
+    return outcome == wanted;
+}
+
 static bool attach(struct guest *guest, enum mirror_copy copy, GError **error)
 {
     for (guint i = 0; i < guest->disks; i++)
@@ -187,12 +210,15 @@ static void await_ready(struct guest *guest, gint64 deadline)
 static bool switch_held(struct guest *guest, guint pass, const char *from, GError **error)
 {
     gint64 deadline = loop_boot_ms() + LIMIT_INCREMENTAL_HELD_MS;
+    struct job_set copies = copies_of(guest);
     guint64 bytes;
     if (!pass_begin(guest, pass, from, error) ||
-        !pass_await(guest, pass, deadline, &bytes, error) || !still_check(guest, error) ||
-        !attach(guest, COPY_NOTHING, error))
+        (!await_event(guest, &copies, JOB_DONE) &&
+         !pass_await(guest, pass, deadline, &bytes, error)) ||
+        !still_check(guest, error) || !attach(guest, COPY_NOTHING, error))
         return false;
-    await_ready(guest, deadline);
+    if (!await_event(guest, &guest->mirror, JOB_READY))
+        await_ready(guest, deadline);
     return still_check(guest, error);
 }
 

@@ -75,6 +75,28 @@ void jobs_look(const struct guest *guest, const struct job_set *set, const json_
     *ret_progress = progress;
 }
 
+enum job_outcome jobs_outcome(const struct guest *guest, const struct job_set *set)
+{
+    enum job_outcome least = JOB_DONE;
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        enum job_outcome outcome =
+            (enum job_outcome)GPOINTER_TO_INT(g_hash_table_lookup(guest->outcomes, name));
+        if (outcome == JOB_FAILED)
+            return JOB_FAILED;
+        least = MIN(least, outcome);
+    }
+    return least;
+}
+
+void jobs_outcome_clear(struct guest *guest, const struct job_set *set)
+{
+    for (guint i = 0; i < guest->disks; i++) {
+        g_autofree char *name = jobs_name(set, i);
+        g_hash_table_remove(guest->outcomes, name);
+    }
+}
+
 /* --- starting --- */
 
 void jobs_number(struct guest *guest, struct job_set *set)
@@ -327,20 +349,6 @@ bool jobs_release(struct guest *guest, struct job_set *set, GError **error)
 
 /* --- ending in sync --- */
 
-static enum job_outcome outcome_of_all(const struct guest *guest, const struct job_set *set)
-{
-    bool unknown = false;
-    for (guint i = 0; i < guest->disks; i++) {
-        g_autofree char *name = jobs_name(set, i);
-        enum job_outcome outcome =
-            (enum job_outcome)GPOINTER_TO_INT(g_hash_table_lookup(guest->outcomes, name));
-        if (outcome == JOB_FAILED)
-            return JOB_FAILED;
-        unknown = unknown || outcome == JOB_UNKNOWN;
-    }
-    return unknown ? JOB_UNKNOWN : JOB_DONE;
-}
-
 /* By events only, and only over one connection: a job that is not there any more may have ended in
  * either way. */
 static bool await_completion(struct guest *guest, const struct job_set *set,
@@ -348,7 +356,7 @@ static bool await_completion(struct guest *guest, const struct job_set *set,
 {
     gint64 deadline = loop_boot_ms() + LIMIT_MIRROR_END_MS;
     enum job_outcome outcome;
-    while ((outcome = outcome_of_all(guest, set)) == JOB_UNKNOWN && guest->qmp == connection &&
+    while ((outcome = jobs_outcome(guest, set)) < JOB_DONE && guest->qmp == connection &&
            qmp_is_open(connection))
         if (!loop_sleep(JOB_POLL_MS) || loop_boot_ms() >= deadline)
             break;
@@ -363,7 +371,7 @@ static bool await_completion(struct guest *guest, const struct job_set *set,
 bool jobs_finish(struct guest *guest, struct job_set *set, GError **error)
 {
     const struct qmp *connection = guest->qmp;
-    g_hash_table_remove_all(guest->outcomes);
+    jobs_outcome_clear(guest, set);
     for (guint i = 0; i < guest->disks; i++) {
         g_autofree char *name = jobs_name(set, i);
         if (!guest_command(guest, "block-job-cancel", json_make("{s:s}", "device", name),

@@ -32,6 +32,12 @@ char *jobs_disk(guint disk);
 void jobs_look(const struct guest *guest, const struct job_set *set, const json_t *jobs,
                struct jobs_progress *ret_progress);
 
+/* What events have told of all of them since jobs_outcome_clear(): failed if one did, else unknown,
+ * ready or done as the one that is least far. A connection to QEMU that was lost meanwhile has
+ * taken its events along. */
+enum job_outcome jobs_outcome(const struct guest *guest, const struct job_set *set);
+void jobs_outcome_clear(struct guest *guest, const struct job_set *set);
+
 /* Gives the set a number that was never used; not on record yet. */
 void jobs_number(struct guest *guest, struct job_set *set);
 /*

@@ -21,7 +21,7 @@ struct qemu {
     GHashTable *guests; /* instance -> struct guest */
 };
 
-enum job_outcome { JOB_UNKNOWN, JOB_DONE, JOB_FAILED };
+enum job_outcome { JOB_UNKNOWN, JOB_READY, JOB_DONE, JOB_FAILED };
 
 /* Block jobs of all disks (jobs.h). */
 struct job_set {

@@ -15,15 +15,19 @@ static bool lock(struct guest *guest, GError **error)
     return false;
 }
 
-static bool go_on(struct guest *guest, GError **error)
+/* Whether it stands still and can go on: nobody has let it, and it needs no reset. */
+static bool ask(struct guest *guest, bool *ret_paused, GError **error)
 {
     g_autofree char *status = NULL;
-    if (!guest->resume)
-        return true;
     if (!guest_status(guest, &status, error))
         return false;
-    if (strcmp(status, "paused") == 0 && !guest->off &&
-        !guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error))
+    *ret_paused = strcmp(status, "paused") == 0;
+    return true;
+}
+
+static bool go_on(struct guest *guest, bool paused, GError **error)
+{
+    if (paused && !guest->off && !guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error))
         return false;
     guest->resume = false;
     return guest_state_write(guest, error);
@@ -45,27 +49,42 @@ static bool stand(struct guest *guest, GError **error)
     return guest_command(guest, "stop", NULL, LIMIT_QMP_DRAIN_MS, error);
 }
 
+/* In whatever state it is. */
+static bool recover(struct guest *guest, GError **error)
+{
+    bool paused = false;
+    return !guest->resume || (ask(guest, &paused, error) && go_on(guest, paused, error));
+}
+
 bool still_begin(struct guest *guest, GError **error)
 {
     if (!lock(guest, error))
         return false;
     if (stand(guest, error))
         return true;
-    go_on(guest, NULL);
+    recover(guest, NULL);
     task_mutex_unlock(&guest->standing);
     return false;
 }
 
 bool still_end(struct guest *guest, GError **error)
 {
-    bool ok = go_on(guest, error);
+    /* It was us who stopped it, so it is not asked: each question holds it up. If it cannot go on
+     * QEMU says so, and still_recover() asks. */
+    bool ok = !guest->resume || go_on(guest, true, error);
     task_mutex_unlock(&guest->standing);
     return ok;
 }
 
 bool still_recover(struct guest *guest, GError **error)
 {
-    return !guest->resume || (lock(guest, error) && still_end(guest, error));
+    if (!guest->resume)
+        return true;
+    if (!lock(guest, error))
+        return false;
+    bool ok = recover(guest, error);
+    task_mutex_unlock(&guest->standing);
+    return ok;
 }
 
 bool still_check(const struct guest *guest, GError **error)
