@@ -797,10 +797,3 @@ void fake_host_guest_crash(struct fake_host *host, const char *instance)
     if (guest)
         guest_end(guest);
 }
-
-void fake_host_mirror_vanish(struct fake_host *host, const char *instance)
-{
-    struct fake_guest *guest = fake_guest_find(host, instance);
-    if (guest && fake_guest_mirrors(guest))
-        fake_guest_unmirror(guest, MIRROR_LOST);
-}

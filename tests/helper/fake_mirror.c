@@ -252,3 +252,10 @@ bool fake_mirror_begin(struct fake_guest *guest, const struct export_target *tar
         become_ready(guest, fake_guest_replica(guest));
     return true;
 }
+
+void fake_host_mirror_vanish(struct fake_host *host, const char *instance)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (guest && fake_guest_mirrors(guest))
+        fake_guest_unmirror(guest, MIRROR_LOST);
+}

@@ -33,12 +33,12 @@ struct node_core {
     char *image_folder; /* of kernels; NULL: none */
     struct fence *fence;
     struct keeper *keeper; /* NULL: no members here */
-    GHashTable *guests;   /* instance uuid -> struct guest */
-    bool ready;           /* state read, reality rediscovered */
-    bool ended;           /* node_core_free() was called */
-    bool taps_left;       /* tap devices may be there that no process needs */
-    guint users;          /* tasks that hold a pointer to this, and the owner */
-    struct promise *kick; /* of the task that asks the master, while it pauses */
+    GHashTable *guests;    /* instance uuid -> struct guest */
+    bool ready;            /* state read, reality rediscovered */
+    bool ended;            /* node_core_free() was called */
+    bool taps_left;        /* tap devices may be there that no process needs */
+    guint users;           /* tasks that hold a pointer to this, and the owner */
+    struct promise *kick;  /* of the task that asks the master, while it pauses */
     bool kicked;
     struct task_mutex ssconf; /* one writer of those files */
     guint64 ssconf_serial;    /* of the announcement that they are known to agree with; 0: none */
