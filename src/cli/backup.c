@@ -156,6 +156,13 @@ static bool run_restore(const char *root, const char *file, GError **error)
         return false;
     if (g_subprocess_get_successful(child))
         return true;
+    if (g_subprocess_get_if_signaled(child)) {
+        fettle_set_error(error, KILLED,
+                         "the restore was ended by signal %d before it was done; give the same "
+                         "command again",
+                         g_subprocess_get_term_sig(child));
+        return false;
+    }
     const char *last = complaint != NULL ? g_strstrip(complaint) : "";
     const char *line = strrchr(last, '\n');
     line = line != NULL ? line + 1 : last;

@@ -37,8 +37,7 @@ static void unlink_with(const char *path, const char *ending)
     g_unlink(name);
 }
 
-/* What a store that was opened leaves beside its file. */
-static void remove_traces(const char *path)
+void sqlite_store_remove_traces(const char *path)
 {
     unlink_with(path, ".lock");
     unlink_with(path, "-wal");
@@ -100,7 +99,7 @@ static bool look_through(const char *path, struct store_summary *ret_summary, GE
         *ret_summary = summary;
     }
     sqlite_store_close(store);
-    remove_traces(path);
+    sqlite_store_remove_traces(path);
     return ok;
 }
 
@@ -115,7 +114,7 @@ bool sqlite_store_copy(const char *from, const char *to, struct store_summary *r
         return false;
     }
     g_unlink(to);
-    remove_traces(to);
+    sqlite_store_remove_traces(to);
     bool ok = copy_pages(from, to, error) && g_chmod(to, 0600) == 0 &&
               look_through(to, ret_summary, error) && sync_path(to, error);
     if (!ok)
@@ -147,7 +146,7 @@ bool sqlite_store_renew(const char *path, guint64 history, const GPtrArray *chan
     bool ok = store != NULL && sqlite_store_load(store, NULL, NULL, error) &&
               renew(store, history, rows, error);
     sqlite_store_close(store);
-    remove_traces(path);
+    sqlite_store_remove_traces(path);
     return ok && sync_path(path, error);
 }
 

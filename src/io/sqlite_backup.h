@@ -1,6 +1,6 @@
 /*
  * Copies of a store: taken while wconfd writes it, and put back while it does not
- * (docs/design/mastership.md, "Backup and restore"). See sqlite_store.h for the store itself.
+ * (docs/design/procedures.md, "Backup and restore"). See sqlite_store.h for the store itself.
  */
 #pragma once
 
@@ -19,6 +19,10 @@ struct store_summary {
  * no copy is made. */
 bool sqlite_store_copy(const char *from, const char *to, struct store_summary *ret_summary,
                        GError **error);
+
+/* Removes what an opened store leaves beside its file. Needed before another file takes the name:
+ * a write-ahead log that was left behind would be taken for its own. */
+void sqlite_store_remove_traces(const char *path);
 
 /* Of a file that nobody else has open: makes it a store of `history` in which nobody is master, one
  * serial further with `changes` (GPtrArray of struct change). */

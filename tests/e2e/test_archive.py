@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 import time
 
@@ -210,8 +211,8 @@ def test_ssconf():
     assert ssconf('node3', 'cluster_name') == 'east\n'
     lab.lab('link', 'node3', 'up')
     wait_until('node3 has it too', lambda: all_have(nodes, 'cluster_name', old), 60)
-    numbers = {ssconf(node, 'serial') for node in nodes}
-    assert len(numbers) == 1 and int(numbers.pop()) > 1
+    wait_until('every node is done with it', lambda: len({ssconf(n, 'serial') for n in nodes}) == 1, 10)
+    assert int(ssconf('node3', 'serial')) > 1
     e2e.verify_clean(lab, 60)
 
 
@@ -340,6 +341,53 @@ def test_restore():
     e2e.check_logs(lab)
 
 
+# --- death in the middle of a restore ---
+
+def bare_fettle(root, *args, env=None):
+    done = subprocess.run([lab.fettle, '--root', root, *args], capture_output=True, text=True, timeout=60, check=False,
+                          stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    return done.returncode, done.stdout, done.stderr
+
+
+def bare_export(root):
+    code, out, err = bare_fettle(root, 'cluster', 'export', '--with-secrets')
+    return json.loads(out) if code == 0 else err
+
+
+@title('/archive/restore-dies-anywhere')
+def test_restore_dies():
+    """Whatever ends a restore leaves the old store or the new one, or a way to give the command again."""
+    root = path('bare')
+    os.mkdir(root)
+    code, out, err = bare_fettle(root, 'cluster', 'init', 'bare', '--node-name', 'n1', '--primary-ip', '127.0.0.1')
+    assert code == 0, out + err
+    code, out, err = bare_fettle(root, 'cluster', 'backup', '--to', path('bare.backup'))
+    assert code == 0, out + err
+    old = bare_export(root)
+    kept, points, ends = path('bare.kept'), 0, []
+    shutil.copytree(root, kept)
+    while True:
+        points += 1
+        shutil.rmtree(root)
+        shutil.copytree(kept, root)
+        code, out, err = bare_fettle(root, 'cluster', 'restore', path('bare.backup'), '--confirm', 'bare',
+                                     env={'FETTLE_CRASH_AT': str(points), 'FETTLE_CRASH_ONCE': path(f'died-{points}')})
+        now = bare_export(root)
+        died = os.path.exists(path(f'died-{points}'))
+        restored = isinstance(now, dict) and now['history'] > old['history']
+        ends.append('new' if restored else 'old' if isinstance(now, dict) else 'aside')
+        if isinstance(now, dict) and not restored:
+            assert now['objects'] == old['objects'] and now['serial'] == old['serial'], points
+        code, out, err = bare_fettle(root, 'cluster', 'restore', path('bare.backup'), '--confirm', 'bare')
+        assert code == 0, (points, err)
+        assert bare_export(root)['objects']['repair_brake']['cluster']['restored'], points
+        if not died:
+            break
+        assert points < 200
+    # The walk went through the whole of it: the first deaths leave the old store, the last the new one.
+    assert points > 8 and ends[0] == 'old' and ends[-1] == 'new', ends
+
+
 def main():
     global lab, folder
     folder = tempfile.mkdtemp(prefix='fettle-archive-', dir='/var/tmp')
@@ -348,7 +396,7 @@ def main():
             lab.do('OP_INSTANCE_CREATE', instance_name='web1', pnode='node1', snode='node2', wait=120, **e2e.TICK)
             e2e.wait_healthy(lab, 'web1')
             e2e.run(test_export, test_import, test_bad_documents, test_import_refused, test_ganeti, test_ssconf, test_damage,
-                    test_restore)
+                    test_restore_dies, test_restore)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

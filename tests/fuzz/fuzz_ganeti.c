@@ -1,56 +1,14 @@
-/* config.data of Ganeti: whatever is in the file, reading it ends in a plan or in words, and a plan
- * without problems is one that the invariants of every commit let pass. */
-#include "fuzz.h"
-
-#include <string.h>
-
+/* config.data of Ganeti: whatever is in the file, reading it ends in a plan or in words. */
 #include "core/config/ganeti.h"
-#include "core/config/invariants.h"
-
-#define CLUSTER "cccccccc-0000-4000-8000-000000000001"
-#define GROUP "99999999-0000-4000-8000-000000000001"
-#define NODE "11111111-0000-4000-8000-00000000000"
-
-static void add(struct config *config, const char *kind, const char *key, json_t *object)
-{
-    struct change *change = config_put(config, kind, key, object);
-    change->version = 1;
-    g_assert_true(config_apply(config, change, NULL));
-    change_free(change);
-}
-
-static struct config *cluster_of_three(void)
-{
-    struct config *config = config_new();
-    add(config, "nodegroup", GROUP, json_make("{s:s,s:s}", "uuid", GROUP, "name", "default"));
-    for (int i = 1; i <= 3; i++) {
-        g_autofree char *uuid = g_strdup_printf(NODE "%d", i);
-        g_autofree char *name = g_strdup_printf("node%d", i);
-        add(config, "node", uuid,
-            json_make("{s:s,s:s,s:s,s:s}", "uuid", uuid, "name", name, "primary_ip", "192.0.2.1",
-                      "group", GROUP));
-    }
-    add(config, "cluster", CLUSTER,
-        json_make("{s:s,s:s,s:s}", "uuid", CLUSTER, "name", "c1", "master_node", NODE "1"));
-    return config;
-}
-
-static void check_plan(struct config *config, const struct import *import)
-{
-    g_autofree char *digest = import_digest(import);
-    g_assert_cmpuint(strlen(digest), ==, 64);
-    for (guint i = 0; !import->problems->len && i < import->changes->len; i++)
-        g_assert_true(config_apply(config, import->changes->pdata[i], NULL));
-    g_autoptr(GPtrArray) problems = invariants_problems(config, LIMIT_PROBLEMS);
-    g_assert_cmpuint(problems->len, ==, 0);
-}
+#include "fuzz.h"
+#include "small_cluster.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     json_autoptr json = json_parse_limited((const char *)data, len, MIB(1), NULL);
     if (!json)
         return 0;
-    struct config *config = cluster_of_three();
+    struct config *config = small_cluster();
     g_autoptr(import_t) import = import_new();
     if (import_ganeti(import, config, json, NULL))
         check_plan(config, import);

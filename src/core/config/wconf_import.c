@@ -82,6 +82,54 @@ static json_t *plan_json(const struct import *import, guint64 serial, const char
     return write_config_result_to_json(&result);
 }
 
+/* --- carrying it out --- */
+
+/* The same call again, whose answer was lost (SAF-04). */
+static bool answer_repeated(struct wconf *wconf, const struct write_config_args *args,
+                            struct rpc_request *request)
+{
+    if (g_hash_table_contains(wconf->pending_ids, args->commit_id)) {
+        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY, "the same import is under way; ask again");
+        return true;
+    }
+    guint64 serial = wconf->engine->ops->lookup(wconf->engine, args->commit_id);
+    if (!serial)
+        return false;
+    g_autoptr(import_t) nothing = import_new();
+    wconf_answer_after_barrier(wconf, request, plan_json(nothing, serial, args->plan));
+    return true;
+}
+
+/* Who asks later why the configuration is as it is finds the import. */
+static void add_record(const struct wconf *wconf, struct import *import)
+{
+    const struct cluster *cluster = config_cluster(wconf->head);
+    record_autoptr(decision) decision = decision_new();
+    g_free(decision->uuid);
+    decision->uuid = env_uuid(wconf->env);
+    decision->at_us = (guint64)wconf->env->ops->wall_us(wconf->env);
+    decision->verdict = VERDICT_ACT;
+    const struct {
+        char **member;
+        const char *text;
+    } texts[] = {{&decision->author, "person"},
+                 {&decision->subject_kind, "cluster"},
+                 {&decision->subject, cluster->uuid},
+                 {&decision->subject_name, cluster->name},
+                 {&decision->state, "Imported"}};
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_free(*texts[i].member);
+        *texts[i].member = g_strdup(texts[i].text);
+    }
+    g_free(decision->summary);
+    decision->summary = g_strdup_printf(
+        "A person wrote a document into the configuration; changes: %u.", import->lines->len);
+    for (guint i = 0; i < MIN(import->lines->len, LIMIT_REPAIR_EVIDENCE); i++)
+        g_ptr_array_add(decision->evidence, g_strdup(import->lines->pdata[i]));
+    g_ptr_array_add(import->changes, config_put(wconf->head, "decision", decision->uuid,
+                                                decision_to_json(decision)));
+}
+
 /* True: the commit is on its way and answers. */
 static bool carry_out(struct wconf *wconf, const struct write_config_args *args,
                       struct import *import, const char *digest, struct rpc_request *request,
@@ -108,6 +156,7 @@ static bool carry_out(struct wconf *wconf, const struct write_config_args *args,
                                    plan_json(import, config_serial(wconf->head), digest));
         return true;
     }
+    add_record(wconf, import);
     json_autoptr answer = plan_json(import, config_serial(wconf->head) + 1, digest);
     return wconf_commit(wconf, args->commit_id, g_ptr_array_ref(import->changes), NULL,
                         AUTHOR_COMMIT, request, answer, error);
@@ -122,6 +171,8 @@ void wconf_handle_write_config(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
+    if (*args->plan && answer_repeated(wconf, args, request))
+        return;
     g_autoptr(import_t) import = make_plan(wconf, args, &error);
     g_autofree char *digest = import ? import_digest(import) : NULL;
     if (import && !*args->plan)

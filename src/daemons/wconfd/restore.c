@@ -168,6 +168,7 @@ static bool unpack_store(struct restore *restore, GError **error)
     }
     restore->made = g_strconcat(restore->store, ".restore", NULL);
     restore->config = config_new();
+    sqlite_store_remove_traces(restore->made);
     return files_write_path(restore->made, data, len, 0600, true, error) &&
            load_store(restore, error);
 }
