@@ -1,12 +1,11 @@
-/* See bus.h. This file: links to other nodes, and where requests go. TLS is bus_tls.c. */
-#include "io/bus.h"
+/* See bus.h. This file: links to other nodes. Where requests go is bus_requests.c, TLS is
+ * bus_tls.c. */
+#include "io/bus_private.h"
+
 #include "io/bus_join.h"
 #include "io/bus_tls.h"
-#include "io/connection.h"
 #include "io/loop.h"
 #include "io/real_env.h"
-#include "io/rpc_client.h"
-#include "io/rpc_server.h"
 
 #include <string.h>
 
@@ -15,40 +14,6 @@
 #define BACKOFF_MOST_MS 1000
 #define BACKOFF_REFUSED_MS 10000 /* a node that does not want us */
 #define RETIRE_MS 5000
-#define RELAY_EXTRA_MS 2000 /* the caller's own limit is over first */
-
-struct bus {
-    struct bus_options options;
-    const char *self; /* UUID of this node */
-    struct bus_tls *tls;
-    struct bus_joiners *joiners;
-    struct rpc_server *server;  /* noded.sock */
-    struct rpc_client *daemons; /* of this host */
-    GHashTable *peers;          /* UUID -> struct peer */
-    guint master_timer;
-    bool was_master;
-};
-
-/* Another node. */
-struct peer {
-    struct bus *bus;
-    char *node;
-    GPtrArray *links;     /* all that are not closed */
-    struct link *current; /* up, used for new calls */
-    struct link *dialling;
-    guint backoff_ms;
-    gint64 next_dial_ms;
-    char *last_failure;
-};
-
-/* One connection with another node. */
-struct link {
-    struct peer *peer;
-    bool ours; /* we dialled */
-    struct connection *connection;
-    struct bus_dial *dial;
-    guint retire_timer;
-};
 
 static void complain(struct bus *bus, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
@@ -80,14 +45,14 @@ static const struct member *find_member(const struct bus *bus, const char *node)
 
 /* A node that knows no members yet lets in any node of its cluster, so that the master can announce
  * itself. */
-static bool is_member(const struct bus *bus, const char *node)
+bool bus_is_member(const struct bus *bus, const char *node)
 {
     const GPtrArray *members = bus->options.members(bus->options.data);
 
     return members == NULL || members->len == 0 || find_member(bus, node) != NULL;
 }
 
-static const char *master_of(const struct bus *bus)
+const char *bus_master_of(const struct bus *bus)
 {
     const char *master = bus->options.master(bus->options.data);
     return master != NULL ? master : "";
@@ -141,13 +106,12 @@ static void peer_free(void *data)
 static bool link_admit(struct connection *connection, const struct peer_name *from, GError **error,
                        void *data);
 static void link_up(struct connection *connection, void *data);
-static void link_request(struct connection *connection, struct envelope *envelope, void *data);
 static void link_closed(struct connection *connection, const GError *why, void *data);
 
 static const struct connection_events link_events = {
     .admit = link_admit,
     .up = link_up,
-    .request = link_request,
+    .request = bus_link_request,
     .closed = link_closed,
 };
 
@@ -183,7 +147,7 @@ static bool link_admit(struct connection *connection, const struct peer_name *fr
                          from->node, from->role, peer->node);
         return false;
     }
-    if (is_member(peer->bus, peer->node))
+    if (bus_is_member(peer->bus, peer->node))
         return true;
     fettle_set_error(error, PERMISSION,
                      "node %s is no member of this cluster: it was never added, or it was removed "
@@ -213,7 +177,7 @@ static void retire(struct link *link)
 
 static void tell_master_reachable(struct bus *bus, const char *node)
 {
-    if (bus->options.master_reachable != NULL && strcmp(master_of(bus), node) == 0)
+    if (bus->options.master_reachable != NULL && strcmp(bus_master_of(bus), node) == 0)
         bus->options.master_reachable(bus->options.data);
 }
 
@@ -312,7 +276,7 @@ static void accepted_cb(GIOStream *stream, const char *node, void *data)
         complain(bus, "bus: connection refused: its certificate is that of this very node");
         return;
     }
-    if (!is_member(bus, node))
+    if (!bus_is_member(bus, node))
         complain(bus, "bus: node %s refused: it is no member of this cluster", node);
     /* Its reason is told in the answer to its hello. */
     connection_use(link_new(peer_of(bus, node), false)->connection, transport_stream(stream));
@@ -323,11 +287,11 @@ static void anonymous_cb(GIOStream *stream, const char *place, void *data)
 {
     struct bus *bus = data;
 
-    bus_joiners_accept(bus->joiners, stream, place, strcmp(master_of(bus), bus->self) == 0);
+    bus_joiners_accept(bus->joiners, stream, place, strcmp(bus_master_of(bus), bus->self) == 0);
 }
 
 /* The connection for a call to a node; NULL with the reason why there can be none now. */
-static struct connection *line_to(struct bus *bus, const char *node, GError **error)
+struct connection *bus_line_to(struct bus *bus, const char *node, GError **error)
 {
     const struct member *member = find_member(bus, node);
     struct peer *peer = g_hash_table_lookup(bus->peers, node);
@@ -350,212 +314,13 @@ static struct connection *line_to(struct bus *bus, const char *node, GError **er
     return peer->dialling->connection;
 }
 
-/* --- requests --- */
-
-static guint relay_ms(const struct envelope *envelope, const char *role)
-{
-    const struct rpc_call call = {
-        .to_role = role, .method = envelope->method, .args = envelope->args};
-    guint limit = rpc_call_timeout_ms(&call);
-
-    return limit == 0 ? 0 : limit + RELAY_EXTRA_MS;
-}
-
-/* A request that somebody else answers. */
-struct relay {
-    struct connection *asker;
-    guint64 id;
-};
-
-static void relayed_cb(json_t *result, const GError *error, void *data)
-{
-    struct relay *relay = data;
-
-    connection_answer(relay->asker, relay->id, result, error);
-    connection_unref(relay->asker);
-    g_free(relay);
-}
-
-static struct relay *relay_new(struct connection *asker, const struct envelope *envelope)
-{
-    struct relay *relay = g_new(struct relay, 1);
-
-    *relay = (struct relay){connection_ref(asker), envelope->id};
-    return relay;
-}
-
-static void refuse(struct connection *asker, struct envelope *envelope, GError *error)
-{
-    connection_answer(asker, envelope->id, NULL, error);
-    g_error_free(error);
-    envelope_free(envelope);
-}
-
-/* To noded itself. */
-static void serve(struct bus *bus, struct rpc_request *request)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (bus->options.admit(request->from_node, request->method, request->stamp, &error,
-                           bus->options.data))
-        bus->options.handle(request, bus->options.data);
-    else
-        rpc_fail(request, error);
-}
-
-static void serve_remote(struct bus *bus, struct connection *asker, struct envelope *envelope,
-                         const char *from_node)
-{
-    struct rpc_request *request = connection_request(asker, envelope, from_node);
-    g_autoptr(GError) error = NULL;
-
-    if (rpc_request_check(request, ROLE_NODED, &error))
-        serve(bus, request);
-    else
-        rpc_fail(request, error);
-}
-
-/* Another node's request to a daemon of this host: who may call what is checked here, its arguments
- * there. */
-static bool may_pass(struct bus *bus, const struct envelope *envelope, GError **error)
-{
-    const struct method *method = method_find(envelope->to_role, envelope->method);
-
-    if (method == NULL) {
-        fettle_set_error(error, PROTOCOL, "%s has no method \"%s\" for other nodes",
-                         envelope->to_role, envelope->method);
-        return false;
-    }
-    if (!method_allows(method, envelope->from.role)) {
-        fettle_set_error(error, PERMISSION, "%s/%s: role \"%s\" may not call it", envelope->to_role,
-                         envelope->method, envelope->from.role);
-        return false;
-    }
-    return bus->options.admit(envelope->from.node, method, envelope->stamp, error,
-                              bus->options.data);
-}
-
-static bool check_remote(const struct bus *bus, const struct peer *peer,
-                         const struct envelope *envelope, GError **error)
-{
-    if (strcmp(envelope->from.node, peer->node) != 0)
-        fettle_set_error(error, PERMISSION, "from: is node %s, but the certificate is of node %s",
-                         envelope->from.node, peer->node);
-    else if (!is_member(bus, peer->node))
-        fettle_set_error(error, PERMISSION, "node %s is no member of this cluster", peer->node);
-    else if (envelope->to_node[0] != '\0' && strcmp(envelope->to_node, bus->self) != 0)
-        fettle_set_error(error, PROTOCOL,
-                         "to: is node %s, but this is node %s; nodes pass nothing "
-                         "on for each other",
-                         envelope->to_node, bus->self);
-    else
-        return true;
-    return false;
-}
-
-/* From another node. */
-static void link_request(struct connection *connection, struct envelope *envelope, void *data)
-{
-    const struct peer *peer = ((const struct link *)data)->peer;
-    struct bus *bus = peer->bus;
-    GError *error = NULL;
-
-    if (!check_remote(bus, peer, envelope, &error)) {
-        refuse(connection, envelope, error);
-        return;
-    }
-    if (envelope->to_role[0] == '\0' || strcmp(envelope->to_role, ROLE_NODED) == 0) {
-        serve_remote(bus, connection, envelope, peer->node);
-        return;
-    }
-    if (!may_pass(bus, envelope, &error)) {
-        refuse(connection, envelope, error);
-        return;
-    }
-    rpc_client_forward(bus->daemons, envelope->to_role, envelope,
-                       relay_ms(envelope, envelope->to_role), relayed_cb,
-                       relay_new(connection, envelope));
-    envelope_free(envelope);
-}
-
-/* "master" becomes the node that it is. */
-static bool resolve(const struct bus *bus, const char **node, GError **error)
-{
-    if (strcmp(*node, NODE_MASTER) != 0)
-        return true;
-    *node = master_of(bus);
-    if ((*node)[0] != '\0')
-        return true;
-    fettle_set_error(error, UNREACHABLE, "this node has not heard of a master yet");
-    return false;
-}
-
-/* From a daemon of this host: what is not for noded of this host is taken. */
-static bool route_cb(struct connection *connection, struct envelope *envelope, void *data)
-{
-    struct bus *bus = data;
-    const char *node = envelope->to_node;
-    GError *error = NULL;
-
-    if (!resolve(bus, &node, &error)) {
-        refuse(connection, envelope, error);
-        return true;
-    }
-    if (node != envelope->to_node) {
-        g_free(envelope->to_node);
-        node = envelope->to_node = g_strdup(node);
-    }
-    bool here = node[0] == '\0' || strcmp(node, bus->self) == 0;
-    if (here && (envelope->to_role[0] == '\0' || strcmp(envelope->to_role, ROLE_NODED) == 0))
-        return false;
-    guint limit = relay_ms(envelope, envelope->to_role);
-    struct connection *line = here ? NULL : line_to(bus, node, &error);
-    if (here)
-        rpc_client_forward(bus->daemons, envelope->to_role, envelope, limit, relayed_cb,
-                           relay_new(connection, envelope));
-    else if (line != NULL)
-        connection_forward(line, envelope, bus->self, limit, relayed_cb,
-                           relay_new(connection, envelope));
-    if (error != NULL)
-        refuse(connection, envelope, error);
-    else
-        envelope_free(envelope);
-    return true;
-}
-
-static void handle_cb(struct rpc_request *request, void *data)
-{
-    serve(data, request);
-}
-
-void bus_call(struct bus *bus, const struct rpc_call *call, rpc_reply_fn done, void *data)
-{
-    struct rpc_call resolved = *call;
-    GError *error = NULL;
-
-    if (resolved.to_node == NULL)
-        resolved.to_node = NODE_LOCAL;
-    bool found = resolve(bus, &resolved.to_node, &error);
-    bool here = resolved.to_node[0] == '\0' || strcmp(resolved.to_node, bus->self) == 0;
-    struct connection *line = found && !here ? line_to(bus, resolved.to_node, &error) : NULL;
-    if (error != NULL) {
-        g_prefix_error(&error, "%s/%s: ", call->to_role, call->method);
-        json_decref(resolved.args);
-        connection_fail_later(done, data, error);
-    } else if (here) {
-        rpc_client_call(bus->daemons, &resolved, done, data);
-    } else {
-        connection_call(line, &resolved, rpc_call_timeout_ms(&resolved), done, data);
-    }
-}
-
 /* --- the master --- */
 
 /* Keeps the link to the master up. */
 static void master_cb(void *data)
 {
     struct bus *bus = data;
-    const char *master = master_of(bus);
+    const char *master = bus_master_of(bus);
     bool self = strcmp(master, bus->self) == 0;
 
     bus->master_timer = loop_timer(MASTER_CHECK_MS, master_cb, bus);
@@ -563,7 +328,7 @@ static void master_cb(void *data)
         tell_master_reachable(bus, bus->self);
     bus->was_master = self;
     if (!self && master[0] != '\0')
-        line_to(bus, master, NULL);
+        bus_line_to(bus, master, NULL);
 }
 
 static void drop_strangers(struct bus *bus)
@@ -575,7 +340,7 @@ static void drop_strangers(struct bus *bus)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct peer *peer = value;
         g_autoptr(GError) why = NULL;
-        if (is_member(bus, peer->node))
+        if (bus_is_member(bus, peer->node))
             continue;
         fettle_set_error(&why, PERMISSION, "the node is no member any more");
         for (guint i = 0; i < peer->links->len; i++)
@@ -623,8 +388,8 @@ struct bus *bus_new(const struct bus_options *options, GError **error)
         .path = socket,
         .role = ROLE_NODED,
         .node_uuid = options->config->node_uuid,
-        .handle = handle_cb,
-        .route = route_cb,
+        .handle = bus_handle_cb,
+        .route = bus_route_cb,
         .complain = complain_cb,
         .data = bus,
     };

@@ -1,60 +1,10 @@
-/* See connection.h. The bytes are channel.c's; here are hellos, calls and answers. */
-#include "io/connection.h"
-#include "io/channel.h"
+/* See connection.h. The bytes are channel.c's, calls of ours connection_calls.c's; here are hellos
+ * and the peer's requests. */
+#include "io/connection_private.h"
+
 #include "io/loop.h"
 
 #include <string.h>
-
-enum phase { PHASE_NO_TRANSPORT, PHASE_HELLO, PHASE_UP, PHASE_CLOSED };
-
-struct connection {
-    guint refs;
-    char *what;
-    bool dials;
-    size_t frame_bytes;
-    char *node;
-    char *role;
-    const struct connection_events *events;
-    void *data;
-
-    enum phase phase;
-    struct channel *channel;
-    int version;
-    struct peer_name peer;
-    guint hello_timer;
-    GError *why;
-
-    guint64 last_id;
-    GHashTable *calls; /* id -> struct call */
-    GQueue unsent;     /* ids of calls that wait for the hello */
-    guint serving;     /* requests of the peer that are not answered yet */
-
-    guint heartbeat_timer;
-    guint ping_ms, dead_ms;
-    gint64 last_beat;
-    gint64 last_heard;
-};
-
-struct call {
-    struct connection *connection;
-    guint64 id;
-    char *method;
-    json_t *request;  /* until it is sent */
-    guint64 position; /* in the outgoing stream; once sent */
-    guint timer;
-    guint timeout_ms;
-    rpc_reply_fn done;
-    void *data;
-};
-
-static void call_free(void *data)
-{
-    struct call *call = data;
-    loop_timer_cancel(call->timer);
-    json_decref(call->request);
-    g_free(call->method);
-    g_free(call);
-}
 
 struct connection *connection_ref(struct connection *connection)
 {
@@ -91,7 +41,7 @@ struct connection *connection_new(const struct connection_options *options)
     connection->role = g_strdup(options->role);
     connection->events = options->events;
     connection->data = options->data;
-    connection->calls = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, call_free);
+    connection->calls = connection_calls_new();
     g_queue_init(&connection->unsent);
     return connection;
 }
@@ -118,79 +68,11 @@ const struct peer_name *connection_peer(const struct connection *connection)
 
 /* --- the end --- */
 
-static const char *why_closed(const struct connection *connection)
-{
-    return connection->why != NULL ? connection->why->message : "the peer ended the connection";
-}
-
-static void fail_call(struct connection *connection, struct call *call)
-{
-    bool sent = call->request == NULL && connection->channel != NULL &&
-                call->position < channel_written(connection->channel);
-    const char *why = why_closed(connection);
-    g_autoptr(GError) error = NULL;
-
-    if (sent)
-        fettle_set_error(&error, UNKNOWN_RESULT,
-                         "%s: %s: connection lost after the request was sent: %s", connection->what,
-                         call->method, why);
-    else
-        fettle_set_error(&error, UNREACHABLE, "%s: %s: not delivered: %s", connection->what,
-                         call->method, why);
-    call->done(NULL, error, call->data);
-}
-
-static gint compare_calls(gconstpointer a, gconstpointer b)
-{
-    const struct call *left = *(struct call *const *)a;
-    const struct call *right = *(struct call *const *)b;
-    return left->id < right->id ? -1 : left->id > right->id;
-}
-
-/* All calls under way, in the order in which they were made. */
-static GPtrArray *steal_calls(struct connection *connection)
-{
-    GPtrArray *calls = g_ptr_array_new_with_free_func(call_free);
-    GHashTableIter iter;
-    void *call;
-
-    g_hash_table_iter_init(&iter, connection->calls);
-    while (g_hash_table_iter_next(&iter, NULL, &call)) {
-        g_ptr_array_add(calls, call);
-        g_hash_table_iter_steal(&iter);
-    }
-    g_ptr_array_sort(calls, compare_calls);
-    return calls;
-}
-
-static void fail_calls(struct connection *connection)
-{
-    g_autoptr(GPtrArray) calls = steal_calls(connection);
-
-    for (guint i = 0; i < calls->len; i++)
-        fail_call(connection, calls->pdata[i]);
-}
-
-void connection_abandon(struct connection *connection)
-{
-    g_autoptr(GPtrArray) calls = steal_calls(connection);
-
-    connection->events = NULL;
-    connection_close(connection, NULL);
-    for (guint i = 0; i < calls->len; i++) {
-        struct call *call = calls->pdata[i];
-        g_autoptr(GError) error = NULL;
-        fettle_set_error(&error, KILLED, "%s: %s: the calling process ends", connection->what,
-                         call->method);
-        call->done(NULL, error, call->data);
-    }
-}
-
 static void closed_cb(void *data)
 {
     struct connection *connection = data;
 
-    fail_calls(connection);
+    connection_fail_calls(connection);
     if (connection->events != NULL && connection->events->closed != NULL)
         connection->events->closed(connection, connection->why, connection->data);
     connection_unref(connection);
@@ -228,130 +110,6 @@ static void end_for_fault(struct connection *connection, guint64 id, const GErro
     if (last != NULL)
         send_json(connection, last);
     connection_close(connection, why);
-}
-
-/* --- calls --- */
-
-/* A call that fails before anything was sent; told from the loop like every answer. */
-struct early_failure {
-    rpc_reply_fn done;
-    void *data;
-    GError *error;
-};
-
-static void early_failure_cb(void *data)
-{
-    struct early_failure *failure = data;
-    failure->done(NULL, failure->error, failure->data);
-    g_error_free(failure->error);
-    g_free(failure);
-}
-
-void connection_fail_later(rpc_reply_fn done, void *data, GError *error)
-{
-    struct early_failure *failure = g_new(struct early_failure, 1);
-
-    *failure = (struct early_failure){done, data, error};
-    loop_post(early_failure_cb, failure);
-}
-
-static void send_call(struct connection *connection, struct call *call)
-{
-    GError *error = NULL;
-
-    json_object_set_new(call->request, "v", json_integer(connection->version));
-    if (!channel_send(connection->channel, call->request, LIMIT_FRAME_BYTES, &call->position,
-                      &error)) {
-        g_prefix_error(&error, "%s: %s: ", connection->what, call->method);
-        connection_fail_later(call->done, call->data, error);
-        g_hash_table_remove(connection->calls, &call->id);
-        return;
-    }
-    g_clear_pointer(&call->request, json_decref);
-}
-
-static void timeout_cb(void *data)
-{
-    struct call *call = data;
-    struct connection *connection = call->connection;
-    g_autoptr(GError) error = NULL;
-
-    call->timer = 0;
-    if (call->request != NULL)
-        fettle_set_error(&error, UNREACHABLE, "%s: %s: not delivered within %u ms",
-                         connection->what, call->method, call->timeout_ms);
-    else
-        fettle_set_error(&error, TIMEOUT, "%s: %s: no answer within %u ms", connection->what,
-                         call->method, call->timeout_ms);
-    g_hash_table_steal(connection->calls, &call->id);
-    call->done(NULL, error, call->data);
-    call_free(call);
-}
-
-static void start_call(struct connection *connection, json_t *request, const char *method,
-                       guint timeout_ms, rpc_reply_fn done, void *data)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (connection->phase == PHASE_CLOSED)
-        fettle_set_error(&error, UNREACHABLE, "%s: %s: not delivered: %s", connection->what, method,
-                         why_closed(connection));
-    else if (g_hash_table_size(connection->calls) >= LIMIT_CALLS_IN_FLIGHT)
-        fettle_set_error(&error, TEMPORARY, "%s: %s: %d calls are under way already; try again",
-                         connection->what, method, LIMIT_CALLS_IN_FLIGHT);
-    if (error != NULL) {
-        json_decref(request);
-        connection_fail_later(done, data, g_steal_pointer(&error));
-        return;
-    }
-    struct call *call = g_new0(struct call, 1);
-    call->connection = connection;
-    call->id = connection->last_id;
-    call->method = g_strdup(method);
-    call->request = request;
-    call->done = done;
-    call->data = data;
-    call->timeout_ms = timeout_ms;
-    if (timeout_ms > 0)
-        call->timer = loop_timer(timeout_ms, timeout_cb, call);
-    g_hash_table_insert(connection->calls, &call->id, call);
-    if (connection->phase == PHASE_UP)
-        send_call(connection, call);
-    else
-        g_queue_push_tail(&connection->unsent, g_memdup2(&call->id, sizeof call->id));
-}
-
-void connection_call(struct connection *connection, const struct rpc_call *call, guint timeout_ms,
-                     rpc_reply_fn done, void *data)
-{
-    struct rpc_call complete = *call;
-
-    if (complete.args == NULL)
-        complete.args = json_object();
-    json_t *request = envelope_request(PROTOCOL_VERSION_MAX, ++connection->last_id, &complete,
-                                       connection->node, connection->role);
-    json_decref(complete.args);
-    start_call(connection, request, call->method, timeout_ms, done, data);
-}
-
-void connection_forward(struct connection *connection, const struct envelope *request,
-                        const char *from_node, guint timeout_ms, rpc_reply_fn done, void *data)
-{
-    json_t *forwarded =
-        envelope_forward(PROTOCOL_VERSION_MAX, ++connection->last_id, request, from_node);
-    start_call(connection, forwarded, request->method, timeout_ms, done, data);
-}
-
-static void take_reply(struct connection *connection, struct envelope *envelope)
-{
-    void *found;
-
-    /* An answer that nobody waits for any more: too late, or the heartbeat. */
-    if (!g_hash_table_steal_extended(connection->calls, &envelope->id, NULL, &found))
-        return;
-    struct call *call = found;
-    call->done(envelope->result, envelope->error, call->data);
-    call_free(call);
 }
 
 /* --- requests --- */
@@ -443,18 +201,11 @@ static void hello_timeout_cb(void *data)
 
 static void go_up(struct connection *connection)
 {
-    guint64 *id;
-
     connection->phase = PHASE_UP;
     loop_timer_cancel(connection->hello_timer);
     connection->hello_timer = 0;
     channel_set_limit(connection->channel, connection->frame_bytes);
-    while ((id = g_queue_pop_head(&connection->unsent)) != NULL) {
-        struct call *call = g_hash_table_lookup(connection->calls, id);
-        if (call != NULL && connection->phase == PHASE_UP)
-            send_call(connection, call);
-        g_free(id);
-    }
+    connection_send_unsent(connection);
     if (connection->events != NULL && connection->events->up != NULL &&
         connection->phase == PHASE_UP)
         connection->events->up(connection, connection->data);
@@ -496,7 +247,7 @@ static void take_frame(struct connection *connection, const json_t *json)
     if (envelope == NULL)
         end_for_fault(connection, envelope_id(json), error);
     else if (envelope->is_reply)
-        take_reply(connection, envelope);
+        connection_take_reply(connection, envelope);
     else
         take_request(connection, g_steal_pointer(&envelope));
 }

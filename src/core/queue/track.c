@@ -1,5 +1,5 @@
-/* Jobs under way and what becomes of them; see track.h. */
-#include "core/queue/track.h"
+/* Jobs under way: their files, their lock files, their end on record; see track.h. */
+#include "core/queue/track_private.h"
 
 #include "base/log.h"
 #include "core/queue/children.h"
@@ -8,23 +8,6 @@
 #include "core/queue/waiters.h"
 
 #define ID G_GUINT64_FORMAT
-
-struct tracker {
-    struct queue_context *context;
-    GHashTable *settling; /* id -> struct settling *: whose process is being judged */
-    GHashTable *damaged;  /* set of ids, as guint64 *, whose file was set aside */
-    GQueue changed;       /* ids whose file has changed, as guint64 * */
-    struct task *reader;
-};
-
-/* A task that finds out what has become of a job. */
-struct settling {
-    struct tracker *tracker;
-    guint64 id;
-    struct task *task;
-    bool event;   /* its lock file was closed a moment ago */
-    bool doubted; /* said once that its lock file cannot be probed */
-};
 
 struct tracker *tracker_new(struct queue_context *context)
 {
@@ -47,7 +30,7 @@ void tracker_free(struct tracker *tracker)
     g_free(tracker);
 }
 
-static bool record_final(const struct queue_context *context, guint64 id)
+bool track_record_final(const struct queue_context *context, guint64 id)
 {
     const struct job *record = context_record(context, id);
 
@@ -94,7 +77,7 @@ static void read_loop(void *data)
     tracker->reader = NULL;
 }
 
-static void read_soon(struct tracker *tracker, struct queue_job *job)
+void track_read_soon(struct tracker *tracker, struct queue_job *job)
 {
     if (job->unread)
         return;
@@ -113,7 +96,7 @@ static void read_all_soon(struct tracker *tracker)
         struct queue_job *job = queue_find(tracker->context->queue, g_array_index(ids, guint64, i));
 
         if (job->phase == JOB_PHASE_RUNNING)
-            read_soon(tracker, job);
+            track_read_soon(tracker, job);
     }
 }
 
@@ -132,18 +115,10 @@ static void file_changed(const char *name, void *data)
         return;
     job = queue_find(tracker->context->queue, id);
     if (job != NULL && job->phase == JOB_PHASE_RUNNING)
-        read_soon(tracker, job);
+        track_read_soon(tracker, job);
 }
 
 /* --- ending jobs on record --- */
-
-struct ending {
-    struct queue_context *context;
-    guint64 id;
-    struct job *file;     /* record to start from; NULL: the committed one */
-    enum job_state state; /* for its unfinished opcodes */
-    const json_t *result; /* of those; NULL: `file` is final as it is */
-};
 
 static bool build_end(struct commit_batch *batch, void *data, GError **error)
 {
@@ -167,8 +142,7 @@ static bool build_end(struct commit_batch *batch, void *data, GError **error)
     return true;
 }
 
-/* One try; true: the record is final now. */
-static bool commit_end(struct ending *ending)
+bool track_commit_end(struct ending *ending)
 {
     const struct job *base =
         ending->file != NULL ? ending->file : context_record(ending->context, ending->id);
@@ -194,7 +168,7 @@ bool tracker_end_job(struct queue_context *context, guint64 id, enum job_state s
     json_autoptr result = job_error_result(code, message);
     struct ending ending = {.context = context, .id = id, .state = state, .result = result};
 
-    while (!commit_end(&ending))
+    while (!track_commit_end(&ending))
         if (!env_sleep(context->env, LIMIT_QUEUE_RETRY_MS))
             return false;
     return true;
@@ -215,239 +189,9 @@ void tracker_finish(struct queue_context *context, guint64 id)
         log_warning("", "%s cannot be removed: %s", name, error->message);
 }
 
-/* --- judging --- */
+/* --- following lock files --- */
 
-/* A hint, so that wconfd looks at once; it believes only its own probe. */
-static void owner_gone_cb(json_t *result, const GError *error, void *data)
-{
-}
-
-static void hint_owner_gone(struct queue_context *context, const struct queue_job *job)
-{
-    const struct env *env = context->env;
-    struct rpc_call call = {.to_node = NODE_LOCAL,
-                            .to_role = ROLE_WCONFD,
-                            .method = "owner_gone",
-                            .stamp = context_stamp(context)};
-    char id[24];
-
-    if (job->livelock == NULL)
-        return;
-    g_snprintf(id, sizeof(id), "%" ID, job->id);
-    call.args = json_make("{s{ssss}}", "owner", "job", id, "livelock", job->livelock);
-    env->ops->call(env, &call, owner_gone_cb, NULL);
-}
-
-/* Whether every node has answered the epoch: before that no job of an older one may end (SAF-06).
- */
-static bool nodes_have_answered(struct queue_context *context)
-{
-    g_autoptr(GError) error = NULL;
-    record_autoptr(cluster_status) status =
-        env_call_record(context->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
-                        context_stamp(context), 0, 0, &error);
-
-    return status != NULL && status->nodes_pending->len == 0;
-}
-
-static bool same_mastership(const struct queue_context *context, const struct job *job)
-{
-    struct stamp now = context_stamp(context);
-
-    return job->history == now.history && job->epoch == now.epoch;
-}
-
-/* A job of a mastership that is over: its file says nothing that counts (SAF-30). */
-static bool settle_older_epoch(struct queue_context *context, guint64 id, guint64 epoch)
-{
-    struct ending ending = {.context = context, .id = id, .state = JOB_ERROR};
-    g_autofree char *message = NULL;
-    json_autoptr result = NULL;
-
-    if (!nodes_have_answered(context))
-        return false;
-    message = g_strdup_printf("detected death of job %" ID ": it ran under epoch %" ID
-                              ", which ended with its master's restart or loss",
-                              id, epoch);
-    log_warning("", "%s", message);
-    result = json_string(message);
-    ending.result = result;
-    return commit_end(&ending);
-}
-
-/* What the opcodes of a dead job end with, by how far its file (NULL: there is none) says that it
- * came: surely not started is a passing error, death a plain text as Ganeti has it. */
-static json_t *death_result(const struct queue_context *context, guint64 id, const struct job *file,
-                            const GError *error)
-{
-    const struct queue_job *job = queue_find(context->queue, id);
-    bool damaged = g_hash_table_contains(context->tracker->damaged, &id);
-    bool gone = file == NULL && !damaged && fettle_error_is(error, UNKNOWN_ENTITY);
-    g_autofree char *message = NULL;
-
-    if (file != NULL && g_str_has_prefix(file->livelock, ROLE_LUXID "-"))
-        message =
-            g_strdup_printf("job %" ID " did not start: luxid ended while it was starting it; "
-                            "nothing has run",
-                            id);
-    else if (gone && job != NULL && job->livelock == NULL)
-        message = g_strdup_printf("job %" ID " did not start: luxid ended before it had written "
-                                  "the job file; nothing has run",
-                                  id);
-    if (message != NULL) {
-        log_warning("", "%s", message);
-        return job_error_result(FETTLE_ERROR_TEMPORARY, message);
-    }
-    message = g_strdup_printf("detected death of job %" ID "%s", id,
-                              gone                  ? "; its job file is gone"
-                              : file == NULL        ? "; its job file was damaged"
-                              : job_untouched(file) ? " before its first opcode began"
-                                                    : "");
-    log_warning("", "%s", message);
-    return json_string(message);
-}
-
-/* --- a process that is gone --- */
-
-static void wake_task(void *task)
-{
-    task_wake(task);
-}
-
-/* A job whose file is final commits its end before it lets its lock go; our copy may be a moment
- * behind. */
-static void wait_for_record(struct settling *settling)
-{
-    const struct env *env = settling->tracker->context->env;
-    guint timer = env->ops->timer(env, LIMIT_FINAL_STATE_LAG_MS, wake_task, settling->task);
-
-    task_wait();
-    env->ops->timer_cancel(env, timer);
-}
-
-static bool settle_by_file(struct settling *settling)
-{
-    struct queue_context *context = settling->tracker->context;
-    guint64 id = settling->id;
-    g_autoptr(GError) error = NULL;
-    record_autoptr(job) file = job_file_read(context->env, id, &error);
-    struct ending ending = {.context = context, .id = id, .state = JOB_ERROR};
-    json_autoptr result = NULL;
-
-    if (file != NULL && !same_mastership(context, file))
-        g_clear_pointer(&file, job_free);
-    ending.file = file;
-    if (file != NULL && job_state_final(job_state_of(file))) {
-        if (!children_wanted(file))
-            wait_for_record(settling);
-    } else {
-        result = death_result(context, id, file, error);
-        ending.result = result;
-    }
-    return commit_end(&ending);
-}
-
-/* True: nothing is left to do about the job. */
-static bool settle_dead(struct settling *settling)
-{
-    struct queue_context *context = settling->tracker->context;
-    guint64 id = settling->id;
-    const struct job *record = context_record(context, id);
-    struct queue_job *job = queue_find(context->queue, id);
-
-    if (!record_final(context, id)) {
-        hint_owner_gone(context, job);
-        if (!(same_mastership(context, record) ? settle_by_file(settling)
-                                               : settle_older_epoch(context, id, record->epoch)))
-            return false;
-    }
-    tracker_finish(context, id);
-    return true;
-}
-
-static enum livelock_verdict probe(struct settling *settling, const char *livelock)
-{
-    const struct env *env = settling->tracker->context->env;
-    enum livelock_verdict verdict;
-
-    if (livelock == NULL)
-        return LIVELOCK_GONE;
-    verdict = env->ops->livelock_probe(env, livelock);
-    /* The kernel tells of the close before it drops the lock. */
-    if (verdict == LIVELOCK_ALIVE && settling->event && env_sleep(env, LIMIT_LOCK_RELEASE_LAG_MS))
-        verdict = env->ops->livelock_probe(env, livelock);
-    settling->event = false;
-    return verdict;
-}
-
-static bool settle_once(struct settling *settling)
-{
-    struct queue_context *context = settling->tracker->context;
-    struct queue_job *job = queue_find(context->queue, settling->id);
-    g_autofree char *livelock = job == NULL ? NULL : g_strdup(job->livelock);
-    enum livelock_verdict verdict;
-
-    if (job == NULL || job->phase != JOB_PHASE_RUNNING)
-        return true;
-    verdict = probe(settling, livelock);
-    job = queue_find(context->queue, settling->id);
-    if (job == NULL)
-        return true;
-    switch (verdict) {
-    case LIVELOCK_ALIVE:
-        tracker_follow(settling->tracker, job);
-        read_soon(settling->tracker, job);
-        return true;
-    case LIVELOCK_UNSURE:
-        if (!settling->doubted)
-            log_warning("",
-                        "job %" ID ": its lock file %s cannot be probed, so it counts as running",
-                        job->id, job->livelock);
-        settling->doubted = true;
-        return false;
-    case LIVELOCK_DEAD:
-    case LIVELOCK_GONE:
-        break;
-    }
-    return settle_dead(settling);
-}
-
-static void settle_task(void *data)
-{
-    struct settling *settling = data;
-    const struct env *env = settling->tracker->context->env;
-
-    settling->task = task_self();
-    while (!task_group_killed(env->tasks) && !settle_once(settling))
-        if (!env_sleep(env, LIMIT_QUEUE_RETRY_MS))
-            break;
-    g_hash_table_remove(settling->tracker->settling, &settling->id);
-    g_free(settling);
-}
-
-static void settle(struct tracker *tracker, guint64 id, bool event)
-{
-    struct settling *settling;
-
-    if (g_hash_table_contains(tracker->settling, &id))
-        return;
-    settling = g_new0(struct settling, 1);
-    settling->tracker = tracker;
-    settling->id = id;
-    settling->event = event;
-    g_hash_table_insert(tracker->settling, &settling->id, settling);
-    task_spawn(tracker->context->env->tasks, settle_task, settling);
-}
-
-void tracker_recorded(struct tracker *tracker, guint64 id)
-{
-    struct settling *settling = g_hash_table_lookup(tracker->settling, &id);
-
-    if (settling != NULL && settling->task != NULL)
-        task_wake(settling->task);
-}
-
-/* An event, no proof: the probe in settle_once() decides. One lock file may answer for several
+/* An event, no proof: the probe in track_settle.c decides. One lock file may answer for several
  * jobs: luxid's own, for those that it was starting. */
 static void lock_released(const char *name, void *data)
 {
@@ -459,7 +203,7 @@ static void lock_released(const char *name, void *data)
             queue_find(tracker->context->queue, g_array_index(ids, guint64, i));
 
         if (job->phase == JOB_PHASE_RUNNING && g_strcmp0(job->livelock, name) == 0)
-            settle(tracker, job->id, true);
+            track_settle(tracker, job->id, true);
     }
 }
 
@@ -475,7 +219,7 @@ static void sweep_locks(struct tracker *tracker)
 
         if (job->phase == JOB_PHASE_RUNNING && job->livelock != NULL &&
             env->ops->livelock_probe(env, job->livelock) != LIVELOCK_ALIVE)
-            settle(tracker, job->id, false);
+            track_settle(tracker, job->id, false);
     }
 }
 
@@ -533,9 +277,9 @@ static void adopt(struct tracker *tracker, guint64 id)
         job->livelock = find_livelock(context->env, id);
     /* Clients see what it says before they see anything: a running job never goes back. The file
      * of an older mastership says nothing that counts. */
-    if (file != NULL && same_mastership(context, file))
+    if (file != NULL && track_same_mastership(context, file))
         queue_put_live(context->queue, job, g_steal_pointer(&file));
-    settle(tracker, id, false);
+    track_settle(tracker, id, false);
 }
 
 /* Damaged files first, and those of jobs that have ended. */
@@ -564,7 +308,7 @@ static void sweep_files(struct tracker *tracker)
             job_file_set_aside(env, name, broken->message);
         } else if (file != NULL && context_record(context, id) == NULL)
             job_file_set_aside(env, name, "the store knows no such job");
-        else if (file != NULL && record_final(context, id))
+        else if (file != NULL && track_record_final(context, id))
             env->ops->file_remove(env, FILE_QUEUE, name, NULL);
     }
 }

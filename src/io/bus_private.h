@@ -1,0 +1,58 @@
+/* Inside of the bus (bus.h): bus.c keeps links to other nodes, bus_requests.c says where requests
+ * go. */
+#pragma once
+
+#include "io/bus.h"
+#include "io/connection.h"
+#include "io/rpc_client.h"
+#include "io/rpc_server.h"
+
+struct bus {
+    struct bus_options options;
+    const char *self; /* UUID of this node */
+    struct bus_tls *tls;
+    struct bus_joiners *joiners;
+    struct rpc_server *server;  /* noded.sock */
+    struct rpc_client *daemons; /* of this host */
+    GHashTable *peers;          /* UUID -> struct peer */
+    guint master_timer;
+    bool was_master;
+};
+
+/* Another node. */
+struct peer {
+    struct bus *bus;
+    char *node;
+    GPtrArray *links;     /* all that are not closed */
+    struct link *current; /* up, used for new calls */
+    struct link *dialling;
+    guint backoff_ms;
+    gint64 next_dial_ms;
+    char *last_failure;
+};
+
+/* One connection with another node. */
+struct link {
+    struct peer *peer;
+    bool ours; /* we dialled */
+    struct connection *connection;
+    struct bus_dial *dial;
+    guint retire_timer;
+};
+
+/* --- bus.c --- */
+
+bool bus_is_member(const struct bus *bus, const char *node);
+/* UUID of the node that is the master, as far as this node has heard; "". */
+const char *bus_master_of(const struct bus *bus);
+/* A connection to a node, which may still be dialled. UNREACHABLE with the reason. */
+struct connection *bus_line_to(struct bus *bus, const char *node, GError **error);
+
+/* --- bus_requests.c --- */
+
+/* From another node; `data` is its link. */
+void bus_link_request(struct connection *connection, struct envelope *envelope, void *data);
+/* From a daemon of this host: what is not for noded of this host is taken. `data` is the bus. */
+bool bus_route_cb(struct connection *connection, struct envelope *envelope, void *data);
+/* The rest. */
+void bus_handle_cb(struct rpc_request *request, void *data);
