@@ -130,12 +130,6 @@ enum mirror_state fake_host_mirror(const struct fake_host *host, const char *ins
     return guest ? guest->mirror : MIRROR_NONE;
 }
 
-guint fake_host_spared(const struct fake_host *host, const char *instance)
-{
-    const struct fake_guest *guest = fake_guest_find(host, instance);
-    return guest ? guest->spared : 0;
-}
-
 void fake_host_set_powerdown_ms(struct fake_host *host, guint ms)
 {
     host->powerdown_ms = ms;

@@ -79,6 +79,12 @@ void fake_guest_unmirror(struct fake_guest *guest, enum mirror_state state)
     guest->mirror = state;
 }
 
+guint fake_host_spared(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->spared : 0;
+}
+
 static bool block_is_busy(const struct fake_guest *guest, guint block)
 {
     for (guint i = 0; i < guest->writes->len; i++)
