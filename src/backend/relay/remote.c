@@ -359,7 +359,9 @@ void remote_do(struct remote *remote, uint64_t client, const struct remote_reque
         hold();
     }
     TAILQ_INSERT_TAIL(&remote->waiting, &pending, entry);
-    wake_thread(remote);
+    pthread_mutex_unlock(&remote->lock);
+    wake_thread(remote); /* which would only wait for the lock if we had it */
+    pthread_mutex_lock(&remote->lock);
     while (!pending.done)
         pthread_cond_wait(&pending.changed, &remote->lock);
     pthread_mutex_unlock(&remote->lock);
