@@ -1,0 +1,351 @@
+/*
+ * `fettle cluster engine status`: which engine this candidate uses, and how its members are. It
+ * asks the members themselves, from this node, with this node's certificate: so it works without a
+ * master and without any daemon of ours. Exit code 1 if something is wrong.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/task.h"
+#include "io/engine_file.h"
+#include "io/etcd_member.h"
+#include "io/loop.h"
+
+#define USAGE "usage: fettle cluster engine status"
+#define PATIENCE_MS (4 * ETCD_ASK_MS)
+#define LAG_ENTRIES 5000 /* of Raft's log; etcd sends a whole snapshot to who lacks so many */
+
+/* One member, asked in a task of its own. */
+struct asked {
+    const struct engine_member *member;
+    struct etcd_client *client;
+    struct member_status *status;
+    GPtrArray *listed; /* the members as it knows them; NULL: it did not answer */
+    guint *left;
+    bool *done;
+};
+
+struct survey {
+    struct engine_config *config;
+    GPtrArray *members; /* struct asked */
+    GPtrArray *advice;  /* char * */
+    guint healthy, voters;
+    guint left;
+    bool done;
+};
+
+/* --- asking --- */
+
+static void asked_free(void *data)
+{
+    struct asked *asked = data;
+    etcd_client_free(asked->client);
+    member_status_free(asked->status);
+    g_clear_pointer(&asked->listed, g_ptr_array_unref);
+    g_free(asked);
+}
+
+static void ask_task(void *data)
+{
+    struct asked *asked = data;
+    if (etcd_member_ask(asked->client, asked->status, NULL) && *asked->status->id)
+        asked->listed = etcd_members(asked->client, NULL);
+    if (--*asked->left == 0)
+        *asked->done = true;
+}
+
+/* The key is root's alone. */
+static bool may_ask(const struct node_paths *paths, GError **error)
+{
+    g_autofree char *key = engine_file_key(paths, ENGINE_FILE_CLIENT);
+    if (access(key, R_OK) == 0)
+        return true;
+    fettle_set_error(error, PERMISSION,
+                     "members are asked with the key %s, which cannot be read here; run this "
+                     "command as root on a candidate",
+                     key);
+    return false;
+}
+
+static struct etcd_client *make_client(const struct node_paths *paths,
+                                       const struct engine_member *member, GError **error)
+{
+    g_autofree char *authority = engine_file_authority(paths);
+    g_autofree char *certificate = engine_file_certificate(paths, ENGINE_FILE_CLIENT);
+    g_autofree char *key = engine_file_key(paths, ENGINE_FILE_CLIENT);
+    const char *urls[] = {member->client_url, NULL};
+    const struct etcd_options options = {.urls = urls,
+                                         .ca = authority,
+                                         .certificate = certificate,
+                                         .key = key,
+                                         .member_ms = ETCD_ASK_MS};
+    return etcd_client_new(&options, error);
+}
+
+static bool ask_all(struct survey *survey, const struct node_paths *paths, GError **error)
+{
+    const GPtrArray *members = survey->config->members;
+    if (!may_ask(paths, error))
+        return false;
+    loop_init();
+    for (guint i = 0; i < members->len; i++) {
+        struct asked *asked = g_new0(struct asked, 1);
+        g_ptr_array_add(survey->members, asked);
+        asked->member = members->pdata[i];
+        asked->status = member_status_new();
+        asked->left = &survey->left;
+        asked->done = &survey->done;
+        asked->client = make_client(paths, asked->member, error);
+        if (!asked->client)
+            return false;
+    }
+    struct task_group *group = task_group_new();
+    survey->left = survey->members->len;
+    for (guint i = 0; i < survey->members->len; i++)
+        task_spawn(group, ask_task, survey->members->pdata[i]);
+    loop_run_until(&survey->done, PATIENCE_MS);
+    task_group_kill(group);
+    task_group_unref(group);
+    return true;
+}
+
+/* --- judging --- */
+
+static void advise(struct survey *survey, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void advise(struct survey *survey, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(survey->advice, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+static guint64 newest_index(const struct survey *survey)
+{
+    guint64 newest = 0;
+    for (guint i = 0; i < survey->members->len; i++) {
+        const struct asked *asked = survey->members->pdata[i];
+        newest = MAX(newest, asked->status->index);
+    }
+    return newest;
+}
+
+static guint64 lag_of(const struct survey *survey, const struct asked *asked)
+{
+    return *asked->status->id ? newest_index(survey) - asked->status->applied : 0;
+}
+
+static void judge_member(struct survey *survey, const struct asked *asked)
+{
+    const struct member_status *status = asked->status;
+    const char *name = asked->member->name;
+    if (!status->healthy)
+        advise(survey, "%s: %s; see log/etcd.log and the log of fettle-noded there", name,
+               *status->why ? status->why : "no answer in time");
+    for (guint i = 0; i < status->alarms->len; i++)
+        if (!strcmp(status->alarms->pdata[i], "NOSPACE"))
+            advise(survey,
+                   "%s: its file has reached its limit of %zu MiB, and no member takes writes; "
+                   "nothing should need so much: look at what writes, then compact, defragment and "
+                   "disarm the alarm with etcdctl",
+                   name, LIMIT_ETCD_STORE_BYTES >> 20);
+        else
+            advise(survey,
+                   "%s: alarm %s: its data differs from the others'; remove the member, put "
+                   "its data aside and add it as a new one",
+                   name, (const char *)status->alarms->pdata[i]);
+    if (status->healthy && lag_of(survey, asked) > LAG_ENTRIES)
+        advise(survey,
+               "%s: it is %" G_GUINT64_FORMAT
+               " entries behind; its disk or its connection is too slow",
+               name, lag_of(survey, asked));
+    if (status->healthy && status->learner)
+        advise(survey, "%s: it has no vote yet; it gets one when it is up to date", name);
+}
+
+/* Members that etcd knows and etc/engine.json does not, or the other way round. */
+static void judge_list(struct survey *survey, const GPtrArray *listed)
+{
+    for (guint i = 0; i < survey->members->len; i++) {
+        const struct asked *asked = survey->members->pdata[i];
+        if (!etcd_members_find(listed, asked->member->peer_url))
+            advise(survey, "%s: it is in etc/engine.json, but no member of etcd",
+                   asked->member->name);
+    }
+    for (guint i = 0; i < listed->len; i++) {
+        const struct etcd_listed *one = listed->pdata[i];
+        bool known = false;
+        for (guint k = 0; k < survey->members->len; k++) {
+            const struct asked *asked = survey->members->pdata[k];
+            known = known || !strcmp(asked->member->peer_url, one->peer_url);
+        }
+        if (!known)
+            advise(survey, "%s (%s) is a member of etcd, but not in etc/engine.json of this node",
+                   *one->name ? one->name : "a member that has not started", one->peer_url);
+    }
+}
+
+static void judge(struct survey *survey)
+{
+    const GPtrArray *listed = NULL;
+    for (guint i = 0; i < survey->members->len; i++) {
+        const struct asked *asked = survey->members->pdata[i];
+        survey->healthy += asked->status->healthy && !asked->status->learner;
+        survey->voters += !asked->status->learner;
+        if (asked->listed && (!listed || asked->status->healthy))
+            listed = asked->listed;
+        judge_member(survey, asked);
+    }
+    if (survey->healthy < survey->voters / 2 + 1)
+        advise(survey,
+               "%u of %u members with a vote are healthy, and %u are needed: nothing can be "
+               "changed until more of them run and reach each other",
+               survey->healthy, survey->voters, survey->voters / 2 + 1);
+    if (listed)
+        judge_list(survey, listed);
+}
+
+/* --- showing --- */
+
+static const char *role_of(const struct asked *asked)
+{
+    if (!asked->status->healthy)
+        return "-";
+    return asked->status->leads ? "leader" : asked->status->learner ? "learner" : "follower";
+}
+
+static json_t *describe(const struct survey *survey, const struct asked *asked)
+{
+    const struct member_status *status = asked->status;
+    json_t *object = member_status_to_json(status);
+    json_autoptr more =
+        json_make("{s:s, s:s, s:s, s:s, s:I}", "name", asked->member->name, "node",
+                  asked->member->node, "client_url", asked->member->client_url, "peer_url",
+                  asked->member->peer_url, "lag", (json_int_t)lag_of(survey, asked));
+    static const char *const unknown[] = {"state", "restarts", "pid", "start_ticks", "token"};
+    for (guint i = 0; i < G_N_ELEMENTS(unknown); i++)
+        json_object_del(object, unknown[i]);
+    json_object_update(object, more);
+    return object;
+}
+
+static json_t *strings(const GPtrArray *list)
+{
+    json_t *array = json_array();
+    for (guint i = 0; i < list->len; i++)
+        json_array_append_new(array, json_string(list->pdata[i]));
+    return array;
+}
+
+static void show_json(const struct survey *survey)
+{
+    json_autoptr members = json_array();
+    for (guint i = 0; i < survey->members->len; i++)
+        json_array_append_new(members, describe(survey, survey->members->pdata[i]));
+    json_autoptr document = json_make(
+        "{s:s, s:s, s:O, s:o}", "engine", enum_word(&engine_kind_words, (int)survey->config->kind),
+        "state", enum_word(&engine_phase_words, (int)survey->config->state), "members", members,
+        "advice", strings(survey->advice));
+    cli_print_json(document);
+}
+
+static json_t *cell(json_t *value)
+{
+    return json_make("[i,o]", 0, value);
+}
+
+static json_t *mib(guint64 bytes)
+{
+    g_autofree char *text = g_strdup_printf("%.1f MiB", (double)bytes / (1024 * 1024));
+    return json_string(text);
+}
+
+static json_t *row_of(const struct survey *survey, const struct asked *asked)
+{
+    const struct member_status *status = asked->status;
+    bool known = *status->id != '\0';
+    return json_make(
+        "[o,o,o,o,o,o,o]", cell(json_string(asked->member->name)),
+        cell(json_string(asked->member->client_url)),
+        cell(json_string(status->healthy ? "yes" : "no")), cell(json_string(role_of(asked))),
+        cell(known ? mib(status->store_bytes) : json_string("-")),
+        cell(known ? json_integer((json_int_t)lag_of(survey, asked)) : json_string("-")),
+        cell(json_string(known ? status->version : "-")));
+}
+
+static void show_table(const struct cli *cli, const struct survey *survey)
+{
+    static const char *const names[] = {"member", "address", "healthy", "role",
+                                        "store",  "lag",     "version", NULL};
+    json_autoptr rows = json_array();
+    printf("engine: etcd, %s\n", enum_word(&engine_phase_words, (int)survey->config->state));
+    for (guint i = 0; i < survey->members->len; i++)
+        json_array_append_new(rows, row_of(survey, survey->members->pdata[i]));
+    cli_print_rows(cli, NULL, names, rows);
+    for (guint i = 0; i < survey->advice->len; i++)
+        printf("%s\n", (const char *)survey->advice->pdata[i]);
+}
+
+static void show_sqlite(const struct cli *cli, const struct survey *survey)
+{
+    if (cli->json)
+        show_json(survey);
+    else
+        printf("engine: sqlite\nCommits become final in the store of the master; this node has no "
+               "etc/engine.json that names another engine.\n");
+}
+
+/* --- the command --- */
+
+static int survey_run(struct survey *survey, struct cli *cli, const struct node_paths *paths,
+                      GError **error)
+{
+    survey->config = engine_file_read(paths, error);
+    if (!survey->config)
+        return -1;
+    if (survey->config->kind == ENGINE_KIND_SQLITE) {
+        show_sqlite(cli, survey);
+        return 0;
+    }
+    if (!ask_all(survey, paths, error))
+        return -1;
+    judge(survey);
+    if (cli->json)
+        show_json(survey);
+    else
+        show_table(cli, survey);
+    return survey->advice->len > 0 ? 1 : 0;
+}
+
+static int engine_status(struct cli *cli, GError **error)
+{
+    g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
+    struct survey survey = {.members = g_ptr_array_new_with_free_func(asked_free),
+                            .advice = g_ptr_array_new_with_free_func(g_free)};
+    record_autoptr(node_config) self = paths ? node_config_read(paths, error) : NULL;
+    int code = self ? survey_run(&survey, cli, paths, error) : -1;
+    g_ptr_array_unref(survey.members);
+    g_ptr_array_unref(survey.advice);
+    engine_config_free(survey.config);
+    return code;
+}
+
+static int cluster_engine(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (argc != 1 || strcmp(argv[0], "status") != 0) {
+        fettle_set_error(error, WRONG_INPUT, USAGE);
+        return -1;
+    }
+    return engine_status(cli, error);
+}
+
+const struct command engine_commands[] = {
+    {"cluster", "engine", "status",
+     "Say where changes become final, and how the members of etcd are; asked from this node, also "
+     "without a master. Exit code 1 if something is wrong.",
+     cluster_engine},
+    {0},
+};
