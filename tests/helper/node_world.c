@@ -233,6 +233,7 @@ void nw_daemon_start(struct node_world *nw, struct test_node *node)
     node->env->hypervisor = fake_host_hypervisor(node->host);
     node->env->storage = fake_host_storage(node->host);
     node->env->network = fake_host_network(node->host);
+    node->env->members = node->members;
     node->core = node_core_new(node->env, CLUSTER, node == &nw->a ? "10.0.0.1" : "10.0.0.2");
     node_core_set_image_folder(node->core, "/fake/images");
     fake_serve(node->env, node_handle, node);

@@ -57,6 +57,7 @@ struct test_node {
     struct fake_host *host;
     struct env *env; /* of the node daemon; NULL: it does not run */
     struct node_core *core;
+    struct members *members; /* of etcd (fake_members.h); NULL: it cares for none */
     bool cut;
 };
 

@@ -1,0 +1,340 @@
+/* The care for a node's member of etcd: core/guest keeper.c and upkeep.c, with a member in memory.
+ */
+#include "core/guest/upkeep.h"
+#include "helper/fake_members.h"
+#include "helper/node_world.h"
+
+#include <string.h>
+
+#define TOKEN "77777777-0000-4000-8000-000000000001"
+#define OTHER_TOKEN "77777777-0000-4000-8000-000000000002"
+#define MINUTE_MS 60000
+
+#define assert_refused(answer, error, CODE, text)                                                  \
+    do {                                                                                           \
+        g_assert_null(answer);                                                                     \
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                                  \
+        g_assert_cmpstr((error)->message, ==, text);                                               \
+        g_clear_error(&error);                                                                     \
+    } while (0)
+
+struct fixture {
+    struct node_world *nw;
+    struct fake_members *fake; /* of node A */
+};
+
+static void restart(struct fixture *fixture)
+{
+    nw_daemon_kill(fixture->nw, &fixture->nw->a);
+    nw_daemon_start(fixture->nw, &fixture->nw->a);
+    g_assert_true(nw_announce(fixture->nw, &fixture->nw->a, NULL));
+}
+
+static void set_up(struct fixture *fixture, gconstpointer unused)
+{
+    fixture->fake = fake_members_new();
+    fixture->nw = node_world_new(1);
+    fixture->nw->a.members = &fixture->fake->base;
+    restart(fixture);
+}
+
+static void tear_down(struct fixture *fixture, gconstpointer unused)
+{
+    node_world_free(fixture->nw);
+    fake_members_free(fixture->fake);
+}
+
+/* A call of the master's wconfd; `args` is stolen. */
+static json_t *call(struct fixture *fixture, const char *method, json_t *args, GError **error)
+{
+    struct node_world *nw = fixture->nw;
+    struct fake_reply reply;
+    fake_call_start_stamped(nw->master, 0, nw->stamp, NODE_A, ROLE_NODED, method, args, &reply);
+    nw_until(nw, reply.done);
+    if (reply.error)
+        g_propagate_error(error, reply.error);
+    return reply.result;
+}
+
+static void must(struct fixture *fixture, const char *method, json_t *args)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = call(fixture, method, args, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(answer);
+}
+
+static json_t *config_args(const char *token)
+{
+    return json_make("{s:{s:s, s:s, s:s, s:[{s:s, s:s, s:s, s:s}]}}", "config", "kind", "etcd",
+                     "state", "preparing", "token", token, "members", "node", NODE_A, "name", "a",
+                     "peer_url", "https://10.0.0.1:2380", "client_url", "https://10.0.0.1:2379");
+}
+
+static json_t *new_member(void)
+{
+    return json_make("{s:s}", "initial", "new");
+}
+
+static struct member_status *status(struct fixture *fixture)
+{
+    json_autoptr answer = call(fixture, "engine_status", json_object(), NULL);
+    record_autoptr(engine_report) report = engine_report_parse(answer, RECORD_STRICT, NULL);
+    g_assert_nonnull(report);
+    return member_status_copy(report->member);
+}
+
+#define assert_status(fixture, STATE, text)                                                        \
+    do {                                                                                           \
+        record_autoptr(member_status) now = status(fixture);                                       \
+        g_assert_cmpint(now->state, ==, STATE);                                                    \
+        g_assert_cmpstr(now->why, ==, text);                                                       \
+    } while (0)
+
+#define assert_did(fixture, text)                                                                  \
+    do {                                                                                           \
+        g_assert_cmpstr((fixture)->fake->did->str, ==, text);                                      \
+        g_string_truncate((fixture)->fake->did, 0);                                                \
+    } while (0)
+
+static void start_member(struct fixture *fixture)
+{
+    must(fixture, "engine_set", config_args(TOKEN));
+    must(fixture, "member_prepare", json_object());
+    must(fixture, "member_certify", json_make("{s:s, s:s}", "member", "x", "client", "y"));
+    must(fixture, "member_start", new_member());
+    assert_did(fixture, " start-new");
+    fixture->fake->says->healthy = true;
+    nw_pass(fixture->nw, 2 * MEMBER_FIRST_LOOK_MS);
+}
+
+/* --- tests --- */
+
+static void test_life(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    assert_status(fixture, MEMBER_ABSENT, "");
+    json_t *answer = call(fixture, "member_start", new_member(), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "etc/engine.json has no member for this node; it is to be written first");
+    start_member(fixture);
+    assert_status(fixture, MEMBER_RUNNING, "");
+    must(fixture, "member_start", new_member()); /* the answer was lost: again */
+    must(fixture, "member_stop", json_object());
+    must(fixture, "member_stop", json_object());
+    assert_did(fixture, " start-new stop");
+    nw_pass(fixture->nw, 2 * MINUTE_MS);
+    restart(fixture);
+    nw_pass(fixture->nw, 2 * MINUTE_MS);
+    assert_did(fixture, ""); /* it stays down */
+    assert_status(fixture, MEMBER_STOPPED, "");
+    must(fixture, "member_start", new_member());
+    must(fixture, "member_remove", json_object());
+    assert_did(fixture, " start-new stop aside forget");
+    assert_status(fixture, MEMBER_ABSENT, "");
+    must(fixture, "engine_set", json_object());
+    g_assert_null(fixture->fake->config);
+}
+
+/* Pauses grow up to their limit, and begin anew after a minute of quiet. */
+static void test_pauses(struct fixture *fixture, gconstpointer unused)
+{
+    struct fake_members *fake = fixture->fake;
+    start_member(fixture);
+    nw_pass(fixture->nw, 2 * MINUTE_MS);
+    fake_members_die(fake, "etcd ended with exit code 137");
+    assert_status(fixture, MEMBER_WAITING, "etcd ended with exit code 137");
+    nw_pass(fixture->nw, MEMBER_FIRST_PAUSE_MS + 10);
+    assert_did(fixture, " start-new");
+    fake->fail_starts = 12;
+    fake_members_die(fake, "etcd ended again");
+    for (guint pause = 2 * MEMBER_FIRST_PAUSE_MS; pause < MEMBER_LONGEST_PAUSE_MS; pause *= 2) {
+        nw_pass(fixture->nw, pause - 5);
+        assert_did(fixture, "");
+        nw_pass(fixture->nw, 5);
+        assert_did(fixture, " start-new");
+    }
+    assert_status(fixture, MEMBER_WAITING, "the program etcd is missing on this node");
+    fake->fail_starts = 0;
+    nw_pass(fixture->nw, MEMBER_LONGEST_PAUSE_MS + 100);
+    assert_did(fixture, " start-new");
+    nw_pass(fixture->nw, 3 * MINUTE_MS);
+    record_autoptr(member_status) quiet = status(fixture);
+    g_assert_cmpuint(quiet->restarts, ==, 0);
+    g_assert_cmpstr(quiet->why, ==, "");
+}
+
+/* It outlives the node daemon; after a boot it is started. */
+static void test_restarts(struct fixture *fixture, gconstpointer unused)
+{
+    start_member(fixture);
+    restart(fixture);
+    nw_pass(fixture->nw, 2 * MINUTE_MS);
+    assert_did(fixture, " adopt");
+    nw_power_cut(fixture->nw, &fixture->nw->a);
+    fixture->fake->running = false;
+    nw_daemon_start(fixture->nw, &fixture->nw->a);
+    nw_pass(fixture->nw, MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " start-new");
+    assert_status(fixture, MEMBER_RUNNING, "");
+}
+
+/* A member that has lost its data would vote for what it has forgotten. */
+static void test_lost_data(struct fixture *fixture, gconstpointer unused)
+{
+    static const char lost[] = "its data is gone: var/etcd is not there; it must not begin anew as "
+                               "the member that it was (SAF-07): remove it from the members and "
+                               "add it as a new one";
+    g_autoptr(GError) error = NULL;
+    start_member(fixture);
+    fixture->fake->data = false;
+    fake_members_die(fixture->fake, "etcd ended");
+    nw_pass(fixture->nw, 10 * MINUTE_MS);
+    assert_did(fixture, "");
+    assert_status(fixture, MEMBER_LOST, lost);
+    json_t *answer = call(fixture, "member_start", new_member(), &error);
+    assert_refused(answer, error, WRONG_STATE, lost);
+    must(fixture, "member_aside", json_object());
+    must(fixture, "member_start", json_make("{s:s}", "initial", "existing"));
+    assert_did(fixture, " start-existing");
+}
+
+static void test_old_data(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    start_member(fixture);
+    must(fixture, "member_stop", json_object());
+    must(fixture, "engine_set", config_args(OTHER_TOKEN));
+    json_t *answer = call(fixture, "member_start", new_member(), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "var/etcd has data of the founding " TOKEN ", not of the founding " OTHER_TOKEN
+                   "; put it aside first");
+    json_autoptr aside = call(fixture, "member_aside", json_object(), &error);
+    g_assert_cmpstr(json_string_value(json_object_get(aside, "folder")), ==, "etcd.aside-1");
+    fixture->fake->data = true; /* of nobody knows whom */
+    answer = call(fixture, "member_start", new_member(), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "var/etcd has data of an unknown founding, not of the founding " OTHER_TOKEN
+                   "; put it aside first");
+    must(fixture, "member_aside", json_object());
+    must(fixture, "member_start", new_member());
+}
+
+static void test_refusals(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    json_t *bad = config_args("none");
+    json_t *answer = call(fixture, "engine_set", bad, &error);
+    assert_refused(answer, error, WRONG_INPUT, "token: must be a UUID for etcd, not \"none\"");
+    answer = call(fixture, "member_certify", json_make("{s:s, s:s}", "member", "x", "client", "y"),
+                  &error);
+    assert_refused(answer, error, WRONG_STATE, "the member is to be prepared first");
+    start_member(fixture);
+    answer = call(fixture, "member_aside", json_object(), &error);
+    assert_refused(answer, error, WRONG_STATE, "the member runs");
+
+    /* A job may look, not touch; a node without members says so. */
+    answer = nw_call(fixture->nw, &fixture->nw->a, "member_stop", json_object(), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_PERMISSION);
+    g_clear_error(&error);
+    answer = nw_call(fixture->nw, &fixture->nw->b, "engine_status", json_object(), &error);
+    assert_refused(answer, error, WRONG_STATE, "this node daemon cares for no member of etcd");
+
+    /* What is not on disk is not done. */
+    must(fixture, "member_stop", json_object());
+    must(fixture, "member_aside", json_object());
+    g_string_truncate(fixture->fake->did, 0);
+    fake_fail_files(fixture->nw->world, "node/member.json", 1);
+    answer = call(fixture, "member_start", new_member(), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    assert_did(fixture, "");
+}
+
+/* A damaged record keeps no guest from its node daemon. */
+static void test_damaged(struct fixture *fixture, gconstpointer unused)
+{
+    nw_daemon_kill(fixture->nw, &fixture->nw->a);
+    fake_file_put(fixture->nw->world, NODE_A, FILE_STATE, "node/member.json", "{\"run\":1}");
+    nw_daemon_start(fixture->nw, &fixture->nw->a);
+    assert_status(fixture, MEMBER_ABSENT,
+                  "var/node/member.json is damaged (run: must be true or false); put back the file "
+                  "as it was");
+}
+
+static void test_upkeep(struct fixture *fixture, gconstpointer unused)
+{
+    struct fake_members *fake = fixture->fake;
+    fake->says->leads = true;
+    fake->says->revision = 1000;
+    start_member(fixture);
+    fake->says->revision = 5000;
+    nw_pass(fixture->nw, 50 * MINUTE_MS);
+    assert_did(fixture, "");
+    nw_pass(fixture->nw, 15 * MINUTE_MS);
+    assert_did(fixture, " compact");
+    g_assert_cmpuint(fake->compacted, ==, 5000);
+    fake->says->store_bytes = MIB(100);
+    fake->says->used_bytes = MIB(49);
+    fake->others_turn = true;
+    nw_pass(fixture->nw, 2 * MINUTE_MS + 1000);
+    assert_did(fixture, " defragment defragment");
+    fake->others_turn = false;
+    nw_pass(fixture->nw, 5 * MINUTE_MS);
+    assert_did(fixture, " defragment");
+}
+
+/* --- upkeep alone --- */
+
+static void test_due(void)
+{
+    struct upkeep upkeep = {0};
+    struct member_status say = {.healthy = true, .leads = true, .revision = 100};
+    g_assert_cmpuint(upkeep_look(&upkeep, &say, 0).compact, ==, 0);
+    say.revision = 100 + COMPACT_REVISIONS;
+    g_assert_cmpuint(upkeep_look(&upkeep, &say, 60000).compact, ==, 0); /* seen before: 100 */
+    say.revision += 7;
+    g_assert_cmpuint(upkeep_look(&upkeep, &say, 120000).compact, ==, 100 + COMPACT_REVISIONS);
+    upkeep_compacted(&upkeep, 100 + COMPACT_REVISIONS, 120000);
+    g_assert_cmpuint(upkeep_look(&upkeep, &say, 180000).compact, ==, 0);
+    g_assert_cmpuint(upkeep_look(&upkeep, &say, 120000 + COMPACT_INTERVAL_MS).compact, ==,
+                     107 + COMPACT_REVISIONS);
+
+    /* Not healthy: nothing. No leader: nothing; leader again: the count begins. */
+    say.healthy = false;
+    g_assert_cmpuint(upkeep_look(&upkeep, &say, 20 * COMPACT_INTERVAL_MS).compact, ==, 0);
+    say.healthy = true;
+    say.leads = false;
+    g_assert_cmpuint(upkeep_look(&upkeep, &say, 21 * COMPACT_INTERVAL_MS).compact, ==, 0);
+    say.leads = true;
+    g_assert_cmpuint(upkeep_look(&upkeep, &say, 22 * COMPACT_INTERVAL_MS).compact, ==, 0);
+
+    /* More than half, and worth it; once an hour. */
+    say.store_bytes = DEFRAGMENT_LEAST_BYTES - 1;
+    g_assert_false(upkeep_look(&upkeep, &say, 0).defragment);
+    say.store_bytes = 2 * DEFRAGMENT_LEAST_BYTES;
+    say.used_bytes = DEFRAGMENT_LEAST_BYTES;
+    g_assert_false(upkeep_look(&upkeep, &say, 0).defragment);
+    say.used_bytes--;
+    g_assert_true(upkeep_look(&upkeep, &say, 0).defragment);
+    upkeep_defragmented(&upkeep, 0);
+    g_assert_false(upkeep_look(&upkeep, &say, DEFRAGMENT_INTERVAL_MS - 1).defragment);
+    g_assert_true(upkeep_look(&upkeep, &say, DEFRAGMENT_INTERVAL_MS).defragment);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+#define TEST(name, fn) g_test_add(name, struct fixture, NULL, set_up, fn, tear_down)
+    TEST("/keeper/life", test_life);
+    TEST("/keeper/pauses", test_pauses);
+    TEST("/keeper/restarts", test_restarts);
+    TEST("/keeper/lost-data#SAF-07", test_lost_data);
+    TEST("/keeper/old-data", test_old_data);
+    TEST("/keeper/refusals", test_refusals);
+    TEST("/keeper/damaged", test_damaged);
+    TEST("/keeper/upkeep", test_upkeep);
+    g_test_add_func("/keeper/due", test_due);
+    return g_test_run();
+}
