@@ -79,26 +79,27 @@
 #define LIMIT_PROBLEMS 1000             /* broken invariants listed in one answer */
 
 /* Members of etcd */
-#define LIMIT_ENGINE_MEMBERS 7             /* as many as etcd's authors advise at most */
-#define LIMIT_ENGINE_FILE_BYTES KIB(64)    /* etc/engine.json */
-#define LIMIT_ETCD_STORE_BYTES MIB(4096)     /* of one member; beyond it etcd takes no more writes   \
-                                            */
-#define LIMIT_ETCD_LOG_BYTES MIB(8)        /* of log/etcd.log; the newer half is kept */
-#define ETCD_STOP_MS 10000u                /* from SIGTERM to SIGKILL */
-#define ETCD_ASK_MS 2000u                  /* one question about how a member is */
-#define ETCD_CHANGE_MS 10000u              /* a change of the members, decided by all */
-#define ETCD_UPKEEP_MS 60000u              /* compaction, defragmentation of one member */
-#define ETCD_KEYS_MS 10000u                /* openssl makes a key, or a request */
-#define MEMBER_FIRST_PAUSE_MS 500u         /* before a member that ended is started again … */
-#define MEMBER_LONGEST_PAUSE_MS 60000u     /* … twice as long each time, up to this */
-#define MEMBER_SETTLED_MS 60000u           /* one that ran so long begins with the first pause */
-#define MEMBER_FIRST_LOOK_MS 1000u         /* between two looks until it is healthy once */
-#define MEMBER_LOOK_MS 60000u              /* and from then on */
-#define COMPACT_INTERVAL_MS 3600000u       /* old revisions of etcd are dropped each hour … */
-#define COMPACT_REVISIONS 1000000          /* … and when so many were made */
-#define DEFRAGMENT_LEAST_BYTES MIB(16)     /* smaller files are left as they are */
-#define DEFRAGMENT_INTERVAL_MS 3600000u    /* between two of one member */
-#define UPKEEP_TURN_S 120u                 /* how long one member has the others' turn at most */
+#define LIMIT_ENGINE_MEMBERS 7          /* as many as etcd's authors advise at most */
+#define LIMIT_ENGINE_FILE_BYTES KIB(64) /* etc/engine.json */
+#define LIMIT_ETCD_STORE_BYTES                                                                     \
+    MIB(4096)                           /* of one member; beyond it etcd takes no more writes      \
+                                         */
+#define LIMIT_ETCD_LOG_BYTES MIB(8)     /* of log/etcd.log; the newer half is kept */
+#define ETCD_STOP_MS 10000u             /* from SIGTERM to SIGKILL */
+#define ETCD_ASK_MS 2000u               /* one question about how a member is */
+#define ETCD_CHANGE_MS 10000u           /* a change of the members, decided by all */
+#define ETCD_UPKEEP_MS 60000u           /* compaction, defragmentation of one member */
+#define ETCD_KEYS_MS 10000u             /* openssl makes a key, or a request */
+#define MEMBER_FIRST_PAUSE_MS 500u      /* before a member that ended is started again … */
+#define MEMBER_LONGEST_PAUSE_MS 60000u  /* … twice as long each time, up to this */
+#define MEMBER_SETTLED_MS 60000u        /* one that ran so long begins with the first pause */
+#define MEMBER_FIRST_LOOK_MS 1000u      /* between two looks until it is healthy once */
+#define MEMBER_LOOK_MS 60000u           /* and from then on */
+#define COMPACT_INTERVAL_MS 3600000u    /* old revisions of etcd are dropped each hour … */
+#define COMPACT_REVISIONS 1000000       /* … and when so many were made */
+#define DEFRAGMENT_LEAST_BYTES MIB(16)  /* smaller files are left as they are */
+#define DEFRAGMENT_INTERVAL_MS 3600000u /* between two of one member */
+#define UPKEEP_TURN_S 120u              /* how long one member has the others' turn at most */
 
 /* Healing */
 #define LIMIT_REPAIR_TRIES 3
