@@ -76,21 +76,25 @@ static void print_plan(const struct importing *importing, const json_t *plan)
     print_list(stdout, "note: ", json_object_get(plan, "notes"));
 }
 
-/* All of them: whoever mends a file wants to mend it once. */
+/* All of them: whoever mends a file wants to mend it once. One, or a program that reads, gets them
+ * in the error itself. */
 static bool no_problems(const struct importing *importing, const json_t *plan, GError **error)
 {
     const json_t *problems = json_object_get(plan, "problems");
-    size_t count = json_array_size(problems);
+    size_t count = json_array_size(problems), index;
+    const json_t *problem;
     if (count == 0)
         return true;
-    if (count == 1) {
-        fettle_set_error(error, WRONG_INPUT, "%s: %s; nothing was changed", importing->file,
-                         json_string_value(json_array_get(problems, 0)));
+    if (count > 1 && !importing->cli->json) {
+        print_list(stderr, "", problems);
+        fettle_set_error(error, WRONG_INPUT, "%s: %zu things are in the way; nothing was changed",
+                         importing->file, count);
         return false;
     }
-    print_list(stderr, "", problems);
-    fettle_set_error(error, WRONG_INPUT, "%s: %zu things are in the way; nothing was changed",
-                     importing->file, count);
+    g_autoptr(GString) all = g_string_new(NULL);
+    json_array_foreach(problems, index, problem)
+        g_string_append_printf(all, "%s%s", index > 0 ? "; " : "", json_string_value(problem));
+    fettle_set_error(error, WRONG_INPUT, "%s: %s; nothing was changed", importing->file, all->str);
     return false;
 }
 

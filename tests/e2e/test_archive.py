@@ -150,6 +150,8 @@ def test_ganeti():
     at = serial()
     code, out, err = lab.run('cluster', 'import-ganeti', os.path.join(sample, 'problems.json'), '--yes', check=False)
     assert code == 2 and '"rbd" has no counterpart here' in err and err.rstrip().endswith('nothing was changed'), err
+    code, out, err = lab.run('--json', 'cluster', 'import-ganeti', os.path.join(sample, 'problems.json'), check=False)
+    assert code == 2 and not out and json.loads(err)['error']['message'].count('; ') >= 6, err
     plan = lab.cli('cluster', 'import-ganeti', os.path.join(sample, '3.0.json'), '--dry-run')
     assert 'add instance mail.example.org\n' in plan and 'note: network public (203.0.113.0/24): has no counterpart' in plan
     assert serial() == at
