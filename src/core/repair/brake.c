@@ -152,7 +152,15 @@ void watcher_brake(struct watcher *watcher)
 
 /* --- limits --- */
 
-char *watcher_held_back(struct watcher *watcher, bool first, const char **ret_next)
+/* Copies can take hours: where there is room for more than one repair, they leave one place to
+ * guests that are down. */
+static guint64 may_run(const struct cluster *cluster, bool urgent)
+{
+    guint64 most = cluster->repair_max_running;
+    return urgent || most == 1 ? most : most - 1;
+}
+
+char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next)
 {
     const struct cluster *cluster = watcher_cluster(watcher);
     const struct repair_brake *brake = the_brake(watcher);
@@ -163,11 +171,14 @@ char *watcher_held_back(struct watcher *watcher, bool first, const char **ret_ne
                                "continue.",
                                brake != NULL ? brake->why : "many nodes were lost at once.");
     }
-    if (watcher->running >= cluster->repair_max_running) {
+    if (watcher->running >= may_run(cluster, urgent)) {
         *ret_next = "when one of them has ended";
+        bool kept = watcher->running < cluster->repair_max_running;
+        bool one = cluster->repair_max_running == 1;
         return g_strdup_printf("It waits its turn: no more than %" G_GUINT64_FORMAT
-                               " repairs are under way at once (repair_max_running).",
-                               cluster->repair_max_running);
+                               " repair%s under way at once (repair_max_running)%s.",
+                               cluster->repair_max_running, one ? " is" : "s are",
+                               kept ? ", and the last place is for guests that are down" : "");
     }
     if (first && watcher->begun >= cluster->repair_max_per_hour) {
         *ret_next = "within the hour";

@@ -138,7 +138,8 @@ static struct repair_next judge_step(struct watcher *watcher, const struct patie
 {
     const char *when = NULL;
     struct repair_goal goal = {0};
-    g_autofree char *held = watcher_held_back(watcher, history->job == 0, &when);
+    g_autofree char *held = watcher_held_back(watcher, history->job == 0,
+                                              repair_step_urgency(patient->plan.step) == 0, &when);
     if (held != NULL)
         return next_is(REPAIR_ACT_WAIT, held, when);
     if (waits_for_primary(watcher, patient))
@@ -152,6 +153,14 @@ static struct repair_next judge_step(struct watcher *watcher, const struct patie
     char *what = g_strdup_printf("step %u of the repair would be taken: %s", history->steps + 1,
                                  repair_step_name(patient->plan.step));
     return (struct repair_next){.act = REPAIR_ACT_STEP, .what = what, .goal = goal};
+}
+
+static struct repair_next end_for_type(const struct repair_plan *plan, enum repair_type type)
+{
+    g_autofree char *why = g_strdup_printf(
+        "the next step, %s, needs %s, and this repair may do %s at most",
+        repair_step_name(plan->step), repair_type_name(plan->step_type), repair_type_name(type));
+    return next_is(REPAIR_ACT_ENOPERM, why, NULL);
 }
 
 struct repair_next repair_next_judge(struct watcher *watcher, const struct patient *patient,
@@ -175,7 +184,7 @@ struct repair_next repair_next_judge(struct watcher *watcher, const struct patie
     if (plan->left != NULL)
         return next_is(REPAIR_ACT_WAIT, plan->left, "when its nodes change");
     if (plan->step_type > record->tag.type)
-        return next_is(REPAIR_ACT_ENOPERM, "the next step is above the type of this repair", NULL);
+        return end_for_type(plan, record->tag.type);
     if (patient_at_work(watcher, patient->instance))
         return next_is(REPAIR_ACT_WAIT, "Another job is at work on it.", "when that job has ended");
     return judge_step(watcher, patient, history);

@@ -140,8 +140,15 @@ bool patient_is_well(struct watcher *watcher, struct repair_policies *policies,
 
 bool patient_at_work(const struct watcher *watcher, const struct instance *instance)
 {
-    g_autofree char *message = NULL;
+    g_autofree char *message = NULL, *other = NULL;
+    const struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
     if (*instance->migration != '\0')
+        return true;
+    /* A start that was submitted in this very pass has set no mark yet, and will see to the
+     * replica.
+     */
+    if (watched != NULL && watched->restart_job != 0 &&
+        watcher_job_outcome(watcher, watched->restart_job, &other) == JOB_UNDER_WAY)
         return true;
     if (instance->task_state == TASK_NONE)
         return false;

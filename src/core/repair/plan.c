@@ -187,6 +187,13 @@ void repair_plan_clear(struct repair_plan *plan)
 
 /* --- steps --- */
 
+guint repair_step_urgency(enum repair_step step)
+{
+    return step == REPAIR_STEP_FAILOVER || step == REPAIR_STEP_REINSTALL ? 0
+           : step == REPAIR_STEP_MIGRATE                                 ? 1
+                                                                         : 2;
+}
+
 const char *repair_step_name(enum repair_step step)
 {
     return steps[step].name;

@@ -50,6 +50,8 @@ bool repair_template_shared(enum disk_template template);
 /* What a healthy instance has, by its template, as a sentence without its full stop. */
 const char *repair_healthy_text(enum disk_template template);
 
+/* Of two steps the one with the lower number goes first; 0: the guest is down until then. */
+guint repair_step_urgency(enum repair_step step);
 const char *repair_step_name(enum repair_step step); /* in sentences: "replace-disks" */
 const char *repair_step_word(enum repair_step step); /* in request ids: one word */
 /* The opcodes of the next step, in order, all of one job: a new JSON array. A stopped guest is

@@ -25,7 +25,8 @@ static GPtrArray *triage_all(struct watcher *watcher, const GPtrArray *uuids)
 }
 
 struct turn {
-    gint64 since; /* of the oldest pending tag */
+    guint urgency; /* 0: it is down until then */
+    gint64 since;  /* of the oldest pending tag */
     char *uuid;
 };
 
@@ -36,14 +37,17 @@ static void turn_free(void *data)
     g_free(turn);
 }
 
-static gint by_age(gconstpointer a, gconstpointer b)
+static gint by_urgency(gconstpointer a, gconstpointer b)
 {
     const struct turn *left = *(const struct turn *const *)a;
     const struct turn *right = *(const struct turn *const *)b;
+    if (left->urgency != right->urgency)
+        return left->urgency < right->urgency ? -1 : 1;
     return left->since < right->since ? -1 : left->since > right->since;
 }
 
-/* Older repairs go first, so that a limit holds up the younger ones; else the order stays. */
+/* Guests that are down come before moves, and before copies, which can take hours; then older
+ * repairs, so that a limit holds up the younger ones; else the order stays. */
 static GPtrArray *in_turn(struct watcher *watcher, const GPtrArray *pending)
 {
     GPtrArray *turns = g_ptr_array_new_with_free_func(turn_free);
@@ -52,12 +56,13 @@ static GPtrArray *in_turn(struct watcher *watcher, const GPtrArray *pending)
         if (patient != NULL && patient->pending->len > 0) {
             struct turn *turn = g_new(struct turn, 1);
             const struct record_tag *record = patient->pending->pdata[0];
-            *turn = (struct turn){record->tag.timestamp, g_strdup(pending->pdata[i])};
+            *turn = (struct turn){repair_step_urgency(patient->plan.step), record->tag.timestamp,
+                                  g_strdup(pending->pdata[i])};
             g_ptr_array_add(turns, turn);
         }
         patient_free(patient);
     }
-    g_ptr_array_sort(turns, by_age);
+    g_ptr_array_sort(turns, by_urgency);
     return turns;
 }
 

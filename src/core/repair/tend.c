@@ -182,6 +182,23 @@ static struct decision *decide_mark(const struct instance *instance, bool plainl
     return decision;
 }
 
+/* Nothing comes of a start or stop on a node that does not answer, try after try. */
+static void wait_for_answer(struct watcher *watcher, const struct instance *instance)
+{
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
+    const char *node = config_node_name(follow_config(watcher->follow), instance->primary_node);
+    struct decision *decision =
+        decision_about_instance(instance, AUTHOR, VERDICT_WAIT, "Interrupted");
+    decision_set(&decision->summary,
+                 "Job %" G_GUINT64_FORMAT " ended while %s it, and its primary node %s does not "
+                 "answer; if that is dead: fettle node modify %s --offline yes --statement \"…\"",
+                 instance->task_owner, enum_word(&task_state_words, (int)instance->task_state),
+                 node, node);
+    decision_set(&decision->next_check, "when that node answers, or is marked offline");
+    watcher_record(watcher, decision, changes);
+    watcher_commit(watcher, changes);
+}
+
 /* A mark whose job has ended is finished or undone by a job of its own. There is no last try: it
  * would stay in the way of everything else. */
 static void mend_mark(struct watcher *watcher, const struct instance *instance)
@@ -191,6 +208,11 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
         return;
     if (needs_primary(watcher, instance) && !watcher_node_online(watcher, instance->primary_node))
         return;
+    if (needs_primary(watcher, instance) &&
+        !g_hash_table_contains(watcher->reports, instance->primary_node)) {
+        wait_for_answer(watcher, instance);
+        return;
+    }
     if (watched->restart_generation != instance->generation) {
         watched->restart_generation = instance->generation;
         watched->restart_tries = 0;

@@ -88,17 +88,26 @@ static const char *step_node(const struct watcher *watcher, const struct patient
                                                                             : goal->primary);
 }
 
+/* Whether the job that failed last was to do the same: what it left may call for another step. */
+static bool is_repeated(const struct patient *patient, const struct repair_history *history)
+{
+    return history->failures > 0 &&
+           g_strcmp0(history->step, repair_step_word(patient->plan.step)) == 0;
+}
+
 static bool announce(struct watcher *watcher, const struct patient *patient,
                      const struct record_tag *record, const struct repair_history *history,
                      const struct repair_goal *goal)
 {
     g_autoptr(GPtrArray) changes = watcher_changes_new();
+    bool again = is_repeated(patient, history);
+    guint number = history->steps + 1 + (history->failures > 0 && !again ? 1 : 0);
     if (announced(watcher, patient))
         return true;
     patient_note_job(watcher, patient, record, 0, changes);
-    struct decision *decision = patient_decide(
-        patient, VERDICT_ACT, "Pending repair", "Step %u of the repair: %s%s.", history->steps + 1,
-        repair_step_name(patient->plan.step), history->failures > 0 ? ", again" : "");
+    struct decision *decision =
+        patient_decide(patient, VERDICT_ACT, "Pending repair", "Step %u of the repair: %s%s.",
+                       number, repair_step_name(patient->plan.step), again ? ", again" : "");
     g_ptr_array_add(decision->evidence,
                     g_strdup_printf("%s has room", step_node(watcher, patient, goal)));
     if (history->failures > 0)

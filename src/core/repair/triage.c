@@ -14,17 +14,32 @@ static struct decision *record_healthy(const struct watcher *watcher, const stru
                           repair_healthy_text(patient->instance->disk_template));
 }
 
+/* What a person can do. Installing anew gives data up that may come back with their node. */
+static char *how_to_allow(const struct watcher *watcher, const struct patient *patient)
+{
+    const struct instance *instance = patient->instance;
+    const struct config *config = follow_config(watcher->follow);
+    const char *type = repair_type_name(patient->plan.needed);
+    if (patient->plan.needed != REPAIR_REINSTALL)
+        return g_strdup_printf("To allow it: fettle repair policy instance %s %s.", instance->name,
+                               type);
+    const char *node = config_node_name(config, instance->primary_node);
+    return g_strdup_printf("Its data are on %s: bring that node back, then fettle node modify %s "
+                           "--offline no. To give the data up and install it anew: fettle repair "
+                           "policy instance %s %s.",
+                           node, node, instance->name, type);
+}
+
 /* Too weak a policy goes on record once for as long as situation and policy stay the same (ARP-47,
  * A-11). */
 static struct decision *record_enoperm(struct watcher *watcher, const struct patient *patient,
                                        GPtrArray *changes)
 {
-    const char *needed = repair_type_name(patient->plan.needed);
-    struct decision *decision =
-        patient_decide(patient, VERDICT_LEAVE, "Needs repair, disallowed",
-                       "The repair needs %s, the policy allows %s: nothing is done. To allow it, "
-                       "add the tag for %s.",
-                       needed, repair_type_name(patient->policy.type), needed);
+    g_autofree char *how = how_to_allow(watcher, patient);
+    struct decision *decision = patient_decide(
+        patient, VERDICT_LEAVE, "Needs repair, disallowed",
+        "The repair needs %s, the policy allows %s: nothing is done. %s",
+        repair_type_name(patient->plan.needed), repair_type_name(patient->policy.type), how);
     g_ptr_array_add(decision->rejected,
                     g_strdup_printf("%s: above the policy", repair_step_name(patient->plan.step)));
     decision_set(&decision->next_check, "when its nodes, its replica or its policy change");
@@ -132,6 +147,19 @@ static struct decision *leave_failed(const struct patient *patient)
     return decision;
 }
 
+/* A copy that runs mends the replica by itself; what else is broken waits for it. */
+static struct decision *wait_for_copy(const struct patient *patient)
+{
+    if (patient->plan.needed == REPAIR_FIX_STORAGE)
+        return NULL;
+    struct decision *decision = patient_decide(
+        patient, VERDICT_WAIT, "Needs repair, copying",
+        "It needs repair of type %s; its replica is being copied, and until then nothing is done.",
+        repair_type_name(patient->plan.needed));
+    decision_set(&decision->next_check, "when the copy is ready");
+    return decision;
+}
+
 bool repair_triage(struct watcher *watcher, struct patient *patient, GPtrArray *changes)
 {
     struct decision *decision = NULL;
@@ -147,7 +175,11 @@ bool repair_triage(struct watcher *watcher, struct patient *patient, GPtrArray *
         watcher_move(patient->watched, patient->instance->name, REPAIR_HEALTHY,
                      "nothing is broken");
         decision = record_healthy(watcher, patient);
-    } else if (!patient->plan.wait && !patient_at_work(watcher, patient->instance)) {
+    } else if (patient_at_work(watcher, patient->instance)) {
+        decision = NULL;
+    } else if (patient->plan.wait) {
+        decision = wait_for_copy(patient);
+    } else {
         decision = judge_needed(watcher, patient, changes, &pending);
     }
     if (decision != NULL)

@@ -113,8 +113,8 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
 /* Pulls the storm brake, or puts on record that somebody released it. */
 void watcher_brake(struct watcher *watcher);
 /* Why no step of a repair may be submitted now, as a sentence; NULL if one may. `first`: it would
- * be the repair's first. */
-char *watcher_held_back(struct watcher *watcher, bool first, const char **ret_next);
+ * be the repair's first; `urgent`: the guest is down until then. */
+char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next);
 /* Counts a step that was submitted. */
 void watcher_count_step(struct watcher *watcher, bool first);
 bool watcher_shadow(const struct watcher *watcher);

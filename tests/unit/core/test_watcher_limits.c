@@ -192,6 +192,33 @@ static void test_max_running(void)
     watcher_world_free(w);
 }
 
+/* What can take long leaves one place to guests that are down. */
+static void test_last_place(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_cluster(w, json_make("{si}", "repair_max_running", 2));
+    put_guests(w, 5);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    set_node(w, NODE1, "drained");
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    look(w);
+    g_autoptr(GPtrArray) decisions = config_list(w->view, "decision");
+    guint waiting = 0;
+    for (guint i = 0; i < decisions->len; i++) {
+        const struct decision *decision = decisions->pdata[i];
+        waiting += strcmp(decision->summary,
+                          "It waits its turn: no more than 2 repairs are under way at once "
+                          "(repair_max_running), and the last place is for guests that are "
+                          "down.") == 0;
+    }
+    g_assert_cmpuint(waiting, ==, 5);
+    lose_node(w, NODE1);
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    watcher_world_free(w);
+}
+
 static void test_max_per_hour(void)
 {
     struct watcher_world *w = watcher_world_new();
@@ -243,8 +270,8 @@ static void test_shadow(void)
     set_tag(w, TAG_INSTANCE, WEB1, "pending:fix-storage:W:1500000000:");
     passes(w, 5);
     g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->summary, ==,
-                    "Shadow mode: the repair would be ended with enoperm: the next step is above "
-                    "the type of this repair.");
+                    "Shadow mode: the repair would be ended with enoperm: the next step, failover, "
+                    "needs failover, and this repair may do fix-storage at most.");
     g_assert_cmpuint(jobs(w), ==, 0);
     set_cluster(w, json_make("{sb}", "repair_shadow", 0));
     passes(w, 2);
@@ -327,6 +354,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-limits/storm-of-silence", test_storm_of_silence);
     g_test_add_func("/watcher-limits/storm-window", test_storm_window);
     g_test_add_func("/watcher-limits/max-running", test_max_running);
+    g_test_add_func("/watcher-limits/last-place-for-guests-that-are-down", test_last_place);
     g_test_add_func("/watcher-limits/max-per-hour", test_max_per_hour);
     g_test_add_func("/watcher-limits/shadow#ARP-68", test_shadow);
     g_test_add_func("/watcher-limits/shadow-weak-policy", test_shadow_weak);

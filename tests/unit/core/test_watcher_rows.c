@@ -277,6 +277,30 @@ static void test_copy_is_waited_for(void)
     watcher_world_free(w);
 }
 
+/* Under a limit guests that are down come before the copy of one that is up again, however old. */
+static void test_down_before_copies(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    change_object(w, "cluster", CLUSTER, json_make("{si}", "repair_max_running", 1));
+    put_guests(w, 2, NODE1);
+    set_tag(w, TAG_INSTANCE, WEB1, "failover");
+    set_node(w, NODE1, "offline");
+    passes(w, 2);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    passes(w, 2);
+    play_job(w, 0);
+    passes(w, 1);
+    for (guint i = 0; i < 2; i++) {
+        change_object(w, "instance", more[i],
+                      json_make("{ss si}", "primary_node", NODE2, "generation", 2));
+        end_job(w, 1 + i, "success", NULL);
+        passes(w, 1);
+    }
+    assert_says(who_got_jobs(w), "web1 more1 more2 web1");
+    g_assert_cmpstr(job(w, 3)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    watcher_world_free(w);
+}
+
 /* --- one job for several --- */
 
 static void put_common_job(struct watcher_world *w, const char *status)
@@ -393,6 +417,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-rows/long-job#ARP-51", test_long_job);
     g_test_add_func("/watcher-rows/results-beside-a-failure", test_results_beside_a_failure);
     g_test_add_func("/watcher-rows/copy-is-waited-for#ARP-62", test_copy_is_waited_for);
+    g_test_add_func("/watcher-rows/down-before-copies", test_down_before_copies);
     g_test_add_func("/watcher-rows/common-job#ARP-64", test_common_job);
     g_test_add_func("/watcher-rows/fresh-before-jobs#ARP-63", test_fresh_before_jobs);
     g_test_add_func("/watcher-rows/other-duties#ARP-02", test_other_duties);
