@@ -3,6 +3,7 @@
  * thinking is core/config's; here it gets its environment, its store and its socket. With
  * --bootstrap it makes the store of a new cluster instead, with --restore it puts a backup back.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -160,6 +161,9 @@ static void stop(void)
 
 int main(int argc, char **argv)
 {
+    /* Requests come and go as many small pieces beside a few large buffers, each of which would
+     * make glibc merge all of its fast bins. */
+    mallopt(M_MXFAST, 0);
     return daemon_main(
         argc, argv,
         &(struct daemon){.name = "wconfd",
