@@ -22,6 +22,7 @@ static const struct noun {
     {"confd", "The configuration without a master, by signed datagrams; each query takes "
               "--candidates ADDRESS[:PORT],…, --key FILE and --timeout-ms MS"},
     {"lock", "Locks that jobs hold and wait for"},
+    {"reservation", "What jobs have reserved for new instances"},
     {"job", "Jobs: every change is one"},
     {"lab", "A whole cluster on this machine"},
     {"test", "For tests"},

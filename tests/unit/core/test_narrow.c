@@ -38,7 +38,8 @@ static void test_fields(void)
     assert_says(check("mark_instance", web("task_state", json_string("stopping"))), "ok");
     assert_says(check("mark_instance", web("task_owner", json_integer(9))), "ok");
     assert_says(check("mark_instance", web("memory", json_integer(9))),
-                "permission_denied: instance web1 (" WEB1 "): mark_instance may not change its memory");
+                "permission_denied: instance web1 (" WEB1
+                "): mark_instance may not change its memory");
     assert_says(check("mark_instance", web("primary_node", json_string(NODE2))),
                 "permission_denied: instance web1 (" WEB1
                 "): mark_instance may not change its primary_node");
@@ -55,7 +56,8 @@ static void test_objects(void)
     set_up();
     assert_says(check("change_tags",
                       put("node", NODE3, 1, with(object_node(NODE3), "drained", json_true()))),
-                "permission_denied: node node3 (" NODE3 "): change_tags may not change its drained");
+                "permission_denied: node node3 (" NODE3
+                "): change_tags may not change its drained");
     assert_says(check("change_node",
                       put("node", NODE3, 1, with(object_node(NODE3), "drained", json_true()))),
                 "ok");
