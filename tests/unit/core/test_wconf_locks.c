@@ -297,8 +297,9 @@ static void test_members_are_told(void)
     g_assert_true(strstr(first, "/noded announce {") && strstr(first, "\"epoch\":1") &&
                   strstr(first, "\"history\":5") && strstr(first, "\"cluster\":\"" CLUSTER "\"") &&
                   strstr(first, "\"master_node\":\"" NODE1 "\"") &&
-                  strstr(first, "{\"address\":\"10.0.0.3\",\"master_candidate\":false,\"name\":"
-                                "\"node3\",\"port\":1811,\"uuid\":\"" NODE3 "\"}"));
+                  strstr(first,
+                         "{\"address\":\"10.0.0.3\",\"master_candidate\":false,\"name\":"
+                         "\"node3\",\"offline\":false,\"port\":1811,\"uuid\":\"" NODE3 "\"}"));
     guint before = fake_count_calls(world.world, NODE2 "/noded announce");
     g_autofree char *lock = g_strdup_printf("x node/%s", node4);
     assert_says(job_locks(&world, 1, lock, false), GRANTED);
