@@ -215,12 +215,13 @@
 #define OPEN_PATIENCE_MS 1500u  /* for the replica; then the guest starts without it */
 #define NODE_ADD_WAIT_MS 20000u /* for the first answer of a new node */
 #define NODE_ADD_POLL_MS 200u
-#define IMAGE_PROGRESS_MS 1000u /* between two questions how far an image is */
-#define LIMIT_MAC_TRIES 64      /* addresses drawn before the pool counts as full */
-#define MIRROR_WAIT_MS 2000u    /* one question about a copy */
-#define MIGRATION_WAIT_MS 1000u /* one question about a migration; how soon a cancel is seen */
-#define PROGRESS_PAUSE_MS 500u  /* between two entries of the same progress in a job's log */
-#define MIRROR_STALL_MS 600000u /* a copy that gets no further is given up */
+#define IMAGE_PROGRESS_MS 1000u  /* between two questions how far an image is */
+#define LIMIT_MAC_TRIES 64       /* addresses drawn before the pool counts as full */
+#define LIMIT_RESERVED_CHARS 200 /* names of reservations in one message, about */
+#define MIRROR_WAIT_MS 2000u     /* one question about a copy */
+#define MIGRATION_WAIT_MS 1000u  /* one question about a migration; how soon a cancel is seen */
+#define PROGRESS_PAUSE_MS 500u   /* between two entries of the same progress in a job's log */
+#define MIRROR_STALL_MS 600000u  /* a copy that gets no further is given up */
 
 /* Guests and exports on one node */
 #define LIMIT_KILL_WAIT_MS 10000u         /* from SIGKILL to the exit seen */

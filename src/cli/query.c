@@ -1,4 +1,4 @@
-/* Lists of instances, nodes, repairs, decisions, locks and tags. */
+/* Lists of instances, nodes, repairs, reservations, decisions, locks and tags. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@ static const struct {
     {"repair", "repair", "instance,type,state,started,ended,jobs,id"},
     {"lock", "lock", "name,mode,owner,pending"},
     {"waiter", "waiter", "job,locks,priority,since,blockers,nodes"},
+    {"reservation", "reservation", "name,job,nodes,macs,ips,since"},
     {"decision", "decision", "at,subject_name,state,verdict,summary"},
 };
 
@@ -85,6 +86,11 @@ static int lock_waiters(struct cli *cli, int argc, char **argv, GError **error)
                : -1;
 }
 
+static int reservation_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show_list(cli, "reservation", argc, argv, error);
+}
+
 static int decision_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return show_list(cli, "decision", argc, argv, error);
@@ -114,6 +120,8 @@ const struct command query_commands[] = {
      "List the tags of the cluster, a node group, a node or an instance.", tag_list},
     {"repair", "list", "[INSTANCE…]", "List repairs, running and done.", repair_list},
     {"decision", "list", "[NAME…]", "List decision records.", decision_list},
+    {"reservation", "list", "[INSTANCE…]",
+     "List room and addresses that jobs have reserved for new instances.", reservation_list},
     {"lock", "list", "", "List locks, their owners and who waits.", lock_list},
     {"lock", "waiters", "", "List who waits for locks, and for whom.", lock_waiters},
     {0},

@@ -20,7 +20,7 @@ struct channel {
     GByteArray *out;
     size_t out_written; /* bytes at the front of `out` that are written */
     guint64 position;   /* of the end of `out` in the stream */
-    guint corked;       /* reading: answers are collected and written at the end */
+    bool flushing;      /* what was sent in this turn of the loop is written when it is over */
     bool paused;
     bool closed;
     bool broken;
@@ -142,30 +142,56 @@ static void writable_cb(void *data)
     channel_unref(channel);
 }
 
-bool channel_send(struct channel *channel, const json_t *json, size_t limit, guint64 *ret_position,
-                  GError **error)
+static void turn_over_cb(void *data)
 {
-    size_t len = 0;
+    struct channel *channel = data;
+
+    channel->flushing = false;
+    if (!channel->closed && channel->writable == NULL)
+        flush(channel);
+    channel_unref(channel);
+}
+
+/* All that is sent in one turn of the loop is one write. */
+static void flush_after_turn(struct channel *channel)
+{
+    if (channel->flushing || channel->writable != NULL)
+        return;
+    channel->flushing = true;
+    channel->refs++;
+    loop_after_turn(turn_over_cb, channel);
+}
+
+bool channel_send_within(struct channel *channel, const char *before, const json_t *json,
+                         const char *after, size_t limit, guint64 *ret_position, GError **error)
+{
+    guint start = channel->out->len;
 
     if (ret_position != NULL)
         *ret_position = channel->position;
-    g_autofree char *frame = frame_encode(json, limit, &len, error);
-    if (frame == NULL)
+    if (!frame_append(channel->out, before, json, after, limit, error))
         return false;
+    size_t len = channel->out->len - start;
+    if (channel->closed || channel_waiting(channel) > LIMIT_CONNECTION_OUT_BYTES)
+        g_byte_array_set_size(channel->out, start);
     if (channel->closed)
         return true;
-    if (channel_waiting(channel) + len > LIMIT_CONNECTION_OUT_BYTES) {
+    if (channel->out->len == start) {
         GError *why = NULL;
         fettle_set_error(&why, LIMIT, "the peer does not read: %zu bytes wait for it",
                          channel_waiting(channel));
         set_broken(channel, why);
         return true;
     }
-    g_byte_array_append(channel->out, (const guint8 *)frame, (guint)len);
     channel->position += len;
-    if (channel->corked == 0 && channel->writable == NULL)
-        flush(channel);
+    flush_after_turn(channel);
     return true;
+}
+
+bool channel_send(struct channel *channel, const json_t *json, size_t limit, guint64 *ret_position,
+                  GError **error)
+{
+    return channel_send_within(channel, "", json, "", limit, ret_position, error);
 }
 
 guint64 channel_written(const struct channel *channel)
@@ -232,14 +258,10 @@ static void readable_cb(void *data)
     struct channel *channel = data;
 
     channel->refs++;
-    channel->corked++;
     bool all = channel->transport->ops->keeps_bytes;
     for (int i = 0; i < READS_PER_TURN || all; i++)
         if (channel->closed || channel->broken || channel->paused || !read_some(channel))
             break;
-    channel->corked--;
-    if (!channel->closed && channel->writable == NULL)
-        flush(channel);
     channel_unref(channel);
 }
 
@@ -300,7 +322,6 @@ void channel_close(struct channel *channel)
 {
     if (channel->closed)
         return;
-    channel->corked = 0;
     flush(channel);
     channel->closed = true;
     drop_source(&channel->readable);

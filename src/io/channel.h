@@ -31,11 +31,15 @@ void channel_free(struct channel *channel);
 void channel_close(struct channel *channel);
 void channel_set_limit(struct channel *channel, size_t limit);
 
-/* Sends a frame, now as far as possible, the rest when there is room; tells its position in the
- * outgoing stream (may be NULL). False with LIMIT, and nothing is sent, if it is larger than
- * `limit`. A queue over LIMIT_CONNECTION_OUT_BYTES breaks the channel. */
+/* Sends a frame at the end of this turn of the loop, with all others of this turn, as far as there
+ * is room, the rest later; tells its position in the outgoing stream (may be NULL). False with
+ * LIMIT, and nothing is sent, if it is larger than `limit`. A queue over LIMIT_CONNECTION_OUT_BYTES
+ * breaks the channel. */
 bool channel_send(struct channel *channel, const json_t *json, size_t limit, guint64 *ret_position,
                   GError **error);
+/* The same with text around the document (frame_append()). */
+bool channel_send_within(struct channel *channel, const char *before, const json_t *json,
+                         const char *after, size_t limit, guint64 *ret_position, GError **error);
 /* Bytes of the outgoing stream that the transport has taken. */
 guint64 channel_written(const struct channel *channel);
 /* Bytes that wait to be written. */

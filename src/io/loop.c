@@ -107,6 +107,42 @@ void loop_post(void (*fn)(void *data), void *data)
     g_idle_add_full(G_PRIORITY_DEFAULT, posted_cb, posted, g_free);
 }
 
+/* --- after a turn: a source that is asked first whether it is ready, and never is --- */
+
+static GArray *turn_ends; /* struct posted */
+
+static gboolean turn_prepare(GSource *source, gint *ret_timeout_ms)
+{
+    *ret_timeout_ms = -1;
+    for (guint i = 0; i < turn_ends->len; i++) {
+        struct posted end = g_array_index(turn_ends, struct posted, i);
+        end.fn(end.data);
+    }
+    g_array_set_size(turn_ends, 0);
+    return FALSE;
+}
+
+static gboolean turn_dispatch(GSource *source, GSourceFunc unused, gpointer data)
+{
+    return G_SOURCE_CONTINUE;
+}
+
+static GSourceFuncs turn_funcs = {.prepare = turn_prepare, .dispatch = turn_dispatch};
+
+void loop_after_turn(void (*fn)(void *data), void *data)
+{
+    const struct posted end = {fn, data};
+
+    if (turn_ends == NULL) {
+        turn_ends = g_array_new(FALSE, FALSE, sizeof(struct posted));
+        GSource *source = g_source_new(&turn_funcs, sizeof(GSource));
+        g_source_set_name(source, "end of a turn");
+        g_source_set_priority(source, G_MININT);
+        g_source_attach(source, NULL);
+    }
+    g_array_append_val(turn_ends, end);
+}
+
 /* --- timers: a sequence sorted by time, with one GSource that is ready when the first is due ---
  */
 

@@ -20,6 +20,10 @@ void loop_quit(int exit_code);
 /* Calls fn(data) from the loop, in order of posting; may be called from any thread. */
 void loop_post(void (*fn)(void *data), void *data);
 
+/* Calls fn(data) once, when everything that is under way in the loop is done and before it waits
+ * for more: for work that is worth collecting. Of this thread only; `fn` must not turn the loop. */
+void loop_after_turn(void (*fn)(void *data), void *data);
+
 /* Calls fn(data) once after `ms`; the handle is never 0 and never used again. */
 guint loop_timer(guint ms, void (*fn)(void *data), void *data);
 /* 0 and handles of timers that have fired are ignored. */

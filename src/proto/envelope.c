@@ -25,23 +25,24 @@ char *peer_name_format(const char *node, const char *role, guint job)
                     : g_strdup_printf("%s/%s", node, role);
 }
 
-static bool word_ok(const char *word)
+static bool word_ok(size_t len)
 {
-    size_t len = strlen(word);
-    return len > 0 && len <= LIMIT_NAME_CHARS && strchr(word, '/') == NULL;
+    return len > 0 && len <= LIMIT_NAME_CHARS;
 }
 
 bool peer_name_parse(const char *text, struct peer_name *ret_name, GError **error)
 {
-    g_auto(GStrv) parts = g_strsplit(text, "/", 4);
-    guint count = g_strv_length(parts);
+    size_t node = strcspn(text, "/");
+    const char *role = text + node + (text[node] == '/' ? 1 : 0);
+    size_t role_len = strcspn(role, "/");
+    const char *job_text = role[role_len] == '/' ? role + role_len + 1 : NULL;
     guint64 job = 0;
-    if (count < 2 || count > 3 || !word_ok(parts[0]) || !word_ok(parts[1]) ||
-        (count == 3 && !g_ascii_string_to_unsigned(parts[2], 10, 1, G_MAXUINT, &job, NULL))) {
+    if (!word_ok(node) || !word_ok(role_len) ||
+        (job_text != NULL && !g_ascii_string_to_unsigned(job_text, 10, 1, G_MAXUINT, &job, NULL))) {
         fettle_set_error(error, PROTOCOL, "\"%.80s\" is no NODE/role[/job]", text);
         return false;
     }
-    *ret_name = (struct peer_name){g_strdup(parts[0]), g_strdup(parts[1]), (guint)job};
+    *ret_name = (struct peer_name){g_strndup(text, node), g_strndup(role, role_len), (guint)job};
     return true;
 }
 

@@ -89,17 +89,37 @@ size_t frame_pending(const struct frame_splitter *splitter)
     return splitter->open;
 }
 
+static int append_cb(const char *text, size_t len, void *data)
+{
+    g_byte_array_append(data, (const guint8 *)text, (guint)len);
+    return 0;
+}
+
+bool frame_append(GByteArray *buffer, const char *before, const json_t *json, const char *after,
+                  size_t limit, GError **error)
+{
+    guint start = buffer->len;
+    const guint8 end = FRAME_END;
+    append_cb(before, strlen(before), buffer);
+    g_assert(json_dump_callback(json, append_cb, buffer, JSON_COMPACT | JSON_ENCODE_ANY) == 0);
+    append_cb(after, strlen(after), buffer);
+    size_t len = buffer->len - start;
+    if (len > limit) {
+        g_byte_array_set_size(buffer, start);
+        fettle_set_error(error, LIMIT, "a frame of %zu bytes: at most %zu are allowed", len, limit);
+        return false;
+    }
+    g_byte_array_append(buffer, &end, 1);
+    return true;
+}
+
 char *frame_encode(const json_t *json, size_t limit, size_t *ret_len, GError **error)
 {
-    g_autofree char *text = json_to_text(json);
-    size_t len = strlen(text);
-    if (len > limit) {
-        fettle_set_error(error, LIMIT, "a frame of %zu bytes: at most %zu are allowed", len, limit);
+    g_autoptr(GByteArray) buffer = g_byte_array_new();
+    const guint8 nul = 0;
+    if (!frame_append(buffer, "", json, "", limit, error))
         return NULL;
-    }
-    char *frame = g_realloc(g_steal_pointer(&text), len + 2);
-    frame[len] = FRAME_END;
-    frame[len + 1] = '\0';
-    *ret_len = len + 1;
-    return frame;
+    *ret_len = buffer->len;
+    g_byte_array_append(buffer, &nul, 1);
+    return (char *)g_byte_array_free(g_steal_pointer(&buffer), FALSE);
 }

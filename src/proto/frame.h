@@ -35,3 +35,7 @@ size_t frame_pending(const struct frame_splitter *splitter);
 /* A document as a frame, end included; g_free() it. LIMIT if it would be larger than `limit`
  * (without its end). */
 char *frame_encode(const json_t *json, size_t limit, size_t *ret_len, GError **error);
+/* The same at the end of `buffer`, without a copy in between: `before`, the document, `after` (a
+ * document around it, written by hand, or ""). LIMIT: `buffer` is as it was. */
+bool frame_append(GByteArray *buffer, const char *before, const json_t *json, const char *after,
+                  size_t limit, GError **error);

@@ -10,6 +10,8 @@
 #include "proto/luxi.h"
 #include "proto/rpc.h"
 
+#include <string.h>
+
 /* --- words --- */
 
 #define ENUM_BEGIN(type) static const char *const type##_list[] = {
@@ -242,12 +244,38 @@ const struct method *method_table(size_t *ret_count)
     return methods;
 }
 
+static guint method_hash(const void *key)
+{
+    const struct method *method = key;
+    return g_str_hash(method->name) * 31 + g_str_hash(method->server);
+}
+
+static gboolean method_same(const void *a, const void *b)
+{
+    const struct method *one = a, *other = b;
+    return strcmp(one->name, other->name) == 0 && strcmp(one->server, other->server) == 0;
+}
+
+static GHashTable *methods_index(void)
+{
+    GHashTable *index = g_hash_table_new(method_hash, method_same);
+    for (size_t i = 0; i < G_N_ELEMENTS(methods); i++)
+        g_hash_table_add(index, (void *)&methods[i]);
+    return index;
+}
+
 const struct method *method_find(const char *server, const char *name)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(methods); i++)
-        if (g_strcmp0(methods[i].server, server) == 0 && g_strcmp0(methods[i].name, name) == 0)
-            return &methods[i];
-    return NULL;
+    static gsize made;
+    static GHashTable *index; /* never changed, so any thread may look */
+    const struct method wanted = {.server = server, .name = name};
+    if (server == NULL || name == NULL)
+        return NULL;
+    if (g_once_init_enter(&made)) {
+        index = methods_index();
+        g_once_init_leave(&made, 1);
+    }
+    return g_hash_table_lookup(index, &wanted);
 }
 
 bool method_allows(const struct method *method, const char *role)

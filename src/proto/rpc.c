@@ -82,6 +82,8 @@ void rpc_request_free(struct rpc_request *request)
     g_free(request->from_node);
     g_free(request->from_role);
     json_decref(request->args);
+    if (request->record != NULL)
+        record_free(request->method->args, request->record);
     g_free(request);
 }
 
@@ -97,11 +99,18 @@ bool rpc_request_check(struct rpc_request *request, const char *role, GError **e
                          request->name, request->from_role);
         return false;
     }
-    void *args = record_parse(request->method->args, request->args, RECORD_STRICT, error);
-    if (args == NULL) {
+    request->record = record_parse(request->method->args, request->args, RECORD_STRICT, error);
+    if (request->record == NULL)
         g_prefix_error(error, "%s/%s: ", role, request->name);
-        return false;
-    }
-    record_free(request->method->args, args);
-    return true;
+    return request->record != NULL;
+}
+
+void *rpc_request_args(struct rpc_request *request, const struct record *record, GError **error)
+{
+    g_assert(request->method == NULL || request->method->args == record);
+    void *args = request->record != NULL ? g_steal_pointer(&request->record)
+                                         : record_parse(record, request->args, RECORD_LAX, error);
+    if (args != NULL)
+        g_clear_pointer(&request->args, json_decref); /* many small pieces, soon used again */
+    return args;
 }

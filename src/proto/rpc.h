@@ -69,7 +69,8 @@ struct rpc_request {
     char *from_role;
     guint from_job;
     struct stamp stamp;
-    json_t *args; /* parsed and already checked against method->args */
+    json_t *args; /* already checked against method->args */
+    void *record; /* the same as a struct, as long as nobody has taken it; NULL: none */
     /* The carrier's: sends one of the two (`result` is stolen) and frees the request. */
     void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
     void *carrier;
@@ -78,6 +79,10 @@ struct rpc_request {
  * (PERMISSION) and that the arguments fit (WRONG_INPUT with the field's path); sets
  * request->method. PROTOCOL: no such method. */
 bool rpc_request_check(struct rpc_request *request, const char *role, GError **error);
+/* For handlers: the arguments as a struct of `record`, which is the method's; free it with
+ * record_free(). Can be taken once; `request->args` is gone then. Error: as rpc_request_check(), if
+ * nobody has checked. */
+void *rpc_request_args(struct rpc_request *request, const struct record *record, GError **error);
 /* For carriers: how long a call may take, by its own wish or its method's class; 0: as long as the
  * connection lives. */
 guint rpc_call_timeout_ms(const struct rpc_call *call);

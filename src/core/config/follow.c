@@ -289,8 +289,8 @@ static bool ask_again(const struct follow *follow, const GError *error, gint64 b
            env_sleep(follow->env, FOLLOW_PAUSE_MS);
 }
 
-bool follow_commit(struct follow *follow, const struct owner *owner, GPtrArray *changes,
-                   struct stamp stamp, guint job, GError **error)
+bool follow_commit(struct follow *follow, const char *change, const struct owner *owner,
+                   GPtrArray *changes, struct stamp stamp, guint job, GError **error)
 {
     g_autofree char *commit_id = env_uuid(follow->env);
     struct commit_args args = {
@@ -300,7 +300,7 @@ bool follow_commit(struct follow *follow, const struct owner *owner, GPtrArray *
     for (;;) {
         g_autoptr(GError) local = NULL;
         record_autoptr(commit_result) result = env_call_record(
-            follow->env, NODE_LOCAL, ROLE_WCONFD, "commit", &args, stamp, job, 0, &local);
+            follow->env, NODE_LOCAL, ROLE_WCONFD, change, &args, stamp, job, 0, &local);
         if (result)
             return wait_for_serial(follow, result->serial, error);
         if (ask_again(follow, local, begun, &unknown))

@@ -26,9 +26,10 @@ bool follow_refresh(struct follow *follow, GError **error);
 const struct config *follow_config(const struct follow *follow);
 guint64 follow_epoch(const struct follow *follow);
 
-/* Commits a transaction through wconfd and waits; on success the copy has been brought to at least
+/* Commits a transaction through wconfd, as the change of that name (proto/changes.def), and waits;
+ * on success the copy has been brought to at least
  * its serial. `changes`: GPtrArray of struct change, borrowed. An unknown result is looked up by
  * repeating the same commit id until there is an answer (SAF-04), at most for a minute:
  * UNKNOWN_RESULT then; a wconfd that is away is waited for, 10 s at most. */
-bool follow_commit(struct follow *follow, const struct owner *owner, GPtrArray *changes,
-                   struct stamp stamp, guint job, GError **error);
+bool follow_commit(struct follow *follow, const char *change, const struct owner *owner,
+                   GPtrArray *changes, struct stamp stamp, guint job, GError **error);

@@ -131,6 +131,62 @@ static bool advice_rule(const struct config *config, const void *object, GError 
     return invariants_exists(config, "node", advice->subject, "subject", error);
 }
 
+static bool rooms_rule(const struct config *config, const struct reservation *reservation,
+                       GError **error)
+{
+    for (guint i = 0; i < reservation->rooms->len; i++) {
+        const struct reserved_room *room = reservation->rooms->pdata[i];
+        g_autofree char *field = g_strdup_printf("rooms[%u].node", i);
+        if (!invariants_exists(config, "node", room->node, field, error))
+            return false;
+        for (guint k = 0; k < i; k++) {
+            if (strcmp(((const struct reserved_room *)reservation->rooms->pdata[k])->node,
+                       room->node) != 0)
+                continue;
+            fettle_set_error(error, WRONG_INPUT, "%s: %s is named twice", field,
+                             config_node_name(config, room->node));
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool addresses_rule(const struct config *config, const struct reservation *reservation,
+                           const char *field, const GPtrArray *addresses, GError **error)
+{
+    for (guint i = 0; i < addresses->len; i++) {
+        const char *address = addresses->pdata[i];
+        g_autofree char *user = config_address_user(config, address, reservation->uuid);
+        if (!user)
+            continue;
+        fettle_set_error(error, ALREADY_EXISTS, "%s[%u]: %s is taken by %s", field, i, address,
+                         user);
+        return false;
+    }
+    return true;
+}
+
+/* Nothing counts twice (FUT-07): it goes with the change that makes its instance. */
+static bool reservation_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct reservation *reservation = object;
+    if (config_get(config, "instance", reservation->uuid, NULL)) {
+        fettle_set_error(error, WRONG_STATE,
+                         "the instance is there; a reservation ends when it turns into one");
+        return false;
+    }
+    for (guint i = 0; i < reservation->macs->len; i++) {
+        if (invariants_mac_is_good(reservation->macs->pdata[i]))
+            continue;
+        fettle_set_error(error, WRONG_INPUT, "macs[%u]: \"%s\" is not the address of one card", i,
+                         (const char *)reservation->macs->pdata[i]);
+        return false;
+    }
+    return rooms_rule(config, reservation, error) &&
+           addresses_rule(config, reservation, "macs", reservation->macs, error) &&
+           addresses_rule(config, reservation, "ips", reservation->ips, error);
+}
+
 /* Its key is checked here, because it has no other identity. */
 static bool brake_rule(const struct config *config, const void *object, GError **error)
 {
@@ -153,6 +209,7 @@ static const struct {
     {"removed", removed_rule},
     {"tag", tag_rule},
     {"advice", advice_rule},
+    {"reservation", reservation_rule},
     {"repair_brake", brake_rule},
 };
 
@@ -202,6 +259,16 @@ static bool node_unused(const struct config *config, const struct node *node, GE
         const struct advice *advice = advices->pdata[i];
         if (!strcmp(advice->subject, node->uuid))
             return still_used("node", node->uuid, node, "advice", advice->uuid, error);
+    }
+    g_autoptr(GPtrArray) reservations = config_list(config, "reservation");
+    for (guint i = 0; i < reservations->len; i++) {
+        const struct reservation *reservation = reservations->pdata[i];
+        for (guint k = 0; k < reservation->rooms->len; k++) {
+            const struct reserved_room *room = reservation->rooms->pdata[k];
+            if (!strcmp(room->node, node->uuid))
+                return still_used("node", node->uuid, node, "reservation", reservation->name,
+                                  error);
+        }
     }
     const struct cluster *cluster = config_cluster(config);
     return !cluster || strcmp(cluster->master_node, node->uuid) != 0 ||
@@ -260,6 +327,9 @@ static bool check_partner(const struct config *config, const struct config_delta
 {
     if (!strcmp(delta->kind, "instance")) {
         const struct instance *instance = delta->after ? delta->after : delta->before;
+        if (!check_object(config, "reservation", instance->uuid,
+                          config_get(config, "reservation", instance->uuid, NULL), error))
+            return false;
         const char *old = delta->before ? ((const struct instance *)delta->before)->replica : "";
         return check_object(config, "replica", instance->replica,
                             config_get(config, "replica", instance->replica, NULL), error) &&

@@ -113,7 +113,7 @@ static bool mac_rule(const struct config *config, const struct instance *instanc
                      GError **error)
 {
     const char *mac = ((const struct nic *)instance->nics->pdata[index])->mac;
-    const struct instance *user = config_mac_user(config, mac, instance->uuid);
+    g_autofree char *user = config_address_user(config, mac, instance->uuid);
     if (!invariants_mac_is_good(mac)) {
         fettle_set_error(error, WRONG_INPUT,
                          "nics[%u].mac: \"%s\" is not the address of one card, such as "
@@ -122,8 +122,8 @@ static bool mac_rule(const struct config *config, const struct instance *instanc
         return false;
     }
     if (user) {
-        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].mac: %s is taken by instance \"%s\"",
-                         index, mac, user->name);
+        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].mac: %s is taken by %s", index, mac,
+                         user);
         return false;
     }
     for (guint i = 0; i < index; i++) {

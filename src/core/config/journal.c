@@ -11,6 +11,7 @@ struct journal {
     char *id;
     guint64 epoch;
     guint64 entries; /* written since it was begun */
+    GString *text;   /* of a batch; kept for the next one */
 };
 
 /* --- writing --- */
@@ -37,6 +38,17 @@ static void add_text(GString *text, const char *value)
     add_json(text, json);
 }
 
+static void add_number(GString *text, guint64 number)
+{
+    char digits[20];
+    guint at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    g_string_append_len(text, digits + at, (gssize)(sizeof digits - at));
+}
+
 static void add_hold(GString *text, const struct owner *owner, const char *name,
                      enum lock_mode mode, guint64 since)
 {
@@ -44,10 +56,15 @@ static void add_hold(GString *text, const struct owner *owner, const char *name,
     add_text(text, owner->job);
     g_string_append_c(text, ',');
     add_text(text, owner->livelock);
-    g_string_append_printf(text, ",%" G_GUINT64_FORMAT ",", owner->pid);
+    g_string_append_c(text, ',');
+    add_number(text, owner->pid);
+    g_string_append_c(text, ',');
     add_text(text, name);
-    g_string_append_printf(text, ",\"%s\",%" G_GUINT64_FORMAT "]",
-                           enum_word(&lock_mode_words, (int)mode), since);
+    g_string_append_c(text, ',');
+    add_text(text, enum_word(&lock_mode_words, (int)mode));
+    g_string_append_c(text, ',');
+    add_number(text, since);
+    g_string_append_c(text, ']');
 }
 
 static void add_wait(GString *text, const struct lock_waiter *waiter)
@@ -117,7 +134,7 @@ bool journal_append(struct journal *journal, struct locks *locks, const GPtrArra
     journal->entries += events->len;
     if (journal->entries > LIMIT_JOURNAL_SLACK + 2 * kept)
         return journal_begin(journal, locks, journal->epoch, error);
-    g_autoptr(GString) text = g_string_sized_new(128 * events->len);
+    GString *text = g_string_truncate(journal->text, 0);
     for (guint i = 0; i < events->len; i++) {
         g_string_append_c(text, i ? ',' : '[');
         add_event(text, events->pdata[i]);
@@ -224,6 +241,7 @@ struct journal *journal_open(const struct env *env, struct locks *locks, char **
     struct journal *journal = g_new0(struct journal, 1);
     size_t len = 0;
     journal->env = env;
+    journal->text = g_string_new(NULL);
     g_autofree char *text =
         env->ops->file_read(env, FILE_RUN, JOURNAL_FILE, LIMIT_JOURNAL_BYTES, &len, &local);
     if (!text && !fettle_error_is(local, UNKNOWN_ENTITY) && !fettle_error_is(local, LIMIT)) {
@@ -260,6 +278,7 @@ void journal_free(struct journal *journal)
 {
     if (!journal)
         return;
+    g_string_free(journal->text, TRUE);
     g_free(journal->id);
     g_free(journal);
 }

@@ -35,23 +35,58 @@ void index_lists_change(GHashTable *index, const char *text, struct config_objec
         g_hash_table_remove(index, text);
 }
 
-/* --- MAC addresses --- */
+/* --- addresses --- */
 
-static void change_macs(struct config_indexes *indexes, struct config_object *object, bool add)
+char *config_ip_key(const struct nic *nic)
+{
+    return g_strconcat(nic->ip, "@", nic->link, NULL);
+}
+
+static void change_addresses(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct instance *instance = object->value;
-    for (guint i = 0; i < instance->nics->len; i++)
-        index_lists_change(indexes->macs, ((const struct nic *)instance->nics->pdata[i])->mac,
-                           object, add);
+    for (guint i = 0; i < instance->nics->len; i++) {
+        const struct nic *nic = instance->nics->pdata[i];
+        g_autofree char *ip = config_ip_key(nic);
+        index_lists_change(indexes->addresses, nic->mac, object, add);
+        if (*nic->ip)
+            index_lists_change(indexes->addresses, ip, object, add);
+    }
+}
+
+static void change_reserved(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    const struct reservation *reservation = object->value;
+    for (guint i = 0; i < reservation->macs->len; i++)
+        index_lists_change(indexes->addresses, reservation->macs->pdata[i], object, add);
+    for (guint i = 0; i < reservation->ips->len; i++)
+        index_lists_change(indexes->addresses, reservation->ips->pdata[i], object, add);
+}
+
+char *config_address_user(const struct config *config, const char *address, const char *except)
+{
+    for (const GSList *item = g_hash_table_lookup(config_indexes(config)->addresses, address); item;
+         item = item->next) {
+        const struct config_object *object = item->data;
+        if (!strcmp(object->key, except))
+            continue;
+        if (object->record == &instance_record)
+            return g_strdup_printf("instance \"%s\"",
+                                   ((const struct instance *)object->value)->name);
+        const struct reservation *reservation = object->value;
+        return g_strdup_printf("job %s for instance \"%s\"", reservation->owner->job,
+                               reservation->name);
+    }
+    return NULL;
 }
 
 const struct instance *config_mac_user(const struct config *config, const char *mac,
                                        const char *except)
 {
-    for (const GSList *item = g_hash_table_lookup(config_indexes(config)->macs, mac); item;
+    for (const GSList *item = g_hash_table_lookup(config_indexes(config)->addresses, mac); item;
          item = item->next) {
         const struct config_object *object = item->data;
-        if (strcmp(object->key, except) != 0)
+        if (object->record == &instance_record && strcmp(object->key, except) != 0)
             return object->value;
     }
     return NULL;
@@ -112,6 +147,7 @@ GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const ch
 
 struct node_use {
     GHashTable *instances; /* set of struct config_object */
+    guint reservations;
     struct promised promised;
 };
 
@@ -133,6 +169,26 @@ static struct node_use *use_need(struct config_indexes *indexes, const char *nod
     return use;
 }
 
+static void drop_unused(struct config_indexes *indexes, const struct node_use *use,
+                        const char *node)
+{
+    if (g_hash_table_size(use->instances) == 0 && use->reservations == 0)
+        g_hash_table_remove(indexes->uses, node);
+}
+
+static void change_rooms(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    const struct reservation *reservation = object->value;
+    for (guint i = 0; i < reservation->rooms->len; i++) {
+        const struct reserved_room *room = reservation->rooms->pdata[i];
+        struct node_use *use = use_need(indexes, room->node);
+        struct promised part = promised_room(room);
+        (add ? promised_add : promised_take)(&use->promised, &part);
+        use->reservations += add ? 1u : -1u; /* modular: adding -1u takes one away */
+        drop_unused(indexes, use, room->node);
+    }
+}
+
 static void change_uses(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const char *nodes[3];
@@ -147,8 +203,7 @@ static void change_uses(struct config_indexes *indexes, struct config_object *ob
             g_hash_table_remove(use->instances, object);
             promised_take(&use->promised, &part);
         }
-        if (g_hash_table_size(use->instances) == 0)
-            g_hash_table_remove(indexes->uses, nodes[i]);
+        drop_unused(indexes, use, nodes[i]);
     }
 }
 
@@ -185,7 +240,7 @@ struct promised config_promised(const struct config *config, const char *node)
 
 void config_indexes_init(struct config_indexes *indexes)
 {
-    indexes->macs = index_lists_new();
+    indexes->addresses = index_lists_new();
     for (guint i = 0; i < G_N_ELEMENTS(indexes->tags); i++)
         indexes->tags[i] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                                  (GDestroyNotify)g_hash_table_unref);
@@ -194,7 +249,7 @@ void config_indexes_init(struct config_indexes *indexes)
 
 void config_indexes_clear(struct config_indexes *indexes)
 {
-    index_lists_clear(indexes->macs);
+    index_lists_clear(indexes->addresses);
     for (guint i = 0; i < G_N_ELEMENTS(indexes->tags); i++)
         g_hash_table_remove_all(indexes->tags[i]);
     g_hash_table_remove_all(indexes->uses);
@@ -203,7 +258,7 @@ void config_indexes_clear(struct config_indexes *indexes)
 void config_indexes_free(struct config_indexes *indexes)
 {
     config_indexes_clear(indexes);
-    g_hash_table_unref(indexes->macs);
+    g_hash_table_unref(indexes->addresses);
     for (guint i = 0; i < G_N_ELEMENTS(indexes->tags); i++)
         g_hash_table_unref(indexes->tags[i]);
     g_hash_table_unref(indexes->uses);
@@ -214,7 +269,10 @@ void config_indexes_change(struct config_indexes *indexes, struct config_object 
     if (object->record == &tag_record) {
         change_tag(indexes, object, add);
     } else if (object->record == &instance_record) {
-        change_macs(indexes, object, add);
+        change_addresses(indexes, object, add);
         change_uses(indexes, object, add);
+    } else if (object->record == &reservation_record) {
+        change_reserved(indexes, object, add);
+        change_rooms(indexes, object, add);
     }
 }

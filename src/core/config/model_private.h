@@ -18,7 +18,8 @@ struct config_object {
 };
 
 struct config_indexes {
-    GHashTable *macs;                   /* MAC address -> GSList of struct config_object */
+    GHashTable *addresses; /* MAC, or IP@LINK -> GSList of struct config_object: instances and
+                              reservations */
     GHashTable *tags[TAG_INSTANCE + 1]; /* of each tag_kind: uuid -> set of struct config_object */
     GHashTable *uses;                   /* uuid of a node -> struct node_use */
 };

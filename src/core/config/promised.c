@@ -39,6 +39,12 @@ struct promised promised_to(const struct instance *instance, const char *node)
     };
 }
 
+struct promised promised_room(const struct reserved_room *room)
+{
+    return (struct promised){
+        .memory = room->memory, .disk = room->disk, .disk_waiting = room->disk};
+}
+
 void promised_add(struct promised *sum, const struct promised *more)
 {
     sum->memory += more->memory;

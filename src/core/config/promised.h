@@ -1,7 +1,7 @@
 /*
- * What the configuration promises of each node to its instances. Kept by the indexes of model.h
- * with every change, so that asking costs nothing; placement (ops/placement.h) sets it against what
- * the nodes have.
+ * What the configuration promises of each node to its instances and reservations. Kept by the
+ * indexes of model.h with every change, so that asking costs nothing; placement (ops/placement.h)
+ * sets it against what the nodes have.
  *
  * An instance takes memory and disk of its primary node, disk of its secondary, and of the target
  * of a migration memory, and disk if its images are copied. Images of template sharedfile take no
@@ -23,6 +23,8 @@ guint64 promised_disk_size(const GPtrArray *disks);
 /* What one instance takes of one node; all 0: nothing. */
 struct promised promised_to(const struct instance *instance, const char *node);
 guint64 promised_memory(const struct instance *instance, const char *node); /* of that the memory */
+/* What a reservation takes; it is no instance, and nothing of it is there yet. */
+struct promised promised_room(const struct reserved_room *room);
 void promised_add(struct promised *sum, const struct promised *more);
 void promised_take(struct promised *sum, const struct promised *less);
 /* Nodes that an instance takes something of: `ret` has up to 3, each once. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/narrow.h"
 #include "core/config/wconf_private.h"
 
 struct barrier_wait {
@@ -248,7 +249,12 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request)
             calls[i].handle(wconf, request);
         return;
     }
-    rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "wconfd has no method %s", request->name);
+    if (!narrow_exists(request->name))
+        rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "wconfd has no method %s", request->name);
+    else if (!may_pass(wconf, request, &error))
+        rpc_fail(request, error);
+    else
+        wconf_handle_commit(wconf, request);
 }
 
 /* --- start --- */

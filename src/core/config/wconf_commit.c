@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "core/config/narrow.h"
 #include "core/config/wconf_private.h"
 
 struct reply {
@@ -322,13 +323,18 @@ bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_reque
 void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    record_autoptr(commit_args) args = commit_args_parse(request->args, RECORD_LAX, &error);
+    record_autoptr(commit_args) args = rpc_request_args(request, &commit_args_record, &error);
     if (!args || !wconf_check_owner(args->owner, &error)) {
         rpc_fail(request, error);
         return;
     }
     if (wconf_answer_repeated(wconf, args->commit_id, request))
         return;
+    if (narrow_exists(request->name) &&
+        !narrow_check(request->name, wconf->head, args->changes, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
     if (!wconf_commit(wconf, args->commit_id, g_ptr_array_ref(args->changes), args->owner,
                       AUTHOR_COMMIT, request, NULL, &error))
         rpc_fail(request, error);

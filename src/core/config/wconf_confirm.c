@@ -132,7 +132,7 @@ static void answer_question(struct wconf *wconf, void *data)
 void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    struct confirm_args *args = confirm_args_parse(request->args, RECORD_LAX, &error);
+    struct confirm_args *args = rpc_request_args(request, &confirm_args_record, &error);
     if (!args) {
         rpc_fail(request, error);
         return;

@@ -1,7 +1,8 @@
 /*
  * Does the owner hold the locks that cover what it changes (FUT-04)? instance, replica and removed
  * need the instance's lock, a node its own (what no job relies on while it acts: node-param is
- * enough, FUT-01), cluster and node groups the big one; tags, jobs,
+ * enough, FUT-01), a reservation the instance's and node-res of the nodes with its room, cluster
+ * and node groups the big one; tags, jobs,
  * decisions, counters, advice and the repair brake are compare-and-set by nature and need none.
  */
 #include <string.h>
@@ -78,6 +79,27 @@ static bool node_covered(const struct locks *locks, const struct owner *owner,
            need(locks, owner, delta, "node", delta->key, error);
 }
 
+/* Whoever reserves has looked at the room under these locks, so nobody else has at the same time
+ * (FUT-08). It is the owner's own, and given back without them. */
+static bool reservation_covered(const struct locks *locks, const struct owner *owner,
+                                const struct config_delta *delta, GError **error)
+{
+    const struct reservation *reservation = delta->after ? delta->after : delta->before;
+    if (!owner_equal(reservation->owner, owner)) {
+        g_autofree char *mine = wconf_owner_name(owner);
+        g_autofree char *other = wconf_owner_name(reservation->owner);
+        fettle_set_error(error, PERMISSION, "the reservation for %s is that of %s, not of %s",
+                         reservation->name, other, mine);
+        return false;
+    }
+    for (guint i = 0; delta->after && i < reservation->rooms->len; i++) {
+        const struct reserved_room *room = reservation->rooms->pdata[i];
+        if (!need(locks, owner, delta, "node-res", room->node, error))
+            return false;
+    }
+    return need(locks, owner, delta, "instance", reservation->name, error);
+}
+
 static bool delta_covered(const struct locks *locks, const struct owner *owner,
                           const struct config *after, const GPtrArray *deltas,
                           const struct config_delta *delta, GError **error)
@@ -90,6 +112,8 @@ static bool delta_covered(const struct locks *locks, const struct owner *owner,
         const struct removed *removed = delta->after ? delta->after : delta->before;
         return need(locks, owner, delta, "instance", removed->name, error);
     }
+    if (!strcmp(delta->kind, "reservation"))
+        return reservation_covered(locks, owner, delta, error);
     if (!strcmp(delta->kind, "node"))
         return node_covered(locks, owner, delta, error);
     if (!strcmp(delta->kind, "revoked"))

@@ -327,7 +327,7 @@ void wconf_join_end(struct wconf *wconf)
 void wconf_handle_join(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    struct join_args *args = join_args_parse(request->args, RECORD_LAX, &error);
+    struct join_args *args = rpc_request_args(request, &join_args_record, &error);
     if (args && !wconf->env->authority)
         fettle_set_error(&error, WRONG_STATE, "this process has no certificate authority");
     else if (args && wconf->joins->len >= LIMIT_JOINERS)

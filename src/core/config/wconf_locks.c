@@ -96,9 +96,14 @@ static void tell_later(struct wconf *wconf, struct rpc_request *request, json_t 
     wconf_barrier(wconf, answer_late, late);
 }
 
+/* The most frequent answer of all; nobody changes what was answered. */
 static json_t *granted_json(void)
 {
-    return json_make("{s:[],s:b,s:[],s:i}", "blockers", "granted", 1, "pending_nodes", "ticket", 0);
+    static json_t *granted;
+    if (!granted)
+        granted = json_make("{s:[],s:b,s:[],s:i}", "blockers", "granted", 1, "pending_nodes",
+                            "ticket", 0);
+    return json_incref(granted);
 }
 
 static json_t *acquired_json(const GPtrArray *names)
@@ -200,14 +205,14 @@ static struct lock_wait *lock_wait_new(struct wconf *wconf, struct rpc_request *
 {
     struct lock_wait *wait = g_new0(struct lock_wait, 1);
     *wait = (struct lock_wait){.wconf = wconf, .request = request, .owner = owner};
-    g_ptr_array_add(wconf->lock_waits, wait);
     return wait;
 }
 
-static void wait_update(struct lock_wait *wait)
+static void lock_wait_begin(struct lock_wait *wait, guint64 wait_ms, void (*over)(void *data))
 {
     const struct env *env = wait->wconf->env;
-    wait->timer = env->ops->timer(env, (guint)wait->update->wait_ms, update_over, wait);
+    g_ptr_array_add(wait->wconf->lock_waits, wait);
+    wait->timer = env->ops->timer(env, (guint)wait_ms, over, wait);
 }
 
 /* A request without a client is one that the journal knew. */
@@ -234,7 +239,7 @@ static void update_locks(struct wconf *wconf, struct rpc_request *request,
     wconf_watch_owner(wconf, args->owner->livelock);
     bool ok = locks_update(wconf->locks, args->owner, args->locks, &how, &outcome, &error);
     if (ok && outcome == LOCKS_WAITS) {
-        wait_update(wait);
+        lock_wait_begin(wait, args->wait_ms, update_over);
     } else {
         json_t *result = !ok                        ? NULL
                          : outcome == LOCKS_GRANTED ? granted_json()
@@ -250,7 +255,7 @@ static void update_locks(struct wconf *wconf, struct rpc_request *request,
 void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    struct update_locks_args *args = update_locks_args_parse(request->args, RECORD_LAX, &error);
+    struct update_locks_args *args = rpc_request_args(request, &update_locks_args_record, &error);
     wconf_locks_tick(wconf);
     if (args && wconf_check_owner(args->owner, &error)) {
         update_locks(wconf, request, args);
@@ -278,7 +283,6 @@ static void union_over(void *data)
 static void union_locks(struct wconf *wconf, struct rpc_request *request,
                         struct union_locks_args *args)
 {
-    const struct env *env = wconf->env;
     struct lock_wait *wait = lock_wait_new(wconf, request, args->owner);
     struct locks_wait how = {.priority = args->priority, .tag = wait};
     bool waits = args->count > 0 && args->wait_ms > 0;
@@ -287,7 +291,7 @@ static void union_locks(struct wconf *wconf, struct rpc_request *request,
     wconf_watch_owner(wconf, args->owner->livelock);
     if (locks_union(wconf->locks, args->owner, args->locks, waits ? (guint)args->count : 0,
                     waits ? &how : NULL, &names) == LOCKS_WAITS) {
-        wait->timer = env->ops->timer(env, (guint)args->wait_ms, union_over, wait);
+        lock_wait_begin(wait, args->wait_ms, union_over);
     } else {
         tell_later(wconf, request, acquired_json(names), NULL);
         lock_wait_free(wait);
@@ -298,7 +302,7 @@ static void union_locks(struct wconf *wconf, struct rpc_request *request,
 void wconf_handle_union_locks(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    struct union_locks_args *args = union_locks_args_parse(request->args, RECORD_LAX, &error);
+    struct union_locks_args *args = rpc_request_args(request, &union_locks_args_record, &error);
     wconf_locks_tick(wconf);
     if (args && wconf_check_owner(args->owner, &error)) {
         union_locks(wconf, request, args);
@@ -312,7 +316,7 @@ void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *r
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(guarded_union_locks_args) args =
-        guarded_union_locks_args_parse(request->args, RECORD_LAX, &error);
+        rpc_request_args(request, &guarded_union_locks_args_record, &error);
     g_autoptr(GPtrArray) names = NULL;
     if (!args || !wconf_check_owner(args->owner, &error)) {
         rpc_fail(request, error);
@@ -330,7 +334,7 @@ void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *r
 struct owner_args *wconf_lock_owner(struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    struct owner_args *args = owner_args_parse(request->args, RECORD_LAX, &error);
+    struct owner_args *args = rpc_request_args(request, &owner_args_record, &error);
     if (args && wconf_check_owner(args->owner, &error))
         return args;
     owner_args_free(args);
@@ -366,7 +370,8 @@ static void change_level(struct wconf *wconf, struct rpc_request *request,
                                          enum lock_level level))
 {
     g_autoptr(GError) error = NULL;
-    record_autoptr(lock_level_args) args = lock_level_args_parse(request->args, RECORD_LAX, &error);
+    record_autoptr(lock_level_args) args =
+        rpc_request_args(request, &lock_level_args_record, &error);
     if (!args || !wconf_check_owner(args->owner, &error)) {
         rpc_fail(request, error);
         return;
@@ -397,7 +402,7 @@ void wconf_handle_intersect_locks(struct wconf *wconf, struct rpc_request *reque
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(intersect_locks_args) args =
-        intersect_locks_args_parse(request->args, RECORD_LAX, &error);
+        rpc_request_args(request, &intersect_locks_args_record, &error);
     if (!args || !wconf_check_owner(args->owner, &error)) {
         rpc_fail(request, error);
         return;
@@ -411,7 +416,7 @@ void wconf_handle_set_lock_priority(struct wconf *wconf, struct rpc_request *req
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(lock_priority_args) args =
-        lock_priority_args_parse(request->args, RECORD_LAX, &error);
+        rpc_request_args(request, &lock_priority_args_record, &error);
     bool sane = args && wconf_check_owner(args->owner, &error);
     wconf_locks_tick(wconf);
     if (sane && !locks_set_priority(wconf->locks, args->owner, args->priority)) {

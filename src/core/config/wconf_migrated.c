@@ -113,7 +113,7 @@ void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(set_migrated_args) args =
-        set_migrated_args_parse(request->args, RECORD_LAX, &error);
+        rpc_request_args(request, &set_migrated_args_record, &error);
     if (args)
         set_migrated(wconf, request, args);
     else

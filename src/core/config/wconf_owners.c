@@ -35,6 +35,7 @@ static enum livelock_verdict judge(struct wconf *wconf, const char *livelock)
             owner_free_dead(wconf, owner);
     }
     wconf_locks_publish(wconf);
+    wconf_end_reservations(wconf, livelock);
     return verdict;
 }
 
@@ -45,14 +46,16 @@ static void watch_owner_cb(const char *livelock, void *data)
     g_autofree char *name = g_strdup(livelock);
     g_hash_table_remove(wconf->watched, name);
     if (!wconf->down && judge(wconf, name) == LIVELOCK_ALIVE &&
-        locks_has_livelock(wconf->locks, name))
+        (locks_has_livelock(wconf->locks, name) || wconf_has_reservation(wconf, name)))
         wconf_watch_owner(wconf, name);
 }
 
 void wconf_watch_owner(struct wconf *wconf, const char *livelock)
 {
-    if (g_hash_table_add(wconf->watched, g_strdup(livelock)))
-        wconf->env->ops->livelock_watch(wconf->env, livelock, watch_owner_cb, wconf);
+    if (g_hash_table_contains(wconf->watched, livelock))
+        return;
+    g_hash_table_add(wconf->watched, g_strdup(livelock));
+    wconf->env->ops->livelock_watch(wconf->env, livelock, watch_owner_cb, wconf);
 }
 
 /* DTH-18, 19: only a file that the probe calls dead is removed, after its owner's locks are free.
@@ -63,6 +66,9 @@ static void sweep(struct wconf *wconf)
     g_autoptr(GPtrArray) owners = locks_owners(wconf->locks);
     for (guint i = 0; i < owners->len && !wconf->down; i++)
         judge(wconf, ((struct owner *)owners->pdata[i])->livelock);
+    g_autoptr(GPtrArray) reserved = wconf_reserved_livelocks(wconf);
+    for (guint i = 0; i < reserved->len && !wconf->down; i++)
+        judge(wconf, reserved->pdata[i]);
     g_autoptr(GPtrArray) files = env->ops->livelock_list(env);
     for (guint i = 0; files && i < files->len && !wconf->down; i++) {
         if (judge(wconf, files->pdata[i]) == LIVELOCK_DEAD)

@@ -13,6 +13,7 @@
  *   wconf_locks.c     lock calls
  *   wconf_owners.c    death of owners, sweeps
  *   wconf_import.c    write_config
+ *   wconf_reserve.c   reservations of dead owners
  *   wconf_join.c      hosts that become nodes
  *   wconf_announce.c  telling nodes who is master, and which have answered
  */
@@ -208,6 +209,13 @@ void wconf_watch_owner(struct wconf *wconf, const char *livelock);
 /* Frees what the dead hold, watches the living; sweeps from then on (a task). */
 void wconf_owners_start(struct wconf *wconf);
 void wconf_owners_end(struct wconf *wconf);
+
+/* --- wconf_reserve.c --- */
+/* Whoever had this lock file is dead: what it has reserved is free. */
+void wconf_end_reservations(struct wconf *wconf, const char *livelock);
+bool wconf_has_reservation(const struct wconf *wconf, const char *livelock);
+/* Lock files of all who have reserved; GPtrArray of char *, each once. */
+GPtrArray *wconf_reserved_livelocks(const struct wconf *wconf);
 
 /* --- wconf_announce.c --- */
 /* What nodes are told now; free with announce_args_free(). */

@@ -159,7 +159,7 @@ void wconf_handle_set_replica_state(struct wconf *wconf, struct rpc_request *req
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(set_replica_state_args) args =
-        set_replica_state_args_parse(request->args, RECORD_LAX, &error);
+        rpc_request_args(request, &set_replica_state_args_record, &error);
     if (args)
         set_state(wconf, request, args);
     else

@@ -133,7 +133,7 @@ bool copy_set_syncing(struct op *op, const char *uuid, enum task_state mark, con
                       GError **error)
 {
     struct syncing_call call = {mark, why};
-    return instance_edit(op, uuid, edit_syncing, &call, error);
+    return instance_edit(op, "change_replica", uuid, edit_syncing, &call, error);
 }
 
 bool copy_attach(struct op *op, const char *uuid, bool since, GError **error)

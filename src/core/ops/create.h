@@ -11,6 +11,8 @@ bool create_is_mirror(const struct op_instance_create *params);
 guint64 create_wanted_space(const struct op_instance_create *params);
 /* ALREADY_EXISTS if an instance has the name by now. */
 bool create_name_is_free(const struct op *op, GError **error);
+/* Whether the chosen nodes still take it, by the newest configuration and the gathered reports. */
+bool create_room_is_there(struct op *op, GError **error);
 bool create_declare(struct op *op, GError **error);
 /* Refuses, or has chosen op->primary and op->secondary. */
 bool create_check(struct op *op, GError **error);

@@ -174,6 +174,8 @@ bool create_declare(struct op *op, GError **error)
     op_lock_instance(op, params->instance_name);
     op_lock_node(op, op->primary, LOCK_SHARED);
     op_lock_node(op, op->secondary, LOCK_SHARED);
+    op_lock_room(op, op->primary);
+    op_lock_room(op, op->secondary);
     return true;
 }
 
@@ -273,6 +275,12 @@ static bool cards_can_be_had(struct op *op, GError **error)
     return cards != NULL;
 }
 
+bool create_room_is_there(struct op *op, GError **error)
+{
+    return node_takes_it(op, true, error) &&
+           (!create_is_mirror(op->params) || node_takes_it(op, false, error));
+}
+
 bool create_check(struct op *op, GError **error)
 {
     const struct op_instance_create *params = op->params;
@@ -290,7 +298,6 @@ bool create_check(struct op *op, GError **error)
     bool shared = params->disk_template == TEMPLATE_SHAREDFILE;
     return (shared ? instance_gather_online(op, error)
                    : instance_gather(op, op->primary, op->secondary, error)) &&
-           node_takes_it(op, true, error) &&
-           (!create_is_mirror(params) || node_takes_it(op, false, error)) &&
-           cards_can_be_had(op, error) && image_fits(op, error) && kernel_is_there(op, error);
+           create_room_is_there(op, error) && cards_can_be_had(op, error) &&
+           image_fits(op, error) && kernel_is_there(op, error);
 }

@@ -38,10 +38,11 @@ static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **e
     return true;
 }
 
-bool instance_edit(struct op *op, const char *uuid, instance_edit_fn fn, void *data, GError **error)
+bool instance_edit(struct op *op, const char *change, const char *uuid, instance_edit_fn fn,
+                   void *data, GError **error)
 {
     struct edit_call call = {uuid, fn, data};
-    return op_commit_built(op, build_edit, &call, error);
+    return op_commit_built(op, change, build_edit, &call, error);
 }
 
 void edit_mark(struct instance_edit *edit, enum task_state mark)
@@ -77,7 +78,7 @@ static bool edit_settle(struct instance_edit *edit, void *data, GError **error)
 
 bool instance_settle(struct op *op, const char *uuid, GError **error)
 {
-    return instance_edit(op, uuid, edit_settle, NULL, error);
+    return instance_edit(op, "mark_instance", uuid, edit_settle, NULL, error);
 }
 
 void instance_settle_after(struct op *op, const char *uuid, const GError *error)
@@ -106,7 +107,7 @@ static bool edit_stale(struct instance_edit *edit, void *data, GError **error)
 bool instance_set_stale(struct op *op, const char *uuid, const char *why, GError **error)
 {
     g_autofree char *copy = g_strdup(why);
-    return instance_edit(op, uuid, edit_stale, copy, error);
+    return instance_edit(op, "change_replica", uuid, edit_stale, copy, error);
 }
 
 /* --- starting --- */
@@ -172,7 +173,7 @@ static bool start_next(struct op *op, const char *uuid, const struct instance_st
                        GError **error)
 {
     struct start_call call = {how, true};
-    if (!instance_edit(op, uuid, edit_start, &call, error))
+    if (!instance_edit(op, "start_instance", uuid, edit_start, &call, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     record_autoptr(export_target) target = NULL;
@@ -274,7 +275,7 @@ static bool close_replica(struct op *op, const struct instance *instance, char *
 
 bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *how, GError **error)
 {
-    if (!instance_edit(op, uuid, edit_stopping, (void *)how, error))
+    if (!instance_edit(op, "mark_instance", uuid, edit_stopping, (void *)how, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance || !*instance->holder)
@@ -296,7 +297,7 @@ bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *
                                 .mark = how->after,
                                 .generation = instance->generation,
                                 .why = why ? why : "the last run did not end with equal copies"};
-    return instance_edit(op, uuid, edit_stopped, &call, error);
+    return instance_edit(op, "stop_instance", uuid, edit_stopped, &call, error);
 }
 
 /* --- waiting for a copy --- */

@@ -17,10 +17,11 @@ struct instance_edit {
 };
 typedef bool (*instance_edit_fn)(struct instance_edit *edit, void *data, GError **error);
 
-/* Commits what `fn` makes of the instance and, if changed, its replica; `fn` may be called again
+/* Commits what `fn` makes of the instance and, if changed, its replica, as the change of that name
+ * (proto/changes.def); `fn` may be called again
  * with newer records, so it decides anew each time. UNKNOWN_ENTITY if the instance is gone. */
-bool instance_edit(struct op *op, const char *uuid, instance_edit_fn fn, void *data,
-                   GError **error);
+bool instance_edit(struct op *op, const char *change, const char *uuid, instance_edit_fn fn,
+                   void *data, GError **error);
 /* Says that this job is at work; TASK_NONE says that nobody is. */
 void edit_mark(struct instance_edit *edit, enum task_state mark);
 /* New state of the replica under the instance's (new) generation; raises its sync number. */

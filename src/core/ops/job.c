@@ -423,7 +423,7 @@ static void commit_end(struct runner *runner)
             g_autoptr(GPtrArray) changes = op_changes_new();
             g_ptr_array_add(changes, config_put(follow_config(runner->follow), "job", runner->key,
                                                 job_to_json(runner->job)));
-            if (follow_commit(runner->follow, &runner->owner, changes, runner->stamp,
+            if (follow_commit(runner->follow, "end_job", &runner->owner, changes, runner->stamp,
                               (guint)runner->job->id, &error))
                 return;
             if (!passing(error) && !fettle_error_is(error, VERSION_CONFLICT))

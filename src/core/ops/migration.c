@@ -103,7 +103,7 @@ static bool open_way_back(struct op *op, const char *uuid, struct guest_start_ar
     args->full = replica->state != REPLICA_SYNCING || replica->sync != 1;
     if (op_node_offline(op, replica->node))
         return instance_set_stale(op, uuid, "its node is offline", error);
-    if (args->full && !instance_edit(op, uuid, edit_full_copy, NULL, error))
+    if (args->full && !instance_edit(op, "change_replica", uuid, edit_full_copy, NULL, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     return instance && instance_open_replica(op, instance, ret_target, &args->sync, error);
@@ -245,7 +245,7 @@ bool migration_finish(struct op *op, const char *uuid, const char *source, GErro
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
-    if (!instance_edit(op, uuid, edit_cleared, NULL, error))
+    if (!instance_edit(op, "end_migration", uuid, edit_cleared, NULL, error))
         return false;
     if (running)
         return true;
@@ -317,7 +317,7 @@ bool migration_abandon(struct op *op, const char *uuid, GError **error)
         !look(op, instance, &report, error))
         return false;
     struct abandoned abandoned = {.runs = instance_runs(report, instance)};
-    if (!instance_edit(op, uuid, edit_abandoned, &abandoned, error))
+    if (!instance_edit(op, "end_migration", uuid, edit_abandoned, &abandoned, error))
         return false;
     return !abandoned.reattach || attach_again(op, uuid, error);
 }

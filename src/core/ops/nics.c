@@ -63,7 +63,8 @@ static char *draw_mac(struct op *op, const GPtrArray *nics, GError **error)
         op->env->ops->random(op->env, rest, sizeof(rest));
         g_autofree char *mac =
             g_strdup_printf("%s:%02x:%02x:%02x", prefix, rest[0], rest[1], rest[2]);
-        if (!has_mac(nics, mac) && !config_mac_user(op_config(op), mac, ""))
+        g_autofree char *user = config_address_user(op_config(op), mac, "");
+        if (!has_mac(nics, mac) && !user)
             return g_steal_pointer(&mac);
     }
     fettle_set_error(error, LIMIT,
@@ -114,10 +115,10 @@ bool nics_check(const GPtrArray *specs, GError **error)
 
 static bool mac_taken(const struct op *op, const char *mac, guint index, GError **error)
 {
-    const struct instance *user = config_mac_user(op_config(op), mac, "");
+    g_autofree char *user = config_address_user(op_config(op), mac, "");
     if (user)
-        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].mac: %s is taken by instance \"%s\"",
-                         index, mac, user->name);
+        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].mac: %s is taken by %s", index, mac,
+                         user);
     return user != NULL;
 }
 

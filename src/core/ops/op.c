@@ -103,6 +103,23 @@ void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode)
     op_lock(op, name, mode);
 }
 
+void op_lock_room(struct op *op, const char *node_uuid)
+{
+    if (!node_uuid || !*node_uuid)
+        return;
+    g_autofree char *name = g_strdup_printf("node-res/%s", node_uuid);
+    op_lock(op, name, LOCK_EXCLUSIVE);
+}
+
+void op_unlock_room(struct op *op)
+{
+    g_autoptr(GError) ignored = NULL;
+    struct lock_level_args args = {.owner = &op->owner, .level = LEVEL_NODE_RES};
+    record_autoptr(nothing) done =
+        env_call_record(op->env, NODE_LOCAL, ROLE_WCONFD, "free_locks_level", &args, op->stamp,
+                        (guint)op->job, 0, &ignored);
+}
+
 void op_lock_node_params(struct op *op, const char *node_uuid)
 {
     g_autofree char *name = g_strdup_printf("node-param/%s", node_uuid);
@@ -303,10 +320,10 @@ static bool surely_not_committed(const GError *error)
            !fettle_error_is(error, KILLED);
 }
 
-bool op_commit(struct op *op, GPtrArray *changes, GError **error)
+static bool op_commit(struct op *op, const char *change, GPtrArray *changes, GError **error)
 {
     g_autoptr(GError) local = NULL;
-    if (follow_commit(op->follow, &op->owner, changes, op->stamp, (guint)op->job, &local)) {
+    if (follow_commit(op->follow, change, &op->owner, changes, op->stamp, (guint)op->job, &local)) {
         op->changed = true;
         return true;
     }
@@ -316,14 +333,14 @@ bool op_commit(struct op *op, GPtrArray *changes, GError **error)
     return false;
 }
 
-bool op_commit_built(struct op *op, op_build build, void *data, GError **error)
+bool op_commit_built(struct op *op, const char *change, op_build build, void *data, GError **error)
 {
     for (guint tries = 1;; tries++) {
         g_autoptr(GPtrArray) changes = op_changes_new();
         g_autoptr(GError) local = NULL;
         if (!build(op, changes, data, error))
             return false;
-        if (!changes->len || op_commit(op, changes, &local))
+        if (!changes->len || op_commit(op, change, changes, &local))
             return true;
         if (!fettle_error_is(local, VERSION_CONFLICT) || tries >= LIMIT_COMMIT_TRIES) {
             g_propagate_error(error, g_steal_pointer(&local));

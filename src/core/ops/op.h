@@ -74,6 +74,11 @@ bool op_canceled(struct op *op);
 void op_lock(struct op *op, const char *name, enum lock_mode mode);
 void op_lock_instance(struct op *op, const char *instance_name);
 void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode);
+/* Whoever looks for room on a node and takes it holds its node-res lock, exclusively, until what it
+ * takes is on record, so that no two take the same (FUT-08); "" adds nothing. */
+void op_lock_room(struct op *op, const char *node_uuid);
+/* It is on record, or not needed: others may look. A failure is no harm, they wait longer. */
+void op_unlock_room(struct op *op);
 /* For a change of what no job relies on while it acts on the node (FUT-01); exclusive. */
 void op_lock_node_params(struct op *op, const char *node_uuid);
 
@@ -109,15 +114,15 @@ GPtrArray *op_changes_new(void);
 void op_put(const struct op *op, GPtrArray *changes, const char *kind, const char *key,
             json_t *object);
 void op_delete(const struct op *op, GPtrArray *changes, const char *kind, const char *key);
-bool op_commit(struct op *op, GPtrArray *changes, GError **error);
 /* Deletes all tags of an object along with it. */
 void op_delete_tags(const struct op *op, GPtrArray *changes, enum tag_kind kind,
                     const char *object);
 
-/* Commits what `build` makes of the newest configuration; built anew, a few times, if an object
+/* Commits what `build` makes of the newest configuration, as the change of that name
+ * (proto/changes.def), which says what may be in it; built anew, a few times, if an object
  * changed in between (a node daemon records replica states without a lock). */
 typedef bool (*op_build)(struct op *op, GPtrArray *changes, void *data, GError **error);
-bool op_commit_built(struct op *op, op_build build, void *data, GError **error);
+bool op_commit_built(struct op *op, const char *change, op_build build, void *data, GError **error);
 
 /* WRONG_INPUT for a tag with other characters than Ganeti allows, or too long. */
 bool op_check_tag(const char *tag, GError **error);

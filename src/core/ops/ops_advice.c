@@ -80,7 +80,7 @@ static bool build_advice(struct op *op, GPtrArray *changes, void *data, GError *
 
 static bool advice_exec(struct op *op, GError **error)
 {
-    return op_commit_built(op, build_advice, NULL, error);
+    return op_commit_built(op, "advise", build_advice, NULL, error);
 }
 
 /* --- go on --- */
@@ -162,7 +162,8 @@ static bool build_release(struct op *op, GPtrArray *changes, void *data, GError 
 
 static bool continue_exec(struct op *op, GError **error)
 {
-    return op_commit_built(op, build_release, NULL, error);
+    const char *change = restored_brake(op_config(op)) ? "adopt_restored" : "release_brake";
+    return op_commit_built(op, change, build_release, NULL, error);
 }
 
 const struct op_impl ops_advice[] = {

@@ -130,7 +130,7 @@ static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **er
 static bool set_exec(struct op *op, GError **error)
 {
     record_autoptr(cluster) before = cluster_copy(config_cluster(op_config(op)));
-    if (!op_commit_built(op, build_set, NULL, error))
+    if (!op_commit_built(op, "change_cluster", build_set, NULL, error))
         return false;
     log_changes(op, before, config_cluster(op_config(op)));
     return true;

@@ -78,16 +78,102 @@ static void add_tags(struct op *op, GPtrArray *changes, const char *uuid)
     }
 }
 
-/* Name and addresses are looked at anew with each try: others may have taken them. */
-static bool build_new(struct op *op, GPtrArray *changes, void *data, GError **error)
+/* --- the reservation: room and addresses, until the instance has them (FUT-06 to 08) --- */
+
+static void room_unref(void *room)
+{
+    reserved_room_free(room);
+}
+
+static void add_room(GPtrArray *rooms, const char *node, guint64 memory, guint64 disk)
+{
+    if (!*node || (!memory && !disk))
+        return;
+    struct reserved_room *room = reserved_room_new();
+    op_set_text(&room->node, node);
+    room->memory = memory;
+    room->disk = disk;
+    g_ptr_array_add(rooms, room);
+}
+
+static json_t *reservation_of(const struct op *op, const struct instance *instance)
+{
+    g_autoptr(GPtrArray) rooms = g_ptr_array_new_with_free_func(room_unref);
+    g_autoptr(GPtrArray) macs = g_ptr_array_new();
+    g_autoptr(GPtrArray) ips = g_ptr_array_new_with_free_func(g_free);
+    guint64 disk = create_wanted_space(op->params);
+    add_room(rooms, instance->primary_node, instance->memory, disk);
+    add_room(rooms, instance->secondary_node, 0, disk);
+    for (guint i = 0; i < instance->nics->len; i++) {
+        const struct nic *nic = instance->nics->pdata[i];
+        g_ptr_array_add(macs, nic->mac);
+        if (*nic->ip)
+            g_ptr_array_add(ips, config_ip_key(nic));
+    }
+    const struct reservation reservation = {.uuid = instance->uuid,
+                                            .name = instance->name,
+                                            .owner = (struct owner *)&op->owner,
+                                            .rooms = rooms,
+                                            .macs = macs,
+                                            .ips = ips,
+                                            .since = op_now_seconds(op)};
+    return reservation_to_json(&reservation);
+}
+
+/* Room, name and addresses are looked at anew with each try: others may have taken them. */
+static bool build_reservation(struct op *op, GPtrArray *changes, void *data, GError **error)
 {
     const struct op_instance_create *params = op->params;
     struct instance *instance = data;
-    GPtrArray *nics = create_name_is_free(op, error) ? nics_new(op, params->nics, error) : NULL;
+    GPtrArray *nics = create_name_is_free(op, error) && create_room_is_there(op, error)
+                          ? nics_new(op, params->nics, error)
+                          : NULL;
     if (!nics)
         return false;
     g_clear_pointer(&instance->nics, g_ptr_array_unref);
     instance->nics = nics;
+    op_put(op, changes, "reservation", instance->uuid, reservation_of(op, instance));
+    return true;
+}
+
+/* Addresses that were drawn may have been drawn by another creation at the same moment: wconfd
+ * takes the first and refuses the second, which draws anew. What was named stays taken. */
+static bool reserve(struct op *op, struct instance *instance, GError **error)
+{
+    const struct op_instance_create *params = op->params;
+    for (guint tries = 1;; tries++) {
+        g_autoptr(GError) local = NULL;
+        if (!follow_refresh(op->follow, error))
+            return false;
+        if (op_commit_built(op, "reserve", build_reservation, instance, &local))
+            return true;
+        bool drawn = params->nics && params->nics->len > 0;
+        if (!drawn || !fettle_error_is(local, ALREADY_EXISTS) || tries >= LIMIT_COMMIT_TRIES) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+    }
+}
+
+static bool build_release(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct instance *instance = data;
+    if (config_get(op_config(op), "reservation", instance->uuid, NULL))
+        op_delete(op, changes, "reservation", instance->uuid);
+    return true;
+}
+
+/* --- the instance --- */
+
+static bool build_new(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct instance *instance = data;
+    if (!config_get(op_config(op), "reservation", instance->uuid, NULL)) {
+        fettle_set_error(error, TEMPORARY,
+                         "what was reserved for %s is free again: its job was taken for dead",
+                         instance->name);
+        return false;
+    }
     op_put(op, changes, "instance", instance->uuid, instance_to_json(instance));
     if (*instance->replica) {
         struct replica replica = {.uuid = instance->replica,
@@ -100,30 +186,7 @@ static bool build_new(struct op *op, GPtrArray *changes, void *data, GError **er
         op_put(op, changes, "replica", replica.uuid, replica_to_json(&replica));
     }
     add_tags(op, changes, instance->uuid);
-    return true;
-}
-
-/* Two creations with shared node locks may both have seen the last room. Both are on record now;
- * the one that was committed later gives way. */
-static bool still_room(struct op *op, const struct instance *instance, GError **error)
-{
-    guint64 version = 0;
-    config_get(op_config(op), "instance", instance->uuid, &version);
-    const char *nodes[] = {instance->primary_node, instance->secondary_node};
-    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
-        const struct node_report *report = *nodes[i] ? op_report(op, nodes[i]) : NULL;
-        struct placement_room room;
-        if (!report)
-            continue;
-        placement_room(op_config(op), report, instance->uuid, version, &room);
-        guint64 memory = i == 0 ? instance->memory : 0;
-        guint64 disk = create_wanted_space(op->params);
-        if ((memory && (gint64)memory > room.memory) || (disk && (gint64)disk > room.disk)) {
-            fettle_set_error(error, NO_RESOURCES, "another instance has just taken the room on %s",
-                             op_node_name(op, nodes[i]));
-            return false;
-        }
-    }
+    op_delete(op, changes, "reservation", instance->uuid);
     return true;
 }
 
@@ -162,30 +225,19 @@ static bool first_start(struct op *op, const struct instance *instance, GError *
     return params->start || instance_stop(op, instance->uuid, &stop, error);
 }
 
-/* Addresses that were drawn may have been drawn by another creation at the same moment: wconfd
- * takes the first and refuses the second, which draws anew. What was named stays taken. */
+/* From here on only the instance is held exclusively, for as long as the disks take. */
 static bool put_on_record(struct op *op, struct instance *instance, GError **error)
 {
-    const struct op_instance_create *params = op->params;
-    for (guint tries = 1;; tries++) {
-        g_autoptr(GError) local = NULL;
-        if (op_commit_built(op, build_new, instance, &local))
-            return true;
-        bool drawn = params->nics && params->nics->len > 0;
-        if (!drawn || !fettle_error_is(local, ALREADY_EXISTS) || tries >= LIMIT_COMMIT_TRIES) {
-            g_propagate_error(error, g_steal_pointer(&local));
-            return false;
-        }
-        if (!follow_refresh(op->follow, error))
-            return false;
-    }
+    if (!reserve(op, instance, error))
+        return false;
+    op_unlock_room(op);
+    return op_commit_built(op, "create_instance", build_new, instance, error);
 }
 
 static bool create_body(struct op *op, struct instance *instance, GError **error)
 {
-    return put_on_record(op, instance, error) && still_room(op, instance, error) &&
-           make_disks(op, instance, error) && first_start(op, instance, error) &&
-           instance_settle(op, instance->uuid, error);
+    return put_on_record(op, instance, error) && make_disks(op, instance, error) &&
+           first_start(op, instance, error) && instance_settle(op, instance->uuid, error);
 }
 
 /* Leaves nothing behind, or says in `error` what. The failure is then one before any change. */
@@ -197,6 +249,9 @@ static void undo(struct op *op, const struct instance *instance, GError **error)
         return;
     if (follow_refresh(op->follow, &failure) &&
         !config_get(op_config(op), "instance", instance->uuid, NULL)) {
+        /* wconfd does it when this process has ended. */
+        g_autoptr(GError) kept = NULL;
+        op_commit_built(op, "release_reservation", build_release, (void *)instance, &kept);
         op->changed = false;
         return;
     }

@@ -120,7 +120,7 @@ static bool nodes_have_room(struct op *op, const struct instance *instance, GErr
         struct placement_room room;
         if (!*nodes[i])
             continue;
-        placement_room(op_config(op), op_report(op, nodes[i]), NULL, 0, &room);
+        placement_room(op_config(op), op_report(op, nodes[i]), NULL, &room);
         if ((gint64)more <= room.disk)
             continue;
         fettle_set_error(error, NO_RESOURCES,
@@ -210,7 +210,7 @@ static bool grow_images(struct op *op, const struct instance *instance, struct g
         (!end_mirror(op, instance, growth, error) ||
          !grow_image(op, instance, instance->secondary_node, instance->replica, growth, error)))
         return false;
-    if (!instance_edit(op, instance->uuid, edit_size, growth, error))
+    if (!instance_edit(op, "grow_disk", instance->uuid, edit_size, growth, error))
         return false;
     growth->recorded = true;
     return grow_image(op, instance, instance->primary_node, "", growth, error);
@@ -229,7 +229,7 @@ static bool grow_body(struct op *op, const struct instance *instance, struct gro
 {
     const struct op_instance_grow_disk *params = op->params;
     GError *local = NULL;
-    if (!instance_edit(op, instance->uuid, edit_growing, growth, error))
+    if (!instance_edit(op, "change_replica", instance->uuid, edit_growing, growth, error))
         return false;
     if (!grow_images(op, instance, growth, &local)) {
         g_autoptr(GError) ignored = NULL; /* then it is stale on record, and a repair mends that */

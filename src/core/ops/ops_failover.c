@@ -348,7 +348,7 @@ static bool move_instance(struct op *op, const struct instance *before, struct p
 {
     if (!migration_end_target(op, before, error) ||
         !stop_on_old_primary(op, before, timeout_ms, error) ||
-        !instance_edit(op, before->uuid, edit_promote, promotion, error))
+        !instance_edit(op, "promote_replica", before->uuid, edit_promote, promotion, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, before->uuid, error);
     if (!instance)

@@ -123,7 +123,7 @@ static bool invite_exec(struct op *op, GError **error)
     if (!authority)
         return false;
     record_autoptr(join_token) token = make_token(op);
-    if (!op_commit_built(op, build_invite, token, error))
+    if (!op_commit_built(op, "invite_node", build_invite, token, error))
         return false;
     op->result = describe(op, token, authority->fingerprint);
     return true;
@@ -184,7 +184,7 @@ static bool build_withdraw(struct op *op, GPtrArray *changes, void *data, GError
 
 static bool withdraw_exec(struct op *op, GError **error)
 {
-    return op_commit_built(op, build_withdraw, NULL, error);
+    return op_commit_built(op, "withdraw_invitation", build_withdraw, NULL, error);
 }
 
 /* --- revoke --- */

@@ -48,6 +48,7 @@ static bool migrate_declare(struct op *op, GError **error)
     if (!instance_choose_target(op, instance, params->target_node, error))
         return false;
     op_lock_node(op, op->primary, LOCK_SHARED);
+    op_lock_room(op, op->primary);
     return true;
 }
 
@@ -286,8 +287,9 @@ static bool migrate_running(struct op *op, const struct instance *before, GError
     g_autofree char *migration = env_uuid(op->env);
     struct beginning beginning = {migration, before->generation};
     GError *local = NULL;
-    if (!instance_edit(op, before->uuid, edit_begin, &beginning, &local))
+    if (!instance_edit(op, "begin_migration", before->uuid, edit_begin, &beginning, &local))
         return instance_fail(op, before->uuid, local, error);
+    op_unlock_room(op);
     record_autoptr(instance) instance = instance_now(op, before->uuid, error);
     if (!instance)
         return false;

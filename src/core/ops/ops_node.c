@@ -127,7 +127,7 @@ static bool build_delete(struct op *op, GPtrArray *changes, void *data, GError *
 static bool add_exec(struct op *op, GError **error)
 {
     const struct op_node_add *params = op->params;
-    if (!op_commit_built(op, build_add, NULL, error))
+    if (!op_commit_built(op, "add_node", build_add, NULL, error))
         return false;
     GError *local = NULL;
     if (wait_for_answer(op, &local))
@@ -135,7 +135,7 @@ static bool add_exec(struct op *op, GError **error)
     g_autoptr(GError) failure = NULL;
     if (fettle_error_is(local, KILLED))
         op_log(op, "ended before the node answered");
-    else if (op_commit_built(op, build_delete, params->node_uuid, &failure))
+    else if (op_commit_built(op, "remove_node", build_delete, params->node_uuid, &failure))
         op->changed = false;
     else
         g_prefix_error(&local, "the node stays on record (%s): ", failure->message);
@@ -214,7 +214,7 @@ static bool remove_exec(struct op *op, GError **error)
     if (!node)
         return false;
     g_autofree char *uuid = g_strdup(node->uuid);
-    return op_commit_built(op, build_remove, uuid, error);
+    return op_commit_built(op, "remove_node", build_remove, uuid, error);
 }
 
 /* --- set params --- */
@@ -394,7 +394,7 @@ static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **er
 
 static bool set_exec(struct op *op, GError **error)
 {
-    return op_commit_built(op, build_set, NULL, error);
+    return op_commit_built(op, "change_node", build_set, NULL, error);
 }
 
 const struct op_impl ops_node[] = {

@@ -45,7 +45,7 @@ static bool memory_is_there(struct op *op, const struct instance *instance, GErr
 {
     const struct node *node = config_get(op_config(op), "node", instance->primary_node, NULL);
     struct placement_room room;
-    placement_room(op_config(op), op_report(op, node->uuid), instance->uuid, 0, &room);
+    placement_room(op_config(op), op_report(op, node->uuid), instance->uuid, &room);
     if ((gint64)instance->memory <= room.memory)
         return true;
     fettle_set_error(error, NO_RESOURCES,
@@ -82,7 +82,7 @@ static bool startup_body(struct op *op, const char *uuid, GError **error)
                op_node_name(op, instance->primary_node));
         return instance->admin_state == ADMIN_UP && instance->task_state == TASK_NONE
                    ? true
-                   : instance_edit(op, uuid, edit_up_and_settled, NULL, error);
+                   : instance_edit(op, "mark_instance", uuid, edit_up_and_settled, NULL, error);
     }
     /* Switched off by itself, or left paused by a job that died: it is closed first, so that its
      * replica can be taken over without a copy if it was whole. */
@@ -136,7 +136,7 @@ static bool shutdown_exec(struct op *op, GError **error)
     g_autofree char *uuid = g_strdup(found->uuid);
     if (!*found->holder) {
         op_log(op, "%s does not run", found->name);
-        return instance_edit(op, uuid, edit_down_and_settled, NULL, error);
+        return instance_edit(op, "mark_instance", uuid, edit_down_and_settled, NULL, error);
     }
     struct instance_stop stop = {.mark = TASK_STOPPING,
                                  .wish_down = true,

@@ -131,7 +131,7 @@ static bool equal_replica(struct op *op, const struct instance *instance, GError
 
 static bool reinstall_body(struct op *op, const char *uuid, char *image, GError **error)
 {
-    if (!instance_edit(op, uuid, edit_reinstalling, image, error))
+    if (!instance_edit(op, "reinstall_instance", uuid, edit_reinstalling, image, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     return instance && write_image(op, instance, error) && equal_replica(op, instance, error) &&

@@ -117,7 +117,7 @@ static void note_failure(struct op *op, GString *left, const char *node, const c
 bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool go_on, GString *left,
                      GError **error)
 {
-    if (!instance_edit(op, uuid, edit_removing, NULL, error))
+    if (!instance_edit(op, "mark_instance", uuid, edit_removing, NULL, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance)
@@ -145,7 +145,7 @@ bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool g
     }
     if (needs_another(op, instance) && !clean_shared(op, instance, error))
         return false;
-    return op_commit_built(op, build_removed, (void *)uuid, error);
+    return op_commit_built(op, "remove_instance", build_removed, (void *)uuid, error);
 }
 
 /* --- the opcode --- */

@@ -109,6 +109,7 @@ static bool replace_declare(struct op *op, GError **error)
     if (!find_target(op, instance, error))
         return false;
     op_lock_node(op, op->secondary, LOCK_SHARED);
+    op_lock_room(op, op->secondary);
     return true;
 }
 
@@ -256,8 +257,9 @@ static bool copy_anew(struct op *op, const struct instance *old, bool runs, GErr
     g_autofree char *replica = env_uuid(op->env);
     struct new_replica new = {replica, op->secondary};
     if (!drop_old(op, old, runs, error) ||
-        !instance_edit(op, old->uuid, edit_new_replica, &new, error))
+        !instance_edit(op, "replace_replica", old->uuid, edit_new_replica, &new, error))
         return false;
+    op_unlock_room(op);
     record_autoptr(instance) instance = instance_now(op, old->uuid, error);
     if (!instance)
         return false;
@@ -292,6 +294,7 @@ static bool attach_old(struct op *op, const struct instance *old, GError **error
     g_autoptr(GError) local = NULL;
     op_log(op, "bringing the replica of %s on %s up to date", old->name,
            op_node_name(op, old->secondary_node));
+    op_unlock_room(op);
     if (!detach(op, old, error) ||
         !copy_set_syncing(op, old->uuid, TASK_REPLACING_DISKS, "attached again", error))
         return false;
@@ -310,7 +313,7 @@ static bool attach_old(struct op *op, const struct instance *old, GError **error
 static bool replace_body(struct op *op, const char *uuid, GError **error)
 {
     bool runs = false;
-    if (!instance_edit(op, uuid, edit_without_redundancy, NULL, error))
+    if (!instance_edit(op, "change_replica", uuid, edit_without_redundancy, NULL, error))
         return false;
     record_autoptr(instance) found = instance_now(op, uuid, error);
     if (!found || !close_paused(op, found, &runs, error))

@@ -183,7 +183,7 @@ static bool change_all(struct op *op, const struct wanted *wanted, bool set, GEr
     guint changed = 0;
     for (guint from = 0; from < objects->len; from += step) {
         struct part part = {wanted, objects, from, MIN(from + step, objects->len), 0};
-        if (!op_commit_built(op, set ? build_set : build_del, &part, error))
+        if (!op_commit_built(op, "change_tags", set ? build_set : build_del, &part, error))
             return false;
         changed += part.changed;
     }

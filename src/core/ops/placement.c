@@ -8,19 +8,18 @@
 /* --- promises --- */
 
 /* Memory of those guests that are promised some there and have it already. `skip`: an instance that
- * is not counted; `up_to`: only objects up to this version are; 0: all. */
+ * is not counted. */
 static guint64 memory_running(const struct config *config, const struct node_report *report,
-                              const char *skip, guint64 up_to)
+                              const char *skip)
 {
     guint64 sum = 0;
     for (guint i = 0; report->guests && i < report->guests->len; i++) {
         const struct guest_report *guest = report->guests->pdata[i];
-        guint64 version = 0;
         const struct instance *instance =
             guest->state == GUEST_ABSENT || !g_strcmp0(guest->instance, skip)
                 ? NULL
-                : config_get(config, "instance", guest->instance, &version);
-        if (instance && (!up_to || version <= up_to))
+                : config_get(config, "instance", guest->instance, NULL);
+        if (instance)
             sum += promised_memory(instance, report->node);
     }
     return sum;
@@ -31,33 +30,16 @@ struct counted {
     guint64 memory_waiting; /* of guests that do not run there */
 };
 
-static struct promised promised_up_to(const struct config *config, const char *node, guint64 up_to)
-{
-    struct promised sum = {0};
-    g_autoptr(GPtrArray) instances = config_node_instances(config, node);
-    for (guint i = 0; i < instances->len; i++) {
-        const struct instance *instance = instances->pdata[i];
-        struct promised part = promised_to(instance, node);
-        guint64 version = 0;
-        config_get(config, "instance", instance->uuid, &version);
-        if (version <= up_to)
-            promised_add(&sum, &part);
-    }
-    return sum;
-}
-
 static void count_promises(const struct config *config, const struct node_report *report,
-                           const char *skip, guint64 up_to, struct counted *ret)
+                           const char *skip, struct counted *ret)
 {
-    guint64 version = 0;
-    const struct instance *skipped = skip ? config_get(config, "instance", skip, &version) : NULL;
-    ret->promised =
-        up_to ? promised_up_to(config, report->node, up_to) : config_promised(config, report->node);
-    if (skipped && (!up_to || version <= up_to)) {
+    const struct instance *skipped = skip ? config_get(config, "instance", skip, NULL) : NULL;
+    ret->promised = config_promised(config, report->node);
+    if (skipped) {
         struct promised part = promised_to(skipped, report->node);
         promised_take(&ret->promised, &part);
     }
-    ret->memory_waiting = ret->promised.memory - memory_running(config, report, skip, up_to);
+    ret->memory_waiting = ret->promised.memory - memory_running(config, report, skip);
 }
 
 /* --- counted once, for many steps --- */
@@ -91,7 +73,7 @@ static struct node_sums *sums_of(struct placement_sums *sums, const char *uuid)
     g_hash_table_insert(sums->nodes, g_strdup(uuid), node);
     if (!report) /* nobody asks for the room of a node that does not answer */
         return node;
-    count_promises(sums->config, report, NULL, 0, &node->counted);
+    count_promises(sums->config, report, NULL, &node->counted);
     for (guint i = 0; report->guests && i < report->guests->len; i++) {
         const struct guest_report *guest = report->guests->pdata[i];
         if (guest->state != GUEST_ABSENT)
@@ -151,7 +133,7 @@ static void find_promises(const struct config *config, const struct node_report 
     if (need->sums)
         *ret = sums_of(need->sums, report->node)->counted;
     else
-        count_promises(config, report, need->skip, 0, ret);
+        count_promises(config, report, need->skip, ret);
 }
 
 /* --- room --- */
@@ -180,10 +162,10 @@ static void room_from(const struct config *config, const struct node_report *rep
 }
 
 void placement_room(const struct config *config, const struct node_report *report, const char *skip,
-                    guint64 up_to, struct placement_room *ret_room)
+                    struct placement_room *ret_room)
 {
     struct counted counted;
-    count_promises(config, report, skip, up_to, &counted);
+    count_promises(config, report, skip, &counted);
     room_from(config, report, &counted, ret_room);
 }
 
@@ -198,11 +180,39 @@ static const char *exclusion(const struct placement_need *need, const char *node
     return NULL;
 }
 
-static char *shortage(const char *resource, gint64 room, guint64 need)
+/* What jobs have reserved of it there: they give it back, or turn it into an instance, soon. */
+static void add_reserved(GString *text, const struct config *config, const char *node, bool memory)
 {
-    return g_strdup_printf("has %" G_GINT64_FORMAT " MiB of %s left, %" G_GUINT64_FORMAT
-                           " MiB are needed",
-                           MAX(room, 0), resource, need);
+    guint64 sum = 0;
+    g_autoptr(GPtrArray) all = config_list(config, "reservation");
+    g_autoptr(GString) who = g_string_new(NULL);
+    for (guint i = 0; i < all->len; i++) {
+        const struct reservation *reservation = all->pdata[i];
+        for (guint k = 0; k < reservation->rooms->len; k++) {
+            const struct reserved_room *room = reservation->rooms->pdata[k];
+            guint64 part = memory ? room->memory : room->disk;
+            if (strcmp(room->node, node) || !part)
+                continue;
+            sum += part;
+            if (who->len < LIMIT_RESERVED_CHARS)
+                g_string_append_printf(who, "%s%s (job %s)", who->len ? ", " : "",
+                                       reservation->name, reservation->owner->job);
+        }
+    }
+    if (sum)
+        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " MiB are reserved for %s", sum,
+                               who->str);
+}
+
+static char *shortage(const struct config *config, const char *node, bool memory, gint64 room,
+                      guint64 need)
+{
+    GString *text = g_string_new(NULL);
+    g_string_printf(text,
+                    "has %" G_GINT64_FORMAT " MiB of %s left, %" G_GUINT64_FORMAT " MiB are needed",
+                    MAX(room, 0), memory ? "memory" : "disk", need);
+    add_reserved(text, config, node, memory);
+    return g_string_free(text, FALSE);
 }
 
 const char *placement_missing_bridge(const struct node_report *report, const GPtrArray *nics)
@@ -268,9 +278,9 @@ static char *why_not(const struct config *config, const struct node *node,
     find_promises(config, report, need, ret_counted);
     room_from(config, report, ret_counted, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)
-        return shortage("memory", ret_room->memory, need->memory);
+        return shortage(config, node->uuid, true, ret_room->memory, need->memory);
     if (need->disk && (gint64)need->disk > ret_room->disk)
-        return shortage("disk", ret_room->disk, need->disk);
+        return shortage(config, node->uuid, false, ret_room->disk, need->disk);
     return NULL;
 }
 

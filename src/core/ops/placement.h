@@ -8,7 +8,8 @@
  * promised, so that memory a guest has not touched yet and holes of sparse images are not given
  * away twice. "All that the node has" is multiplied by the cluster's memory_ratio and disk_ratio:
  * nothing else overcommits. A migration under way counts on both nodes; images of template
- * sharedfile take no space of a node.
+ * sharedfile take no space of a node. Reservations count as instances whose guest does not run and
+ * whose images are not made.
  */
 #pragma once
 
@@ -32,11 +33,9 @@ struct placement_room {
     gint64 spare_disk;
 };
 
-/* `skip`: UUID of an instance that is not counted, "" for none. `up_to`: only objects up to this
- * version are counted, so that of two creations at the same moment the later one gives way; 0:
- * all. */
+/* `skip`: UUID of an instance that is not counted, "" for none. */
 void placement_room(const struct config *config, const struct node_report *report, const char *skip,
-                    guint64 up_to, struct placement_room *ret_room);
+                    struct placement_room *ret_room);
 
 struct placement_need {
     const char *what;            /* "the primary node of web1", for the message */

@@ -109,7 +109,7 @@ static bool make_disks(struct op *op, const char *uuid, GError **error)
     op_log(op, "making the disks of %s on %s", plan->name, op_node_name(op, plan->primary_node));
     return make_images(op, plan, true, error) &&
            (!is_mirror(plan) || make_images(op, plan, false, error)) &&
-           instance_edit(op, uuid, edit_new_disks, plan, error);
+           instance_edit(op, "recreate_disks", uuid, edit_new_disks, plan, error);
 }
 
 static bool take_images(struct op *op, const struct instance *instance, GError **error)
@@ -137,7 +137,7 @@ static bool finish_replica(struct op *op, const struct instance *instance, bool 
 
 bool recreate_make(struct op *op, const char *uuid, bool there, GError **error)
 {
-    if (!instance_edit(op, uuid, edit_giving_up, NULL, error) ||
+    if (!instance_edit(op, "change_replica", uuid, edit_giving_up, NULL, error) ||
         (!there && !make_disks(op, uuid, error)))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);

@@ -145,7 +145,8 @@ static void commit_items(struct committer *committer, const GPtrArray *items)
         return;
     add_counter(&batch);
     g_hash_table_remove_all(requests);
-    follow_commit(committer->follow, committer->owner, changes, batch.stamp, 0, &error);
+    follow_commit(committer->follow, "change_jobs", committer->owner, changes, batch.stamp, 0,
+                  &error);
     if (error != NULL && built->len > 1 && may_split(error)) {
         for (guint i = 0; i < built->len; i++) {
             g_autoptr(GPtrArray) single = g_ptr_array_new();

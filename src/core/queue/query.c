@@ -52,10 +52,11 @@ static bool check_resource(const char *call, const char *what, GError **error)
 {
     if (query_resource_exists(what))
         return true;
-    fettle_set_error(error, WRONG_INPUT,
-                     "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
-                     "repair, policy, brake, advice, invitation, decision, lock, waiter",
-                     call, what);
+    fettle_set_error(
+        error, WRONG_INPUT,
+        "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
+        "repair, policy, brake, advice, reservation, invitation, decision, lock, waiter",
+        call, what);
     return false;
 }
 

@@ -1,4 +1,4 @@
-/* Fields of invitations, decisions and locks (proto/fields.def), and their rows. */
+/* Fields of invitations, reservations, decisions and locks (proto/fields.def), and their rows. */
 #include "core/queue/query_rows.h"
 
 /* --- invitations --- */
@@ -68,6 +68,30 @@ json_t *query_get_decision_at(struct query_source *source, const void *row,
 {
     return json_integer(
         (json_int_t)(((const struct decision *)row)->at_us / (guint64)G_USEC_PER_SEC));
+}
+
+/* --- reservations --- */
+
+json_t *query_get_reservation_job(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    return json_string(((const struct reservation *)row)->owner->job);
+}
+
+json_t *query_get_reservation_nodes(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    const struct reservation *reservation = row;
+    json_t *nodes = json_array();
+
+    for (guint i = 0; i < reservation->rooms->len; i++) {
+        const struct reserved_room *room = g_ptr_array_index(reservation->rooms, i);
+
+        json_array_append_new(nodes,
+                              json_make("[s, I, I]", config_node_name(source->config, room->node),
+                                        (json_int_t)room->memory, (json_int_t)room->disk));
+    }
+    return nodes;
 }
 
 /* --- locks --- */

@@ -99,7 +99,7 @@ bool watcher_commit(struct watcher *watcher, GPtrArray *changes)
     struct stamp stamp = {config_history(follow_config(watcher->follow)),
                           follow_epoch(watcher->follow)};
     if (changes->len == 0 ||
-        follow_commit(watcher->follow, watcher->owner, changes, stamp, 0, &error))
+        follow_commit(watcher->follow, "record_repairs", watcher->owner, changes, stamp, 0, &error))
         return true;
     if (!fettle_error_is(error, KILLED) && !fettle_error_is(error, VERSION_CONFLICT))
         log_warning("", "tags or decisions could not be committed, the next pass tries again: %s",

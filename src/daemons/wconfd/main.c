@@ -4,6 +4,7 @@
  * says of itself decides whether this is the master's or keeps a copy. With --bootstrap it makes
  * the store of a new cluster instead, with --restore it puts a backup back.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -221,6 +222,9 @@ static void stop(void)
 
 int main(int argc, char **argv)
 {
+    /* Requests come and go as many small pieces beside a few large buffers, each of which would
+     * make glibc merge all of its fast bins. */
+    mallopt(M_MXFAST, 0);
     return daemon_main(
         argc, argv,
         &(struct daemon){.name = "wconfd",

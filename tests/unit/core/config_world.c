@@ -263,6 +263,11 @@ char *job_locks(struct config_world *world, guint job, const char *list, bool wa
 
 char *job_commit(struct config_world *world, guint job, GPtrArray *changes)
 {
+    return job_change(world, job, "commit", changes);
+}
+
+char *job_change(struct config_world *world, guint job, const char *name, GPtrArray *changes)
+{
     record_autoptr(commit_args) args = commit_args_new();
     g_free(args->commit_id);
     args->commit_id = env_uuid(world->job);
@@ -270,5 +275,5 @@ char *job_commit(struct config_world *world, guint job, GPtrArray *changes)
     args->changes = changes;
     json_t *json = commit_args_to_json(args);
     json_object_set_new(json, "owner", owner_json(job));
-    return ask_as(world, world->job, job, "commit", json);
+    return ask_as(world, world->job, job, name, json);
 }

@@ -67,6 +67,8 @@ char *ask_wconf(struct config_world *world, const struct env *from, const char *
 /* As job 17 of the present epoch, with lock file job-17. */
 char *job_locks(struct config_world *world, guint job, const char *list, bool wait);
 char *job_commit(struct config_world *world, guint job, GPtrArray *changes);
+/* As a named change (proto/changes.def). */
+char *job_change(struct config_world *world, guint job, const char *name, GPtrArray *changes);
 json_t *owner_json(guint job);
 
 #define assert_says(said, expected)                                                                \

@@ -2,6 +2,7 @@
 #include "ops_world.h"
 
 #include "core/config/invariants.h"
+#include "core/config/narrow.h"
 
 #include <string.h>
 
@@ -188,6 +189,22 @@ static void apply_checked(struct ops_world *world, const GPtrArray *changes)
     }
 }
 
+/* Reservations belong to the locks that they go with. */
+static void trace_commit(struct ops_world *world, const GPtrArray *changes)
+{
+    const char *before = "commit ";
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        if (!strcmp(change->kind, "reservation") && !world->trace_locks)
+            continue;
+        g_string_append(world->trace, before);
+        trace_change(world, change);
+        before = "; ";
+    }
+    if (*before == ';')
+        g_string_append_c(world->trace, '\n');
+}
+
 static json_t *answer_commit(const struct rpc_request *request, const char *to_node, void *data,
                              GError **error)
 {
@@ -200,12 +217,9 @@ static json_t *answer_commit(const struct rpc_request *request, const char *to_n
         world->on_commit(world, ++world->commits);
     if (faulty(world, "wconfd", "commit", error) || !versions_hold(world, args, error))
         return NULL;
-    g_string_append(world->trace, "commit ");
-    for (guint i = 0; i < args->changes->len; i++) {
-        g_string_append(world->trace, i ? "; " : "");
-        trace_change(world, args->changes->pdata[i]);
-    }
-    g_string_append_c(world->trace, '\n');
+    narrow_check(request->name, world->config, args->changes, error);
+    g_assert_no_error(*error);
+    trace_commit(world, args->changes);
     apply_checked(world, args->changes);
     advance(world);
     return json_make("{s:I}", "serial", (json_int_t)config_serial(world->config));
@@ -246,9 +260,12 @@ static json_t *answer_locks(const struct rpc_request *request, const char *to_no
         g_string_append(world->trace, "locks");
         for (guint i = 0; i < args->locks->len; i++) {
             const struct lock_request *lock = args->locks->pdata[i];
-            bool node = g_str_has_prefix(lock->name, "node/");
-            g_string_append_printf(world->trace, " %s%s=%s", node ? "node/" : "",
-                                   node ? name_of(world, lock->name + 5) : lock->name,
+            const char *level = g_str_has_prefix(lock->name, "node/")       ? "node/"
+                                : g_str_has_prefix(lock->name, "node-res/") ? "node-res/"
+                                                                            : "";
+            const char *rest = lock->name + strlen(level);
+            g_string_append_printf(world->trace, " %s%s=%s", level,
+                                   *level ? name_of(world, rest) : rest,
                                    enum_word(&lock_mode_words, (int)lock->mode));
         }
         g_string_append_c(world->trace, '\n');
@@ -271,6 +288,16 @@ static json_t *answer_free(const struct rpc_request *request, const char *to_nod
         return NULL;
     if (world->trace_locks)
         g_string_append(world->trace, "free\n");
+    return json_object();
+}
+
+static json_t *answer_free_level(const struct rpc_request *request, const char *to_node, void *data,
+                                 GError **error)
+{
+    struct ops_world *world = data;
+    g_assert_cmpstr(json_string_value(json_object_get(request->args, "level")), ==, "node-res");
+    if (world->trace_locks)
+        g_string_append(world->trace, "rooms are free\n");
     return json_object();
 }
 
@@ -582,7 +609,13 @@ static void script(struct ops_world *world)
         "incoming_close", "migration_start", "migration_wait", "migration_cancel"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
-    fake_script(world->world, NODE1, ROLE_WCONFD, "commit", answer_commit, world);
+    size_t count;
+    const struct method *all = method_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (narrow_exists(all[i].name))
+            fake_script(world->world, NODE1, ROLE_WCONFD, all[i].name, answer_commit, world);
+    }
+    fake_script(world->world, NODE1, ROLE_WCONFD, "free_locks_level", answer_free_level, world);
     fake_script(world->world, NODE1, ROLE_WCONFD, "wait_changes", answer_changes, world);
     fake_script(world->world, NODE1, ROLE_WCONFD, "update_locks", answer_locks, world);
     fake_script(world->world, NODE1, ROLE_WCONFD, "free_locks", answer_free, world);

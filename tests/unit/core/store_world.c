@@ -1,6 +1,8 @@
 /* See store_world.h. */
 #include "store_world.h"
 
+#include "core/config/narrow.h"
+
 #include <string.h>
 
 struct entry {
@@ -224,7 +226,7 @@ static void handle(struct rpc_request *request, void *data)
 
     if (g_str_equal(request->name, "wait_changes"))
         call_wait_changes(store, request);
-    else if (g_str_equal(request->name, "commit"))
+    else if (narrow_exists(request->name))
         call_commit(store, request);
     else if (g_str_equal(request->name, "cluster_status"))
         call_cluster_status(store, request);

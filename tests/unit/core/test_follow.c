@@ -221,7 +221,7 @@ static void commit_task(void *data)
     struct stamp stamp = {5, call->f->world.epoch};
     g_autoptr(GPtrArray) changes = tag(call->tag);
     g_autoptr(GError) error = NULL;
-    bool ok = follow_commit(call->f->follow, &owner, changes, stamp, 0, &error);
+    bool ok = follow_commit(call->f->follow, "commit", &owner, changes, stamp, 0, &error);
     call->said =
         ok ? g_strdup("ok") : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
     call->done = true;

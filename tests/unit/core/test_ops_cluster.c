@@ -188,7 +188,7 @@ static void test_tag_all(void)
     g_assert_cmpstr(tag_all("OP_TAGS_SET", on_node1(), "suspend"), ==, "null");
     g_assert_cmpuint(tagged("suspend", NODE1), ==, 20); /* all */
     g_assert_cmpuint(tagged("suspend", NODE2), ==, 0);  /* and only those */
-    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd commit"), ==, 2);
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd change_tags"), ==, 1);
     g_autofree char *log = ops_log(world, 0);
     g_assert_cmpstr(log, ==, "20 instances match; 20 were tagged\n");
     put_instance(40, NODE1);
@@ -217,7 +217,7 @@ static void test_tag_all_in_parts(void)
                                                  "filter", on_node1())),
                     ==, "null");
     g_assert_cmpuint(config_count(world->config, "tag"), ==, 9000);
-    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd commit"), ==, 4);
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd change_tags"), ==, 3);
 }
 
 static void test_tag_all_refused(void)

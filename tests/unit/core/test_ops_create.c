@@ -98,7 +98,8 @@ static void test_create_chooses_nodes(void)
     world->trace_locks = true;
     g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node3\", \"node1\"]");
     g_assert_true(g_str_has_prefix(
-        world->trace->str, "locks instance/web1=exclusive node/node3=shared node/node1=shared\n"));
+        world->trace->str, "locks instance/web1=exclusive node/node3=shared node/node1=shared "
+                           "node-res/node3=exclusive node-res/node1=exclusive\n"));
 }
 
 static void node3_fills_up(struct ops_world *changed)
@@ -208,7 +209,7 @@ static void test_drawn_anew(void)
     refusals = 2;
     world->on_commit = refuse_address;
     g_assert_cmpstr(with_nics(json_make("[{}]")), ==, "[\"node1\", \"node2\"]");
-    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd commit"), ==, 6);
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd reserve"), ==, 3);
 }
 
 static void test_drawn_too_often(void)
@@ -509,7 +510,7 @@ static void test_undo_names_what_is_left(void)
 
 static void fail_the_last(struct ops_world *broken, guint number)
 {
-    if (number >= 2)
+    if (number >= 3) /* after the reservation and the instance */
         ops_fail(broken, "wconfd", "commit", FETTLE_ERROR_STORAGE, "store is full", 1);
 }
 
@@ -522,34 +523,57 @@ static void test_undo_fails(void)
     g_assert_cmpint(web()->task_state, ==, TASK_CREATING); /* the watcher removes it */
 }
 
-static void neighbour_comes(struct ops_world *changed, guint number)
+static void put_reservation(const char *name, int memory)
 {
-    if (number != 1)
-        return;
-    ops_put_web(changed, NULL, false);
-    ops_set(changed, "instance", WEB, "name", json_string("other"));
-    ops_set(changed, "instance", WEB, "memory", json_integer(4000));
+    static const char *const uuid = "00000000-0000-4000-8000-000000000777";
+    ops_put(world, "reservation", uuid,
+            json_make("{ss ss s{ss ss} s[{ss si}]}", "uuid", uuid, "name", name, "owner", "job",
+                      "18", "livelock", "job-18", "rooms", "node", NODE1, "memory", memory));
 }
 
-static void test_two_creations_and_one_room(void)
+static void test_reserved_room_is_not_given_again(void)
 {
-    world->on_commit = neighbour_comes; /* committed just before ours */
+    put_reservation("other", 4000);
     g_assert_cmpstr(ops_run_one(world, mirror_op()), ==,
-                    "[\"OpExecError\", [\"another instance has just taken the room on node1\", "
-                    "\"insufficient_resources\", false]]");
-    assert_nothing_left();
+                    "[\"OpPrereqError\", [\"pnode: node \\\"node1\\\" has 96 MiB of memory left, "
+                    "512 MiB are needed; 4000 MiB are reserved for other (job 18)\", "
+                    "\"insufficient_resources\"]]");
+    g_assert_null(web());
+    g_assert_cmpuint(config_count(world->config, "reservation"), ==, 1);
 }
 
-static void late_neighbour(struct ops_world *changed, guint number)
+static void wconfd_takes_it_for_dead(struct ops_world *changed, guint number)
 {
-    if (number == 2)
-        neighbour_comes(changed, 1);
+    g_autoptr(GPtrArray) all = config_list(changed->config, "reservation");
+    if (number != 2)
+        return;
+    g_assert_cmpuint(all->len, ==, 1);
+    ops_delete_object(changed, "reservation", ((const struct reservation *)all->pdata[0])->uuid);
 }
 
-static void test_the_earlier_creation_stays(void)
+/* Room that is not reserved any more may be somebody else's. */
+static void test_reservation_lost(void)
 {
-    world->on_commit = late_neighbour;
+    world->on_commit = wconfd_takes_it_for_dead;
+    const char *said = ops_run_one(world, mirror_op());
+    g_assert_nonnull(strstr(said, "what was reserved for web1 is free again"));
+    g_assert_null(web());
+    g_assert_cmpuint(config_count(world->config, "reservation"), ==, 0);
+}
+
+/* The whole way: room under node-res, then only the instance exclusively, while disks are made. */
+static void test_locks_of_a_long_creation(void)
+{
+    world->trace_locks = true;
     g_assert_cmpstr(ops_run_one(world, mirror_op()), ==, "[\"node1\", \"node2\"]");
+    g_assert_true(g_str_has_prefix(world->trace->str,
+                                   "locks instance/web1=exclusive node/node1=shared "
+                                   "node/node2=shared node-res/node1=exclusive "
+                                   "node-res/node2=exclusive\n"
+                                   "commit reservation \n"
+                                   "rooms are free\n"
+                                   "commit instance web1 g0 down @- node1/node2 creating; "));
+    g_assert_cmpuint(config_count(world->config, "reservation"), ==, 0);
 }
 
 /* --- remove --- */
@@ -688,8 +712,9 @@ int main(int argc, char **argv)
     add("/create/undo/lost-copy", test_undo_lost_copy);
     add("/create/undo/left", test_undo_names_what_is_left);
     add("/create/undo/fails", test_undo_fails);
-    add("/create/two/later", test_two_creations_and_one_room);
-    add("/create/two/earlier", test_the_earlier_creation_stays);
+    add("/create/reserved-room#FUT-06", test_reserved_room_is_not_given_again);
+    add("/create/reservation-lost#FUT-07", test_reservation_lost);
+    add("/create/locks#FUT-08", test_locks_of_a_long_creation);
     add("/remove#SAF-04", test_remove);
     add("/remove/in-migration#SAF-17", test_remove_in_migration);
     add("/remove/half-made", test_remove_half_made);

@@ -127,7 +127,8 @@ static void test_locks(void)
     ops_put_web(world, "in-sync", true);
     migrate();
     g_assert_true(g_str_has_prefix(
-        world->trace->str, "locks instance/web1=exclusive node/node1=shared node/node2=shared\n"));
+        world->trace->str, "locks instance/web1=exclusive node/node1=shared node/node2=shared "
+                           "node-res/node2=exclusive\n"));
 }
 
 /* --- after the move something fails --- */

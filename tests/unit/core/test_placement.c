@@ -76,7 +76,7 @@ static void tear_down(struct fixture *fixture, const void *data)
 static void assert_room(struct fixture *fixture, guint report, gint64 memory, gint64 disk)
 {
     struct placement_room room;
-    placement_room(fixture->config, fixture->reports->pdata[report], NULL, 0, &room);
+    placement_room(fixture->config, fixture->reports->pdata[report], NULL, &room);
     g_assert_cmpint(room.memory, ==, memory);
     g_assert_cmpint(room.disk, ==, disk);
 }
@@ -126,18 +126,41 @@ static void test_room_images_not_made_yet(struct fixture *fixture, const void *d
     assert_room(fixture, 0, 900, 300);
 }
 
-static void test_room_up_to_version(struct fixture *fixture, const void *data)
+static void put_reservation(struct fixture *fixture, const char *uuid, const char *name,
+                            const char *node, int memory, int disk)
 {
-    struct placement_room room;
-    put_report(fixture, NODE1, 1000, 5000);
-    g_autofree char *first = put_instance(fixture, NODE1, "", 600, 100, 0);
-    guint64 version = config_serial(fixture->config);
-    g_autofree char *second = put_instance(fixture, NODE1, "", 600, 100, 0);
-    placement_room(fixture->config, fixture->reports->pdata[0], first, version, &room);
-    g_assert_cmpint(room.memory, ==, 1000); /* the first sees nobody */
-    placement_room(fixture->config, fixture->reports->pdata[0], second,
-                   config_serial(fixture->config), &room);
-    g_assert_cmpint(room.memory, ==, 400); /* the second gives way */
+    put(fixture, "reservation", uuid,
+        json_make("{ss ss s{ss ss} s[{ss si si}]}", "uuid", uuid, "name", name, "owner", "job",
+                  "18", "livelock", "job-18", "rooms", "node", node, "memory", memory, "disk",
+                  disk));
+}
+
+/* Room that is reserved counts, until it turns into an instance; never twice, never not at all. */
+static void test_room_reserved(struct fixture *fixture, const void *data)
+{
+    static const char *const uuid = "00000000-0000-4000-8000-000000000101";
+    put_report(fixture, NODE1, 8192, 5000);
+    put_reservation(fixture, uuid, "web1", NODE1, 6144, 700);
+    assert_room(fixture, 0, 2048, 4300);
+    struct change *gone = config_delete(fixture->config, "reservation", uuid);
+    config_apply(fixture->config, gone, NULL);
+    change_free(gone);
+    assert_room(fixture, 0, 8192, 5000);
+    g_free(put_instance(fixture, NODE1, "", 6144, 700, 0));
+    assert_room(fixture, 0, 2048, 4300);
+}
+
+static void test_reserved_is_named(struct fixture *fixture, const void *data)
+{
+    struct placement_need need = {.what = "the primary node", .memory = 4096};
+    g_autoptr(GError) error = NULL;
+    put_report(fixture, NODE1, 8192, 5000);
+    put_reservation(fixture, "00000000-0000-4000-8000-000000000101", "web1", NODE1, 6144, 700);
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_cmpstr(error->message, ==,
+                    "no node can be the primary node: node1 has 2048 MiB of memory left, 4096 MiB "
+                    "are needed; 6144 MiB are reserved for web1 (job 18); node2 does not answer; "
+                    "node3 does not answer");
 }
 
 /* --- choice --- */
@@ -379,7 +402,8 @@ int main(int argc, char **argv)
     add("/placement/room/running", test_room_running_is_not_counted_twice);
     add("/placement/room/untouched", test_room_untouched_memory_is_not_given_away);
     add("/placement/room/images", test_room_images_not_made_yet);
-    add("/placement/room/version", test_room_up_to_version);
+    add("/placement/room/reserved#FUT-06,FUT-07", test_room_reserved);
+    add("/placement/room/reserved-is-named#FUT-06", test_reserved_is_named);
     add("/placement/choose/most", test_choose_most_memory);
     add("/placement/choose/ties", test_choose_ties);
     add("/placement/choose/none#ARP-57", test_choose_none);

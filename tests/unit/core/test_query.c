@@ -389,6 +389,28 @@ static void test_brake_and_advice(void)
     queue_world_free(w);
 }
 
+static void put_reservation(struct queue_world *w)
+{
+    store_put(w->store, "reservation", REPAIR,
+              json_make("{ss ss s{ss ss} s[{ss si si}] s[s] s[s] si}", "uuid", REPAIR, "name",
+                        "web9", "owner", "job", "18", "livelock", "job-18", "rooms", "node", NODE2,
+                        "memory", 512, "disk", 1000, "macs", "aa:00:00:00:00:09", "ips",
+                        "10.0.0.9@br0", "since", 7));
+}
+
+static void test_reservations(void)
+{
+    struct queue_world *w = world_new();
+
+    check(w, "reservation", "name", NULL, "");
+    put_reservation(w);
+    fake_settle(w->world);
+    check(w, "reservation", "name job nodes macs ips since", NULL,
+          "0:\"web9\" 0:\"18\" 0:[[\"node2\",512,1000]] 0:[\"aa:00:00:00:00:09\"] "
+          "0:[\"10.0.0.9@br0\"] 0:7\n");
+    queue_world_free(w);
+}
+
 static void put_invitation(struct queue_world *w, guint number, const char *name, guint64 expires,
                            guint wrong_secrets, const char *node)
 {
@@ -507,12 +529,13 @@ static void test_refusals(void)
 
     queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
                  "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-                 "repair, policy, brake, advice, invitation, decision, lock, waiter");
+                 "repair, policy, brake, advice, reservation, invitation, decision, lock, waiter");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
-    queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
-                 "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
-                 "job, repair, policy, brake, advice, invitation, decision, lock, waiter");
+    queue_refuse(
+        w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
+        "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
+        "job, repair, policy, brake, advice, reservation, invitation, decision, lock, waiter");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -552,6 +575,7 @@ static void test_every_field(void)
               json_make("{ss, ss, ss, ss, ss, si}", "uuid", REPAIR, "author", "ops", "subject_kind",
                         "node", "subject", NODE2, "advice", "avoid", "until", 5));
     put_invitation(w, 1, "beta", 5, 0, "");
+    put_reservation(w);
     store_set_locks(w->store, json_make("[o]", lock("node/n1", "shared", "8", false)));
     store_set_waiters(w->store, json_make("[o]", waiter()));
     fake_settle(w->world);
@@ -621,6 +645,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/repairs#ARP-68", test_repairs);
     g_test_add_func("/query/policies#ARP-15,ARP-16", test_policies);
     g_test_add_func("/query/brake-and-advice#ARP-69", test_brake_and_advice);
+    g_test_add_func("/query/reservations#FUT-06", test_reservations);
     g_test_add_func("/query/invitations", test_invitations);
     g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/locks", test_locks);

@@ -629,7 +629,7 @@ static void test_pending_before_jobs(void)
     for (guint i = before; i < calls->len; i++) {
         const char *call = calls->pdata[i];
         submitted |= strstr(call, "SubmitJob") != NULL;
-        if (submitted || strstr(call, "commit") == NULL)
+        if (submitted || strstr(call, "record_repairs") == NULL)
             continue;
         for (const char *at = call; (at = strstr(at, "\"tag\":\"" TAG_PREFIX "pending:")); at++)
             tagged++;

@@ -34,7 +34,7 @@ static inline json_t *sample_field(const struct field *field, bool full)
         return json_string("5a3b1e00-0000-4000-8000-0123456789ab");
     case FIELD_TYPE_UINT:
     case FIELD_TYPE_INT:
-        return json_integer((json_int_t)MAX(field->min, 0) + 1);
+        return json_integer((json_int_t)MIN(MAX(field->min, 0) + 1, field->max));
     case FIELD_TYPE_FLOAT:
         return json_real(MAX(field->min, 0) + 0.5);
     case FIELD_TYPE_BOOL:
