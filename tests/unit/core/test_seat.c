@@ -203,6 +203,7 @@ static void commit_tag(const char *text)
                   "key", key, "object", "kind", "instance", "object", WEB1, "tag", text),
         &error);
     g_assert_no_error(error);
+    g_assert_nonnull(answer);
 }
 
 /* By a job of node1 that holds the node's lock; `version` is the record's. */
