@@ -218,7 +218,6 @@ static void test_person(void)
 
     person = contender_of(2, 2, 1);
     person.wish.alone = true;
-    g_autoptr(GError) error = NULL;
     person.person = true;
     contend_start(&person);
     fake_advance(world, 10000);
