@@ -109,11 +109,10 @@ class Lab:
 
     # --- commands ---
 
-    def run(self, *args, check=True, timeout=120, env=None):
-        """`fettle ARGS` as root of the master's node; returns (code, stdout, stderr)."""
+    def run(self, *args, check=True, timeout=120, env=None, typed=''):
+        """`fettle ARGS` as root of the master's node, which reads `typed`; returns (code, stdout, stderr)."""
         done = subprocess.run([self.fettle, '--root', self.root(self.master), *args], capture_output=True, text=True,
-                              timeout=timeout, check=False, stdin=subprocess.DEVNULL,
-                              env={**os.environ, **(env or {})})
+                              timeout=timeout, check=False, input=typed, env={**os.environ, **(env or {})})
         if check and done.returncode != 0:
             raise CommandFailed(args, done.returncode, done.stdout, done.stderr)
         return done.returncode, done.stdout, done.stderr

@@ -68,7 +68,10 @@
 #define LIMIT_JOURNAL_SLACK 4096 /* entries of the lock journal beyond twice what is held */
 #define LIMIT_JOURNAL_BYTES MIB(64)
 #define LIMIT_CHANGES_PER_COMMIT 4096
-#define LIMIT_CHANGE_LOG 65536 /* older subscribers get a snapshot */
+#define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */
+#define LIMIT_DIGESTS_KEPT 4096     /* digests of the newest serials, to compare copies with */
+#define LIMIT_SNAPSHOT_OBJECTS 4096 /* more are fetched in pieces */
+#define LIMIT_SNAPSHOT_BYTES MIB(1) /* of one piece */
 #define LIMIT_COMMITS_PER_BATCH 256
 #define LIMIT_COMMIT_IDS 65536          /* by which a commit can be looked up later */
 #define LIMIT_ETCD_OPERATIONS 4096      /* of one transaction; a commit alone may be as large */

@@ -33,7 +33,7 @@ struct command {
 extern const struct command cluster_commands[], query_commands[], info_commands[], job_commands[],
     console_commands[], why_commands[], lab_commands[], node_commands[], help_commands[],
     repair_commands[], plan_commands[], confd_commands[], export_commands[], import_commands[],
-    backup_commands[], engine_commands[];
+    backup_commands[], engine_commands[], failover_commands[];
 
 /* --- main.c: every command there is --- */
 /* All parts, NULL-terminated; commands that are opcodes are in proto/cli_table.h. */
@@ -109,6 +109,8 @@ bool cli_expect(int argc, char **argv, int count, const char *usage, GError **er
 /* --- sure.c --- */
 /* Asks on the terminal; anything but yes: CANCELED. */
 bool cli_is_sure(const char *question, GError **error);
+/* For what is rare and grave: that very word has to be typed, as `how` says; else CANCELED. */
+bool cli_has_typed(const char *question, const char *how, const char *word, GError **error);
 /* Before an opcode that loses something for good: asks, if there is somebody to ask. */
 bool cli_may_lose(const struct cli *cli, const json_t *opcode, GError **error);
 

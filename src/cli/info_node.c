@@ -106,6 +106,27 @@ static void print_key(json_t *info, const char *key)
     printf("  %-22s %s\n", key, *text ? text : "-");
 }
 
+/* Other candidates, each with its copy. */
+static void print_copies(json_t *left)
+{
+    json_autoptr copies = json_incref(json_object_get(left, "copies"));
+    size_t i;
+    json_t *copy;
+    json_object_del(left, "copies");
+    if (json_array_size(copies) > 0)
+        printf("\nCopies\n");
+    json_array_foreach(copies, i, copy)
+    {
+        gint64 serial = (gint64)json_integer_value(json_object_get(copy, "serial"));
+        bool reachable = json_is_true(json_object_get(copy, "reachable"));
+        printf("  %-22s serial %" G_GINT64_FORMAT "%s\n",
+               json_string_value(json_object_get(copy, "node")), serial,
+               reachable     ? ""
+               : serial == 0 ? ", has not been heard of"
+                             : ", out of reach: no change waits for it");
+    }
+}
+
 void info_print_cluster(const json_t *info)
 {
     json_autoptr left = json_copy((json_t *)info);
@@ -118,6 +139,7 @@ void info_print_cluster(const json_t *info)
             json_object_del(left, *key);
         }
     }
+    print_copies(left);
     static const char *const for_clients[] = {"protocol_version", "config_version", "master_uuid",
                                               "default_hypervisor"};
     for (size_t i = 0; i < G_N_ELEMENTS(for_clients); i++)

@@ -41,12 +41,14 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
 {
     struct lab_options options = {.dir = take_dir(&argc, argv, error)};
     if (options.dir == NULL || !take_number(&argc, argv, "--nodes", &options.nodes, error) ||
+        !take_number(&argc, argv, "--candidates", &options.candidates, error) ||
         !take_number(&argc, argv, "--replica-lost-ms", &options.replica_lost_ms, error) ||
         !take_number(&argc, argv, "--watcher-interval-ms", &options.watcher_interval_ms, error) ||
         !take_number(&argc, argv, "--disks-mib", &options.disks_mib, error))
         return -1;
     options.no_init = cli_take_flag(&argc, argv, "--no-init");
-    if (!cli_expect(argc, argv, 0, "lab up [--nodes N] [--dir DIR] [--no-init]", error) ||
+    if (!cli_expect(argc, argv, 0, "lab up [--nodes N] [--candidates N] [--dir DIR] [--no-init]",
+                    error) ||
         !lab_up(&options, error))
         return -1;
     guint nodes = options.nodes != 0 ? options.nodes : 3;
@@ -238,7 +240,8 @@ static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command lab_commands[] = {
     {"lab", "up",
-     "[--nodes N] [--disks-mib MIB] [--replica-lost-ms MS] [--watcher-interval-ms MS] [--no-init] "
+     "[--nodes N] [--candidates N] [--disks-mib MIB] [--replica-lost-ms MS] [--watcher-interval-ms "
+     "MS] [--no-init] "
      "[--dir DIR]",
      "Build a lab: nodes are network namespaces with disks of their own.", lab_cmd_up},
     {"lab", "down", "[--dir DIR]", "Remove every trace of the lab.", lab_cmd_down},

@@ -13,16 +13,31 @@ static const struct loss {
     {"OP_INSTANCE_REINSTALL", "What is on the first disk of instance %s will be lost, for good."},
 };
 
+/* What is typed then; "" at the end of the input. */
+static const char *ask(const char *question, const char *how, char *line, int size)
+{
+    *line = '\0';
+    fprintf(stderr, "%s %s ", question, how);
+    fflush(stderr);
+    return fgets(line, size, stdin) != NULL ? g_strstrip(line) : "";
+}
+
+bool cli_has_typed(const char *question, const char *how, const char *word, GError **error)
+{
+    char line[256];
+    if (strcmp(ask(question, how, line, sizeof line), word) == 0)
+        return true;
+    fettle_set_error(error, CANCELED,
+                     "that is not what was to be typed; nothing was done; --yes does not ask");
+    return false;
+}
+
 bool cli_is_sure(const char *question, GError **error)
 {
-    char line[16] = "";
-    fprintf(stderr, "%s Go on? [y/N] ", question);
-    fflush(stderr);
-    if (fgets(line, sizeof line, stdin) != NULL) {
-        g_strstrip(line);
-        if (g_ascii_strcasecmp(line, "y") == 0 || g_ascii_strcasecmp(line, "yes") == 0)
-            return true;
-    }
+    char line[16];
+    const char *typed = ask(question, "Go on? [y/N]", line, sizeof line);
+    if (g_ascii_strcasecmp(typed, "y") == 0 || g_ascii_strcasecmp(typed, "yes") == 0)
+        return true;
     fettle_set_error(error, CANCELED, "nothing was done; --yes does not ask");
     return false;
 }

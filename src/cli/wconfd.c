@@ -77,8 +77,8 @@ json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, 
         loop_run_until(&waiting.done, TIMEOUT_NORMAL_MS);
     if (waiting.error && fettle_error_is(waiting.error, UNREACHABLE))
         g_prefix_error(&waiting.error,
-                       "fettle-wconfd of this node does not answer (this command is given on the "
-                       "master, as root): ");
+                       "fettle-wconfd of this node does not answer (is this the right host, and "
+                       "are you root?): ");
     if (waiting.error)
         g_propagate_error(error, waiting.error);
     return waiting.result;

@@ -134,6 +134,11 @@ static bool renew(struct sqlite_store *store, guint64 history, const GPtrArray *
     guint64 epoch = store->pending.master.epoch;
     store->pending.history = history;
     store->pending.master = (struct mastership){.epoch = epoch};
+    /* It may have been taken from a candidate's copy. */
+    bool was_copy = store->pending.role != COPY_ENGINE;
+    store->pending.role = COPY_ENGINE;
+    if (was_copy && !store_begin_log(store, error))
+        return false;
     return sqlite_store_add(store, commit_id, epoch, store->pending.serial + 1, rows, &refused,
                             error) &&
            sqlite_store_finish(store, &unknown, error);

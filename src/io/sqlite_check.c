@@ -2,6 +2,7 @@
  * serials without gaps. See sqlite_store.h. */
 #include "io/sqlite_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -109,9 +110,10 @@ bool store_check_form(struct sqlite_store *store, GError **error)
         return false;
     if (id != STORE_APPLICATION_ID)
         return store_corrupt(store, "it is not a store of Fettle", error);
-    if (format != STORE_FORMAT)
-        return row_corrupt(store, error, "its format is %" G_GINT64_FORMAT ", known is %d", format,
-                           STORE_FORMAT);
+    if (format != STORE_FORMAT && format != STORE_FORMAT - 1)
+        return row_corrupt(store, error,
+                           "its format is %" G_GINT64_FORMAT ", this version knows %d and %d",
+                           format, STORE_FORMAT - 1, STORE_FORMAT);
     return true;
 }
 
@@ -149,6 +151,8 @@ static bool meta_take(struct store_meta *meta, guint64 *check, const char *key, 
         {"node", NULL, meta->master.node, sizeof meta->master.node},
         {"boot_id", NULL, meta->master.boot_id, sizeof meta->master.boot_id},
         {"journal_id", NULL, meta->master.journal_id, sizeof meta->master.journal_id},
+        {"versions", &meta->versions, NULL, 0},
+        {"role", &meta->role, NULL, 0},
         {"check", check, NULL, 0},
     };
 
@@ -181,7 +185,10 @@ bool store_load_meta(struct sqlite_store *store, GError **error)
     sqlite3_finalize(statement);
     if (!ok || failed)
         return false;
-    if (count != 9 || check != store_meta_sum(&meta))
+    store->old_format = count == 9;
+    bool whole = store->old_format ? count == 9 && check == store_meta_sum_old(&meta)
+                                   : count == 11 && check == store_meta_sum(&meta);
+    if (!whole)
         return store_corrupt(store, "its table meta does not match its checksum", error);
     store->meta = meta;
     return true;
@@ -190,7 +197,7 @@ bool store_load_meta(struct sqlite_store *store, GError **error)
 struct loading {
     void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data);
     void *data;
-    guint64 digest;
+    guint64 digest, versions;
 };
 
 static bool load_object(struct sqlite_store *store, sqlite3_stmt *row, struct loading *loading,
@@ -205,6 +212,7 @@ static bool load_object(struct sqlite_store *store, sqlite3_stmt *row, struct lo
     if (sum != number(row, 4) || version == 0 || version > store->meta.serial)
         return row_corrupt(store, error, "object %s %s does not match its checksum", kind, key);
     loading->digest ^= sum;
+    loading->versions ^= digest_object(kind, key, version);
     if (loading->each == NULL)
         return true;
     json_autoptr object = json_parse_limited(json, strlen(json), LIMIT_FRAME_BYTES, NULL);
@@ -225,42 +233,58 @@ static bool load_objects(struct sqlite_store *store, struct loading *loading, GE
     sqlite3_finalize(statement);
     if (!ok || failed)
         return false;
-    if (loading->digest != store->meta.digest)
+    if (store->old_format)
+        store->meta.versions = loading->versions;
+    if (loading->digest != store->meta.digest || loading->versions != store->meta.versions)
         return store_corrupt(store, "an object is missing, or older than what was committed",
                              error);
     return true;
 }
 
-/* Commits must be exactly the serials (log_from, serial]; fills `counts` with their numbers of
- * changes. */
-static bool check_commits(struct sqlite_store *store, GArray *counts, GError **error)
+/* A commit in the log, with the changes of it that were not met yet. */
+struct logged {
+    guint64 serial;
+    guint count;
+};
+
+/* Commits must be exactly the serials (log_from, serial]; those of a copy, which takes many at
+ * once, are some of them, in order. Fills `all` with struct logged. */
+static bool check_commits(struct sqlite_store *store, GArray *all, GError **error)
 {
     sqlite3_stmt *statement = NULL;
     bool failed = true;
-    guint64 expected = store->meta.log_from;
+    guint64 last = store->meta.log_from;
 
     bool ok = ask(store, "SELECT commit_id, serial, count, sum FROM commits ORDER BY serial",
                   &statement, error);
     while (ok && next(store, statement, &failed, error)) {
-        guint count = (guint)number(statement, 2);
-        ok = number(statement, 1) == ++expected &&
-             number(statement, 3) == store_sum_commit(text_or_empty(statement, 0), expected, count);
-        g_array_append_val(counts, count);
+        struct logged one = {number(statement, 1), (guint)number(statement, 2)};
+        bool follows = store->meta.role == COPY_ENGINE ? one.serial == last + 1 : one.serial > last;
+        ok = follows && number(statement, 3) ==
+                            store_sum_commit(text_or_empty(statement, 0), one.serial, one.count);
         if (!ok)
-            row_corrupt(store, error, "the commit of serial %" G_GUINT64_FORMAT " is damaged",
-                        expected);
+            row_corrupt(store, error,
+                        "the commit behind serial %" G_GUINT64_FORMAT " is damaged or missing",
+                        last);
+        last = one.serial;
+        g_array_append_val(all, one);
     }
     sqlite3_finalize(statement);
-    if (ok && !failed && expected != store->meta.serial)
+    if (ok && !failed && last != store->meta.serial)
         return row_corrupt(store, error,
                            "its serial is %" G_GUINT64_FORMAT
                            ", but its commits end with %" G_GUINT64_FORMAT,
-                           store->meta.serial, expected);
+                           store->meta.serial, last);
     return ok && !failed;
 }
 
-static bool check_change(struct sqlite_store *store, sqlite3_stmt *row, GArray *counts,
-                         GError **error)
+static int compare_logged(const void *a, const void *b)
+{
+    const struct logged *one = a, *other = b;
+    return one->serial < other->serial ? -1 : one->serial > other->serial;
+}
+
+static bool check_change(struct sqlite_store *store, sqlite3_stmt *row, GArray *all, GError **error)
 {
     struct store_row change = {(enum change_op)sqlite3_column_int(row, 6),
                                (char *)text_or_empty(row, 4), (char *)text_or_empty(row, 5),
@@ -270,36 +294,38 @@ static bool check_change(struct sqlite_store *store, sqlite3_stmt *row, GArray *
     guint64 sum =
         store_sum_change(serial, (guint)place, number(row, 2), text_or_empty(row, 3), &change);
 
-    if (sum != number(row, 8) || serial <= store->meta.log_from || serial > store->meta.serial)
+    struct logged *commit = bsearch(&(struct logged){serial, 0}, all->data, all->len,
+                                    sizeof(struct logged), compare_logged);
+    if (sum != number(row, 8) || commit == NULL)
         return row_corrupt(store, error,
                            "change %" G_GUINT64_FORMAT " of serial %" G_GUINT64_FORMAT
                            " does not match its checksum",
                            place, serial);
-    g_array_index(counts, guint, serial - store->meta.log_from - 1)--;
+    commit->count--;
     store->log_rows++;
     return true;
 }
 
 static bool check_log(struct sqlite_store *store, GError **error)
 {
-    g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(struct logged));
     sqlite3_stmt *statement = NULL;
     bool failed = true;
 
     store->log_rows = 0;
     bool ok =
-        check_commits(store, counts, error) &&
+        check_commits(store, all, error) &&
         ask(store, "SELECT serial, place, epoch, commit_id, kind, key, op, json, sum FROM changes",
             &statement, error);
     while (ok && next(store, statement, &failed, error))
-        ok = check_change(store, statement, counts, error);
+        ok = check_change(store, statement, all, error);
     sqlite3_finalize(statement);
     if (!ok || failed)
         return false;
-    for (guint i = 0; i < counts->len; i++)
-        if (g_array_index(counts, guint, i) != 0)
+    for (guint i = 0; i < all->len; i++)
+        if (g_array_index(all, struct logged, i).count != 0)
             return row_corrupt(store, error, "the change log has gaps at serial %" G_GUINT64_FORMAT,
-                               store->meta.log_from + i + 1);
+                               g_array_index(all, struct logged, i).serial);
     return true;
 }
 
@@ -340,6 +366,6 @@ bool sqlite_store_load(struct sqlite_store *store,
         !check_progress(store, error) || !check_log(store, error) ||
         !load_objects(store, &loading, error))
         return false;
-    loading = (struct loading){each, data, 0};
+    loading = (struct loading){each, data, 0, 0};
     return each == NULL || load_objects(store, &loading, error);
 }

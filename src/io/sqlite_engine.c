@@ -372,5 +372,5 @@ bool sqlite_engine_create(const char *path, guint64 history, const GPtrArray *ch
                           GError **error)
 {
     g_autoptr(GPtrArray) rows = store_rows_from_changes(changes);
-    return sqlite_store_create(path, history, rows, error);
+    return sqlite_store_create(path, COPY_ENGINE, history, rows, error);
 }

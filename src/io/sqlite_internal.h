@@ -4,16 +4,18 @@
 #pragma once
 
 #include "io/sqlite_store.h"
+#include "proto/digest.h"
 
 #include <sqlite3.h>
 #include <string.h>
 
 #define STORE_APPLICATION_ID 0x46544c45 /* "FTLE" */
-#define STORE_FORMAT 1
+/* Format 1 had neither role nor versions; it is brought up with the first transaction. */
+#define STORE_FORMAT 2
 
 enum store_statement {
     /* of the writing handle */
-    STATEMENT_OBJECT_SUM,
+    STATEMENT_OBJECT_OLD,
     STATEMENT_OBJECT_PUT,
     STATEMENT_OBJECT_DELETE,
     STATEMENT_CHANGE_ADD,
@@ -36,6 +38,8 @@ struct store_meta {
     guint64 serial;
     guint64 digest;   /* checksums of all objects, xor-ed */
     guint64 log_from; /* the change log has everything after this serial */
+    guint64 versions; /* digest of kinds, keys and versions (proto/digest.h) */
+    guint64 role;     /* enum copy_role */
     struct mastership master;
 };
 
@@ -44,6 +48,7 @@ struct sqlite_store {
     sqlite3 *db;
     sqlite3 *reader; /* for the loop while the worker commits */
     int lock_fd;
+    bool old_format; /* format 1, until the first transaction */
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct store_meta meta;    /* as committed */
     struct store_meta pending; /* of the open transaction */
@@ -52,15 +57,8 @@ struct sqlite_store {
 };
 
 /* FNV-1a, 64 bits: any change of a single byte changes the sum. */
-#define STORE_SUM_START G_GUINT64_CONSTANT(0xcbf29ce484222325)
-
-static inline guint64 store_sum_bytes(guint64 sum, const void *data, size_t len)
-{
-    const guint8 *byte = data;
-    for (size_t i = 0; i < len; i++)
-        sum = (sum ^ byte[i]) * G_GUINT64_CONSTANT(0x100000001b3);
-    return sum;
-}
+#define STORE_SUM_START DIGEST_START
+#define store_sum_bytes digest_bytes
 
 /* With the NUL, so that fields do not run together; NULL counts as a byte of its own. */
 static inline guint64 store_sum_text(guint64 sum, const char *text)
@@ -79,6 +77,19 @@ guint64 store_sum_change(guint64 serial, guint place, guint64 epoch, const char 
                          const struct store_row *row);
 guint64 store_sum_commit(const char *commit_id, guint64 serial, guint count);
 guint64 store_meta_sum(const struct store_meta *meta);
+guint64 store_meta_sum_old(const struct store_meta *meta); /* of format 1 */
+
+/* What one row changes in the set of objects. `version` is the row's own. */
+bool store_put_row(struct sqlite_store *store, const struct store_row *row, guint64 version,
+                   GError **error);
+/* The same, and in the change log. */
+bool store_log_row(struct sqlite_store *store, const char *commit_id, guint64 epoch, guint64 serial,
+                   guint place, const struct store_row *row, GError **error);
+bool store_log_commit(struct sqlite_store *store, const char *commit_id, guint64 serial,
+                      guint changes, GError **error);
+/* The log of an engine has no gaps, that of a copy may: it begins here. */
+bool store_begin_log(struct sqlite_store *store, GError **error);
+bool store_run(struct sqlite_store *store, const char *sql, GError **error);
 
 /* What stands in the lock file: how far the store had come when something was last answered;
  * g_free() it. */

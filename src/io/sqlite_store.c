@@ -33,7 +33,7 @@ static const char *const schema = "PRAGMA application_id=" G_STRINGIFY(
                                             "WITHOUT ROWID;";
 
 static const char *const statements[STATEMENT_COUNT] = {
-    [STATEMENT_OBJECT_SUM] = "SELECT sum FROM objects WHERE kind=?1 AND key=?2",
+    [STATEMENT_OBJECT_OLD] = "SELECT sum, version FROM objects WHERE kind=?1 AND key=?2",
     [STATEMENT_OBJECT_PUT] = "INSERT OR REPLACE INTO objects VALUES(?1,?2,?3,?4,?5)",
     [STATEMENT_OBJECT_DELETE] = "DELETE FROM objects WHERE kind=?1 AND key=?2",
     [STATEMENT_CHANGE_ADD] = "INSERT INTO changes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
@@ -90,7 +90,7 @@ bool store_error(struct sqlite_store *store, const char *doing, GError **error)
     return false;
 }
 
-static bool run(struct sqlite_store *store, const char *sql, GError **error)
+bool store_run(struct sqlite_store *store, const char *sql, GError **error)
 {
     return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ||
            store_error(store, sql, error);
@@ -148,7 +148,7 @@ static char *meta_number(guint64 number)
     return g_strdup_printf("%" G_GUINT64_FORMAT, number);
 }
 
-guint64 store_meta_sum(const struct store_meta *meta)
+static guint64 meta_sum(const struct store_meta *meta, bool old)
 {
     guint64 sum = STORE_SUM_START;
 
@@ -156,10 +156,22 @@ guint64 store_meta_sum(const struct store_meta *meta)
     sum = store_sum_number(sum, meta->serial);
     sum = store_sum_number(sum, meta->digest);
     sum = store_sum_number(sum, meta->log_from);
+    if (!old)
+        sum = store_sum_number(store_sum_number(sum, meta->versions), meta->role);
     sum = store_sum_number(sum, meta->master.epoch);
     sum = store_sum_text(sum, meta->master.node);
     sum = store_sum_text(sum, meta->master.boot_id);
     return store_sum_text(sum, meta->master.journal_id);
+}
+
+guint64 store_meta_sum(const struct store_meta *meta)
+{
+    return meta_sum(meta, false);
+}
+
+guint64 store_meta_sum_old(const struct store_meta *meta)
+{
+    return meta_sum(meta, true);
 }
 
 static bool write_meta(struct sqlite_store *store, const struct store_meta *meta, GError **error)
@@ -173,6 +185,7 @@ static bool write_meta(struct sqlite_store *store, const struct store_meta *meta
         {"digest", meta->digest, NULL},        {"log_from", meta->log_from, NULL},
         {"epoch", meta->master.epoch, NULL},   {"node", 0, meta->master.node},
         {"boot_id", 0, meta->master.boot_id},  {"journal_id", 0, meta->master.journal_id},
+        {"versions", meta->versions, NULL},    {"role", meta->role, NULL},
         {"check", store_meta_sum(meta), NULL},
     };
 
@@ -254,7 +267,7 @@ struct sqlite_store *sqlite_store_open(const char *path, GError **error)
         return NULL;
     }
     if (!store_check_form(store, &local) ||
-        !run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", &local) ||
+        !store_run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", &local) ||
         !prepare(store, &local)) {
         if (fettle_error_is(local, CORRUPT))
             g_propagate_error(error, g_steal_pointer(&local));
@@ -305,8 +318,9 @@ static bool fill_new(struct sqlite_store *store, guint64 history, const GPtrArra
     bool refused = false, unknown = false;
 
     store->meta.history = history;
-    return run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", error) &&
-           run(store, schema, error) && prepare(store, error) && sqlite_store_begin(store, error) &&
+    return store_run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", error) &&
+           store_run(store, schema, error) && prepare(store, error) &&
+           sqlite_store_begin(store, error) &&
            sqlite_store_add(store, commit_id, 0, 1, rows, &refused, error) &&
            sqlite_store_finish(store, &unknown, error);
 }
@@ -335,7 +349,8 @@ static void remove_traces(const char *path)
     }
 }
 
-bool sqlite_store_create(const char *path, guint64 history, const GPtrArray *rows, GError **error)
+bool sqlite_store_create(const char *path, enum copy_role role, guint64 history,
+                         const GPtrArray *rows, GError **error)
 {
     g_autofree char *temporary = g_strconcat(path, ".new", NULL);
     g_autofree char *folder = g_path_get_dirname(path);
@@ -352,6 +367,7 @@ bool sqlite_store_create(const char *path, guint64 history, const GPtrArray *row
         open_database(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, error);
     if (store == NULL)
         return false;
+    store->meta.role = role;
     bool ok = fill_new(store, history, rows, error);
     /* Closing moves everything from the log into the file itself. */
     sqlite_store_close(store);
@@ -374,7 +390,7 @@ bool sqlite_store_begin(struct sqlite_store *store, GError **error)
     store->pending = store->meta;
     store->pending_log_rows = store->log_rows;
     crash_point("sqlite: begin");
-    return run(store, "BEGIN IMMEDIATE", error);
+    return store_run(store, "BEGIN IMMEDIATE", error);
 }
 
 void sqlite_store_rollback(struct sqlite_store *store)
@@ -383,26 +399,57 @@ void sqlite_store_rollback(struct sqlite_store *store)
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-static bool add_row(struct sqlite_store *store, const char *commit_id, guint64 epoch,
-                    guint64 serial, guint place, const struct store_row *row, GError **error)
+/* Takes what is there out of the digests. */
+static void drop_old(struct sqlite_store *store, const struct store_row *row)
 {
-    guint64 old = 0;
-    guint64 sum = store_sum_object(row->kind, row->key, serial, row->json);
+    sqlite3_stmt *old = store->statements[STATEMENT_OBJECT_OLD];
 
-    if (ask_number(store, &old, STATEMENT_OBJECT_SUM, "tt", row->kind, row->key))
-        store->pending.digest ^= old;
-    if (row->op == CHANGE_PUT) {
-        store->pending.digest ^= sum;
-        if (!run_bound(store, error, STATEMENT_OBJECT_PUT, "ttiti", row->kind, row->key, serial,
-                       row->json, sum))
-            return false;
-    } else if (!run_bound(store, error, STATEMENT_OBJECT_DELETE, "tt", row->kind, row->key)) {
-        return false;
+    sqlite3_reset(old);
+    sqlite3_bind_text(old, 1, row->kind, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(old, 2, row->key, -1, SQLITE_TRANSIENT);
+    if (sqlite3_step(old) == SQLITE_ROW) {
+        store->pending.digest ^= (guint64)sqlite3_column_int64(old, 0);
+        store->pending.versions ^=
+            digest_object(row->kind, row->key, (guint64)sqlite3_column_int64(old, 1));
     }
+    sqlite3_reset(old);
+}
+
+bool store_put_row(struct sqlite_store *store, const struct store_row *row, guint64 version,
+                   GError **error)
+{
+    drop_old(store, row);
+    if (row->op != CHANGE_PUT)
+        return run_bound(store, error, STATEMENT_OBJECT_DELETE, "tt", row->kind, row->key);
+    guint64 sum = store_sum_object(row->kind, row->key, version, row->json);
+    store->pending.digest ^= sum;
+    store->pending.versions ^= digest_object(row->kind, row->key, version);
+    return run_bound(store, error, STATEMENT_OBJECT_PUT, "ttiti", row->kind, row->key, version,
+                     row->json, sum);
+}
+
+bool store_log_row(struct sqlite_store *store, const char *commit_id, guint64 epoch, guint64 serial,
+                   guint place, const struct store_row *row, GError **error)
+{
     guint64 line = store_sum_change(serial, place, epoch, commit_id, row);
+
     store->pending_log_rows++;
     return run_bound(store, error, STATEMENT_CHANGE_ADD, "iiitttiti", serial, (guint64)place, epoch,
                      commit_id, row->kind, row->key, (guint64)row->op, row->json, line);
+}
+
+bool store_log_commit(struct sqlite_store *store, const char *commit_id, guint64 serial,
+                      guint changes, GError **error)
+{
+    return run_bound(store, error, STATEMENT_COMMIT_ADD, "tiii", commit_id, serial,
+                     (guint64)changes, store_sum_commit(commit_id, serial, changes));
+}
+
+bool store_begin_log(struct sqlite_store *store, GError **error)
+{
+    store->pending.log_from = store->pending.serial;
+    store->pending_log_rows = 0;
+    return store_run(store, "DELETE FROM changes; DELETE FROM commits", error);
 }
 
 bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64 epoch,
@@ -423,11 +470,11 @@ bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64
         return false;
     }
     *ret_refused = false;
-    if (!run_bound(store, error, STATEMENT_COMMIT_ADD, "tiii", commit_id, serial,
-                   (guint64)rows->len, store_sum_commit(commit_id, serial, rows->len)))
+    if (!store_log_commit(store, commit_id, serial, rows->len, error))
         return false;
     for (guint i = 0; i < rows->len; i++)
-        if (!add_row(store, commit_id, epoch, serial, i, rows->pdata[i], error))
+        if (!store_put_row(store, rows->pdata[i], serial, error) ||
+            !store_log_row(store, commit_id, epoch, serial, i, rows->pdata[i], error))
             return false;
     store->pending.serial = serial;
     return true;
@@ -464,16 +511,19 @@ static void note_progress(const struct sqlite_store *store)
 bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError **error)
 {
     *ret_unknown = false;
-    if (!trim_log(store, error) || !write_meta(store, &store->pending, error))
+    if (!trim_log(store, error) || !write_meta(store, &store->pending, error) ||
+        (store->old_format &&
+         !store_run(store, "PRAGMA user_version=" G_STRINGIFY(STORE_FORMAT), error)))
         return false;
     crash_point("sqlite: commit");
-    if (!run(store, "COMMIT", error)) {
+    if (!store_run(store, "COMMIT", error)) {
         /* Out of space while writing leaves no commit behind; a failed sync may. */
         *ret_unknown = (sqlite3_errcode(store->db) & 0xff) != SQLITE_FULL;
         return false;
     }
     crash_point("sqlite: committed");
     store->meta = store->pending;
+    store->old_format = false;
     store->log_rows = store->pending_log_rows;
     note_progress(store);
     return true;
@@ -498,7 +548,7 @@ bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GE
     }
     if (!sqlite_store_begin(store, error))
         return false;
-    guint64 epoch = stored->epoch + 1;
+    guint64 epoch = MAX(stored->epoch + 1, me->epoch);
     store->pending.master = *me;
     store->pending.master.epoch = epoch;
     if (!sqlite_store_finish(store, &unknown, error)) {

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "proto/copy.h"
 #include "proto/engine.h"
 #include "proto/records.h"
 
@@ -22,7 +23,8 @@ struct store_row {
     char *json; /* NULL for a delete */
 };
 
-bool sqlite_store_create(const char *path, guint64 history, const GPtrArray *rows, GError **error);
+bool sqlite_store_create(const char *path, enum copy_role role, guint64 history,
+                         const GPtrArray *rows, GError **error);
 struct sqlite_store *sqlite_store_open(const char *path, GError **error);
 void sqlite_store_close(struct sqlite_store *store);
 

@@ -293,11 +293,8 @@ static bool goes_on(struct store_reader *reader, bool *ret_goes_on, GError **err
 static bool finish(struct store_reader *reader, GError **error)
 {
     const struct store_meta *meta = &reader->store->meta;
-    g_autofree char *role = ask_text(reader, "SELECT value FROM meta WHERE key='role'", 0, error);
     g_autofree char *commit =
-        role
-            ? ask_text(reader, "SELECT commit_id FROM commits WHERE serial=?1", meta->serial, error)
-            : NULL;
+        ask_text(reader, "SELECT commit_id FROM commits WHERE serial=?1", meta->serial, error);
     if (!commit)
         return false;
     reader->meta = *meta;
@@ -305,7 +302,7 @@ static bool finish(struct store_reader *reader, GError **error)
     g_free(reader->last_commit);
     reader->last_commit = g_steal_pointer(&commit);
     const struct store_position position = {meta->history, meta->serial,
-                                            strcmp(role, "retired") == 0};
+                                            meta->role == COPY_RETIRED};
     reader->client.done(&position, reader->client.data);
     return true;
 }

@@ -51,8 +51,11 @@ static bool add_node(const struct layout *layout, guint node, GError **error)
     g_autofree char *name = g_strdup_printf("node%u", node);
     g_autofree char *address = layout_address(node);
     const char *uuid = g_ptr_array_index(layout->node_uuids, node - 1);
-    const char *arguments[] = {"node",  "add",         name, "--primary-ip",
-                               address, "--node-uuid", uuid, NULL};
+    bool candidate = node <= layout->candidates;
+    const char *arguments[] = {
+        "node",  "add",         name, "--primary-ip",
+        address, "--node-uuid", uuid, candidate ? "--master-candidate" : NULL,
+        NULL};
     return fettle(layout, arguments, error);
 }
 
@@ -64,5 +67,10 @@ bool form_cluster(const struct layout *layout, const struct lab_options *options
     for (guint node = 2; node <= layout->nodes; node++)
         if (!add_node(layout, node, error))
             return false;
+    for (guint node = 2; node <= layout->candidates; node++) {
+        g_autofree char *name = g_strdup_printf("node%u", node);
+        if (!lab_wait_ready(layout->dir, name, READY_TIMEOUT_MS, error))
+            return false;
+    }
     return true;
 }

@@ -27,8 +27,8 @@
 
 /* A daemon that the supervisor keeps running. `command` is its argv, ended by NULL; it gets
  * FETTLE_ROOT, FETTLE_BOOT_ID (new at each power-on) and FETTLE_NODE, and is ready when
- * run/NAME.ready is there. With `master_only` it runs on node1, once lab_enable_master() was
- * called. */
+ * run/NAME.ready is there. With `master_only` it runs on master candidates, once
+ * lab_enable_master() was called. */
 struct lab_daemon {
     const char *name; /* "noded" */
     const char *const *command;
@@ -36,10 +36,11 @@ struct lab_daemon {
 };
 
 struct lab_options {
-    const char *dir; /* must not exist or be empty */
-    guint nodes;     /* 0: 3 */
-    guint root_mib;  /* size of a node's root, MiB; 0: 256 */
-    guint disks_mib; /* size of its var/disks, MiB; 0: 256 */
+    const char *dir;  /* must not exist or be empty */
+    guint nodes;      /* 0: 3 */
+    guint candidates; /* node1 to this one may be master; 0: 1 */
+    guint root_mib;   /* size of a node's root, MiB; 0: 256 */
+    guint disks_mib;  /* size of its var/disks, MiB; 0: 256 */
 
     /* Passed to `fettle cluster init`; 0 or NULL: the lab's own choice (tcg, and short times). */
     guint replica_lost_ms;
@@ -51,7 +52,7 @@ struct lab_options {
     bool no_identity; /* not even certificates and etc/node.json; implies no_init */
 
     /* Other daemons instead of Fettle's, ended by one without a name; NULL: noded everywhere,
-     * wconfd, luxid and watcher on node1. */
+     * wconfd, luxid and watcher on candidates. */
     const struct lab_daemon *daemons;
 };
 

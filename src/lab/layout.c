@@ -37,6 +37,7 @@ struct layout *layout_new(const char *dir, guint nodes)
 {
     struct layout *layout = layout_empty(dir);
     layout->nodes = nodes;
+    layout->candidates = 1;
     layout->cluster_uuid = g_uuid_string_random();
     for (guint i = 0; i < nodes; i++)
         g_ptr_array_add(layout->node_uuids, g_uuid_string_random());
@@ -84,8 +85,9 @@ static json_t *layout_to_json(const struct layout *layout)
         json_array_append_new(daemons, json_make("{s:s, s:o, s:b}", "name", daemon->name, "command",
                                                  command, "master_only", daemon->master_only));
     }
-    return json_make("{s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:O, s:O}", "version", LAYOUT_VERSION,
-                     "nodes", (int)layout->nodes, "root_mib", (int)layout->root_mib, "disks_mib",
+    return json_make("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:O, s:O}", "version",
+                     LAYOUT_VERSION, "nodes", (int)layout->nodes, "candidates",
+                     (int)layout->candidates, "root_mib", (int)layout->root_mib, "disks_mib",
                      (int)layout->disks_mib, "made_dir", layout->made_dir, "identity",
                      layout->identity, "cluster_uuid", layout->cluster_uuid, "node_uuids", uuids,
                      "daemons", daemons);
@@ -152,18 +154,20 @@ static bool daemons_from_json(struct layout *layout, json_t *daemons)
 
 static bool layout_from_json(struct layout *layout, json_t *json)
 {
-    int version, nodes, root_mib, disks_mib, made_dir, identity;
+    int version, nodes, candidates, root_mib, disks_mib, made_dir, identity;
     const char *cluster_uuid;
     json_t *uuids, *daemons;
-    if (json_unpack(json, "{s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:o, s:o}", "version", &version,
-                    "nodes", &nodes, "root_mib", &root_mib, "disks_mib", &disks_mib, "made_dir",
-                    &made_dir, "identity", &identity, "cluster_uuid", &cluster_uuid, "node_uuids",
-                    &uuids, "daemons", &daemons) != 0)
+    if (json_unpack(json, "{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:o, s:o}", "version", &version,
+                    "nodes", &nodes, "candidates", &candidates, "root_mib", &root_mib, "disks_mib",
+                    &disks_mib, "made_dir", &made_dir, "identity", &identity, "cluster_uuid",
+                    &cluster_uuid, "node_uuids", &uuids, "daemons", &daemons) != 0)
         return false;
-    if (version != LAYOUT_VERSION || nodes < 1 || nodes > LIMIT_LAB_NODES || root_mib < 1 ||
-        disks_mib < 1 || json_array_size(uuids) != (size_t)nodes)
+    if (version != LAYOUT_VERSION || nodes < 1 || nodes > LIMIT_LAB_NODES || candidates < 1 ||
+        candidates > nodes || root_mib < 1 || disks_mib < 1 ||
+        json_array_size(uuids) != (size_t)nodes)
         return false;
     layout->nodes = (guint)nodes;
+    layout->candidates = (guint)candidates;
     layout->root_mib = (guint)root_mib;
     layout->disks_mib = (guint)disks_mib;
     layout->made_dir = made_dir;

@@ -22,6 +22,7 @@ struct layout {
     char *dir;    /* absolute, without symbolic links */
     char *prefix; /* of its namespaces: "ft3a9c21" */
     guint nodes;
+    guint candidates; /* node1 to this one may be master */
     guint root_mib;
     guint disks_mib;
     bool made_dir; /* DIR was made by the lab and goes with it */

@@ -70,7 +70,7 @@ struct services *services_new(const struct layout *layout)
     for (guint node = 1; node <= layout->nodes; node++)
         for (guint i = 0; i < layout->daemons->len; i++) {
             const struct layout_daemon *daemon = g_ptr_array_index(layout->daemons, i);
-            if (!daemon->master_only || node == 1)
+            if (!daemon->master_only || node <= layout->candidates)
                 g_ptr_array_add(services->all, service_new(services, node, daemon));
         }
     return services;

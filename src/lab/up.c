@@ -86,6 +86,12 @@ static bool check_sizes(const struct lab_options *options, GError **error)
                          options->nodes);
         return false;
     }
+    guint nodes = options->nodes ? options->nodes : NODES_DEFAULT;
+    if (options->candidates > nodes) {
+        fettle_set_error(error, WRONG_INPUT, "a lab of %u nodes has at most %u candidates, not %u",
+                         nodes, nodes, options->candidates);
+        return false;
+    }
     if ((options->root_mib && options->root_mib < SMALLEST_MIB) ||
         (options->disks_mib && options->disks_mib < SMALLEST_MIB)) {
         fettle_set_error(error, WRONG_INPUT, "a node's disk must have at least %d MiB",
@@ -129,6 +135,7 @@ static struct layout *plan(const struct lab_options *options, GError **error)
     if (!dir || !check_no_lab(dir, error) || !check_sizes(options, error))
         return NULL;
     layout_autoptr layout = layout_new(dir, options->nodes ? options->nodes : NODES_DEFAULT);
+    layout->candidates = options->candidates ? options->candidates : 1;
     layout->root_mib = options->root_mib ? options->root_mib : ROOT_MIB_DEFAULT;
     layout->disks_mib = options->disks_mib ? options->disks_mib : DISKS_MIB_DEFAULT;
     layout->identity = !options->no_identity;

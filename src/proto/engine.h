@@ -69,4 +69,9 @@ struct engine_ops {
 
 struct engine {
     const struct engine_ops *ops;
+    /* Kept by a majority of the candidates, so that a commit that is done is never lost, and a
+     * mastership is nobody else's. Otherwise it is the store of one node: copies are waited for,
+     * and a new mastership needs the promises of the other candidates' nodes. It is read after the
+     * campaign, the store before. */
+    bool replicated;
 };

@@ -20,6 +20,9 @@
 
 struct env;
 
+/* What noded was told last (announce_args), in FILE_STATE. */
+#define ANNOUNCED_FILE "node/state.json"
+
 /* Files by what they must survive. */
 enum file_area {
     FILE_STATE, /* var/: survives a power cut: written to a temporary name, synced, renamed, folder

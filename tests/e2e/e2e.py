@@ -1,6 +1,7 @@
 """What the end-to-end tests share: TAP output, a lab with the sanitized build, and the checks after every step."""
 import contextlib
 import glob
+import itertools
 import os
 import re
 import subprocess
@@ -76,7 +77,8 @@ def check_logs(lab):
         with open(path, encoding='utf-8', errors='replace') as file:
             for line in file:
                 if REPORT.search(line):
-                    raise AssertionError(f'{path}: {line.strip()}')
+                    report = ''.join([line, *itertools.islice(file, 15)])
+                    raise AssertionError(f'{path}: {report.strip()}')
 
 
 def uuid_of(lab, name):

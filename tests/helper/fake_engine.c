@@ -169,7 +169,7 @@ static bool engine_campaign(struct engine *base, struct mastership *me, GError *
     bool same = !strcmp(engine->master.node, me->node) &&
                 !strcmp(engine->master.boot_id, me->boot_id) &&
                 !strcmp(engine->master.journal_id, me->journal_id);
-    me->epoch = same ? engine->master.epoch : engine->master.epoch + 1;
+    me->epoch = same ? engine->master.epoch : MAX(engine->master.epoch + 1, me->epoch);
     engine->master = *me;
     return true;
 }

@@ -135,16 +135,75 @@ static bool apply(struct follow *follow, const struct changes *answer, GError **
     return true;
 }
 
+static void *ask(const struct follow *follow, const char *method, const void *args, GError **error)
+{
+    struct stamp stamp = {config_history(follow->config), follow->epoch};
+    return env_call_record(follow->env, NODE_LOCAL, ROLE_WCONFD, method, args, stamp, 0, 0, error);
+}
+
+/* What is too much for one answer comes in pieces, of different moments. The position is that of
+ * the first. */
+static bool fetch_pieces(const struct follow *follow, struct changes *whole, GError **error)
+{
+    for (bool more = true; more;) {
+        char none[] = "";
+        const struct change *last =
+            whole->changes->len ? whole->changes->pdata[whole->changes->len - 1] : NULL;
+        struct snapshot_args args = {
+            .kind = last ? last->kind : none, .key = last ? last->key : none, .job = follow->job};
+        record_autoptr(snapshot_piece) piece = ask(follow, "snapshot", &args, error);
+        if (!piece)
+            return false;
+        if (last && (piece->history != whole->history || piece->epoch != whole->epoch)) {
+            fettle_set_error(error, TEMPORARY, "the master has changed in between; try again");
+            return false;
+        }
+        if (!last) {
+            whole->history = piece->history;
+            whole->epoch = piece->epoch;
+            whole->serial = piece->serial;
+        }
+        more = piece->more && piece->changes->len > 0;
+        g_ptr_array_extend_and_steal(whole->changes, g_ptr_array_ref(piece->changes));
+    }
+    return true;
+}
+
+/* With what has changed since the first piece they are what the master had at the end. */
+static bool add_rest(struct changes *whole, struct changes *rest, GError **error)
+{
+    if (rest->snapshot || rest->history != whole->history || rest->epoch != whole->epoch) {
+        fettle_set_error(error, TEMPORARY, "the master has changed in between; try again");
+        return false;
+    }
+    g_ptr_array_extend_and_steal(whole->changes, g_ptr_array_ref(rest->changes));
+    whole->serial = rest->serial;
+    return true;
+}
+
+/* The answer to "what came since": with the pieces in it, if there are any. */
+static struct changes *ask_changes(const struct follow *follow, guint64 history, guint64 serial,
+                                   guint wait_ms, GError **error)
+{
+    struct wait_changes_args args = {
+        .history = history, .serial = serial, .wait_ms = wait_ms, .job = follow->job};
+    struct changes *answer = ask(follow, "wait_changes", &args, error);
+    if (!answer || !answer->pieces || fetch_pieces(follow, answer, error))
+        return answer;
+    changes_free(answer);
+    return NULL;
+}
+
 static bool fetch(struct follow *follow, guint wait_ms, GError **error)
 {
-    struct wait_changes_args args = {.history = config_history(follow->config),
-                                     .serial = config_serial(follow->config),
-                                     .wait_ms = wait_ms,
-                                     .job = follow->job};
-    struct stamp stamp = {args.history, follow->epoch};
-    record_autoptr(changes) answer = env_call_record(follow->env, NODE_LOCAL, ROLE_WCONFD,
-                                                     "wait_changes", &args, stamp, 0, 0, error);
-    return answer && (follow->ended || apply(follow, answer, error));
+    record_autoptr(changes) answer = ask_changes(follow, config_history(follow->config),
+                                                 config_serial(follow->config), wait_ms, error);
+    record_autoptr(changes) rest =
+        answer && answer->pieces ? ask_changes(follow, answer->history, answer->serial, 0, error)
+                                 : NULL;
+    if (!answer || (answer->pieces && (!rest || !add_rest(answer, rest, error))))
+        return false;
+    return follow->ended || apply(follow, answer, error);
 }
 
 bool follow_refresh(struct follow *follow, GError **error)

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "proto/digest.h"
+
 struct kind {
     const struct record *record;
     const struct field *name; /* unique name, NULL for none */
@@ -19,6 +21,7 @@ struct kind {
 struct config {
     guint64 history;
     guint64 serial;
+    guint64 digest;    /* of all objects (proto/digest.h) */
     GHashTable *kinds; /* name of kind -> struct kind */
     struct config_indexes indexes;
 };
@@ -143,6 +146,7 @@ void config_reset(struct config *config)
     g_hash_table_remove_all(config->kinds);
     config->history = 0;
     config->serial = 0;
+    config->digest = 0;
 }
 
 guint64 config_history(const struct config *config)
@@ -153,6 +157,11 @@ guint64 config_history(const struct config *config)
 guint64 config_serial(const struct config *config)
 {
     return config->serial;
+}
+
+guint64 config_digest(const struct config *config)
+{
+    return config->digest;
 }
 
 void config_set_position(struct config *config, guint64 history, guint64 serial)
@@ -263,6 +272,7 @@ static void kind_drop(struct config *config, struct kind *kind, const char *key)
         sorted_remove(kind, old);
     kind_index_name(kind, old, false);
     config_indexes_change(&config->indexes, old, false);
+    config->digest ^= digest_object(kind->record->name, old->key, old->version);
     g_hash_table_remove(kind->by_key, key);
 }
 
@@ -277,6 +287,7 @@ void config_set(struct config *config, const char *kind_name, const char *key,
     kind_drop(config, kind, key);
     if (!object)
         return;
+    config->digest ^= digest_object(kind_name, object->key, object->version);
     g_hash_table_insert(kind->by_key, object->key, object);
     if (kind->sorted)
         g_ptr_array_insert(kind->sorted, (gint)sorted_place(kind, object), object);
@@ -301,6 +312,31 @@ bool config_apply(struct config *config, const struct change *change, GError **e
     config_set(config, change->kind, change->key, object);
     config_object_unref(object);
     return true;
+}
+
+void config_load_object(const char *kind, const char *key, guint64 version, json_t *object,
+                        void *data)
+{
+    struct config_loading *loading = data;
+    struct change change = {.op = CHANGE_PUT,
+                            .kind = (char *)kind,
+                            .key = (char *)key,
+                            .version = version,
+                            .object = object};
+    if (!loading->error)
+        config_apply(loading->config, &change, &loading->error);
+}
+
+void config_share(const struct config *from, struct config *to)
+{
+    g_autoptr(GPtrArray) kinds = config_kinds(from);
+    for (guint k = 0; k < kinds->len; k++) {
+        GHashTableIter iter;
+        void *key, *object;
+        g_hash_table_iter_init(&iter, kind_find(from, kinds->pdata[k])->by_key);
+        while (g_hash_table_iter_next(&iter, &key, &object))
+            config_set(to, kinds->pdata[k], key, object);
+    }
 }
 
 /* --- reading --- */
@@ -371,6 +407,45 @@ guint config_count(const struct config *config, const char *kind_name)
 {
     const struct kind *kind = kind_find(config, kind_name);
     return kind ? g_hash_table_size(kind->by_key) : 0;
+}
+
+guint config_total(const struct config *config)
+{
+    GHashTableIter kinds;
+    void *value;
+    guint total = 0;
+    g_hash_table_iter_init(&kinds, config->kinds);
+    while (g_hash_table_iter_next(&kinds, NULL, &value))
+        total += g_hash_table_size(((const struct kind *)value)->by_key);
+    return total;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static GPtrArray *sorted_keys(GHashTable *table)
+{
+    GPtrArray *keys = g_ptr_array_sized_new(g_hash_table_size(table));
+    GHashTableIter iter;
+    void *key;
+    g_hash_table_iter_init(&iter, table);
+    while (g_hash_table_iter_next(&iter, &key, NULL))
+        g_ptr_array_add(keys, key);
+    g_ptr_array_sort(keys, compare_texts);
+    return keys;
+}
+
+GPtrArray *config_kinds(const struct config *config)
+{
+    return sorted_keys(config->kinds);
+}
+
+GPtrArray *config_keys(const struct config *config, const char *kind_name)
+{
+    const struct kind *kind = kind_find(config, kind_name);
+    return kind ? sorted_keys(kind->by_key) : g_ptr_array_new();
 }
 
 json_t *config_object_json(const struct config *config, const char *kind_name, const char *key)

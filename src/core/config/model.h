@@ -16,11 +16,22 @@ void config_reset(struct config *config);
 
 guint64 config_history(const struct config *config);
 guint64 config_serial(const struct config *config);
+/* Of all its objects (proto/digest.h). */
+guint64 config_digest(const struct config *config);
 void config_set_position(struct config *config, guint64 history, guint64 serial);
 
 /* Puts or deletes one object; does not touch the serial. WRONG_INPUT with kind, key and field path
  * if the object does not parse; the configuration is unchanged then. */
 bool config_apply(struct config *config, const struct change *change, GError **error);
+/* What stores are read with (`load` of proto/engine.h and proto/copy.h); the first error stays. */
+struct config_loading {
+    struct config *config;
+    GError *error;
+};
+void config_load_object(const char *kind, const char *key, guint64 version, json_t *object,
+                        void *loading);
+/* Puts everything of one into the other; objects are shared, the position stays. */
+void config_share(const struct config *from, struct config *to);
 
 /* The object as its typed struct; NULL if there is none. */
 const void *config_get(const struct config *config, const char *kind, const char *key,
@@ -32,6 +43,13 @@ const void *config_find(const struct config *config, const char *kind, const cha
  * unref it. */
 GPtrArray *config_list(const struct config *config, const char *kind);
 guint config_count(const struct config *config, const char *kind);
+/* Objects of all kinds. */
+guint config_total(const struct config *config);
+/* Kinds of which there are objects, in the order of their bytes; array of borrowed char *; unref
+ * it. */
+GPtrArray *config_kinds(const struct config *config);
+/* Keys of a kind in the order of their bytes; array of borrowed char *; unref it. */
+GPtrArray *config_keys(const struct config *config, const char *kind);
 json_t *config_object_json(const struct config *config, const char *kind,
                            const char *key); /* new reference */
 

@@ -40,8 +40,22 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     wconf_owners_end(wconf);
     wconf_locks_end(wconf);
     wconf_announce_end(wconf);
+    wconf_watch_end(wconf);
+    wconf_copies_end(wconf);
     if (wconf->on_down)
         wconf->on_down(wconf->down, wconf->on_down_data);
+}
+
+/* This boot's mastership cannot go on: without its journal the next one begins under a new epoch,
+ * if the other candidates let it. */
+void wconf_replaced(struct wconf *wconf, const GError *why)
+{
+    g_autoptr(GError) error = NULL;
+    if (wconf->down)
+        return;
+    if (!wconf->env->ops->file_remove(wconf->env, FILE_RUN, JOURNAL_FILE, &error))
+        log_error("", "run/" JOURNAL_FILE ": %s", error->message);
+    wconf_step_down(wconf, FETTLE_ERROR_NOT_MASTER, "%s", why->message);
 }
 
 /* --- barriers --- */
@@ -158,6 +172,7 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     status->nodes_pending = wconf_nodes_pending(wconf);
     g_ptr_array_unref(status->problems);
     status->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
+    wconf_copies_list(wconf, status->copies);
     rpc_answer(request, cluster_status_to_json(status));
 }
 
@@ -172,6 +187,8 @@ static const struct {
     bool fenced; /* a job of another epoch may not (SAF-05) */
 } calls[] = {
     {"wait_changes", wconf_handle_wait_changes, false},
+    {"snapshot", wconf_handle_snapshot, false},
+    {"follow", wconf_handle_follow, false},
     {"commit", wconf_handle_commit, true},
     {"confirm", wconf_handle_confirm, false},
     {"set_replica_state", wconf_handle_set_replica_state, false},
@@ -242,104 +259,47 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request)
 
 /* --- start --- */
 
-struct loading {
-    struct wconf *wconf;
-    GError *error;
-};
-
-static void load_object(const char *kind, const char *key, guint64 version, json_t *object,
-                        void *data)
+static void lost_cb(const char *why, void *data)
 {
-    struct loading *loading = data;
-    struct change change = {.op = CHANGE_PUT,
-                            .kind = (char *)kind,
-                            .key = (char *)key,
-                            .version = version,
-                            .object = object};
-    if (!loading->error)
-        config_apply(loading->wconf->committed, &change, &loading->error);
-}
-
-static void share_object(const char *kind, const char *key, guint64 version, const void *value,
-                         void *data)
-{
-    struct wconf *wconf = data;
-    config_set(wconf->head, kind, key, config_peek(wconf->committed, kind, key));
-}
-
-static bool load_store(struct wconf *wconf, GError **error)
-{
-    struct loading loading = {wconf, NULL};
-    guint64 history;
-    guint64 serial;
-    if (!wconf->engine->ops->load(wconf->engine, &history, &serial, load_object, &loading, error)) {
-        g_clear_error(&loading.error);
-        return false;
-    }
-    if (loading.error) {
-        fettle_set_error(error, CORRUPT,
-                         "the store has an object that cannot be read: %s; restore a copy",
-                         loading.error->message);
-        g_error_free(loading.error);
-        return false;
-    }
-    config_set_position(wconf->committed, history, serial);
-    config_set_position(wconf->head, history, serial);
-    config_each(wconf->committed, share_object, wconf);
-    wconf->log_floor = serial;
-    return true;
-}
-
-static bool check_is_master(const struct wconf *wconf, GError **error)
-{
-    const struct cluster *cluster = config_cluster(wconf->committed);
-    if (!cluster) {
-        fettle_set_error(error, CORRUPT, "the store has no cluster in it; restore a copy");
-        return false;
-    }
-    if (!strcmp(cluster->master_node, wconf->env->node_uuid))
-        return true;
-    fettle_set_error(error, NOT_MASTER, "the master is %s, this is node %s",
-                     config_node_name(wconf->committed, cluster->master_node),
-                     wconf->env->node_uuid);
-    return false;
-}
-
-/* SAF-01. The locks of another epoch are nobody's. */
-static bool campaign(struct wconf *wconf, GError **error)
-{
-    struct mastership me = {0};
-    g_strlcpy(me.node, wconf->env->node_uuid, sizeof me.node);
-    g_strlcpy(me.boot_id, wconf->env->boot_id, sizeof me.boot_id);
-    g_strlcpy(me.journal_id, journal_id(wconf->journal), sizeof me.journal_id);
-    if (!wconf->engine->ops->campaign(wconf->engine, &me, error))
-        return false;
-    wconf->epoch = me.epoch;
-    if (me.epoch != journal_epoch(wconf->journal))
-        locks_reset(wconf->locks);
-    return journal_begin(wconf->journal, wconf->locks, me.epoch, error);
+    wconf_step_down(data, FETTLE_ERROR_NOT_MASTER, "mastership is lost: %s", why);
 }
 
 bool wconf_start(struct wconf *wconf, GError **error)
 {
     g_autofree char *note = NULL;
     wconf->journal = journal_open(wconf->env, wconf->locks, &note, error);
-    if (!wconf->journal || !load_store(wconf, error) || !check_is_master(wconf, error) ||
-        !campaign(wconf, error))
+    if (!wconf->journal || !wconf_campaign(wconf, error))
         return false;
+    wconf->engine->ops->on_lost(wconf->engine, lost_cb, wconf);
     log_info("",
              "master of history %" G_GUINT64_FORMAT ", epoch %" G_GUINT64_FORMAT
              ", serial %" G_GUINT64_FORMAT "; lock journal: %s, %u locks",
              config_history(wconf->committed), wconf->epoch, config_serial(wconf->committed),
              note ? note : "continued", locks_count(wconf->locks));
+    if (!wconf_record_seat(wconf, error))
+        return false;
     wconf_announce(wconf);
     wconf_owners_start(wconf);
+    wconf_watch_start(wconf);
     if (wconf->down) {
         g_propagate_error(error, g_error_copy(wconf->down));
         return false;
     }
     wconf->serving = true;
     return true;
+}
+
+void wconf_position(const struct wconf *wconf, guint64 *ret_history, guint64 *ret_epoch,
+                    guint64 *ret_serial)
+{
+    *ret_history = config_history(wconf->committed);
+    *ret_epoch = wconf->epoch ? wconf->epoch : wconf->wish.since;
+    *ret_serial = config_serial(wconf->committed);
+}
+
+const struct config *wconf_config(const struct wconf *wconf)
+{
+    return wconf->committed;
 }
 
 struct wconf *wconf_new(const struct env *env)
@@ -359,6 +319,8 @@ struct wconf *wconf_new(const struct env *env)
     wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
     wconf->joins = g_ptr_array_new();
+    wconf->followers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_queue_init(&wconf->copy_waits);
     return wconf;
 }
 
@@ -374,6 +336,7 @@ void wconf_free(struct wconf *wconf)
     wconf_join_end(wconf);
     wconf_owners_end(wconf);
     wconf_locks_end(wconf);
+    wconf_copies_end(wconf);
     wconf_commit_free_all(wconf);
     locks_free(wconf->locks); /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
@@ -383,6 +346,11 @@ void wconf_free(struct wconf *wconf)
     g_ptr_array_unref(wconf->listeners);
     g_ptr_array_unref(wconf->lock_waits);
     g_ptr_array_unref(wconf->joins);
+    g_hash_table_unref(wconf->followers);
+    if (wconf->word)
+        g_ptr_array_unref(wconf->word);
+    if (wconf->digests)
+        g_array_unref(wconf->digests);
     g_hash_table_unref(wconf->watched);
     g_hash_table_unref(wconf->nodes);
     journal_free(wconf->journal);

@@ -14,6 +14,15 @@ struct wconf *wconf_new(const struct env *env);
 bool wconf_start(struct wconf *wconf, GError **error);
 /* One call; answers now or later. */
 void wconf_handle(struct wconf *wconf, struct rpc_request *request);
+/* While wconf_start() waits for promises: a person says that the candidates that are silent are
+ * gone for good. `changes` (GPtrArray of struct change, stolen; their versions do not matter) are
+ * its first commit. */
+void wconf_go_alone(struct wconf *wconf, GPtrArray *changes);
+/* Where it stands, as master or on its way to it. */
+void wconf_position(const struct wconf *wconf, guint64 *ret_history, guint64 *ret_epoch,
+                    guint64 *ret_serial);
+/* What is committed; borrowed. */
+const struct config *wconf_config(const struct wconf *wconf);
 /* After the engine was closed. Whatever still waits is answered. */
 void wconf_free(struct wconf *wconf);
 /* Called once when it can be master no longer (SAF-08): a commit was refused or its result is

@@ -158,7 +158,9 @@ static void link_task(void *data)
         if (link->gone)
             break;
         link->has = answered ? serial : 0;
-        if (answered) {
+        if (fettle_error_is(error, STALE_EPOCH)) {
+            wconf_replaced(link->wconf, error);
+        } else if (answered) {
             link->told = serial;
             link_answered(link);
         } else {

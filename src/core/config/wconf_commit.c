@@ -87,6 +87,7 @@ static bool commit_publish(struct commit *commit)
         members = members || !strcmp(change->kind, "node") || !strcmp(change->kind, "cluster");
     }
     config_set_position(wconf->committed, config_history(wconf->committed), commit->serial);
+    wconf_copies_note(wconf);
     return members;
 }
 
@@ -105,12 +106,25 @@ static void commit_failed(struct commit *commit, enum engine_result result, cons
     commit_reply_all(commit, answer);
 }
 
+/* Enough copies have it, or nobody is waited for any more. */
+static void copied_cb(void *data)
+{
+    struct commit *commit = data;
+    struct wconf *wconf = commit->wconf;
+    g_autoptr(GError) unknown = NULL;
+    if (wconf->down)
+        fettle_set_error(&unknown, UNKNOWN_RESULT, "repeat the commit with its id: %s",
+                         wconf->down->message);
+    commit_reply_all(commit, unknown);
+    g_hash_table_remove(wconf->pending_ids, commit->id);
+    commit_free(commit);
+}
+
 static void commit_done(enum engine_result result, const GError *error, void *data)
 {
     struct commit *commit = data;
     struct wconf *wconf = commit->wconf;
     g_assert(g_queue_pop_head(&wconf->pending) == commit);
-    g_hash_table_remove(wconf->pending_ids, commit->id);
     if (wconf->down && result == ENGINE_DONE) {
         /* Stored all the same; but we must not speak as a master any more. */
         g_autoptr(GError) unknown = NULL;
@@ -119,13 +133,15 @@ static void commit_done(enum engine_result result, const GError *error, void *da
         commit_reply_all(commit, unknown);
     } else if (result == ENGINE_DONE) {
         bool members = commit_publish(commit);
-        commit_reply_all(commit, NULL);
         wconf_stream_wake(wconf);
         if (members)
             wconf_announce(wconf);
+        wconf_copies_wait(wconf, commit->serial, copied_cb, commit);
+        return;
     } else {
         commit_failed(commit, result, error);
     }
+    g_hash_table_remove(wconf->pending_ids, commit->id);
     commit_free(commit);
 }
 

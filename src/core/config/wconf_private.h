@@ -1,11 +1,14 @@
 /*
  * Insides of wconfd's thinking. One struct, and one file for each of its duties:
  *   wconf.c           life, dispatch, stepping down, barriers
+ *   wconf_campaign.c  taking the seat
  *   wconf_commit.c    transactions: from the request to the engine and back
  *   wconf_replica.c   set_replica_state
  *   wconf_migrated.c  set_migrated
  *   wconf_cover.c     does the owner hold the locks of what it changes?
  *   wconf_stream.c    wait_changes: deltas and snapshots
+ *   wconf_copies.c    follow: the copies of other candidates, and waiting for them
+ *   wconf_watch.c     does every candidate still follow this mastership?
  *   wconf_confirm.c   confirm
  *   wconf_locks.c     lock calls
  *   wconf_owners.c    death of owners, sweeps
@@ -20,6 +23,7 @@
 #include "core/config/journal.h"
 #include "core/config/locks.h"
 #include "core/config/model.h"
+#include "core/config/promises.h"
 #include "core/config/wconf.h"
 
 struct wconf {
@@ -56,6 +60,15 @@ struct wconf {
     guint64 spoken_serial;
 
     GPtrArray *joins; /* struct join: hosts that are being let in */
+
+    GArray *digests;       /* struct serial_digest: of the newest commits, in order */
+    GHashTable *followers; /* node UUID -> struct follower */
+    GQueue copy_waits;     /* struct copy_wait, in order of serial */
+    guint copy_timer;
+    struct watch *watch; /* of the candidates' promises; NULL: not begun */
+
+    struct promise_wish wish; /* of an engine that is this node's store, while it campaigns */
+    GPtrArray *word;          /* struct change: what a person's word puts on record then; or NULL */
 };
 
 /* --- wconf.c --- */
@@ -63,6 +76,8 @@ struct wconf {
 /* Ends everything that waits, now and later, with this error. */
 void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
+/* Steps down because a node follows, or is about to follow, a later mastership. */
+void wconf_replaced(struct wconf *wconf, const GError *why);
 /* Calls fn(data) after a barrier begun from now on, while still master (SAF-03). If mastership is
  * lost instead, `fn` is called all the same and finds wconf->down set. */
 void wconf_barrier(struct wconf *wconf, void (*fn)(struct wconf *wconf, void *data), void *data);
@@ -72,6 +87,13 @@ void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request
 char *wconf_owner_name(const struct owner *owner);
 /* WRONG_INPUT if the lock file's name is not a plain name. */
 bool wconf_check_owner(const struct owner *owner, GError **error);
+
+/* --- wconf_campaign.c --- */
+/* Loads the store and takes the mastership: locks and journal are those of its epoch then. May wait
+ * for other candidates. NOT_MASTER, STALE_EPOCH, CORRUPT, STORAGE, KILLED. */
+bool wconf_campaign(struct wconf *wconf, GError **error);
+/* Puts on record what came with it: the master's name, a person's word. */
+bool wconf_record_seat(struct wconf *wconf, GError **error);
 
 /* --- wconf_commit.c --- */
 
@@ -109,12 +131,39 @@ bool wconf_covered(const struct locks *locks, const struct owner *owner, const s
 
 /* --- wconf_stream.c --- */
 void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request);
+/* Whether deltas from there can be had. */
+bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 serial);
+/* Deltas since a serial that it reaches, now or when there are some. */
+void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since,
+                         guint64 job, guint wait_ms);
+/* The answer that tells a subscriber to fetch everything; a new reference. */
+json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why);
 /* One committed change. */
 void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, const char *key);
 /* After a commit: listeners are told at the next turn of the loop, so that a batch of commits is
  * one answer. */
 void wconf_stream_wake(struct wconf *wconf);
 void wconf_stream_end(struct wconf *wconf);
+
+/* --- wconf_copies.c --- */
+void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request);
+/* Calls fn(data) once so many candidates' copies have this serial as cluster.commit_copies wants of
+ * those in reach; at once if none is. In order of serial. */
+void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
+/* Everybody who waits is called. */
+void wconf_copies_end(struct wconf *wconf);
+/* Remembers what the content at the committed serial is. */
+void wconf_copies_note(struct wconf *wconf);
+/* Adds a struct copy_status of each other candidate on record. */
+void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies);
+/* How many are in reach. */
+guint wconf_copies_reachable(const struct wconf *wconf);
+
+/* --- wconf_watch.c --- */
+/* Asks the candidates now and then, until it has stepped down; nothing if there is no other. */
+void wconf_watch_start(struct wconf *wconf);
+void wconf_watch_end(struct wconf *wconf);
 
 /* --- wconf_confirm.c --- */
 void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);

@@ -142,6 +142,75 @@ static json_t *snapshot_json(const struct wconf *wconf, guint64 job)
     return json;
 }
 
+json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why)
+{
+    record_autoptr(changes) answer = changes_new_at(wconf);
+    answer->snapshot = true;
+    answer->pieces = true;
+    g_free(answer->why);
+    answer->why = g_strdup(why);
+    return changes_to_json(answer);
+}
+
+/* One object of a piece; false when it is full. */
+static bool piece_add(json_t *changes, size_t *bytes, const struct config *config, const char *kind,
+                      const char *key)
+{
+    guint64 version = 0;
+    config_get(config, kind, key, &version);
+    json_autoptr change =
+        json_make("{s:s,s:s,s:s,s:I,s:o}", "op", "put", "kind", kind, "key", key, "version",
+                  (json_int_t)version, "object", config_object_json(config, kind, key));
+    size_t size = json_dumpb(change, NULL, 0, JSON_COMPACT);
+    if (json_array_size(changes) > 0 && *bytes + size > LIMIT_SNAPSHOT_BYTES)
+        return false;
+    *bytes += size;
+    json_array_append(changes, change);
+    return true;
+}
+
+/* Objects behind (kind, key) in that order; whether there are more behind these. */
+static bool piece_fill(json_t *changes, const struct config *config,
+                       const struct snapshot_args *args)
+{
+    g_autoptr(GPtrArray) kinds = config_kinds(config);
+    size_t bytes = 0;
+    for (guint k = 0; k < kinds->len; k++) {
+        const char *kind = kinds->pdata[k];
+        int order = strcmp(kind, args->kind);
+        if (order < 0)
+            continue;
+        g_autoptr(GPtrArray) keys = config_keys(config, kind);
+        for (guint i = 0; i < keys->len; i++) {
+            const char *key = keys->pdata[i];
+            if ((order == 0 && strcmp(key, args->key) <= 0) || !is_wanted(args->job, kind, key))
+                continue;
+            if (!piece_add(changes, &bytes, config, kind, key))
+                return true;
+        }
+    }
+    return false;
+}
+
+void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(snapshot_args) args = snapshot_args_parse(request->args, RECORD_LAX, &error);
+    if (!args) {
+        rpc_fail(request, error);
+        return;
+    }
+    record_autoptr(snapshot_piece) piece = snapshot_piece_new();
+    json_t *changes = json_array();
+    piece->history = config_history(wconf->committed);
+    piece->epoch = wconf->epoch;
+    piece->serial = config_serial(wconf->committed);
+    piece->more = piece_fill(changes, wconf->committed, args);
+    json_t *answer = snapshot_piece_to_json(piece);
+    json_object_set_new(answer, "changes", changes);
+    rpc_answer(request, answer);
+}
+
 /* --- listeners --- */
 
 static void listener_free(struct listener *listener)
@@ -206,17 +275,27 @@ void wconf_stream_end(struct wconf *wconf)
         log_entry_free(entry);
 }
 
-static void listen(struct wconf *wconf, struct rpc_request *request,
-                   const struct wait_changes_args *args)
+void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since,
+                         guint64 job, guint wait_ms)
 {
     const struct env *env = wconf->env;
+    if (since < config_serial(wconf->committed) || wait_ms == 0) {
+        rpc_answer(request, deltas_since(wconf, since, job));
+        return;
+    }
     struct listener *listener = g_new0(struct listener, 1);
     listener->wconf = wconf;
     listener->request = request;
-    listener->serial = args->serial;
-    listener->job = args->job;
-    listener->timer = env->ops->timer(env, (guint)args->wait_ms, listener_timeout, listener);
+    listener->serial = since;
+    listener->job = job;
+    listener->timer = env->ops->timer(env, wait_ms, listener_timeout, listener);
     g_ptr_array_add(wconf->listeners, listener);
+}
+
+bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 serial)
+{
+    return history == config_history(wconf->committed) && serial > 0 &&
+           serial <= config_serial(wconf->committed) && serial >= wconf->log_floor;
 }
 
 void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
@@ -224,17 +303,12 @@ void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     record_autoptr(wait_changes_args) args =
         wait_changes_args_parse(request->args, RECORD_LAX, &error);
-    guint64 serial = config_serial(wconf->committed);
-    if (!args) {
+    if (!args)
         rpc_fail(request, error);
-        return;
-    }
-    bool known = args->history == config_history(wconf->committed) && args->serial > 0 &&
-                 args->serial <= serial && args->serial >= wconf->log_floor;
-    if (!known)
-        rpc_answer(request, snapshot_json(wconf, args->job));
-    else if (args->serial < serial || args->wait_ms == 0)
-        rpc_answer(request, deltas_since(wconf, args->serial, args->job));
+    else if (wconf_stream_reaches(wconf, args->history, args->serial))
+        wconf_stream_answer(wconf, request, args->serial, args->job, (guint)args->wait_ms);
+    else if (config_total(wconf->committed) > LIMIT_SNAPSHOT_OBJECTS)
+        rpc_answer(request, wconf_snapshot_in_pieces(wconf, "the copy is to be fetched whole"));
     else
-        listen(wconf, request, args);
+        rpc_answer(request, snapshot_json(wconf, args->job));
 }

@@ -1,15 +1,22 @@
 /*
  * The epoch fence; see fence.h. In memory a new epoch counts at once, so that requests of lower
- * ones are refused from the first moment; on disk it stands before the announcement is answered.
+ * ones are refused from the first moment; on disk it stands before the announcement or the promise
+ * is answered.
  */
 #include "core/guest/fence.h"
 
-#define STATE_FILE "node/state.json"
+#define PROMISE_FILE "node/promise.json"
+
+#define FORGOTTEN                                                                                  \
+    "this node does not know which mastership it has seen; remove the file only if no job runs "   \
+    "anywhere"
 
 struct fence {
     const struct env *env;
     char *cluster_uuid;
     struct announce_args *announced;
+    struct epoch_promise *promised;
+    bool unwritten;     /* the promise on disk is an older one */
     GPtrArray *ops;     /* struct fence_op, borrowed */
     GPtrArray *waiters; /* struct promise, owned by the waiting announcements */
     struct task_mutex storing;
@@ -38,6 +45,7 @@ struct fence *fence_new(const struct env *env, const char *cluster_uuid)
     fence->env = env;
     fence->cluster_uuid = g_strdup(cluster_uuid);
     fence->announced = announce_args_new();
+    fence->promised = epoch_promise_new();
     fence->ops = g_ptr_array_new();
     fence->waiters = g_ptr_array_new();
     g_queue_init(&fence->storing.waiters);
@@ -52,6 +60,7 @@ void fence_free(struct fence *fence)
     g_ptr_array_unref(fence->ops);
     g_ptr_array_unref(fence->waiters);
     announce_args_free(fence->announced);
+    epoch_promise_free(fence->promised);
     g_free(fence->cluster_uuid);
     g_free(fence);
 }
@@ -67,35 +76,62 @@ struct stamp fence_stamp(const struct fence *fence)
     return (struct stamp){fence->announced->history, fence->announced->epoch};
 }
 
+static struct stamp promised_stamp(const struct fence *fence)
+{
+    return (struct stamp){fence->promised->history, fence->promised->epoch};
+}
+
+struct stamp fence_highest(const struct fence *fence)
+{
+    struct stamp announced = fence_stamp(fence), promised = promised_stamp(fence);
+    return stamp_compare(promised, announced) > 0 ? promised : announced;
+}
+
 const struct announce_args *fence_announced(const struct fence *fence)
 {
     return fence->announced;
 }
 
-bool fence_load(struct fence *fence, GError **error)
+/* One of its files; NULL without an error: there is none. */
+static void *load_record(struct fence *fence, const char *name, const struct record *record,
+                         GError **error)
 {
     g_autoptr(GError) why = NULL;
     size_t len = 0;
-    g_autofree char *text = fence->env->ops->file_read(fence->env, FILE_STATE, STATE_FILE,
-                                                       LIMIT_FRAME_BYTES, &len, &why);
+    g_autofree char *text =
+        fence->env->ops->file_read(fence->env, FILE_STATE, name, LIMIT_FRAME_BYTES, &len, &why);
     if (!text && fettle_error_is(why, UNKNOWN_ENTITY))
-        return true;
+        return NULL;
     if (!text) {
-        g_propagate_prefixed_error(error, g_steal_pointer(&why), "var/" STATE_FILE ": ");
-        return false;
+        g_propagate_prefixed_error(error, g_steal_pointer(&why), "var/%s: ", name);
+        return NULL;
     }
     json_autoptr json = json_parse_limited(text, len, LIMIT_FRAME_BYTES, &why);
-    struct announce_args *announced = json ? announce_args_parse(json, RECORD_KEEP, &why) : NULL;
-    if (!announced) {
-        fettle_set_error(error, CORRUPT,
-                         "var/" STATE_FILE " is damaged (%s): this node does not know which "
-                         "mastership it has seen; remove the file only if no job runs anywhere",
-                         why->message);
-        return false;
+    void *value = json ? record_parse(record, json, RECORD_KEEP, &why) : NULL;
+    if (!value)
+        fettle_set_error(error, CORRUPT, "var/%s is damaged (%s): " FORGOTTEN, name, why->message);
+    return value;
+}
+
+bool fence_load(struct fence *fence, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    struct announce_args *announced =
+        load_record(fence, ANNOUNCED_FILE, &announce_args_record, &why);
+    struct epoch_promise *promised =
+        why ? NULL : load_record(fence, PROMISE_FILE, &epoch_promise_record, &why);
+    if (announced) {
+        announce_args_free(fence->announced);
+        fence->announced = announced;
     }
-    announce_args_free(fence->announced);
-    fence->announced = announced;
-    return true;
+    if (promised) {
+        epoch_promise_free(fence->promised);
+        fence->promised = promised;
+    }
+    if (!why)
+        return true;
+    g_propagate_error(error, g_steal_pointer(&why));
+    return false;
 }
 
 static bool fence_is_member(const struct fence *fence, const char *node)
@@ -110,17 +146,18 @@ static bool fence_is_member(const struct fence *fence, const char *node)
 
 static bool fence_check_stamp(const struct fence *fence, struct stamp stamp, GError **error)
 {
-    struct stamp seen = fence_stamp(fence);
-    int order = stamp_compare(stamp, seen);
-    if (order < 0) {
-        fettle_set_error(error, STALE_EPOCH,
-                         "the request is of history %" G_GUINT64_FORMAT " epoch %" G_GUINT64_FORMAT
-                         ", this node has seen history %" G_GUINT64_FORMAT
-                         " epoch %" G_GUINT64_FORMAT,
-                         stamp.history, stamp.epoch, seen.history, seen.epoch);
+    struct stamp seen = fence_highest(fence);
+    if (stamp_compare(stamp, seen) < 0) {
+        fettle_set_error(
+            error, STALE_EPOCH,
+            "the request is of history %" G_GUINT64_FORMAT " epoch %" G_GUINT64_FORMAT
+            ", this node has %s history %" G_GUINT64_FORMAT " epoch %" G_GUINT64_FORMAT,
+            stamp.history, stamp.epoch,
+            stamp_compare(seen, fence_stamp(fence)) > 0 ? "promised to follow" : "seen",
+            seen.history, seen.epoch);
         return false;
     }
-    if (order > 0) {
+    if (stamp_compare(stamp, fence_stamp(fence)) > 0) {
         fettle_set_error(error, TEMPORARY,
                          "history %" G_GUINT64_FORMAT " epoch %" G_GUINT64_FORMAT
                          " was not announced to this node yet; try again",
@@ -130,11 +167,28 @@ static bool fence_check_stamp(const struct fence *fence, struct stamp stamp, GEr
     return true;
 }
 
+static bool is_method(const struct method *method, const char *server, const char *name)
+{
+    return strcmp(method->server, server) == 0 && strcmp(method->name, name) == 0;
+}
+
+/* What any member may ask under any epoch: it does nothing here, or looks at epochs itself. */
+static bool is_free(const struct method *method)
+{
+    static const char *const of_wconfd[] = {"follow", "snapshot", "take_over", "wait_changes",
+                                            "wait_role"};
+    for (guint i = 0; i < G_N_ELEMENTS(of_wconfd); i++)
+        if (is_method(method, ROLE_WCONFD, of_wconfd[i]))
+            return true;
+    return is_method(method, ROLE_NODED, "announce") ||
+           is_method(method, ROLE_NODED, "promise_epoch") ||
+           is_method(method, ROLE_NODED, "node_report");
+}
+
 bool fence_admit(const struct fence *fence, const char *from_node, const struct method *method,
                  struct stamp stamp, GError **error)
 {
-    bool to_noded = strcmp(method->server, ROLE_NODED) == 0;
-    bool announce = to_noded && strcmp(method->name, "announce") == 0;
+    bool announce = is_method(method, ROLE_NODED, "announce");
     bool local = strcmp(from_node, fence->env->node_uuid) == 0;
     bool newborn = fence->announced->members->len == 0;
 
@@ -144,9 +198,7 @@ bool fence_admit(const struct fence *fence, const char *from_node, const struct 
                                  : "");
         return false;
     }
-    if (announce || (to_noded && strcmp(method->name, "node_report") == 0))
-        return true;
-    return fence_check_stamp(fence, stamp, error);
+    return is_free(method) || fence_check_stamp(fence, stamp, error);
 }
 
 struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, const char *from_node,
@@ -180,7 +232,7 @@ void fence_leave(struct fence_op *op)
 
 bool fence_overtaken(const struct fence_op *op)
 {
-    return stamp_compare(op->stamp, fence_stamp(op->fence)) < 0;
+    return stamp_compare(op->stamp, fence_highest(op->fence)) < 0;
 }
 
 struct stamp fence_op_stamp(const struct fence_op *op)
@@ -214,33 +266,33 @@ static bool fence_check_announcement(const struct fence *fence, const char *from
         fettle_set_error(error, WRONG_INPUT, "epoch: must be at least 1");
         return false;
     }
-    int order = stamp_compare(stamp, fence_stamp(fence));
-    if (order < 0)
+    if (stamp_compare(stamp, fence_highest(fence)) < 0)
         return fence_check_stamp(fence, stamp, error);
-    if (order == 0 && strcmp(args->master_node, known->master_node) != 0) {
-        fettle_set_error(error, STALE_EPOCH,
-                         "epoch %" G_GUINT64_FORMAT " is the mastership of node %s, not of node %s",
-                         args->epoch, known->master_node, args->master_node);
-        return false;
-    }
-    return true;
+    const char *owner = stamp_compare(stamp, fence_stamp(fence)) == 0      ? known->master_node
+                        : stamp_compare(stamp, promised_stamp(fence)) == 0 ? fence->promised->node
+                                                                           : args->master_node;
+    if (strcmp(args->master_node, owner) == 0)
+        return true;
+    fettle_set_error(error, STALE_EPOCH,
+                     "epoch %" G_GUINT64_FORMAT " is the mastership of node %s, not of node %s",
+                     args->epoch, owner, args->master_node);
+    return false;
 }
 
-/* Writes what is known now; concurrent announcements write one after the other, the last one wins.
- */
-static bool fence_store(struct fence *fence, GError **error)
+/* Writes what is known now; concurrent writers come one after the other, the last one wins. */
+static bool fence_store(struct fence *fence, const char *name, GError **error)
 {
     if (!task_mutex_lock(&fence->storing)) {
         fettle_set_error(error, KILLED, "the node daemon has ended");
         return false;
     }
-    json_autoptr json = announce_args_to_json(fence->announced);
+    json_autoptr json = strcmp(name, ANNOUNCED_FILE) == 0 ? announce_args_to_json(fence->announced)
+                                                          : epoch_promise_to_json(fence->promised);
     g_autofree char *text = json_to_text(json);
-    bool ok =
-        fence->env->ops->file_write(fence->env, FILE_STATE, STATE_FILE, text, strlen(text), error);
+    bool ok = fence->env->ops->file_write(fence->env, FILE_STATE, name, text, strlen(text), error);
     task_mutex_unlock(&fence->storing);
     if (!ok)
-        g_prefix_error(error, "var/" STATE_FILE ": ");
+        g_prefix_error(error, "var/%s: ", name);
     return ok;
 }
 
@@ -299,10 +351,115 @@ bool fence_announce(struct fence *fence, const char *from_node, const struct ann
         if (fence->changed)
             fence->changed(fence->changed_data);
     }
-    if (!fence_store(fence, error) || !fence_wait_lower(fence, stamp, error))
+    if (!fence_store(fence, ANNOUNCED_FILE, error) || !fence_wait_lower(fence, stamp, error))
         return false;
     /* Overtaken while it waited: the newer announcement is the one to answer. */
-    if (stamp_compare(stamp, fence_stamp(fence)) < 0)
+    if (stamp_compare(stamp, fence_highest(fence)) < 0)
         return fence_check_stamp(fence, stamp, error);
     return true;
+}
+
+/* --- promises --- */
+
+/* Whose the highest epoch is, and whether that mastership has begun. */
+static const char *highest_owner(const struct fence *fence, bool *ret_begun)
+{
+    bool announced = stamp_compare(fence_stamp(fence), promised_stamp(fence)) >= 0;
+    *ret_begun = announced || fence->promised->begun;
+    return announced ? fence->announced->master_node : fence->promised->node;
+}
+
+/* The highest mastership of another node than `node` that has surely begun; epoch 0: none. */
+static struct stamp begun_elsewhere(const struct fence *fence, const char *node,
+                                    const char **ret_owner)
+{
+    const struct epoch_promise *promised = fence->promised;
+    struct stamp highest = {0, 0};
+    *ret_owner = "";
+    if (strcmp(fence->announced->master_node, node) != 0) {
+        highest = fence_stamp(fence);
+        *ret_owner = fence->announced->master_node;
+    }
+    if (promised->begun && strcmp(promised->node, node) != 0 &&
+        stamp_compare(promised_stamp(fence), highest) > 0) {
+        highest = promised_stamp(fence);
+        *ret_owner = promised->node;
+    }
+    return highest;
+}
+
+/* One that the asker knows nothing of. */
+static bool begun_since(const struct fence *fence, const struct promise_epoch_args *args,
+                        const char **ret_owner)
+{
+    struct stamp since = {args->history, args->since};
+    return stamp_compare(begun_elsewhere(fence, args->node, ret_owner), since) > 0;
+}
+
+static bool may_promise(const struct fence *fence, const struct promise_epoch_args *args)
+{
+    struct stamp wanted = {args->history, args->epoch};
+    const char *owner;
+    bool begun;
+    int order = stamp_compare(wanted, fence_highest(fence));
+    if (begun_since(fence, args, &owner) || order < 0)
+        return false;
+    return order > 0 || strcmp(highest_owner(fence, &begun), args->node) == 0;
+}
+
+static struct promise_epoch_result *promise_refused(const struct fence *fence,
+                                                    const struct promise_epoch_args *args)
+{
+    struct promise_epoch_result *result = promise_epoch_result_new();
+    struct stamp highest = fence_highest(fence);
+    const char *owner = highest_owner(fence, &result->begun), *later;
+    /* A later mastership counts for more than a promise on top of it. */
+    if (begun_since(fence, args, &later)) {
+        result->begun = true;
+        owner = later;
+    }
+    result->history = highest.history;
+    result->epoch = highest.epoch;
+    g_free(result->node);
+    result->node = g_strdup(owner);
+    return result;
+}
+
+/* Takes it over in memory; whether it has to be written. */
+static bool promise_take(struct fence *fence, const struct promise_epoch_args *args)
+{
+    struct stamp wanted = {args->history, args->epoch};
+    struct epoch_promise *promised = fence->promised;
+    bool same = stamp_compare(wanted, promised_stamp(fence)) == 0;
+    if (stamp_compare(wanted, fence_stamp(fence)) == 0)
+        return false; /* more than promised: announced */
+    if (same && (promised->begun || !args->begins))
+        return false;
+    promised->history = args->history;
+    promised->epoch = args->epoch;
+    promised->begun = args->begins;
+    g_free(promised->node);
+    promised->node = g_strdup(args->node);
+    return true;
+}
+
+struct promise_epoch_result *fence_promise(struct fence *fence, const char *from_node,
+                                           const struct promise_epoch_args *args, GError **error)
+{
+    if (strcmp(args->node, from_node) != 0) {
+        fettle_set_error(error, PERMISSION,
+                         "the promise is for node %s but is asked for by node %s", args->node,
+                         from_node);
+        return NULL;
+    }
+    if (!may_promise(fence, args))
+        return promise_refused(fence, args);
+    /* A write that has failed left memory ahead of the disk: what is there is written again. */
+    fence->unwritten = promise_take(fence, args) || fence->unwritten;
+    if (fence->unwritten && !fence_store(fence, PROMISE_FILE, error))
+        return NULL;
+    fence->unwritten = false;
+    struct promise_epoch_result *result = promise_epoch_result_new();
+    result->granted = true;
+    return result;
 }

@@ -1,13 +1,14 @@
 /*
- * The epoch fence of a node (SAF-02, 05, 06): the highest (history, epoch) that was announced, the
- * master, the members, and the operations under way with the epoch that each of them came from.
- * What it knows is synced to var/node/state.json before an announcement is answered. Used by node.c
- * for every request, by the bus through node.h, and by the procedures to notice that they have been
- * overtaken.
+ * The epoch fence of a node (SAF-02, 05, 06): the highest (history, epoch) that was announced or
+ * promised, the master, the members, and the operations under way with the epoch that each of them
+ * came from. What it knows is synced before it is answered: announcements to var/node/state.json,
+ * promises (docs/design/mastership.md) to var/node/promise.json. Used by node.c for every request,
+ * by the bus through node.h, and by the procedures to notice that they have been overtaken.
  */
 #pragma once
 
 #include "proto/env.h"
+#include "proto/records.h"
 
 struct fence;
 struct fence_op; /* one operation under way */
@@ -16,8 +17,8 @@ struct fence *fence_new(const struct env *env, const char *cluster_uuid);
 void fence_free(struct fence *fence);
 /* Called whenever an announcement was taken over in memory. */
 void fence_set_changed(struct fence *fence, void (*changed)(void *data), void *data);
-/* In a task. CORRUPT with the file's name if state.json is there and cannot be used: a node that
- * has forgotten its epoch must not guess one. */
+/* In a task. CORRUPT with the file's name if one is there and cannot be used: a node that has
+ * forgotten its epoch must not guess one. */
 bool fence_load(struct fence *fence, GError **error);
 
 /* May a request of this node, method and stamp pass? PERMISSION, STALE_EPOCH, TEMPORARY. */
@@ -40,8 +41,17 @@ const char *fence_op_from(const struct fence_op *op); /* UUID of the asking node
 bool fence_announce(struct fence *fence, const char *from_node, const struct announce_args *args,
                     GError **error);
 
+/* In a task: promises an epoch to a node, or refuses it with what it has seen or promised; synced
+ * when it returns. Granted: if it is higher than all of those, or that very promise again; and if
+ * no other node has begun a mastership later than `args->since`. PERMISSION (it is not of the node
+ * that it names), STORAGE. The result is to be freed. */
+struct promise_epoch_result *fence_promise(struct fence *fence, const char *from_node,
+                                           const struct promise_epoch_args *args, GError **error);
+
 /* What was announced last; epoch 0 before the first. */
 struct stamp fence_stamp(const struct fence *fence);
+/* The highest that was announced or promised: whatever is lower is refused. */
+struct stamp fence_highest(const struct fence *fence);
 const struct announce_args *fence_announced(const struct fence *fence);
 
 /* Negative, 0, positive: order of (history, epoch), and of (history, generation). */

@@ -19,14 +19,20 @@
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
 
-/* `run` NULL: the announcement itself, which also needs the sender. `fenced`: an operation of its
- * epoch, which the next announcement waits for. */
-static const struct {
+struct work;
+static json_t *work_announce(struct work *work, const void *args, GError **error);
+static json_t *work_promise(struct work *work, const void *args, GError **error);
+
+/* `speak` instead of `run`: calls of masters, which also need the sender. `fenced`: an operation of
+ * its epoch, which the next announcement waits for. */
+static const struct procedure {
     const char *method;
     node_procedure run;
     bool fenced;
+    json_t *(*speak)(struct work *work, const void *args, GError **error);
 } procedures[] = {
-    {"announce", NULL, false},
+    {"announce", NULL, false, work_announce},
+    {"promise_epoch", NULL, false, work_promise},
     {"node_report", report_node, false},
     {"image_info", disks_image_info, true},
     {"disks_create", disks_create, true},
@@ -126,7 +132,7 @@ struct work {
     struct node_core *node;
     struct rpc_request *request;
     struct fence_op *op;
-    node_procedure run;
+    const struct procedure *procedure;
 };
 
 /* Nobody waits for these files. */
@@ -161,6 +167,13 @@ static json_t *work_announce(struct work *work, const void *args, GError **error
     return json_object();
 }
 
+static json_t *work_promise(struct work *work, const void *args, GError **error)
+{
+    record_autoptr(promise_epoch_result) result =
+        fence_promise(work->node->fence, work->request->from_node, args, error);
+    return result ? promise_epoch_result_to_json(result) : NULL;
+}
+
 static void work_run(void *data)
 {
     struct work *work = data;
@@ -170,8 +183,8 @@ static void work_run(void *data)
     json_t *answer = NULL;
     void *args = record_parse(method->args, work->request->args, RECORD_LAX, &error);
     if (args)
-        answer =
-            work->run ? work->run(node, work->op, args, &error) : work_announce(work, args, &error);
+        answer = work->procedure->run ? work->procedure->run(node, work->op, args, &error)
+                                      : work->procedure->speak(work, args, &error);
     record_free(method->args, args);
     if (work->op)
         fence_leave(work->op);
@@ -210,7 +223,7 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
         }
     }
     struct work *work = g_new0(struct work, 1);
-    *work = (struct work){node, request, op, procedures[i].run};
+    *work = (struct work){node, request, op, &procedures[i]};
     node_hold(node);
     task_spawn(node->env->tasks, work_run, work);
 }

@@ -59,6 +59,7 @@ static bool build_add(struct op *op, GPtrArray *changes, void *data, GError **er
                         .primary_ip = params->primary_ip,
                         .port = params->port,
                         .group = group->uuid,
+                        .master_candidate = params->master_candidate,
                         .offline_statement = (char *)""};
     op_put(op, changes, "node", node.uuid, node_to_json(&node));
     return true;
@@ -298,6 +299,32 @@ static bool may_be_offline(struct op *op, const struct node *node, GError **erro
     return params->force || node_is_silent(op, node, ", or use --force if you know better", error);
 }
 
+static bool is_last_candidate(const struct op *op, const struct node *node)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    guint others = 0;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *other = nodes->pdata[i];
+        others += other->master_candidate && other != node;
+    }
+    return others == 0;
+}
+
+static bool may_be_no_candidate(const struct op *op, const struct node *node, GError **error)
+{
+    if (is_master(op, node))
+        fettle_set_error(error, WRONG_STATE,
+                         "node \"%s\" is the master, so it is a master candidate; make another "
+                         "node the master first",
+                         node->name);
+    else if (node->master_candidate && is_last_candidate(op, node))
+        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the only master candidate",
+                         node->name);
+    else
+        return true;
+    return false;
+}
+
 /* "yes", "no", or "" for a flag that stays. */
 static bool is_answer(const char *flag, const char *value, GError **error)
 {
@@ -312,12 +339,16 @@ static bool set_check(struct op *op, GError **error)
     const struct op_node_set_params *params = op->params;
     const struct node *node = op_find_node(op, params->node_name, error);
     if (!node || !is_answer("offline", params->offline, error) ||
-        !is_answer("drained", params->drained, error))
+        !is_answer("drained", params->drained, error) ||
+        !is_answer("master_candidate", params->master_candidate, error))
         return false;
-    if (!*params->offline && !*params->drained) {
-        fettle_set_error(error, WRONG_INPUT, "nothing to change: set offline or drained");
+    if (!*params->offline && !*params->drained && !*params->master_candidate) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "nothing to change: set offline, drained or master_candidate");
         return false;
     }
+    if (!strcmp(params->master_candidate, "no") && !may_be_no_candidate(op, node, error))
+        return false;
     if (*params->statement && strcmp(params->offline, "yes") != 0) {
         fettle_set_error(error, WRONG_INPUT,
                          "statement: says why a node is dead, so it goes with offline=yes only");
@@ -350,6 +381,8 @@ static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **er
         set_offline(op, node, !strcmp(params->offline, "yes"));
     if (*params->drained)
         node->drained = !strcmp(params->drained, "yes");
+    if (*params->master_candidate)
+        node->master_candidate = !strcmp(params->master_candidate, "yes");
     json_autoptr before = node_to_json(found);
     json_t *after = node_to_json(node);
     if (json_equal(before, after))

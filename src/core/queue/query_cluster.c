@@ -39,6 +39,19 @@ static json_t *parameters(const struct cluster *cluster)
     return settings;
 }
 
+static json_t *describe_copies(const struct config *config, const GPtrArray *copies)
+{
+    json_t *list = json_array();
+
+    for (guint i = 0; i < copies->len; i++) {
+        const struct copy_status *copy = g_ptr_array_index(copies, i);
+        json_array_append_new(
+            list, json_make("{ss, sI, sb}", "node", config_node_name(config, copy->node), "serial",
+                            (json_int_t)copy->serial, "reachable", copy->reachable));
+    }
+    return list;
+}
+
 static json_t *all_templates(void)
 {
     json_t *list = json_array();
@@ -69,6 +82,7 @@ static json_t *describe(const struct queue_context *context, const struct cluste
     json_object_update(info, numbers);
     json_object_update(info, settings);
     json_object_set_new(info, "enabled_disk_templates", all_templates());
+    json_object_set_new(info, "copies", describe_copies(config, status->copies));
     return info;
 }
 

@@ -1,27 +1,38 @@
 /*
  * fettle-luxid: the LUXI socket of the master: queries, and the job queue. All thinking is
- * core/queue's; here it gets its environment and its socket, run/luxid.sock.
+ * core/queue's; here it gets its environment and its socket, run/luxid.sock. On other candidates it
+ * stands by, and tells clients who the master is.
  */
 #include "base/log.h"
 #include "core/queue/luxi.h"
 #include "daemons/common/daemon.h"
+#include "daemons/common/standby.h"
 #include "io/luxi_server.h"
 #include "io/real_env.h"
 
 static struct {
     struct env *env;
     struct luxi *luxi;
+    struct standby *standby;
     struct luxi_server *server;
 } luxid;
 
 static void handle(struct rpc_request *request, void *data)
 {
-    luxi_handle(luxid.luxi, request);
+    if (standby_active(luxid.standby))
+        luxi_handle(luxid.luxi, request);
+    else
+        standby_refuse(luxid.standby, request);
 }
 
 static void complain(const char *line, void *data)
 {
     log_warning("", "%s", line);
+}
+
+static bool start_luxi(GError **error)
+{
+    return luxi_start(luxid.luxi, error);
 }
 
 static struct env *setup(const char *root, GError **error)
@@ -32,6 +43,7 @@ static struct env *setup(const char *root, GError **error)
     if (luxid.env == NULL)
         return NULL;
     luxid.luxi = luxi_new(luxid.env);
+    luxid.standby = standby_new(luxid.env, start_luxi);
     socket = node_paths_socket(real_env_paths(luxid.env), ROLE_LUXID);
     luxid.server = luxi_server_new(&(struct luxi_server_options){.path = socket,
                                                                  .node_uuid = luxid.env->node_uuid,
@@ -43,7 +55,7 @@ static struct env *setup(const char *root, GError **error)
 
 static bool start(GError **error)
 {
-    return luxi_start(luxid.luxi, error);
+    return standby_start(luxid.standby, error);
 }
 
 static void stop(void)
@@ -51,6 +63,7 @@ static void stop(void)
     g_clear_pointer(&luxid.luxi, luxi_free);
     g_clear_pointer(&luxid.server, luxi_server_free);
     g_clear_pointer(&luxid.env, real_env_free);
+    standby_free(luxid.standby);
 }
 
 int main(int argc, char **argv)

@@ -1,33 +1,43 @@
 /*
  * fettle-watcher: the healing loop. Its thinking is core/repair/; here it is only wired to this
- * host.
+ * host. On candidates that are not the master it stands by.
  */
 #include "core/repair/watcher.h"
 #include "daemons/common/daemon.h"
+#include "daemons/common/standby.h"
 #include "io/real_env.h"
 
 #include <malloc.h>
 
 static struct env *env;
 static struct watcher *watcher;
+static struct standby *standby;
+
+static bool start_watcher(GError **error)
+{
+    return watcher_start(watcher, error);
+}
 
 static struct env *setup(const char *root, GError **error)
 {
     env = real_env_new(root, ROLE_WATCHER, NULL, error);
-    if (env != NULL)
+    if (env != NULL) {
         watcher = watcher_new(env);
+        standby = standby_new(env, start_watcher);
+    }
     return env;
 }
 
 static bool start(GError **error)
 {
-    return watcher_start(watcher, error);
+    return standby_start(standby, error);
 }
 
 static void stop(void)
 {
     g_clear_pointer(&watcher, watcher_free);
     g_clear_pointer(&env, real_env_free);
+    standby_free(standby);
 }
 
 int main(int argc, char **argv)

@@ -1,26 +1,34 @@
 /*
  * fettle-wconfd: the configuration, locks and confirmations of the cluster, on run/wconfd.sock. All
- * thinking is core/config's; here it gets its environment, its store and its socket. With
- * --bootstrap it makes the store of a new cluster instead, with --restore it puts a backup back.
+ * thinking is core/config's; here it gets its environment, its store and its socket. What the store
+ * says of itself decides whether this is the master's or keeps a copy. With --bootstrap it makes
+ * the store of a new cluster instead, with --restore it puts a backup back.
  */
 #include <malloc.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "core/config/announced.h"
+#include "core/config/seat.h"
 #include "core/config/wconf.h"
 #include "daemons/common/daemon.h"
 #include "daemons/wconfd/restore.h"
 #include "io/authority.h"
 #include "io/real_env.h"
 #include "io/rpc_server.h"
+#include "io/sqlite_copy.h"
 #include "io/sqlite_engine.h"
 
 static struct {
     gboolean bootstrap;
     char *restore; /* file */
     struct env *env;
-    struct wconf *wconf;
+    struct seat *seat;
+    struct copy *copy; /* NULL: this node's store is the engine */
+    char *store;
+    guint64 replaced; /* epoch of a mastership that is over: its store is to be put away */
     struct rpc_server *server;
 } wconfd;
 
@@ -107,7 +115,7 @@ static bool once(const char *root, bool *ret_done, GError **error)
 
 static void handle(struct rpc_request *request, void *data)
 {
-    wconf_handle(wconfd.wconf, request);
+    seat_handle(wconfd.seat, request);
 }
 
 static void complain(const char *line, void *data)
@@ -115,9 +123,36 @@ static void complain(const char *line, void *data)
     log_warning("", "%s", line);
 }
 
-static void stepped_down(const GError *reason, void *data)
+static void seat_ended(const GError *reason, void *data)
 {
     daemon_quit(reason);
+}
+
+/* Whether a store that is missing, or does not say what it is, can only be a copy: there is a
+ * master, and it is another node. */
+static bool is_elsewhere(const struct announce_args *announced, const GError *damaged)
+{
+    if (!announced)
+        return false;
+    return !damaged || (fettle_error_is(damaged, CORRUPT) &&
+                        strcmp(announced->master_node, wconfd.env->node_uuid) != 0);
+}
+
+/* A node that was told about a cluster keeps a copy, if there is nothing else; any other has no
+ * cluster yet. */
+static bool open_store(GError **error)
+{
+    g_autoptr(GError) damaged = NULL;
+    record_autoptr(announce_args) announced = announced_read(wconfd.env);
+    enum copy_role role = COPY_ENGINE;
+    bool there = sqlite_copy_role(wconfd.store, &role, &damaged);
+    if (there ? role != COPY_ENGINE : is_elsewhere(announced, damaged))
+        wconfd.copy = sqlite_copy_open(wconfd.store, error);
+    else if (!damaged)
+        wconfd.env->engine = sqlite_engine_open(wconfd.store, error);
+    else
+        g_propagate_error(error, g_steal_pointer(&damaged));
+    return wconfd.env->engine || wconfd.copy;
 }
 
 static struct env *setup(const char *root, GError **error)
@@ -126,14 +161,13 @@ static struct env *setup(const char *root, GError **error)
     if (!wconfd.env)
         return NULL;
     const struct node_paths *paths = real_env_paths(wconfd.env);
-    g_autofree char *store = g_build_filename(paths->var, "store.db", NULL);
     g_autofree char *socket = node_paths_socket(paths, ROLE_WCONFD);
-    wconfd.env->engine = sqlite_engine_open(store, error);
-    if (!wconfd.env->engine)
+    wconfd.store = g_build_filename(paths->var, "store.db", NULL);
+    if (!open_store(error))
         return NULL;
     wconfd.env->authority = authority_new(paths);
-    wconfd.wconf = wconf_new(wconfd.env);
-    wconf_on_step_down(wconfd.wconf, stepped_down, NULL);
+    wconfd.seat = seat_new(wconfd.env, wconfd.copy);
+    seat_on_end(wconfd.seat, seat_ended, NULL);
     struct rpc_server_options listen = {.path = socket,
                                         .role = ROLE_WCONFD,
                                         .node_uuid = wconfd.env->node_uuid,
@@ -145,7 +179,29 @@ static struct env *setup(const char *root, GError **error)
 
 static bool start(GError **error)
 {
-    return wconf_start(wconfd.wconf, error);
+    g_autoptr(GError) local = NULL;
+    if (seat_start(wconfd.seat, &local))
+        return true;
+    struct mastership record = {0};
+    if (wconfd.env->engine && fettle_error_is(local, STALE_EPOCH) &&
+        wconfd.env->engine->ops->observe(wconfd.env->engine, &record, NULL))
+        wconfd.replaced = record.epoch;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
+}
+
+/* Somebody else's store is the engine: the next start makes a copy of that. */
+static void put_store_away(void)
+{
+    g_autoptr(GError) error = NULL;
+    if (!sqlite_copy_put_away(wconfd.store, wconfd.replaced, &error))
+        log_error("", "%s", error->message);
+    else
+        log_warning("",
+                    "the store of epoch %" G_GUINT64_FORMAT
+                    " is kept as %s.epoch-%" G_GUINT64_FORMAT
+                    ": it may have changes that the new master does not have",
+                    wconfd.replaced, wconfd.store, wconfd.replaced);
 }
 
 static void stop(void)
@@ -153,9 +209,14 @@ static void stop(void)
     g_clear_pointer(&wconfd.server, rpc_server_free);
     if (wconfd.env && wconfd.env->engine)
         wconfd.env->engine->ops->close(wconfd.env->engine);
-    g_clear_pointer(&wconfd.wconf, wconf_free);
+    g_clear_pointer(&wconfd.seat, seat_free);
     struct authority *authority = wconfd.env ? wconfd.env->authority : NULL;
     g_clear_pointer(&wconfd.env, real_env_free); /* ends what asks it */
+    if (wconfd.copy)
+        wconfd.copy->ops->close(wconfd.copy);
+    if (wconfd.replaced)
+        put_store_away();
+    g_clear_pointer(&wconfd.store, g_free);
     authority_free(authority);
 }
 

@@ -119,30 +119,12 @@ static bool put_etc_back(const struct restore *restore, GError **error)
 
 /* --- the store --- */
 
-struct loading {
-    struct config *config;
-    GError *error;
-};
-
-static void load_object(const char *kind, const char *key, guint64 version, json_t *object,
-                        void *data)
-{
-    struct loading *loading = data;
-    struct change change = {.op = CHANGE_PUT,
-                            .kind = (char *)kind,
-                            .key = (char *)key,
-                            .version = version,
-                            .object = object};
-    if (!loading->error)
-        config_apply(loading->config, &change, &loading->error);
-}
-
 static bool load_store(struct restore *restore, GError **error)
 {
     const struct backup_header *header = restore->backup->header;
-    struct loading loading = {restore->config, NULL};
+    struct config_loading loading = {restore->config, NULL};
     struct sqlite_store *store = sqlite_store_open(restore->made, error);
-    bool ok = store && sqlite_store_load(store, load_object, &loading, error);
+    bool ok = store && sqlite_store_load(store, config_load_object, &loading, error);
     if (loading.error) {
         g_clear_error(error);
         g_propagate_error(error, loading.error);

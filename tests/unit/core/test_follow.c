@@ -159,8 +159,9 @@ static void test_start_fails_for_good(void)
     struct follower f = {0};
     config_world_init(&f.world, initial_changes());
     config_world_start(&f.world);
-    f.follow = follow_new(f.world.wconfd, changed, &f); /* a role that may not ask */
-    fake_run(f.world.wconfd, fail_to_start, &f);
+    struct env *cli = fake_process(f.world.world, NODE1, ROLE_CLI); /* a role that may not ask */
+    f.follow = follow_new(cli, changed, &f);
+    fake_run(cli, fail_to_start, &f);
     follow_free(f.follow);
     config_world_clear(&f.world);
 }

@@ -182,7 +182,8 @@ static void test_offline_refused(void)
     ops_expect_refusal(world, modify("node3", "maybe", "", false),
                        "offline: must be yes or no, not \"maybe\"", "wrong_input");
     ops_expect_refusal(world, modify("node3", "", "", false),
-                       "nothing to change: set offline or drained", "wrong_input");
+                       "nothing to change: set offline, drained or master_candidate",
+                       "wrong_input");
     ops_expect_refusal(world, modify("node9", "yes", "", false), "node \"node9\" does not exist",
                        "unknown_entity");
 }

@@ -398,7 +398,8 @@ static void test_stream(void)
                 "{\"key\":\"instance/" WEB1
                 "/b\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
                 "\",\"tag\":\"b\"},\"op\":\"put\",\"version\":3}],"
-                "\"epoch\":1,\"history\":5,\"serial\":3,\"snapshot\":false}");
+                "\"epoch\":1,\"history\":5,\"pieces\":false,\"serial\":3,\"snapshot\":false,"
+                "\"why\":\"\"}");
     fake_reply_clear(&one);
     fake_reply_clear(&two);
     /* Put and deleted since: only the deletion is told. */
@@ -420,7 +421,8 @@ static void test_stream_wait_is_over(void)
     g_assert_false(reply.done);
     fake_advance(world.world, 1);
     assert_says(world_reply(&reply),
-                "{\"changes\":[],\"epoch\":1,\"history\":5,\"serial\":1,\"snapshot\":false}");
+                "{\"changes\":[],\"epoch\":1,\"history\":5,\"pieces\":false,\"serial\":1,"
+                "\"snapshot\":false,\"why\":\"\"}");
     world_tear_down();
 }
 

@@ -178,6 +178,33 @@ static void test_torn_store(void)
     host_clear(&host);
 }
 
+#define ANNOUNCED                                                                                  \
+    "{\"history\":1,\"epoch\":1,\"cluster\":\"" CLUSTER "\",\"master_node\":\"%s\",\"serial\":1,"  \
+    "\"members\":[]}"
+
+/* What cannot be read is the engine's or a copy: who the master is tells which. */
+static void test_torn_copy(void)
+{
+    static const char *const masters[] = {NODE, "22222222-2222-4222-8222-222222222222"};
+    for (guint i = 0; i < G_N_ELEMENTS(masters); i++) {
+        struct host host;
+        host_init(&host, true);
+        g_autofree char *announced = g_strdup_printf(ANNOUNCED, masters[i]);
+        g_autofree char *aside = path_of(&host, "var/store.db.damaged");
+        write_file(&host, "var/node/state.json", announced);
+        write_file(&host, "var/store.db", "SQLite format 3");
+        if (i == 0) {
+            g_autofree char *said = run(&host, "", NULL, NULL);
+            g_assert_true(g_str_has_prefix(said, "23 fettle-wconfd: ROOT/var/store.db is damaged"));
+        } else {
+            daemon_start(&host);
+            g_assert_cmpint(daemon_end(&host, SIGTERM), ==, 0);
+        }
+        g_assert_cmpint(g_file_test(aside, G_FILE_TEST_EXISTS), ==, i == 1);
+        host_clear(&host);
+    }
+}
+
 /* --- life --- */
 
 static void test_ready_and_end(void)
@@ -305,6 +332,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconfd/bootstrap#WCF-11", test_bootstrap_input);
     g_test_add_func("/wconfd/no-cluster", test_no_cluster);
     g_test_add_func("/wconfd/torn-store", test_torn_store);
+    g_test_add_func("/wconfd/torn-copy#SAF-07", test_torn_copy);
     g_test_add_func("/wconfd/ready", test_ready_and_end);
     g_test_add_func("/wconfd/comes-back#SAF-01,WCF-08,WCF-12,WCF-15,DTH-09", test_comes_back);
     g_test_add_func("/wconfd/stale-ready-file", test_stale_ready_file);

@@ -7,6 +7,7 @@
 #include "io/backup.h"
 #include "io/files.h"
 #include "io/sqlite_backup.h"
+#include "io/sqlite_copy.h"
 #include "io/sqlite_store.h"
 
 #define CLUSTER "cccccccc-0000-4000-8000-000000000001"
@@ -161,7 +162,7 @@ static struct sqlite_store *new_store(const char *path)
         one_put(CLUSTER, json_make("{s:s,s:s}", "uuid", CLUSTER, "name", "c1"));
     g_autoptr(GPtrArray) rows = store_rows_from_changes(changes);
     g_autoptr(GError) error = NULL;
-    g_assert_true(sqlite_store_create(path, 7, rows, &error));
+    g_assert_true(sqlite_store_create(path, COPY_ENGINE, 7, rows, &error));
     struct sqlite_store *store = sqlite_store_open(path, &error);
     g_assert_true(sqlite_store_load(store, NULL, NULL, &error));
     return store;
@@ -245,6 +246,39 @@ static void test_renew_and_replace(void)
     sqlite_store_close(store);
 }
 
+/* A candidate's copy, which may have gaps in its log: put back it is an engine. */
+static void test_of_a_copy(void)
+{
+    g_autofree char *path = in_folder("store.db");
+    g_autofree char *taken = in_folder("copy.db");
+    struct store_summary summary = {0};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) all =
+        one_put(CLUSTER, json_make("{s:s,s:s}", "uuid", CLUSTER, "name", "c1"));
+    ((struct change *)all->pdata[0])->version = 4;
+    struct copy *copy = sqlite_copy_open(path, &error);
+    g_assert_no_error(error);
+    g_assert_true(copy->ops->refill_begin(copy, &error) &&
+                  copy->ops->refill_piece(copy, all, &error) &&
+                  copy->ops->refill_end(copy, 7, 2, 4, &error));
+    struct copy_batch batch = {7, 2, 9, all};
+    g_assert_true(copy->ops->apply(copy, &batch, &error));
+    g_assert_true(sqlite_store_copy(path, taken, &summary, &error));
+    copy->ops->close(copy);
+    g_assert_cmpuint(summary.serial, ==, 9);
+
+    g_autoptr(GPtrArray) changes =
+        one_put(CLUSTER, json_make("{s:s,s:s}", "uuid", CLUSTER, "name", "c3"));
+    enum copy_role role = COPY_FOLLOWS;
+    g_assert_true(sqlite_store_renew(taken, 900, changes, &error));
+    g_assert_true(sqlite_copy_role(taken, &role, &error));
+    g_assert_cmpint(role, ==, COPY_ENGINE);
+    struct sqlite_store *store = sqlite_store_open(taken, &error);
+    g_assert_true(sqlite_store_load(store, NULL, NULL, &error));
+    g_assert_cmpuint(sqlite_store_serial(store), ==, 10);
+    sqlite_store_close(store);
+}
+
 static void test_damaged_store_is_not_copied(void)
 {
     g_autofree char *path = in_folder("store.db");
@@ -289,12 +323,17 @@ static void run_test(const void *data)
 
 int main(int argc, char **argv)
 {
-    static void (*const tests[])(void) = {
-        test_round_trip, test_every_damage,      test_words,
-        test_copy,       test_renew_and_replace, test_damaged_store_is_not_copied};
-    static const char *const names[] = {"/backup/round-trip", "/backup/every-damage",
-                                        "/backup/words",      "/backup/copy-while-open",
-                                        "/backup/renew",      "/backup/damaged-store"};
+    static void (*const tests[])(void) = {test_round_trip,
+                                          test_every_damage,
+                                          test_words,
+                                          test_copy,
+                                          test_of_a_copy,
+                                          test_renew_and_replace,
+                                          test_damaged_store_is_not_copied};
+    static const char *const names[] = {"/backup/round-trip",   "/backup/every-damage",
+                                        "/backup/words",        "/backup/copy-while-open",
+                                        "/backup/of-a-copy",    "/backup/renew",
+                                        "/backup/damaged-store"};
     g_test_init(&argc, &argv, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(tests); i++)
         g_test_add_data_func(names[i], &tests[i], run_test);

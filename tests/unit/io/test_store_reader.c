@@ -10,6 +10,7 @@
 
 #include "io/confd_client.h"
 #include "io/loop.h"
+#include "io/sqlite_copy.h"
 #include "io/sqlite_store.h"
 #include "io/store_reader.h"
 #include "io/udp.h"
@@ -81,7 +82,7 @@ static void create(struct world *world, guint64 history, const char *key)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) rows = rows_of(CHANGE_PUT, "tag", key, "{\"n\":0}");
-    sqlite_store_create(world->path, history, rows, &error);
+    sqlite_store_create(world->path, COPY_ENGINE, history, rows, &error);
     g_assert_no_error(error);
     world->store = sqlite_store_open(world->path, &error);
     g_assert_no_error(error);
@@ -233,6 +234,26 @@ static void test_idle_commit(struct world *world, gconstpointer data)
     run_sql(world, "UPDATE objects SET version=version"); /* a commit that changes nothing */
     refresh(world);
     g_assert_cmpuint(world->anew, ==, 1);
+}
+
+/* The store of a node that is no candidate any more says so. */
+static void test_retired(struct world *world, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) nothing = g_ptr_array_new();
+    sqlite_store_create(world->path, COPY_FOLLOWS, 0, nothing, &error);
+    g_assert_no_error(error);
+    refresh(world);
+    g_assert_false(world->position.retired);
+    struct copy *copy = sqlite_copy_open(world->path, &error);
+    g_assert_no_error(error);
+    g_assert_true(copy->ops->set_role(copy, COPY_RETIRED, NULL, &error));
+    refresh(world);
+    g_assert_true(world->position.retired);
+    g_assert_true(copy->ops->set_role(copy, COPY_FOLLOWS, NULL, &error));
+    refresh(world);
+    g_assert_false(world->position.retired);
+    copy->ops->close(copy);
 }
 
 /* Damage is told, and what the reader had stays. */
@@ -441,6 +462,7 @@ int main(int argc, char **argv)
     ADD("/reader/replaced", test_replaced);
     ADD("/reader/other-past", test_other_past);
     ADD("/reader/idle-commit", test_idle_commit);
+    ADD("/reader/retired#RCF-01", test_retired);
     ADD("/reader/damaged", test_damaged);
     ADD("/reader/foreign", test_foreign);
     g_test_add_func("/confd-client/newest#RCF-05", test_newest);

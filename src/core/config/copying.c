@@ -1,0 +1,317 @@
+/* See copying.h. */
+#include "core/config/copying.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "core/config/announced.h"
+#include "proto/records.h"
+
+#define COPYING_WAIT_MS 20000u
+#define COPYING_PAUSE_MS 300u /* after a failure */
+#define COPYING_LOOK_MS 1000u /* between two looks whether there is somebody to ask */
+
+struct copying {
+    const struct env *env;
+    struct copy *copy;
+    void (*changed)(void *data);
+    void *data;
+    gint64 contact_ms;
+    char *why;
+    bool not_wanted;
+    bool running; /* the task lives, and frees it if it has ended */
+    bool stopping, ended;
+    struct promise *stopped; /* of copying_stop() */
+};
+
+struct copying *copying_new(const struct env *env, struct copy *copy, void (*changed)(void *data),
+                            void *data)
+{
+    struct copying *copying = g_new0(struct copying, 1);
+    copying->env = env;
+    copying->copy = copy;
+    copying->changed = changed;
+    copying->data = data;
+    copying->contact_ms = -1;
+    return copying;
+}
+
+static void copying_destroy(struct copying *copying)
+{
+    g_free(copying->why);
+    g_free(copying);
+}
+
+void copying_free(struct copying *copying)
+{
+    if (!copying)
+        return;
+    copying->ended = copying->stopping = true;
+    if (!copying->running)
+        copying_destroy(copying);
+}
+
+bool copying_stop(struct copying *copying)
+{
+    struct promise stopped = {0};
+    copying->stopping = true;
+    if (!copying->running)
+        return true;
+    copying->stopped = &stopped;
+    bool alive = promise_wait(&stopped);
+    copying->stopped = NULL;
+    return alive;
+}
+
+void copying_state(const struct copying *copying, struct copying_state *ret_state)
+{
+    *ret_state = (struct copying_state){copying->contact_ms, copying->why, copying->not_wanted};
+}
+
+/* --- what is told --- */
+
+/* `why` NULL: all is well. Said once when it changes. */
+static void tell(struct copying *copying, const char *why)
+{
+    if (copying->ended || g_strcmp0(copying->why, why) == 0)
+        return;
+    g_free(copying->why);
+    copying->why = g_strdup(why);
+    if (why && copying->not_wanted)
+        log_info("", "no copy of the configuration is kept here: %s", why);
+    else if (why)
+        log_warning("", "the copy of the configuration does not go on: %s", why);
+    else
+        log_info("", "the copy of the configuration follows its master");
+    if (copying->changed)
+        copying->changed(copying->data);
+}
+
+static void heard(struct copying *copying)
+{
+    copying->contact_ms = copying->env->ops->boot_ms(copying->env);
+    copying->not_wanted = false;
+}
+
+/* --- calls to the master --- */
+
+static struct changes *ask(struct copying *copying, GError **error)
+{
+    struct copy_position at;
+    char digest[20];
+    copying->copy->ops->position(copying->copy, &at);
+    g_snprintf(digest, sizeof digest, "%" G_GINT64_MODIFIER "x", at.digest);
+    /* A retired copy may have missed anything: it begins anew. */
+    bool usable = at.role == COPY_FOLLOWS;
+    struct follow_args args = {.history = usable ? at.history : 0,
+                               .serial = usable ? at.serial : 0,
+                               .digest = digest,
+                               .wait_ms = COPYING_WAIT_MS};
+    struct stamp stamp = {at.history, at.epoch};
+    return env_call_record(copying->env, NODE_MASTER, ROLE_WCONFD, "follow", &args, stamp, 0,
+                           COPYING_WAIT_MS + TIMEOUT_QUICK_MS, error);
+}
+
+/* Both are marked with the copy's own position: they are answered under any. */
+static struct stamp copy_stamp(const struct copying *copying)
+{
+    struct copy_position at;
+    copying->copy->ops->position(copying->copy, &at);
+    return (struct stamp){at.history, at.epoch};
+}
+
+static struct snapshot_piece *ask_piece(struct copying *copying, const struct change *last,
+                                        GError **error)
+{
+    char none[] = "";
+    struct snapshot_args args = {.kind = last ? last->kind : none, .key = last ? last->key : none};
+    return env_call_record(copying->env, NODE_MASTER, ROLE_WCONFD, "snapshot", &args,
+                           copy_stamp(copying), 0, 0, error);
+}
+
+/* What has changed while the pieces came. */
+static struct changes *ask_rest(struct copying *copying, const struct snapshot_piece *first,
+                                GError **error)
+{
+    struct wait_changes_args args = {.history = first->history, .serial = first->serial};
+    return env_call_record(copying->env, NODE_MASTER, ROLE_WCONFD, "wait_changes", &args,
+                           copy_stamp(copying), 0, 0, error);
+}
+
+/* --- a refill --- */
+
+static bool is_same_master(const struct snapshot_piece *piece, const struct snapshot_piece *first,
+                           GError **error)
+{
+    if (piece->history == first->history && piece->epoch == first->epoch)
+        return true;
+    fettle_set_error(error, TEMPORARY, "the master has changed while the copy was filled");
+    return false;
+}
+
+/* Pieces from one master until there is no more; `first` becomes the first one. */
+static bool fetch_pieces(struct copying *copying, struct snapshot_piece **first, GError **error)
+{
+    struct copy *copy = copying->copy;
+    struct change *last = NULL;
+    bool more = true, ok = true;
+    while (more && ok) {
+        struct snapshot_piece *piece = ask_piece(copying, last, error);
+        ok = piece && !copying->stopping && (!*first || is_same_master(piece, *first, error)) &&
+             copy->ops->refill_piece(copy, piece->changes, error);
+        more = ok && piece->more && piece->changes->len > 0;
+        if (more) {
+            change_free(last);
+            last = change_copy(piece->changes->pdata[piece->changes->len - 1]);
+        }
+        if (ok && !*first)
+            *first = g_steal_pointer(&piece);
+        if (piece)
+            snapshot_piece_free(piece);
+    }
+    if (last)
+        change_free(last);
+    return ok;
+}
+
+/* The pieces are of different moments; with the rest they are what the master had at the last. */
+static bool fetch_rest(struct copying *copying, const struct snapshot_piece *first,
+                       struct changes **ret_rest, GError **error)
+{
+    record_autoptr(changes) rest = ask_rest(copying, first, error);
+    if (!rest)
+        return false;
+    if (rest->snapshot || rest->history != first->history || rest->epoch != first->epoch) {
+        fettle_set_error(error, TEMPORARY,
+                         "the master has changed while the copy was filled, or its log of changes "
+                         "was too short");
+        return false;
+    }
+    if (!copying->copy->ops->refill_piece(copying->copy, rest->changes, error))
+        return false;
+    *ret_rest = g_steal_pointer(&rest);
+    return true;
+}
+
+static bool refill(struct copying *copying, const char *why, GError **error)
+{
+    struct copy *copy = copying->copy;
+    struct snapshot_piece *first = NULL;
+    record_autoptr(changes) rest = NULL;
+    log_info("", "the copy of the configuration is filled anew: %s", why);
+    bool ok = copy->ops->refill_begin(copy, error) && fetch_pieces(copying, &first, error) &&
+              fetch_rest(copying, first, &rest, error) &&
+              copy->ops->refill_end(copy, rest->history, rest->epoch, rest->serial, error);
+    if (first)
+        snapshot_piece_free(first);
+    return ok;
+}
+
+/* --- the task --- */
+
+static bool take(struct copying *copying, const struct changes *answer, GError **error)
+{
+    struct copy_position at;
+    copying->copy->ops->position(copying->copy, &at);
+    if (answer->snapshot)
+        return refill(copying, answer->why && *answer->why ? answer->why : "the master says so",
+                      error);
+    if (answer->serial <= at.serial && answer->epoch <= at.epoch)
+        return true;
+    struct copy_batch batch = {answer->history, answer->epoch, answer->serial, answer->changes};
+    return copying->copy->ops->apply(copying->copy, &batch, error);
+}
+
+/* Not a candidate: nobody is to answer from what is here. */
+static void retire(struct copying *copying)
+{
+    struct copy_position at;
+    g_autoptr(GError) error = NULL;
+    copying->not_wanted = true;
+    copying->copy->ops->position(copying->copy, &at);
+    if (at.role == COPY_FOLLOWS && at.history &&
+        !copying->copy->ops->set_role(copying->copy, COPY_RETIRED, NULL, &error))
+        log_error("", "%s", error->message);
+}
+
+static bool is_candidate(const struct announce_args *announced, const char *uuid)
+{
+    for (guint i = 0; i < announced->members->len; i++) {
+        const struct member *member = announced->members->pdata[i];
+        if (!strcmp(member->uuid, uuid))
+            return member->master_candidate;
+    }
+    return false;
+}
+
+/* Whether there is somebody to ask, by what was announced here. A copy that is in use asks in any
+ * case: it has to be told that it is not wanted any more. */
+static bool may_ask(struct copying *copying)
+{
+    const char *self = copying->env->node_uuid;
+    struct copy_position at;
+    record_autoptr(announce_args) announced = announced_read(copying->env);
+    copying->copy->ops->position(copying->copy, &at);
+    if (announced && !strcmp(announced->master_node, self)) {
+        tell(copying, "this node was announced as the master, but its store is missing or was put "
+                      "away; it waits for another one");
+        return false;
+    }
+    if (!announced || (at.role == COPY_FOLLOWS && at.history) || is_candidate(announced, self))
+        return true;
+    if (!copying->not_wanted) {
+        copying->not_wanted = true;
+        tell(copying, "this node is no master candidate");
+    }
+    return false;
+}
+
+/* How long to pause before the next question. */
+static guint once(struct copying *copying)
+{
+    g_autoptr(GError) error = NULL;
+    if (!may_ask(copying))
+        return COPYING_LOOK_MS;
+    record_autoptr(changes) answer = ask(copying, &error);
+    if (copying->stopping || task_killed())
+        return 0;
+    if (answer) {
+        heard(copying);
+        if (take(copying, answer, &error)) {
+            tell(copying, NULL);
+            return 0;
+        }
+    } else if (fettle_error_is(error, PERMISSION)) {
+        heard(copying);
+        retire(copying);
+        tell(copying, error->message);
+        return COPYING_LOOK_MS;
+    }
+    if (error && !fettle_error_is(error, KILLED))
+        tell(copying, error->message);
+    return COPYING_PAUSE_MS;
+}
+
+static void copying_task(void *data)
+{
+    struct copying *copying = data;
+    bool alive = true;
+    while (alive && !copying->stopping && !task_killed()) {
+        guint pause = once(copying);
+        alive = pause == 0 || copying->stopping || env_sleep(copying->env, pause);
+    }
+    copying->running = false;
+    if (copying->stopped)
+        promise_complete(copying->stopped);
+    if (copying->ended)
+        copying_destroy(copying);
+}
+
+void copying_start(struct copying *copying)
+{
+    if (copying->running)
+        return;
+    copying->running = true;
+    copying->stopping = false;
+    task_spawn(copying->env->tasks, copying_task, copying);
+}

@@ -1,0 +1,16 @@
+/*
+ * One question put to several nodes at once, from a task. For what needs a majority, or a look at
+ * everybody, without waiting for one dead node after the other.
+ */
+#pragma once
+
+#include "proto/env.h"
+
+/* An answer (borrowed record), or NULL with the error. True: that is enough, the others are not
+ * waited for. */
+typedef bool (*gather_fn)(guint index, void *answer, const GError *error, void *data);
+
+/* `nodes`: UUIDs (char *); `args` as for env_call_record(). Returns when all have answered, or when
+ * it was enough. False: the process has ended. */
+bool gather(const struct env *env, const GPtrArray *nodes, const char *role, const char *method,
+            const void *args, struct stamp stamp, gather_fn fn, void *data);

@@ -1,0 +1,232 @@
+/* See promises.h. */
+#include "core/config/promises.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "core/config/gather.h"
+#include "proto/records.h"
+
+#define PROMISE_PAUSE_MS 1000
+
+/* What one question to all candidates brought. */
+struct round {
+    const GPtrArray *nodes; /* struct node; this one first */
+    guint64 history;
+    guint needed; /* grants, this node's own among them */
+    bool hurry;   /* when they are there nobody else is waited for */
+    guint granted;
+    bool own;        /* this node's own grant is among them */
+    guint64 seen;    /* highest epoch of a refusal; 0: none */
+    bool seen_begun; /* that one is more than a promise */
+    char *seen_node;
+    GString *silent; /* names of those that gave no answer */
+};
+
+static void round_clear(struct round *round)
+{
+    g_free(round->seen_node);
+    g_string_free(round->silent, TRUE);
+}
+
+/* --- one round --- */
+
+static void take_refusal(struct round *round, const struct promise_epoch_result *answer)
+{
+    bool later = answer->history > round->history;
+    guint64 seen = later ? RECORD_NUMBER_MAX : answer->epoch;
+    bool begun = later || answer->begun;
+    if ((round->seen_begun && !begun) || (round->seen_begun == begun && seen < round->seen))
+        return;
+    round->seen = seen;
+    round->seen_begun = begun;
+    g_free(round->seen_node);
+    round->seen_node = g_strdup(answer->node);
+}
+
+static bool take_answer(guint index, void *value, const GError *error, void *data)
+{
+    struct round *round = data;
+    const struct promise_epoch_result *answer = value;
+    const struct node *node = round->nodes->pdata[index];
+    if (!answer) {
+        g_string_append_printf(round->silent, "%s%s", round->silent->len ? ", " : "", node->name);
+    } else if (answer->granted) {
+        round->granted++;
+        round->own = round->own || index == 0;
+    } else {
+        take_refusal(round, answer);
+    }
+    return round->hurry && round->own && round->granted >= round->needed;
+}
+
+static bool ask_all(const struct env *env, const struct config *config,
+                    const struct promise_wish *wish, bool begins, struct round *round)
+{
+    struct promise_epoch_args args = {.history = config_history(config),
+                                      .epoch = wish->epoch,
+                                      .since = wish->alone ? RECORD_NUMBER_MAX : wish->since,
+                                      .node = (char *)env->node_uuid,
+                                      .begins = begins};
+    struct stamp stamp = {args.history, args.epoch};
+    g_autoptr(GPtrArray) uuids = g_ptr_array_new();
+    for (guint i = 0; i < round->nodes->len; i++)
+        g_ptr_array_add(uuids, ((const struct node *)round->nodes->pdata[i])->uuid);
+    round->history = args.history;
+    round->silent = g_string_new(NULL);
+    return gather(env, uuids, ROLE_NODED, "promise_epoch", &args, stamp, take_answer, round);
+}
+
+/* --- who is asked --- */
+
+static void free_node(void *data)
+{
+    node_free(data);
+}
+
+/* This node first, whatever is on record about it: what it has promised counts like all others.
+ * Copies: the configuration may change while they are asked. */
+static GPtrArray *candidates(const struct env *env, const struct config *config)
+{
+    GPtrArray *found = g_ptr_array_new_with_free_func(free_node);
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!strcmp(node->uuid, env->node_uuid))
+            g_ptr_array_insert(found, 0, node_copy(node));
+        else if (node->master_candidate && !node->offline)
+            g_ptr_array_add(found, node_copy(node));
+    }
+    return found;
+}
+
+/* --- what follows from it --- */
+
+enum next { NEXT_DONE, NEXT_HIGHER, NEXT_AGAIN, NEXT_END };
+
+static enum next judge(const struct env *env, const struct config *config,
+                       const struct round *round, GError **error)
+{
+    bool ours = round->seen_node && !strcmp(round->seen_node, env->node_uuid);
+    if (round->seen_begun && !ours) {
+        fettle_set_error(error, STALE_EPOCH,
+                         "node %s has become master meanwhile: the store of this node is not the "
+                         "engine any more",
+                         config_node_name(config, round->seen_node));
+        return NEXT_END;
+    }
+    bool enough = round->own && round->granted >= round->needed;
+    /* Whoever has promised more would refuse this mastership: in the first round, in which
+     * everybody is waited for, it goes beyond that. */
+    if (round->seen && !(enough && round->hurry))
+        return NEXT_HIGHER;
+    return enough ? NEXT_DONE : NEXT_AGAIN;
+}
+
+/* `ret_silent`: who gave no answer; g_free() it. */
+static enum next ask(const struct env *env, const struct config *config, const GPtrArray *nodes,
+                     struct promise_wish *wish, bool begins, char **ret_silent, GError **error)
+{
+    struct round round = {.nodes = nodes, .needed = nodes->len / 2 + 1, .hurry = begins};
+    enum next next = NEXT_END;
+    if (ask_all(env, config, wish, begins, &round)) {
+        if (wish->alone)
+            round.needed = 1;
+        next = judge(env, config, &round, error);
+    } else {
+        fettle_set_error(error, KILLED, "the process has ended");
+    }
+    if (next == NEXT_HIGHER)
+        wish->epoch =
+            MAX(wish->epoch, round.seen) + 1; /* promised to an attempt that came to nothing */
+    *ret_silent = g_strdup(round.silent->str);
+    round_clear(&round);
+    return next;
+}
+
+bool promises_get(const struct env *env, const struct config *config, struct promise_wish *wish,
+                  GError **error)
+{
+    g_autoptr(GPtrArray) nodes = candidates(env, config);
+    bool complained = false, begins = false;
+    while (nodes->len > 1) {
+        g_autofree char *silent = NULL;
+        enum next next = ask(env, config, nodes, wish, begins, &silent, error);
+        if (next == NEXT_END)
+            return false;
+        if (next == NEXT_DONE && begins)
+            return true;
+        if (next == NEXT_AGAIN && !complained)
+            log_warning("",
+                        "this node becomes master when a majority of the %u candidates promises to "
+                        "follow it; silent: %s. If they are gone for good: fettle cluster "
+                        "master-failover --alone",
+                        nodes->len, silent);
+        complained = complained || next == NEXT_AGAIN;
+        begins = next == NEXT_DONE || (next == NEXT_AGAIN && begins);
+        if (next == NEXT_AGAIN)
+            env_sleep(env, PROMISE_PAUSE_MS); /* the next round sees if this is the end */
+    }
+    return true;
+}
+
+bool promises_ask(const struct env *env, const struct config *config, struct promise_wish *wish,
+                  GError **error)
+{
+    g_autoptr(GPtrArray) nodes = candidates(env, config);
+    enum next next = NEXT_HIGHER;
+    while (next == NEXT_HIGHER) {
+        g_autofree char *silent = NULL;
+        next = ask(env, config, nodes, wish, false, &silent, error);
+        if (next == NEXT_AGAIN)
+            fettle_set_error(error, TEMPORARY,
+                             "a majority of the %u candidates must promise to follow this node; no "
+                             "answer of their node daemons: %s. If they are gone for good, say so: "
+                             "--alone --statement TEXT",
+                             nodes->len, silent);
+    }
+    return next == NEXT_DONE;
+}
+
+bool promises_go_on(const struct env *env, const struct config *config, guint64 epoch,
+                    GError **error)
+{
+    g_autoptr(GPtrArray) nodes = candidates(env, config);
+    struct promise_wish wish = {.epoch = epoch, .since = epoch};
+    bool complained = false;
+    if (nodes->len <= 1)
+        return true;
+    g_ptr_array_set_size(nodes, 1);
+    for (;;) {
+        g_autofree char *silent = NULL;
+        enum next next = ask(env, config, nodes, &wish, true, &silent, error);
+        if (next == NEXT_DONE || next == NEXT_END)
+            return next == NEXT_DONE;
+        if (next == NEXT_HIGHER) {
+            fettle_set_error(error, TEMPORARY,
+                             "this node has promised to follow a later mastership, which may have "
+                             "come to nothing; a new one is begun");
+            return false;
+        }
+        if (!complained)
+            log_warning("", "the node daemon of this node does not answer; waiting for it");
+        complained = true;
+        env_sleep(env, PROMISE_PAUSE_MS);
+    }
+}
+
+bool promises_hold(const struct env *env, const struct config *config, guint64 epoch,
+                   GError **error)
+{
+    g_autoptr(GPtrArray) nodes = candidates(env, config);
+    struct promise_wish wish = {.epoch = epoch, .since = epoch};
+    struct round round = {.nodes = nodes, .needed = nodes->len};
+    if (nodes->len <= 1)
+        return true;
+    bool hold = !ask_all(env, config, &wish, true, &round) || round.seen == 0;
+    if (!hold)
+        fettle_set_error(error, STALE_EPOCH, "a node follows a later mastership, of node %s",
+                         round.seen_node);
+    round_clear(&round);
+    return hold;
+}

@@ -1,0 +1,41 @@
+/*
+ * Promises of the candidates' nodes, before and during a mastership of an engine that is one node's
+ * store (docs/design/mastership.md, "Becoming master with SQLite"). Used by wconf.c when it takes
+ * its seat and while it has it, by seat.c when a person makes another candidate the master.
+ *
+ * All of it is called in a task. Candidates on record as offline are not asked: somebody has said
+ * that they are dead. A candidate that is the only one asks nobody.
+ */
+#pragma once
+
+#include "core/config/model.h"
+#include "proto/env.h"
+
+struct promise_wish {
+    guint64 epoch; /* at least this one; raised above what others have promised to attempts that
+                      came to nothing */
+    guint64 since; /* newest mastership whose changes this node has */
+    bool alone;    /* a person's word stands for the candidates that do not answer, and for a
+                      mastership that was later than `since`; may come while they are asked */
+};
+
+/* Until a majority of the candidates, this one included, has promised the epoch, in two rounds, so
+ * that nobody serves under an epoch of which a majority has not heard. Waits for candidates that do
+ * not answer, and says which. STALE_EPOCH: another node has become master since; its name is in the
+ * message. KILLED. */
+bool promises_get(const struct env *env, const struct config *config, struct promise_wish *wish,
+                  GError **error);
+
+/* The first round alone, once: TEMPORARY names those that did not answer. */
+bool promises_ask(const struct env *env, const struct config *config, struct promise_wish *wish,
+                  GError **error);
+
+/* Until this node's own node daemon has said that it knows of no higher epoch, for a mastership
+ * that goes on. STALE_EPOCH as above; TEMPORARY: it has promised one that has not begun. */
+bool promises_go_on(const struct env *env, const struct config *config, guint64 epoch,
+                    GError **error);
+
+/* Asks every candidate whether it still follows this epoch. False: one does not, with STALE_EPOCH;
+ * silence is no answer. */
+bool promises_hold(const struct env *env, const struct config *config, guint64 epoch,
+                   GError **error);

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Master candidates with the engine sqlite: their copies, and a person who makes another one the master."""
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import time
+
+import e2e
+from e2e import title, wait_until
+
+lab = None
+name = None  # of the cluster
+old = {}  # the store of the first master, when its power was cut
+
+
+def store(node):
+    """What a candidate's store says of itself: {"serial", "versions", "epoch", "role", …}; {} while it is made anew."""
+    path = os.path.join(lab.root(node), 'var', 'store.db')
+    try:
+        with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
+            return dict(db.execute('SELECT key, value FROM meta'))
+    except sqlite3.OperationalError:
+        return {}
+
+
+def equal(*nodes):
+    """Whether the stores of these nodes have the same content; that, if so."""
+    seen = {(meta.get('history'), meta.get('serial'), meta.get('versions')) for meta in map(store, nodes)}
+    return seen.pop() if len(seen) == 1 and (None, None, None) not in seen else None
+
+
+def change(tag):
+    lab.cli('tag', 'add', 'cluster', tag)
+
+
+def copies():
+    return {copy['node']: copy for copy in lab.json('cluster', 'info')['copies']}
+
+
+@title('/candidates/copies-follow#WCF-04,SAF-07')
+def test_follow():
+    wait_until('all copies are there', lambda: equal('node1', 'node2', 'node3'))
+    change('one')
+    begun = time.monotonic()
+    wait_until('all copies have the change', lambda: equal('node1', 'node2', 'node3'), 5, step=0.01)
+    assert time.monotonic() - begun < 1, 'the copies took more than a second'
+    wait_until('both are in reach', lambda: all(copy['reachable'] for copy in copies().values()), 5)
+    assert sorted(copies()) == ['node2', 'node3'], copies()
+    assert store('node1')['role'] == '0' and store('node2')['role'] == '1', 'who is the engine'
+
+
+@title('/candidates/standby#LUX-01,LUX-10')
+def test_standby():
+    lab.master = 'node2'
+    try:
+        e2e.expect_cli_error(lab, NOT_MASTER, 'fettle: this node is not the master, node1 (10.99.0.1) is',
+                             'node', 'list')
+    finally:
+        lab.master = 'node1'
+
+
+@title('/candidates/catch-up#SAF-07')
+def test_cut_off():
+    lab.lab('link', 'node3', 'down')
+    change('two')
+    wait_until('node2 has it', lambda: equal('node1', 'node2'), 10)
+    assert store('node3')['serial'] != store('node1')['serial']
+    wait_until('node3 is counted out', lambda: not copies()['node3']['reachable'], 10)
+    text = lab.cli('cluster', 'info')
+    assert re.search(r'^  node3 +serial \d+, out of reach: no change waits for it$', text, re.M), text
+    lab.lab('link', 'node3', 'up')
+    wait_until('node3 has caught up', lambda: equal('node1', 'node2', 'node3'), 20)
+
+
+@title('/candidates/damaged-copy#WCF-04')
+def test_damaged():
+    path = os.path.join(lab.root('node3'), 'var', 'store.db')
+    with contextlib.closing(sqlite3.connect(path, timeout=5, isolation_level=None)) as db:
+        db.execute("UPDATE objects SET json=replace(json, 'node2', 'node9') WHERE kind='node'")
+    lab.lab('kill', 'wconfd@node3')
+    wait_until('the damaged copy is kept aside', lambda: os.path.exists(path + '.damaged'), 10)
+    wait_until('it was filled anew', lambda: equal('node1', 'node3'), 10)
+
+
+@title('/candidates/confd-on-each#RCF-01,RCF-04')
+def test_confd():
+    def answering():
+        found = lab.exec('node1', lab.fettle, '--root', lab.root('node1'), 'confd', 'master', '--json')
+        return [one['name'] for one in json.loads(found)['candidates'] if one['answered']]
+    wait_until('all answer', lambda: answering() == ['node1', 'node2', 'node3'], 10)
+    lab.cli('node', 'modify', 'node3', '--master-candidate', 'no')
+    wait_until('its copy is not used any more', lambda: store('node3')['role'] == '2', 10)
+    wait_until('node3 does not answer', lambda: answering() == ['node1', 'node2'], 10)
+    lab.cli('node', 'modify', 'node3', '--master-candidate', 'yes')
+    wait_until('it answers again', lambda: answering() == ['node1', 'node2', 'node3'], 10)
+    wait_until('and follows', lambda: equal('node1', 'node3'), 10)
+
+
+@title('/candidates/no-failover-from-a-living-master#SAF-07')
+def test_refused():
+    try:
+        for lab.master in ('node1', 'node2'):
+            refused('node node1 is the master, and answers; power it off first if it cannot be master any more', UNSAFE)
+        e2e.expect_cli_error(lab, WRONG_INPUT, 'fettle: too many arguments; usage: fettle cluster master-failover [--to NODE] [--alone '
+                             '--statement TEXT] [--yes]', 'cluster', 'master-failover', 'node2')
+    finally:
+        lab.master = 'node1'
+    e2e.expect_job_error(lab, 'node "node1" is the master, so it is a master candidate; make another node the master first',
+                         'OP_NODE_SET_PARAMS', node_name='node1', master_candidate='no')
+    e2e.expect_job_error(lab, 'master_candidate: must be yes or no, not "maybe"', 'OP_NODE_SET_PARAMS', node_name='node2',
+                         master_candidate='maybe')
+
+
+@title('/candidates/failover#SAF-06,SAF-07,WCF-01,LUX-10,LUX-11')
+def test_failover():
+    lab.cli('instance', 'create', 'web1', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '8', '--os-type',
+            'tick-fast', '--pnode', 'node2', '--snode', 'node3')
+    uuid = e2e.uuid_of(lab, 'web1')
+    running = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 300})
+    wait_until('the job runs', lambda: lab.job_status(running)[0] == 'running')
+    queued = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0.1, 'depends': [[running, []]]})
+    wait_until('the copies have all that', lambda: equal('node1', 'node2', 'node3'), 10)
+    old.update(store('node1'))
+    lab.lab('power', 'node1', 'off')
+    lab.luxi_connection = None
+    lab.master = 'node2'
+    wait_until('the master is gone', lambda: 'answers' not in lab.run(*FAILOVER, check=False)[2], 20, step=0.5)
+    refused('that is not what was to be typed; nothing was done; --yes does not ask', CANCELED, typed='yes\n')
+    refused('node "node9" is no master candidate', UNKNOWN_ENTITY, '--to', 'node9')
+    refused('wconfd of node node1 does not answer', WRONG_STATE, '--to', 'node1')
+    refused('statement: --alone needs one: who says that the silent candidates are gone for good, and why', WRONG_INPUT,
+            '--alone')
+    refused('statement: goes with --alone only', WRONG_INPUT, '--statement', 'it burns')
+    _, text, asked = lab.run(*FAILOVER, typed=name + '\n')
+    assert re.search(r'^node1 +does not answer', text, re.M) and 'is lost, for good' in asked, (text, asked)
+    lab.master = re.search(r'^Node (node[23]) becomes the master, with serial \d+\.$', text, re.M).group(1)
+    wait_until('it serves', serves, 20)
+    assert lab.json('cluster', 'info')['master'] == lab.master
+    count = lab.printed('web1', uuid, 'node2')
+    e2e.wait_counting(lab, 'web1', uuid, 'node2', above=count)
+    assert e2e.running_copies(lab, uuid) == 1
+    assert lab.job_status(running)[0] == 'waiting', f'{lab.job_status(running)}: nobody knows yet whether node1 is dead'
+    lab.cli('node', 'modify', 'node1', '--offline', 'yes', '--statement', 'test: the power was cut')
+    status, result = lab.wait_job(running, 20)
+    assert status == 'error' and 'which ended with its master\'s restart or loss' in result[0], (status, result)
+    assert lab.wait_job(queued, 20)[0] == 'success'
+    assert 'made the master in the place of node node1' in lab.cli('why', lab.master)
+
+
+def serves():
+    return lab.run('node', 'list', check=False)[0] == 0
+
+
+def refused(message, code, *flags, typed=None):
+    """master-failover must end with this error; with --yes, if nothing is typed."""
+    found, _, err = lab.run(*FAILOVER, *flags, *([] if typed else ['--yes']), check=False, typed=typed or '')
+    assert found == code and err.endswith('fettle: ' + message + '\n'), (found, err)
+
+
+@title('/candidates/old-master-returns#SAF-01,SAF-07')
+def test_return():
+    lab.lab('power', 'node1', 'on')
+    aside = os.path.join(lab.root('node1'), 'var', f'store.db.epoch-{old["epoch"]}')
+    wait_until('its store is kept aside', lambda: os.path.exists(aside), 30)
+    lab.cli('node', 'modify', 'node1', '--offline', 'no')
+    wait_until('it follows', lambda: equal('node1', 'node2', 'node3'), 20)
+    assert store('node1')['role'] == '1'
+    change('three')
+    wait_until('it goes on following', lambda: equal('node1', 'node2', 'node3'), 5)
+
+
+@title('/candidates/others-are-gone#SAF-07')
+def test_alone():
+    others = [node for node in ('node1', 'node2', 'node3') if node != lab.master]
+    for node in ('node1', 'node2', 'node3'):
+        lab.lab('power', node, 'off')
+    lab.lab('power', lab.master, 'on')
+    wait_until('it waits for promises', lambda: 'becomes master by itself' in lab.run(*FAILOVER, '--yes', check=False)[2], 30)
+    refused('this node has the store of the last master, and becomes master by itself when a majority of the candidates '
+            'answers. If those that are silent are gone for good, say so: --alone --statement TEXT', WRONG_STATE)
+    e2e.expect_cli_error(lab, TEMPORARY, 'fettle: this node is becoming the master; `fettle cluster master-failover` shows '
+                         'what it waits for', 'node', 'list')
+    text = lab.run(*FAILOVER, '--alone', '--statement', 'test: both burned', typed=name + '\n')[2]
+    assert f'Node {lab.master} has the store of the last master, so nothing is lost' in text, text
+    wait_until('it serves', serves, 20)
+    assert 'without the candidates that are silent, by a person\'s word: test: both burned' in lab.cli('why', lab.master)
+    assert copies() == {}, copies()
+    for node in others:
+        lab.lab('power', node, 'on')
+    for node in others:
+        wait_until('its copy is not used any more', lambda node=node: store(node).get('role') == '2', 30)
+        lab.cli('node', 'modify', node, '--master-candidate', 'yes')
+    wait_until('they follow again', lambda: equal('node1', 'node2', 'node3'), 20)
+    e2e.check_logs(lab)
+
+
+NOT_MASTER, UNSAFE, WRONG_INPUT, WRONG_STATE, UNKNOWN_ENTITY, TEMPORARY, CANCELED = 9, 11, 2, 5, 3, 7, 17
+FAILOVER = ('cluster', 'master-failover')
+
+
+def main():
+    global lab, name  # pylint: disable=global-statement
+    with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3')) as lab:
+        name = lab.json('cluster', 'info')['name']
+        e2e.run(test_follow, test_standby, test_cut_off, test_damaged, test_confd, test_refused, test_failover, test_return, test_alone)
+
+
+if __name__ == '__main__':
+    main()

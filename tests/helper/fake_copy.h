@@ -1,0 +1,18 @@
+/*
+ * A candidate's copy in memory, for unit tests (proto/copy.h): it outlives the wconfd that used it,
+ * as a store on disk does.
+ */
+#pragma once
+
+#include "proto/copy.h"
+
+struct fake_copy;
+
+struct fake_copy *fake_copy_new(void); /* empty */
+void fake_copy_free(struct fake_copy *copy);
+struct copy *fake_copy_base(struct fake_copy *copy);
+/* The next `count` calls that write fail with STORAGE. */
+void fake_copy_fail(struct fake_copy *copy, guint count);
+guint fake_copy_refills(const struct fake_copy *copy); /* that came to their end */
+/* Makes its content another without its position. */
+void fake_copy_corrupt(struct fake_copy *copy);

@@ -1,0 +1,266 @@
+/*
+ * Promises of epochs (docs/design/mastership.md): what a node grants and refuses, what it refuses
+ * from then on, and what is left of it after deaths and power cuts. core/guest/fence.c.
+ */
+#include "helper/node_world.h"
+
+#define PROMISE_FILE "node/promise.json"
+
+static struct node_world *nw;
+
+static void set_up(void)
+{
+    nw = node_world_new(1); /* epoch 1 of node M is announced */
+}
+
+static void tear_down(void)
+{
+    node_world_free(nw);
+}
+
+struct asking {
+    const char *by;
+    guint64 history, epoch, since;
+    bool begins;
+};
+
+/* What node A answers: "granted", "history/epoch of NODE", with " begun", or "error_name: message".
+ */
+static char *ask(struct asking asking)
+{
+    g_autoptr(GError) error = NULL;
+    struct env *wconfd = fake_process(nw->world, asking.by, ROLE_WCONFD);
+    json_autoptr answer =
+        fake_call(wconfd, NODE_A, ROLE_NODED, "promise_epoch",
+                  json_make("{s:I,s:I,s:I,s:s,s:b}", "history",
+                            (json_int_t)(asking.history ? asking.history : 1), "epoch",
+                            (json_int_t)asking.epoch, "since", (json_int_t)asking.since, "node",
+                            asking.by, "begins", asking.begins),
+                  &error);
+    if (!answer)
+        return g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+    if (json_is_true(json_object_get(answer, "granted")))
+        return g_strdup("granted");
+    return g_strdup_printf("%d/%d of %s%s",
+                           (int)json_integer_value(json_object_get(answer, "history")),
+                           (int)json_integer_value(json_object_get(answer, "epoch")),
+                           json_string_value(json_object_get(answer, "node")),
+                           json_is_true(json_object_get(answer, "begun")) ? " begun" : "");
+}
+
+#define assert_asked(expected, ...)                                                                \
+    do {                                                                                           \
+        g_autofree char *said_ = ask((struct asking){__VA_ARGS__});                                \
+        g_assert_cmpstr(said_, ==, expected);                                                      \
+    } while (0)
+
+/* A harmless request of a job of that epoch: "", or "error_name: message". */
+static char *act(guint64 epoch)
+{
+    struct fake_reply reply;
+    nw_call_start(nw, &nw->a, "image_info", (struct stamp){1, epoch},
+                  json_make("{s:s}", "os_type", "tick"), &reply);
+    nw_until(nw, reply.done);
+    char *said = reply.error ? g_strdup_printf("%s: %s", fettle_error_name(reply.error),
+                                               reply.error->message)
+                             : g_strdup("");
+    fake_reply_clear(&reply);
+    return said;
+}
+
+static char *announce(const char *master, guint64 epoch)
+{
+    g_autoptr(GError) error = NULL;
+    struct env *wconfd = fake_process(nw->world, master, ROLE_WCONFD);
+    json_t *args =
+        json_make("{s:i,s:I,s:s,s:s,s:i,s:[{s:s,s:s,s:s,s:i},{s:s,s:s,s:s,s:i}]}", "history", 1,
+                  "epoch", (json_int_t)epoch, "cluster", CLUSTER, "master_node", master, "serial",
+                  9, "members", "uuid", NODE_B, "name", "b", "address", "10.0.0.2", "port", 1811,
+                  "uuid", NODE_M, "name", "m", "address", "10.0.0.9", "port", 1811);
+    json_autoptr answer = fake_call(wconfd, NODE_A, ROLE_NODED, "announce", args, &error);
+    return answer ? g_strdup("")
+                  : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+}
+
+#define assert_text(said, expected)                                                                \
+    do {                                                                                           \
+        g_autofree char *said_ = (said);                                                           \
+        g_assert_cmpstr(said_, ==, expected);                                                      \
+    } while (0)
+
+/* --- tests --- */
+
+static void test_granted(void)
+{
+    assert_asked("granted", NODE_B, .epoch = 2, .since = 1);
+    assert_asked("granted", NODE_B, .epoch = 2, .since = 1);
+    assert_asked("1/2 of " NODE_B, NODE_M, .epoch = 2, .since = 1);
+    assert_asked("1/2 of " NODE_B, NODE_M, .epoch = 1, .since = 1);
+    assert_asked("1/2 of " NODE_B, NODE_B, .epoch = 1, .since = 1);
+    assert_asked("granted", NODE_M, .epoch = 3, .since = 1);
+    assert_asked("1/3 of " NODE_M, NODE_B, .epoch = 2, .since = 1);
+    assert_asked("granted", NODE_B, .epoch = 9, .since = 1);
+}
+
+/* What is lower than a promise is refused as what is lower than an announcement. */
+static void test_refuses(void)
+{
+    assert_text(act(1), "");
+    assert_asked("granted", NODE_B, .epoch = 3, .since = 1);
+    assert_text(act(1), "stale_epoch: the request is of history 1 epoch 1, this node has promised "
+                        "to follow history 1 epoch 3");
+    assert_text(act(3), "resource_not_available: history 1 epoch 3 was not announced to this node "
+                        "yet; try again");
+    assert_text(announce(NODE_M, 2), "stale_epoch: the request is of history 1 epoch 2, this node "
+                                     "has promised to follow history 1 epoch 3");
+    assert_text(announce(NODE_M, 3),
+                "stale_epoch: epoch 3 is the mastership of node " NODE_B ", not of node " NODE_M);
+    assert_text(announce(NODE_B, 3), "");
+    assert_text(act(3), "");
+    assert_asked("granted", NODE_B, .epoch = 3, .since = 3);
+    g_assert_cmpstr(node_core_master(nw->a.core), ==, NODE_B);
+}
+
+/* A mastership that has begun is not passed over by who has not seen what it did. */
+static void test_begun(void)
+{
+    assert_asked("1/1 of " NODE_M " begun", NODE_B, .epoch = 2, .since = 0);
+    assert_asked("granted", NODE_B, .epoch = 2, .since = 1);
+    assert_asked("granted", NODE_B, .epoch = 2, .since = 1, .begins = true);
+    assert_asked("1/2 of " NODE_B " begun", NODE_M, .epoch = 3, .since = 1);
+    assert_asked("granted", NODE_M, .epoch = 3, .since = 2);
+    /* Node M has only been promised it, and takes nothing from node B, which goes higher. */
+    assert_asked("1/3 of " NODE_M, NODE_B, .epoch = 2, .since = 2);
+    assert_asked("granted", NODE_B, .epoch = 4, .since = 2, .begins = true);
+    assert_asked("1/4 of " NODE_B " begun", NODE_M, .epoch = 3, .since = 2, .begins = true);
+    assert_asked("granted", NODE_M, .epoch = 5, .since = RECORD_NUMBER_MAX);
+}
+
+static void test_bad_input(void)
+{
+    assert_asked("1/1 of " NODE_M " begun", NODE_B, .epoch = 0, .since = 1);
+    assert_asked("granted", NODE_B, .history = 2, .epoch = 1);
+    assert_asked("2/1 of " NODE_B, NODE_M, .history = 1, .epoch = 7, .since = 1);
+    g_autoptr(GError) error = NULL;
+    struct env *wconfd = fake_process(nw->world, NODE_B, ROLE_WCONFD);
+    json_t *answer =
+        fake_call(wconfd, NODE_A, ROLE_NODED, "promise_epoch",
+                  json_make("{s:i,s:i,s:s}", "history", 1, "epoch", 2, "node", NODE_M), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_PERMISSION);
+    g_assert_cmpstr(error->message, ==,
+                    "the promise is for node " NODE_M " but is asked for by node " NODE_B);
+}
+
+/* A granted promise survives everything; one that could not be written was not given. */
+static void test_survives(void)
+{
+    assert_asked("granted", NODE_B, .epoch = 2, .since = 1);
+    nw_power_cut(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    assert_asked("1/2 of " NODE_B, NODE_M, .epoch = 2, .since = 1);
+    assert_text(act(1), "stale_epoch: the request is of history 1 epoch 1, this node has promised "
+                        "to follow history 1 epoch 2");
+
+    fake_fail_files(nw->world, PROMISE_FILE, 1);
+    g_autofree char *failed = ask((struct asking){NODE_M, .epoch = 3, .since = 1});
+    g_assert_true(g_str_has_prefix(failed, "storage_error: var/" PROMISE_FILE ": "));
+    /* Until it is forgotten it holds, and the repetition is written. */
+    assert_asked("1/3 of " NODE_M, NODE_B, .epoch = 3, .since = 1);
+    assert_asked("granted", NODE_M, .epoch = 3, .since = 1);
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    assert_asked("1/3 of " NODE_M, NODE_B, .epoch = 3, .since = 1);
+
+    fake_fail_files(nw->world, PROMISE_FILE, 1);
+    g_autofree char *begins = ask((struct asking){NODE_M, .epoch = 3, .since = 1, .begins = true});
+    g_assert_true(g_str_has_prefix(begins, "storage_error: "));
+    nw_power_cut(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    assert_asked("granted", NODE_B, .epoch = 4, .since = 1);
+    assert_asked("granted", NODE_B, .epoch = 4, .since = 1, .begins = true);
+    nw_power_cut(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    assert_asked("1/4 of " NODE_B " begun", NODE_M, .epoch = 5, .since = 1);
+}
+
+struct start_attempt {
+    struct node_core *core;
+    bool ok;
+    GError *error;
+};
+
+static void start_task(void *data)
+{
+    struct start_attempt *attempt = data;
+    attempt->ok = node_core_start(attempt->core, &attempt->error);
+}
+
+static void test_damaged(void)
+{
+    nw_daemon_kill(nw, &nw->a);
+    fake_file_put(nw->world, NODE_A, FILE_STATE, PROMISE_FILE, "{\"history\":1,\"epoch\":\"x\"}");
+    struct env *env = fake_process(nw->world, NODE_A, ROLE_NODED);
+    env->hypervisor = fake_host_hypervisor(nw->a.host);
+    env->network = fake_host_network(nw->a.host);
+    env->storage = fake_host_storage(nw->a.host);
+    struct start_attempt attempt = {.core = node_core_new(env, CLUSTER, "10.0.0.1")};
+    fake_run(env, start_task, &attempt);
+    g_assert_false(attempt.ok);
+    g_assert_error(attempt.error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_assert_true(g_str_has_prefix(attempt.error->message, "var/" PROMISE_FILE " is damaged ("));
+    g_clear_error(&attempt.error);
+    nw->a.env = env;
+    nw->a.core = attempt.core;
+}
+
+/* Any member may ask under any epoch what looks at epochs itself. */
+static void test_free(void)
+{
+    static const struct {
+        const char *server, *method;
+    } free_methods[] = {{ROLE_NODED, "announce"},    {ROLE_NODED, "promise_epoch"},
+                        {ROLE_NODED, "node_report"}, {ROLE_WCONFD, "follow"},
+                        {ROLE_WCONFD, "snapshot"},   {ROLE_WCONFD, "wait_changes"},
+                        {ROLE_WCONFD, "wait_role"},  {ROLE_WCONFD, "take_over"}};
+    struct stamp old = {1, 0};
+    for (guint i = 0; i < G_N_ELEMENTS(free_methods); i++) {
+        const struct method *method = method_find(free_methods[i].server, free_methods[i].method);
+        g_autoptr(GError) error = NULL;
+        g_assert_true(node_core_admit(nw->a.core, NODE_B, method, old, &error));
+        g_assert_false(node_core_admit(nw->a.core, WEB1, method, old, &error));
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_PERMISSION);
+    }
+    g_autoptr(GError) error = NULL;
+    g_assert_false(
+        node_core_admit(nw->a.core, NODE_B, method_find(ROLE_WCONFD, "confirm"), old, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STALE_EPOCH);
+}
+
+static void run(const void *test)
+{
+    void (*const *fn)(void) = test;
+    set_up();
+    (*fn)();
+    tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *title;
+        void (*test)(void);
+    } tests[] = {
+        {"/fence/promise-granted#SAF-05", test_granted},
+        {"/fence/promise-refuses#SAF-05", test_refuses},
+        {"/fence/promise-begun#SAF-05,SAF-07", test_begun},
+        {"/fence/promise-bad-input#SAF-02,SAF-05", test_bad_input},
+        {"/fence/promise-survives#SAF-05", test_survives},
+        {"/fence/promise-damaged#SAF-05", test_damaged},
+        {"/fence/free-methods#SAF-05", test_free},
+    };
+    g_test_init(&argc, &argv, NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(tests); i++)
+        g_test_add_data_func(tests[i].title, &tests[i].test, run);
+    return g_test_run();
+}

@@ -1,0 +1,289 @@
+/*
+ * The copies of other candidates, as the master sees them: what they are told, what is waited for,
+ * who is counted out. core/config/wconf_copies.c, wconf_stream.c.
+ */
+#include <string.h>
+
+#include "wconf_world.h"
+
+static struct env *node2, *node3;
+
+/* Nodes 1 to 3 are candidates; all of them promise. */
+static json_t *promise(const struct rpc_request *request, const char *to_node, void *data,
+                       GError **error)
+{
+    return json_make("{s:b}", "granted", 1);
+}
+
+static void set_up(void)
+{
+    static const char *const nodes[] = {NODE1, NODE2, NODE3};
+    GPtrArray *objects = initial_changes();
+    for (guint i = 0; i < 3; i++)
+        g_ptr_array_add(objects, put("node", nodes[i], 1,
+                                     with(object_node(nodes[i]), "master_candidate", json_true())));
+    config_world_init(&world, objects);
+    fake_script(world.world, NULL, ROLE_NODED, "promise_epoch", promise, NULL);
+    node2 = fake_process(world.world, NODE2, ROLE_WCONFD);
+    node3 = fake_process(world.world, NODE3, ROLE_WCONFD);
+    config_world_start(&world);
+}
+
+static void ask_start(struct env *from, guint64 history, guint64 serial, const char *digest,
+                      guint wait_ms, struct fake_reply *reply)
+{
+    fake_call_start_stamped(from, 0, (struct stamp){history, world.epoch}, NODE1, ROLE_WCONFD,
+                            "follow",
+                            json_make("{s:I,s:I,s:s,s:i}", "history", (json_int_t)history, "serial",
+                                      (json_int_t)serial, "digest", digest, "wait_ms", wait_ms),
+                            reply);
+    fake_settle(world.world);
+}
+
+/* The digest that the master has now, as a follower would compute it. */
+static char *digest(void)
+{
+    return g_strdup_printf("%" G_GINT64_MODIFIER "x", config_digest(wconf_config(world.wconf)));
+}
+
+/* "SERIAL: n changes", "refill: why", or the error. */
+static char *said(struct fake_reply *reply)
+{
+    fake_advance(world.world, 1); /* a batch of commits is told at the next turn of the loop */
+    g_assert_true(reply->done);
+    char *text;
+    if (reply->error)
+        text = g_strdup_printf("%s: %s", fettle_error_name(reply->error), reply->error->message);
+    else if (json_is_true(json_object_get(reply->result, "snapshot")))
+        text =
+            g_strdup_printf("refill: %s", json_string_value(json_object_get(reply->result, "why")));
+    else
+        text = g_strdup_printf("%d: %zu changes",
+                               (int)json_integer_value(json_object_get(reply->result, "serial")),
+                               json_array_size(json_object_get(reply->result, "changes")));
+    fake_reply_clear(reply);
+    return text;
+}
+
+static void expect(struct env *from, guint64 history, guint64 serial, const char *of,
+                   const char *expected)
+{
+    struct fake_reply reply;
+    ask_start(from, history, serial, of, 0, &reply);
+    assert_says(said(&reply), expected);
+}
+
+static void commit_start(const char *id, const char *tag, struct fake_reply *reply)
+{
+    luxid_commit_start(id, changes_of(put_tag(tag), NULL), reply);
+}
+
+/* --- tests --- */
+
+static void test_refill(void)
+{
+    set_up();
+    g_autofree char *now = digest();
+    expect(node2, 5, 1, now, "1: 0 changes");
+    expect(node2, 0, 0, "0", "refill: it is empty");
+    expect(node2, 4, 1, now, "refill: it is of history 4, the master's is 5");
+    expect(node2, 5, 9, now,
+           "refill: it is at serial 9, the master only at 1: it has changes that were lost with an "
+           "earlier master");
+    expect(node2, 5, 1, "1234", "refill: its content at serial 1 differs from the master's");
+    expect(node2, 5, 0, "0", "refill: the log of changes begins behind its serial 0");
+    expect(node2, 5, 1, now, "1: 0 changes");
+    world_tear_down();
+}
+
+/* A record of some 32 KiB. */
+static void commit_large(guint number)
+{
+    g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-0000000001%02x", number);
+    g_autofree char *line = g_strnfill(1000, 'x');
+    json_t *lines = json_array();
+    struct fake_reply reply;
+    for (guint i = 0; i < 32; i++)
+        json_array_append_new(lines, json_string(line));
+    json_t *decision = json_make("{s:s,s:s,s:s,s:s,s:i,s:s,s:s,s:o}", "uuid", id, "author", "test",
+                                 "subject_kind", "node", "subject", NODE1, "at_us", 1, "verdict",
+                                 "act", "summary", "x", "evidence", lines);
+    luxid_commit_start(id, changes_of(put("decision", id, 0, decision), NULL), &reply);
+    g_autofree char *stored = world_reply(&reply);
+    g_assert_true(g_str_has_prefix(stored, "{\"serial\":"));
+}
+
+/* All in pieces, then what has come since the first: that is what the master has. */
+static void test_pieces(void)
+{
+    set_up();
+    struct config *copy = config_new();
+    g_autofree char *kind = g_strdup(""), *key = g_strdup("");
+    bool more = true;
+    guint pieces = 0;
+    for (guint i = 0; i < 40; i++)
+        commit_large(i);
+    guint64 serial = 0;
+    while (more) {
+        g_autoptr(GError) error = NULL;
+        json_autoptr piece = fake_call(node2, NODE1, ROLE_WCONFD, "snapshot",
+                                       json_make("{s:s,s:s}", "kind", kind, "key", key), &error);
+        g_assert_no_error(error);
+        record_autoptr(snapshot_piece) part = snapshot_piece_parse(piece, RECORD_LAX, &error);
+        g_assert_no_error(error);
+        for (guint i = 0; i < part->changes->len; i++)
+            g_assert_true(config_apply(copy, part->changes->pdata[i], NULL));
+        const struct change *last = part->changes->pdata[part->changes->len - 1];
+        g_free(kind);
+        g_free(key);
+        kind = g_strdup(last->kind);
+        key = g_strdup(last->key);
+        serial = part->serial;
+        more = part->more;
+        pieces++;
+    }
+    g_assert_cmpuint(pieces, >=, 2);
+    g_assert_cmpuint(config_digest(copy), ==, config_digest(wconf_config(world.wconf)));
+    g_assert_cmpuint(serial, ==, config_serial(wconf_config(world.wconf)));
+    config_free(copy);
+    world_tear_down();
+}
+
+/* A change is answered when one of the copies in reach has it on its disk. */
+static void test_waits(void)
+{
+    struct fake_reply commit, two, three;
+    set_up();
+    commit_start(ID_A, "a", &commit);
+    g_assert_true(commit.done); /* nobody follows yet */
+    fake_reply_clear(&commit);
+    g_autofree char *now = digest();
+    ask_start(node2, 5, 2, now, 10000, &two);
+    ask_start(node3, 5, 2, now, 10000, &three);
+    commit_start(ID_B, "b", &commit);
+    assert_says(said(&two), "3: 1 changes");
+    assert_says(said(&three), "3: 1 changes");
+    g_assert_false(commit.done);
+    g_autofree char *next = digest();
+    ask_start(node3, 5, 3, next, 10000, &three);
+    g_assert_true(commit.done);
+    assert_says(world_reply(&commit), "{\"serial\":3}");
+    fake_advance(world.world, 20000);
+    fake_reply_clear(&three);
+    world_tear_down();
+}
+
+static char *reach(void)
+{
+    return world_status("copies");
+}
+
+/* Who lets changes wait too long is not waited for until it has caught up. */
+static void test_patience(void)
+{
+    struct fake_reply commit, reply;
+    set_up();
+    g_autofree char *first = digest();
+    ask_start(node2, 5, 1, first, 10000, &reply);
+    commit_start(ID_A, "a", &commit);
+    fake_advance(world.world, 1);
+    fake_reply_clear(&reply);
+    fake_advance(world.world, 900);
+    g_assert_false(commit.done);
+    fake_advance(world.world, 200);
+    g_assert_true(commit.done);
+    assert_says(world_reply(&commit), "{\"serial\":2}");
+    assert_says(reach(), "[{\"node\":\"" NODE2 "\",\"reachable\":false,\"serial\":1},"
+                         "{\"node\":\"" NODE3 "\",\"reachable\":false,\"serial\":0}]");
+    commit_start(ID_B, "b", &commit);
+    g_assert_true(commit.done);
+    fake_reply_clear(&commit);
+
+    /* Part of it is not enough. */
+    expect(node2, 5, 1, first, "3: 2 changes");
+    commit_start(ID_C, "c", &commit);
+    g_assert_true(commit.done);
+    fake_reply_clear(&commit);
+    g_autofree char *now = digest();
+    ask_start(node2, 5, 4, now, 10000, &reply);
+    assert_says(reach(), "[{\"node\":\"" NODE2 "\",\"reachable\":true,\"serial\":4},"
+                         "{\"node\":\"" NODE3 "\",\"reachable\":false,\"serial\":0}]");
+    fake_advance(world.world, 20000);
+    fake_reply_clear(&reply);
+    world_tear_down();
+}
+
+/* One that keeps up is enough for the answer; the other is counted out all the same. */
+static void test_slow_one(void)
+{
+    struct fake_reply commit, two, three;
+    set_up();
+    g_autofree char *first = digest();
+    ask_start(node2, 5, 1, first, 10000, &two);
+    ask_start(node3, 5, 1, first, 10000, &three);
+    commit_start(ID_A, "a", &commit);
+    fake_advance(world.world, 1);
+    fake_reply_clear(&two);
+    fake_reply_clear(&three);
+    g_autofree char *second = digest();
+    ask_start(node2, 5, 2, second, 100000, &two);
+    g_assert_true(commit.done);
+    fake_reply_clear(&commit);
+    fake_advance(world.world, 1100);
+    assert_says(reach(), "[{\"node\":\"" NODE2 "\",\"reachable\":true,\"serial\":2},"
+                         "{\"node\":\"" NODE3 "\",\"reachable\":false,\"serial\":1}]");
+    fake_advance(world.world, 120000);
+    fake_reply_clear(&two);
+    world_tear_down();
+}
+
+/* A node that is no candidate any more gets that change, then nothing. */
+static void test_no_candidate(void)
+{
+    set_up();
+    g_autofree char *first = digest();
+    g_free(job_locks(&world, 17, "x node-param/" NODE2, false));
+    assert_says(job_commit(&world, 17, changes_of(put("node", NODE2, 1, object_node(NODE2)), NULL)),
+                "{\"serial\":2}");
+    expect(node2, 5, 1, first, "2: 1 changes");
+    g_autofree char *now = digest();
+    expect(node2, 5, 2, now,
+           "permission_denied: node node2 is no master candidate: it keeps no copy of the "
+           "configuration");
+    expect(node3, 5, 2, now, "2: 0 changes");
+    world_tear_down();
+}
+
+/* A mastership ends: who waits for copies does not wait for ever. */
+static void test_step_down(void)
+{
+    struct fake_reply commit, two;
+    set_up();
+    g_autofree char *first = digest();
+    ask_start(node2, 5, 1, first, 10000, &two);
+    commit_start(ID_A, "a", &commit);
+    fake_advance(world.world, 1);
+    fake_reply_clear(&two);
+    g_assert_false(commit.done);
+    fake_engine_depose(world.engine, true);
+    struct fake_reply refused;
+    commit_start(ID_B, "b", &refused);
+    g_assert_true(commit.done && refused.done);
+    g_autofree char *unknown = world_reply(&commit);
+    g_assert_true(g_str_has_prefix(unknown, "unknown_result: repeat the commit with its id: "));
+    fake_reply_clear(&refused);
+    world_tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/copies/refill#SAF-07", test_refill);
+    g_test_add_func("/copies/pieces#SAF-07", test_pieces);
+    g_test_add_func("/copies/waits#SAF-07,WCF-05", test_waits);
+    g_test_add_func("/copies/patience#SAF-07", test_patience);
+    g_test_add_func("/copies/slow-one#SAF-07", test_slow_one);
+    g_test_add_func("/copies/no-candidate#WCF-04", test_no_candidate);
+    g_test_add_func("/copies/step-down#SAF-04,SAF-08", test_step_down);
+    return g_test_run();
+}
