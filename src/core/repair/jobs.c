@@ -123,6 +123,26 @@ guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *req
     return id;
 }
 
+guint64 watcher_last_try(const struct watcher *watcher, const char *prefix, guint64 *ret_number)
+{
+    g_autoptr(GPtrArray) jobs = config_list(follow_config(watcher->follow), "job");
+    size_t len = strlen(prefix);
+    guint64 last = 0;
+    *ret_number = 0;
+    for (guint i = 0; i < jobs->len; i++) {
+        const struct job *job = jobs->pdata[i];
+        guint64 number;
+        if (g_str_has_prefix(job->request_id, prefix) && job->request_id[len] == '/' &&
+            g_ascii_string_to_unsigned(job->request_id + len + 1, 10, 1, G_MAXUINT, &number,
+                                       NULL) &&
+            number > *ret_number) {
+            *ret_number = number;
+            last = job->id;
+        }
+    }
+    return last;
+}
+
 /* --- jobs of repairs --- */
 
 /* "ID/2-failover/1": repair, number and name of the step, number of the try. */

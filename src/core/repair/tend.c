@@ -65,6 +65,17 @@ static bool next_try(const struct watcher *watcher, struct watched *watched)
     return true;
 }
 
+/* The request id of the next try; NULL: the last one is still under way. Free with g_free(). */
+static char *next_request(const struct watcher *watcher, struct watched *watched,
+                          const char *prefix)
+{
+    guint64 number = 0, last = watcher_last_try(watcher, prefix, &number);
+    if (!under_way(watcher, last))
+        return g_strdup_printf("%s/%" G_GUINT64_FORMAT, prefix, number + 1);
+    watched->restart_job = last;
+    return NULL;
+}
+
 /* A submission that did not arrive was no try. */
 static void untry(struct watched *watched, guint64 job)
 {
@@ -222,12 +233,13 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
     if (watcher->returned_ms > watched->restart_tried_ms)
         watched->restart_after_ms = 0;
     bool plainly = only_plainly(watcher, watched, instance);
-    if (!next_try(watcher, watched))
+    g_autofree char *prefix =
+        g_strdup_printf("mend/%s/%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT, instance->uuid,
+                        instance->task_owner, instance->generation);
+    g_autofree char *request_id = next_request(watcher, watched, prefix);
+    if (request_id == NULL || !next_try(watcher, watched))
         return;
     watched->restart_mends = true;
-    g_autofree char *request_id =
-        g_strdup_printf("mend/%s/%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT "/%u", instance->uuid,
-                        instance->task_owner, instance->generation, watched->restart_tries);
     untry(watched, act(watcher, decide_mark(instance, plainly), mending_opcodes(instance, plainly),
                        request_id, (gint64)instance->task_since));
 }
@@ -297,12 +309,12 @@ static void restart(struct watcher *watcher, const struct instance *instance, bo
         give_up(watcher, instance);
         return;
     }
-    if (!next_try(watcher, watched))
+    g_autofree char *prefix =
+        g_strdup_printf("restart/%s/%" G_GUINT64_FORMAT, instance->uuid, instance->generation);
+    g_autofree char *request_id = next_request(watcher, watched, prefix);
+    if (request_id == NULL || !next_try(watcher, watched))
         return;
     watched->restart_generation = instance->generation;
-    g_autofree char *request_id =
-        g_strdup_printf("restart/%s/%" G_GUINT64_FORMAT "/%u", instance->uuid, instance->generation,
-                        watched->restart_tries);
     const char *opcode = switched_off ? "OP_INSTANCE_SHUTDOWN" : "OP_INSTANCE_STARTUP";
     untry(watched, act(watcher, decide_restart(watcher, instance, switched_off),
                        opcode_for(opcode, instance), request_id, 0));

@@ -145,6 +145,10 @@ bool watcher_job_broke_off(const struct watcher *watcher, guint64 job);
 char *watcher_request_step(const char *request_id);
 /* Submits one job under a request id, so that a repetition after a crash gives the same job
  * (SAF-31). `opcodes` is a list, stolen. 0 on error, with the reason. */
+/* Of the jobs on record whose request id is `prefix`/NUMBER the one with the highest number; 0 and
+ * number 0: there is none. So a watcher that was started anew counts on from the one before: under
+ * a number of that it would be given the old job, and no new one (SAF-31). */
+guint64 watcher_last_try(const struct watcher *watcher, const char *prefix, guint64 *ret_number);
 guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *request_id,
                        const char *reason, gint64 reason_time, GError **error);
 

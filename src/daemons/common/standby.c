@@ -37,7 +37,10 @@ bool standby_active(const struct standby *standby)
 
 void standby_refuse(const struct standby *standby, struct rpc_request *request)
 {
-    if (standby->seat == SEAT_CAMPAIGNS)
+    if (standby->seat == SEAT_NONE)
+        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY,
+                     "this node does not know yet whether it is the master; try again");
+    else if (standby->seat == SEAT_CAMPAIGNS)
         rpc_fail_new(request, FETTLE_ERROR_TEMPORARY,
                      "this node is becoming the master; `fettle cluster master-failover` shows "
                      "what it waits for");

@@ -132,7 +132,7 @@ static void test_delayed_start(void)
     nw->web1.generation++; /* a failover elsewhere, say */
     json_t *answer = start(nw, delayed, &error);
     assert_refused(answer, error, REFUSED,
-                   "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not run "
+                   "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not start "
                    "here: generation 3 is on record");
 
     /* What the record does not say, in a generation that it has: no refusal, but no start either.
@@ -141,7 +141,7 @@ static void test_delayed_start(void)
     nw->web1.holder = "";
     answer = start(nw, json_deep_copy(again), &error);
     assert_refused(answer, error, WRONG_STATE,
-                   "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not run "
+                   "generation 2 of instance 11111111-1111-4111-8111-111111111111 may not start "
                    "here: the record (generation 2) does not say so");
     nw->web1.holder = NODE_A;
 
@@ -168,7 +168,7 @@ static void test_start_unconfirmed(void)
     json_t *answer = start(nw, nw_start_args(nw, NULL, true, true), &error);
     assert_refused(answer, error, TEMPORARY,
                    "the master did not confirm that generation 2 of instance "
-                   "11111111-1111-4111-8111-111111111111 may run here (the master is another "
+                   "11111111-1111-4111-8111-111111111111 may start here (the master is another "
                    "node); nothing was changed, try again");
     g_assert_null(fake_file(nw->world, NODE_A, FILE_STATE, "node/guests/" WEB1 ".json"));
     nw->mood = MASTER_ANSWERS;

@@ -116,18 +116,20 @@ static void test_words(struct fixture *fixture, gconstpointer unused)
         bool ends;
     } rows[] = {
         {"{\"method\":\"QueryJobs\",\"args\":[[1],[\"id\"]],\"version\":3000000}\x03",
-         "{\"result\":[\"QueryJobs\",[[1],[\"id\"]]],\"success\":true}\x03", false},
-        {"{\"args\":[],\"method\":\"QueryTags\"}\x03", "{\"result\":null,\"success\":true}\x03",
+         "{\"success\":true,\"result\":[\"QueryJobs\",[[1],[\"id\"]]]}\x03", false},
+        {"{\"args\":[],\"method\":\"QueryTags\"}\x03", "{\"success\":true,\"result\":null}\x03",
          false},
         {"{\"args\":[1],\"method\":\"CancelJob\"}\x03",
-         "{\"result\":[\"OpPrereqError\",[\"no such job\",\"wrong_input\"]],\"success\":false}\x03",
+         "{\"success\":false,\"result\":[\"OpPrereqError\",[\"no such job\",\"wrong_input\"]]}\x03",
          false},
         {"{\"args\":[],\"method\":\"Nope\"}\x03",
-         "{\"result\":\"Failed to parse request: no method Nope\",\"success\":false}\x03", true},
-        {"rubbish\x03", "{\"result\":\"Failed to parse request: ", true},
+         "{\"success\":false,\"result\":\"Failed to parse request: no method Nope\"}\x03", true},
+        {"rubbish\x03", "{\"success\":false,\"result\":\"Failed to parse request: ", true},
         {"{\"args\":{},\"method\":\"QueryJobs\"}\x03",
-         "{\"result\":\"Failed to parse request: LUXI request: args: must be a list\"", true},
-        {"[]\x03", "{\"result\":\"Failed to parse request: ", true},
+         "{\"success\":false,\"result\":\"Failed to parse request: LUXI request: args: must be a "
+         "list\"",
+         true},
+        {"[]\x03", "{\"success\":false,\"result\":\"Failed to parse request: ", true},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {

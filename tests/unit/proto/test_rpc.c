@@ -109,9 +109,10 @@ static void test_check(void)
                    "wconfd/confirm: role \"job\" may not call it");
     assert_refused("confirm", ROLE_NODED, "{}", FETTLE_ERROR_WRONG_INPUT,
                    "wconfd/confirm: items: is missing");
-    assert_refused(
-        "confirm", ROLE_NODED, "{\"items\":[{\"role\":\"fly\"}]}", FETTLE_ERROR_WRONG_INPUT,
-        "wconfd/confirm: items[0].role: must be one of run, export, mirror, incoming, new-disks");
+    assert_refused("confirm", ROLE_NODED, "{\"items\":[{\"role\":\"fly\"}]}",
+                   FETTLE_ERROR_WRONG_INPUT,
+                   "wconfd/confirm: items[0].role: must be one of run, start, export, mirror, "
+                   "incoming, new-disks");
     assert_refused("cluster_status", ROLE_JOB, "{\"x\":1}", FETTLE_ERROR_WRONG_INPUT,
                    "wconfd/cluster_status: x: is not known");
     struct answer answer = {0};
