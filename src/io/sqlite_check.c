@@ -366,6 +366,7 @@ bool sqlite_store_load(struct sqlite_store *store,
         !check_progress(store, error) || !check_log(store, error) ||
         !load_objects(store, &loading, error))
         return false;
+    store->whole = true;
     loading = (struct loading){each, data, 0, 0};
     return each == NULL || load_objects(store, &loading, error);
 }

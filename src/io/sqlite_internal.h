@@ -49,6 +49,7 @@ struct sqlite_store {
     sqlite3 *reader; /* for the loop while the worker commits */
     int lock_fd;
     bool old_format; /* format 1, until the first transaction */
+    bool whole;      /* found so, or written: what is not stays as it is, with its -wal */
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct store_meta meta;    /* as committed */
     struct store_meta pending; /* of the open transaction */

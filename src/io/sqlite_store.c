@@ -213,6 +213,7 @@ static struct sqlite_store *open_database(const char *path, int flags, GError **
     }
     sqlite3_extended_result_codes(store->db, 1);
     sqlite3_busy_timeout(store->db, BUSY_MS);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     return store;
 }
 
@@ -283,14 +284,14 @@ void sqlite_store_close(struct sqlite_store *store)
 {
     if (store == NULL)
         return;
-    bool whole = store->statements[STATEMENT_FIRST_READING] != NULL;
     for (int i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->statements[i]);
     sqlite3_close(store->reader);
     crash_point("sqlite: close");
     /* The last handle would do it; but fettle-rconfd may have one too, and whoever copies the file
-     * while wconfd is stopped wants all of it. */
-    if (whole)
+     * while wconfd is stopped wants all of it. A log that is torn is cut off by that: what a person
+     * could still save would be gone. */
+    if (store->whole)
         sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     sqlite3_close(store->db);
     if (store->lock_fd >= 0)
@@ -524,6 +525,7 @@ bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError *
     crash_point("sqlite: committed");
     store->meta = store->pending;
     store->old_format = false;
+    store->whole = true;
     store->log_rows = store->pending_log_rows;
     note_progress(store);
     return true;

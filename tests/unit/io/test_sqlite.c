@@ -1,6 +1,7 @@
 /* The SQLite engine: sqlite_engine.c, sqlite_store.c, sqlite_check.c. */
 #include "world.h"
 
+#include "io/sqlite_copy.h"
 #include "io/sqlite_engine.h"
 #include "io/sqlite_store.h"
 #include "proto/records.h"
@@ -444,9 +445,19 @@ static void test_lost_log(struct fixture *fixture, gconstpointer unused)
         g_unlink(log);
         if (kept[i] >= 0)
             g_assert_true(g_file_set_contents(log, log_bytes, kept[i], NULL));
+        enum copy_role role;
+        sqlite_copy_role(fixture->path, &role, NULL);
         g_autofree char *text = try_store(fixture->path, &error);
         g_assert_null(text);
         assert_error(&error, CORRUPT, "it ends before what was answered");
+        /* What could still be saved from it is not cut off. */
+        g_autofree char *left = NULL;
+        gsize left_len = 0;
+        if (kept[i] > 0) {
+            g_assert_true(g_file_get_contents(log, &left, &left_len, NULL));
+            g_assert_cmpuint(left_len, ==, (gsize)kept[i]);
+            g_assert_cmpint(memcmp(left, log_bytes, left_len), ==, 0);
+        }
     }
     g_assert_true(g_file_set_contents(fixture->path, bytes, (gssize)len, NULL));
     g_assert_true(g_file_set_contents(log, log_bytes, (gssize)log_len, NULL));
