@@ -134,6 +134,12 @@ static const struct repair_brake *the_brake(const struct watcher *watcher)
     return config_get(follow_config(watcher->follow), "repair_brake", BRAKE_KEY, NULL);
 }
 
+bool watcher_is_restored(const struct watcher *watcher)
+{
+    const struct repair_brake *brake = the_brake(watcher);
+    return brake != NULL && brake->restored;
+}
+
 void watcher_brake(struct watcher *watcher)
 {
     watcher->braked = true;

@@ -386,6 +386,9 @@ bool watcher_in_trouble(const struct watcher *watcher, const struct instance *in
 
 void watcher_tend(struct watcher *watcher, const GPtrArray *uuids)
 {
+    /* Older than reality: what looks down may run, and what looks interrupted may be done. */
+    if (watcher_is_restored(watcher))
+        return;
     for (guint i = 0; i < uuids->len && !task_killed(); i++)
         tend_one(watcher, uuids->pdata[i]);
 }

@@ -112,6 +112,8 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
 
 /* Pulls the storm brake, or puts on record that somebody released it. */
 void watcher_brake(struct watcher *watcher);
+/* The configuration came from a backup, and nobody has had it compared with the nodes yet. */
+bool watcher_is_restored(const struct watcher *watcher);
 /* Why no step of a repair may be submitted now, as a sentence; NULL if one may. `first`: it would
  * be the repair's first; `urgent`: the guest is down until then. */
 char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next);

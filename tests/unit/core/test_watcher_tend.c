@@ -48,6 +48,41 @@ static void test_restart_gives_up(void)
     watcher_world_free(w);
 }
 
+/* Under the request id of an earlier try luxid would answer with that old job (SAF-31). */
+static void test_new_watcher_counts_on(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->guest_node = NULL;
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_kill(w);
+    watcher_world_start(w);
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 1); /* that one is under way */
+    end_job(w, 0, "error", job_error("no", "hypervisor_error", false));
+    watcher_world_kill(w);
+    watcher_world_start(w);
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpstr(job(w, 1)->request_id, ==, "restart/" WEB1 "/4/2");
+    watcher_world_free(w);
+}
+
+/* A record that is older than reality is no reason to start anything. */
+static void test_restored(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    look(w);
+    json_t *brake = json_make("{si ss sb}", "since", 1, "why", "from a backup", "restored", 1);
+    g_autofree char *said = job_commit(
+        &w->base, 17, changes_of(config_put(w->view, "repair_brake", "cluster", brake), NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+    w->guest_node = NULL;
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    watcher_world_free(w);
+}
+
 static void test_no_restart(void)
 {
     struct watcher_world *w = watcher_world_new();
@@ -296,6 +331,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watcher-tend/restart", test_restart);
     g_test_add_func("/watcher-tend/gives-up#ARP-68", test_restart_gives_up);
+    g_test_add_func("/watcher-tend/new-watcher-counts-on#SAF-31", test_new_watcher_counts_on);
+    g_test_add_func("/watcher-tend/restored#SAF-02", test_restored);
     g_test_add_func("/watcher-tend/no-restart#ARP-17,ARP-45", test_no_restart);
     g_test_add_func("/watcher-tend/stale-report", test_stale_report);
     g_test_add_func("/watcher-tend/switched-off#SAF-11", test_switched_off);
