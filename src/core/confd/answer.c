@@ -367,7 +367,7 @@ void confd_answer(const struct confd_copy *copy, const struct confd_request *req
 #include "proto/confd.def"
 #undef CONFD
     default:
-        answer.value = json_string("Request type not implemented");
+        answer.value = json_string("There is no such request type");
     }
     *ret_reply = (struct confd_reply){.status = answer.status,
                                       .answer = answer.value,

@@ -143,7 +143,7 @@ static void test_answers(void)
     expect(confd, 10, "\"\"", BAD("2"));
     expect(confd, 11, "null", OK("{}"));
     expect(confd, 12, "null",
-           "{\"protocol\":1,\"status\":2,\"answer\":\"Request type not implemented\",\"serial\":"
+           "{\"protocol\":1,\"status\":2,\"answer\":\"There is no such request type\",\"serial\":"
            "77}");
 }
 

@@ -624,6 +624,21 @@ static void test_refused_source(void)
                    "wrong_state");
 }
 
+/* Of a job that died: moving the guest would drop what that was to do. */
+static void test_refused_mark(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_set(world, "instance", WEB, "task_owner", json_integer(7));
+    ops_set(world, "instance", WEB, "task_state", json_string("stopping"));
+    ops_set(world, "instance", WEB, "admin_state", json_string("down"));
+    expect_refusal(
+        migrate(),
+        "job 7 ended while stopping instance \"web1\"; that is settled first, by itself, "
+        "or by: fettle instance shutdown web1",
+        "wrong_state");
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_STOPPING);
+}
+
 static void test_refused_replica(void)
 {
     ops_put_web(world, "stale", true);
@@ -748,6 +763,7 @@ int main(int argc, char **argv)
     add("/migrate/stopped/file", test_stopped_file);
     add("/migrate/refused/target", test_refused_target);
     add("/migrate/refused/source", test_refused_source);
+    add("/migrate/refused/mark", test_refused_mark);
     add("/migrate/refused/replica#SAF-17", test_refused_replica);
     add("/migrate/refused/room", test_refused_room);
     add("/migrate/refused/version", test_refused_version);
