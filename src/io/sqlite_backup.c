@@ -13,22 +13,10 @@
 #define BUSY_MS 5000
 #define NOTE_CHARS 128
 
-static bool sync_path(const char *path, GError **error)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    crash_point("backup: fsync");
-    bool ok = fd >= 0 && fsync(fd) == 0;
-    if (!ok)
-        fettle_set_error(error, STORAGE, "cannot sync %s: %s", path, g_strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return ok;
-}
-
 static bool sync_folder_of(const char *path, GError **error)
 {
     g_autofree char *folder = g_path_get_dirname(path);
-    return sync_path(folder, error);
+    return store_sync_path(folder, error);
 }
 
 static void unlink_with(const char *path, const char *ending)
@@ -116,7 +104,7 @@ bool sqlite_store_copy(const char *from, const char *to, struct store_summary *r
     g_unlink(to);
     sqlite_store_remove_traces(to);
     bool ok = copy_pages(from, to, error) && g_chmod(to, 0600) == 0 &&
-              look_through(to, ret_summary, error) && sync_path(to, error);
+              look_through(to, ret_summary, error) && store_sync_path(to, error);
     if (!ok)
         g_unlink(to);
     return ok;
@@ -152,7 +140,7 @@ bool sqlite_store_renew(const char *path, guint64 history, const GPtrArray *chan
               renew(store, history, rows, error);
     sqlite_store_close(store);
     sqlite_store_remove_traces(path);
-    return ok && sync_path(path, error);
+    return ok && store_sync_path(path, error);
 }
 
 int sqlite_store_reserve(const char *path, GError **error)

@@ -96,6 +96,9 @@ bool store_run(struct sqlite_store *store, const char *sql, GError **error);
  * g_free() it. */
 char *store_note_format(const struct store_meta *meta);
 
+/* Syncs a file or folder. */
+bool store_sync_path(const char *path, GError **error);
+
 /* STORAGE with what SQLite says; returns false. */
 bool store_error(struct sqlite_store *store, const char *doing, GError **error);
 /* CORRUPT with the file and what to do; returns false. */

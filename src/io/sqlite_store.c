@@ -326,7 +326,7 @@ static bool fill_new(struct sqlite_store *store, guint64 history, const GPtrArra
            sqlite_store_finish(store, &unknown, error);
 }
 
-static bool sync_path(const char *path, GError **error)
+bool store_sync_path(const char *path, GError **error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -372,7 +372,7 @@ bool sqlite_store_create(const char *path, enum copy_role role, guint64 history,
     bool ok = fill_new(store, history, rows, error);
     /* Closing moves everything from the log into the file itself. */
     sqlite_store_close(store);
-    ok = ok && g_chmod(temporary, 0600) == 0 && sync_path(temporary, error);
+    ok = ok && g_chmod(temporary, 0600) == 0 && store_sync_path(temporary, error);
     crash_point("sqlite: rename");
     if (ok && g_rename(temporary, path) != 0) {
         fettle_set_error(error, STORAGE, "cannot rename %s to %s: %s", temporary, path,
@@ -381,7 +381,7 @@ bool sqlite_store_create(const char *path, enum copy_role role, guint64 history,
     }
     if (!ok)
         g_unlink(temporary);
-    return ok && sync_path(folder, error);
+    return ok && store_sync_path(folder, error);
 }
 
 /* --- transactions --- */
