@@ -34,7 +34,7 @@ check-long: root $(CHECK)/build.ninja ## the longer suites too
 	@$(PYTHON) scripts/run-tests --build $(CHECK) --long
 
 bench: root all ## measure; figures go to build/bench.json
-	@ninja -C $(RELEASE) --quiet tests/bench/bench_repair tests/bench/bench_locks tests/bench/bench_confd
+	@ninja -C $(RELEASE) --quiet tests/bench/bench_repair tests/bench/bench_locks tests/bench/bench_config tests/bench/bench_confd
 	@$(PYTHON) scripts/bench --build $(RELEASE) --out build/bench.json
 
 install: packages ## install below PREFIX (/usr/local), with DESTDIR in front of it

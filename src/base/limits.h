@@ -57,6 +57,7 @@
 
 /* Queries */
 #define LIMIT_QUERY_FIELDS 256
+#define LIMIT_QUERY_NAMES 10000
 #define LIMIT_FILTER_DEPTH 16
 #define LIMIT_FILTER_TERMS 4096
 #define LIMIT_FILTER_REGEX_STEPS 100000 /* of one match */
@@ -69,11 +70,14 @@
 #define LIMIT_JOURNAL_BYTES MIB(64)
 #define LIMIT_CHANGES_PER_COMMIT 4096
 #define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */
+#define LIMIT_EPOCH_LEAP 1000000    /* more masterships than lost candidates can have had */
 #define LIMIT_DIGESTS_KEPT 4096     /* digests of the newest serials, to compare copies with */
 #define LIMIT_SNAPSHOT_OBJECTS 4096 /* more are fetched in pieces */
 #define LIMIT_SNAPSHOT_BYTES MIB(1) /* of one piece */
 #define LIMIT_COMMITS_PER_BATCH 256
 #define LIMIT_COMMIT_IDS 65536          /* by which a commit can be looked up later */
+#define LIMIT_HANDOVER_LAG 1000         /* serials that the copy of the next master may lack */
+#define LIMIT_ROLE_WHY_CHARS 500        /* of what keeps a candidate from its duty */
 #define LIMIT_ETCD_OPERATIONS 4096      /* of one transaction; a commit alone may be as large */
 #define LIMIT_ETCD_BATCH_BYTES MIB(1)   /* of several commits in one transaction */
 #define LIMIT_ETCD_ANSWER_BYTES MIB(64) /* one answer of etcd */
@@ -98,11 +102,22 @@
 #define MEMBER_SETTLED_MS 60000u        /* one that ran so long begins with the first pause */
 #define MEMBER_FIRST_LOOK_MS 1000u      /* between two looks until it is healthy once */
 #define MEMBER_LOOK_MS 60000u           /* and from then on */
+#define ENGINE_SETTLE_MS 60000u         /* new members of etcd must be well after that */
+#define ENGINE_TEND_MS 3000u            /* between two looks at the members of etcd … */
+#define ENGINE_SOON_MS 500u             /* … after one that changed something */
+#define ENGINE_STILL_MS 10000u          /* commits on their way must have ended after that */
 #define COMPACT_INTERVAL_MS 3600000u    /* old revisions of etcd are dropped each hour … */
 #define COMPACT_REVISIONS 1000000       /* … and when so many were made */
 #define DEFRAGMENT_LEAST_BYTES MIB(16)  /* smaller files are left as they are */
 #define DEFRAGMENT_INTERVAL_MS 3600000u /* between two of one member */
 #define UPKEEP_TURN_S 120u              /* how long one member has the others' turn at most */
+
+/* Scheduling */
+#define LIMIT_PRIORITY_STEP_S 300 /* one step of priority is worth so much waiting */
+#define LIMIT_HOLD_PATIENCE_S 60  /* set aside for locks so long, a job reserves them */
+#define LIMIT_RULE_PREDICATES 32
+#define LIMIT_RULES 1024
+#define LIMIT_RULE_BYTES KIB(32)
 
 /* Healing */
 #define LIMIT_REPAIR_TRIES 3
@@ -140,16 +155,22 @@
 #endif
 
 /* Joining */
-#define LIMIT_PEM_CHARS 2048      /* a certificate, a request for one */
-#define LIMIT_JOIN_TOKENS 1024    /* on record, used ones too */
-#define LIMIT_JOIN_TRIES 5        /* wrong secrets, then a token is void */
-#define LIMIT_JOINERS 8           /* hosts without a certificate that are listened to at once */
-#define LIMIT_JOIN_BYTES KIB(4)   /* what one of them may send in one frame */
-#define LIMIT_JOIN_MS 20000u      /* how long it may stay */
-#define LIMIT_TOKEN_CHARS 512     /* a token as text */
-#define JOIN_TOKEN_KEPT_S 604800u /* a token is remembered so long after it has ended */
-#define JOIN_ANSWER_BYTES MIB(1)  /* what a joining host takes */
-#define JOIN_SIGN_MS 10000u       /* openssl signs one certificate */
+#define LIMIT_PEM_CHARS 2048       /* a certificate, a request for one */
+#define LIMIT_JOIN_TOKENS 1024     /* on record, used ones too */
+#define LIMIT_JOIN_TRIES 5         /* wrong secrets, then a token is void */
+#define LIMIT_JOINERS 8            /* hosts without a certificate that are listened to at once */
+#define LIMIT_JOIN_BYTES KIB(4)    /* what one of them may send in one frame */
+#define LIMIT_JOIN_MS 20000u       /* how long it may stay */
+#define LIMIT_TOKEN_CHARS 512      /* a token as text */
+#define JOIN_TOKEN_KEPT_S 604800u  /* a token is remembered so long after it has ended */
+#define JOIN_ANSWER_BYTES MIB(1)   /* what a joining host takes */
+#define MASTER_IP_LOOK_MS 500      /* between two looks of the node that carries it */
+#define MASTER_IP_SWEEP_MS 30000u  /* and of the others */
+#define MASTER_IP_ASK_MS 2000u     /* for an answer of wconfd on the same node */
+#define MASTER_IP_PATIENCE_MS 5000 /* with one that is silent */
+#define MASTER_IP_TELLS 5u         /* so often the neighbours are told … */
+#define MASTER_IP_TELL_MS 1000     /* … with so much time between */
+#define JOIN_SIGN_MS 10000u        /* openssl signs one certificate */
 
 /* Archives of the configuration */
 #define LIMIT_PLAN_LINES 100000      /* sentences about what a document changes */
@@ -211,17 +232,19 @@
 #define ACT_PATIENCE_MS 10000u /* for a node daemon that is being restarted */
 #define JOB_RELEASE_MS 30000u  /* a job waits for wconfd at its start and end */
 #define JOB_RETRY_MS 250u
-#define LIMIT_START_TRIES 2     /* generations that one job uses up for a start */
-#define OPEN_PATIENCE_MS 1500u  /* for the replica; then the guest starts without it */
-#define NODE_ADD_WAIT_MS 20000u /* for the first answer of a new node */
+#define JOB_KILL_GRACE_MS 10000u /* between asking a job to give up and killing it */
+#define LIMIT_START_TRIES 2      /* generations that one job uses up for a start */
+#define OPEN_PATIENCE_MS 1500u   /* for the replica; then the guest starts without it */
+#define NODE_ADD_WAIT_MS 20000u  /* for the first answer of a new node */
 #define NODE_ADD_POLL_MS 200u
-#define IMAGE_PROGRESS_MS 1000u  /* between two questions how far an image is */
-#define LIMIT_MAC_TRIES 64       /* addresses drawn before the pool counts as full */
-#define LIMIT_RESERVED_CHARS 200 /* names of reservations in one message, about */
-#define MIRROR_WAIT_MS 2000u     /* one question about a copy */
-#define MIGRATION_WAIT_MS 1000u  /* one question about a migration; how soon a cancel is seen */
-#define PROGRESS_PAUSE_MS 500u   /* between two entries of the same progress in a job's log */
-#define MIRROR_STALL_MS 600000u  /* a copy that gets no further is given up */
+#define IMAGE_PROGRESS_MS 1000u    /* between two questions how far an image is */
+#define LIMIT_NETWORK_RESERVED 256 /* reserved addresses, or ranges of them, of one network */
+#define LIMIT_MAC_TRIES 64         /* addresses drawn before the pool counts as full */
+#define LIMIT_RESERVED_CHARS 200   /* names of reservations in one message, about */
+#define MIRROR_WAIT_MS 2000u       /* one question about a copy */
+#define MIGRATION_WAIT_MS 1000u    /* one question about a migration; how soon a cancel is seen */
+#define PROGRESS_PAUSE_MS 500u     /* between two entries of the same progress in a job's log */
+#define MIRROR_STALL_MS 600000u    /* a copy that gets no further is given up */
 
 /* Guests and exports on one node */
 #define LIMIT_KILL_WAIT_MS 10000u         /* from SIGKILL to the exit seen */

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 
 #include <gio/gio.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "io/node_config.h"
 #include "io/process.h"
 #include "proto/cli_table.h"
+#include "proto/master_ip.h"
 
 /* Without etc/node.json this host gets a name, a CA and a certificate of its own. */
 static bool make_identity(const struct node_paths *paths, const struct op_cluster_init *params,
@@ -70,6 +72,21 @@ static bool run_bootstrap(const struct node_paths *paths, const json_t *opcode, 
     return false;
 }
 
+/* Said before anything is made. */
+static bool has_netdev(const struct op_cluster_init *params, GError **error)
+{
+    if (*params->master_netdev == '\0')
+        return true;
+    if (!master_ip_check_netdev(params->master_netdev, error))
+        return false;
+    if (if_nametoindex(params->master_netdev) != 0)
+        return true;
+    fettle_set_error(error, ENVIRONMENT,
+                     "master_netdev: network device %s does not exist on this node",
+                     params->master_netdev);
+    return false;
+}
+
 static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
 {
     const struct cli_command *command = cli_command_find("cluster", "init");
@@ -87,7 +104,8 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
     const struct opcode *kind = NULL;
     if (!opcode_parse(opcode, &common, &params, &kind, error))
         return -1;
-    g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
+    g_autoptr(node_paths_t) paths =
+        has_netdev(params, error) ? node_paths_new(cli->root, error) : NULL;
     const char *name = json_string_value(json_object_get(opcode, "cluster_name"));
     bool ok =
         paths != NULL && make_identity(paths, params, error) && run_bootstrap(paths, opcode, error);
@@ -127,6 +145,68 @@ static void note(struct findings *findings, const char *format, ...)
     va_end(args);
 }
 
+/* Hosts can join as long as the master has the key, whoever that is. */
+static void verify_authority(struct findings *findings, const json_t *info)
+{
+    size_t index;
+    const json_t *copy;
+    if (!json_is_true(json_object_get(info, "authority_key")))
+        find(findings, "master: /etc/fettle/ca.key is missing, so no host can join; put it back "
+                       "from a backup or from a node that has it, with mode 0600");
+    json_array_foreach(json_object_get(info, "copies"), index, copy)
+    {
+        bool reachable = json_is_true(json_object_get(copy, "reachable"));
+        if (reachable && !json_is_true(json_object_get(copy, "authority")))
+            find(findings,
+                 "node %s: does not have the key of the cluster's authority, so as master it "
+                 "could let no host in; the log of its fettle-wconfd says why",
+                 json_string_value(json_object_get(copy, "node")));
+    }
+}
+
+/* Carried by the master's node, on its device, and nowhere else. */
+static void verify_carrier(struct findings *findings, const json_t *info, const json_t *row)
+{
+    const char *address = json_string_value(json_object_get(info, "master_ip"));
+    const char *netdev = json_string_value(json_object_get(info, "master_netdev"));
+    const char *master = json_string_value(json_object_get(info, "master"));
+    const char *name = cli_cell_string(row, 0);
+    const json_t *devices = cli_cell_value(row, 1), *device;
+    bool is_master = g_strcmp0(name, master) == 0, carries = false;
+    size_t index;
+    json_array_foreach(devices, index, device)
+    {
+        const char *on = json_string_value(device);
+        if (is_master && g_strcmp0(on, netdev) == 0)
+            carries = true;
+        else
+            find(findings,
+                 "node %s: has the master IP %s on %s%s; remove it there: ip address del "
+                 "%s/%" G_GINT64_FORMAT " dev %s",
+                 name, address, on,
+                 is_master ? ", which is not its device" : ", and is not the master", address,
+                 (gint64)json_integer_value(json_object_get(info, "master_netmask")), on);
+    }
+    if (is_master && devices != NULL && !carries)
+        find(findings,
+             "node %s: is the master and does not carry the master IP %s on %s; the log of its "
+             "fettle-noded says why",
+             name, address, netdev != NULL ? netdev : "");
+}
+
+static bool verify_master_ip(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name", "master_ip", NULL};
+    json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
+    const char *address = json_string_value(json_object_get(info, "master_ip"));
+    if (address == NULL || *address == '\0')
+        return info != NULL;
+    json_autoptr rows = cli_query(cli, "node", fields, NULL, error);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        verify_carrier(findings, info, json_array_get(rows, i));
+    return rows != NULL;
+}
+
 static bool verify_master(struct cli *cli, struct findings *findings, GError **error)
 {
     json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
@@ -139,6 +219,7 @@ static bool verify_master(struct cli *cli, struct findings *findings, GError **e
     json_array_foreach(json_object_get(info, "nodes_pending"), index, value) find(
         findings, "node %s: has not answered this epoch yet; no lock that covers it is granted",
         json_string_value(value));
+    verify_authority(findings, info);
     return true;
 }
 
@@ -296,8 +377,8 @@ static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     struct findings findings = {lines, notes};
     if (!verify_master(cli, &findings, error) || !verify_nodes(cli, &findings, error) ||
-        !verify_instances(cli, &findings, error) || !verify_locks(cli, &findings, error) ||
-        !note_invitations(cli, &findings, error))
+        !verify_master_ip(cli, &findings, error) || !verify_instances(cli, &findings, error) ||
+        !verify_locks(cli, &findings, error) || !note_invitations(cli, &findings, error))
         return -1;
     print_findings(cli, &findings);
     return lines->len == 0 ? 0 : 1;

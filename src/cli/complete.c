@@ -62,6 +62,8 @@ static void offer_objects(const struct completion *completion, const char *noun,
     else if (strcmp(shape, "NODE") == 0 || strcmp(shape, "NODE-NAME") == 0 ||
              (name && strcmp(noun, "node") == 0))
         offer_rows(completion, "node", NULL, "pip");
+    else if (strcmp(shape, "NETWORK-NAME") == 0 || (name && strcmp(noun, "network") == 0))
+        offer_rows(completion, "network", NULL, "network");
     else if (strcmp(shape, "GROUP") == 0 || (name && strcmp(noun, "nodegroup") == 0))
         offer_rows(completion, "group", NULL, "uuid");
     else if (strcmp(shape, "INVITATION") == 0)

@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #include "base/task.h"
+#include "cli/engine.h"
 #include "io/engine_file.h"
 #include "io/etcd_member.h"
 #include "io/loop.h"
 
-#define USAGE "usage: fettle cluster engine status"
+#define USAGE "usage: fettle cluster engine status|etcd|sqlite"
 #define PATIENCE_MS (4 * ETCD_ASK_MS)
 #define LAG_ENTRIES 5000 /* of Raft's log; etcd sends a whole snapshot to who lacks so many */
 
@@ -335,17 +336,21 @@ static int engine_status(struct cli *cli, GError **error)
 
 static int cluster_engine(struct cli *cli, int argc, char **argv, GError **error)
 {
-    if (argc != 1 || strcmp(argv[0], "status") != 0) {
-        fettle_set_error(error, WRONG_INPUT, USAGE);
-        return -1;
-    }
-    return engine_status(cli, error);
+    bool yes = cli_take_flag(&argc, argv, "--yes");
+    if (argc == 1 && strcmp(argv[0], "status") == 0)
+        return engine_status(cli, error);
+    int kind = argc == 1 ? enum_parse(&engine_kind_words, argv[0]) : -1;
+    if (kind >= 0)
+        return engine_change(cli, (enum engine_kind)kind, yes, error);
+    fettle_set_error(error, WRONG_INPUT, USAGE);
+    return -1;
 }
 
 const struct command engine_commands[] = {
-    {"cluster", "engine", "status",
-     "Say where changes become final, and how the members of etcd are; asked from this node, also "
-     "without a master. Exit code 1 if something is wrong.",
+    {"cluster", "engine", "status|etcd|sqlite [--yes]",
+     "Say where changes become final, and how the members of etcd are (asked from this node, also "
+     "without a master; exit code 1 if something is wrong); or change it: to etcd on all master "
+     "candidates, or back to the store of the master.",
      cluster_engine},
     {0},
 };

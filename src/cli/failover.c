@@ -1,7 +1,8 @@
 /*
- * `fettle cluster master-failover`: a person makes another candidate the master. It works without
- * luxid and without a master: it asks fettle-wconfd of this node, which keeps a copy of the
- * configuration (docs/design/mastership.md).
+ * `fettle cluster master-failover`: a person makes another candidate the master, in the place of
+ * one that is gone, or with the engine etcd of one that hands over. It works without luxid and
+ * without a master: it asks fettle-wconfd of this node, which keeps a copy of the configuration
+ * (docs/design/mastership.md).
  */
 #include "cli/cli.h"
 
@@ -47,9 +48,25 @@ static void show(const struct cli *cli, const struct seat_candidates *candidates
 
 /* --- the person's word --- */
 
+static bool is_etcd(const struct seat_candidates *candidates)
+{
+    for (guint i = 0; i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (candidate->status != NULL && candidate->status->engine == ENGINE_KIND_ETCD)
+            return true;
+    }
+    return false;
+}
+
 /* What may be lost, and what must not be; g_free() it. */
 static char *warning(const struct seat_candidates *candidates)
 {
+    if (is_etcd(candidates))
+        return g_strdup_printf("\nThe master is %s. With the engine etcd no change is lost, and "
+                               "guests are not touched; "
+                               "waiting jobs go on.\nJobs that run on the master at this moment "
+                               "end with an error.\n\n",
+                               candidates->master_name);
     for (guint i = 0; i < candidates->nodes->len; i++) {
         const struct seat_candidate *candidate = candidates->nodes->pdata[i];
         if (candidate->status != NULL && candidate->status->seat == SEAT_CAMPAIGNS)
@@ -94,7 +111,7 @@ static int fail_over(struct cli *cli, struct wconfd_line *line, const struct wis
     if (candidates == NULL)
         return -1;
     show(cli, candidates);
-    if (*candidates->master_lives != '\0') {
+    if (*candidates->master_lives != '\0' && !is_etcd(candidates)) {
         fettle_set_error(error, UNSAFE, "%s; power it off first if it cannot be master any more",
                          candidates->master_lives);
         return -1;
@@ -140,7 +157,9 @@ static int cluster_failover(struct cli *cli, int argc, char **argv, GError **err
 
 const struct command failover_commands[] = {
     {"cluster", "master-failover", "[--to NODE] [--alone --statement TEXT] [--yes]",
-     "Make another candidate the master, when the master is gone; run it on a candidate.",
+     "Make another candidate the master: with the engine sqlite when the master is gone, with etcd "
+     "at "
+     "any time; run it on a candidate.",
      cluster_failover},
     {0},
 };

@@ -14,6 +14,7 @@ static const struct noun {
     {"cluster", "The cluster as a whole"},
     {"instance", "Virtual machines"},
     {"node", "Hosts"},
+    {"network", "Networks with pools of addresses"},
     {"tag", "Tags on the cluster, node groups, nodes and instances"},
     {"repair", "Auto-repair of instances"},
     {"decision", "What was decided, by whom, and why"},
@@ -22,8 +23,9 @@ static const struct noun {
     {"confd", "The configuration without a master, by signed datagrams; each query takes "
               "--candidates ADDRESS[:PORT],…, --key FILE and --timeout-ms MS"},
     {"lock", "Locks that jobs hold and wait for"},
-    {"reservation", "What jobs have reserved for new instances"},
+    {"reservation", "What jobs have reserved for instances"},
     {"job", "Jobs: every change is one"},
+    {"queue", "The queue of jobs, and rules about them"},
     {"lab", "A whole cluster on this machine"},
     {"test", "For tests"},
     {"help", "Help"},

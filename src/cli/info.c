@@ -1,5 +1,5 @@
-/* `fettle instance|node|cluster info`: one object as a person wants to read it, and what can be
- * done next. With -o or --json: its fields as they stand. */
+/* `fettle instance|node|network|cluster info`: one object as a person wants to read it, and what
+ * can be done next. With -o or --json: its fields as they stand. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -143,12 +143,35 @@ static int node_info(struct cli *cli, int argc, char **argv, GError **error)
     return show(cli, "node", info_print_node, argc, argv, error);
 }
 
+static int network_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "network", info_print_network, argc, argv, error);
+}
+
+/* Who carries the master IP is a question to the nodes, which the cluster's answer leaves out. */
+static bool add_carriers(struct cli *cli, json_t *info, GError **error)
+{
+    static const char *const fields[] = {"name", "master_ip", NULL};
+    const char *address = json_string_value(json_object_get(info, "master_ip"));
+    if (address == NULL || *address == '\0')
+        return true;
+    json_autoptr rows = cli_query(cli, "node", fields, NULL, error);
+    json_t *names = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (json_array_size(cli_cell_value(row, 1)) > 0)
+            json_array_append_new(names, json_string(cli_cell_string(row, 0)));
+    }
+    json_object_set_new(info, "master_ip_nodes", names);
+    return rows != NULL;
+}
+
 static int cluster_info(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 0, "cluster info", error))
         return -1;
     json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
-    if (info == NULL)
+    if (info == NULL || !add_carriers(cli, info, error))
         return -1;
     if (cli->json)
         cli_print_json(info);
@@ -163,6 +186,8 @@ const struct command info_commands[] = {
      instance_info},
     {"node", "info", "NAME", "Show a node: its role, what it has and runs, what to do next.",
      node_info},
+    {"network", "info", "NAME", "Show a network: how cards are connected, who has its addresses.",
+     network_info},
     {"cluster", "info", "", "Show what the cluster is, its settings and how its master stands.",
      cluster_info},
     {0},

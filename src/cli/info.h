@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 
 void info_print_instance(struct cli *cli, const json_t *cells);
+void info_print_network(struct cli *cli, const json_t *cells);
 void info_print_node(struct cli *cli, const json_t *cells);
 void info_print_cluster(const json_t *info);
 

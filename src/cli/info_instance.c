@@ -75,8 +75,9 @@ static void print_nics(const json_t *cells)
         g_autofree char *mode = element(cells, "nic.modes", i);
         g_autofree char *link = element(cells, "nic.links", i);
         g_autofree char *ip = element(cells, "nic.ips", i);
-        printf("  %-14s %zu: %s  %s%s%s%s%s\n", "", i, mac, mode, *link ? " on " : "", link,
-               *ip ? "  " : "", ip);
+        g_autofree char *network = element(cells, "nic.networks.names", i);
+        printf("  %-14s %zu: %s  %s%s%s%s%s%s%s\n", "", i, mac, mode, *link ? " on " : "", link,
+               *ip ? "  " : "", ip, *network ? "  network " : "", network);
     }
 }
 

@@ -96,8 +96,30 @@ static const struct {
      (const char *const[]){"name", "uuid", "master", "software_version", "enabled_disk_templates",
                            "enabled_hypervisors", "tags", NULL}},
     {"Master", (const char *const[]){"history", "epoch", "serial", "nodes_pending", "jobs_queued",
-                                     "jobs_running", "problems", NULL}},
+                                     "jobs_running", "authority_key", "problems", NULL}},
 };
+
+/* The address, and which node carries it. */
+static void print_master_ip(json_t *left)
+{
+    const char *address = json_string_value(json_object_get(left, "master_ip"));
+    const char *netdev = json_string_value(json_object_get(left, "master_netdev"));
+    const json_t *carriers = json_object_get(left, "master_ip_nodes");
+    if (address != NULL && *address != '\0') {
+        g_autoptr(GString) nodes = g_string_new(NULL);
+        size_t i;
+        const json_t *node;
+        json_array_foreach(carriers, i, node)
+            g_string_append_printf(nodes, "%s%s", i > 0 ? ", " : "", json_string_value(node));
+        printf("  %-22s %s/%" G_GINT64_FORMAT " on %s, carried by %s\n", "master_ip", address,
+               (gint64)json_integer_value(json_object_get(left, "master_netmask")),
+               netdev != NULL ? netdev : "-", nodes->len > 0 ? nodes->str : "no node");
+    }
+    static const char *const keys[] = {"master_ip", "master_netmask", "master_netdev",
+                                       "master_ip_nodes"};
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
+        json_object_del(left, keys[i]);
+}
 
 static void print_key(json_t *info, const char *key)
 {
@@ -119,11 +141,15 @@ static void print_copies(json_t *left)
     {
         gint64 serial = (gint64)json_integer_value(json_object_get(copy, "serial"));
         bool reachable = json_is_true(json_object_get(copy, "reachable"));
-        printf("  %-22s serial %" G_GINT64_FORMAT "%s\n",
+        bool key = json_is_true(json_object_get(copy, "authority"));
+        printf("  %-22s serial %" G_GINT64_FORMAT "%s%s\n",
                json_string_value(json_object_get(copy, "node")), serial,
                reachable     ? ""
                : serial == 0 ? ", has not been heard of"
-                             : ", out of reach: no change waits for it");
+                             : ", out of reach: no change waits for it",
+               reachable && !key
+                   ? ", without the authority's key: as master it could let no host in"
+                   : "");
     }
 }
 
@@ -139,6 +165,7 @@ void info_print_cluster(const json_t *info)
             json_object_del(left, *key);
         }
     }
+    print_master_ip(left);
     print_copies(left);
     static const char *const for_clients[] = {"protocol_version", "config_version", "master_uuid",
                                               "default_hypervisor"};

@@ -166,9 +166,9 @@ static int say_canceled(struct cli *cli, guint64 id, GError **error)
         return -1;
     const json_t *row = json_array_get(now, 0);
     const char *status = json_string_value(json_array_get(json_array_get(row, 0), 1));
-    if (status != NULL && strcmp(status, "running") == 0)
+    if (status != NULL && !cli_job_final(status))
         cli_say(cli, json_make("{sI ss}", "job", (json_int_t)id, "status", status),
-                "Job %" G_GUINT64_FORMAT " runs; it is asked to give up. How it ends: fettle job "
+                "Job %" G_GUINT64_FORMAT " is asked to give up. How it ends: fettle job "
                 "watch %" G_GUINT64_FORMAT,
                 id, id);
     else
@@ -181,7 +181,9 @@ static int say_canceled(struct cli *cli, guint64 id, GError **error)
 static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
 {
     guint64 id;
-    if (!cli_expect(argc, argv, 1, "job cancel ID", error) || !parse_id(argv[0], &id, error))
+    bool kill = cli_take_flag(&argc, argv, "--kill");
+    if (!cli_expect(argc, argv, 1, "job cancel [--kill] ID", error) ||
+        !parse_id(argv[0], &id, error))
         return -1;
     json_autoptr known =
         cli_query(cli, "job", (const char *const[]){"id", NULL}, id_filter(id), error);
@@ -191,7 +193,8 @@ static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
         fettle_set_error(error, UNKNOWN_ENTITY, "job %s does not exist", argv[0]);
         return -1;
     }
-    json_autoptr answer = cli_call(cli, "CancelJob", json_make("[I]", (json_int_t)id), error);
+    json_autoptr answer =
+        cli_call(cli, "CancelJob", json_make("[Ib]", (json_int_t)id, kill), error);
     if (answer == NULL)
         return -1;
     const char *text = json_string_value(json_array_get(answer, 1));
@@ -203,6 +206,46 @@ static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
     return say_canceled(cli, id, error);
 }
 
+static bool parse_priority(const char *text, gint64 *ret_priority, GError **error)
+{
+    static const struct {
+        const char *word;
+        gint64 priority;
+    } words[] = {{"low", 10}, {"normal", 0}, {"high", -10}};
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (strcmp(words[i].word, text) == 0) {
+            *ret_priority = words[i].priority;
+            return true;
+        }
+    }
+    if (g_ascii_string_to_signed(text, 10, -20, 19, ret_priority, NULL))
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "\"%s\" is no priority: low, normal, high or a number from -20 to 19", text);
+    return false;
+}
+
+static int job_priority(struct cli *cli, int argc, char **argv, GError **error)
+{
+    guint64 id;
+    gint64 priority;
+    if (!cli_expect(argc, argv, 2, "job change-priority ID low|normal|high|NUMBER", error) ||
+        !parse_id(argv[0], &id, error) || !parse_priority(argv[1], &priority, error))
+        return -1;
+    json_autoptr answer = cli_call(cli, "ChangeJobPriority",
+                                   json_make("[II]", (json_int_t)id, (json_int_t)priority), error);
+    if (answer == NULL)
+        return -1;
+    if (!json_is_true(json_array_get(answer, 0))) {
+        const char *text = json_string_value(json_array_get(answer, 1));
+        fettle_set_error(error, WRONG_STATE, "%s", text != NULL ? text : "nothing was changed");
+        return -1;
+    }
+    cli_say(cli, NULL, "Job %" G_GUINT64_FORMAT " has priority %" G_GINT64_FORMAT " now.", id,
+            priority);
+    return 0;
+}
+
 const struct command job_commands[] = {
     {"job", "list", "", "List jobs.", job_list},
     {"job", "info", "ID", "Show a job, its opcodes and its log.", job_info},
@@ -211,6 +254,11 @@ const struct command job_commands[] = {
      "alone.",
      job_watch},
     {"job", "wait", "ID", "The same as watch.", job_wait},
-    {"job", "cancel", "ID", "Cancel a job; one that runs a migration gives it up.", job_cancel},
+    {"job", "cancel", "[--kill] ID",
+     "Cancel a job. One that is queued ends at once; one that is under way gives up at its next "
+     "safe point, with --kill after 10 seconds in any case.",
+     job_cancel},
+    {"job", "change-priority", "ID low|normal|high|NUMBER",
+     "Change the priority of what has not ended of a job; -20 is the most urgent.", job_priority},
     {0},
 };

@@ -37,6 +37,21 @@ static bool take_number(int *argc, char **argv, const char *name, guint *number,
     return true;
 }
 
+static bool take_engine(int *argc, char **argv, bool *ret_etcd, GError **error)
+{
+    g_autoptr(GError) bad = NULL;
+    const char *text = cli_take_option(argc, argv, "--engine", &bad);
+    int kind = text != NULL ? enum_parse(&engine_kind_words, text) : ENGINE_KIND_SQLITE;
+    *ret_etcd = kind == ENGINE_KIND_ETCD;
+    if (bad != NULL)
+        g_propagate_error(error, g_steal_pointer(&bad));
+    else if (kind < 0)
+        fettle_set_error(error, WRONG_INPUT, "--engine: must be sqlite or etcd, not \"%s\"", text);
+    else
+        return true;
+    return false;
+}
+
 static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
 {
     struct lab_options options = {.dir = take_dir(&argc, argv, error)};
@@ -44,10 +59,13 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
         !take_number(&argc, argv, "--candidates", &options.candidates, error) ||
         !take_number(&argc, argv, "--replica-lost-ms", &options.replica_lost_ms, error) ||
         !take_number(&argc, argv, "--watcher-interval-ms", &options.watcher_interval_ms, error) ||
-        !take_number(&argc, argv, "--disks-mib", &options.disks_mib, error))
+        !take_number(&argc, argv, "--disks-mib", &options.disks_mib, error) ||
+        !take_number(&argc, argv, "--root-mib", &options.root_mib, error) ||
+        !take_engine(&argc, argv, &options.etcd, error))
         return -1;
     options.no_init = cli_take_flag(&argc, argv, "--no-init");
-    if (!cli_expect(argc, argv, 0, "lab up [--nodes N] [--candidates N] [--dir DIR] [--no-init]",
+    if (!cli_expect(argc, argv, 0,
+                    "lab up [--nodes N] [--candidates N] [--engine etcd] [--dir DIR] [--no-init]",
                     error) ||
         !lab_up(&options, error))
         return -1;
@@ -240,7 +258,9 @@ static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command lab_commands[] = {
     {"lab", "up",
-     "[--nodes N] [--candidates N] [--disks-mib MIB] [--replica-lost-ms MS] [--watcher-interval-ms "
+     "[--nodes N] [--candidates N] [--engine sqlite|etcd] [--root-mib MIB] "
+     "[--disks-mib MIB] [--replica-lost-ms MS] "
+     "[--watcher-interval-ms "
      "MS] [--no-init] "
      "[--dir DIR]",
      "Build a lab: nodes are network namespaces with disks of their own.", lab_cmd_up},

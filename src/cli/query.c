@@ -1,4 +1,4 @@
-/* Lists of instances, nodes, repairs, reservations, decisions, locks and tags. */
+/* Lists of instances, nodes, networks, repairs, reservations, decisions, locks and tags. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@ static const struct {
     {"repair", "repair", "instance,type,state,started,ended,jobs,id"},
     {"lock", "lock", "name,mode,owner,pending"},
     {"waiter", "waiter", "job,locks,priority,since,blockers,nodes"},
+    {"network", "network", "name,network,gateway,mode,link,inst_cnt,free_count"},
     {"reservation", "reservation", "name,job,nodes,macs,ips,since"},
     {"decision", "decision", "at,subject_name,state,verdict,summary"},
 };
@@ -86,6 +87,11 @@ static int lock_waiters(struct cli *cli, int argc, char **argv, GError **error)
                : -1;
 }
 
+static int network_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show_list(cli, "network", argc, argv, error);
+}
+
 static int reservation_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return show_list(cli, "reservation", argc, argv, error);
@@ -120,8 +126,10 @@ const struct command query_commands[] = {
      "List the tags of the cluster, a node group, a node or an instance.", tag_list},
     {"repair", "list", "[INSTANCE…]", "List repairs, running and done.", repair_list},
     {"decision", "list", "[NAME…]", "List decision records.", decision_list},
+    {"network", "list", "[NAME…]", "List networks and what is left of their addresses.",
+     network_list},
     {"reservation", "list", "[INSTANCE…]",
-     "List room and addresses that jobs have reserved for new instances.", reservation_list},
+     "List room and addresses that jobs have reserved for instances.", reservation_list},
     {"lock", "list", "", "List locks, their owners and who waits.", lock_list},
     {"lock", "waiters", "", "List who waits for locks, and for whom.", lock_waiters},
     {0},

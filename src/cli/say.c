@@ -73,6 +73,9 @@ static const struct done {
     {"OP_TAGS_DEL", "kind", "cluster", "The cluster has these tags no more: {tags}."},
     {"OP_TAGS_DEL", "name", "", "The {kind} {name} has these tags no more: {tags}."},
     {"OP_TAGS_DEL", "", "", "No {kind} that matches has these tags any more: {tags}."},
+    {"OP_NETWORK_ADD", "", "", "Network {network_name} is made."},
+    {"OP_NETWORK_SET_PARAMS", "", "", "Network {network_name} is changed."},
+    {"OP_NETWORK_REMOVE", "", "", "Network {network_name} is gone."},
     {"OP_TEST_DELAY", "", "", "Waited for {duration} s."},
 };
 

@@ -45,6 +45,11 @@ void wconfd_close(struct wconfd_line *line)
     g_free(line);
 }
 
+const char *wconfd_node(const struct wconfd_line *line)
+{
+    return line->config->node_uuid;
+}
+
 json_t *wconfd_owner(const struct wconfd_line *line)
 {
     return json_make("{s:s,s:s,s:I}", "job", OWNER, "livelock", livelock_name(line->livelock),

@@ -15,6 +15,8 @@ void wconfd_close(struct wconfd_line *line);
 typedef struct wconfd_line wconfd_line_t;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(wconfd_line_t, wconfd_close)
 
+/* UUID of this host's node; borrowed. */
+const char *wconfd_node(const struct wconfd_line *line);
 /* One call; `args` is stolen, the answer a new reference. NOT_MASTER and UNREACHABLE say what to
  * do. */
 json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, GError **error);

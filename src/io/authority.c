@@ -1,6 +1,6 @@
 /*
- * See authority.h. openssl works on files, in run/authority, which only root may enter: what a host
- * asks for, what it gets. All of them are removed again.
+ * See authority.h. openssl works on files, in run/authority (tmpfs), which only root may enter:
+ * what a host asks for, what it gets, a key that came. All of them are removed again.
  */
 #include "io/authority.h"
 #include "io/certs.h"
@@ -22,6 +22,7 @@ struct real_authority {
 struct desk {
     char *request;
     char *extensions;
+    char *issuer; /* of etcd's certificates */
     char *product;
     char *complaint;
 };
@@ -61,6 +62,7 @@ static struct desk *desk_new(struct real_authority *self)
 
     desk->request = g_strdup_printf("%s/%u.request", self->folder, number);
     desk->extensions = g_strdup_printf("%s/%u.extensions", self->folder, number);
+    desk->issuer = g_strdup_printf("%s/%u.issuer", self->folder, number);
     desk->product = g_strdup_printf("%s/%u.product", self->folder, number);
     desk->complaint = g_strdup_printf("%s/%u.complaint", self->folder, number);
     return desk;
@@ -77,6 +79,7 @@ static void desk_free(struct desk *desk)
 {
     clear_file(desk->request);
     clear_file(desk->extensions);
+    clear_file(desk->issuer);
     clear_file(desk->product);
     clear_file(desk->complaint);
     g_free(desk);
@@ -152,44 +155,68 @@ static bool real_read_request(struct authority *authority, const char *request, 
     return true;
 }
 
-static bool sign_as(struct authority *authority, const char *request, const char *extensions,
-                    const char *cluster_uuid, const char *name, char **ret_certificate,
-                    GError **error)
+/* The file; NULL with an error if there is none. */
+static char *find_key(const struct real_authority *self, GError **error)
 {
-    const struct node_paths *paths = real(authority)->paths;
-    g_autoptr(desk_t) desk = desk_with(real(authority), request, extensions, error);
-    g_autofree char *certificate = g_build_filename(paths->etc, "ca.crt", NULL);
-    g_autofree char *key = g_build_filename(paths->etc, "ca.key", NULL);
+    g_autofree char *key = g_build_filename(self->paths->etc, "ca.key", NULL);
 
-    if (desk == NULL)
-        return false;
-    if (!g_file_test(key, G_FILE_TEST_EXISTS)) {
-        fettle_set_error(error, STORAGE,
-                         "the key of the cluster's authority is not here: there is no %s; put it "
-                         "back",
-                         key);
-        return false;
-    }
-    g_auto(GStrv) argv = certs_sign_command(certificate, key, desk->request, desk->extensions,
-                                            cluster_uuid, name, desk->product);
-    *ret_certificate = run(desk, (const char *const *)argv, error);
-    return *ret_certificate != NULL;
+    if (g_file_test(key, G_FILE_TEST_EXISTS))
+        return g_steal_pointer(&key);
+    fettle_set_error(error, STORAGE,
+                     "the key of the cluster's authority is not here: there is no %s; put it back",
+                     key);
+    return NULL;
 }
 
 static bool real_sign(struct authority *authority, const char *request, const char *cluster_uuid,
                       const char *node_uuid, char **ret_certificate, GError **error)
 {
-    return sign_as(authority, request, certs_extensions, cluster_uuid, node_uuid, ret_certificate,
-                   error);
+    struct real_authority *self = real(authority);
+    g_autoptr(desk_t) desk = desk_with(self, request, certs_extensions, error);
+    g_autofree char *certificate = g_build_filename(self->paths->etc, "ca.crt", NULL);
+    g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
+
+    if (key == NULL)
+        return false;
+    g_auto(GStrv) argv = certs_sign_command(certificate, key, desk->request, desk->extensions,
+                                            cluster_uuid, node_uuid, desk->product);
+    *ret_certificate = run(desk, (const char *const *)argv, error);
+    return *ret_certificate != NULL;
+}
+
+/* The issuer's certificate, which is also in the desk's file of that name. */
+static char *make_issuer(const struct desk *desk, const char *key, const char *cluster_uuid,
+                         GError **error)
+{
+    g_auto(GStrv) argv = certs_etcd_authority_command(key, cluster_uuid, desk->product);
+    g_autofree char *issuer = run(desk, (const char *const *)argv, error);
+
+    if (issuer == NULL ||
+        !files_write_path(desk->issuer, issuer, strlen(issuer), 0600, false, error))
+        return NULL;
+    return g_steal_pointer(&issuer);
 }
 
 static bool real_sign_etcd(struct authority *authority, const char *request,
                            const char *cluster_uuid, const char *address, char **ret_certificate,
                            GError **error)
 {
+    struct real_authority *self = real(authority);
     g_autofree char *extensions = certs_etcd_extensions(address);
     const char *name = address != NULL ? CERTS_ETCD_MEMBER : CERTS_ETCD_CLIENT;
-    return sign_as(authority, request, extensions, cluster_uuid, name, ret_certificate, error);
+    g_autoptr(desk_t) desk = desk_with(self, request, extensions, error);
+    g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
+    g_autofree char *issuer = key != NULL ? make_issuer(desk, key, cluster_uuid, error) : NULL;
+
+    if (issuer == NULL)
+        return false;
+    g_auto(GStrv) argv = certs_sign_command(desk->issuer, key, desk->request, desk->extensions,
+                                            cluster_uuid, name, desk->product);
+    g_autofree char *certificate = run(desk, (const char *const *)argv, error);
+    if (certificate == NULL)
+        return false;
+    *ret_certificate = g_strconcat(certificate, issuer, NULL);
+    return true;
 }
 
 static bool real_show(struct authority *authority, char **ret_certificate, char **ret_fingerprint,
@@ -208,11 +235,102 @@ static bool real_show(struct authority *authority, char **ret_certificate, char 
     return true;
 }
 
+/* --- its key --- */
+
+static char *key_path(const struct real_authority *self)
+{
+    return g_build_filename(self->paths->etc, "ca.key", NULL);
+}
+
+static bool real_has_key(struct authority *authority)
+{
+    g_autofree char *path = key_path(real(authority));
+
+    return g_file_test(path, G_FILE_TEST_IS_REGULAR);
+}
+
+/* The public part, in PEM, of the certificate, or of the key that lies as the desk's request. */
+static char *public_part(struct real_authority *self, const struct desk *desk, bool of_key,
+                         GError **error)
+{
+    g_autofree char *certificate = g_build_filename(self->paths->etc, "ca.crt", NULL);
+    const char *const key_argv[] = {"openssl", "pkey", "-in",         desk->request,
+                                    "-pubout", "-out", desk->product, NULL};
+    const char *const crt_argv[] = {"openssl", "x509", "-in",         certificate, "-noout",
+                                    "-pubkey", "-out", desk->product, NULL};
+
+    g_unlink(desk->product);
+    return run(desk, of_key ? key_argv : crt_argv, error);
+}
+
+/* WRONG_INPUT if it does not. What openssl says is not passed on: it may be about the key. */
+static bool fits(struct real_authority *self, const char *key, GError **error)
+{
+    g_autoptr(desk_t) desk = desk_with(self, key, "", error);
+    g_autoptr(GError) failure = NULL;
+    g_autofree char *wanted = desk != NULL ? public_part(self, desk, false, error) : NULL;
+
+    if (wanted == NULL)
+        return false;
+    g_autofree char *given = public_part(self, desk, true, &failure);
+    if (given != NULL && strcmp(given, wanted) == 0)
+        return true;
+    if (given == NULL && !fettle_error_is(failure, ENVIRONMENT)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    fettle_set_error(error, WRONG_INPUT, "the key %s the authority's certificate %s/ca.crt",
+                     given != NULL ? "does not fit" : "cannot be read, and so does not fit",
+                     self->paths->etc);
+    return false;
+}
+
+static bool real_read_key(struct authority *authority, char **ret_key, GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autofree char *path = find_key(self, error);
+    g_autofree char *key =
+        path != NULL ? files_read_path(path, LIMIT_PEM_CHARS, NULL, error) : NULL;
+    g_autoptr(GError) failure = NULL;
+
+    if (key == NULL)
+        return false;
+    if (fits(self, key, &failure)) {
+        *ret_key = g_steal_pointer(&key);
+        return true;
+    }
+    if (fettle_error_is(failure, WRONG_INPUT))
+        fettle_set_error(error, CORRUPT, "%s: %s", path, failure->message);
+    else
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+static bool real_take_key(struct authority *authority, const char *key, GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autofree char *path = key_path(self);
+
+    return fits(self, key, error) && files_write_path(path, key, strlen(key), 0600, true, error);
+}
+
+static bool real_drop_key(struct authority *authority, GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autofree char *path = key_path(self);
+
+    return files_remove_path(path, true, error);
+}
+
 static const struct authority_ops ops = {
     .read_request = real_read_request,
     .sign = real_sign,
     .sign_etcd = real_sign_etcd,
     .show = real_show,
+    .has_key = real_has_key,
+    .read_key = real_read_key,
+    .take_key = real_take_key,
+    .drop_key = real_drop_key,
 };
 
 struct authority *authority_new(const struct node_paths *paths)

@@ -81,6 +81,31 @@ char *certs_etcd_extensions(const char *address)
                     "extendedKeyUsage=clientAuth\n");
 }
 
+char **certs_etcd_authority_command(const char *ca_key, const char *cluster_uuid, const char *cert)
+{
+    g_autofree char *subject = g_strdup_printf("/O=%s/CN=" CERTS_ETCD_AUTHORITY, cluster_uuid);
+    const char *const argv[] = {"openssl",
+                                "req",
+                                "-x509",
+                                "-new",
+                                "-key",
+                                ca_key,
+                                "-sha256",
+                                "-days",
+                                VALIDITY_DAYS,
+                                "-subj",
+                                subject,
+                                "-addext",
+                                "basicConstraints=critical,CA:TRUE,pathlen:0",
+                                "-addext",
+                                "keyUsage=critical,keyCertSign",
+                                "-out",
+                                cert,
+                                NULL};
+
+    return g_strdupv((char **)argv);
+}
+
 char **certs_sign_command(const char *ca_cert, const char *ca_key, const char *request,
                           const char *extensions, const char *cluster_uuid, const char *node_uuid,
                           const char *cert)

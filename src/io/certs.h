@@ -32,9 +32,18 @@ char **certs_sign_command(const char *ca_cert, const char *ca_key, const char *r
                           const char *cert);
 extern const char certs_extensions[];
 
+/* Certificates of etcd are issued under a name of their own, with the key of the cluster's
+ * authority: members trust that name alone. A certificate chains to its issuer by name (RFC 5280,
+ * 6.1.3), so that of a node, which every node has, opens no member. [etcd 3.4 could compare names
+ * of clients instead, with `client-cert-allowed-hostname`; its JSON gateway then refuses itself,
+ * and its roles by subject do not work through the gateway.] */
+#define CERTS_ETCD_AUTHORITY "etcd-authority"
 /* Subjects of etcd's certificates; no node has such a name, so neither is taken for the other. */
 #define CERTS_ETCD_MEMBER "etcd-member"
 #define CERTS_ETCD_CLIENT "etcd-client"
+/* The arguments with which openssl makes that issuer's certificate; free with g_strfreev(). Made
+ * again it has the same name and key, so any of them serves for all that was ever issued. */
+char **certs_etcd_authority_command(const char *ca_key, const char *cluster_uuid, const char *cert);
 /* What stands in the file `extensions` for a member at a numeric address, or, NULL, for those who
  * ask members. Free with g_free(). */
 char *certs_etcd_extensions(const char *address);

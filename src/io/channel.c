@@ -162,14 +162,14 @@ static void flush_after_turn(struct channel *channel)
     loop_after_turn(turn_over_cb, channel);
 }
 
-bool channel_send_within(struct channel *channel, const char *before, const json_t *json,
+bool channel_send_within(struct channel *channel, const char *before, const struct frame_body *body,
                          const char *after, size_t limit, guint64 *ret_position, GError **error)
 {
     guint start = channel->out->len;
 
     if (ret_position != NULL)
         *ret_position = channel->position;
-    if (!frame_append(channel->out, before, json, after, limit, error))
+    if (!frame_append(channel->out, before, body, after, limit, error))
         return false;
     size_t len = channel->out->len - start;
     if (channel->closed || channel_waiting(channel) > LIMIT_CONNECTION_OUT_BYTES)
@@ -191,7 +191,9 @@ bool channel_send_within(struct channel *channel, const char *before, const json
 bool channel_send(struct channel *channel, const json_t *json, size_t limit, guint64 *ret_position,
                   GError **error)
 {
-    return channel_send_within(channel, "", json, "", limit, ret_position, error);
+    const struct frame_body body = {.json = json};
+
+    return channel_send_within(channel, "", &body, "", limit, ret_position, error);
 }
 
 guint64 channel_written(const struct channel *channel)

@@ -38,7 +38,8 @@ void channel_set_limit(struct channel *channel, size_t limit);
 bool channel_send(struct channel *channel, const json_t *json, size_t limit, guint64 *ret_position,
                   GError **error);
 /* The same with text around the document (frame_append()). */
-bool channel_send_within(struct channel *channel, const char *before, const json_t *json,
+struct frame_body;
+bool channel_send_within(struct channel *channel, const char *before, const struct frame_body *body,
                          const char *after, size_t limit, guint64 *ret_position, GError **error);
 /* Bytes of the outgoing stream that the transport has taken. */
 guint64 channel_written(const struct channel *channel);

@@ -3,6 +3,7 @@
 #include "io/connection_private.h"
 
 #include "io/loop.h"
+#include "proto/frame.h"
 
 #include <string.h>
 
@@ -39,6 +40,7 @@ struct connection *connection_new(const struct connection_options *options)
     connection->frame_bytes = options->frame_bytes > 0 ? options->frame_bytes : LIMIT_FRAME_BYTES;
     connection->node = g_strdup(options->node);
     connection->role = g_strdup(options->role);
+    connection->reads_records = options->reads_records;
     connection->events = options->events;
     connection->data = options->data;
     connection->calls = connection_calls_new();
@@ -114,29 +116,55 @@ static void end_for_fault(struct connection *connection, guint64 id, const GErro
 
 /* --- requests --- */
 
-void connection_answer(struct connection *connection, guint64 id, json_t *result,
-                       const GError *error)
+/* By hand: a document around another one costs as much as all the rest of an answer. */
+static bool answer_around(struct connection *connection, guint64 id,
+                          const struct frame_body *result, GError **error)
+{
+    char head[80];
+    g_snprintf(head, sizeof head,
+               "{\"v\":%d,\"id\":%" G_GUINT64_FORMAT ",\"result\":", connection->version, id);
+    return channel_send_within(connection->channel, head, result, "}", LIMIT_FRAME_BYTES, NULL,
+                               error);
+}
+
+/* Whether anybody still waits for it. */
+static bool answer_begins(struct connection *connection)
 {
     if (connection->serving > 0)
         connection->serving--;
-    if (connection->phase != PHASE_UP)
+    return connection->phase == PHASE_UP;
+}
+
+static void answer_too_large(struct connection *connection, guint64 id, const GError *error)
+{
+    json_autoptr apology = envelope_reply(connection->version, id, NULL, error);
+    send_json(connection, apology);
+}
+
+void connection_answer_text(struct connection *connection, guint64 id, const char *text)
+{
+    g_autoptr(GError) too_large = NULL;
+    const struct frame_body body = {.text = text};
+    if (answer_begins(connection) && !answer_around(connection, id, &body, &too_large))
+        answer_too_large(connection, id, too_large);
+}
+
+void connection_answer(struct connection *connection, guint64 id, json_t *result,
+                       const GError *error)
+{
+    if (!answer_begins(connection))
         return;
     g_autoptr(GError) too_large = NULL;
     if (result != NULL && error == NULL) {
-        /* By hand: a document around another one costs as much as all the rest of an answer. */
-        char head[80];
-        g_snprintf(head, sizeof head,
-                   "{\"v\":%d,\"id\":%" G_GUINT64_FORMAT ",\"result\":", connection->version, id);
-        if (channel_send_within(connection->channel, head, result, "}", LIMIT_FRAME_BYTES, NULL,
-                                &too_large))
+        const struct frame_body body = {.json = result};
+        if (answer_around(connection, id, &body, &too_large))
             return;
     } else {
         json_autoptr reply = envelope_reply(connection->version, id, result, error);
         if (channel_send(connection->channel, reply, LIMIT_FRAME_BYTES, NULL, &too_large))
             return;
     }
-    json_autoptr apology = envelope_reply(connection->version, id, NULL, too_large);
-    send_json(connection, apology);
+    answer_too_large(connection, id, too_large);
 }
 
 static void refuse_request(struct connection *connection, struct envelope *envelope,
@@ -177,6 +205,15 @@ static void answer_carried(struct rpc_request *request, json_t *result, const GE
     rpc_request_free(request);
 }
 
+static void answer_carried_text(struct rpc_request *request, const char *text)
+{
+    struct carried_request *carried = (struct carried_request *)request;
+
+    connection_answer_text(carried->connection, carried->id, text);
+    connection_unref(carried->connection);
+    rpc_request_free(request);
+}
+
 struct rpc_request *connection_request(struct connection *connection, struct envelope *envelope,
                                        const char *from_node)
 {
@@ -191,7 +228,10 @@ struct rpc_request *connection_request(struct connection *connection, struct env
     request->from_job = envelope->from.job;
     request->stamp = envelope->stamp;
     request->args = json_steal(&envelope->args);
+    request->method = envelope->row;
+    request->record = g_steal_pointer(&envelope->record);
     request->answer = answer_carried;
+    request->answer_text = answer_carried_text;
     request->carrier = carried;
     envelope_free(envelope);
     return request;
@@ -268,6 +308,13 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     g_autoptr(GError) error = NULL;
 
     connection->last_heard = loop_boot_ms();
+    if (connection->reads_records && connection->phase == PHASE_UP) {
+        struct envelope *envelope = envelope_read(data, len, connection->version, connection->role);
+        if (envelope != NULL) {
+            take_request(connection, envelope);
+            return;
+        }
+    }
     json_autoptr json = json_parse_limited(data, len, LIMIT_FRAME_BYTES, &error);
     if (json == NULL)
         end_for_fault(connection, 0, error);

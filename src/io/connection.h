@@ -37,6 +37,9 @@ struct connection_options {
     size_t frame_bytes; /* the largest frame that is taken; 0: LIMIT_FRAME_BYTES */
     const char *node;   /* who we are */
     const char *role;
+    /* Requests are read straight into the records of this role's methods where that can be done:
+     * envelope->args is NULL then. Not for who passes requests on. */
+    bool reads_records;
     const struct connection_events *events; /* kept by reference */
     void *data;
 };
@@ -68,6 +71,9 @@ void connection_forward(struct connection *connection, const struct envelope *re
 /* Answers request `id`; exactly one of result (borrowed; NULL: empty) and error counts. */
 void connection_answer(struct connection *connection, guint64 id, json_t *result,
                        const GError *error);
+
+/* The same with a result that is JSON text already. */
+void connection_answer_text(struct connection *connection, guint64 id, const char *text);
 
 /* Nothing is under way on it, in either direction. */
 bool connection_is_idle(const struct connection *connection);

@@ -14,6 +14,7 @@ struct connection {
     size_t frame_bytes;
     char *node;
     char *role;
+    bool reads_records;
     const struct connection_events *events;
     void *data;
 

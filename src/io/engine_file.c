@@ -2,6 +2,7 @@
 #include "io/engine_file.h"
 
 #include "io/files.h"
+#include "proto/seal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +11,12 @@
 
 static char *path_of(const struct node_paths *paths)
 {
-    return g_build_filename(paths->etc, "engine.json", NULL);
+    return g_build_filename(paths->etc, ENGINE_FILE_NAME, NULL);
 }
 
 static struct engine_config *parse(const char *text, size_t len, GError **error)
 {
-    json_autoptr json = json_parse_limited(text, len, LIMIT_ENGINE_FILE_BYTES, error);
+    json_autoptr json = seal_from_text(text, len, LIMIT_ENGINE_FILE_BYTES, error);
     record_autoptr(engine_config) config =
         json != NULL ? engine_config_parse(json, RECORD_KEEP, error) : NULL;
     if (config == NULL || !engine_config_check(config, error))
@@ -46,7 +47,7 @@ bool engine_file_write(const struct node_paths *paths, const struct engine_confi
     if (!engine_config_check(config, error))
         return false;
     json_autoptr json = engine_config_to_json(config);
-    g_autofree char *text = json_to_text(json);
+    g_autofree char *text = seal_to_text(json);
     return files_write_path(path, text, strlen(text), 0644, true, error);
 }
 
@@ -92,5 +93,5 @@ char *engine_file_key(const struct node_paths *paths, const char *whose)
 
 char *engine_file_authority(const struct node_paths *paths)
 {
-    return g_build_filename(paths->etc, "ca.crt", NULL);
+    return below(paths, "authority", ".crt");
 }

@@ -8,6 +8,8 @@
 #include "io/node_config.h"
 #include "proto/engine_config.h"
 
+#define ENGINE_FILE_NAME "engine.json"
+
 /* SQLite if there is no file. CORRUPT with the file, the field and the reason. Free with
  * engine_config_free(). */
 struct engine_config *engine_file_read(const struct node_paths *paths, GError **error);
@@ -23,4 +25,5 @@ bool engine_file_remove(const struct node_paths *paths, GError **error);
 #define ENGINE_FILE_CLIENT "client" /* of this node's daemons */
 char *engine_file_certificate(const struct node_paths *paths, const char *whose);
 char *engine_file_key(const struct node_paths *paths, const char *whose);
+/* Whom members and those who ask them trust: the issuer of these certificates alone. */
 char *engine_file_authority(const struct node_paths *paths);

@@ -376,6 +376,15 @@ static void renew_session(struct etcd_client *client)
     client->left = 0;
 }
 
+void etcd_client_set_urls(struct etcd_client *client, const char *const *urls)
+{
+    g_assert(urls[0] != NULL);
+    g_ptr_array_set_size(client->urls, 0);
+    for (guint i = 0; urls[i] != NULL; i++)
+        g_ptr_array_add(client->urls, g_strdup(urls[i]));
+    client->member = 0;
+}
+
 struct etcd_client *etcd_client_new(const struct etcd_options *options, GError **error)
 {
     struct etcd_client *client = g_new0(struct etcd_client, 1);
@@ -383,9 +392,7 @@ struct etcd_client *etcd_client_new(const struct etcd_options *options, GError *
     client->urls = g_ptr_array_new_with_free_func(g_free);
     client->calls = g_ptr_array_new();
     client->member_ms = options->member_ms != 0 ? options->member_ms : ETCD_MEMBER_MS;
-    for (guint i = 0; options->urls[i] != NULL; i++)
-        g_ptr_array_add(client->urls, g_strdup(options->urls[i]));
-    g_assert(client->urls->len > 0);
+    etcd_client_set_urls(client, options->urls);
     if (options->ca != NULL && !load_identity(client, options, error)) {
         etcd_client_free(client);
         return NULL;

@@ -32,6 +32,9 @@ struct etcd_client *etcd_client_new(const struct etcd_options *options, GError *
 /* Calls under way end with KILLED before it returns. */
 void etcd_client_free(struct etcd_client *client);
 
+/* Other members from the next call on; as in the options. */
+void etcd_client_set_urls(struct etcd_client *client, const char *const *urls);
+
 /* Exactly one of the two is set, as in rpc_reply_fn. */
 typedef void (*etcd_reply_fn)(json_t *answer, const GError *error, void *data);
 

@@ -128,14 +128,30 @@ void etcd_remember_id(struct etcd_engine *engine, const char *id, guint64 serial
 
 /* --- a batch as a transaction --- */
 
-static json_t *commit_ids_text(const struct etcd_batch *batch)
+/* A delete leaves nothing behind in the objects; who follows must hear of it from a later master.
+ */
+static void add_deletes(const struct etcd_engine *engine, const struct etcd_entry *entry,
+                        json_t *ids)
+{
+    size_t skip = strlen(engine->prefix) + strlen("o/");
+    for (guint n = 0; n < entry->puts->len; n += 2) {
+        const char *key = entry->puts->pdata[n];
+        if (entry->puts->pdata[n + 1] == NULL)
+            json_array_append_new(ids, json_make("{s:s, s:I}", "deleted", key + skip, "serial",
+                                                 (json_int_t)entry->serial));
+    }
+}
+
+static json_t *commit_ids_text(const struct etcd_engine *engine, const struct etcd_batch *batch)
 {
     json_autoptr ids = json_array();
     for (guint i = 0; i < batch->entries->len; i++) {
         const struct etcd_entry *entry = batch->entries->pdata[i];
-        if (entry->commit_id != NULL)
-            json_array_append_new(ids,
-                                  json_make("[s, I]", entry->commit_id, (json_int_t)entry->serial));
+        if (entry->commit_id == NULL)
+            continue;
+        json_array_append_new(ids,
+                              json_make("[s, I]", entry->commit_id, (json_int_t)entry->serial));
+        add_deletes(engine, entry, ids);
     }
     g_autofree char *text = json_to_text(ids);
     return json_string(text);
@@ -158,6 +174,22 @@ static void add_objects(const struct etcd_batch *batch, json_t *operations)
     }
 }
 
+static char *ids_key(const struct etcd_engine *engine, guint64 serial)
+{
+    return g_strdup_printf("%sc/%020" G_GUINT64_FORMAT, engine->prefix, serial);
+}
+
+/* Ids are kept as far back as they are promised. */
+static void drop_old_ids(const struct etcd_engine *engine, const struct etcd_batch *batch,
+                         json_t *operations)
+{
+    if (batch->serial <= LIMIT_COMMIT_IDS)
+        return;
+    g_autofree char *from = ids_key(engine, 0);
+    g_autofree char *end = ids_key(engine, batch->serial - LIMIT_COMMIT_IDS);
+    json_array_append_new(operations, etcd_delete_range(from, end));
+}
+
 static json_t *guarded(const struct etcd_engine *engine)
 {
     g_autofree char *key = etcd_engine_key(engine, "head");
@@ -170,16 +202,16 @@ static json_t *batch_txn(const struct etcd_engine *engine, const struct etcd_bat
 {
     struct etcd_head head = {.history = engine->head.history, .serial = batch->serial};
     json_t *operations = json_array();
-    json_autoptr ids = commit_ids_text(batch);
+    json_autoptr ids = commit_ids_text(engine, batch);
     g_autofree char *head_key = etcd_engine_key(engine, "head");
-    g_autofree char *ids_key =
-        g_strdup_printf("%sc/%020" G_GUINT64_FORMAT, engine->prefix, batch->serial);
+    g_autofree char *key = ids_key(engine, batch->serial);
 
     g_strlcpy(head.batch, batch->id, sizeof head.batch);
     g_autofree char *head_text = etcd_head_text(&head);
     add_objects(batch, operations);
     json_array_append_new(operations, etcd_put(head_key, head_text, 0));
-    json_array_append_new(operations, etcd_put(ids_key, json_string_value(ids), 0));
+    json_array_append_new(operations, etcd_put(key, json_string_value(ids), 0));
+    drop_old_ids(engine, batch, operations);
     return etcd_txn(guarded(engine), operations, json_make("[o]", etcd_get(head_key)));
 }
 

@@ -381,6 +381,10 @@ static bool resign(struct etcd_engine *engine, const char *next, GError **error)
     }
     json_autoptr answer = etcd_engine_call(
         engine, ETCD_TXN, etcd_txn(etcd_engine_is_master(engine), then, NULL), &reason);
+    if (answer == NULL && fettle_error_is(reason, UNKNOWN_RESULT)) {
+        g_propagate_error(error, reason);
+        return false;
+    }
     if (answer == NULL)
         return no_answer(error, reason);
     end_mastership(engine);
@@ -397,12 +401,25 @@ static bool engine_resign(struct engine *base, const char *next, GError **error)
     return ok;
 }
 
+static void tell_lost(void *data)
+{
+    struct etcd_engine *engine = data;
+    if (!engine->closed && engine->lost != NULL)
+        engine->lost(engine->lost_why, engine->lost_data);
+    etcd_engine_unref(engine);
+}
+
+/* Everything is read between the campaign and this, which takes its time. */
 static void engine_on_lost(struct engine *base, void (*lost)(const char *why, void *data),
                            void *data)
 {
     struct etcd_engine *engine = (struct etcd_engine *)base;
     engine->lost = lost;
     engine->lost_data = data;
+    if (engine->lost_why == NULL)
+        return;
+    etcd_engine_ref(engine);
+    loop_post(tell_lost, engine);
 }
 
 static guint64 engine_lookup(struct engine *base, const char *commit_id)
@@ -410,6 +427,11 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
     const struct etcd_engine *engine = (struct etcd_engine *)base;
     const guint64 *serial = g_hash_table_lookup(engine->ids, commit_id);
     return serial != NULL ? *serial : 0;
+}
+
+static guint64 engine_log_from(struct engine *base)
+{
+    return ((struct etcd_engine *)base)->log_from;
 }
 
 /* --- life --- */
@@ -434,6 +456,9 @@ static const struct engine_ops ops = {
     .commit = etcd_queue_commit,
     .barrier = etcd_queue_barrier,
     .lookup = engine_lookup,
+    .log_from = engine_log_from,
+    .leave = etcd_leave,
+    .left = etcd_left,
     .close = engine_close,
 };
 
@@ -442,6 +467,7 @@ struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster)
     struct etcd_engine *engine = g_new0(struct etcd_engine, 1);
 
     engine->base.ops = &ops;
+    engine->base.replicated = true;
     engine->refs = 1;
     engine->client = client;
     engine->prefix = g_strdup_printf("/fettle/%s/", cluster);

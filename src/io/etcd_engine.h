@@ -9,6 +9,7 @@
 
 #define ETCD_LEASE_TTL_S 4
 #define ETCD_LEASE_MARGIN_MS 500
+#define ETCD_IMPORT_NEXT_S 20
 
 /* `client` is borrowed, and must live until the engine was closed. `cluster`: UUID; keys stand
  * below /fettle/CLUSTER/. */
@@ -19,6 +20,9 @@ struct etcd_import {
     guint64 history;
     guint64 serial;
     guint64 epoch_base; /* the last epoch of the engine before */
+    /* UUID of the node that others leave the first try to, for ETCD_IMPORT_NEXT_S; NULL: to nobody.
+     */
+    const char *next;
     /* Calls `each` for every object. */
     void (*objects)(void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
                                  void *data),

@@ -1,6 +1,7 @@
 /*
  * Insides of the etcd engine: etcd_engine.c (life, mastership, lease), etcd_commit.c (the queue of
- * commits and barriers), etcd_load.c (reading and filling everything).
+ * commits and barriers), etcd_leave.c (the step to another engine), etcd_load.c (reading and
+ * filling everything).
  */
 #pragma once
 
@@ -41,6 +42,7 @@ struct etcd_engine {
     GQueue queue;             /* struct etcd_entry that are not on their way */
     GHashTable *ids;          /* commit id -> guint64 * */
     GQueue id_order;          /* the same ids, oldest first; borrowed from `ids` */
+    guint64 log_from;         /* from this serial on deletes are known too; 0: from none */
     struct etcd_batch *batch; /* on its way, or not told yet; NULL: none */
     bool closed;
 };
@@ -70,6 +72,11 @@ void etcd_remember_id(struct etcd_engine *engine, const char *id, guint64 serial
 char *etcd_head_text(const struct etcd_head *head);
 /* CORRUPT if it cannot be read. `kvs` is of a range of the key; empty: revision 0. */
 bool etcd_head_parse(const GPtrArray *kvs, struct etcd_head *ret_head, GError **error);
+
+/* --- etcd_leave.c --- */
+enum engine_result etcd_leave(struct engine *base, const struct engine_commit *last,
+                              const char *node, GError **error);
+bool etcd_left(struct engine *base, struct engine_left *ret_left, GError **error);
 
 /* --- etcd_load.c --- */
 bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,

@@ -83,6 +83,12 @@ json_t *etcd_delete_prefix(const char *prefix)
                      encoded(end));
 }
 
+json_t *etcd_delete_range(const char *from, const char *end)
+{
+    return json_make("{s:{s:o, s:o}}", "request_delete_range", "key", encoded(from), "range_end",
+                     encoded(end));
+}
+
 json_t *etcd_txn(json_t *compares, json_t *then, json_t *otherwise)
 {
     json_t *txn = json_make("{s:o, s:o}", "compare", compares, "success", then);

@@ -36,6 +36,8 @@ json_t *etcd_get(const char *key);
 json_t *etcd_put(const char *key, const char *value, gint64 lease);
 json_t *etcd_delete(const char *key);
 json_t *etcd_delete_prefix(const char *prefix);
+/* Keys from `from` on that come before `end`. */
+json_t *etcd_delete_range(const char *from, const char *end);
 /* Arrays, stolen; `otherwise` NULL: nothing. */
 json_t *etcd_txn(json_t *compares, json_t *then, json_t *otherwise);
 

@@ -67,19 +67,35 @@ static bool take_object(const struct etcd_kv *kv, void *data, GError **error)
     return true;
 }
 
+/* `name` is "KIND/KEY". */
+static void give_deleted(const struct loading *loading, const char *name, guint64 serial)
+{
+    const char *slash = strchr(name, '/');
+    g_autofree char *kind = slash != NULL ? g_strndup(name, (gsize)(slash - name)) : NULL;
+    if (kind != NULL)
+        loading->each(kind, slash + 1, serial, NULL, loading->data);
+}
+
+/* The ids of a batch, and what it has deleted. */
 static bool take_ids(const struct etcd_kv *kv, void *data, GError **error)
 {
-    struct etcd_engine *engine = data;
-    json_autoptr ids = json_parse_limited(kv->value, strlen(kv->value), MIB(1), NULL);
+    const struct loading *loading = data;
+    struct etcd_engine *engine = loading->engine;
+    guint64 last = g_ascii_strtoull(kv->key + strlen(engine->prefix) + strlen("c/"), NULL, 10);
+    json_autoptr ids = json_parse_limited(kv->value, strlen(kv->value), LIMIT_FRAME_BYTES, NULL);
     size_t index;
     json_t *item;
 
+    if (engine->log_from == 0 || ids == NULL)
+        engine->log_from = last;
     json_array_foreach(ids, index, item)
     {
         const char *id;
         json_int_t serial;
         if (json_unpack(item, "[s, I]", &id, &serial) == 0)
             etcd_remember_id(engine, id, (guint64)serial);
+        else if (json_unpack(item, "{s:s, s:I}", "deleted", &id, "serial", &serial) == 0)
+            give_deleted(loading, id, (guint64)serial);
     }
     return true;
 }
@@ -106,7 +122,7 @@ static bool load(struct etcd_engine *engine, struct loading *loading, GError **e
     gint64 revision = 0;
     return read_head(engine, &revision, error) &&
            read_all(engine, "o/", revision, take_object, loading, error) != 0 &&
-           read_all(engine, "c/", revision, take_ids, engine, error) != 0;
+           read_all(engine, "c/", revision, take_ids, loading, error) != 0;
 }
 
 bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
@@ -118,6 +134,7 @@ bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
     struct loading loading = {engine, each, data};
 
     etcd_engine_ref(engine);
+    engine->log_from = 0;
     bool ok = load(engine, &loading, error);
     if (ok) {
         *ret_history = engine->head.history;
@@ -173,6 +190,18 @@ static bool run_txn(struct etcd_client *client, const char *prefix, json_t *oper
     return false;
 }
 
+/* Whoever carries the change out goes on as the master, if it lives. */
+static bool put_next(struct etcd_client *client, const char *prefix, const char *next,
+                     GError **error)
+{
+    g_autofree char *key = g_strconcat(prefix, "next", NULL);
+    json_t *body = json_make("{s:s}", "TTL", G_STRINGIFY(ETCD_IMPORT_NEXT_S));
+    json_autoptr answer = etcd_call_wait(client, ETCD_LEASE_GRANT, body, TIMEOUT_NORMAL_MS, error);
+    return answer != NULL &&
+           run_txn(client, prefix, json_make("[o]", etcd_put(key, next, etcd_number(answer, "ID"))),
+                   error);
+}
+
 /* The head comes last: without it nobody takes what is there for a configuration. */
 static json_t *last_operations(const char *prefix, const struct etcd_import *import)
 {
@@ -200,5 +229,6 @@ bool etcd_engine_import(struct etcd_client *client, const char *cluster,
     for (guint i = 0; i < transactions->len; i++)
         if (!run_txn(client, prefix, json_incref(transactions->pdata[i]), error))
             return false;
-    return run_txn(client, prefix, last_operations(prefix, import), error);
+    return (import->next == NULL || put_next(client, prefix, import->next, error)) &&
+           run_txn(client, prefix, last_operations(prefix, import), error);
 }

@@ -154,15 +154,53 @@ bool files_write_path(const char *path, const char *data, size_t len, guint mode
     return !sync || sync_folder_of(path, error);
 }
 
-static bool append_path(const char *path, const char *data, size_t len, bool sync, GError **error)
-{
-    struct stat before;
+/* The file in run/ that was last appended to – in wconfd the lock journal, for every change of a
+ * lock – stays open, as long as the file of that name is still that one. Not so elsewhere: that an
+ * appended file is closed tells who watches its folder. Of the loop's thread only. */
+static struct {
+    char *path;
+    int fd;
+} appended = {NULL, -1};
 
+static void appended_forget(void)
+{
+    if (appended.fd >= 0)
+        close(appended.fd);
+    g_clear_pointer(&appended.path, g_free);
+    appended.fd = -1;
+}
+
+/* `ret_state` is what it is now. */
+static int open_for_append(const char *path, bool keep, struct stat *ret_state)
+{
+    if (keep && appended.fd >= 0 && strcmp(appended.path, path) == 0 &&
+        fstat(appended.fd, ret_state) == 0 && ret_state->st_nlink > 0)
+        return appended.fd;
     crash_point("files: open for append");
     int fd = open_making_folder(path, O_WRONLY | O_CREAT | O_APPEND, MODE_DEFAULT);
     if (fd < 0)
+        return -1;
+    if (fstat(fd, ret_state) != 0) {
+        close(fd);
+        return -1;
+    }
+    if (keep) {
+        appended_forget();
+        appended.path = g_strdup(path);
+        appended.fd = fd;
+    }
+    return fd;
+}
+
+static bool append_path(const char *path, const char *data, size_t len, bool sync, bool keep,
+                        GError **error)
+{
+    struct stat before;
+    int fd = open_for_append(path, keep, &before);
+
+    if (fd < 0)
         return storage_error("open", path, error);
-    bool ok = fstat(fd, &before) == 0 && write_all(fd, data, len);
+    bool ok = write_all(fd, data, len);
     if (ok && sync) {
         crash_point("files: fsync");
         ok = fsync(fd) == 0;
@@ -173,11 +211,14 @@ static bool append_path(const char *path, const char *data, size_t len, bool syn
         errno = code;
         storage_error("append to", path, error);
     }
-    close(fd);
+    if (!keep)
+        close(fd);
+    else if (!ok)
+        appended_forget();
     return ok && (!sync || sync_folder_of(path, error));
 }
 
-static bool remove_path(const char *path, bool sync, GError **error)
+bool files_remove_path(const char *path, bool sync, GError **error)
 {
     crash_point("files: unlink");
     if (unlink(path) != 0) {
@@ -248,6 +289,7 @@ struct work {
     char *data;
     size_t len;
     bool sync;
+    bool keep; /* the file that is appended to stays open */
     bool ok;
     GError *error;
     struct promise done;
@@ -270,9 +312,9 @@ static bool work_do(struct work *work, GError **error)
     case WORK_WRITE:
         return files_write_path(work->path, work->data, work->len, MODE_DEFAULT, work->sync, error);
     case WORK_APPEND:
-        return append_path(work->path, work->data, work->len, work->sync, error);
+        return append_path(work->path, work->data, work->len, work->sync, work->keep, error);
     case WORK_REMOVE:
-        return remove_path(work->path, work->sync, error);
+        return files_remove_path(work->path, work->sync, error);
     }
     g_assert_not_reached();
 }
@@ -337,6 +379,7 @@ static struct work *work_new(const struct node_paths *paths, enum file_area area
     work->data = g_memdup2(data, len);
     work->len = len;
     work->sync = area == FILE_STATE;
+    work->keep = area == FILE_RUN;
     return work;
 }
 

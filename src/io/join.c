@@ -5,6 +5,7 @@
 #include "io/connection.h"
 #include "io/files.h"
 #include "io/loop.h"
+#include "proto/seal.h"
 
 #include <errno.h>
 #include <gio/gio.h>
@@ -287,7 +288,7 @@ static bool write_node(const struct node_paths *paths, const struct join_result 
                        const char *key_path, GError **error)
 {
     json_autoptr announcement = announce_args_to_json(result->announcement);
-    g_autofree char *state = json_to_text(announcement);
+    g_autofree char *state = seal_to_text(announcement);
     g_autofree char *key = files_read_path(key_path, LIMIT_PEM_CHARS, NULL, error);
 
     return key != NULL && node_paths_make(paths, error) &&

@@ -29,15 +29,32 @@ void loop_init(void)
 static GMainLoop *running;
 static int exit_code;
 
+static void (*on_terminate)(void *data);
+static void *on_terminate_data;
+
 static gboolean quit_cb(gpointer data)
 {
     loop_quit(0);
     return G_SOURCE_CONTINUE;
 }
 
+static gboolean terminate_cb(gpointer unused)
+{
+    if (on_terminate == NULL)
+        return quit_cb(NULL);
+    on_terminate(on_terminate_data);
+    return G_SOURCE_CONTINUE;
+}
+
+void loop_on_terminate(void (*fn)(void *data), void *data)
+{
+    on_terminate = fn;
+    on_terminate_data = data;
+}
+
 int loop_run(void)
 {
-    guint term = g_unix_signal_add(SIGTERM, quit_cb, NULL);
+    guint term = g_unix_signal_add(SIGTERM, terminate_cb, NULL);
     guint interrupt = g_unix_signal_add(SIGINT, quit_cb, NULL);
 
     exit_code = 0;

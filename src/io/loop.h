@@ -15,6 +15,8 @@ void loop_init(void);
 /* Runs until loop_quit(), SIGTERM or SIGINT; returns the exit code given to loop_quit(), 0 after a
  * signal. */
 int loop_run(void);
+/* SIGTERM calls `fn` and does not end the loop; NULL: it does again. */
+void loop_on_terminate(void (*fn)(void *data), void *data);
 void loop_quit(int exit_code);
 
 /* Calls fn(data) from the loop, in order of posting; may be called from any thread. */

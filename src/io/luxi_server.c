@@ -21,6 +21,7 @@ struct client {
     guint refs;                 /* the server, the request under way */
     struct luxi_server *server; /* NULL once the server or the connection has ended */
     struct channel *channel;
+    char *user; /* NULL: unknown */
 };
 
 static void complain(struct luxi_server *server, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -42,6 +43,7 @@ static void client_unref(struct client *client)
     if (--client->refs > 0)
         return;
     channel_free(client->channel);
+    g_free(client->user);
     g_free(client);
 }
 
@@ -120,6 +122,7 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     carried->request.name = method;
     carried->request.from_node = g_strdup(server->node_uuid);
     carried->request.from_role = g_strdup(ROLE_CLI);
+    carried->request.user = g_strdup(client->user);
     carried->request.args = args;
     carried->request.answer = answer;
     channel_pause(channel, true);
@@ -156,6 +159,7 @@ static void accepted_cb(int fd, void *data)
     struct client *client = g_new0(struct client, 1);
     client->refs = 1;
     client->server = server;
+    client->user = unix_peer_user(fd);
     client->channel =
         channel_new(transport_fd(fd), LIMIT_LUXI_FRAME_BYTES, &channel_events, client);
     g_hash_table_add(server->clients, client);

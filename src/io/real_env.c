@@ -3,9 +3,11 @@
 #include "io/files.h"
 #include "io/livelock.h"
 #include "io/loop.h"
+#include "io/process.h"
 #include "io/rpc_client.h"
 #include "io/starter.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -206,6 +208,28 @@ static struct starter *real_starter_spawn(const struct env *env, guint64 job,
     return starter_spawn(real(env)->paths, real(env)->bin_folder, job, events, data, error);
 }
 
+static void real_job_signal(const struct env *env, const struct job_process *job, bool kill)
+{
+    g_autoptr(GError) gone = NULL;
+    struct process *process = process_adopt(job->pid, job->start_ticks, NULL, NULL, &gone);
+
+    if (process == NULL)
+        return;
+    process_signal(process, kill ? SIGKILL : SIGTERM);
+    process_free(process);
+}
+
+static void real_on_asked(const struct env *env, void (*fn)(void *data), void *data)
+{
+    sigset_t terminate;
+
+    loop_on_terminate(fn, data);
+    /* The starter has held it back since before anybody could send it. */
+    sigemptyset(&terminate);
+    sigaddset(&terminate, SIGTERM);
+    pthread_sigmask(SIG_UNBLOCK, &terminate, NULL);
+}
+
 static bool real_starter_confirm(const struct env *env, struct starter *starter)
 {
     return starter_confirm(starter);
@@ -232,6 +256,8 @@ static const struct env_ops ops = {
     .livelock_remove = real_livelock_remove,
     .starter_spawn = real_starter_spawn,
     .starter_confirm = real_starter_confirm,
+    .job_signal = real_job_signal,
+    .on_asked = real_on_asked,
 };
 
 /* --- life --- */

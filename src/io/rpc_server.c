@@ -10,6 +10,7 @@ struct rpc_server {
     char *path;
     char *role;
     char *node_uuid;
+    bool reads_records;
     void (*handle)(struct rpc_request *request, void *data);
     bool (*route)(struct connection *connection, struct envelope *envelope, void *data);
     void (*complain)(const char *line, void *data);
@@ -115,6 +116,7 @@ static void accepted_cb(int fd, void *data)
         .what = "local peer",
         .node = server->node_uuid,
         .role = server->role,
+        .reads_records = server->reads_records,
         .events = &connection_events,
         .data = server,
     };
@@ -150,6 +152,7 @@ struct rpc_server *rpc_server_new(const struct rpc_server_options *options, GErr
     server->path = g_strdup(options->path);
     server->role = g_strdup(options->role);
     server->node_uuid = g_strdup(options->node_uuid);
+    server->reads_records = options->reads_records;
     server->handle = options->handle;
     server->route = options->route;
     server->complain = options->complain;

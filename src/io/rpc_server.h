@@ -27,6 +27,9 @@ struct rpc_server_options {
     /* One line on a connection that was refused or ended for a fault; may be NULL. */
     void (*complain)(const char *line, void *data);
     void *data;
+    /* Handlers take arguments by rpc_request_args() alone: request->args may be NULL. Requests are
+     * read in one go then (reader.h). */
+    bool reads_records;
 };
 
 /* WRONG_STATE if another live process listens there, STORAGE if the socket cannot be made. */

@@ -38,6 +38,32 @@ bool store_corrupt(const struct sqlite_store *store, const char *what, GError **
     return false;
 }
 
+/* What says nothing about the content: no space, no memory, a disk that fails, another process that
+ * has it locked. */
+static bool is_of_the_host(int code)
+{
+    static const int codes[] = {SQLITE_FULL,  SQLITE_BUSY,     SQLITE_LOCKED,
+                                SQLITE_NOMEM, SQLITE_CANTOPEN, SQLITE_PERM};
+
+    for (guint i = 0; i < G_N_ELEMENTS(codes); i++)
+        if ((code & 0xff) == codes[i])
+            return true;
+    return (code & 0xff) == SQLITE_IOERR && code != SQLITE_IOERR_SHORT_READ &&
+           code != SQLITE_IOERR_CORRUPTFS;
+}
+
+bool store_unreadable(const struct sqlite_store *store, sqlite3 *db, GError **error)
+{
+    if (!is_of_the_host(sqlite3_extended_errcode(db)))
+        return store_corrupt(store, sqlite3_errmsg(db), error);
+    fettle_set_error(error, STORAGE,
+                     "%s cannot be opened: %s%s. Nothing was changed, and nothing says that the "
+                     "file is damaged: wconfd opens it when this is mended",
+                     store->path, sqlite3_errmsg(db),
+                     (sqlite3_errcode(db) & 0xff) == SQLITE_FULL ? "; free some space" : "");
+    return false;
+}
+
 static bool row_corrupt(const struct sqlite_store *store, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
@@ -58,7 +84,7 @@ static bool ask(struct sqlite_store *store, const char *sql, sqlite3_stmt **ret_
 {
     if (sqlite3_prepare_v2(store->db, sql, -1, ret_statement, NULL) == SQLITE_OK)
         return true;
-    return store_corrupt(store, sqlite3_errmsg(store->db), error);
+    return store_unreadable(store, store->db, error);
 }
 
 /* Steps; false at the end, and at a failure, which then stands in `error`. */
@@ -69,7 +95,7 @@ static bool next(struct sqlite_store *store, sqlite3_stmt *statement, bool *ret_
 
     *ret_failed = result != SQLITE_ROW && result != SQLITE_DONE;
     if (*ret_failed)
-        store_corrupt(store, sqlite3_errmsg(store->db), error);
+        store_unreadable(store, store->db, error);
     return result == SQLITE_ROW;
 }
 
@@ -195,7 +221,7 @@ bool store_load_meta(struct sqlite_store *store, GError **error)
 }
 
 struct loading {
-    void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data);
+    bool (*each)(const char *kind, const char *key, guint64 version, const char *text, void *data);
     void *data;
     guint64 digest, versions;
 };
@@ -213,13 +239,8 @@ static bool load_object(struct sqlite_store *store, sqlite3_stmt *row, struct lo
         return row_corrupt(store, error, "object %s %s does not match its checksum", kind, key);
     loading->digest ^= sum;
     loading->versions ^= digest_object(kind, key, version);
-    if (loading->each == NULL)
-        return true;
-    json_autoptr object = json_parse_limited(json, strlen(json), LIMIT_FRAME_BYTES, NULL);
-    if (object == NULL)
-        return row_corrupt(store, error, "object %s %s is no JSON object", kind, key);
-    loading->each(kind, key, version, object, loading->data);
-    return true;
+    return loading->each == NULL || loading->each(kind, key, version, json, loading->data) ||
+           row_corrupt(store, error, "object %s %s is no JSON object", kind, key);
 }
 
 static bool load_objects(struct sqlite_store *store, struct loading *loading, GError **error)
@@ -354,10 +375,10 @@ static bool check_progress(struct sqlite_store *store, GError **error)
                        (int)len - 1, now, (int)len - 1, noted, store->path, store->path);
 }
 
-bool sqlite_store_load(struct sqlite_store *store,
-                       void (*each)(const char *kind, const char *key, guint64 version,
-                                    json_t *object, void *data),
-                       void *data, GError **error)
+bool sqlite_store_load_text(struct sqlite_store *store,
+                            bool (*each)(const char *kind, const char *key, guint64 version,
+                                         const char *text, void *data),
+                            void *data, GError **error)
 {
     struct loading loading = {0};
 
@@ -369,4 +390,29 @@ bool sqlite_store_load(struct sqlite_store *store,
     store->whole = true;
     loading = (struct loading){each, data, 0, 0};
     return each == NULL || load_objects(store, &loading, error);
+}
+
+struct json_loading {
+    void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data);
+    void *data;
+};
+
+static bool each_json(const char *kind, const char *key, guint64 version, const char *text,
+                      void *data)
+{
+    const struct json_loading *loading = data;
+    json_autoptr object = json_parse_limited(text, strlen(text), LIMIT_FRAME_BYTES, NULL);
+
+    if (object != NULL)
+        loading->each(kind, key, version, object, loading->data);
+    return object != NULL;
+}
+
+bool sqlite_store_load(struct sqlite_store *store,
+                       void (*each)(const char *kind, const char *key, guint64 version,
+                                    json_t *object, void *data),
+                       void *data, GError **error)
+{
+    struct json_loading loading = {each, data};
+    return sqlite_store_load_text(store, each != NULL ? each_json : NULL, &loading, error);
 }

@@ -126,6 +126,11 @@ static void commit_batch(struct sqlite_engine *engine, GPtrArray *entries)
     g_autoptr(GError) error = NULL;
     bool unknown = false;
 
+    if (sqlite_store_is_copy(engine->store)) {
+        fettle_set_error(&error, NOT_MASTER, "the engine is another one now");
+        fail_all(entries, ENGINE_REFUSED, error);
+        return;
+    }
     if (engine->broken) {
         fettle_set_error(&error, STORAGE,
                          "the store had an error that left a commit unknown; wconfd has to be "
@@ -149,6 +154,13 @@ static bool has_commit(const GPtrArray *entries)
     return false;
 }
 
+/* Asked with the store's lock held. */
+static bool is_master(const struct sqlite_engine *engine)
+{
+    return !engine->broken && !sqlite_store_is_copy(engine->store) &&
+           sqlite_store_is_master(engine->store, engine->epoch);
+}
+
 static void batch_done(void *data);
 
 static void *worker(void *data)
@@ -164,7 +176,7 @@ static void *worker(void *data)
         g_mutex_lock(&engine->store_lock);
         if (has_commit(entries))
             commit_batch(engine, entries);
-        bool master = !engine->broken && sqlite_store_is_master(engine->store, engine->epoch);
+        bool master = is_master(engine);
         g_mutex_unlock(&engine->store_lock);
         for (guint i = 0; i < entries->len; i++)
             ((struct entry *)entries->pdata[i])->still_master = master;
@@ -203,6 +215,23 @@ static void enqueue(struct sqlite_engine *engine, struct entry *entry)
 }
 
 /* --- the interface --- */
+
+static bool engine_load_text(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
+                             bool (*each)(const char *kind, const char *key, guint64 version,
+                                          const char *text, void *data),
+                             void *data, GError **error)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+
+    g_mutex_lock(&engine->store_lock);
+    bool ok = sqlite_store_load_text(engine->store, each, data, error);
+    if (ok) {
+        *ret_history = sqlite_store_history(engine->store);
+        *ret_serial = sqlite_store_serial(engine->store);
+    }
+    g_mutex_unlock(&engine->store_lock);
+    return ok;
+}
 
 static bool engine_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
                         void (*each)(const char *kind, const char *key, guint64 version,
@@ -274,7 +303,7 @@ static void engine_commit(struct engine *base, const struct engine_commit *commi
 }
 
 /* Whether nothing is under way; then one row is looked at here, without waking a thread for it. The
- * answer still comes from the loop. */
+ * answer still comes from the loop, when this turn is over. */
 static bool barrier_at_once(struct sqlite_engine *engine, struct entry *entry)
 {
     g_mutex_lock(&engine->queue_lock);
@@ -282,13 +311,13 @@ static bool barrier_at_once(struct sqlite_engine *engine, struct entry *entry)
     g_mutex_unlock(&engine->queue_lock);
     if (!idle || !g_mutex_trylock(&engine->store_lock))
         return false;
-    entry->still_master = !engine->broken && sqlite_store_is_master(engine->store, engine->epoch);
+    entry->still_master = is_master(engine);
     g_mutex_unlock(&engine->store_lock);
     struct batch *batch = g_new(struct batch, 1);
     *batch = (struct batch){engine, g_ptr_array_new_with_free_func(entry_free)};
     g_ptr_array_add(batch->entries, entry);
     g_atomic_ref_count_inc(&engine->refs);
-    loop_post(batch_done, batch);
+    loop_after_turn(batch_done, batch);
     return true;
 }
 
@@ -322,6 +351,37 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
     return sqlite_store_lookup(engine->store, commit_id);
 }
 
+static bool add_last(struct sqlite_engine *engine, const struct engine_commit *last, GError **error)
+{
+    g_autoptr(GPtrArray) rows = store_rows_from_changes(last->changes);
+    bool refused;
+    if (!sqlite_store_add(engine->store, last->commit_id, last->epoch, last->serial, rows, &refused,
+                          error))
+        return false;
+    sqlite_store_leave(engine->store);
+    return true;
+}
+
+/* A short wait for the disk, once in the life of an engine: the loop may stand still for it. */
+static enum engine_result engine_leave(struct engine *base, const struct engine_commit *last,
+                                       const char *node, GError **error)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+    bool unknown = false;
+
+    wait_until_idle(engine);
+    g_mutex_lock(&engine->store_lock);
+    bool ok = !engine->broken && sqlite_store_begin(engine->store, error) &&
+              add_last(engine, last, error) && sqlite_store_finish(engine->store, &unknown, error);
+    if (!ok)
+        sqlite_store_rollback(engine->store);
+    if (engine->broken && error != NULL && *error == NULL)
+        fettle_set_error(error, STORAGE, "the store had an error; wconfd has to be restarted");
+    engine->broken = engine->broken || unknown;
+    g_mutex_unlock(&engine->store_lock);
+    return ok ? ENGINE_DONE : unknown ? ENGINE_UNKNOWN : ENGINE_REFUSED;
+}
+
 static void engine_close(struct engine *base)
 {
     struct sqlite_engine *engine = (struct sqlite_engine *)base;
@@ -338,6 +398,7 @@ static void engine_close(struct engine *base)
 
 static const struct engine_ops ops = {
     .load = engine_load,
+    .load_text = engine_load_text,
     .observe = engine_observe,
     .campaign = engine_campaign,
     .resign = engine_resign,
@@ -345,6 +406,7 @@ static const struct engine_ops ops = {
     .commit = engine_commit,
     .barrier = engine_barrier,
     .lookup = engine_lookup,
+    .leave = engine_leave,
     .close = engine_close,
 };
 

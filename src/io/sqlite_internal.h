@@ -103,6 +103,9 @@ bool store_sync_path(const char *path, GError **error);
 bool store_error(struct sqlite_store *store, const char *doing, GError **error);
 /* CORRUPT with the file and what to do; returns false. */
 bool store_corrupt(const struct sqlite_store *store, const char *what, GError **error);
+/* It cannot be read: CORRUPT, or STORAGE if what SQLite says of it is about the host and not about
+ * what is in the file; returns false. */
+bool store_unreadable(const struct sqlite_store *store, sqlite3 *db, GError **error);
 /* Reads the table meta, against its checksum. */
 bool store_load_meta(struct sqlite_store *store, GError **error);
 /* Is it one of our stores, of a format that we know? */

@@ -32,6 +32,8 @@ static const char *const schema = "PRAGMA application_id=" G_STRINGIFY(
                                             " count INTEGER NOT NULL, sum INTEGER NOT NULL) "
                                             "WITHOUT ROWID;";
 
+static const char *const log_mode = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL";
+
 static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_OBJECT_OLD] = "SELECT sum, version FROM objects WHERE kind=?1 AND key=?2",
     [STATEMENT_OBJECT_PUT] = "INSERT OR REPLACE INTO objects VALUES(?1,?2,?3,?4,?5)",
@@ -174,13 +176,17 @@ guint64 store_meta_sum_old(const struct store_meta *meta)
     return meta_sum(meta, true);
 }
 
-static bool write_meta(struct sqlite_store *store, const struct store_meta *meta, GError **error)
+#define META_ROWS 11
+
+struct meta_row {
+    const char *key;
+    guint64 number;
+    const char *text;
+};
+
+static void meta_rows(const struct store_meta *meta, struct meta_row *ret_rows)
 {
-    const struct {
-        const char *key;
-        guint64 number;
-        const char *text;
-    } rows[] = {
+    const struct meta_row rows[META_ROWS] = {
         {"history", meta->history, NULL},      {"serial", meta->serial, NULL},
         {"digest", meta->digest, NULL},        {"log_from", meta->log_from, NULL},
         {"epoch", meta->master.epoch, NULL},   {"node", 0, meta->master.node},
@@ -188,11 +194,24 @@ static bool write_meta(struct sqlite_store *store, const struct store_meta *meta
         {"versions", meta->versions, NULL},    {"role", meta->role, NULL},
         {"check", store_meta_sum(meta), NULL},
     };
+    memcpy(ret_rows, rows, sizeof rows);
+}
 
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        g_autofree char *number = meta_number(rows[i].number);
-        if (!run_bound(store, error, STATEMENT_META_SET, "tt", rows[i].key,
-                       rows[i].text != NULL ? rows[i].text : number))
+/* What differs from what is stored: most of it is the same in all commits of a mastership. A store
+ * that has never been stored to, or is of the format before, gets every row. */
+static bool write_meta(struct sqlite_store *store, const struct store_meta *meta, GError **error)
+{
+    struct meta_row old[META_ROWS], new[META_ROWS];
+    bool all = !store->whole || store->old_format;
+
+    meta_rows(&store->meta, old);
+    meta_rows(meta, new);
+    for (size_t i = 0; i < META_ROWS; i++) {
+        if (!all && new[i].number == old[i].number && g_strcmp0(new[i].text, old[i].text) == 0)
+            continue;
+        g_autofree char *number = meta_number(new[i].number);
+        if (!run_bound(store, error, STATEMENT_META_SET, "tt", new[i].key,
+                       new[i].text != NULL ? new[i].text : number))
             return false;
     }
     return true;
@@ -222,13 +241,14 @@ static bool prepare(struct sqlite_store *store, GError **error)
 {
     if (sqlite3_open_v2(store->path, &store->reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX,
                         NULL) != SQLITE_OK)
-        return store_error(store, "open for reading", error);
+        return store_unreadable(store, store->reader, error);
+    sqlite3_extended_result_codes(store->reader, 1);
     sqlite3_busy_timeout(store->reader, BUSY_MS);
     for (int i = 0; i < STATEMENT_COUNT; i++) {
         sqlite3 *db = i >= STATEMENT_FIRST_READING ? store->reader : store->db;
         if (sqlite3_prepare_v3(db, statements[i], -1, SQLITE_PREPARE_PERSISTENT,
                                &store->statements[i], NULL) != SQLITE_OK)
-            return store_error(store, statements[i], error);
+            return store_unreadable(store, db, error);
     }
     return true;
 }
@@ -253,8 +273,6 @@ static bool lock_store(struct sqlite_store *store, GError **error)
 
 struct sqlite_store *sqlite_store_open(const char *path, GError **error)
 {
-    g_autoptr(GError) local = NULL;
-
     if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
         fettle_set_error(error, UNKNOWN_ENTITY,
                          "no cluster here: there is no %s; run `fettle cluster init`", path);
@@ -267,13 +285,10 @@ struct sqlite_store *sqlite_store_open(const char *path, GError **error)
         sqlite_store_close(store);
         return NULL;
     }
-    if (!store_check_form(store, &local) ||
-        !store_run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", &local) ||
-        !prepare(store, &local)) {
-        if (fettle_error_is(local, CORRUPT))
-            g_propagate_error(error, g_steal_pointer(&local));
-        else
-            store_corrupt(store, local->message, error);
+    bool logs = store_check_form(store, error) &&
+                (sqlite3_exec(store->db, log_mode, NULL, NULL, NULL) == SQLITE_OK ||
+                 store_unreadable(store, store->db, error));
+    if (!logs || !prepare(store, error)) {
         sqlite_store_close(store);
         return NULL;
     }
@@ -319,9 +334,8 @@ static bool fill_new(struct sqlite_store *store, guint64 history, const GPtrArra
     bool refused = false, unknown = false;
 
     store->meta.history = history;
-    return store_run(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", error) &&
-           store_run(store, schema, error) && prepare(store, error) &&
-           sqlite_store_begin(store, error) &&
+    return store_run(store, log_mode, error) && store_run(store, schema, error) &&
+           prepare(store, error) && sqlite_store_begin(store, error) &&
            sqlite_store_add(store, commit_id, 0, 1, rows, &refused, error) &&
            sqlite_store_finish(store, &unknown, error);
 }
@@ -529,6 +543,16 @@ bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError *
     store->log_rows = store->pending_log_rows;
     note_progress(store);
     return true;
+}
+
+void sqlite_store_leave(struct sqlite_store *store)
+{
+    store->pending.role = COPY_FOLLOWS;
+}
+
+bool sqlite_store_is_copy(const struct sqlite_store *store)
+{
+    return store->meta.role != COPY_ENGINE;
 }
 
 /* --- mastership --- */

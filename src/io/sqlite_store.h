@@ -33,6 +33,11 @@ bool sqlite_store_load(struct sqlite_store *store,
                        void (*each)(const char *kind, const char *key, guint64 version,
                                     json_t *object, void *data),
                        void *data, GError **error);
+/* The same with each object as text; `each` (not NULL) says whether it is JSON. */
+bool sqlite_store_load_text(struct sqlite_store *store,
+                            bool (*each)(const char *kind, const char *key, guint64 version,
+                                         const char *text, void *data),
+                            void *data, GError **error);
 guint64 sqlite_store_history(const struct sqlite_store *store);
 guint64 sqlite_store_serial(const struct sqlite_store *store);
 
@@ -52,6 +57,10 @@ bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64
 /* False with `*ret_unknown`: perhaps stored. */
 bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError **error);
 void sqlite_store_rollback(struct sqlite_store *store);
+/* In the open transaction: the store becomes a copy of what another engine has from now on. */
+void sqlite_store_leave(struct sqlite_store *store);
+/* Whether it is one (again). */
+bool sqlite_store_is_copy(const struct sqlite_store *store);
 
 guint64 sqlite_store_lookup(struct sqlite_store *store, const char *commit_id);
 bool sqlite_store_changes(struct sqlite_store *store, guint64 since, guint max,

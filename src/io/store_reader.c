@@ -57,14 +57,15 @@ static bool run(struct store_reader *reader, const char *sql, GError **error)
            store_error(reader->store, sql, error);
 }
 
-/* The handle may write only what readers of a write-ahead log must: the index beside it. */
+/* The store itself is not open for writing (WCF-02); what SQLite writes all the same is what
+ * readers of a write-ahead log must: the index beside it. */
 static bool open_handle(struct store_reader *reader, GError **error)
 {
     struct sqlite_store *store = g_new0(struct sqlite_store, 1);
     store->path = g_strdup(reader->path);
     store->lock_fd = -1;
     reader->store = store;
-    if (sqlite3_open_v2(reader->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+    if (sqlite3_open_v2(reader->path, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK)
         return store_error(store, "open", error);
     sqlite3_extended_result_codes(store->db, 1);

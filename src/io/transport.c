@@ -46,6 +46,9 @@ static GSource *fd_watch(struct transport *transport, GIOCondition condition,
 
     *ready = (struct ready){fn, data};
     g_source_set_callback(source, G_SOURCE_FUNC(ready_cb), ready, g_free);
+    /* Else GLib takes the descriptor out of the loop and puts it back for each dispatch, and wakes
+     * itself up both times: two writes and a read for every request. */
+    g_source_set_can_recurse(source, TRUE);
     g_source_attach(source, NULL);
     return source;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <glib-unix.h>
 #include <glib/gstdio.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -50,6 +51,47 @@ int unix_connect(const char *path, GError **error)
                      code == ENOENT || code == ECONNREFUSED ? "nobody listens there"
                                                             : g_strerror(code));
     return -1;
+}
+
+/* --- who is there --- */
+
+/* The uid with which the process logged in; kept by the kernel where login programs tell it. */
+static bool login_uid(pid_t pid, uid_t *ret_uid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/loginuid", pid);
+    g_autofree char *text = NULL;
+    guint64 uid;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL) ||
+        !g_ascii_string_to_unsigned(g_strstrip(text), 10, 0, G_MAXUINT32 - 1, &uid, NULL))
+        return false;
+    *ret_uid = (uid_t)uid;
+    return true;
+}
+
+static char *account_name(uid_t uid)
+{
+    FILE *file = fopen("/etc/passwd", "re");
+    const struct passwd *entry = NULL;
+    char *name = NULL;
+
+    while (file != NULL && name == NULL && (entry = fgetpwent(file)) != NULL)
+        if (entry->pw_uid == uid)
+            name = g_strdup(entry->pw_name);
+    if (file != NULL)
+        fclose(file);
+    return name != NULL ? name : g_strdup_printf("#%u", uid);
+}
+
+char *unix_peer_user(int fd)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    uid_t uid;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+        return NULL;
+    return account_name(login_uid(peer.pid, &uid) ? uid : peer.uid);
 }
 
 /* --- listening --- */

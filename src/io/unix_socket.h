@@ -24,5 +24,10 @@ struct unix_listener *unix_listener_new(const char *path, const struct unix_list
 /* Removes the socket. */
 void unix_listener_free(struct unix_listener *listener);
 
+/* The account behind a connection, as it logged in (also after sudo), or the present one if the
+ * host does not keep that; "#1000" if /etc/passwd has no name for it (no directory service is
+ * asked, which might hang); NULL: it has gone. Free with g_free(). */
+char *unix_peer_user(int fd);
+
 /* A connected, non-blocking descriptor; -1 with UNREACHABLE. */
 int unix_connect(const char *path, GError **error);

@@ -59,6 +59,13 @@ static bool add_node(const struct layout *layout, guint node, GError **error)
     return fettle(layout, arguments, error);
 }
 
+static bool change_to_etcd(const struct layout *layout, GError **error)
+{
+    const char *arguments[] = {"cluster", "engine", "etcd", "--yes", NULL};
+    return fettle(layout, arguments, error) &&
+           lab_wait_ready(layout->dir, NULL, READY_TIMEOUT_MS, error);
+}
+
 bool form_cluster(const struct layout *layout, const struct lab_options *options, GError **error)
 {
     if (!init_cluster(layout, options, error) || !lab_enable_master(layout->dir, error) ||
@@ -72,5 +79,5 @@ bool form_cluster(const struct layout *layout, const struct lab_options *options
         if (!lab_wait_ready(layout->dir, name, READY_TIMEOUT_MS, error))
             return false;
     }
-    return true;
+    return !options->etcd || change_to_etcd(layout, error);
 }

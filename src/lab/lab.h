@@ -39,7 +39,8 @@ struct lab_options {
     const char *dir;  /* must not exist or be empty */
     guint nodes;      /* 0: 3 */
     guint candidates; /* node1 to this one may be master; 0: 1 */
-    guint root_mib;   /* size of a node's root, MiB; 0: 256 */
+    bool etcd;        /* the engine is etcd on the candidates, of which there are 3 at least */
+    guint root_mib;   /* size of a node's root, MiB; 0: 256, with etcd 1024 */
     guint disks_mib;  /* size of its var/disks, MiB; 0: 256 */
 
     /* Passed to `fettle cluster init`; 0 or NULL: the lab's own choice (tcg, and short times). */

@@ -18,6 +18,8 @@
 
 #define NODES_DEFAULT 3
 #define ROOT_MIB_DEFAULT 256
+#define ROOT_MIB_ETCD 1024 /* each founding of etcd takes 128 MiB for its log at once */
+#define ETCD_CANDIDATES 3
 #define DISKS_MIB_DEFAULT 256
 #define SMALLEST_MIB 16 /* less does not hold an ext4 with a journal */
 #define READY_TIMEOUT_MS 30000
@@ -92,6 +94,12 @@ static bool check_sizes(const struct lab_options *options, GError **error)
                          nodes, nodes, options->candidates);
         return false;
     }
+    if (options->etcd && options->candidates < ETCD_CANDIDATES) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "a lab with the engine etcd needs at least %d candidates: --candidates %d",
+                         ETCD_CANDIDATES, ETCD_CANDIDATES);
+        return false;
+    }
     if ((options->root_mib && options->root_mib < SMALLEST_MIB) ||
         (options->disks_mib && options->disks_mib < SMALLEST_MIB)) {
         fettle_set_error(error, WRONG_INPUT, "a node's disk must have at least %d MiB",
@@ -136,7 +144,9 @@ static struct layout *plan(const struct lab_options *options, GError **error)
         return NULL;
     layout_autoptr layout = layout_new(dir, options->nodes ? options->nodes : NODES_DEFAULT);
     layout->candidates = options->candidates ? options->candidates : 1;
-    layout->root_mib = options->root_mib ? options->root_mib : ROOT_MIB_DEFAULT;
+    layout->root_mib = options->root_mib ? options->root_mib
+                       : options->etcd   ? ROOT_MIB_ETCD
+                                         : ROOT_MIB_DEFAULT;
     layout->disks_mib = options->disks_mib ? options->disks_mib : DISKS_MIB_DEFAULT;
     layout->identity = !options->no_identity;
     if (!add_daemons(layout, options, error) || !net_check_free(layout->prefix, error))

@@ -2,7 +2,8 @@
  * The cluster's certificate authority as wconfd's core sees it. Its key lies on master candidates
  * and is read by wconfd alone (docs/design/architecture.md, 9). io/authority.c is the real one.
  *
- * Both procedures are called in a task and wait; a wait that was killed is a KILLED error.
+ * What does not say otherwise is called in a task and waits; a wait that was killed is a KILLED
+ * error.
  */
 #pragma once
 
@@ -21,12 +22,25 @@ struct authority_ops {
     bool (*sign)(struct authority *authority, const char *request, const char *cluster_uuid,
                  const char *node_uuid, char **ret_certificate, GError **error);
     /* A certificate of etcd for that key: for the member at a numeric address, or, NULL, for those
-     * who ask members. */
+     * who ask members. Behind it, in the same text, stands that of its issuer, which members trust
+     * instead of the cluster's authority: that signs for every node. */
     bool (*sign_etcd)(struct authority *authority, const char *request, const char *cluster_uuid,
                       const char *address, char **ret_certificate, GError **error);
     /* Its own certificate in PEM, and the SHA-256 of it (of the DER form). Does not wait. */
     bool (*show)(struct authority *authority, char **ret_certificate, char **ret_fingerprint,
                  GError **error);
+
+    /* --- its key, on its way between candidates --- */
+    /* Whether there is a key; whether it is the right one is known when it is read. Does not
+     * wait. */
+    bool (*has_key)(struct authority *authority);
+    /* The key (PEM), which fits its certificate. STORAGE if there is none, CORRUPT if it does not
+     * fit. Must not be logged. */
+    bool (*read_key)(struct authority *authority, char **ret_key, GError **error);
+    /* Keeps a key, synced and for root alone; WRONG_INPUT if it does not fit the certificate. */
+    bool (*take_key)(struct authority *authority, const char *key, GError **error);
+    /* Removes it, for good; no error if there is none. */
+    bool (*drop_key)(struct authority *authority, GError **error);
 };
 
 struct authority {

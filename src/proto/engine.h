@@ -37,6 +37,12 @@ struct mastership {
     char journal_id[37];
 };
 
+/* Where the configuration has gone (`moved` in etcd). */
+struct engine_left {
+    char node[37]; /* whose store is the engine, or is about to be */
+    guint64 history, epoch, serial;
+};
+
 struct engine_ops {
     /* Reads everything: the store's history and serial, and each object once through `each` (object
      * borrowed). A torn or foreign store: CORRUPT, with the file and what is wrong. */
@@ -44,6 +50,12 @@ struct engine_ops {
                  void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
                               void *data),
                  void *data, GError **error);
+    /* The same for who reads texts faster than JSON: each object as JSON text; `each` says whether
+     * it is JSON at all. NULL: there is only `load`. */
+    bool (*load_text)(struct engine *engine, guint64 *ret_history, guint64 *ret_serial,
+                      bool (*each)(const char *kind, const char *key, guint64 version,
+                                   const char *text, void *data),
+                      void *data, GError **error);
     /* Who is master now; epoch 0: nobody. TEMPORARY: the engine does not answer. */
     bool (*observe)(struct engine *engine, struct mastership *ret_master, GError **error);
     /* Becomes master: keeps the epoch if the stored record is of the same node, boot and journal,
@@ -51,10 +63,11 @@ struct engine_ops {
      * the engine does not answer. */
     bool (*campaign)(struct engine *engine, struct mastership *me, GError **error);
     /* Gives it up, with nothing on its way any more. Others leave the first try to the node `next`
-     * (UUID; "": to nobody). WRONG_STATE if this engine's mastership stays with its node. */
+     * (UUID; "": to nobody). WRONG_STATE if this engine's mastership stays with its node;
+     * TEMPORARY: nothing was done; UNKNOWN_RESULT: perhaps. */
     bool (*resign)(struct engine *engine, const char *next, GError **error);
-    /* Calls `lost` once when mastership has ended or cannot be kept any more (SAF-08); commits and
-     * barriers fail from then on. */
+    /* Calls `lost` once when mastership has ended or cannot be kept any more (SAF-08), or had when
+     * this is called; commits and barriers fail from then on. */
     void (*on_lost)(struct engine *engine, void (*lost)(const char *why, void *data), void *data);
     /* Appends to the queue; many queued commits may share one sync. */
     void (*commit)(struct engine *engine, const struct engine_commit *commit, engine_commit_fn done,
@@ -64,6 +77,20 @@ struct engine_ops {
     /* The serial that a commit id got; 0: not stored, as far back as ids are kept
      * (LIMIT_COMMIT_IDS at least). */
     guint64 (*lookup)(struct engine *engine, const char *commit_id);
+    /* The step of a change of engine, when nothing is on its way: from then on nobody becomes
+     * master of this one (docs/design/mastership.md, "Change of engine"). In a task. SQLite: `last`
+     * is stored, and in the same transaction the store becomes a copy. etcd: `moved` is put, with
+     * the serial before `last`, which is for the store of `node`, this one. UNKNOWN: the process
+     * has to end; what is stored decides. */
+    enum engine_result (*leave)(struct engine *engine, const struct engine_commit *last,
+                                const char *node, GError **error);
+    /* In a task: whether that was done, and by whom; epoch 0: it was not. A replicated engine only.
+     * TEMPORARY, CORRUPT. */
+    bool (*left)(struct engine *engine, struct engine_left *ret_left, GError **error);
+    /* After load(): the serial after which that has given every change: deleted objects too, with
+     * the serial of their deletion and no object, after all others. 0, or NULL in its place: it has
+     * not. */
+    guint64 (*log_from)(struct engine *engine);
     void (*close)(struct engine *engine);
 };
 

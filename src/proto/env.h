@@ -12,6 +12,7 @@
 #include "base/task.h"
 #include "proto/authority.h"
 #include "proto/engine.h"
+#include "proto/ensemble.h"
 #include "proto/hypervisor.h"
 #include "proto/members.h"
 #include "proto/network.h"
@@ -46,6 +47,13 @@ struct starter_events {
     /* The pipe is broken; `confirmed` tells whether the confirmation had been sent. Comes exactly
      * once, last. */
     void (*broken)(struct starter *starter, bool confirmed, void *data);
+};
+
+/* The process of a job, as its file names it. */
+struct job_process {
+    const char *livelock;
+    guint64 pid;
+    guint64 start_ticks; /* so that nobody who got the number later is meant (WCF-14) */
 };
 
 struct env_ops {
@@ -99,6 +107,12 @@ struct env_ops {
                                      GError **error);
     /* Sends the confirmation; false if the pipe is broken already. */
     bool (*starter_confirm)(const struct env *env, struct starter *starter);
+    /* Asks the process of a job to give up (SIGTERM), or ends it (SIGKILL). Only luxid. A process
+     * that is gone, or another one under that number, is left alone. */
+    void (*job_signal)(const struct env *env, const struct job_process *process, bool kill);
+    /* Calls `fn` each time this process is asked to give up (SIGTERM) and has to see to its end by
+     * itself; `fn` NULL: no more. Only fettle-job. */
+    void (*on_asked)(const struct env *env, void (*fn)(void *data), void *data);
 };
 
 struct env {
@@ -107,12 +121,13 @@ struct env {
     const char *node_uuid;    /* of this host */
     const char *role;         /* of this process */
     const char *boot_id;
-    struct engine *engine;         /* wconfd */
-    struct hypervisor *hypervisor; /* noded */
-    struct storage *storage;       /* noded */
-    struct network *network;       /* noded */
-    struct members *members;       /* noded; NULL: it cares for none */
-    struct authority *authority;   /* wconfd */
+    struct engine *engine;          /* wconfd */
+    struct ensemble *ensemble;      /* wconfd; NULL: no change of engine is possible */
+    struct hypervisor *hypervisor;  /* noded */
+    struct storage *storage;        /* noded */
+    struct network_driver *network; /* noded */
+    struct members *members;        /* noded; NULL: it cares for none */
+    struct authority *authority;    /* wconfd */
 };
 
 /* Helpers on top, the same for every implementation (proto/env.c). */

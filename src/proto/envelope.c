@@ -2,6 +2,8 @@
  * frame, and its `args` and `result` are passed on without being copied. */
 #include "proto/envelope.h"
 
+#include "proto/reader.h"
+
 #include <string.h>
 
 static bool refuse(GError **error, const char *what)
@@ -279,6 +281,59 @@ struct envelope *envelope_parse(const json_t *json, int version, GError **error)
     return good ? g_steal_pointer(&envelope) : NULL;
 }
 
+/* --- reading at once --- */
+
+static bool read_number(struct reader *reader, const char *name, guint64 *ret_number)
+{
+    gint64 number;
+    if (!reader_member(reader, name) || !reader_number(reader, &number) || number < 0)
+        return false;
+    *ret_number = (guint64)number;
+    return reader_take(reader, ',');
+}
+
+static bool read_text(struct reader *reader, const char *name, size_t max, char *ret_text)
+{
+    struct piece piece;
+    if (!reader_member(reader, name) || !reader_text(reader, &piece) || piece.len > max)
+        return false;
+    memcpy(ret_text, piece.text, piece.len);
+    ret_text[piece.len] = '\0';
+    return reader_take(reader, ',');
+}
+
+static bool read_request(struct envelope *envelope, struct reader *reader, int version,
+                         const char *role)
+{
+    char from[3 * LIMIT_NAME_CHARS], method[LIMIT_NAME_CHARS];
+    guint64 v;
+    if (!reader_take(reader, '{') || !read_number(reader, "v", &v) || v != (guint64)version ||
+        !read_number(reader, "history", &envelope->stamp.history) ||
+        !read_number(reader, "epoch", &envelope->stamp.epoch) ||
+        !read_number(reader, "id", &envelope->id) ||
+        !read_text(reader, "from", sizeof from - 1, from) ||
+        !read_text(reader, "method", sizeof method - 1, method) ||
+        !peer_name_parse(from, &envelope->from, NULL) ||
+        (envelope->row = method_find(role, method)) == NULL || !reader_member(reader, "args"))
+        return false;
+    envelope->record = record_read(envelope->row->args, reader);
+    if (envelope->record == NULL || !reader_take(reader, '}') || !reader_is_over(reader))
+        return false;
+    envelope->to_node = g_strdup(NODE_LOCAL);
+    envelope->to_role = g_strdup("");
+    envelope->method = g_strdup(method);
+    return true;
+}
+
+struct envelope *envelope_read(const char *text, size_t len, int version, const char *role)
+{
+    struct reader reader = {text, text + len};
+    g_autoptr(envelope_t) envelope = g_new0(struct envelope, 1);
+    if (len > LIMIT_FRAME_BYTES || !read_request(envelope, &reader, version, role))
+        return NULL;
+    return g_steal_pointer(&envelope);
+}
+
 guint64 envelope_id(const json_t *json)
 {
     guint64 id;
@@ -294,6 +349,8 @@ void envelope_free(struct envelope *envelope)
     g_free(envelope->to_role);
     g_free(envelope->method);
     json_decref(envelope->args);
+    if (envelope->record != NULL)
+        record_free(envelope->row->args, envelope->record);
     json_decref(envelope->result);
     g_clear_error(&envelope->error);
     g_free(envelope);

@@ -55,7 +55,9 @@ struct envelope {
     char *to_node; /* "" for NODE_LOCAL */
     char *to_role; /* "" then */
     char *method;
-    json_t *args;
+    json_t *args;             /* NULL if `record` is there */
+    const struct method *row; /* of a request that was read at once: its method, */
+    void *record;             /* and its arguments */
     /* reply: exactly one of both */
     json_t *result;
     GError *error;
@@ -72,6 +74,10 @@ json_t *envelope_reply(int version, guint64 id, json_t *result, const GError *er
 
 /* PROTOCOL with what is wrong. Free with envelope_free(). */
 struct envelope *envelope_parse(const json_t *json, int version, GError **error);
+/* A request to `role`, straight from the text, arguments and all (reader.h). NULL for everything
+ * that is not plainly right and in the order in which we write it: then envelope_parse() says what
+ * it is. */
+struct envelope *envelope_read(const char *text, size_t len, int version, const char *role);
 /* For answering a request that envelope_parse() refused: its id, 0 if it has none. */
 guint64 envelope_id(const json_t *json);
 void envelope_free(struct envelope *envelope);

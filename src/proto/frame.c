@@ -95,13 +95,22 @@ static int append_cb(const char *text, size_t len, void *data)
     return 0;
 }
 
-bool frame_append(GByteArray *buffer, const char *before, const json_t *json, const char *after,
-                  size_t limit, GError **error)
+static void append_body(GByteArray *buffer, const struct frame_body *body)
+{
+    if (body->json == NULL)
+        append_cb(body->text, strlen(body->text), buffer);
+    else
+        g_assert(
+            json_dump_callback(body->json, append_cb, buffer, JSON_COMPACT | JSON_ENCODE_ANY) == 0);
+}
+
+bool frame_append(GByteArray *buffer, const char *before, const struct frame_body *body,
+                  const char *after, size_t limit, GError **error)
 {
     guint start = buffer->len;
     const guint8 end = FRAME_END;
     append_cb(before, strlen(before), buffer);
-    g_assert(json_dump_callback(json, append_cb, buffer, JSON_COMPACT | JSON_ENCODE_ANY) == 0);
+    append_body(buffer, body);
     append_cb(after, strlen(after), buffer);
     size_t len = buffer->len - start;
     if (len > limit) {
@@ -117,7 +126,8 @@ char *frame_encode(const json_t *json, size_t limit, size_t *ret_len, GError **e
 {
     g_autoptr(GByteArray) buffer = g_byte_array_new();
     const guint8 nul = 0;
-    if (!frame_append(buffer, "", json, "", limit, error))
+    const struct frame_body body = {.json = json};
+    if (!frame_append(buffer, "", &body, "", limit, error))
         return NULL;
     *ret_len = buffer->len;
     g_byte_array_append(buffer, &nul, 1);

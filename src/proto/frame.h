@@ -35,7 +35,12 @@ size_t frame_pending(const struct frame_splitter *splitter);
 /* A document as a frame, end included; g_free() it. LIMIT if it would be larger than `limit`
  * (without its end). */
 char *frame_encode(const json_t *json, size_t limit, size_t *ret_len, GError **error);
+/* A document: as JSON, or as its text. */
+struct frame_body {
+    const json_t *json; /* NULL: */
+    const char *text;
+};
 /* The same at the end of `buffer`, without a copy in between: `before`, the document, `after` (a
  * document around it, written by hand, or ""). LIMIT: `buffer` is as it was. */
-bool frame_append(GByteArray *buffer, const char *before, const json_t *json, const char *after,
-                  size_t limit, GError **error);
+bool frame_append(GByteArray *buffer, const char *before, const struct frame_body *body,
+                  const char *after, size_t limit, GError **error);

@@ -7,24 +7,41 @@
 
 #include "proto/records.h"
 
-struct network;
+struct network_driver;
 
 struct network_ops {
     /* Whether the card could be connected here; ENVIRONMENT names the bridge that is missing. */
-    bool (*check)(struct network *network, const struct nic *nic, GError **error);
+    bool (*check)(struct network_driver *network, const struct nic *nic, GError **error);
     /* Makes the tap device of a card and connects it; the same one if it is there already. A routed
      * card whose address is left out gets its device only: the route would draw the traffic of a
      * guest that still runs elsewhere. Free the name with g_free(). */
-    char *(*tap_create)(struct network *network, const char *instance, guint index,
+    char *(*tap_create)(struct network_driver *network, const char *instance, guint index,
                         const struct nic *nic, GError **error);
     /* Removes all tap devices of an instance; no error if there are none. */
-    bool (*tap_remove)(struct network *network, const char *instance, GError **error);
+    bool (*tap_remove)(struct network_driver *network, const char *instance, GError **error);
     /* UUIDs of the instances that have tap devices: GPtrArray of char *. */
-    GPtrArray *(*list)(struct network *network, GError **error);
+    GPtrArray *(*list)(struct network_driver *network, GError **error);
     /* Names of the bridges of this node: GPtrArray of char *. */
-    GPtrArray *(*bridges)(struct network *network, GError **error);
+    GPtrArray *(*bridges)(struct network_driver *network, GError **error);
+
+    /* --- an address of the host itself: the master IP --- */
+    /* ENVIRONMENT if there is no such device. */
+    bool (*device_check)(struct network_driver *network, const char *device, GError **error);
+    /* Devices that carry the address: GPtrArray of char *. Does not wait. */
+    GPtrArray *(*address_devices)(struct network_driver *network, const char *address,
+                                  GError **error);
+    /* Adds it; no error if it is there. Traffic that the host begins keeps its own source. */
+    bool (*address_add)(struct network_driver *network, const char *device, const char *address,
+                        guint netmask, GError **error);
+    /* Removes it from the device, whatever its prefix; no error if there is none of the two. */
+    bool (*address_remove)(struct network_driver *network, const char *device, const char *address,
+                           GError **error);
+    /* Tells the neighbours, once, that it is here now: gratuitous ARP, unsolicited neighbour
+     * advertisement. */
+    bool (*address_announce)(struct network_driver *network, const char *device,
+                             const char *address, GError **error);
 };
 
-struct network {
+struct network_driver {
     const struct network_ops *ops;
 };

@@ -79,7 +79,7 @@ static void init_member(const struct field *field, void *value)
 
 /* The member of a new struct, all zero, gets its default. Records are made all the time: what needs
  * no JSON is not turned into it. */
-static void init_field(const struct record *record, const struct field *field, void *value)
+void record_init_field(const struct record *record, const struct field *field, void *value)
 {
     g_autoptr(GError) error = NULL;
     init_member(field, value);
@@ -121,7 +121,7 @@ void *record_new(const struct record *record)
 {
     void *value = g_malloc0(record->size);
     for (const struct field *field = record->fields(); field->name != NULL; field++)
-        init_field(record, field, value);
+        record_init_field(record, field, value);
     return value;
 }
 
@@ -257,7 +257,7 @@ static bool parse_fields(const struct record *record, void *value, const json_t 
         if (absent && field->required)
             return record_refuse(error, &at, "is missing");
         if (absent || field->type == FIELD_TYPE_STRINGS || field->type == FIELD_TYPE_OBJECTS)
-            init_field(record, field, value);
+            record_init_field(record, field, value);
         if (!absent && !parse_field(field, value, member, mode, &at, error))
             return false;
     }

@@ -19,8 +19,9 @@
  * record's alone (copied in and out).
  *
  * Unknown fields: kept under `extra` of the record and written back for objects (RECORD_KEEP),
- * refused with their name for requests of this version (RECORD_STRICT), ignored for answers
- * (RECORD_LAX). A field that is null asks for nothing, so it is never refused.
+ * refused with their name for requests of people and their tools (RECORD_STRICT), ignored between
+ * our own processes, of which one may be of a later version (RECORD_LAX). A field that is null asks
+ * for nothing, so it is never refused.
  */
 #pragma once
 

@@ -33,16 +33,31 @@ char *record_unit(const struct field *field)
     return g_strdup_printf(" %.*s", (int)strlen(open) - 1, open);
 }
 
+static double lowest_of(const struct field *field, double lowest)
+{
+    return MAX(field->min, lowest);
+}
+
+static double highest_of(const struct field *field)
+{
+    return MIN(field->max, (double)RECORD_NUMBER_MAX);
+}
+
+bool record_number_is_good(const struct field *field, double value, double lowest)
+{
+    return value >= lowest_of(field, lowest) && value <= highest_of(field);
+}
+
 static bool check_range(const struct field *field, double value, double lowest,
                         const struct place *place, GError **error)
 {
-    double min = MAX(field->min, lowest);
-    double max = MIN(field->max, (double)RECORD_NUMBER_MAX);
-    if (value >= min && value <= max)
+    double min = lowest_of(field, lowest);
+    if (record_number_is_good(field, value, lowest))
         return true;
     g_autofree char *unit = record_unit(field);
-    return value < min ? record_refuse(error, place, "must be at least %.15g%s", min, unit)
-                       : record_refuse(error, place, "must be at most %.16g%s", max, unit);
+    return value < min
+               ? record_refuse(error, place, "must be at least %.15g%s", min, unit)
+               : record_refuse(error, place, "must be at most %.16g%s", highest_of(field), unit);
 }
 
 static bool check_integer(const struct field *field, const json_t *json, double lowest,
@@ -66,12 +81,22 @@ static bool check_float(const struct field *field, const json_t *json, const str
     return check_range(field, json_number_value(json), -(double)RECORD_NUMBER_MAX, place, error);
 }
 
+static double most_characters(const struct field *field)
+{
+    return field->max < G_MAXDOUBLE ? field->max : (double)LIMIT_STRING_CHARS;
+}
+
+bool record_count_is_good(const struct field *field, size_t count)
+{
+    return (double)count <= most_characters(field) && (double)count >= field->min;
+}
+
 static bool check_string(const struct field *field, const json_t *json, const struct place *place,
                          GError **error)
 {
     if (!json_is_string(json))
         return record_refuse(error, place, "must be a text");
-    double max = field->max < G_MAXDOUBLE ? field->max : (double)LIMIT_STRING_CHARS;
+    double max = most_characters(field);
     size_t bytes = json_string_length(json);
     if ((double)bytes <= max && field->min <= (bytes > 0 ? 1 : 0))
         return true; /* not more characters than bytes */
@@ -87,20 +112,35 @@ static bool check_string(const struct field *field, const json_t *json, const st
     return true;
 }
 
+bool record_name_is_good(const char *name, size_t len)
+{
+    bool good = len >= 1 && len <= LIMIT_NAME_CHARS && g_ascii_isalnum(name[0]);
+    for (size_t i = 0; good && i < len; i++)
+        good = g_ascii_islower(name[i]) || g_ascii_isdigit(name[i]) || name[i] == '.' ||
+               name[i] == '-';
+    return good;
+}
+
 static bool check_name(const json_t *json, const struct place *place, GError **error)
 {
     if (!json_is_string(json))
         return record_refuse(error, place, "must be a text");
     const char *name = json_string_value(json);
-    size_t len = strlen(name);
-    bool good = len >= 1 && len <= LIMIT_NAME_CHARS && g_ascii_isalnum(name[0]);
-    for (size_t i = 0; good && i < len; i++)
-        good = g_ascii_islower(name[i]) || g_ascii_isdigit(name[i]) || name[i] == '.' ||
-               name[i] == '-';
-    return good || record_refuse(error, place,
-                                 "must be a name: 1 to %d of a-z, 0-9, '.' and '-' (no upper "
-                                 "case), the first a letter or digit",
-                                 LIMIT_NAME_CHARS);
+    return record_name_is_good(name, strlen(name)) ||
+           record_refuse(error, place,
+                         "must be a name: 1 to %d of a-z, 0-9, '.' and '-' (no upper "
+                         "case), the first a letter or digit",
+                         LIMIT_NAME_CHARS);
+}
+
+bool record_uuid_is_good(const char *text, size_t len)
+{
+    bool good = len == 36;
+    for (int i = 0; good && i < 36; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        good = dash ? text[i] == '-' : g_ascii_isxdigit(text[i]) && !g_ascii_isupper(text[i]);
+    }
+    return good;
 }
 
 static bool check_uuid(const json_t *json, const struct place *place, GError **error)
@@ -108,12 +148,8 @@ static bool check_uuid(const json_t *json, const struct place *place, GError **e
     if (!json_is_string(json))
         return record_refuse(error, place, "must be a text");
     const char *text = json_string_value(json);
-    bool good = strlen(text) == 36;
-    for (int i = 0; good && i < 36; i++) {
-        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-        good = dash ? text[i] == '-' : g_ascii_isxdigit(text[i]) && !g_ascii_isupper(text[i]);
-    }
-    return good || record_refuse(error, place, "must be a UUID in lower case");
+    return record_uuid_is_good(text, strlen(text)) ||
+           record_refuse(error, place, "must be a UUID in lower case");
 }
 
 static bool check_enum(const struct field *field, const json_t *json, const struct place *place,

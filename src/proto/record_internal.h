@@ -1,6 +1,7 @@
 /*
  * Shared by the files of the record interpreter only: record.c (parsing, writing), record_check.c
- * (what a value must be), record_text.c (settings as text, schema).
+ * (what a value must be), record_read.c (text without JSON between), record_text.c (settings as
+ * text, schema).
  */
 #pragma once
 
@@ -28,6 +29,15 @@ bool record_check_count(const struct field *field, size_t count, const struct pl
                         GError **error);
 /* An element of a list of texts. */
 bool record_check_text(const json_t *json, const struct place *place, GError **error);
+
+/* The limits alone, for a reader without JSON (reader.h). `count`: characters of a text. */
+bool record_number_is_good(const struct field *field, double value, double lowest);
+bool record_count_is_good(const struct field *field, size_t count);
+bool record_name_is_good(const char *name, size_t len);
+bool record_uuid_is_good(const char *text, size_t len);
+
+/* The member of a new struct, all zero there, gets its default. */
+void record_init_field(const struct record *record, const struct field *field, void *value);
 
 /* The unit stands in brackets at the end of the doc: "Memory (MiB)." -> " (MiB)"; "" if there is
  * none. */

@@ -67,17 +67,21 @@ struct rpc_request {
     char *name;                  /* method name */
     char *from_node;             /* UUID, proven by certificate or being this host */
     char *from_role;
+    char *user; /* LUXI: the account behind the connection; NULL: unknown */
     guint from_job;
     struct stamp stamp;
-    json_t *args; /* already checked against method->args */
+    json_t *args; /* already checked against method->args; NULL: there is only the struct */
     void *record; /* the same as a struct, as long as nobody has taken it; NULL: none */
     /* The carrier's: sends one of the two (`result` is stolen) and frees the request. */
     void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
+    /* The same with a result that is JSON text already; NULL: this carrier takes none. */
+    void (*answer_text)(struct rpc_request *request, const char *text);
     void *carrier;
 };
 /* For carriers: finds the method among those of `role`, checks that the caller's role may call it
  * (PERMISSION) and that the arguments fit (WRONG_INPUT with the field's path); sets
- * request->method. PROTOCOL: no such method. */
+ * request->method. PROTOCOL: no such method. What has its struct and its method already is looked
+ * at for its caller only. */
 bool rpc_request_check(struct rpc_request *request, const char *role, GError **error);
 /* For handlers: the arguments as a struct of `record`, which is the method's; free it with
  * record_free(). Can be taken once; `request->args` is gone then. Error: as rpc_request_check(), if
@@ -89,6 +93,8 @@ guint rpc_call_timeout_ms(const struct rpc_call *call);
 
 /* `result` is stolen; NULL stands for an empty answer. */
 void rpc_answer(struct rpc_request *request, json_t *result);
+/* For answers that are given often, or to many: `text` is JSON as json_to_text() makes it. */
+void rpc_answer_text(struct rpc_request *request, const char *text);
 void rpc_fail(struct rpc_request *request, const GError *error);
 void rpc_fail_new(struct rpc_request *request, enum fettle_error code, const char *format, ...)
     G_GNUC_PRINTF(3, 4);

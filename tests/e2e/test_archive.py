@@ -153,7 +153,7 @@ def test_ganeti():
     code, out, err = lab.run('--json', 'cluster', 'import-ganeti', os.path.join(sample, 'problems.json'), check=False)
     assert code == 2 and not out and json.loads(err)['error']['message'].count('; ') >= 6, err
     plan = lab.cli('cluster', 'import-ganeti', os.path.join(sample, '3.0.json'), '--dry-run')
-    assert 'add instance mail.example.org\n' in plan and 'note: network public (203.0.113.0/24): has no counterpart' in plan
+    assert 'add instance mail.example.org\n' in plan and 'note: network public (203.0.113.0/24): is not taken over' in plan
     assert serial() == at
     lab.cli('cluster', 'import-ganeti', os.path.join(sample, '3.0.json'), '--yes')
     row = lab.instance('mail.example.org', 'disk_template', 'be/memory', 'status', 'pnode', 'tags')

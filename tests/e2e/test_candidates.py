@@ -8,6 +8,7 @@ import sqlite3
 import time
 
 import e2e
+import test_join
 from e2e import title, wait_until
 
 lab = None
@@ -96,6 +97,60 @@ def test_confd():
     lab.cli('node', 'modify', 'node3', '--master-candidate', 'yes')
     wait_until('it answers again', lambda: answering() == ['node1', 'node2', 'node3'], 10)
     wait_until('and follows', lambda: equal('node1', 'node3'), 10)
+
+
+def authority_key(node):
+    """(mode, content) of the authority's key there; None: it has none."""
+    path = os.path.join(lab.root(node), 'etc', 'ca.key')
+    try:
+        with open(path, encoding='utf-8') as file:
+            return os.stat(path).st_mode & 0o7777, file.read()
+    except FileNotFoundError:
+        return None
+
+
+@title('/candidates/authority-key')
+def test_authority_key():
+    key = authority_key('node1')
+    assert key[0] == 0o600, key[0]
+    for node in ('node2', 'node3'):
+        wait_until('the key has come', lambda node=node: authority_key(node) == key, 10)
+    wait_until('the master knows', lambda: all(copy['authority'] for copy in copies().values()), 30)
+    lab.cli('node', 'modify', 'node3', '--master-candidate', 'no')
+    wait_until('it is removed there', lambda: authority_key('node3') is None, 10)
+    assert authority_key('node2') == key
+    lab.cli('node', 'modify', 'node3', '--master-candidate', 'yes')
+    wait_until('it has come again', lambda: authority_key('node3') == key, 20)
+    wait_until('and follows', lambda: equal('node1', 'node3'), 10)
+    os.unlink(os.path.join(lab.root('node2'), 'etc', 'ca.key'))
+    wait_until('it is fetched anew', lambda: authority_key('node2') == key, 40)
+    wait_until('the master knows', lambda: all(copy['authority'] for copy in copies().values()), 30)
+    secret = key[1].splitlines()[1].encode()
+    assert secret not in lab.cli('cluster', 'export').encode()
+    for folder in ('log', 'node1/run', 'node2/run', 'node3/run', 'node1/var', 'node2/var', 'node3/var'):
+        for path, _, files in os.walk(os.path.join(lab.directory, folder)):
+            for one in files:
+                where = os.path.join(path, one)
+                if os.path.isfile(where):
+                    with open(where, 'rb') as file:
+                        assert secret not in file.read(), where
+
+
+@title('/candidates/new-master-invites#SAF-07')
+def test_invite():
+    test_join.lab = lab
+    host = test_join.Host(61)
+    try:
+        token = test_join.invite(host)
+        code, _, err = host.join(token)
+        assert code == 0, err
+        host.start()
+        wait_until('it is a node', lambda: 'host61' in lab.cli('node', 'list'), 20)
+        wait_until('it answers', lambda: not lab.json('cluster', 'info')['nodes_pending'], 20)
+        assert not os.path.exists(os.path.join(host.root, 'etc', 'ca.key'))
+        lab.cli('node', 'remove', 'host61', '--yes')
+    finally:
+        host.remove()
 
 
 @title('/candidates/no-failover-from-a-living-master#SAF-07')
@@ -204,7 +259,8 @@ def main():
     global lab, name  # pylint: disable=global-statement
     with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3')) as lab:
         name = lab.json('cluster', 'info')['name']
-        e2e.run(test_follow, test_standby, test_cut_off, test_damaged, test_confd, test_refused, test_failover, test_return, test_alone)
+        e2e.run(test_follow, test_standby, test_cut_off, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
+                test_invite, test_return, test_alone)
 
 
 if __name__ == '__main__':

@@ -40,7 +40,7 @@ class World:
         self.root, self.etc, self.processes = root, f'{root}/etc', {}
         os.makedirs(f'{self.etc}/etcd')
         openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', f'{self.etc}/ca.key',
-                '-out', f'{self.etc}/ca.crt', '-days', '2', '-subj', f'/O={CLUSTER}/CN=ca')
+                '-out', f'{self.etc}/etcd/authority.crt', '-days', '2', '-subj', f'/O={CLUSTER}/CN=ca')
         self.sign('member', f'{USAGES}extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=IP:127.0.0.1\n')
         self.sign('client', f'{USAGES}extendedKeyUsage=clientAuth\n')
         ports = free_ports(6)
@@ -54,7 +54,7 @@ class World:
             file.write(extensions)
         openssl('req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', f'{base}.key', '-out',
                 f'{base}.req', '-subj', f'/O={CLUSTER}/CN=etcd-{whose}')
-        openssl('x509', '-req', '-in', f'{base}.req', '-CA', f'{self.etc}/ca.crt', '-CAkey', f'{self.etc}/ca.key', '-set_serial',
+        openssl('x509', '-req', '-in', f'{base}.req', '-CA', f'{self.etc}/etcd/authority.crt', '-CAkey', f'{self.etc}/ca.key', '-set_serial',
                 str(uuid.uuid4().int), '-days', '2', '-extfile', f'{base}.ext', '-out', f'{base}.crt')
 
     def write(self, name, content):
@@ -70,7 +70,7 @@ class World:
         words = ['setpriv', '--pdeathsig', 'KILL', 'etcd', '--name', member['name'], '--data-dir', f'{self.root}/etcd{index}']
         for kind, prefix in (('client', ''), ('peer', 'peer-')):
             words += [f'--listen-{kind}-urls={member[kind + "_url"]}', f'--{prefix}cert-file={stem}.crt', f'--{prefix}key-file={stem}.key',
-                      f'--{prefix}trusted-ca-file={self.etc}/ca.crt', f'--{prefix}client-cert-auth']
+                      f'--{prefix}trusted-ca-file={self.etc}/etcd/authority.crt', f'--{prefix}client-cert-auth']
         words += [f'--advertise-client-urls={member["client_url"]}', f'--initial-advertise-peer-urls={member["peer_url"]}',
                   '--initial-cluster=' + ','.join(f'{m["name"]}={m["peer_url"]}' for m in self.members), '--logger=zap']
         self.processes[index] = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -61,12 +61,14 @@ def test_kill():
     wait_until('its lock file is removed', lambda: not livelocks(), 30)
 
 
-@title('/jobs/cancel#LUX-06')
+@title('/jobs/cancel#LUX-06,LUX-08')
 def test_cancel():
-    job, pid = start_delay(8)
-    done = lab.call('CancelJob', job)
-    assert done[0] is False, done
-    assert job_pid(job) == pid
+    asked, _ = start_delay(60)
+    job, _ = start_delay(8)
+    done = lab.call('CancelJob', asked)
+    assert done == [True, 'Job will be canceled: it is asked to give up at the next safe point'], done
+    assert lab.wait_job(asked)[0] == 'canceled'
+    wait_until('its locks are free', lambda: not locks_of(asked))
     many = [ok[1] for ok in lab.call('SubmitManyJobs', [[{'OP_ID': 'OP_TEST_DELAY', 'duration': 1}]] * 40)]
     rows = lab.call('QueryJobs', many, ['status'])
     queued = [one for one, row in zip(many, rows) if row[0] == 'queued']

@@ -456,8 +456,14 @@ def test_cluster_of_its_own(host):
         guest.remove()
 
 
-with e2e.new_lab(nodes=2) as lab:
-    def test_logs():
-        e2e.check_logs(lab)
-    test_logs.title = '/join/no-report-in-any-log'
-    e2e.run(test_join, test_refusals, test_invite, test_list, test_removed, test_killed, test_cluster_of_its_own, test_logs)
+def main():
+    global lab  # pylint: disable=global-statement
+    with e2e.new_lab(nodes=2) as lab:
+        def test_logs():
+            e2e.check_logs(lab)
+        test_logs.title = '/join/no-report-in-any-log'
+        e2e.run(test_join, test_refusals, test_invite, test_list, test_removed, test_killed, test_cluster_of_its_own, test_logs)
+
+
+if __name__ == '__main__':
+    main()

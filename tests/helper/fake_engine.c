@@ -37,6 +37,11 @@ struct fake_engine {
     GQueue queue;
     bool held;
     bool deposed;
+    bool silent;
+    guint64 last_epoch; /* of a replicated engine, whose seat may be nobody's */
+    char heir[37];      /* to whom it was handed; "": to nobody */
+    int resign_code;
+    bool left;
     enum engine_result next;
     bool next_stored;
     guint turn;
@@ -154,23 +159,45 @@ static bool engine_load(struct engine *base, guint64 *ret_history, guint64 *ret_
         const struct stored_object *stored = value;
         each(stored->kind, stored->key, stored->version, stored->object, data);
     }
+    for (guint i = 0; engine->base.replicated && i < engine->log->len; i++) {
+        const struct change *change = engine->log->pdata[i];
+        if (change->op == CHANGE_DELETE)
+            each(change->kind, change->key, change->version, NULL, data);
+    }
     *ret_history = engine->history;
     *ret_serial = engine->serial;
     return true;
 }
 
+static bool may_campaign(const struct fake_engine *engine, const struct mastership *me,
+                         GError **error)
+{
+    bool taken = engine->base.replicated && engine->master.epoch;
+    if (engine->deposed)
+        fettle_set_error(error, NOT_MASTER, "another node is the master");
+    else if (engine->silent)
+        fettle_set_error(error, TEMPORARY, "etcd does not answer (made by the test)");
+    else if (taken && strcmp(engine->master.node, me->node) != 0)
+        fettle_set_error(error, NOT_MASTER, "the master is node %s", engine->master.node);
+    else if (*engine->heir && strcmp(engine->heir, me->node) != 0)
+        fettle_set_error(error, NOT_MASTER, "mastership was handed to node %s", engine->heir);
+    else
+        return true;
+    return false;
+}
+
 static bool engine_campaign(struct engine *base, struct mastership *me, GError **error)
 {
     struct fake_engine *engine = (struct fake_engine *)base;
-    if (engine->deposed) {
-        fettle_set_error(error, NOT_MASTER, "another node is the master");
+    if (!may_campaign(engine, me, error))
         return false;
-    }
-    bool same = !strcmp(engine->master.node, me->node) &&
+    bool same = engine->master.epoch && !strcmp(engine->master.node, me->node) &&
                 !strcmp(engine->master.boot_id, me->boot_id) &&
                 !strcmp(engine->master.journal_id, me->journal_id);
-    me->epoch = same ? engine->master.epoch : MAX(engine->master.epoch + 1, me->epoch);
+    me->epoch = same ? engine->master.epoch : MAX(engine->last_epoch + 1, me->epoch);
     engine->master = *me;
+    engine->last_epoch = me->epoch;
+    engine->heir[0] = '\0';
     return true;
 }
 
@@ -210,19 +237,55 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
 
 static bool engine_observe(struct engine *base, struct mastership *ret_master, GError **error)
 {
-    *ret_master = ((struct fake_engine *)base)->master;
-    return true;
+    const struct fake_engine *engine = (struct fake_engine *)base;
+    *ret_master = engine->master;
+    if (engine->silent)
+        fettle_set_error(error, TEMPORARY, "etcd does not answer (made by the test)");
+    return !engine->silent;
 }
 
 static bool engine_resign(struct engine *base, const char *next, GError **error)
 {
-    fettle_set_error(error, WRONG_STATE, "this engine's mastership stays with its node");
-    return false;
+    struct fake_engine *engine = (struct fake_engine *)base;
+    if (engine->resign_code)
+        g_set_error_literal(error, FETTLE_ERROR, engine->resign_code, "made by the test");
+    else if (!base->replicated)
+        fettle_set_error(error, WRONG_STATE, "this engine's mastership stays with its node");
+    if (engine->resign_code || !base->replicated)
+        return false;
+    engine->master.epoch = 0;
+    g_strlcpy(engine->heir, next, sizeof engine->heir);
+    return true;
 }
 
 static void engine_on_lost(struct engine *base, void (*lost)(const char *why, void *data),
                            void *data)
 {
+}
+
+/* Stored or not as for commits; then nobody is master of it any more. */
+static enum engine_result engine_leave(struct engine *base, const struct engine_commit *last,
+                                       const char *node, GError **error)
+{
+    struct fake_engine *engine = (struct fake_engine *)base;
+    enum engine_result result = engine->next;
+    bool stored = result == ENGINE_DONE || engine->next_stored;
+    g_assert_true(g_queue_is_empty(&engine->queue));
+    engine->next = ENGINE_DONE;
+    engine->next_stored = false;
+    if (stored)
+        store(engine, last->commit_id, last->serial, last->changes);
+    engine->left = engine->left || stored;
+    engine->deposed = engine->deposed || stored;
+    if (result != ENGINE_DONE)
+        fettle_set_error(error, STORAGE, "disk full (made by the test)");
+    return result;
+}
+
+/* Everything since serial 1 is in the log. */
+static guint64 engine_log_from(struct engine *base)
+{
+    return base->replicated ? 1 : 0;
 }
 
 static void engine_close(struct engine *base)
@@ -238,6 +301,8 @@ static const struct engine_ops fake_engine_ops = {
     .commit = engine_commit,
     .barrier = engine_barrier,
     .lookup = engine_lookup,
+    .log_from = engine_log_from,
+    .leave = engine_leave,
     .close = engine_close,
 };
 
@@ -298,11 +363,36 @@ void fake_engine_depose(struct fake_engine *engine, bool deposed)
     engine->deposed = deposed;
 }
 
+void fake_engine_replicate(struct fake_engine *engine)
+{
+    engine->base.replicated = true;
+}
+
+void fake_engine_expire(struct fake_engine *engine)
+{
+    engine->master.epoch = 0;
+}
+
+void fake_engine_silence(struct fake_engine *engine, bool silent)
+{
+    engine->silent = silent;
+}
+
+void fake_engine_fail_resign(struct fake_engine *engine, enum fettle_error code)
+{
+    engine->resign_code = (int)code;
+}
+
 void fake_engine_crash(struct fake_engine *engine)
 {
     engine->turn++;
     engine->held = false;
     g_queue_clear_full(&engine->queue, queued_free);
+}
+
+bool fake_engine_left(const struct fake_engine *engine)
+{
+    return engine->left;
 }
 
 guint64 fake_engine_serial(const struct fake_engine *engine)
@@ -312,7 +402,7 @@ guint64 fake_engine_serial(const struct fake_engine *engine)
 
 guint64 fake_engine_epoch(const struct fake_engine *engine)
 {
-    return engine->master.epoch;
+    return engine->last_epoch;
 }
 
 guint fake_engine_commits(const struct fake_engine *engine)

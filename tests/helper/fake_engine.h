@@ -22,6 +22,16 @@ guint fake_engine_queued(const struct fake_engine *engine);
 void fake_engine_fail_next(struct fake_engine *engine, enum engine_result result, bool stored);
 /* Mastership is lost: barriers say so, commits are refused. */
 void fake_engine_depose(struct fake_engine *engine, bool deposed);
+/* From now on a replicated one, which the processes of several nodes share: the seat is one node's
+ * until it resigns, or its lease is over. */
+void fake_engine_replicate(struct fake_engine *engine);
+void fake_engine_expire(struct fake_engine *engine);
+/* It does not answer who asks for the seat. */
+void fake_engine_silence(struct fake_engine *engine, bool silent);
+/* How the next resign() fails; 0: it does not. */
+void fake_engine_fail_resign(struct fake_engine *engine, enum fettle_error code);
+/* Its last commit was stored by leave(). */
+bool fake_engine_left(const struct fake_engine *engine);
 /* A kill of the process that used it: queued commits and callbacks are forgotten. */
 void fake_engine_crash(struct fake_engine *engine);
 

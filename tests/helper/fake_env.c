@@ -131,16 +131,30 @@ void fake_pause(const struct env *env)
     process->paused = !process->dead;
 }
 
-void fake_resume(const struct env *env)
+static void flight_deliver(void *data);
+
+static void resume(struct fake_process *process, bool requests, bool others)
 {
-    struct fake_process *process = fake_process_of(env);
-    process->paused = false;
     for (guint i = 0; i < process->late->len; i++) {
         struct fake_timer *timer = timer_at(process->late, i);
         timer->due_ms = process->world->now_ms;
-        timer_insert(process->world, timer);
+        if (timer->fn == flight_deliver ? requests : others)
+            timer_insert(process->world, timer);
     }
-    g_array_set_size(process->late, 0);
+    process->paused = false;
+}
+
+void fake_resume(const struct env *env)
+{
+    resume(fake_process_of(env), true, true);
+    g_array_set_size(fake_process_of(env)->late, 0);
+}
+
+void fake_resume_reading(const struct env *env)
+{
+    resume(fake_process_of(env), true, false);
+    resume(fake_process_of(env), false, true);
+    g_array_set_size(fake_process_of(env)->late, 0);
 }
 
 bool fake_paused(const struct env *env)

@@ -32,6 +32,8 @@ void fake_kill(const struct env *env);
  * (fake_hv.h) comes all the same: a test that needs that stopped, too, says so there. */
 void fake_pause(const struct env *env);
 void fake_resume(const struct env *env);
+/* The same for a process whose loop reads what has come before it looks at its timers. */
+void fake_resume_reading(const struct env *env);
 bool fake_paused(const struct env *env);
 
 /* --- time and work --- */
@@ -133,6 +135,13 @@ void fake_set_delay(struct fake_world *world, fake_delay delay, void *data);
 /* Called, posted, after a starter was spawned and after it was confirmed. */
 typedef void (*fake_starter_hook)(guint index, bool confirmed, void *data);
 void fake_set_starter_hook(struct fake_world *world, fake_starter_hook hook, void *data);
+/* Signals to processes of jobs: "job-17 TERM", "job-17 KILL", oldest first; borrowed. A process of
+ * this world that holds that lock file is asked, or given to the hook, which kills it; posted. */
+const GPtrArray *fake_signals(const struct fake_world *world);
+/* SIGTERM, posted, for a process whose lock file the test made. */
+void fake_ask(struct env *env);
+typedef void (*fake_kill_hook)(const struct env *env, void *data);
+void fake_set_kill_hook(struct fake_world *world, fake_kill_hook hook, void *data);
 /* A power cut: what was written and not synced may be lost, whole or in part, as `chance` (a number
  * from 0 to 99) says for each file. Kill the node's processes first; fake_reboot() follows. */
 void fake_lose_unsynced(struct fake_world *world, const char *node, guint (*chance)(void *data),

@@ -759,7 +759,7 @@ struct storage *fake_host_storage(struct fake_host *host)
     return &host->storage;
 }
 
-struct network *fake_host_network(struct fake_host *host)
+struct network_driver *fake_host_network(struct fake_host *host)
 {
     return &host->network;
 }
@@ -773,6 +773,7 @@ void fake_host_power_off(struct fake_host *host)
     host->export_events = (struct storage_events){0};
     g_ptr_array_set_size(host->guests, 0);
     g_ptr_array_set_size(host->exports, 0);
+    g_ptr_array_set_size(host->addresses, 0);
     g_ptr_array_set_size(host->taps, 0);
     fake_images_lose(host);
     g_clear_pointer(&host->creating, g_free);

@@ -33,7 +33,7 @@ struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
                                 const struct env *env);
 struct hypervisor *fake_host_hypervisor(struct fake_host *host);
 struct storage *fake_host_storage(struct fake_host *host);
-struct network *fake_host_network(struct fake_host *host);
+struct network_driver *fake_host_network(struct fake_host *host);
 
 /* Whether data get from one host to another; NULL: always. A connection needs both ways. */
 void fake_hosts_set_path(struct fake_hosts *hosts,
@@ -111,6 +111,12 @@ void fake_host_set_paused(struct fake_host *host, bool paused);
 void fake_host_set_version(struct fake_host *host, const char *version);
 /* A bridge is made; `br0` is there at first. With `there` false it is removed. */
 void fake_host_set_bridge(struct fake_host *host, const char *name, bool there);
+/* Addresses of the host itself, "DEVICE ADDRESS/NETMASK", in the order in which they came; free
+ * with g_free(). It has the devices eth0 and eth1. */
+char *fake_host_addresses(const struct fake_host *host);
+void fake_host_set_address(struct fake_host *host, const char *text, bool there);
+/* How often neighbours were told of one. */
+guint fake_host_announced(const struct fake_host *host);
 /* The folder that all nodes mount is not mounted on this host (or again). */
 void fake_host_set_shared(struct fake_host *host, bool there);
 /* How long images take to be made; 0 at first. */

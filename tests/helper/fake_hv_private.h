@@ -99,7 +99,7 @@ struct fake_truth {
 struct fake_host {
     struct hypervisor hv;
     struct storage storage;
-    struct network network;
+    struct network_driver network;
     struct fake_hosts *hosts;
     const struct env *env;
     char *node;
@@ -111,8 +111,11 @@ struct fake_host {
     GPtrArray *calls;
     struct hypervisor_events guest_events;
     struct storage_events export_events;
-    GPtrArray *taps;    /* struct fake_tap */
-    GPtrArray *bridges; /* char * */
+    GPtrArray *taps;      /* struct fake_tap */
+    GPtrArray *bridges;   /* char * */
+    GPtrArray *addresses; /* char *: "DEVICE ADDRESS/NETMASK" of the host itself */
+    GPtrArray *devices;   /* char * */
+    guint announced;      /* how often neighbours were told */
     guint powerdown_ms;
     guint create_ms;
     char *creating; /* instance */

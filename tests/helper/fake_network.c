@@ -4,7 +4,7 @@
  */
 #include "helper/fake_hv_private.h"
 
-static struct fake_host *host_of(struct network *network)
+static struct fake_host *host_of(struct network_driver *network)
 {
     return (struct fake_host *)((char *)network - G_STRUCT_OFFSET(struct fake_host, network));
 }
@@ -26,7 +26,7 @@ static bool nic_fits(const struct fake_host *host, const struct nic *nic, GError
     return false;
 }
 
-static bool op_check(struct network *network, const struct nic *nic, GError **error)
+static bool op_check(struct network_driver *network, const struct nic *nic, GError **error)
 {
     struct fake_host *host = host_of(network);
     return fake_op_begin(host, "nic_check", nic->mac, NULL, error) && nic_fits(host, nic, error);
@@ -42,7 +42,7 @@ static struct fake_tap *tap_find(const struct fake_host *host, const char *insta
     return NULL;
 }
 
-static char *op_tap_create(struct network *network, const char *instance, guint index,
+static char *op_tap_create(struct network_driver *network, const char *instance, guint index,
                            const struct nic *nic, GError **error)
 {
     struct fake_host *host = host_of(network);
@@ -60,7 +60,7 @@ static char *op_tap_create(struct network *network, const char *instance, guint 
     return g_strdup_printf("tap.%.8s.%u", instance, index);
 }
 
-static bool op_tap_remove(struct network *network, const char *instance, GError **error)
+static bool op_tap_remove(struct network_driver *network, const char *instance, GError **error)
 {
     struct fake_host *host = host_of(network);
     bool late;
@@ -75,7 +75,7 @@ static bool op_tap_remove(struct network *network, const char *instance, GError 
     return fake_op_end(host, "tap_remove", late, true, error);
 }
 
-static GPtrArray *op_list(struct network *network, GError **error)
+static GPtrArray *op_list(struct network_driver *network, GError **error)
 {
     struct fake_host *host = host_of(network);
     if (!fake_op_begin(host, "tap_list", "", NULL, error))
@@ -89,7 +89,7 @@ static GPtrArray *op_list(struct network *network, GError **error)
     return instances;
 }
 
-static GPtrArray *op_bridges(struct network *network, GError **error)
+static GPtrArray *op_bridges(struct network_driver *network, GError **error)
 {
     struct fake_host *host = host_of(network);
     if (!fake_op_begin(host, "bridges", "", NULL, error))
@@ -100,6 +100,90 @@ static GPtrArray *op_bridges(struct network *network, GError **error)
     return names;
 }
 
+/* --- addresses of the host itself --- */
+
+static bool op_device_check(struct network_driver *network, const char *device, GError **error)
+{
+    const struct fake_host *host = host_of(network);
+    if (g_ptr_array_find_with_equal_func(host->devices, device, g_str_equal, NULL))
+        return true;
+    fettle_set_error(error, ENVIRONMENT, "network device %s does not exist on this node", device);
+    return false;
+}
+
+static GPtrArray *op_address_devices(struct network_driver *network, const char *address,
+                                     GError **error)
+{
+    const struct fake_host *host = host_of(network);
+    GPtrArray *devices = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *part = g_strdup_printf(" %s/", address);
+    for (guint i = 0; i < host->addresses->len; i++) {
+        const char *text = host->addresses->pdata[i];
+        if (strstr(text, part))
+            g_ptr_array_add(devices, g_strndup(text, strcspn(text, " ")));
+    }
+    return devices;
+}
+
+static bool op_address_add(struct network_driver *network, const char *device, const char *address,
+                           guint netmask, GError **error)
+{
+    struct fake_host *host = host_of(network);
+    bool late;
+    if (!fake_op_begin(host, "address_add", address, &late, error) ||
+        !op_device_check(network, device, error))
+        return false;
+    g_autofree char *text = g_strdup_printf("%s %s/%u", device, address, netmask);
+    if (!g_ptr_array_find_with_equal_func(host->addresses, text, g_str_equal, NULL))
+        g_ptr_array_add(host->addresses, g_steal_pointer(&text));
+    return fake_op_end(host, "address_add", late, true, error);
+}
+
+static bool op_address_remove(struct network_driver *network, const char *device,
+                              const char *address, GError **error)
+{
+    struct fake_host *host = host_of(network);
+    bool late;
+    g_autofree char *part = g_strdup_printf("%s %s/", device, address);
+    if (!fake_op_begin(host, "address_remove", address, &late, error))
+        return false;
+    for (guint i = host->addresses->len; i > 0; i--)
+        if (g_str_has_prefix(host->addresses->pdata[i - 1], part))
+            g_ptr_array_remove_index(host->addresses, i - 1);
+    return fake_op_end(host, "address_remove", late, true, error);
+}
+
+static bool op_address_announce(struct network_driver *network, const char *device,
+                                const char *address, GError **error)
+{
+    host_of(network)->announced++;
+    return true;
+}
+
+char *fake_host_addresses(const struct fake_host *host)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < host->addresses->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "",
+                               (const char *)host->addresses->pdata[i]);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+void fake_host_set_address(struct fake_host *host, const char *text, bool there)
+{
+    guint at = 0;
+    bool has = g_ptr_array_find_with_equal_func(host->addresses, text, g_str_equal, &at);
+    if (there && !has)
+        g_ptr_array_add(host->addresses, g_strdup(text));
+    else if (!there && has)
+        g_ptr_array_remove_index(host->addresses, at);
+}
+
+guint fake_host_announced(const struct fake_host *host)
+{
+    return host->announced;
+}
+
 void fake_network_init(struct fake_host *host)
 {
     static const struct network_ops ops = {
@@ -108,17 +192,28 @@ void fake_network_init(struct fake_host *host)
         .tap_remove = op_tap_remove,
         .list = op_list,
         .bridges = op_bridges,
+        .device_check = op_device_check,
+        .address_devices = op_address_devices,
+        .address_add = op_address_add,
+        .address_remove = op_address_remove,
+        .address_announce = op_address_announce,
     };
     host->network.ops = &ops;
     host->taps = g_ptr_array_new_with_free_func(tap_free);
     host->bridges = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(host->bridges, g_strdup("br0"));
+    host->addresses = g_ptr_array_new_with_free_func(g_free);
+    host->devices = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(host->devices, g_strdup("eth0"));
+    g_ptr_array_add(host->devices, g_strdup("eth1"));
 }
 
 void fake_network_clear(struct fake_host *host)
 {
     g_ptr_array_unref(host->taps);
     g_ptr_array_unref(host->bridges);
+    g_ptr_array_unref(host->addresses);
+    g_ptr_array_unref(host->devices);
 }
 
 guint fake_host_taps(const struct fake_host *host, const char *instance)

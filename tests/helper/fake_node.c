@@ -497,6 +497,7 @@ void fake_node_init(struct fake_world *world)
     world->lock_watches = g_ptr_array_new_with_free_func(lock_watch_free);
     world->file_watches = g_ptr_array_new_with_free_func(file_watch_free);
     world->starters = g_ptr_array_new_with_free_func(g_free);
+    world->signals = g_ptr_array_new_with_free_func(g_free);
 }
 
 void fake_node_clear(struct fake_world *world)
@@ -506,7 +507,71 @@ void fake_node_clear(struct fake_world *world)
     g_ptr_array_unref(world->lock_watches);
     g_ptr_array_unref(world->file_watches);
     g_ptr_array_unref(world->starters);
+    g_ptr_array_unref(world->signals);
     g_free(world->fail_part);
+}
+
+/* --- signals --- */
+
+struct signal_event {
+    struct fake_world *world;
+    char *path; /* of the lock file */
+    bool kill;
+};
+
+static void signal_run(void *data)
+{
+    struct signal_event *event = data;
+    const struct fake_livelock *lock = g_hash_table_lookup(event->world->livelocks, event->path);
+    struct fake_process *process = lock ? (struct fake_process *)(uintptr_t)lock->holder : NULL;
+    if (process && !process->dead && event->kill && event->world->kill_hook)
+        event->world->kill_hook(&process->env, event->world->kill_hook_data);
+    else if (process && !event->kill && fake_late(process, signal_run, event))
+        return;
+    else if (process && !process->dead && !event->kill && process->asked)
+        process->asked(process->asked_data);
+    g_free(event->path);
+    g_free(event);
+}
+
+static void op_job_signal(const struct env *env, const struct job_process *job, bool kill)
+{
+    struct fake_world *world = fake_process_of(env)->world;
+    struct signal_event *event = g_new(struct signal_event, 1);
+    *event = (struct signal_event){world, lock_path(env->node_uuid, job->livelock), kill};
+    g_ptr_array_add(world->signals,
+                    g_strdup_printf("%s %s", job->livelock, kill ? "KILL" : "TERM"));
+    fake_post(world, signal_run, event);
+}
+
+static void op_on_asked(const struct env *env, void (*fn)(void *data), void *data)
+{
+    struct fake_process *process = fake_process_of(env);
+    process->asked = fn;
+    process->asked_data = data;
+}
+
+static void ask_run(void *data)
+{
+    struct fake_process *process = data;
+    if (!process->dead && process->asked)
+        process->asked(process->asked_data);
+}
+
+void fake_ask(struct env *env)
+{
+    fake_post(fake_process_of(env)->world, ask_run, fake_process_of(env));
+}
+
+const GPtrArray *fake_signals(const struct fake_world *world)
+{
+    return world->signals;
+}
+
+void fake_set_kill_hook(struct fake_world *world, fake_kill_hook hook, void *data)
+{
+    world->kill_hook = hook;
+    world->kill_hook_data = data;
 }
 
 void fake_node_fill(struct env_ops *ops)
@@ -525,4 +590,6 @@ void fake_node_fill(struct env_ops *ops)
     ops->livelock_remove = op_livelock_remove;
     ops->starter_spawn = op_starter_spawn;
     ops->starter_confirm = op_starter_confirm;
+    ops->job_signal = op_job_signal;
+    ops->on_asked = op_on_asked;
 }

@@ -36,6 +36,8 @@ struct fake_process {
     char *boot_id;
     bool dead;
     bool paused;
+    void (*asked)(void *data); /* of on_asked() */
+    void *asked_data;
     GArray *late; /* struct fake_timer: what waits for it to go on, in order */
     fake_handler handler;
     void *handler_data;
@@ -98,6 +100,9 @@ struct fake_world {
     void *delay_data;
     fake_starter_hook starter_hook;
     void *starter_hook_data;
+    fake_kill_hook kill_hook;
+    void *kill_hook_data;
+    GPtrArray *signals; /* char * */
     char *master;
     char *fail_part;
     guint fail_count;

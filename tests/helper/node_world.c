@@ -242,6 +242,27 @@ void nw_daemon_start(struct node_world *nw, struct test_node *node)
     nw_pass(nw, 20);
 }
 
+struct start_attempt {
+    struct node_core *core;
+    bool ok;
+    GError *error;
+};
+
+static void attempt_task(void *data)
+{
+    struct start_attempt *attempt = data;
+    attempt->ok = node_core_start(attempt->core, &attempt->error);
+}
+
+bool nw_try_start(struct env *env, struct node_core *core, GError **error)
+{
+    struct start_attempt attempt = {.core = core};
+    fake_run(env, attempt_task, &attempt);
+    if (attempt.error)
+        g_propagate_error(error, attempt.error);
+    return attempt.ok;
+}
+
 void nw_daemon_kill(struct node_world *nw, struct test_node *node)
 {
     if (!node->env)

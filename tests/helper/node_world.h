@@ -99,6 +99,8 @@ void nw_pass(struct node_world *nw, guint ms);
 struct test_node *nw_node(struct node_world *nw, const char *uuid);
 void nw_daemon_kill(struct node_world *nw, struct test_node *node);
 void nw_daemon_start(struct node_world *nw, struct test_node *node);
+/* Only node_core_start(), in a task of `env`. */
+bool nw_try_start(struct env *env, struct node_core *core, GError **error);
 void nw_power_cut(struct node_world *nw,
                   struct test_node *node); /* and booted again, no daemon yet */
 /* From the network of calls and of exports. */

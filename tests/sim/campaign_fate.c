@@ -79,7 +79,7 @@ static void pull_cable(const struct campaign *campaign, const char *node)
     }
 }
 
-/* The images of a stopped instance, or of a replica, are gone: somebody removed the files. */
+/* The images of a replica are gone, or one of them: somebody removed the files. */
 static void lose_images(const struct campaign *campaign)
 {
     g_autofree char *name = campaign_pick_instance(campaign);
@@ -90,7 +90,11 @@ static void lose_images(const struct campaign *campaign)
         instance->task_state != TASK_NONE)
         return;
     campaign->counts->lost_images++;
-    sim_lose_images(campaign->sim, instance, true);
+    guint disk = sim_random(campaign->sim, 2 * instance->disks->len);
+    if (disk < instance->disks->len && instance->disks->len > 1)
+        sim_lose_disk(campaign->sim, instance, true, disk);
+    else
+        sim_lose_images(campaign->sim, instance, true);
 }
 
 /* What was broken is mended again sooner than something else breaks: else a long run is a dead

@@ -9,6 +9,7 @@
 /* An instance that has been healthy on record for so long gets no repair job: the watcher's copy is
  * never older. */
 #define HEALTHY_MS 5000
+#define RESULT_LATE_S 60 /* between writing a result and its commit: the master may be away */
 
 struct request {
     char *repair, *step;
@@ -205,13 +206,53 @@ static void check_removed_tag(struct sim *sim, const GPtrArray *changes, guint f
     repair_tag_clear(&parsed);
 }
 
+/* What the watcher writes of a repair's end is readable, of now, with the jobs that its pending tag
+ * had in the same commit's past (ARP-37 to ARP-39); a person or a tool may write anything. */
+static void check_result(struct sim *sim, const struct tag *tag)
+{
+    static const char prefix[] = "ganeti:watcher:autorepair:result:";
+    struct repair_tag parsed;
+    if (!g_str_has_prefix(tag->tag, prefix) || somebody_does(sim, "OP_TAGS_SET"))
+        return;
+    g_auto(GStrv) words = g_strsplit(tag->tag + strlen(prefix), ":", -1);
+    static const char *const outcomes[] = {"success", "failure", "enoperm", NULL};
+    if (g_strv_length(words) != 5 || !g_strv_contains(outcomes, words[3])) {
+        sim_find(sim, "%s has no known result (ARP-38)", tag->tag);
+        return;
+    }
+    gint64 now = sim->operator->ops->wall_us(sim->operator) / G_USEC_PER_SEC;
+    gint64 at = g_ascii_strtoll(words[2], NULL, 10);
+    if (at > now || at + RESULT_LATE_S < now)
+        sim_find(sim, "%s is not of now, %" G_GINT64_FORMAT " (ARP-37)", tag->tag, now);
+    g_autoptr(GPtrArray) tags = config_tags(sim->mirror, TAG_INSTANCE, tag->object);
+    for (guint i = 0; i < tags->len; i++) {
+        repair_tag_parse(tags->pdata[i], &parsed);
+        bool pending = parsed.kind == REPAIR_TAG_PENDING && strcmp(parsed.id, words[1]) == 0;
+        g_autofree char *jobs = pending ? g_strjoinv("+", parsed.jobs) : NULL;
+        if (pending && !g_str_has_prefix(words[4], jobs))
+            sim_find(sim, "%s lacks jobs of its pending tag, %s (ARP-39)", tag->tag, jobs);
+        repair_tag_clear(&parsed);
+    }
+}
+
+static void check_added_tag(struct sim *sim, const struct change *change)
+{
+    if (change->op != CHANGE_PUT || config_get(sim->mirror, "tag", change->key, NULL) != NULL)
+        return;
+    record_autoptr(tag) tag = tag_parse(change->object, RECORD_KEEP, NULL);
+    if (tag != NULL && tag->kind == TAG_INSTANCE)
+        check_result(sim, tag);
+}
+
 void sim_check_repair(struct sim *sim, const GPtrArray *changes, guint first,
                       const struct change *change)
 {
     if (strcmp(change->kind, "job") == 0)
         check_new_job(sim, change);
-    else if (strcmp(change->kind, "tag") == 0)
+    else if (strcmp(change->kind, "tag") == 0) {
         check_removed_tag(sim, changes, first, change);
+        check_added_tag(sim, change);
+    }
 }
 
 /* --- health on record (ARP-41) --- */

@@ -101,6 +101,19 @@ bool sim_kill_job(struct sim *sim, guint64 id)
     return false;
 }
 
+/* luxid kills the process of a job. */
+void sim_kill_cb(const struct env *env, void *data)
+{
+    struct sim *sim = data;
+    for (guint i = sim->jobs->len; i > 0; i--) {
+        const struct sim_job *job = sim->jobs->pdata[i - 1];
+        if (job->env == env && !job->ended) {
+            end_job(sim, i - 1);
+            return;
+        }
+    }
+}
+
 bool sim_stop_job(struct sim *sim)
 {
     for (guint i = sim->jobs->len; i > 0; i--) {

@@ -262,6 +262,7 @@ struct sim *sim_new(const struct sim_options *options)
     fake_hosts_set_path(sim->hosts, way_passes, sim);
     fake_set_delay(sim->world, message_delay, sim);
     fake_set_starter_hook(sim->world, sim_starter_cb, sim);
+    fake_set_kill_hook(sim->world, sim_kill_cb, sim);
     if (options->log == NULL) {
         fake_forget_calls(sim->world);
         fake_hosts_forget_calls(sim->hosts);

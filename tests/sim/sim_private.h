@@ -78,6 +78,7 @@ void sim_start_again_later(struct sim *sim, struct sim_node *node, enum sim_role
 void sim_restart_failed(struct sim *sim);
 /* jobs.c */
 void sim_starter_cb(guint index, bool confirmed, void *data);
+void sim_kill_cb(const struct env *env, void *data);
 void sim_jobs_end(struct sim *sim, const struct sim_node *node);
 /* Ends processes of jobs that are over; `orphans`: and children that luxid, now dead, had not
  * confirmed. */

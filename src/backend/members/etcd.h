@@ -6,6 +6,7 @@
  *   etc/engine.json         which members there are (io/engine_file.h)
  *   etc/etcd/member.*       key and certificate of the member; the key is the user's
  *   etc/etcd/client.*       of this host's daemons
+ *   etc/etcd/authority.crt  issuer of both, and nobody else's: whom members let in
  *   var/etcd                its data, mode 0700, the user's; var/etcd.aside-TIME: what was put
  * aside run/etcd.json           its process log/etcd.log            what it says, at most
  * LIMIT_ETCD_LOG_BYTES

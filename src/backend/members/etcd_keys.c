@@ -103,11 +103,45 @@ bool etcd_prepare(struct members *members, char **ret_member, char **ret_client,
 
 /* --- certificates --- */
 
-static bool is_signed(const struct etcd_host *host, const char *whose, const char *certificate,
+/* What stands behind the certificate itself; NULL if there is nothing. */
+static const char *issuer_of(const char *certificate)
+{
+    static const char head[] = "-----BEGIN CERTIFICATE-----";
+    const char *first = strstr(certificate, head);
+    return first != NULL ? strstr(first + 1, head) : NULL;
+}
+
+static char *public_key(const char *certificate, GError **error)
+{
+    const char *const argv[] = {"openssl", "x509", "-in", TOOL_INPUT, "-noout", "-pubkey", NULL};
+    return pem_of(openssl(argv, certificate, error), error);
+}
+
+/* The issuer that came along: the cluster's authority under its other name. */
+static bool is_issuer(const struct etcd_host *host, const char *whose, const char *issuer,
                       GError **error)
 {
-    g_autofree char *path = engine_file_authority(host->paths);
-    g_autoptr(GTlsCertificate) authority = g_tls_certificate_new_from_file(path, error);
+    g_autofree char *path = g_build_filename(host->paths->etc, "ca.crt", NULL);
+    g_autofree char *authority = files_read_path(path, LIMIT_PEM_CHARS, NULL, error);
+    if (authority == NULL)
+        return false;
+    g_autofree char *one = issuer != NULL ? public_key(issuer, NULL) : NULL;
+    g_autofree char *other = public_key(authority, error);
+    if (other == NULL)
+        return false;
+    if (g_strcmp0(one, other) == 0)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "%s: is no certificate of this cluster's authority (%s), with its issuer "
+                     "behind it",
+                     whose, path);
+    return false;
+}
+
+static bool is_signed(const char *whose, const char *certificate, GError **error)
+{
+    g_autoptr(GTlsCertificate) authority =
+        g_tls_certificate_new_from_pem(issuer_of(certificate), -1, error);
     if (authority == NULL)
         return false;
     g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_pem(certificate, -1, NULL);
@@ -122,16 +156,15 @@ static bool is_signed(const struct etcd_host *host, const char *whose, const cha
                          whose);
     else
         fettle_set_error(error, WRONG_INPUT,
-                         "%s: is no certificate of this cluster's authority (%s)", whose, path);
+                         "%s: the certificate is not signed by the issuer that stands behind it",
+                         whose);
     return false;
 }
 
 static bool fits_key(const char *whose, const char *key, const char *certificate, GError **error)
 {
-    const char *const of_certificate[] = {"openssl", "x509",    "-in", TOOL_INPUT,
-                                          "-noout",  "-pubkey", NULL};
     const char *const of_key[] = {"openssl", "pkey", "-in", key, "-pubout", NULL};
-    g_autofree char *one = pem_of(openssl(of_certificate, certificate, error), error);
+    g_autofree char *one = public_key(certificate, error);
     g_autofree char *other = one != NULL ? pem_of(openssl(of_key, NULL, error), error) : NULL;
     if (other == NULL)
         return false;
@@ -151,7 +184,8 @@ static bool check(const struct etcd_host *host, const char *whose, const char *c
                          key);
         return false;
     }
-    return is_signed(host, whose, certificate, error) && fits_key(whose, key, certificate, error);
+    return is_issuer(host, whose, issuer_of(certificate), error) &&
+           is_signed(whose, certificate, error) && fits_key(whose, key, certificate, error);
 }
 
 bool etcd_certify(struct members *members, const char *member, const char *client, GError **error)
@@ -161,6 +195,10 @@ bool etcd_certify(struct members *members, const char *member, const char *clien
     for (guint i = 0; i < G_N_ELEMENTS(owners); i++)
         if (!check(host, owners[i], certificates[i], error))
             return false;
+    const char *issuer = issuer_of(member);
+    g_autofree char *authority = engine_file_authority(host->paths);
+    if (!files_write_path(authority, issuer, strlen(issuer), 0644, true, error))
+        return false;
     for (guint i = 0; i < G_N_ELEMENTS(owners); i++) {
         g_autofree char *path = engine_file_certificate(host->paths, owners[i]);
         if (!files_write_path(path, certificates[i], strlen(certificates[i]), 0644, true, error))
@@ -199,6 +237,8 @@ bool etcd_forget(struct members *members, GError **error)
             return false;
         }
     }
+    g_autofree char *authority = engine_file_authority(host->paths);
+    unlink(authority);
     g_autofree char *folder = g_build_filename(host->paths->etc, "etcd", NULL);
     rmdir(folder);
     return true;

@@ -6,6 +6,7 @@
  */
 #include "backend/network/network_linux.h"
 
+#include "backend/network/address.h"
 #include "backend/network/ip.h"
 #include "backend/network/tap.h"
 #include "backend/reach.h"
@@ -22,7 +23,7 @@
 #define OVS_NO_SUCH_BRIDGE 2 /* exit code of br-exists */
 
 struct network_linux {
-    struct network base;
+    struct network_driver base;
     guint32 uid;
 };
 
@@ -144,7 +145,7 @@ static bool check_nic(const struct nic *nic, guint *ret_mtu, GError **error)
     g_assert_not_reached();
 }
 
-static bool linux_check(struct network *network, const struct nic *nic, GError **error)
+static bool linux_check(struct network_driver *network, const struct nic *nic, GError **error)
 {
     guint mtu;
     return check_nic(nic, &mtu, error);
@@ -298,7 +299,7 @@ static bool delete_tap(const char *name, GError **error)
     return ip_batch(AF_UNSPEC, line, error);
 }
 
-static char *linux_tap_create(struct network *base, const char *instance, guint index,
+static char *linux_tap_create(struct network_driver *base, const char *instance, guint index,
                               const struct nic *nic, GError **error)
 {
     char name[TAP_NAME_BYTES];
@@ -331,7 +332,7 @@ static bool remove_tap(const char *name, enum nic_mode mode, GError **error)
     return delete_tap(name, error);
 }
 
-static bool linux_tap_remove(struct network *network, const char *instance, GError **error)
+static bool linux_tap_remove(struct network_driver *network, const char *instance, GError **error)
 {
     json_autoptr links = ip_links(NULL, NULL, error);
     if (links == NULL)
@@ -360,7 +361,7 @@ static void add_once(GPtrArray *list, const char *text)
         g_ptr_array_add(list, g_strdup(text));
 }
 
-static GPtrArray *linux_list(struct network *network, GError **error)
+static GPtrArray *linux_list(struct network_driver *network, GError **error)
 {
     json_autoptr links = ip_links(NULL, NULL, error);
     if (links == NULL)
@@ -393,7 +394,7 @@ static void add_ovs_bridges(GPtrArray *list)
         add_once(list, g_strstrip(names[i]));
 }
 
-static GPtrArray *linux_bridges(struct network *network, GError **error)
+static GPtrArray *linux_bridges(struct network_driver *network, GError **error)
 {
     json_autoptr links = ip_links(NULL, "bridge", error);
     if (links == NULL)
@@ -414,9 +415,14 @@ static const struct network_ops network_linux_ops = {
     .tap_remove = linux_tap_remove,
     .list = linux_list,
     .bridges = linux_bridges,
+    .device_check = address_device_check,
+    .address_devices = address_devices,
+    .address_add = address_add,
+    .address_remove = address_remove,
+    .address_announce = address_announce,
 };
 
-struct network *network_linux_new(guint32 qemu_uid)
+struct network_driver *network_linux_new(guint32 qemu_uid)
 {
     struct network_linux *network = g_new0(struct network_linux, 1);
     network->base.ops = &network_linux_ops;
@@ -424,7 +430,7 @@ struct network *network_linux_new(guint32 qemu_uid)
     return &network->base;
 }
 
-void network_linux_free(struct network *network)
+void network_linux_free(struct network_driver *network)
 {
     g_free(network);
 }

@@ -15,6 +15,6 @@
 #include "proto/network.h"
 
 /* `qemu_uid`: user that may open the tap devices; 0, or if we are not root: only ourselves. */
-struct network *network_linux_new(guint32 qemu_uid);
+struct network_driver *network_linux_new(guint32 qemu_uid);
 /* Tap devices live on. */
-void network_linux_free(struct network *network);
+void network_linux_free(struct network_driver *network);

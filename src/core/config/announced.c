@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+#include "proto/seal.h"
+
 struct announce_args *announced_read(const struct env *env)
 {
     size_t len = 0;
     g_autofree char *text =
         env->ops->file_read(env, FILE_STATE, ANNOUNCED_FILE, LIMIT_FRAME_BYTES, &len, NULL);
-    json_autoptr json = text ? json_parse_limited(text, len, LIMIT_FRAME_BYTES, NULL) : NULL;
+    json_autoptr json = text ? seal_from_text(text, len, LIMIT_FRAME_BYTES, NULL) : NULL;
     return json ? announce_args_parse(json, RECORD_LAX, NULL) : NULL;
 }
 

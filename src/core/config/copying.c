@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "core/config/announced.h"
+#include "core/config/keyring.h"
 #include "proto/records.h"
 
 #define COPYING_WAIT_MS 20000u
@@ -14,6 +15,10 @@
 struct copying {
     const struct env *env;
     struct copy *copy;
+    struct task_group *tasks; /* of its own, so that a question that waits can be given up */
+    bool idle;                /* the task waits for an answer, or for its next question */
+    bool own;                 /* this node's wconfd is the master */
+    struct keyring *keyring;
     void (*changed)(void *data);
     void *data;
     gint64 contact_ms;
@@ -30,6 +35,8 @@ struct copying *copying_new(const struct env *env, struct copy *copy, void (*cha
     struct copying *copying = g_new0(struct copying, 1);
     copying->env = env;
     copying->copy = copy;
+    copying->tasks = task_group_new();
+    copying->keyring = keyring_new(env);
     copying->changed = changed;
     copying->data = data;
     copying->contact_ms = -1;
@@ -38,6 +45,8 @@ struct copying *copying_new(const struct env *env, struct copy *copy, void (*cha
 
 static void copying_destroy(struct copying *copying)
 {
+    task_group_unref(copying->tasks);
+    keyring_free(copying->keyring);
     g_free(copying->why);
     g_free(copying);
 }
@@ -47,7 +56,9 @@ void copying_free(struct copying *copying)
     if (!copying)
         return;
     copying->ended = copying->stopping = true;
-    if (!copying->running)
+    if (copying->running)
+        task_group_kill(copying->tasks);
+    else
         copying_destroy(copying);
 }
 
@@ -58,6 +69,8 @@ bool copying_stop(struct copying *copying)
     if (!copying->running)
         return true;
     copying->stopped = &stopped;
+    if (copying->idle)
+        task_group_kill(copying->tasks);
     bool alive = promise_wait(&stopped);
     copying->stopped = NULL;
     return alive;
@@ -95,6 +108,22 @@ static void heard(struct copying *copying)
 
 /* --- calls to the master --- */
 
+/* What is on its way to the disk is not given up, a question is. */
+static void *call_master(struct copying *copying, const char *method, const void *args,
+                         struct stamp stamp, guint timeout_ms, GError **error)
+{
+    const char *master = copying->own ? NODE_LOCAL : NODE_MASTER;
+    if (copying->stopping) {
+        fettle_set_error(error, KILLED, "the copy is not kept up to date any more");
+        return NULL;
+    }
+    copying->idle = true;
+    void *answer = env_call_record(copying->env, master, ROLE_WCONFD, method, args, stamp, 0,
+                                   timeout_ms, error);
+    copying->idle = false;
+    return answer;
+}
+
 static struct changes *ask(struct copying *copying, GError **error)
 {
     struct copy_position at;
@@ -103,13 +132,15 @@ static struct changes *ask(struct copying *copying, GError **error)
     g_snprintf(digest, sizeof digest, "%" G_GINT64_MODIFIER "x", at.digest);
     /* A retired copy may have missed anything: it begins anew. */
     bool usable = at.role == COPY_FOLLOWS;
+    /* The first answer tells that there is a master, and is not waited for. */
+    guint64 wait_ms = copying->contact_ms < 0 ? 0 : COPYING_WAIT_MS;
     struct follow_args args = {.history = usable ? at.history : 0,
                                .serial = usable ? at.serial : 0,
                                .digest = digest,
-                               .wait_ms = COPYING_WAIT_MS};
+                               .authority = keyring_has(copying->keyring),
+                               .wait_ms = wait_ms};
     struct stamp stamp = {at.history, at.epoch};
-    return env_call_record(copying->env, NODE_MASTER, ROLE_WCONFD, "follow", &args, stamp, 0,
-                           COPYING_WAIT_MS + TIMEOUT_QUICK_MS, error);
+    return call_master(copying, "follow", &args, stamp, COPYING_WAIT_MS + TIMEOUT_QUICK_MS, error);
 }
 
 /* Both are marked with the copy's own position: they are answered under any. */
@@ -125,8 +156,7 @@ static struct snapshot_piece *ask_piece(struct copying *copying, const struct ch
 {
     char none[] = "";
     struct snapshot_args args = {.kind = last ? last->kind : none, .key = last ? last->key : none};
-    return env_call_record(copying->env, NODE_MASTER, ROLE_WCONFD, "snapshot", &args,
-                           copy_stamp(copying), 0, 0, error);
+    return call_master(copying, "snapshot", &args, copy_stamp(copying), 0, error);
 }
 
 /* What has changed while the pieces came. */
@@ -134,8 +164,7 @@ static struct changes *ask_rest(struct copying *copying, const struct snapshot_p
                                 GError **error)
 {
     struct wait_changes_args args = {.history = first->history, .serial = first->serial};
-    return env_call_record(copying->env, NODE_MASTER, ROLE_WCONFD, "wait_changes", &args,
-                           copy_stamp(copying), 0, 0, error);
+    return call_master(copying, "wait_changes", &args, copy_stamp(copying), 0, error);
 }
 
 /* --- a refill --- */
@@ -250,11 +279,15 @@ static bool may_ask(struct copying *copying)
 {
     const char *self = copying->env->node_uuid;
     struct copy_position at;
+    if (copying->own)
+        return true;
     record_autoptr(announce_args) announced = announced_read(copying->env);
     copying->copy->ops->position(copying->copy, &at);
     if (announced && !strcmp(announced->master_node, self)) {
-        tell(copying, "this node was announced as the master, but its store is missing or was put "
-                      "away; it waits for another one");
+        /* With a replicated engine the seat looks for the next one. */
+        if (!copying->env->engine)
+            tell(copying, "this node was announced as the master, but its store is missing or was "
+                          "put away; it waits for another one");
         return false;
     }
     if (!announced || (at.role == COPY_FOLLOWS && at.history) || is_candidate(announced, self))
@@ -263,6 +296,7 @@ static bool may_ask(struct copying *copying)
         copying->not_wanted = true;
         tell(copying, "this node is no master candidate");
     }
+    keyring_leave(copying->keyring);
     return false;
 }
 
@@ -279,12 +313,15 @@ static guint once(struct copying *copying)
         heard(copying);
         if (take(copying, answer, &error)) {
             tell(copying, NULL);
+            if (!copying->own)
+                keyring_keep(copying->keyring);
             return 0;
         }
     } else if (fettle_error_is(error, PERMISSION)) {
         heard(copying);
         retire(copying);
         tell(copying, error->message);
+        keyring_leave(copying->keyring);
         return COPYING_LOOK_MS;
     }
     if (error && !fettle_error_is(error, KILLED))
@@ -298,7 +335,9 @@ static void copying_task(void *data)
     bool alive = true;
     while (alive && !copying->stopping && !task_killed()) {
         guint pause = once(copying);
+        copying->idle = true;
         alive = pause == 0 || copying->stopping || env_sleep(copying->env, pause);
+        copying->idle = false;
     }
     copying->running = false;
     if (copying->stopped)
@@ -313,5 +352,12 @@ void copying_start(struct copying *copying)
         return;
     copying->running = true;
     copying->stopping = false;
-    task_spawn(copying->env->tasks, copying_task, copying);
+    task_group_unref(copying->tasks);
+    copying->tasks = task_group_new();
+    task_spawn(copying->tasks, copying_task, copying);
+}
+
+void copying_own(struct copying *copying)
+{
+    copying->own = true;
 }

@@ -14,8 +14,10 @@ struct copying;
 struct copying *copying_new(const struct env *env, struct copy *copy, void (*changed)(void *data),
                             void *data);
 void copying_start(struct copying *copying);
+/* From the next start on it asks this node's own wconfd, which is the master. */
+void copying_own(struct copying *copying);
 /* The copy is not touched any more when it returns, unless a call of its is on its way to the disk:
- * `copying_stop` in a task waits for that too. */
+ * `copying_stop` in a task waits for that too. A question that waits for its answer is given up. */
 void copying_free(struct copying *copying);
 bool copying_stop(struct copying *copying);
 

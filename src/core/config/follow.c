@@ -89,12 +89,18 @@ static void wake_waiting(struct follow *follow)
     }
 }
 
+/* A newer master has objects of kinds that this process knows nothing of, and does without. */
+static bool apply_change(struct config *config, const struct change *change, GError **error)
+{
+    return !object_record(change->kind) || config_apply(config, change, error);
+}
+
 /* A snapshot is read into a new copy first, so that a bad one leaves the old copy whole. */
 static bool apply_snapshot(struct follow *follow, const struct changes *answer, GError **error)
 {
     struct config *fresh = config_new();
     for (guint i = 0; i < answer->changes->len; i++) {
-        if (!config_apply(fresh, answer->changes->pdata[i], error)) {
+        if (!apply_change(fresh, answer->changes->pdata[i], error)) {
             config_free(fresh);
             return false;
         }
@@ -107,7 +113,7 @@ static bool apply_snapshot(struct follow *follow, const struct changes *answer, 
 static bool apply_deltas(struct follow *follow, const struct changes *answer, GError **error)
 {
     for (guint i = 0; i < answer->changes->len; i++) {
-        if (!config_apply(follow->config, answer->changes->pdata[i], error)) {
+        if (!apply_change(follow->config, answer->changes->pdata[i], error)) {
             config_set_position(follow->config, 0,
                                 0); /* half of it: a snapshot is asked for next */
             return false;

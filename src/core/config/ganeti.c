@@ -258,8 +258,8 @@ static void take_present(const char *kind, const char *key, guint64 version, con
                          void *data)
 {
     struct reader *reader = data;
-    static const char *const kinds[] = {"cluster", "nodegroup", "node", "instance",
-                                        "tag",     "advice",    NULL};
+    static const char *const kinds[] = {"cluster",  "nodegroup", "network", "node",
+                                        "instance", "tag",       "advice",  NULL};
     if (g_strv_contains(kinds, kind))
         ganeti_put(reader, kind, key, config_object_json(reader->now, kind, key));
 }
@@ -283,8 +283,8 @@ static void note_network(struct reader *reader, const char *uuid, const json_t *
 {
     const char *name = ganeti_text(from, "name");
     import_note(reader->import,
-                "network %s (%s): has no counterpart here; its cards get the bridge that their "
-                "node group has for it, and addresses are not given out",
+                "network %s (%s): is not taken over; its cards get the bridge that their node "
+                "group has for it. New cards can be in one that is made with: fettle network add",
                 *name ? name : uuid, ganeti_text(from, "network"));
 }
 

@@ -166,7 +166,7 @@ static json_t *read_nic(struct instance_reader *instance, size_t index, const js
     const char *mode = nic_parameter(instance, nic, "mode");
     if (*ganeti_text(nic, "network"))
         import_note(instance->reader->import,
-                    "%s: its network has no counterpart here; it keeps "
+                    "%s: its network is not taken over; it keeps "
                     "mode %s and link %s",
                     subject, mode, nic_parameter(instance, nic, "link"));
     const char *vlan = nic_parameter(instance, nic, "vlan");

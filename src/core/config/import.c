@@ -34,6 +34,7 @@ static const char *const nothing_kept[] = {NULL};
 static const struct rule rules[] = {
     {"nodegroup", nothing_kept, nothing_kept, NULL, NULL},
     {"cluster", cluster_keeps, nothing_kept, "it is this cluster", "a store has one cluster"},
+    {"network", nothing_kept, nothing_kept, NULL, NULL},
     {"node", node_keeps, node_told,
      "an import removes no node; take it out with `fettle node remove`, or put it into the file",
      "a host becomes a node with a token of `fettle node invite`; take it out of the file"},

@@ -1,6 +1,8 @@
 /* What must be true of the configuration at any time; see invariants.h. */
 #include "core/config/invariants.h"
+#include "core/config/addresses.h"
 #include "core/config/restored.h"
+#include "proto/master_ip.h"
 
 #include <string.h>
 
@@ -36,6 +38,65 @@ bool invariants_unique_name(const struct config *config, const char *kind, const
     return false;
 }
 
+static bool is_own_address(const struct config *config, const char *address, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!master_ip_same(node->primary_ip, address))
+            continue;
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "master_ip: %s is the address of node \"%s\"; it needs one of its own",
+                         address, node->name);
+        return true;
+    }
+    return false;
+}
+
+static bool is_guests_address(const struct config *config, const char *address, GError **error)
+{
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        for (guint n = 0; n < instance->nics->len; n++) {
+            if (!master_ip_same(((const struct nic *)instance->nics->pdata[n])->ip, address))
+                continue;
+            fettle_set_error(error, ALREADY_EXISTS,
+                             "master_ip: %s is the address of network card %u of instance \"%s\"",
+                             address, n, instance->name);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whose address it is otherwise would lose what is sent to it. */
+static bool master_ip_rule(const struct config *config, const struct cluster *cluster,
+                           GError **error)
+{
+    g_autofree char *address = NULL;
+    guint netmask;
+    if (!*cluster->master_ip)
+        return true;
+    g_autofree char *text =
+        g_strdup_printf("%s/%" G_GUINT64_FORMAT, cluster->master_ip, cluster->master_netmask);
+    return master_ip_parse(text, &address, &netmask, error) &&
+           master_ip_check_netdev(cluster->master_netdev, error) &&
+           !is_own_address(config, address, error) && !is_guests_address(config, address, error);
+}
+
+/* The same from the other side. */
+bool invariants_no_master_ip(const struct config *config, const char *field, const char *address,
+                             GError **error)
+{
+    const struct cluster *cluster = config_cluster(config);
+    if (!cluster || !*cluster->master_ip || !master_ip_same(cluster->master_ip, address))
+        return true;
+    fettle_set_error(error, ALREADY_EXISTS, "%s: %s is the master IP of the cluster", field,
+                     address);
+    return false;
+}
+
 static bool cluster_rule(const struct config *config, const void *object, GError **error)
 {
     const struct cluster *cluster = object;
@@ -51,7 +112,8 @@ static bool cluster_rule(const struct config *config, const void *object, GError
                          cluster->mac_prefix);
         return false;
     }
-    return invariants_exists(config, "node", cluster->master_node, "master_node", error);
+    return master_ip_rule(config, cluster, error) &&
+           invariants_exists(config, "node", cluster->master_node, "master_node", error);
 }
 
 static bool nodegroup_rule(const struct config *config, const void *object, GError **error)
@@ -70,6 +132,7 @@ static bool node_rule(const struct config *config, const void *object, GError **
         return false;
     }
     return invariants_unique_name(config, "node", node->name, error) &&
+           invariants_no_master_ip(config, "primary_ip", node->primary_ip, error) &&
            invariants_exists(config, "nodegroup", node->group, "group", error);
 }
 
@@ -201,15 +264,11 @@ static const struct {
     const char *kind;
     state_rule rule;
 } state_rules[] = {
-    {"cluster", cluster_rule},
-    {"nodegroup", nodegroup_rule},
-    {"node", node_rule},
-    {"instance", invariants_instance},
-    {"replica", replica_rule},
-    {"removed", removed_rule},
-    {"tag", tag_rule},
-    {"advice", advice_rule},
-    {"reservation", reservation_rule},
+    {"cluster", cluster_rule},         {"nodegroup", nodegroup_rule},
+    {"network", invariants_network},   {"node", node_rule},
+    {"instance", invariants_instance}, {"replica", replica_rule},
+    {"removed", removed_rule},         {"tag", tag_rule},
+    {"advice", advice_rule},           {"reservation", reservation_rule},
     {"repair_brake", brake_rule},
 };
 
@@ -286,6 +345,18 @@ static bool group_unused(const struct config *config, const struct nodegroup *gr
     return true;
 }
 
+static bool network_unused(const struct config *config, const struct network *network,
+                           GError **error)
+{
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (network_has(network, instance))
+            return still_used("network", network->uuid, network, "instance", instance->name, error);
+    }
+    return true;
+}
+
 static bool tags_unused(const struct config *config, const struct config_delta *delta,
                         GError **error)
 {
@@ -306,6 +377,8 @@ static bool check_gone(const struct config *config, const struct config_delta *d
         return node_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "nodegroup"))
         return group_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "network"))
+        return network_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "replica")) {
         const struct replica *replica = delta->before;
         const struct instance *instance = config_get(config, "instance", replica->instance, NULL);
@@ -317,6 +390,19 @@ static bool check_gone(const struct config *config, const struct config_delta *d
         return !config_get(config, "replica", instance->replica, NULL) ||
                still_used("instance", instance->uuid, instance, "replica", instance->replica,
                           error);
+    }
+    return true;
+}
+
+/* Cards are judged by their network. */
+static bool cards_fit(const struct config *config, const struct network *network, GError **error)
+{
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (network_has(network, instance) &&
+            !check_object(config, "instance", instance->uuid, instance, error))
+            return false;
     }
     return true;
 }
@@ -336,6 +422,8 @@ static bool check_partner(const struct config *config, const struct config_delta
                check_object(config, "replica", old, config_get(config, "replica", old, NULL),
                             error);
     }
+    if (!strcmp(delta->kind, "network"))
+        return !delta->before || !delta->after || cards_fit(config, delta->after, error);
     if (!strcmp(delta->kind, "replica")) {
         const struct replica *replica = delta->after ? delta->after : delta->before;
         return check_object(config, "instance", replica->instance,

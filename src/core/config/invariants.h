@@ -49,10 +49,18 @@ bool invariants_mac_is_good(const char *mac);
 
 /* The state rule of instances (invariants_instance.c), and what it shares with the others. */
 bool invariants_instance(const struct config *config, const void *object, GError **error);
+/* Those of networks (invariants_network.c): a network, and a card that may be in one. */
+bool invariants_network(const struct config *config, const void *object, GError **error);
+bool invariants_card_in_network(const struct config *config, const struct instance *instance,
+                                guint index, GError **error);
 bool invariants_exists(const struct config *config, const char *kind, const char *key,
                        const char *field, GError **error);
 bool invariants_unique_name(const struct config *config, const char *kind, const char *name,
                             GError **error);
+
+/* Whether an address of a node or guest is free of the master IP; ALREADY_EXISTS with the field. */
+bool invariants_no_master_ip(const struct config *config, const char *field, const char *address,
+                             GError **error);
 
 /* "instance web1 (UUID)": how messages name an object; free with g_free(). */
 char *invariants_subject(const char *kind, const char *key, const void *object);

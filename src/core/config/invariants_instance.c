@@ -156,7 +156,11 @@ static bool nic_rule(const struct nic *nic, guint index, GError **error)
 static bool nics_rule(const struct config *config, const struct instance *instance, GError **error)
 {
     for (guint i = 0; i < instance->nics->len; i++) {
-        if (!mac_rule(config, instance, i, error) || !nic_rule(instance->nics->pdata[i], i, error))
+        const struct nic *nic = instance->nics->pdata[i];
+        g_autofree char *field = g_strdup_printf("nics[%u].ip", i);
+        if (!mac_rule(config, instance, i, error) || !nic_rule(nic, i, error) ||
+            !invariants_no_master_ip(config, field, nic->ip, error) ||
+            !invariants_card_in_network(config, instance, i, error))
             return false;
     }
     return true;

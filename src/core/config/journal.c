@@ -3,8 +3,11 @@
 
 #include <string.h>
 
-/* Version 1 had neither times nor waiting requests. */
-#define JOURNAL_VERSION 2
+#include "proto/seal.h"
+
+/* Version 1 had neither times nor waiting requests, version 2 no checksums. */
+#define JOURNAL_VERSION 3
+#define CHECK_SIZE (SEAL_DIGITS + 1) /* in front of a line, with the space */
 
 struct journal {
     const struct env *env;
@@ -89,6 +92,24 @@ static void add_event(GString *text, const struct locks_event *event)
         add_over(text, event->owner);
 }
 
+/* A line begins with room for its checksum, which is filled in at its end. */
+static gsize begin_line(GString *text)
+{
+    gsize at = text->len;
+    for (guint i = 0; i < CHECK_SIZE; i++)
+        g_string_append_c(text, ' ');
+    return at;
+}
+
+static void end_line(GString *text, gsize begin)
+{
+    char digits[SEAL_DIGITS + 1];
+    gsize body = begin + CHECK_SIZE;
+    seal_digits(text->str + body, text->len - body, digits);
+    memcpy(text->str + begin, digits, SEAL_DIGITS);
+    g_string_append_c(text, '\n');
+}
+
 bool journal_begin(struct journal *journal, struct locks *locks, guint64 epoch, GError **error)
 {
     const struct env *env = journal->env;
@@ -97,16 +118,19 @@ bool journal_begin(struct journal *journal, struct locks *locks, guint64 epoch, 
     g_autoptr(GPtrArray) waiting = locks_waiters(locks);
     json_autoptr head = json_make("{s:s,s:I,s:i}", "journal", journal->id, "epoch",
                                   (json_int_t)epoch, "version", JOURNAL_VERSION);
+    gsize line = begin_line(text);
     add_json(text, head);
-    g_string_append_c(text, '\n');
+    end_line(text, line);
     journal->entries = 0;
     for (guint i = 0; i < held->len; i++) {
         const struct lock_state *state = held->pdata[i];
         if (state->waiting)
             continue;
+        line = begin_line(text);
         g_string_append_c(text, '[');
         add_hold(text, state->owner, state->name, state->mode, state->since);
-        g_string_append(text, "]\n");
+        g_string_append_c(text, ']');
+        end_line(text, line);
         journal->entries++;
     }
     for (guint i = 0; i < waiting->len; i++) {
@@ -115,9 +139,11 @@ bool journal_begin(struct journal *journal, struct locks *locks, guint64 epoch, 
             continue; /* a union: see journal.h */
         g_ptr_array_set_size(waiter->blockers, 0);
         g_ptr_array_set_size(waiter->pending_nodes, 0);
+        line = begin_line(text);
         g_string_append_c(text, '[');
         add_wait(text, waiter);
-        g_string_append(text, "]\n");
+        g_string_append_c(text, ']');
+        end_line(text, line);
         journal->entries++;
     }
     journal->epoch = epoch;
@@ -135,11 +161,13 @@ bool journal_append(struct journal *journal, struct locks *locks, const GPtrArra
     if (journal->entries > LIMIT_JOURNAL_SLACK + 2 * kept)
         return journal_begin(journal, locks, journal->epoch, error);
     GString *text = g_string_truncate(journal->text, 0);
+    gsize line = begin_line(text);
     for (guint i = 0; i < events->len; i++) {
         g_string_append_c(text, i ? ',' : '[');
         add_event(text, events->pdata[i]);
     }
-    g_string_append(text, "]\n");
+    g_string_append_c(text, ']');
+    end_line(text, line);
     return env->ops->file_append(env, FILE_RUN, JOURNAL_FILE, text->str, text->len, error);
 }
 
@@ -215,19 +243,40 @@ static bool read_batch(struct journal *journal, struct locks *locks, const char 
     return true;
 }
 
+/* Whether a line begins with the checksum of its rest. */
+static bool is_sealed(const char *line, size_t len)
+{
+    char digits[SEAL_DIGITS + 1];
+    if (len <= CHECK_SIZE || line[SEAL_DIGITS] != ' ')
+        return false;
+    seal_digits(line + CHECK_SIZE, len - CHECK_SIZE, digits);
+    return memcmp(line, digits, SEAL_DIGITS) == 0;
+}
+
+static bool read_line(struct journal *journal, struct locks *locks, const char *line, size_t len,
+                      bool sealed)
+{
+    if (sealed && !is_sealed(line, len))
+        return false;
+    size_t skip = sealed ? CHECK_SIZE : 0;
+    return journal->id ? read_batch(journal, locks, line + skip, len - skip)
+                       : read_head(journal, line + skip, len - skip);
+}
+
 /* What is wrong; NULL: nothing. */
 static char *read_text(struct journal *journal, struct locks *locks, const char *text, size_t len)
 {
     const char *end = text + len;
+    bool sealed = len > 0 && *text != '{';
     guint number = 1;
     for (const char *line = text; line < end; number++) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
-        if (!stop)
-            break; /* torn by the death of its writer, who had answered nobody yet */
-        size_t size = (size_t)(stop - line);
-        bool whole =
-            number == 1 ? read_head(journal, line, size) : read_batch(journal, locks, line, size);
-        if (!whole)
+        size_t size = (size_t)((stop ? stop : end) - line);
+        /* Torn by the death of its writer, who had answered nobody yet; but one that is whole in
+         * front of its last byte had its end. */
+        if (!stop && !(sealed && is_sealed(line, size - 1)))
+            break;
+        if (!stop || !read_line(journal, locks, line, size, sealed))
             return g_strdup_printf("line %u is damaged", number);
         line = stop + 1;
     }

@@ -1,12 +1,14 @@
 /*
  * The lock journal (FILE_RUN, locks.journal): what wconfd's locks were, so that a restarted wconfd
- * knows them. Text, one JSON document per line; every batch of lock changes is one line, appended
- * before anybody is answered. It lives on a tmpfs: a reboot ends it, and with it every owner.
+ * knows them. Text; every batch of lock changes is one line, appended before anybody is answered: a
+ * checksum of 16 hexadecimal digits, a space, a JSON document. It lives on a tmpfs: a reboot ends
+ * it, and with it every owner.
  *
- *   {"journal":"UUID","epoch":3,"version":2}
- *   [["17","job-17-x",4711,"instance/web1","exclusive",1791000000000000]]   holds it since then
- *   [{"owner":{…},"locks":[…],"priority":0,"ticket":7,…}]                   waits (lock_waiter)
- *   [{"over":{…}},["18","job-18-x",4712,"node/U","shared",1791000000000000]]   waits no more, holds
+ *   … {"journal":"UUID","epoch":3,"version":3}
+ *   … [["17","job-17-x",4711,"instance/web1","exclusive",1791000000000000]]   holds it since then
+ *   … [{"owner":{…},"locks":[…],"priority":0,"ticket":7,…}]                   waits (lock_waiter)
+ *   … [{"over":{…}},["18","job-18-x",4712,"node/U","shared",1791000000000000]]   waits no more,
+ *                                                                               holds
  *
  * A request that waits keeps its place over a restart: its client asks again and takes it over. A
  * waiting union is not here: it reserves nothing, so its client loses nothing by asking again.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "proto/digest.h"
+#include "proto/reader.h"
 
 struct kind {
     const struct record *record;
@@ -63,7 +64,7 @@ static const char *string_member(const void *value, const struct field *field)
 /* Names are unique in these kinds only: a removed instance's name may be used again. */
 static const struct field *unique_name(const struct record *record)
 {
-    static const char *const named[] = {"cluster", "nodegroup", "node", "instance"};
+    static const char *const named[] = {"cluster", "nodegroup", "network", "node", "instance"};
     for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
         if (strcmp(record->name, named[i]) == 0)
             return record_field(record, "name");
@@ -185,6 +186,22 @@ static char *natural_key(const struct record *record, const void *value)
     return uuid ? g_strdup(string_member(value, uuid)) : NULL;
 }
 
+/* Of a parsed value, which it owns from then on. */
+static struct config_object *object_make(const struct change *change, const struct record *record,
+                                         void *value, GError **error)
+{
+    g_autofree char *key = natural_key(record, value);
+    if (key && strcmp(key, change->key) != 0) {
+        fettle_set_error(error, WRONG_INPUT, "%s %s: the object says that its key is %s",
+                         change->kind, change->key, key);
+        record_free(record, value);
+        return NULL;
+    }
+    struct config_object *object = g_new(struct config_object, 1);
+    *object = (struct config_object){1, record, g_strdup(change->key), change->version, value};
+    return object;
+}
+
 static struct config_object *object_parse(const struct change *change, const struct record *record,
                                           GError **error)
 {
@@ -198,16 +215,7 @@ static struct config_object *object_parse(const struct change *change, const str
         g_prefix_error(error, "%s %s: ", change->kind, change->key);
         return NULL;
     }
-    g_autofree char *key = natural_key(record, value);
-    if (key && strcmp(key, change->key) != 0) {
-        fettle_set_error(error, WRONG_INPUT, "%s %s: the object says that its key is %s",
-                         change->kind, change->key, key);
-        record_free(record, value);
-        return NULL;
-    }
-    struct config_object *object = g_new(struct config_object, 1);
-    *object = (struct config_object){1, record, g_strdup(change->key), change->version, value};
-    return object;
+    return object_make(change, record, value, error);
 }
 
 static bool is_number(const char *text)
@@ -325,6 +333,30 @@ void config_load_object(const char *kind, const char *key, guint64 version, json
                             .object = object};
     if (!loading->error)
         config_apply(loading->config, &change, &loading->error);
+}
+
+bool config_load_text(const char *kind, const char *key, guint64 version, const char *text,
+                      void *data)
+{
+    struct config_loading *loading = data;
+    const struct record *record = object_record(kind);
+    struct reader reader = {text, text + strlen(text)};
+    void *value = record && !loading->error ? record_read(record, &reader) : NULL;
+    if (value && reader_is_over(&reader)) {
+        struct change change = {
+            .op = CHANGE_PUT, .kind = (char *)kind, .key = (char *)key, .version = version};
+        struct config_object *object = object_make(&change, record, value, &loading->error);
+        if (object)
+            config_set(loading->config, kind, key, object);
+        config_object_unref(object);
+        return true;
+    }
+    if (value)
+        record_free(record, value);
+    json_autoptr json = json_parse_limited(text, strlen(text), LIMIT_FRAME_BYTES, NULL);
+    if (json)
+        config_load_object(kind, key, version, json, data);
+    return json != NULL;
 }
 
 void config_share(const struct config *from, struct config *to)

@@ -30,6 +30,9 @@ struct config_loading {
 };
 void config_load_object(const char *kind, const char *key, guint64 version, json_t *object,
                         void *loading);
+/* For `load_text`. */
+bool config_load_text(const char *kind, const char *key, guint64 version, const char *text,
+                      void *loading);
 /* Puts everything of one into the other; objects are shared, the position stays. */
 void config_share(const struct config *from, struct config *to);
 

@@ -20,7 +20,7 @@ struct round {
     guint64 seen;    /* highest epoch of a refusal; 0: none */
     bool seen_begun; /* that one is more than a promise */
     char *seen_node;
-    GString *silent; /* names of those that gave no answer */
+    GString *silent; /* names of those that gave no word, and why if they said */
 };
 
 static void round_clear(struct round *round)
@@ -44,13 +44,22 @@ static void take_refusal(struct round *round, const struct promise_epoch_result 
     round->seen_node = g_strdup(answer->node);
 }
 
+static void take_silence(struct round *round, const struct node *node, const GError *error)
+{
+    bool answered = error && !fettle_error_is(error, UNREACHABLE) &&
+                    !fettle_error_is(error, TIMEOUT) && !fettle_error_is(error, UNKNOWN_RESULT);
+    g_string_append_printf(round->silent, "%s%s", round->silent->len ? ", " : "", node->name);
+    if (answered)
+        g_string_append_printf(round->silent, " (%s)", error->message);
+}
+
 static bool take_answer(guint index, void *value, const GError *error, void *data)
 {
     struct round *round = data;
     const struct promise_epoch_result *answer = value;
     const struct node *node = round->nodes->pdata[index];
     if (!answer) {
-        g_string_append_printf(round->silent, "%s%s", round->silent->len ? ", " : "", node->name);
+        take_silence(round, node, error);
     } else if (answer->granted) {
         round->granted++;
         round->own = round->own || index == 0;
@@ -123,15 +132,24 @@ static enum next judge(const struct env *env, const struct config *config,
     return enough ? NEXT_DONE : NEXT_AGAIN;
 }
 
+void promises_alone(const struct env *env, struct promise_wish *wish)
+{
+    guint64 now_ms = (guint64)MAX(env->ops->wall_us(env) / 1000, 0);
+    if (!wish->alone)
+        wish->epoch = MAX(wish->epoch + LIMIT_EPOCH_LEAP, now_ms);
+    wish->alone = true;
+}
+
 /* `ret_silent`: who gave no answer; g_free() it. */
 static enum next ask(const struct env *env, const struct config *config, const GPtrArray *nodes,
                      struct promise_wish *wish, bool begins, char **ret_silent, GError **error)
 {
     struct round round = {.nodes = nodes, .needed = nodes->len / 2 + 1, .hurry = begins};
     enum next next = NEXT_END;
+    guint64 asked = wish->epoch;
+    if (wish->alone)
+        round.needed = 1;
     if (ask_all(env, config, wish, begins, &round)) {
-        if (wish->alone)
-            round.needed = 1;
         next = judge(env, config, &round, error);
     } else {
         fettle_set_error(error, KILLED, "the process has ended");
@@ -139,6 +157,8 @@ static enum next ask(const struct env *env, const struct config *config, const G
     if (next == NEXT_HIGHER)
         wish->epoch =
             MAX(wish->epoch, round.seen) + 1; /* promised to an attempt that came to nothing */
+    else if (next == NEXT_DONE && wish->epoch != asked)
+        next = NEXT_HIGHER; /* a person's word has come meanwhile */
     *ret_silent = g_strdup(round.silent->str);
     round_clear(&round);
     return next;

@@ -16,8 +16,13 @@ struct promise_wish {
                       came to nothing */
     guint64 since; /* newest mastership whose changes this node has */
     bool alone;    /* a person's word stands for the candidates that do not answer, and for a
-                      mastership that was later than `since`; may come while they are asked */
+                      mastership that was later than `since`; set by promises_alone() */
 };
+
+/* The person's word; may come while the candidates are asked. Those that are silent may have had
+ * masters of epochs that nobody here has heard of, by such a word too: the wish leaps beyond all of
+ * them, to the wall clock in milliseconds or by LIMIT_EPOCH_LEAP. */
+void promises_alone(const struct env *env, struct promise_wish *wish);
 
 /* Until a majority of the candidates, this one included, has promised the epoch, in two rounds, so
  * that nobody serves under an epoch of which a majority has not heard. Waits for candidates that do

@@ -120,6 +120,7 @@ static bool make_master(GPtrArray *changes, const struct config *config, const c
     record_autoptr(cluster) cluster = cluster_copy(now);
     record_autoptr(node) master = node_copy(node);
     set_text(&cluster->master_node, node_uuid);
+    cluster->engine = ENGINE_KIND_SQLITE; /* which this store is now */
     master->master_candidate = true;
     master->offline = false;
     g_ptr_array_add(changes, config_put(config, "cluster", now->uuid, cluster_to_json(cluster)));

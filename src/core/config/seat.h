@@ -14,10 +14,15 @@ struct seat;
 /* `env->engine` NULL: the cluster has the engine of another node's store, and this node follows;
  * not replicated: this node's store is the engine, and `copy` is NULL. */
 struct seat *seat_new(const struct env *env, struct copy *copy);
+/* Before the start, of a node with a copy: the engine that the cluster has by what this node was
+ * told, and why this node must not become master by itself, nor by a person's word; NULL: it may.
+ * `undecided`: that holds until its copy names the engine, or the engine a master. */
+void seat_set_engine(struct seat *seat, enum engine_kind kind, const char *barred, bool undecided);
 /* In a task. False: this process is of no use as it is, with the reason. */
 bool seat_start(struct seat *seat, GError **error);
 /* Called once when this process must end, and be started anew. */
 void seat_on_end(struct seat *seat, void (*fn)(const GError *reason, void *data), void *data);
 void seat_handle(struct seat *seat, struct rpc_request *request);
+bool seat_is_master(const struct seat *seat);
 /* After the engine was closed, and before the copy is. */
 void seat_free(struct seat *seat);

@@ -108,7 +108,13 @@ GPtrArray *ssconf_files(const struct announce_args *announced)
         if (strcmp(member->uuid, announced->master_node) != 0)
             continue;
         add_line(files, "master_node", member->name);
-        add_line(files, "master_ip", member->address);
+        add_line(files, "master_ip",
+                 *announced->master_ip ? announced->master_ip : member->address);
+    }
+    if (*announced->master_ip) {
+        g_autofree char *netmask = g_strdup_printf("%" G_GUINT64_FORMAT, announced->master_netmask);
+        add_line(files, "master_netmask", netmask);
+        add_line(files, "master_netdev", announced->master_netdev);
     }
     for (guint i = 0; i < G_N_ELEMENTS(lists); i++)
         add(files, lists[i].name, list_text(members, lists[i].wanted, lists[i].what));

@@ -7,7 +7,9 @@
  *
  * var/ssconf/: cluster_name, cluster_uuid, master_node, master_ip, node_list, node_primary_ips,
  * master_candidates, master_candidates_ips, online_nodes, offline_nodes (a line for each node, by
- * name), and serial: of the configuration in which these facts changed last.
+ * name), and serial: of the configuration in which these facts changed last. master_ip is the
+ * address of the master's node, unless the cluster has a master IP: then that, with master_netmask
+ * and master_netdev.
  */
 #pragma once
 

@@ -305,6 +305,7 @@ static GPtrArray *last_changes(const struct env *env, guint64 version, const str
     GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
     json_t *cluster = config_object_json(config, "cluster", candidates->cluster);
     json_object_set_new(cluster, "master_node", json_string(self->node));
+    json_object_set_new(cluster, "engine", json_string("sqlite")); /* etcd is lost for good */
     add_put(changes, "cluster", candidates->cluster, version, cluster);
     if (args->alone)
         add_demotions(changes, version, config, candidates);
@@ -350,7 +351,9 @@ GPtrArray *takeover_word(const struct env *env, const struct config *config,
         return NULL;
     }
     guint64 serial = config_serial(config) + 1;
-    *ret_result = make_result(self, self->status->epoch + 1, serial);
+    struct promise_wish wish = {.epoch = self->status->epoch + 1};
+    promises_alone(env, &wish);
+    *ret_result = make_result(self, wish.epoch, serial);
     return last_changes(env, serial, config, candidates, self, args);
 }
 
@@ -362,7 +365,9 @@ struct take_over_result *takeover(const struct env *env, struct copy *copy,
     struct copy_position at;
     copy->ops->position(copy, &at);
     const struct seat_candidate *self = find_named(candidates, env->node_uuid, error);
-    struct promise_wish wish = {.epoch = at.epoch + 1, .since = at.epoch, .alone = args->alone};
+    struct promise_wish wish = {.epoch = at.epoch + 1, .since = at.epoch};
+    if (args->alone)
+        promises_alone(env, &wish);
     if (!self || !check_args(args, error) || !promises_ask(env, config, &wish, error))
         return NULL;
     g_autoptr(GPtrArray) changes = last_changes(env, at.serial + 1, config, candidates, self, args);

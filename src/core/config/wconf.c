@@ -42,6 +42,8 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     wconf_announce_end(wconf);
     wconf_watch_end(wconf);
     wconf_copies_end(wconf);
+    wconf_refuse_held_commits(wconf);
+    wconf_engine_end(wconf);
     if (wconf->on_down)
         wconf->on_down(wconf->down, wconf->on_down_data);
 }
@@ -173,6 +175,8 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     g_ptr_array_unref(status->problems);
     status->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
     wconf_copies_list(wconf, status->copies);
+    struct authority *authority = wconf->env->authority;
+    status->authority = authority && authority->ops->has_key(authority);
     rpc_answer(request, cluster_status_to_json(status));
 }
 
@@ -210,6 +214,9 @@ static const struct {
     {"owner_gone", wconf_handle_owner_gone, false},
     {"ca_info", wconf_handle_ca_info, false},
     {"join", wconf_handle_join, false},
+    {"change_engine", wconf_handle_change_engine, false},
+    {"engine_progress", wconf_handle_engine_progress, false},
+    {"authority_key", wconf_handle_authority_key, false},
 };
 
 /* SAF-05: what a job of an older mastership still wants to change is over. */
@@ -233,6 +240,11 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     if (wconf->down) {
         rpc_fail(request, wconf->down);
+        return;
+    }
+    if (wconf->leaving) {
+        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY,
+                     "the mastership is being handed to another node; try again");
         return;
     }
     if (!wconf->serving) {
@@ -276,6 +288,7 @@ bool wconf_start(struct wconf *wconf, GError **error)
              ", serial %" G_GUINT64_FORMAT "; lock journal: %s, %u locks",
              config_history(wconf->committed), wconf->epoch, config_serial(wconf->committed),
              note ? note : "continued", locks_count(wconf->locks));
+    wconf_copies_begin(wconf);
     if (!wconf_record_seat(wconf, error))
         return false;
     wconf_announce(wconf);
@@ -286,6 +299,7 @@ bool wconf_start(struct wconf *wconf, GError **error)
         return false;
     }
     wconf->serving = true;
+    wconf_engine_start(wconf);
     return true;
 }
 
@@ -337,10 +351,11 @@ void wconf_free(struct wconf *wconf)
     wconf_owners_end(wconf);
     wconf_locks_end(wconf);
     wconf_copies_end(wconf);
+    wconf_engine_end(wconf);
     wconf_commit_free_all(wconf);
+    barriers_end(wconf);      /* answers about locks wait there */
     locks_free(wconf->locks); /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
-    barriers_end(wconf);
     g_queue_clear(&wconf->log);
     g_hash_table_unref(wconf->pending_ids);
     g_ptr_array_unref(wconf->listeners);

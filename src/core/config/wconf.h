@@ -18,6 +18,11 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request);
  * gone for good. `changes` (GPtrArray of struct change, stolen; their versions do not matter) are
  * its first commit. */
 void wconf_go_alone(struct wconf *wconf, GPtrArray *changes);
+/* In a task, of a replicated engine: takes nothing on any more, lets what is on its way be stored,
+ * and gives the seat up in favour of the node `next` (UUID and name). True: mastership is over, all
+ * that waited was answered; on_step_down is not called. TEMPORARY: it goes on as the master. When
+ * nobody knows which of the two it steps down as ever, with UNKNOWN_RESULT. */
+bool wconf_hand_over(struct wconf *wconf, const char *next, const char *name, GError **error);
 /* Where it stands, as master or on its way to it. */
 void wconf_position(const struct wconf *wconf, guint64 *ret_history, guint64 *ret_epoch,
                     guint64 *ret_serial);
@@ -31,6 +36,8 @@ void wconf_free(struct wconf *wconf);
 void wconf_on_step_down(struct wconf *wconf, void (*fn)(const GError *reason, void *data),
                         void *data);
 
+/* WRONG_INPUT or ALREADY_EXISTS with the parameter that cannot be. */
+bool wconf_bootstrap_check(const struct op_cluster_init *params, GError **error);
 /* The objects of a new cluster (OP_CLUSTER_INIT): GPtrArray of struct change. `node` is what
  * etc/node.json says. */
 GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const char *cluster_uuid,

@@ -66,7 +66,8 @@ static struct announce_args *announcement(const struct wconf *wconf, bool again)
     args->history = config_history(wconf->committed);
     args->epoch = wconf->epoch;
     set_text(&args->cluster, cluster->uuid);
-    set_text(&args->master_node, cluster->master_node);
+    /* A new master's own name may be on its way into the record still. */
+    set_text(&args->master_node, wconf->env->node_uuid);
     args->serial = wconf->members_serial;
     args->again = again;
     if (!again) {
@@ -76,6 +77,9 @@ static struct announce_args *announcement(const struct wconf *wconf, bool again)
     args->replica_lost_ms = cluster->replica_lost_ms;
     args->accelerator = cluster->accelerator;
     set_text(&args->cluster_name, cluster->name);
+    set_text(&args->master_ip, cluster->master_ip);
+    args->master_netmask = cluster->master_netmask;
+    set_text(&args->master_netdev, cluster->master_netdev);
     return args;
 }
 
@@ -298,6 +302,9 @@ bool wconf_gate(const char *name, void *data)
     const char *rest = strchr(name, '/') + 1;
     if (!g_str_has_prefix(name, "node/") && !g_str_has_prefix(name, "node-res/"))
         return false;
+    /* Requests that the journal knew ask before anybody has been told of anything. */
+    if (!wconf->members_serial)
+        return true;
     if (strcmp(rest, "[lockset]") != 0)
         return wconf_node_gated(wconf, rest);
     GHashTableIter iter;

@@ -1,6 +1,8 @@
 /* The first objects of a cluster (OP_CLUSTER_INIT): itself, a node group, its only node. */
 #include "core/config/wconf.h"
 
+#include "proto/master_ip.h"
+
 static void free_change(void *data)
 {
     change_free(data);
@@ -25,6 +27,29 @@ static void set_text(char **member, const char *text)
     *member = g_strdup(text);
 }
 
+bool wconf_bootstrap_check(const struct op_cluster_init *params, GError **error)
+{
+    g_autofree char *address = NULL;
+    guint netmask;
+    if (!*params->master_ip && !*params->master_netdev)
+        return true;
+    if (!*params->master_ip || !*params->master_netdev) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "master_ip and master_netdev go together: the address, and the network "
+                         "device of the master's node that is to carry it");
+        return false;
+    }
+    if (!master_ip_parse(params->master_ip, &address, &netmask, error) ||
+        !master_ip_check_netdev(params->master_netdev, error))
+        return false;
+    if (!master_ip_same(address, params->primary_ip))
+        return true;
+    fettle_set_error(error, ALREADY_EXISTS,
+                     "master_ip: %s is the address of node \"%s\"; it needs one of its own",
+                     address, params->node_name);
+    return false;
+}
+
 GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const char *cluster_uuid,
                                    const char *node_uuid, guint port, const char *group_uuid)
 {
@@ -39,6 +64,14 @@ GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const c
     cluster->replica_lost_ms = params->replica_lost_ms;
     cluster->watcher_interval_ms = params->watcher_interval_ms;
     cluster->max_running_jobs = params->max_running_jobs;
+    if (*params->master_ip) {
+        g_autofree char *address = NULL;
+        guint netmask = 0;
+        if (master_ip_parse(params->master_ip, &address, &netmask, NULL))
+            set_text(&cluster->master_ip, address);
+        cluster->master_netmask = netmask;
+        set_text(&cluster->master_netdev, params->master_netdev);
+    }
     add_put(changes, "cluster", cluster_uuid, cluster_to_json(cluster));
     set_text(&group->uuid, group_uuid);
     set_text(&group->name, "default");

@@ -12,27 +12,90 @@ static void free_change(void *data)
     change_free(data);
 }
 
-static bool load_store(struct wconf *wconf, GError **error)
-{
-    struct config_loading loading = {wconf->committed, NULL};
-    guint64 history;
+/* What is read, and which serial has changed what. */
+struct reading {
+    struct config_loading loading;
+    bool logged;
+    GArray *entries; /* struct entry; strings are owned */
+};
+
+struct entry {
     guint64 serial;
-    if (!wconf->engine->ops->load(wconf->engine, &history, &serial, config_load_object, &loading,
-                                  error)) {
-        g_clear_error(&loading.error);
-        return false;
+    char *kind, *key;
+};
+
+static void entry_clear(void *data)
+{
+    struct entry *entry = data;
+    g_free(entry->kind);
+    g_free(entry->key);
+}
+
+static void read_object(const char *kind, const char *key, guint64 version, json_t *object,
+                        void *data)
+{
+    struct reading *reading = data;
+    if (reading->logged) {
+        struct entry entry = {version, g_strdup(kind), g_strdup(key)};
+        g_array_append_val(reading->entries, entry);
     }
-    if (loading.error) {
+    if (object)
+        config_load_object(kind, key, version, object, &reading->loading);
+}
+
+static int compare_serials(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+    return left->serial < right->serial ? -1 : left->serial > right->serial;
+}
+
+/* The log of changes begins where the engine knows them all, so that who was behind with the master
+ * before is not filled anew. */
+static void begin_log(struct wconf *wconf, const struct reading *reading)
+{
+    struct engine *engine = wconf->engine;
+    guint64 from = reading->logged ? engine->ops->log_from(engine) : 0;
+    wconf->log_floor = from ? from : config_serial(wconf->committed);
+    if (!from)
+        return;
+    g_array_sort(reading->entries, compare_serials);
+    for (guint i = 0; i < reading->entries->len; i++) {
+        const struct entry *entry = &g_array_index(reading->entries, struct entry, i);
+        if (entry->serial > from)
+            wconf_stream_add(wconf, entry->serial, entry->kind, entry->key);
+    }
+}
+
+static bool read_all(struct wconf *wconf, struct reading *reading, GError **error)
+{
+    guint64 history = 0, serial = 0;
+    struct engine *engine = wconf->engine;
+    bool ok = engine->ops->load_text
+                  ? engine->ops->load_text(engine, &history, &serial, config_load_text,
+                                           &reading->loading, error)
+                  : engine->ops->load(engine, &history, &serial, read_object, reading, error);
+    g_autoptr(GError) unreadable = g_steal_pointer(&reading->loading.error);
+    if (ok && unreadable)
         fettle_set_error(error, CORRUPT,
                          "the store has an object that cannot be read: %s; restore a copy",
-                         loading.error->message);
-        g_error_free(loading.error);
+                         unreadable->message);
+    if (!ok || unreadable)
         return false;
-    }
     config_set_position(wconf->committed, history, serial);
     config_set_position(wconf->head, history, serial);
+    return true;
+}
+
+static bool load_store(struct wconf *wconf, GError **error)
+{
+    g_autoptr(GArray) entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
+    bool logged = wconf->engine->ops->log_from != NULL;
+    struct reading reading = {{wconf->committed, NULL}, logged, entries};
+    g_array_set_clear_func(entries, entry_clear);
+    if (!read_all(wconf, &reading, error))
+        return false;
     config_share(wconf->committed, wconf->head);
-    wconf->log_floor = serial;
+    begin_log(wconf, &reading);
     wconf_copies_note(wconf);
     return true;
 }
@@ -69,6 +132,7 @@ static bool ask_for_promises(struct wconf *wconf, struct mastership *me, GError 
     struct mastership record;
     if (!wconf->engine->ops->observe(wconf->engine, &record, error))
         return false;
+    wconf_engine_clear(wconf, record.epoch);
     wconf->wish.epoch = record.epoch + 1;
     wconf->wish.since = record.epoch;
     if (goes_on(&record, me)) {
@@ -130,7 +194,7 @@ void wconf_go_alone(struct wconf *wconf, GPtrArray *changes)
     if (wconf->word)
         g_ptr_array_unref(wconf->word);
     wconf->word = changes;
-    wconf->wish.alone = true;
+    promises_alone(wconf->env, &wconf->wish);
 }
 
 static bool record_word(struct wconf *wconf, GError **error)

@@ -22,6 +22,7 @@ struct commit {
     GPtrArray *changes; /* struct change */
     GPtrArray *objects; /* struct config_object of each, NULL for a delete */
     GPtrArray *replies; /* struct reply; more than one if the same id came again */
+    bool sent;          /* the engine has it */
 };
 
 static void object_unref(void *data)
@@ -243,7 +244,7 @@ static bool check_changed(struct wconf *wconf, const GPtrArray *changes, const G
                           const struct owner *owner, enum invariants_author author, GError **error)
 {
     g_autoptr(GPtrArray) deltas = make_deltas(wconf->head, changes, before);
-    if (owner && !wconf_covered(wconf->locks, owner, wconf->head, deltas, error))
+    if (owner && !wconf_covered(wconf, owner, deltas, error))
         return false;
     return invariants_check(wconf->head, deltas, author, error);
 }
@@ -268,6 +269,49 @@ static struct commit *commit_new(struct wconf *wconf, const char *id, guint64 se
     return commit;
 }
 
+static void send_commit(struct commit *commit)
+{
+    struct wconf *wconf = commit->wconf;
+    struct engine_commit stored = {commit->id, wconf->epoch, commit->serial, commit->changes};
+    commit->sent = true;
+    wconf->engine->ops->commit(wconf->engine, &stored, commit_done, commit);
+}
+
+void wconf_hold_commits(struct wconf *wconf)
+{
+    wconf->held = true;
+}
+
+bool wconf_is_still(const struct wconf *wconf)
+{
+    const struct commit *first = g_queue_peek_head((GQueue *)&wconf->pending);
+    return wconf->held && (!first || !first->sent);
+}
+
+/* Calls back from the loop, so the queue stays as it is meanwhile. */
+void wconf_release_commits(struct wconf *wconf)
+{
+    wconf->held = false;
+    for (GList *link = wconf->pending.head; link; link = link->next) {
+        struct commit *commit = link->data;
+        if (!commit->sent)
+            send_commit(commit);
+    }
+}
+
+void wconf_refuse_held_commits(struct wconf *wconf)
+{
+    struct commit *commit;
+    g_autoptr(GError) answer = NULL;
+    fettle_set_error(&answer, TEMPORARY, "the commit was not stored: %s", wconf->down->message);
+    while ((commit = g_queue_peek_tail(&wconf->pending)) && !commit->sent) {
+        g_queue_pop_tail(&wconf->pending);
+        g_hash_table_remove(wconf->pending_ids, commit->id);
+        commit_reply_all(commit, answer);
+        commit_free(commit);
+    }
+}
+
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes_in,
                   const struct owner *owner, enum invariants_author author,
                   struct rpc_request *request, json_t *answer, GError **error)
@@ -288,8 +332,8 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
         commit_add_reply(commit, request, json_incref(answer));
     g_queue_push_tail(&wconf->pending, commit);
     g_hash_table_insert(wconf->pending_ids, commit->id, commit);
-    struct engine_commit stored = {commit->id, wconf->epoch, serial, commit->changes};
-    wconf->engine->ops->commit(wconf->engine, &stored, commit_done, commit);
+    if (!wconf->held)
+        send_commit(commit);
     return true;
 }
 
@@ -305,6 +349,25 @@ void wconf_commit_free_all(struct wconf *wconf)
     }
 }
 
+/* A commit that is stored already, whose answer may have been lost with another process. */
+struct repeated {
+    struct wconf *wconf;
+    struct rpc_request *request;
+    guint64 serial;
+};
+
+static void repeated_copied_cb(void *data)
+{
+    g_autofree struct repeated *repeated = data;
+    struct commit_result result = {.serial = repeated->serial};
+    if (repeated->wconf->down)
+        rpc_fail_new(repeated->request, FETTLE_ERROR_UNKNOWN_RESULT,
+                     "repeat the commit with its id: %s", repeated->wconf->down->message);
+    else
+        wconf_answer_after_barrier(repeated->wconf, repeated->request,
+                                   commit_result_to_json(&result));
+}
+
 bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request)
 {
     struct commit *pending = g_hash_table_lookup(wconf->pending_ids, id);
@@ -315,8 +378,9 @@ bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_reque
     guint64 serial = wconf->engine->ops->lookup(wconf->engine, id);
     if (!serial)
         return false;
-    struct commit_result result = {.serial = serial};
-    wconf_answer_after_barrier(wconf, request, commit_result_to_json(&result));
+    struct repeated *repeated = g_new(struct repeated, 1);
+    *repeated = (struct repeated){wconf, request, serial};
+    wconf_copies_wait(wconf, serial, repeated_copied_cb, repeated);
     return true;
 }
 

@@ -14,9 +14,14 @@ struct serial_digest {
     guint64 serial, digest;
 };
 
+/* A follower asks at least every COPYING_WAIT_MS (copying.c). */
+#define FOLLOWER_SILENT_MS 25000
+
 struct follower {
     guint64 serial; /* durable there */
     bool reachable;
+    gint64 heard_ms; /* boot clock, of its last question */
+    bool authority;  /* it has the key of the cluster's authority */
 };
 
 /* A commit that some copy in reach lacks. */
@@ -29,6 +34,12 @@ struct copy_wait {
 
 /* --- who is in reach --- */
 
+guint64 wconf_copies_serial(const struct wconf *wconf, const char *node)
+{
+    const struct follower *follower = g_hash_table_lookup(wconf->followers, node);
+    return follower ? follower->serial : 0;
+}
+
 guint wconf_copies_reachable(const struct wconf *wconf)
 {
     guint count = 0;
@@ -38,6 +49,14 @@ guint wconf_copies_reachable(const struct wconf *wconf)
     while (g_hash_table_iter_next(&iter, NULL, &value))
         count += ((const struct follower *)value)->reachable;
     return count;
+}
+
+/* With a replicated engine no commit waits for copies, so that nothing counts them out. */
+static bool is_heard(const struct wconf *wconf, const struct follower *follower)
+{
+    gint64 now = wconf->env->ops->boot_ms(wconf->env);
+    return follower->reachable &&
+           (!wconf->engine->replicated || now - follower->heard_ms < FOLLOWER_SILENT_MS);
 }
 
 void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies)
@@ -50,7 +69,8 @@ void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies)
             continue;
         struct copy_status from = {.node = node->uuid,
                                    .serial = follower ? follower->serial : 0,
-                                   .reachable = follower && follower->reachable};
+                                   .reachable = follower && is_heard(wconf, follower),
+                                   .authority = follower && follower->authority};
         g_ptr_array_add(copies, copy_status_copy(&from));
     }
 }
@@ -229,10 +249,23 @@ static struct follower *follower_of(struct wconf *wconf, const char *node)
     return follower;
 }
 
+/* Nobody has asked yet: until its patience is over each candidate may have a copy that is to be
+ * waited for, also for what the process before could not answer any more. */
+void wconf_copies_begin(struct wconf *wconf)
+{
+    g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (node->master_candidate && !node->offline && strcmp(node->uuid, wconf->env->node_uuid))
+            follower_of(wconf, node->uuid)->reachable = true;
+    }
+}
+
 static void acknowledge(struct wconf *wconf, const char *node, guint64 serial)
 {
     struct follower *follower = follower_of(wconf, node);
     follower->serial = serial;
+    follower->heard_ms = wconf->env->ops->boot_ms(wconf->env);
     if (!follower->reachable && serial == config_serial(wconf->committed)) {
         follower->reachable = true;
         log_info("", "the copy of node %s has caught up at serial %" G_GUINT64_FORMAT,
@@ -259,13 +292,14 @@ static bool may_follow(const struct wconf *wconf, const char *uuid, const struct
 void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    record_autoptr(follow_args) args = follow_args_parse(request->args, RECORD_LAX, &error);
+    record_autoptr(follow_args) args = rpc_request_args(request, &follow_args_record, &error);
     if (!args || !may_follow(wconf, request->from_node, args, &error)) {
         g_hash_table_remove(wconf->followers, request->from_node);
         release(wconf);
         rpc_fail(request, error);
         return;
     }
+    follower_of(wconf, request->from_node)->authority = args->authority;
     g_autofree char *why = why_anew(wconf, args);
     if (why) {
         follower_of(wconf, request->from_node)->reachable = false;

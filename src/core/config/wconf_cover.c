@@ -1,12 +1,14 @@
 /*
  * Does the owner hold the locks that cover what it changes (FUT-04)? instance, replica and removed
  * need the instance's lock, a node its own (what no job relies on while it acts: node-param is
- * enough, FUT-01), a reservation the instance's and node-res of the nodes with its room, cluster
- * and node groups the big one; tags, jobs,
- * decisions, counters, advice and the repair brake are compare-and-set by nature and need none.
+ * enough, FUT-01), a network its own, a reservation the instance's and node-res of the nodes with
+ * its room, cluster and node groups the big one; tags, jobs, decisions, counters, advice and the
+ * repair brake are compare-and-set by nature and need none.
+ * With cluster.lock_coverage = log what is not covered is logged, and done (FUT-03).
  */
 #include <string.h>
 
+#include "base/log.h"
 #include "core/config/wconf_private.h"
 
 static bool need(const struct locks *locks, const struct owner *owner,
@@ -118,17 +120,34 @@ static bool delta_covered(const struct locks *locks, const struct owner *owner,
         return node_covered(locks, owner, delta, error);
     if (!strcmp(delta->kind, "revoked"))
         return need(locks, owner, delta, "node", delta->key, error);
+    if (!strcmp(delta->kind, "network"))
+        return need(locks, owner, delta, "network", delta->key, error);
     if (!strcmp(delta->kind, "cluster") || !strcmp(delta->kind, "nodegroup"))
         return need(locks, owner, delta, "cluster", "BGL", error);
     return true;
 }
 
-bool wconf_covered(const struct locks *locks, const struct owner *owner, const struct config *after,
-                   const GPtrArray *deltas, GError **error)
+/* What is in force says it, not what this very transaction would make of it. */
+static bool only_logged(const struct wconf *wconf)
 {
+    const struct cluster *cluster = config_cluster(wconf->committed);
+    return cluster && cluster->lock_coverage == COVERAGE_LOG;
+}
+
+bool wconf_covered(const struct wconf *wconf, const struct owner *owner, const GPtrArray *deltas,
+                   GError **error)
+{
+    bool log = only_logged(wconf);
     for (guint i = 0; i < deltas->len; i++) {
-        if (!delta_covered(locks, owner, after, deltas, deltas->pdata[i], error))
+        g_autoptr(GError) local = NULL;
+        if (delta_covered(wconf->locks, owner, wconf->head, deltas, deltas->pdata[i], &local))
+            continue;
+        if (!log || !fettle_error_is(local, LOCK_MISSING)) {
+            g_propagate_error(error, g_steal_pointer(&local));
             return false;
+        }
+        g_autofree char *fields = g_strdup_printf("JOB=%s", owner->job);
+        log_warning(fields, "changed without its lock: %s", local->message);
     }
     return true;
 }

@@ -352,6 +352,10 @@ void wconf_handle_ca_info(struct wconf *wconf, struct rpc_request *request)
     g_autofree char *fingerprint = NULL;
     if (!authority)
         fettle_set_error(&error, WRONG_STATE, "this process has no certificate authority");
+    if (authority && !strcmp(request->from_role, ROLE_WCONFD)) {
+        wconf_handle_authority_look(wconf, request);
+        return;
+    }
     if (!authority || !authority->ops->show(authority, &certificate, &fingerprint, &error)) {
         rpc_fail(request, error);
         return;

@@ -66,8 +66,13 @@ static void flush(struct wconf *wconf)
                         error->message);
 }
 
+/* The most frequent answer of all, as text. */
+#define GRANTED "{\"blockers\":[],\"granted\":true,\"pending_nodes\":[],\"ticket\":0}"
+
+/* With `text` there is neither result nor error. */
 struct late_answer {
     struct rpc_request *request;
+    const char *text;
     json_t *result;
     GError *error;
 };
@@ -80,6 +85,8 @@ static void answer_late(struct wconf *wconf, void *data)
     if (error) {
         json_decref(late->result);
         rpc_fail(late->request, error);
+    } else if (late->text) {
+        rpc_answer_text(late->request, late->text);
     } else {
         rpc_answer(late->request, late->result);
     }
@@ -87,23 +94,23 @@ static void answer_late(struct wconf *wconf, void *data)
     g_free(late);
 }
 
+static void tell_after_barrier(struct wconf *wconf, struct late_answer answer)
+{
+    struct late_answer *late = g_new(struct late_answer, 1);
+    *late = answer;
+    wconf_barrier(wconf, answer_late, late);
+}
+
 /* Both are stolen. */
 static void tell_later(struct wconf *wconf, struct rpc_request *request, json_t *result,
                        GError *error)
 {
-    struct late_answer *late = g_new(struct late_answer, 1);
-    *late = (struct late_answer){request, result, error};
-    wconf_barrier(wconf, answer_late, late);
+    tell_after_barrier(wconf, (struct late_answer){request, NULL, result, error});
 }
 
-/* The most frequent answer of all; nobody changes what was answered. */
-static json_t *granted_json(void)
+static void tell_granted(struct wconf *wconf, struct rpc_request *request)
 {
-    static json_t *granted;
-    if (!granted)
-        granted = json_make("{s:[],s:b,s:[],s:i}", "blockers", "granted", 1, "pending_nodes",
-                            "ticket", 0);
-    return json_incref(granted);
+    tell_after_barrier(wconf, (struct late_answer){request, GRANTED, NULL, NULL});
 }
 
 static json_t *acquired_json(const GPtrArray *names)
@@ -120,10 +127,11 @@ static void tell_grants(struct wconf *wconf)
     for (guint i = 0; i < grants->len; i++) {
         struct locks_grant *grant = grants->pdata[i];
         struct lock_wait *wait = grant->tag;
-        json_t *result = grant->error      ? NULL
-                         : grant->acquired ? acquired_json(grant->acquired)
-                                           : granted_json();
-        tell_later(wconf, wait->request, result, g_steal_pointer(&grant->error));
+        json_t *result = grant->acquired ? acquired_json(grant->acquired) : NULL;
+        if (result || grant->error)
+            tell_later(wconf, wait->request, result, g_steal_pointer(&grant->error));
+        else
+            tell_granted(wconf, wait->request);
         lock_wait_free(wait);
     }
 }
@@ -241,10 +249,11 @@ static void update_locks(struct wconf *wconf, struct rpc_request *request,
     if (ok && outcome == LOCKS_WAITS) {
         lock_wait_begin(wait, args->wait_ms, update_over);
     } else {
-        json_t *result = !ok                        ? NULL
-                         : outcome == LOCKS_GRANTED ? granted_json()
-                                                    : blocked_json(wconf, args, 0);
-        tell_later(wconf, request, result, g_steal_pointer(&error));
+        if (ok && outcome == LOCKS_GRANTED)
+            tell_granted(wconf, request);
+        else
+            tell_later(wconf, request, ok ? blocked_json(wconf, args, 0) : NULL,
+                       g_steal_pointer(&error));
         lock_wait_free(wait);
     }
     tell_grants(wconf);

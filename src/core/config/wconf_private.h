@@ -2,12 +2,14 @@
  * Insides of wconfd's thinking. One struct, and one file for each of its duties:
  *   wconf.c           life, dispatch, stepping down, barriers
  *   wconf_campaign.c  taking the seat
+ *   wconf_handover.c  giving it to another candidate
  *   wconf_commit.c    transactions: from the request to the engine and back
  *   wconf_replica.c   set_replica_state
  *   wconf_migrated.c  set_migrated
  *   wconf_cover.c     does the owner hold the locks of what it changes?
  *   wconf_stream.c    wait_changes: deltas and snapshots
  *   wconf_copies.c    follow: the copies of other candidates, and waiting for them
+ *   wconf_engine.c    change_engine, engine_progress
  *   wconf_watch.c     does every candidate still follow this mastership?
  *   wconf_confirm.c   confirm
  *   wconf_locks.c     lock calls
@@ -33,12 +35,14 @@ struct wconf {
     struct config *head;      /* with the commits that are on their way */
     guint64 epoch;
     bool serving;
+    bool leaving; /* the seat is being handed to another node */
     GError *down; /* why it has stepped down */
     void (*on_down)(const GError *reason, void *data);
     void *on_down_data;
 
     GQueue pending;          /* struct commit, in order of serial */
     GHashTable *pending_ids; /* commit id -> struct commit */
+    bool held;               /* they wait for a change of engine */
 
     GQueue log;           /* struct log_entry, oldest first */
     guint64 log_floor;    /* changes after this serial are all in it */
@@ -66,6 +70,10 @@ struct wconf {
     GQueue copy_waits;     /* struct copy_wait, in order of serial */
     guint copy_timer;
     struct watch *watch; /* of the candidates' promises; NULL: not begun */
+
+    struct engine_change *change; /* the last change of engine, under way or not; NULL: none */
+    struct tending *tending;      /* of the members of etcd; NULL: the engine has none */
+    struct clearing *clearing;    /* of what an earlier one has left; NULL: none is under way */
 
     struct promise_wish wish; /* of an engine that is this node's store, while it campaigns */
     GPtrArray *word;          /* struct change: what a person's word puts on record then; or NULL */
@@ -106,6 +114,12 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
                   const struct owner *owner, enum invariants_author author,
                   struct rpc_request *request, json_t *answer, GError **error);
 void wconf_commit_free_all(struct wconf *wconf);
+/* From now on commits wait, checked but unknown to the engine; nothing is on its way to it any more
+ * once it is still. Then they go on, in order, or are refused: they are surely not stored. */
+void wconf_hold_commits(struct wconf *wconf);
+bool wconf_is_still(const struct wconf *wconf);
+void wconf_release_commits(struct wconf *wconf);
+void wconf_refuse_held_commits(struct wconf *wconf);
 
 /* The same commit again: one answer more for the one that is on its way, or the serial that it got
  * (SAF-04). False: there is none with that id. */
@@ -125,9 +139,10 @@ void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_cover.c --- */
-/* LOCK_MISSING with the object and the lock. `after`: with the changes in it. */
-bool wconf_covered(const struct locks *locks, const struct owner *owner, const struct config *after,
-                   const GPtrArray *deltas, GError **error);
+/* LOCK_MISSING with the object and the lock; the head has the changes in it. With
+ * cluster.lock_coverage = log it is one line in the log for each object, and true. */
+bool wconf_covered(const struct wconf *wconf, const struct owner *owner, const GPtrArray *deltas,
+                   GError **error);
 
 /* --- wconf_stream.c --- */
 void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request);
@@ -148,8 +163,10 @@ void wconf_stream_end(struct wconf *wconf);
 
 /* --- wconf_copies.c --- */
 void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request);
+/* Before the first commit: all candidates count as in reach for now. */
+void wconf_copies_begin(struct wconf *wconf);
 /* Calls fn(data) once so many candidates' copies have this serial as cluster.commit_copies wants of
- * those in reach; at once if none is. In order of serial. */
+ * those in reach; at once if none is. In order of the calls. */
 void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
 /* Everybody who waits is called. */
 void wconf_copies_end(struct wconf *wconf);
@@ -157,6 +174,8 @@ void wconf_copies_end(struct wconf *wconf);
 void wconf_copies_note(struct wconf *wconf);
 /* Adds a struct copy_status of each other candidate on record. */
 void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies);
+/* How far the copy of a node is, on its disk; 0: nothing is known of it. */
+guint64 wconf_copies_serial(const struct wconf *wconf, const char *node);
 /* How many are in reach. */
 guint wconf_copies_reachable(const struct wconf *wconf);
 
@@ -164,6 +183,16 @@ guint wconf_copies_reachable(const struct wconf *wconf);
 /* Asks the candidates now and then, until it has stepped down; nothing if there is no other. */
 void wconf_watch_start(struct wconf *wconf);
 void wconf_watch_end(struct wconf *wconf);
+
+/* --- wconf_engine.c --- */
+void wconf_handle_change_engine(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_engine_progress(struct wconf *wconf, struct rpc_request *request);
+/* This node's store is the engine, whose last mastership had this epoch: clears what a change of
+ * engine has left on the nodes. Before the campaign: nodes that are not clear promise nothing. */
+void wconf_engine_clear(struct wconf *wconf, guint64 epoch);
+/* From now on it is the master. */
+void wconf_engine_start(struct wconf *wconf);
+void wconf_engine_end(struct wconf *wconf);
 
 /* --- wconf_confirm.c --- */
 void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);
@@ -175,6 +204,11 @@ void wconf_handle_write_config(struct wconf *wconf, struct rpc_request *request)
 void wconf_handle_ca_info(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_join(struct wconf *wconf, struct rpc_request *request);
 void wconf_join_end(struct wconf *wconf);
+
+/* --- wconf_key.c --- */
+void wconf_handle_authority_key(struct wconf *wconf, struct rpc_request *request);
+/* ca_info for another candidate's wconfd: with a look at the key. */
+void wconf_handle_authority_look(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_locks.c --- */
 void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request);

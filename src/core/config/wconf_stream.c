@@ -195,7 +195,7 @@ static bool piece_fill(json_t *changes, const struct config *config,
 void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    record_autoptr(snapshot_args) args = snapshot_args_parse(request->args, RECORD_LAX, &error);
+    record_autoptr(snapshot_args) args = rpc_request_args(request, &snapshot_args_record, &error);
     if (!args) {
         rpc_fail(request, error);
         return;
@@ -235,19 +235,20 @@ static void wake_cb(void *data)
 {
     struct wconf *wconf = data;
     g_autoptr(GPtrArray) listeners = wconf->listeners;
-    json_autoptr shared = NULL; /* most wait from the same serial */
+    g_autofree char *shared = NULL; /* most wait from the same serial */
     guint64 shared_since = 0, shared_job = 0;
     wconf->wake_timer = 0;
     wconf->listeners = g_ptr_array_new();
     for (guint i = 0; i < listeners->len; i++) {
         struct listener *listener = listeners->pdata[i];
         if (!shared || shared_since != listener->serial || shared_job != listener->job) {
-            json_decref(shared);
-            shared = deltas_since(wconf, listener->serial, listener->job);
+            json_autoptr deltas = deltas_since(wconf, listener->serial, listener->job);
+            g_free(shared);
+            shared = json_to_text(deltas);
             shared_since = listener->serial;
             shared_job = listener->job;
         }
-        rpc_answer(listener->request, json_incref(shared));
+        rpc_answer_text(listener->request, shared);
         listener_free(listener);
     }
 }
@@ -302,7 +303,7 @@ void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(wait_changes_args) args =
-        wait_changes_args_parse(request->args, RECORD_LAX, &error);
+        rpc_request_args(request, &wait_changes_args_record, &error);
     if (!args)
         rpc_fail(request, error);
     else if (wconf_stream_reaches(wconf, args->history, args->serial))

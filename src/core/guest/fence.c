@@ -5,6 +5,8 @@
  */
 #include "core/guest/fence.h"
 
+#include "proto/seal.h"
+
 #define PROMISE_FILE "node/promise.json"
 
 #define FORGOTTEN                                                                                  \
@@ -106,7 +108,7 @@ static void *load_record(struct fence *fence, const char *name, const struct rec
         g_propagate_prefixed_error(error, g_steal_pointer(&why), "var/%s: ", name);
         return NULL;
     }
-    json_autoptr json = json_parse_limited(text, len, LIMIT_FRAME_BYTES, &why);
+    json_autoptr json = seal_from_text(text, len, LIMIT_FRAME_BYTES, &why);
     void *value = json ? record_parse(record, json, RECORD_KEEP, &why) : NULL;
     if (!value)
         fettle_set_error(error, CORRUPT, "var/%s is damaged (%s): " FORGOTTEN, name, why->message);
@@ -288,7 +290,7 @@ static bool fence_store(struct fence *fence, const char *name, GError **error)
     }
     json_autoptr json = strcmp(name, ANNOUNCED_FILE) == 0 ? announce_args_to_json(fence->announced)
                                                           : epoch_promise_to_json(fence->promised);
-    g_autofree char *text = json_to_text(json);
+    g_autofree char *text = seal_to_text(json);
     bool ok = fence->env->ops->file_write(fence->env, FILE_STATE, name, text, strlen(text), error);
     task_mutex_unlock(&fence->storing);
     if (!ok)

@@ -7,6 +7,7 @@
 #include "base/sm.h"
 #include "core/guest/mirror_watch.h"
 #include "core/guest/taps.h"
+#include "proto/seal.h"
 
 #define GUEST_FOLDER "node/guests"
 
@@ -93,7 +94,7 @@ static struct guest_record *guest_read(struct node_core *node, const char *name,
         node->env->ops->file_read(node->env, FILE_STATE, name, LIMIT_GUEST_FILE_BYTES, &len, error);
     if (!text)
         return NULL;
-    json_autoptr json = json_parse_limited(text, len, LIMIT_GUEST_FILE_BYTES, error);
+    json_autoptr json = seal_from_text(text, len, LIMIT_GUEST_FILE_BYTES, error);
     record_autoptr(guest_record) record =
         json ? guest_record_parse(json, RECORD_KEEP, error) : NULL;
     if (!record)
@@ -157,7 +158,7 @@ bool guest_save(struct guest *guest, GError **error)
         return node_killed(error);
     g_autofree char *name = g_strdup_printf(GUEST_FOLDER "/%s.json", guest->record->instance);
     json_autoptr json = guest_record_to_json(guest->record);
-    g_autofree char *text = json_to_text(json);
+    g_autofree char *text = seal_to_text(json);
     bool ok = env->ops->file_write(env, FILE_STATE, name, text, strlen(text), error);
     task_mutex_unlock(&guest->saving);
     if (!ok)

@@ -346,6 +346,26 @@ json_t *keeper_engine_set(struct node_core *node, struct fence_op *op, const voi
     return leave(keeper, ok);
 }
 
+bool keeper_may_promise(const struct keeper *keeper, const char *node, const char *master,
+                        GError **error)
+{
+    if (keeper == NULL || strcmp(node, keeper->env->node_uuid) == 0)
+        return true;
+    record_autoptr(engine_config) config =
+        keeper->members->ops->config_read(keeper->members, error);
+    if (config == NULL)
+        return false;
+    if (config->kind == ENGINE_KIND_SQLITE || config->state == ENGINE_PREPARING)
+        return true;
+    if (config->state == ENGINE_DECIDING && strcmp(node, master) == 0)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "this node promises no mastership of the engine sqlite: etc/engine.json says "
+                     "etcd, %s",
+                     enum_word(&engine_phase_words, (int)config->state));
+    return false;
+}
+
 static enum member_state state_of(const struct keeper *keeper)
 {
     if (keeper->members->ops->running(keeper->members))

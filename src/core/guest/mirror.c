@@ -10,6 +10,7 @@
 
 #define WAIT_POLL_MS 50
 #define STALE_WAIT_MS 10000
+#define PROBE_TIMEOUT_MS 2000
 
 /* With nothing attached: the target is remembered first, so that a restart finds an unfinished
  * mirror and gives it up. */
@@ -44,6 +45,19 @@ static bool attach_start(struct guest *guest, const struct mirror_attach_args *a
     return false;
 }
 
+/* Whoever asks hears both nodes, but that does not mean that they hear each other. Nothing is begun
+ * then, so that this can be told from a copy that fails. */
+static bool reaches(struct node_core *node, const struct export_target *target, GError **error)
+{
+    if (node->storage->ops->probe(node->storage, target, PROBE_TIMEOUT_MS))
+        return true;
+    if (task_killed())
+        return node_killed(error);
+    fettle_set_error(error, PARTED, "the export of replica %s at %s does not answer here",
+                     target->replica, target->address);
+    return false;
+}
+
 static bool attach_locked(struct guest *guest, const struct fence_op *op,
                           const struct mirror_attach_args *args, GError **error)
 {
@@ -68,7 +82,7 @@ static bool attach_locked(struct guest *guest, const struct fence_op *op,
     }
     return confirm_one(guest->node, op, CONFIRM_MIRROR, record->instance, args->generation, replica,
                        error) &&
-           attach_start(guest, args, error);
+           reaches(guest->node, args->target, error) && attach_start(guest, args, error);
 }
 
 json_t *mirror_attach(struct node_core *node, struct fence_op *op, const void *args, GError **error)

@@ -182,7 +182,7 @@ static void watch_probe(struct mirror_watch *watch)
         watch->failing_ms = began;
     if (watch->failing_ms && !watch->lost &&
         (guint64)(watch->probed_ms - watch->failing_ms) >= lost_limit_ms(guest))
-        watch->lost = g_strdup_printf("no answer from its node for %" G_GINT64_FORMAT " ms",
+        watch->lost = g_strdup_printf("no answer from its export for %" G_GINT64_FORMAT " ms",
                                       watch->probed_ms - watch->failing_ms);
 }
 

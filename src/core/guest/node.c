@@ -10,6 +10,7 @@
 #include "core/guest/incoming.h"
 #include "core/guest/keeper.h"
 #include "core/guest/lifecycle.h"
+#include "core/guest/master_ip.h"
 #include "core/guest/mirror.h"
 #include "core/guest/outgoing.h"
 #include "core/guest/replica.h"
@@ -34,6 +35,7 @@ static const struct procedure {
     {"announce", NULL, false, work_announce},
     {"promise_epoch", NULL, false, work_promise},
     {"node_report", report_node, false},
+    {"address_check", master_ip_check, false},
     {"image_info", disks_image_info, true},
     {"disks_create", disks_create, true},
     {"disks_remove", disks_remove, true},
@@ -89,6 +91,15 @@ void node_release(struct node_core *node)
     g_free(node);
 }
 
+/* The address goes first: whoever else is the master now has it. */
+static void node_announced(void *data)
+{
+    struct node_core *node = data;
+    master_ip_kick(node->master_ip);
+    if (node->changed)
+        node->changed(node->changed_data);
+}
+
 struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
                                 const char *address)
 {
@@ -99,6 +110,8 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->address = g_strdup(address);
     node->fence = fence_new(env, cluster_uuid);
     node->keeper = keeper_new(env);
+    node->master_ip = master_ip_new(node);
+    fence_set_changed(node->fence, node_announced, node);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->users = 1;
     g_queue_init(&node->ssconf.waiters);
@@ -122,6 +135,7 @@ void node_core_free(struct node_core *node)
     node->ended = true;
     keeper_free(g_steal_pointer(&node->keeper));
     fence_set_changed(node->fence, NULL, NULL);
+    master_ip_free(g_steal_pointer(&node->master_ip));
     return_kick(node);
     node_release(node);
 }
@@ -169,6 +183,10 @@ static json_t *work_announce(struct work *work, const void *args, GError **error
 
 static json_t *work_promise(struct work *work, const void *args, GError **error)
 {
+    const struct announce_args *announced = fence_announced(work->node->fence);
+    if (!keeper_may_promise(work->node->keeper, work->request->from_node, announced->master_node,
+                            error))
+        return NULL;
     record_autoptr(promise_epoch_result) result =
         fence_promise(work->node->fence, work->request->from_node, args, error);
     return result ? promise_epoch_result_to_json(result) : NULL;
@@ -240,7 +258,8 @@ bool node_core_admit(const struct node_core *node, const char *from_node,
 
 void node_core_set_changed(struct node_core *node, void (*changed)(void *data), void *data)
 {
-    fence_set_changed(node->fence, changed, data);
+    node->changed = changed;
+    node->changed_data = data;
 }
 
 const GPtrArray *node_core_members(const struct node_core *node)
@@ -440,6 +459,7 @@ bool node_core_start(struct node_core *node, GError **error)
         return false;
     keeper_start(node->keeper);
     node->ready = true;
+    master_ip_start(node->master_ip);
     return_start(node);
     return true;
 }

@@ -19,6 +19,7 @@
  *   incoming.c      the process that waits for it there
  *   return.c        what comes back from the dead asks first (SAF-19)
  *   keeper.c, upkeep.c  this node's member of etcd
+ *   master_ip.c     the address that the master's node carries
  */
 #pragma once
 
@@ -33,12 +34,15 @@ struct node_core {
     char *image_folder; /* of kernels; NULL: none */
     struct fence *fence;
     struct keeper *keeper; /* NULL: no members here */
-    GHashTable *guests;    /* instance uuid -> struct guest */
-    bool ready;            /* state read, reality rediscovered */
-    bool ended;            /* node_core_free() was called */
-    bool taps_left;        /* tap devices may be there that no process needs */
-    guint users;           /* tasks that hold a pointer to this, and the owner */
-    struct promise *kick;  /* of the task that asks the master, while it pauses */
+    struct master_ip *master_ip;
+    void (*changed)(void *data); /* an announcement was taken over */
+    void *changed_data;
+    GHashTable *guests;   /* instance uuid -> struct guest */
+    bool ready;           /* state read, reality rediscovered */
+    bool ended;           /* node_core_free() was called */
+    bool taps_left;       /* tap devices may be there that no process needs */
+    guint users;          /* tasks that hold a pointer to this, and the owner */
+    struct promise *kick; /* of the task that asks the master, while it pauses */
     bool kicked;
     struct task_mutex ssconf; /* one writer of those files */
     guint64 ssconf_serial;    /* of the announcement that they are known to agree with; 0: none */

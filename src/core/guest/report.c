@@ -120,6 +120,16 @@ static void report_bridges(const GPtrArray *bridges, struct node_report *report)
         g_ptr_array_add(report->bridges, g_strdup(bridges->pdata[i]));
 }
 
+static void report_master_ip(struct node_core *node, struct node_report *report)
+{
+    struct network_driver *network = node->env->network;
+    const char *address = fence_announced(node->fence)->master_ip;
+    g_autoptr(GPtrArray) devices =
+        *address ? network->ops->address_devices(network, address, NULL) : NULL;
+    for (guint i = 0; devices && i < devices->len; i++)
+        g_ptr_array_add(report->master_ip, g_strdup(devices->pdata[i]));
+}
+
 json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
 {
     struct storage *storage = node->storage;
@@ -150,6 +160,7 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     report_images(images, report);
     report_names(aside, report->leftovers);
     report_bridges(bridges, report);
+    report_master_ip(node, report);
     report_guests(node, report);
     report_replicas(node, images, report);
     if (task_killed()) {

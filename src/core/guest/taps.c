@@ -10,7 +10,7 @@
 static char *taps_create_one(struct guest *guest, const struct nic *nic, guint index,
                              enum taps_for what, GError **error)
 {
-    struct network *network = guest->node->env->network;
+    struct network_driver *network = guest->node->env->network;
     record_autoptr(nic) copy = nic_copy(nic);
     if (what == TAPS_INCOMING && nic->mode == NIC_ROUTED)
         set_string(&copy->ip, "");
@@ -38,7 +38,7 @@ GPtrArray *taps_create(struct guest *guest, const struct instance *instance, enu
 
 void taps_remove(struct guest *guest, const struct instance *instance)
 {
-    struct network *network = guest->node->env->network;
+    struct network_driver *network = guest->node->env->network;
     g_autoptr(GError) error = NULL;
     if (!instance || instance->nics->len == 0 ||
         network->ops->tap_remove(network, guest->record->instance, &error))
@@ -58,7 +58,7 @@ static bool taps_unused(struct node_core *node, const char *instance)
 
 static bool taps_sweep_one(struct node_core *node, const char *instance)
 {
-    struct network *network = node->env->network;
+    struct network_driver *network = node->env->network;
     struct guest *guest = guest_lookup(node, instance);
     g_autoptr(GError) error = NULL;
     if (!taps_unused(node, instance)) {
@@ -80,7 +80,7 @@ static bool taps_sweep_one(struct node_core *node, const char *instance)
 
 bool taps_sweep(struct node_core *node)
 {
-    struct network *network = node->env->network;
+    struct network_driver *network = node->env->network;
     g_autoptr(GError) error = NULL;
     if (!node->taps_left)
         return true;

@@ -1,6 +1,6 @@
 /*
  * Tap devices of guests: made before a process is, removed after its exit. An instance without
- * network cards never comes near struct network.
+ * network cards never comes near struct network_driver.
  */
 #pragma once
 

@@ -100,14 +100,13 @@ bool create_name_is_free(const struct op *op, GError **error)
 static GPtrArray *cards_without_mac(const struct op *op)
 {
     const struct op_instance_create *params = op->params;
-    const struct cluster *cluster = config_cluster(op_config(op));
     GPtrArray *cards = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; params->nics && i < params->nics->len; i++) {
         const struct nic_spec *spec = params->nics->pdata[i];
-        bool bridge = spec->mode != NIC_ROUTED && !*spec->link;
+        const char *link = NULL;
         struct nic *card = g_new0(struct nic, 1); /* borrows its texts */
-        card->mode = spec->mode;
-        card->link = bridge && cluster ? cluster->default_link : spec->link;
+        nics_connect(op, spec, &card->mode, &link);
+        card->link = (char *)link;
         g_ptr_array_add(cards, card);
     }
     return cards;
@@ -176,7 +175,7 @@ bool create_declare(struct op *op, GError **error)
     op_lock_node(op, op->secondary, LOCK_SHARED);
     op_lock_room(op, op->primary);
     op_lock_room(op, op->secondary);
-    return true;
+    return nics_lock_networks(op, params->nics, error);
 }
 
 /* --- check --- */

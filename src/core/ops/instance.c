@@ -438,6 +438,41 @@ bool instance_need_whole(const struct instance *instance, GError **error)
     return false;
 }
 
+bool instance_half_installed(const struct instance *instance)
+{
+    /* Whoever holds it only copies what has been written. */
+    return instance->task_state == TASK_REINSTALLING && !*instance->holder;
+}
+
+/* What settles a mark, for a person who does not wait for the watcher. Free with g_free(). */
+static char *settled_by(const struct instance *instance)
+{
+    const struct disk *disk = instance->disks->len ? instance->disks->pdata[0] : NULL;
+    if (instance->task_state == TASK_REINSTALLING)
+        return g_strdup_printf("reinstall %s", instance->name);
+    if (instance->task_state == TASK_GROWING_DISK && disk && instance->disks->len == 1)
+        return g_strdup_printf("grow-disk %s 0 %" G_GUINT64_FORMAT " --absolute", instance->name,
+                               disk->size);
+    if (instance->task_state == TASK_GROWING_DISK)
+        return g_strdup_printf("grow-disk %s DISK SIZE --absolute", instance->name);
+    return g_strdup_printf("%s %s", instance->admin_state == ADMIN_UP ? "startup" : "shutdown",
+                           instance->name);
+}
+
+bool instance_need_settled(const struct instance *instance, enum task_state own, GError **error)
+{
+    if (instance->task_state == TASK_NONE || instance->task_state == own)
+        return true;
+    g_autofree char *by = settled_by(instance);
+    fettle_set_error(error, TEMPORARY,
+                     "job %" G_GUINT64_FORMAT
+                     " ended while %s instance \"%s\"; that is settled first, by itself, or by: "
+                     "fettle instance %s",
+                     instance->task_owner, enum_word(&task_state_words, (int)instance->task_state),
+                     instance->name, by);
+    return false;
+}
+
 const struct guest_report *instance_guest(const struct node_report *report,
                                           const struct instance *instance)
 {

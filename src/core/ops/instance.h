@@ -83,6 +83,13 @@ bool instance_need_node(const struct op *op, const struct instance *instance, co
 /* WRONG_STATE for an instance that a dead job left half made, half removed, half migrated or with
  * half made disks. */
 bool instance_need_whole(const struct instance *instance, GError **error);
+/* TEMPORARY while the mark of a dead job stands, unless it is `own`: what this one finishes itself.
+ * Whoever commits over it drops with the mark what that job was to do: a guest that is to be
+ * stopped would run on, one whose disk is half written would start. For an instance that is whole.
+ */
+bool instance_need_settled(const struct instance *instance, enum task_state own, GError **error);
+/* A job died while an image was being written onto its disk: it can only be installed anew. */
+bool instance_half_installed(const struct instance *instance);
 /* Since when the replica has its state, for messages; free with g_free(). */
 char *instance_replica_since(const struct replica *replica);
 /* Whether the report says that the generation on record runs there. */

@@ -25,6 +25,8 @@ struct runner {
     guint64 log_serial; /* of the last entry, over all opcodes */
     struct job_op *row; /* the opcode that is under way */
     bool holding;       /* may have locks */
+    bool acquiring;     /* waits for locks */
+    bool asked;         /* to give up */
     GError *unwritten;  /* the last write of the job file failed */
 };
 
@@ -159,6 +161,24 @@ static bool refresh(struct runner *runner, GError **error)
     }
 }
 
+static const struct job *record_of(const struct runner *runner)
+{
+    return config_get(follow_config(runner->follow), "job", runner->key, NULL);
+}
+
+/* By a signal, or by the wish on record if that did not come. */
+static bool is_asked(const struct runner *runner)
+{
+    const struct job *record = record_of(runner);
+    return runner->asked || (record && record->cancel);
+}
+
+static bool give_up(GError **error)
+{
+    fettle_set_error(error, CANCELED, "Job canceled by request");
+    return false;
+}
+
 static void *call_wconfd(struct runner *runner, const char *method, const void *args,
                          guint timeout_ms, GError **error)
 {
@@ -185,7 +205,7 @@ static void log_blockers(struct op *op, const struct update_locks_result *result
 
 /* Waits as long as it takes: a request that stays blocked is repeated, and one whose fate is
  * unknown brings the set to the same list again. */
-static bool acquire(struct runner *runner, struct op *op, bool urgent, GError **error)
+static bool wait_for_locks(struct runner *runner, struct op *op, bool urgent, GError **error)
 {
     struct update_locks_args args = {.owner = &runner->owner,
                                      .locks = op->locks,
@@ -200,6 +220,8 @@ static bool acquire(struct runner *runner, struct op *op, bool urgent, GError **
         g_autoptr(GError) local = NULL;
         record_autoptr(update_locks_result) result = call_wconfd(
             runner, "update_locks", &args, LOCK_WAIT_MS + TIMEOUT_WAIT_EXTRA_MS, &local);
+        if (is_asked(runner))
+            return give_up(error);
         if (result && result->granted)
             return true;
         if (result && !told)
@@ -211,6 +233,14 @@ static bool acquire(struct runner *runner, struct op *op, bool urgent, GError **
             return false;
         }
     }
+}
+
+static bool acquire(struct runner *runner, struct op *op, bool urgent, GError **error)
+{
+    runner->acquiring = true;
+    bool granted = wait_for_locks(runner, op, urgent, error);
+    runner->acquiring = false;
+    return granted;
 }
 
 /* Between opcodes it insists: the next one's request would be out of order. At the end of the job
@@ -229,6 +259,29 @@ static bool release(struct runner *runner, bool insist, GError **error)
         }
     }
     return true;
+}
+
+/* Ends the wait for locks, which is answered then. */
+static void end_wait_task(void *data)
+{
+    struct runner *runner = data;
+    struct owner_args args = {.owner = &runner->owner};
+    g_autoptr(GError) ignored = NULL; /* the wait ends by itself in time */
+    record_autoptr(nothing) done = call_wconfd(runner, "free_locks", &args, 0, &ignored);
+}
+
+/* Somebody wants the job to end: it does at the next point at which nothing is left half done. */
+static void asked_cb(void *data)
+{
+    struct runner *runner = data;
+    if (runner->asked)
+        return;
+    runner->asked = true;
+    if (runner->row && !job_state_final(job_op_state(runner->row)) &&
+        job_op_state(runner->row) != JOB_QUEUED)
+        move(runner, JOB_CANCELING, "asked to give up"); /* on file with what is written next */
+    if (runner->acquiring)
+        task_spawn(runner->env->tasks, end_wait_task, runner);
 }
 
 static bool holds(const GPtrArray *held, const struct lock_request *wanted)
@@ -266,6 +319,8 @@ static bool lock(struct runner *runner, struct op *op, const struct op_impl *imp
             return false;
         if (contains(held, op->locks))
             return true;
+        if (is_asked(runner))
+            return give_up(error);
         if (held && !release(runner, true, error))
             return false;
         g_clear_pointer(&held, g_ptr_array_unref);
@@ -308,8 +363,8 @@ static bool run_body(struct runner *runner, struct op *op, const struct op_impl 
                      bool *ret_prerequisite, GError **error)
 {
     *ret_prerequisite = true;
-    if (!lock(runner, op, impl, error) || !begin(runner, error) ||
-        !restored_allows(op, impl->id, error) || !impl->check(op, error))
+    if (!lock(runner, op, impl, error) || (is_asked(runner) && !give_up(error)) ||
+        !begin(runner, error) || !restored_allows(op, impl->id, error) || !impl->check(op, error))
         return false;
     if (op->common->dry_run)
         return true;
@@ -341,7 +396,8 @@ static bool run_parsed(struct runner *runner, const struct op_common *common, co
                     .stamp = runner->stamp,
                     .log = log_entry,
                     .progress = progress_entry,
-                    .log_data = runner};
+                    .log_data = runner,
+                    .asked = &runner->asked};
     g_autoptr(GError) error = NULL;
     bool prerequisite = true, done = false;
     if (impl)
@@ -390,16 +446,18 @@ static void run_ops(struct runner *runner)
         g_autoptr(GError) error = NULL;
         /* The copy is read once for each opcode at least; the record's version comes with it. */
         bool last = i + 1 == ops->len;
-        if (refresh(runner, &error) && run_op(runner, ops->pdata[i], last)) {
+        if (refresh(runner, &error) && (!is_asked(runner) || give_up(&error)) &&
+            run_op(runner, ops->pdata[i], last)) {
             if (!last)
                 save(runner);
             continue;
         }
-        bool canceled = job_op_state(ops->pdata[i]) == JOB_CANCELED;
+        bool canceled =
+            fettle_error_is(error, CANCELED) || job_op_state(ops->pdata[i]) == JOB_CANCELED;
         json_autoptr why =
-            error      ? failure_result(error, true, false)
-            : canceled ? job_error_result(FETTLE_ERROR_CANCELED, "Job canceled by request")
-                       : json_make("[s, [s, s, b]]", "OpExecError", "Job aborted", "job_failed", 0);
+            canceled ? job_error_result(FETTLE_ERROR_CANCELED, "Job canceled by request")
+            : error  ? failure_result(error, true, false)
+                     : json_make("[s, [s, s, b]]", "OpExecError", "Job aborted", "job_failed", 0);
         if (!task_killed())
             job_end(runner->job, canceled ? JOB_CANCELED : JOB_ERROR, why, now_us(runner));
         return;
@@ -410,7 +468,7 @@ static void run_ops(struct runner *runner)
  * somebody took this process for dead. */
 static bool may_commit(const struct runner *runner)
 {
-    const struct job *record = config_get(follow_config(runner->follow), "job", runner->key, NULL);
+    const struct job *record = record_of(runner);
     return record && !job_state_final(job_state_of(record));
 }
 
@@ -477,6 +535,7 @@ bool job_run(const struct env *env, guint64 job_id, const char *livelock, GError
         runner.owner.pid = runner.job->process_id;
         op_set_text(&runner.job->livelock, livelock);
         runner.follow = follow_new(env, NULL, NULL);
+        env->ops->on_asked(env, asked_cb, &runner);
         follow_for_job(runner.follow, job_id);
         run_ops(&runner);
         if (!runner.job->end_us)
@@ -489,6 +548,7 @@ bool job_run(const struct env *env, guint64 job_id, const char *livelock, GError
             commit_end(&runner);
         env->ops->livelock_drop(env, livelock);
     }
+    env->ops->on_asked(env, NULL, NULL);
     runner_clear(&runner);
     return ready;
 }

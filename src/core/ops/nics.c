@@ -3,11 +3,14 @@
  */
 #include "core/ops/nics.h"
 
+#include "core/config/addresses.h"
+
 #include <string.h>
 
 #define MAC_BYTES 6
 #define MAC_CHARS 17
 #define AUTO "auto"
+#define POOL "pool"
 
 /* --- addresses --- */
 
@@ -53,11 +56,9 @@ static bool has_mac(const GPtrArray *nics, const char *mac)
     return false;
 }
 
-/* A random address of the pool that neither the configuration nor `nics` has. */
-static char *draw_mac(struct op *op, const GPtrArray *nics, GError **error)
+/* A random address with that prefix that neither the configuration nor `nics` has. */
+static char *draw_mac(struct op *op, const char *prefix, const GPtrArray *nics, GError **error)
 {
-    const struct cluster *cluster = config_cluster(op_config(op));
-    const char *prefix = cluster ? cluster->mac_prefix : "aa:00:00";
     for (guint tries = 0; tries < LIMIT_MAC_TRIES; tries++) {
         guint8 rest[3];
         op->env->ops->random(op->env, rest, sizeof(rest));
@@ -68,8 +69,8 @@ static char *draw_mac(struct op *op, const GPtrArray *nics, GError **error)
             return g_steal_pointer(&mac);
     }
     fettle_set_error(error, LIMIT,
-                     "no free MAC address was found under %s in %d tries; give the cluster another "
-                     "prefix: fettle cluster modify --mac-prefix",
+                     "no free MAC address was found under %s in %d tries; give the cluster, or the "
+                     "network, another prefix: fettle cluster modify --mac-prefix",
                      prefix, LIMIT_MAC_TRIES);
     return NULL;
 }
@@ -91,6 +92,22 @@ static bool spec_twice(const GPtrArray *specs, guint index)
     return false;
 }
 
+/* What the network says cannot be said of the card. */
+static bool network_is_alone(const struct nic_spec *spec, guint index, GError **error)
+{
+    if (*spec->network && *spec->link)
+        fettle_set_error(error, WRONG_INPUT,
+                         "nics[%u].link: network \"%s\" says how its cards are connected", index,
+                         spec->network);
+    else if (!*spec->network && !strcmp(spec->ip, POOL))
+        fettle_set_error(error, WRONG_INPUT,
+                         "nics[%u].ip: a pool belongs to a network; name it: network=NAME,ip=pool",
+                         index);
+    else
+        return true;
+    return false;
+}
+
 bool nics_check(const GPtrArray *specs, GError **error)
 {
     for (guint i = 0; specs && i < specs->len; i++) {
@@ -100,6 +117,8 @@ bool nics_check(const GPtrArray *specs, GError **error)
             g_prefix_error(error, "nics[%u].mac: ", i);
             return false;
         }
+        if (!network_is_alone(spec, i, error))
+            return false;
         if (spec_twice(specs, i))
             fettle_set_error(error, WRONG_INPUT, "nics[%u].mac: %s is given twice", i, mac);
         else if (spec->mode == NIC_ROUTED && !*spec->ip)
@@ -113,13 +132,111 @@ bool nics_check(const GPtrArray *specs, GError **error)
     return true;
 }
 
-static bool mac_taken(const struct op *op, const char *mac, guint index, GError **error)
+/* --- networks --- */
+
+bool nics_lock_networks(struct op *op, const GPtrArray *specs, GError **error)
 {
-    g_autofree char *user = config_address_user(op_config(op), mac, "");
+    for (guint i = 0; specs && i < specs->len; i++) {
+        const struct nic_spec *spec = specs->pdata[i];
+        const struct network *network =
+            *spec->network ? config_find(op_config(op), "network", spec->network, error) : NULL;
+        if (*spec->network && !network) {
+            g_prefix_error(error, "nics[%u].network: ", i);
+            return false;
+        }
+        if (network)
+            op_lock_network(op, network->uuid, LOCK_SHARED);
+    }
+    return true;
+}
+
+void nics_connect(const struct op *op, const struct nic_spec *spec, enum nic_mode *ret_mode,
+                  const char **ret_link)
+{
+    const struct cluster *cluster = config_cluster(op_config(op));
+    const struct network *network =
+        *spec->network ? config_find(op_config(op), "network", spec->network, NULL) : NULL;
+    bool bridge = spec->mode != NIC_ROUTED && !*spec->link;
+    *ret_mode = network ? network->mode : spec->mode;
+    *ret_link = network ? network->link : bridge && cluster ? cluster->default_link : spec->link;
+}
+
+/* --- cards --- */
+
+static bool address_taken(const struct op *op, const char *key, const char *field,
+                          const char *address, guint index, GError **error)
+{
+    g_autofree char *user = config_address_user(op_config(op), key, "");
     if (user)
-        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].mac: %s is taken by %s", index, mac,
-                         user);
+        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].%s: %s is taken by %s", index, field,
+                         address, user);
     return user != NULL;
+}
+
+/* Given out, or as it was asked for. */
+static bool set_mac(struct op *op, struct nic *nic, const struct nic_spec *spec,
+                    const struct network *network, const GPtrArray *nics, GError **error)
+{
+    const struct cluster *cluster = config_cluster(op_config(op));
+    const char *prefix = network && *network->mac_prefix ? network->mac_prefix
+                         : cluster                       ? cluster->mac_prefix
+                                                         : "aa:00:00";
+    g_autofree char *mac =
+        is_auto(spec) ? draw_mac(op, prefix, nics, error) : mac_normal(spec->mac, error);
+    if (!mac || (!is_auto(spec) && address_taken(op, mac, "mac", mac, nics->len, error)))
+        return false;
+    op_set_text(&nic->mac, mac);
+    return true;
+}
+
+static bool set_ip(struct op *op, struct nic *nic, const struct nic_spec *spec,
+                   const struct network *network, const GPtrArray *nics, GError **error)
+{
+    bool drawn = network && !strcmp(spec->ip, POOL);
+    g_autofree char *address =
+        drawn ? network_draw(op_config(op), network, nics, error) : g_strdup(spec->ip);
+    if (!address) {
+        g_prefix_error(error, "nics[%u].ip: ", nics->len);
+        return false;
+    }
+    op_set_text(&nic->ip, address);
+    g_autofree char *why = network && *address ? network_keeps(network, address) : NULL;
+    g_autofree char *key = config_ip_key(nic);
+    if (why)
+        fettle_set_error(error, WRONG_INPUT, "nics[%u].ip: %s %s (network \"%s\")", nics->len,
+                         address, why, network->name);
+    else if (network && network->mode == NIC_ROUTED && !*address)
+        fettle_set_error(error, WRONG_INPUT,
+                         "nics[%u].ip: a routed card needs the address that is routed to it; from "
+                         "the network: ip=pool",
+                         nics->len);
+    else
+        return !*address || !address_taken(op, key, "ip", address, nics->len, error);
+    return false;
+}
+
+static struct nic *make_nic(struct op *op, const struct nic_spec *spec, const GPtrArray *nics,
+                            GError **error)
+{
+    g_autofree char *uuid = env_uuid(op->env);
+    record_autoptr(nic) nic = nic_new();
+    const struct network *network = NULL;
+    const char *link = "";
+    if (*spec->network) {
+        network = config_find(op_config(op), "network", spec->network, error);
+        if (!network) {
+            g_prefix_error(error, "nics[%u].network: ", nics->len);
+            return NULL;
+        }
+        op_set_text(&nic->network, network->uuid);
+    }
+    nics_connect(op, spec, &nic->mode, &link);
+    op_set_text(&nic->uuid, uuid);
+    op_set_text(&nic->link, link);
+    if (!set_mac(op, nic, spec, network, nics, error) ||
+        !set_ip(op, nic, spec, network, nics, error))
+        return NULL;
+    return g_steal_pointer(&nic);
 }
 
 static void nic_unref(void *nic)
@@ -129,22 +246,11 @@ static void nic_unref(void *nic)
 
 GPtrArray *nics_new(struct op *op, const GPtrArray *specs, GError **error)
 {
-    const struct cluster *cluster = config_cluster(op_config(op));
     g_autoptr(GPtrArray) nics = g_ptr_array_new_with_free_func(nic_unref);
     for (guint i = 0; specs && i < specs->len; i++) {
-        const struct nic_spec *spec = specs->pdata[i];
-        g_autofree char *uuid = env_uuid(op->env);
-        g_autofree char *mac =
-            is_auto(spec) ? draw_mac(op, nics, error) : mac_normal(spec->mac, error);
-        if (!mac || (!is_auto(spec) && mac_taken(op, mac, i, error)))
+        struct nic *nic = make_nic(op, specs->pdata[i], nics, error);
+        if (!nic)
             return NULL;
-        bool bridge = spec->mode != NIC_ROUTED && !*spec->link;
-        struct nic *nic = nic_new();
-        op_set_text(&nic->uuid, uuid);
-        op_set_text(&nic->mac, mac);
-        nic->mode = spec->mode;
-        op_set_text(&nic->link, bridge && cluster ? cluster->default_link : spec->link);
-        op_set_text(&nic->ip, spec->ip);
         g_ptr_array_add(nics, nic);
     }
     return g_steal_pointer(&nics);

@@ -1,6 +1,7 @@
 /*
- * Network cards of a new instance: their addresses are given out from the cluster's pool or checked
- * as they were asked for, and no two cards of the cluster have the same one. Used by create.
+ * Network cards of a new instance: their addresses are given out from the pools of cluster and
+ * networks or checked as they were asked for, and no two cards of the cluster have the same one.
+ * Used by create.
  */
 #pragma once
 
@@ -13,6 +14,12 @@ char *mac_normal(const char *text, GError **error);
 /* WRONG_INPUT with the path of the card (`nics[1].mac: …`) for cards that nobody could have:
  * malformed addresses, one address twice, routed without an ip. */
 bool nics_check(const GPtrArray *specs, GError **error);
+
+/* Keeps the networks of the cards as they are, for a declaration; UNKNOWN_ENTITY with the card. */
+bool nics_lock_networks(struct op *op, const GPtrArray *specs, GError **error);
+/* How a card will be connected: as its network says, else as it was asked for. */
+void nics_connect(const struct op *op, const struct nic_spec *spec, enum nic_mode *ret_mode,
+                  const char **ret_link);
 
 /* Cards as asked for by `specs` (struct nic_spec, checked): links filled in, addresses given out
  * (random ones that nobody has) or taken as they are. GPtrArray of struct nic that owns them.

@@ -14,6 +14,7 @@ void op_clear(struct op *op)
     g_clear_pointer(&op->primary, g_free);
     g_clear_pointer(&op->secondary, g_free);
     g_clear_pointer(&op->progress_what, g_free);
+    g_clear_pointer(&op->reservation, g_free);
 }
 
 void op_log(struct op *op, const char *format, ...)
@@ -60,6 +61,8 @@ bool op_canceled(struct op *op)
 {
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, op->job);
     g_autoptr(GError) ignored = NULL; /* what is known decides then */
+    if (op->asked && *op->asked)
+        return true;
     follow_refresh(op->follow, &ignored);
     const struct job *record = config_get(op_config(op), "job", key, NULL);
     return record && record->cancel;
@@ -101,23 +104,6 @@ void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode)
         return;
     g_autofree char *name = g_strdup_printf("node/%s", node_uuid);
     op_lock(op, name, mode);
-}
-
-void op_lock_room(struct op *op, const char *node_uuid)
-{
-    if (!node_uuid || !*node_uuid)
-        return;
-    g_autofree char *name = g_strdup_printf("node-res/%s", node_uuid);
-    op_lock(op, name, LOCK_EXCLUSIVE);
-}
-
-void op_unlock_room(struct op *op)
-{
-    g_autoptr(GError) ignored = NULL;
-    struct lock_level_args args = {.owner = &op->owner, .level = LEVEL_NODE_RES};
-    record_autoptr(nothing) done =
-        env_call_record(op->env, NODE_LOCAL, ROLE_WCONFD, "free_locks_level", &args, op->stamp,
-                        (guint)op->job, 0, &ignored);
 }
 
 void op_lock_node_params(struct op *op, const char *node_uuid)
@@ -187,13 +173,14 @@ void *op_act(struct op *op, const char *node_uuid, const char *method, const voi
     for (;;) {
         g_autoptr(GError) local = NULL;
         void *answer = call_node(op, node_uuid, method, args, 0, &local);
-        bool untouched = fettle_error_is(local, UNREACHABLE) || fettle_error_is(local, TEMPORARY) ||
+        bool passing = fettle_error_is(local, TEMPORARY) || fettle_error_is(local, PARTED);
+        bool untouched = passing || fettle_error_is(local, UNREACHABLE) ||
                          fettle_error_is(local, PERMISSION) || fettle_error_is(local, STALE_EPOCH);
         if (!untouched)
             op->changed = true;
         if (answer)
             return answer;
-        bool again = op_no_answer(local) || fettle_error_is(local, TEMPORARY);
+        bool again = op_no_answer(local) || passing;
         if (fettle_error_is(local, TIMEOUT) || fettle_error_is(local, UNKNOWN_RESULT))
             again = ++unknown < LIMIT_ACT_TRIES;
         else if (op->env->ops->boot_ms(op->env) >= deadline)
@@ -243,6 +230,10 @@ static void gather_reply_cb(json_t *result, const GError *error, void *data)
 
 bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **error)
 {
+    if (op->asks_nobody) {
+        fettle_set_error(error, TEMPORARY, "nodes would have to be asked");
+        return false;
+    }
     struct gathering *gathering = g_new0(struct gathering, 1);
     gathering->references = 1;
     gathering->reports = g_ptr_array_new_with_free_func(node_report_unref);

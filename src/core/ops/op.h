@@ -25,7 +25,6 @@ struct op_impl {
     bool urgent; /* its locks go before all that wait */
     bool
         submits; /* its result has `jobs`, lists of opcodes that are queued when it has succeeded */
-    bool cancelable; /* it can be ended while it runs, and asks op_canceled() */
 };
 
 /* NULL for an opcode that jobs cannot run. */
@@ -39,9 +38,11 @@ struct op {
     guint64 job;
     struct owner owner;
     struct stamp stamp;
-    GPtrArray *locks; /* of struct lock_request; emptied before each declare */
-    json_t *result;   /* exec may set it; NULL stands for null */
-    bool changed;     /* something has, or may have, been changed outside of this process */
+    GPtrArray *locks;  /* of struct lock_request; emptied before each declare */
+    json_t *result;    /* exec may set it; NULL stands for null */
+    bool changed;      /* something has, or may have, been changed outside of this process */
+    bool asks_nobody;  /* only declares, from the configuration alone (predict.h) */
+    const bool *asked; /* whether the job has been asked to give up; NULL: it never is */
     void (*log)(const char *message, void *data);
     /* `state`: {"what", "done", "total", "unit"}; stolen. NULL: nobody is told. */
     void (*progress)(json_t *state, void *data);
@@ -53,6 +54,7 @@ struct op {
     char *primary;      /* chosen node */
     char *secondary;    /* chosen node */
     GPtrArray *reports; /* of struct node_report: nodes that have answered */
+    char *reservation;  /* UUID of what op_reserve_room() has made; NULL: nothing */
 };
 
 void op_clear(struct op *op);
@@ -66,8 +68,10 @@ void op_progress(struct op *op, const char *what, guint64 done, guint64 total, c
 const struct config *op_config(const struct op *op);
 guint64 op_now_seconds(const struct op *op);
 
-/* Whether somebody has asked for the job's end (CancelJob); brings the copy of the configuration up
- * to date. Only a body whose row says `cancelable` needs to ask, and ends with CANCELED then. */
+/* Whether somebody has asked for the job's end (CancelJob), by a signal or on record; brings the
+ * copy of the configuration up to date. A body that can be given up in the middle asks, and ends
+ * with CANCELED then; before an opcode begins, and while it waits for its locks, the runner does.
+ */
 bool op_canceled(struct op *op);
 
 /* Adds a lock to the declaration; `node_uuid` "" adds nothing. */
@@ -79,6 +83,18 @@ void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode);
 void op_lock_room(struct op *op, const char *node_uuid);
 /* It is on record, or not needed: others may look. A failure is no harm, they wait longer. */
 void op_unlock_room(struct op *op);
+/* Puts that it will be taken on record, and unlocks it: for an instance that goes there after
+ * something that can take long. */
+bool op_reserve_room(struct op *op, const char *instance_name, const char *node_uuid,
+                     guint64 memory, GError **error);
+/* Ends that reservation, if there is one, in the very change that takes the room (FUT-07). */
+void op_use_room(struct op *op, GPtrArray *changes);
+/* It was not needed. A failure is no harm: it ends with this process. */
+void op_release_room(struct op *op);
+/* Shared by whoever puts a card into the network, exclusive for a change of it. */
+void op_lock_network(struct op *op, const char *network_uuid, enum lock_mode mode);
+/* The cards are on record: networks may change. As op_unlock_room(). */
+void op_unlock_networks(struct op *op);
 /* For a change of what no job relies on while it acts on the node (FUT-01); exclusive. */
 void op_lock_node_params(struct op *op, const char *node_uuid);
 

@@ -16,6 +16,7 @@ extern const struct op_impl ops_evacuate[];
 extern const struct op_impl ops_failover[];
 extern const struct op_impl ops_join[];
 extern const struct op_impl ops_migrate[];
+extern const struct op_impl ops_network[];
 extern const struct op_impl ops_node[];
 extern const struct op_impl ops_power[];
 extern const struct op_impl ops_recreate[];

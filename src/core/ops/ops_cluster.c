@@ -3,6 +3,7 @@
  * by name; the record says within which bounds.
  */
 #include "core/ops/ops.h"
+#include "proto/master_ip.h"
 
 #include <string.h>
 
@@ -30,13 +31,55 @@ static json_t *wanted(const struct field *field, const json_t *params, GError **
     return NULL;
 }
 
+/* The address as it is given, or `none`, for the fields that it becomes. */
+static bool apply_master_ip(const struct op *op, json_t *cluster, guint *count, GError **error)
+{
+    const struct op_cluster_set_params *params = op->params;
+    bool none = !strcmp(params->master_ip, "none");
+    g_autofree char *address = NULL;
+    guint netmask = 0;
+    if (!*params->master_ip)
+        return true;
+    if (none && *params->master_netdev) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "master_netdev: without a master IP there is no device for it");
+        return false;
+    }
+    if (!none && !master_ip_parse(params->master_ip, &address, &netmask, error))
+        return false;
+    json_object_set_new(cluster, "master_ip", json_string(none ? "" : address));
+    json_object_set_new(cluster, "master_netmask", json_integer((json_int_t)netmask));
+    if (none)
+        json_object_set_new(cluster, "master_netdev", json_string(""));
+    ++*count;
+    return true;
+}
+
+static bool master_ip_is_whole(const struct cluster *cluster, GError **error)
+{
+    if (!*cluster->master_ip == !*cluster->master_netdev)
+        return true;
+    if (*cluster->master_ip)
+        fettle_set_error(error, WRONG_INPUT,
+                         "master_netdev: name the network device that is to carry the master IP");
+    else
+        fettle_set_error(error, WRONG_INPUT,
+                         "master_ip: name the address that %s is to carry on the master's node",
+                         cluster->master_netdev);
+    return false;
+}
+
 /* Puts everything that is asked for into `cluster`. */
 static bool apply(const struct op *op, json_t *cluster, guint *ret_count, GError **error)
 {
     json_autoptr params = record_to_json(&op_cluster_set_params_record, op->params);
     *ret_count = 0;
+    if (!apply_master_ip(op, cluster, ret_count, error))
+        return false;
     for (const struct field *field = op_cluster_set_params_record.fields(); field->name; field++) {
         GError *local = NULL;
+        if (!strcmp(field->name, "master_ip"))
+            continue;
         json_t *value = wanted(field, params, &local);
         if (local) {
             g_propagate_error(error, local);
@@ -81,17 +124,55 @@ static struct cluster *changed_cluster(const struct op *op, GError **error)
         return NULL;
     }
     record_autoptr(cluster) cluster = cluster_parse(json, RECORD_KEEP, error);
-    if (!cluster || !prefix_is_good(cluster, error))
+    if (!cluster || !prefix_is_good(cluster, error) || !master_ip_is_whole(cluster, error))
         return NULL;
     g_autofree char *lower = g_ascii_strdown(cluster->mac_prefix, -1);
     op_set_text(&cluster->mac_prefix, lower);
     return g_steal_pointer(&cluster);
 }
 
+/* Whoever may become the master must be able to carry it. Who does not answer is not asked again:
+ * its log says so when it becomes one. */
+static bool can_carry(struct op *op, const struct node *node, const struct cluster *cluster,
+                      GError **error)
+{
+    struct address_check_args args = {.address = cluster->master_ip,
+                                      .netdev = cluster->master_netdev};
+    g_autoptr(GError) local = NULL;
+    record_autoptr(nothing) answer = op_ask(op, node->uuid, "address_check", &args, 0, &local);
+    if (answer)
+        return true;
+    if (fettle_error_is(local, ENVIRONMENT) || fettle_error_is(local, ALREADY_EXISTS) ||
+        fettle_error_is(local, WRONG_INPUT) || fettle_error_is(local, KILLED)) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    op_log(op, "node %s was not asked whether it can carry the master IP: %s", node->name,
+           local->message);
+    return true;
+}
+
+static bool check_master_ip(struct op *op, const struct cluster *cluster, GError **error)
+{
+    const struct op_cluster_set_params *params = op->params;
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    g_autoptr(GPtrArray) candidates = g_ptr_array_new_with_free_func((GDestroyNotify)node_free);
+    bool asked = *cluster->master_ip && (*params->master_ip || *params->master_netdev);
+    for (guint i = 0; asked && i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (node->master_candidate && !node->offline)
+            g_ptr_array_add(candidates, node_copy(node));
+    }
+    for (guint i = 0; i < candidates->len; i++)
+        if (!can_carry(op, candidates->pdata[i], cluster, error))
+            return false;
+    return true;
+}
+
 static bool set_check(struct op *op, GError **error)
 {
     record_autoptr(cluster) cluster = changed_cluster(op, error);
-    return cluster != NULL;
+    return cluster && check_master_ip(op, cluster, error);
 }
 
 static char *show(const json_t *value)

@@ -231,7 +231,15 @@ static bool put_on_record(struct op *op, struct instance *instance, GError **err
     if (!reserve(op, instance, error))
         return false;
     op_unlock_room(op);
-    return op_commit_built(op, "create_instance", build_new, instance, error);
+    if (!op_commit_built(op, "create_instance", build_new, instance, error))
+        return false;
+    for (guint i = 0; i < instance->nics->len; i++) {
+        if (!*((const struct nic *)instance->nics->pdata[i])->network)
+            continue;
+        op_unlock_networks(op);
+        break;
+    }
+    return true;
 }
 
 static bool create_body(struct op *op, struct instance *instance, GError **error)

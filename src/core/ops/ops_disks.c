@@ -18,11 +18,14 @@ static bool declare(struct op *op, const char *name, GError **error)
     return true;
 }
 
-/* A copy of the record, whole, with disks and no migration under way. */
-static struct instance *instance_with_disks(const struct op *op, const char *name, GError **error)
+/* A copy of the record, whole, with disks and no migration under way, nor a dead job's mark other
+ * than `own`. */
+static struct instance *instance_with_disks(const struct op *op, const char *name,
+                                            enum task_state own, GError **error)
 {
     const struct instance *instance = op_find_instance(op, name, error);
-    if (!instance || !instance_need_whole(instance, error))
+    if (!instance || !instance_need_whole(instance, error) ||
+        !instance_need_settled(instance, own, error))
         return NULL;
     if (instance->disks->len)
         return instance_copy(instance);
@@ -46,7 +49,14 @@ static const struct guest_report *current_guest(const struct op *op,
 static bool grow_declare(struct op *op, GError **error)
 {
     const struct op_instance_grow_disk *params = op->params;
-    return declare(op, params->instance_name, error);
+    if (!declare(op, params->instance_name, error))
+        return false;
+    const struct instance *instance = op_find_instance(op, params->instance_name, error);
+    if (!instance || instance->disk_template == TEMPLATE_SHAREDFILE)
+        return instance != NULL;
+    op_lock_room(op, instance->primary_node);
+    op_lock_room(op, instance->secondary_node);
+    return true;
 }
 
 static const struct disk *disk_of(const struct op *op, const struct instance *instance)
@@ -136,7 +146,8 @@ static bool nodes_have_room(struct op *op, const struct instance *instance, GErr
 static bool grow_check(struct op *op, GError **error)
 {
     const struct op_instance_grow_disk *params = op->params;
-    record_autoptr(instance) instance = instance_with_disks(op, params->instance_name, error);
+    record_autoptr(instance) instance =
+        instance_with_disks(op, params->instance_name, TASK_GROWING_DISK, error);
     return instance && size_is_right(op, instance, error) &&
            instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
@@ -213,6 +224,7 @@ static bool grow_images(struct op *op, const struct instance *instance, struct g
     if (!instance_edit(op, "grow_disk", instance->uuid, edit_size, growth, error))
         return false;
     growth->recorded = true;
+    op_unlock_room(op);
     return grow_image(op, instance, instance->primary_node, "", growth, error);
 }
 
@@ -247,7 +259,8 @@ static bool grow_body(struct op *op, const struct instance *instance, struct gro
 static bool grow_exec(struct op *op, GError **error)
 {
     const struct op_instance_grow_disk *params = op->params;
-    record_autoptr(instance) instance = instance_with_disks(op, params->instance_name, error);
+    record_autoptr(instance) instance =
+        instance_with_disks(op, params->instance_name, TASK_GROWING_DISK, error);
     if (!instance)
         return false;
     struct growth growth = {.index = (guint)params->disk,
@@ -282,7 +295,8 @@ static bool up_to_date(const struct op *op, const struct instance *instance)
 static bool activate_check(struct op *op, GError **error)
 {
     const struct op_instance_activate_disks *params = op->params;
-    record_autoptr(instance) instance = instance_with_disks(op, params->instance_name, error);
+    record_autoptr(instance) instance =
+        instance_with_disks(op, params->instance_name, TASK_NONE, error);
     if (!instance ||
         !instance_gather(op, instance->primary_node, instance->secondary_node, error) ||
         !instance_need_node(op, instance, instance->primary_node, "primary", error))
@@ -338,7 +352,8 @@ static json_t *places(const struct op *op, const struct instance *instance)
 static bool activate_exec(struct op *op, GError **error)
 {
     const struct op_instance_activate_disks *params = op->params;
-    record_autoptr(instance) instance = instance_with_disks(op, params->instance_name, error);
+    record_autoptr(instance) instance =
+        instance_with_disks(op, params->instance_name, TASK_NONE, error);
     if (!instance)
         return false;
     op->result = places(op, instance);
@@ -357,10 +372,19 @@ static bool deactivate_declare(struct op *op, GError **error)
     return declare(op, params->instance_name, error);
 }
 
+/* To close what a dead job has left paused is what settles most of their marks. */
+static struct instance *to_be_deactivated(const struct op *op, const char *name, GError **error)
+{
+    const struct instance *found = op_find_instance(op, name, error);
+    bool closes = found && found->task_state != TASK_GROWING_DISK && *found->holder;
+    return found ? instance_with_disks(op, name, closes ? found->task_state : TASK_NONE, error)
+                 : NULL;
+}
+
 static bool deactivate_check(struct op *op, GError **error)
 {
     const struct op_instance_deactivate_disks *params = op->params;
-    record_autoptr(instance) instance = instance_with_disks(op, params->instance_name, error);
+    record_autoptr(instance) instance = to_be_deactivated(op, params->instance_name, error);
     if (!instance || !instance_gather(op, instance->primary_node, NULL, error))
         return false;
     const struct guest_report *guest = current_guest(op, instance);
@@ -377,7 +401,7 @@ static bool deactivate_check(struct op *op, GError **error)
 static bool deactivate_exec(struct op *op, GError **error)
 {
     const struct op_instance_deactivate_disks *params = op->params;
-    record_autoptr(instance) instance = instance_with_disks(op, params->instance_name, error);
+    record_autoptr(instance) instance = to_be_deactivated(op, params->instance_name, error);
     if (!instance)
         return false;
     struct instance_stop stop = {.mark = TASK_STOPPING};

@@ -101,6 +101,7 @@ static bool failover_declare(struct op *op, GError **error)
     else if (!instance_choose_target(op, instance, params->target_node, error))
         return false;
     op_lock_node(op, op->primary, LOCK_SHARED);
+    op_lock_room(op, op->primary);
     return true;
 }
 
@@ -256,15 +257,18 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     op_set_text(&promotion->old_primary, instance->primary_node);
     if (edit->replica)
         op_delete(op, edit->changes, "replica", edit->replica->uuid);
+    op_use_room(op, edit->changes);
     instance->generation++;
     instance->clean = false;
     op_set_text(&instance->primary_node, op->primary);
-    op_set_text(&instance->holder, instance->admin_state == ADMIN_UP ? op->primary : "");
+    bool half = instance_half_installed(instance);
+    op_set_text(&instance->holder, instance->admin_state == ADMIN_UP && !half ? op->primary : "");
     op_set_text(&instance->secondary_node, "");
     op_set_text(&instance->replica, "");
     op_set_text(&instance->migration, "");
     op_set_text(&instance->migration_node, "");
-    edit_mark(edit, TASK_FAILING_OVER);
+    /* It is moved as it is, and installed there when this job has ended. */
+    edit_mark(edit, half ? TASK_REINSTALLING : TASK_FAILING_OVER);
     return true;
 }
 
@@ -285,7 +289,7 @@ static bool promote_images(struct op *op, const struct instance *instance, const
 
 static bool start_promoted(struct op *op, struct instance *instance, GError **error)
 {
-    if (instance->admin_state != ADMIN_UP)
+    if (!*instance->holder)
         return true;
     struct guest_start_args args = {.instance = instance, .full = true, .run = true};
     g_autoptr(GError) local = NULL;
@@ -303,12 +307,24 @@ static bool start_promoted(struct op *op, struct instance *instance, GError **er
     return false;
 }
 
+static bool may_run(const struct op *op, const struct instance *instance)
+{
+    return *instance->holder && !op_node_offline(op, instance->holder);
+}
+
+/* A guest that is to be stopped may take its time; others may look for room meanwhile. */
+static bool keep_room(struct op *op, const struct instance *instance, GError **error)
+{
+    return !may_run(op, instance) ||
+           op_reserve_room(op, instance->name, op->primary, instance->memory, error);
+}
+
 /* The guest still runs on a node that answers: it is stopped there, so the replica is closed
  * clean. If that does not work out the instance goes on where it was. */
 static bool stop_on_old_primary(struct op *op, const struct instance *instance, guint64 timeout_ms,
                                 GError **error)
 {
-    if (!*instance->holder || op_node_offline(op, instance->holder))
+    if (!may_run(op, instance))
         return true;
     struct instance_stop stop = {
         .mark = TASK_FAILING_OVER, .after = TASK_FAILING_OVER, .timeout_ms = timeout_ms};
@@ -346,17 +362,19 @@ static void clean_old_primary(struct op *op, const struct instance *instance, co
 static bool move_instance(struct op *op, const struct instance *before, struct promotion *promotion,
                           guint64 timeout_ms, GError **error)
 {
-    if (!migration_end_target(op, before, error) ||
+    if (!migration_end_target(op, before, error) || !keep_room(op, before, error) ||
         !stop_on_old_primary(op, before, timeout_ms, error) ||
         !instance_edit(op, "promote_replica", before->uuid, edit_promote, promotion, error))
         return false;
+    op_unlock_room(op);
     record_autoptr(instance) instance = instance_now(op, before->uuid, error);
     if (!instance)
         return false;
     op_log(op, "%s is now on %s, generation %" G_GUINT64_FORMAT, instance->name,
            op_node_name(op, instance->primary_node), instance->generation);
     if (!promote_images(op, instance, promotion->replica, error) ||
-        !start_promoted(op, instance, error) || !instance_settle(op, instance->uuid, error))
+        !start_promoted(op, instance, error) ||
+        (!instance_half_installed(instance) && !instance_settle(op, instance->uuid, error)))
         return false;
     clean_old_primary(op, instance, promotion->old_primary);
     return true;
@@ -369,6 +387,7 @@ bool instance_failover(struct op *op, const struct instance *instance, guint64 t
     GError *local = NULL;
     bool done = move_instance(op, instance, &promotion, timeout_ms, &local) ||
                 instance_fail(op, instance->uuid, local, error);
+    op_release_room(op);
     g_free(promotion.replica);
     g_free(promotion.old_primary);
     return done;

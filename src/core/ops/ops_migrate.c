@@ -155,29 +155,13 @@ static bool check_stopped(struct op *op, const struct instance *instance, GError
     return false;
 }
 
-/* A migration would end with the mark, and nobody would finish what the dead job was to do: a guest
- * that is to be stopped would run on. */
-static bool is_settled(const struct instance *instance, GError **error)
-{
-    if (instance->task_state == TASK_NONE)
-        return true;
-    fettle_set_error(error, WRONG_STATE,
-                     "job %" G_GUINT64_FORMAT
-                     " ended while %s instance \"%s\"; that is settled first, by itself, or by: "
-                     "fettle instance %s %s",
-                     instance->task_owner, enum_word(&task_state_words, (int)instance->task_state),
-                     instance->name, instance->admin_state == ADMIN_UP ? "startup" : "shutdown",
-                     instance->name);
-    return false;
-}
-
 static bool migrate_check(struct op *op, GError **error)
 {
     const struct op_instance_migrate *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
     if (!found || params->cleanup)
         return found != NULL;
-    if (!instance_need_whole(found, error) || !is_settled(found, error))
+    if (!instance_need_whole(found, error) || !instance_need_settled(found, TASK_NONE, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     if (mirrored(instance) && !*instance->secondary_node)
@@ -346,6 +330,6 @@ static bool migrate_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_migrate[] = {
-    {"OP_INSTANCE_MIGRATE", migrate_declare, migrate_check, migrate_exec, .cancelable = true},
+    {"OP_INSTANCE_MIGRATE", migrate_declare, migrate_check, migrate_exec},
     {NULL},
 };

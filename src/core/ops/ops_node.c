@@ -185,6 +185,21 @@ static bool is_master(const struct op *op, const struct node *node)
     return cluster && !strcmp(cluster->master_node, node->uuid);
 }
 
+/* The master takes the member of a node that is no candidate any more out of etcd, and has its data
+ * and certificate put away; a node that is gone could not be asked for that. */
+static bool has_no_member(const struct op *op, const struct node *node, GError **error)
+{
+    const struct cluster *cluster = config_cluster(op_config(op));
+    if (!cluster || cluster->engine != ENGINE_KIND_ETCD || !node->master_candidate)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "node \"%s\" is a candidate of a cluster with the engine etcd, and so has a "
+                     "member of it; make it no candidate first: fettle node modify %s "
+                     "--master-candidate no",
+                     node->name, node->name);
+    return false;
+}
+
 static bool remove_check(struct op *op, GError **error)
 {
     const struct op_node_remove *params = op->params;
@@ -196,7 +211,7 @@ static bool remove_check(struct op *op, GError **error)
                          node->name);
         return false;
     }
-    return node_is_unused(op, node, error);
+    return has_no_member(op, node, error) && node_is_unused(op, node, error);
 }
 
 static bool build_remove(struct op *op, GPtrArray *changes, void *data, GError **error)

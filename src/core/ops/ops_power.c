@@ -29,8 +29,20 @@ static bool edit_up_and_settled(struct instance_edit *edit, void *data, GError *
 static bool edit_down_and_settled(struct instance_edit *edit, void *data, GError **error)
 {
     edit->instance->admin_state = ADMIN_DOWN;
-    edit_mark(edit, TASK_NONE);
+    if (!instance_half_installed(edit->instance))
+        edit_mark(edit, TASK_NONE);
     return true;
+}
+
+/* Power has to work also where a disk cannot be finished now; then nobody will by himself. */
+static void tell_of_growth(struct op *op, const struct instance *instance)
+{
+    if (instance->task_state == TASK_GROWING_DISK)
+        op_log(op,
+               "job %" G_GUINT64_FORMAT " ended while it made a disk of %s larger; whether each "
+               "has the size on record tells, and sees to: fettle instance grow-disk %s DISK SIZE "
+               "--absolute",
+               instance->task_owner, instance->name, instance->name);
 }
 
 /* --- startup --- */
@@ -61,6 +73,8 @@ static bool startup_check(struct op *op, GError **error)
     const struct instance *found = op_find_instance(op, params->instance_name, error);
     if (!found || !instance_need_whole(found, error))
         return false;
+    if (instance_half_installed(found))
+        return instance_need_settled(found, TASK_NONE, error);
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, NULL, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
@@ -101,6 +115,7 @@ static bool startup_exec(struct op *op, GError **error)
         return false;
     g_autofree char *uuid = g_strdup(found->uuid);
     GError *local = NULL;
+    tell_of_growth(op, found);
     return startup_body(op, uuid, &local) || instance_fail(op, uuid, local, error);
 }
 
@@ -134,6 +149,7 @@ static bool shutdown_exec(struct op *op, GError **error)
     if (!found)
         return false;
     g_autofree char *uuid = g_strdup(found->uuid);
+    tell_of_growth(op, found);
     if (!*found->holder) {
         op_log(op, "%s does not run", found->name);
         return instance_edit(op, "mark_instance", uuid, edit_down_and_settled, NULL, error);
@@ -157,7 +173,8 @@ static bool reboot_check(struct op *op, GError **error)
 {
     const struct op_instance_reboot *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error))
+    if (!found || !instance_need_whole(found, error) ||
+        !instance_need_settled(found, TASK_NONE, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     if (!instance_gather(op, instance->primary_node, NULL, error) ||

@@ -233,6 +233,8 @@ static bool recreate_declare(struct op *op, GError **error)
     op_lock_node(op, instance->secondary_node, LOCK_SHARED);
     op_lock_node(op, op->primary, LOCK_SHARED);
     op_lock_node(op, op->secondary, LOCK_SHARED);
+    op_lock_room(op, op->primary);
+    op_lock_room(op, op->secondary);
     return true;
 }
 

@@ -80,7 +80,8 @@ static bool reinstall_check(struct op *op, GError **error)
 {
     const struct op_instance_reinstall *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error))
+    if (!found || !instance_need_whole(found, error) ||
+        !instance_need_settled(found, TASK_REINSTALLING, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
@@ -120,7 +121,8 @@ static bool write_image(struct op *op, const struct instance *instance, GError *
 
 static bool equal_replica(struct op *op, const struct instance *instance, GError **error)
 {
-    if (!*instance->replica)
+    const struct op_instance_reinstall *params = op->params;
+    if (!*instance->replica || !params->wait_for_sync)
         return true;
     if (op_report(op, instance->secondary_node))
         return copy_at_rest(op, instance->uuid, TASK_REINSTALLING, error);

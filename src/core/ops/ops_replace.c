@@ -143,7 +143,8 @@ static bool replace_check(struct op *op, GError **error)
 {
     const struct op_instance_replace_disks *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error))
+    if (!found || !instance_need_whole(found, error) ||
+        !instance_need_settled(found, TASK_REPLACING_DISKS, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, op->secondary, error) &&
@@ -301,7 +302,7 @@ static bool attach_old(struct op *op, const struct instance *old, GError **error
     if (copy_attach(op, old->uuid, true, &local))
         return instance_wait_mirror(op, old->uuid, error);
     if (op_no_answer(local) || fettle_error_is(local, TEMPORARY) ||
-        fettle_error_is(local, KILLED)) {
+        fettle_error_is(local, PARTED) || fettle_error_is(local, KILLED)) {
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }

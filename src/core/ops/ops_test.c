@@ -25,12 +25,18 @@ static bool delay_check(struct op *op, GError **error)
 }
 
 /* In steps, so that its progress can be followed. */
-static bool wait_ms(struct op *op, guint ms)
+static bool wait_ms(struct op *op, guint ms, GError **error)
 {
     for (guint done = 0; done < ms;) {
         guint step = MIN(ms - done, 2 * PROGRESS_PAUSE_MS);
-        if (!env_sleep(op->env, step))
+        if (!env_sleep(op->env, step)) {
+            fettle_set_error(error, KILLED, "the process ended while it waited");
             return false;
+        }
+        if (op->asked && *op->asked) {
+            fettle_set_error(error, CANCELED, "Job canceled by request");
+            return false;
+        }
         done += step;
         if (ms >= 2 * PROGRESS_PAUSE_MS)
             op_progress(op, "wait", done / 1000, ms / 1000, "s");
@@ -46,10 +52,8 @@ static bool delay_exec(struct op *op, GError **error)
     for (guint64 i = 0; i < rounds; i++) {
         if (params->repeat)
             op_log(op, "round %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT, i + 1, rounds);
-        if (!wait_ms(op, ms)) {
-            fettle_set_error(error, KILLED, "the process ended while it waited");
+        if (!wait_ms(op, ms, error))
             return false;
-        }
     }
     return true;
 }

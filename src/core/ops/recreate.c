@@ -129,10 +129,12 @@ static bool take_images(struct op *op, const struct instance *instance, GError *
 static bool finish_replica(struct op *op, const struct instance *instance, bool made,
                            GError **error)
 {
+    const struct op_instance_recreate_disks *params = op->params;
     const struct node_report *report = op_report(op, instance->secondary_node);
     bool there = made || copy_has_images(report, instance, instance->replica);
     return (there || make_images(op, instance, false, error)) &&
-           copy_at_rest(op, instance->uuid, TASK_RECREATING_DISKS, error);
+           (!params->wait_for_sync ||
+            copy_at_rest(op, instance->uuid, TASK_RECREATING_DISKS, error));
 }
 
 bool recreate_make(struct op *op, const char *uuid, bool there, GError **error)
@@ -140,6 +142,7 @@ bool recreate_make(struct op *op, const char *uuid, bool there, GError **error)
     if (!instance_edit(op, "change_replica", uuid, edit_giving_up, NULL, error) ||
         (!there && !make_disks(op, uuid, error)))
         return false;
+    op_unlock_room(op); /* blank images are made at once; what follows is not */
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance)
         return false;

@@ -42,7 +42,7 @@ guint children_count(const struct job *job, size_t *ret_bytes)
 
 /* [true, id], or [false, why it is refused]. */
 static json_t *add_child(struct queue_context *context, struct commit_batch *batch,
-                         const json_t *ops)
+                         const struct job *parent, const json_t *ops)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(job) child = NULL;
@@ -55,6 +55,8 @@ static json_t *add_child(struct queue_context *context, struct commit_batch *bat
     if (child == NULL)
         return json_make("[b, s]", 0, error->message);
     child->id = commit_job_id(batch);
+    g_free(child->user);
+    child->user = g_strdup(parent->user);
     commit_put_job(batch, child);
     return json_make("[b, I]", 1, (json_int_t)child->id);
 }
@@ -74,7 +76,7 @@ void children_add(struct queue_context *context, struct commit_batch *batch, str
             continue;
         answers = json_array();
         json_array_foreach(wanted, at, ops)
-            json_array_append_new(answers, add_child(context, batch, ops));
+            json_array_append_new(answers, add_child(context, batch, job, ops));
         /* A copy of the job shares its results with what it was copied from. */
         result = json_copy(op->result);
         json_object_set_new(result, "jobs", answers);

@@ -7,6 +7,7 @@
 #include "core/queue/commit.h"
 #include "core/queue/queue.h"
 
+struct holds;
 struct scheduler;
 struct tracker;
 struct waiters;
@@ -17,6 +18,7 @@ struct queue_context {
     struct queue *queue;
     struct committer *committer;
     struct scheduler *scheduler;
+    struct holds *holds;
     struct tracker *tracker;
     struct waiters *waiters;
     GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */

@@ -128,9 +128,12 @@ static const struct {
     const char *under_way;
     const char *ended;
 } verbs[] = {
-    [JOB_VERB_CANCEL] = {SM_TO(JOB_QUEUED),
-                         "Job %" G_GUINT64_FORMAT " is running; only a queued job can be canceled",
-                         "Job %" G_GUINT64_FORMAT " has ended; only a queued job can be canceled"},
+    [JOB_VERB_CANCEL] = {~FINAL_STATES, "", "Job %" G_GUINT64_FORMAT " has ended already"},
+    [JOB_VERB_PRIORITY] = {~FINAL_STATES, "", "Job %" G_GUINT64_FORMAT " has ended already"},
+    [JOB_VERB_ARCHIVE] = {FINAL_STATES,
+                          "Job %" G_GUINT64_FORMAT " has not ended; only a job that has can be "
+                          "archived",
+                          ""},
 };
 
 bool job_verb_allowed(enum job_verb verb, enum job_state state, guint64 id, char **ret_why)

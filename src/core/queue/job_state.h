@@ -45,7 +45,7 @@ json_t *job_error_result(enum fettle_error code, const char *message);
 bool job_untouched(const struct job *job);
 
 /* Requests of users. */
-enum job_verb { JOB_VERB_CANCEL };
+enum job_verb { JOB_VERB_CANCEL, JOB_VERB_PRIORITY, JOB_VERB_ARCHIVE };
 /* False if the state forbids it; `ret_why` (free with g_free) says why, in one sentence with the
  * job's id. */
 bool job_verb_allowed(enum job_verb verb, enum job_state state, guint64 id, char **ret_why);

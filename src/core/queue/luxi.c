@@ -2,8 +2,9 @@
 #include "core/queue/luxi.h"
 
 #include "base/log.h"
-#include "core/ops/op.h"
+#include "core/queue/calls.h"
 #include "core/queue/console.h"
+#include "core/queue/hold.h"
 #include "core/queue/plan.h"
 #include "core/queue/query.h"
 #include "core/queue/scheduler.h"
@@ -56,16 +57,28 @@ static void take_all_jobs(struct luxi *luxi)
             job_changed(luxi, g_array_index(known, guint64, i));
 }
 
+static void note_change(struct luxi *luxi, const char *kind)
+{
+    if (g_str_equal(kind, "job_filter"))
+        holds_rules_changed(luxi->context.holds);
+    else if (!g_str_equal(kind, "job") && !g_str_equal(kind, "counter"))
+        holds_objects_changed(luxi->context.holds);
+}
+
 static void config_changed(const GPtrArray *changes, void *data)
 {
     struct luxi *luxi = data;
 
-    if (changes == NULL)
+    if (changes == NULL) {
         take_all_jobs(luxi);
+        holds_objects_changed(luxi->context.holds);
+        holds_rules_changed(luxi->context.holds);
+    }
     for (guint i = 0; changes != NULL && i < changes->len; i++) {
         const struct change *change = g_ptr_array_index(changes, i);
         guint64 id;
 
+        note_change(luxi, change->kind);
         if (g_str_equal(change->kind, "job") &&
             g_ascii_string_to_unsigned(change->key, 10, 1, G_MAXINT64, &id, NULL))
             job_changed(luxi, id);
@@ -85,6 +98,7 @@ struct luxi *luxi_new(const struct env *env)
     context->follow = follow_new(env, config_changed, luxi);
     context->committer = committer_new(env, context->follow);
     context->scheduler = scheduler_new(context);
+    context->holds = holds_new(context);
     context->tracker = tracker_new(context);
     context->waiters = waiters_new(context);
     return luxi;
@@ -125,6 +139,7 @@ void luxi_free(struct luxi *luxi)
     waiters_free(context->waiters);
     start_clear(context);
     tracker_free(context->tracker);
+    holds_free(context->holds);
     scheduler_free(context->scheduler);
     follow_free(context->follow);
     queue_free(context->queue);
@@ -132,136 +147,19 @@ void luxi_free(struct luxi *luxi)
     g_free(luxi);
 }
 
-/* --- CancelJob --- */
-
-struct cancel {
-    struct queue_context *context;
-    struct rpc_request *request;
-    guint64 id;
-    bool asked; /* it is under way, and ends by itself */
-};
-
-/* Whether the job's process asks by itself if it shall end: its present opcode, or the one that
- * waits for its locks, can be given up in the middle. */
-static bool may_be_asked(const struct queue_context *context, const struct queue_job *job)
-{
-    const struct job *record = context_record(context, job->id);
-    const struct job *now = job->live != NULL ? job->live : record;
-
-    for (guint i = 0; record != NULL && record->started && i < now->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(now->ops, i);
-        const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
-        const struct op_impl *impl = id == NULL ? NULL : op_impl_find(id);
-
-        if (!job_state_final(job_op_state(op)))
-            return impl != NULL && impl->cancelable;
-    }
-    return false;
-}
-
-/* A wish on record, which the job's process finds there. */
-static bool build_wish(struct commit_batch *batch, void *data, GError **error)
-{
-    const struct cancel *cancel = data;
-    const struct job *record = context_record(cancel->context, cancel->id);
-    record_autoptr(job) job = NULL;
-
-    if (record == NULL || job_state_final(job_state_of(record))) {
-        fettle_set_error(error, WRONG_STATE, "Job %" G_GUINT64_FORMAT " has ended already",
-                         cancel->id);
-        return false;
-    }
-    if (record->cancel)
-        return false;
-    job = job_copy(record);
-    job->cancel = true;
-    commit_put_job(batch, job);
-    return true;
-}
-
-static bool build_cancel(struct commit_batch *batch, void *data, GError **error)
-{
-    const struct cancel *cancel = data;
-    const struct job *record = context_record(cancel->context, cancel->id);
-    record_autoptr(job) job = NULL;
-    json_autoptr result = NULL;
-
-    if (record == NULL || record->started || job_state_of(record) != JOB_QUEUED) {
-        fettle_set_error(error, WRONG_STATE, "Job %" G_GUINT64_FORMAT " is not queued any more",
-                         cancel->id);
-        return false;
-    }
-    job = job_copy(record);
-    result = job_error_result(FETTLE_ERROR_CANCELED, "Job canceled by request");
-    job_end(job, JOB_CANCELED, result, context_now_us(cancel->context));
-    commit_put_job(batch, job);
-    return true;
-}
-
-static void cancel_done(const GError *error, void *data)
-{
-    struct cancel *cancel = data;
-    struct queue_job *job = queue_find(cancel->context->queue, cancel->id);
-
-    if (job != NULL)
-        queue_set_busy(cancel->context->queue, job, false);
-    scheduler_kick(cancel->context->scheduler);
-    if (error == NULL)
-        rpc_answer(cancel->request,
-                   json_make("[b, s]", 1,
-                             cancel->asked ? "Job will be canceled: it is asked to give up"
-                                           : "Job successfully canceled"));
-    else if (fettle_error_is(error, WRONG_STATE))
-        rpc_answer(cancel->request, json_make("[b, s]", 0, error->message));
-    else
-        rpc_fail(cancel->request, error);
-    g_free(cancel);
-}
-
-static void answer_no(struct rpc_request *request, const char *why)
-{
-    rpc_answer(request, json_make("[b, s]", 0, why));
-}
-
-/* From the moment a job is picked to be started it counts as running. */
-static void cancel_job(struct queue_context *context, struct rpc_request *request, guint64 id)
-{
-    struct queue_job *job = queue_find(context->queue, id);
-    g_autofree char *why = NULL;
-    struct cancel *cancel;
-    struct commit_item item = {.build = build_cancel, .done = cancel_done, .changes = 1};
-    enum job_state state;
-
-    if (job == NULL) {
-        why = g_strdup_printf("Job %" G_GUINT64_FORMAT " not found in queue", id);
-        answer_no(request, why);
-        return;
-    }
-    state = (enum job_state)job->state;
-    if (state == JOB_QUEUED && (job->busy || job->phase != JOB_PHASE_QUEUED))
-        state = JOB_WAITING;
-    if (!job->busy && !job_state_final(state) && may_be_asked(context, job)) {
-        item.build = build_wish;
-    } else if (!job_verb_allowed(JOB_VERB_CANCEL, state, id, &why)) {
-        answer_no(request, why);
-        return;
-    }
-    cancel = g_new0(struct cancel, 1);
-    cancel->asked = item.build == build_wish;
-    cancel->context = context;
-    cancel->request = request;
-    cancel->id = id;
-    item.data = cancel;
-    item.bytes = commit_job_bytes(context_record(context, id));
-    queue_set_busy(context->queue, job, true);
-    committer_add(context->committer, &item);
-}
-
 /* --- calls, one function each: `args` is the method's record --- */
 
 static void call_submit_job(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    submit_job(&luxi->context, request, ((const struct luxi_submit_job_args *)args)->ops);
+    submit_job(&luxi->context, request, ((const struct luxi_submit_job_args *)args)->ops, false);
+}
+
+static void call_submit_job_to_drained_queue(struct luxi *luxi, struct rpc_request *request,
+                                             const void *args)
+{
+    const struct luxi_submit_job_to_drained_queue_args *submit = args;
+
+    submit_job(&luxi->context, request, submit->ops, true);
 }
 
 static void call_submit_many_jobs(struct luxi *luxi, struct rpc_request *request, const void *args)
@@ -281,9 +179,73 @@ static void call_wait_for_job_change(struct luxi *luxi, struct rpc_request *requ
     waiters_add(luxi->context.waiters, request, args);
 }
 
-static void call_cancel_job(struct luxi *luxi, struct rpc_request *request, const void *args)
+static void cancel_job(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    cancel_job(&luxi->context, request, ((const struct luxi_cancel_job_args *)args)->job);
+    call_cancel_job(&luxi->context, request, args);
+}
+
+static void change_job_priority(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    call_change_job_priority(&luxi->context, request, args);
+}
+
+static void pickup_job(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    rpc_fail_new(request, FETTLE_ERROR_PERMISSION,
+                 "Luxi call 'PickupJob' is for internal use only");
+}
+
+static void replace_filter(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    call_replace_filter(&luxi->context, request, args);
+}
+
+static void delete_filter(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    call_delete_filter(&luxi->context, request, args);
+}
+
+static void set_drain_flag(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    call_set_drain_flag(&luxi->context, request, args);
+}
+
+static void set_watcher_pause(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    call_set_watcher_pause(&luxi->context, request, args);
+}
+
+static void query_filters(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    const struct luxi_query_filters_args *query = args;
+
+    query_plain(&luxi->context, request, "filter", query->uuids, query->fields);
+}
+
+static void query_config_values_of(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    query_config_values(&luxi->context, request, args);
+}
+
+static void query_instances(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    const struct luxi_query_instances_args *query = args;
+
+    query_plain(&luxi->context, request, "instance", query->names, query->fields);
+}
+
+static void query_nodes(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    const struct luxi_query_nodes_args *query = args;
+
+    query_plain(&luxi->context, request, "node", query->names, query->fields);
+}
+
+static void query_groups(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    const struct luxi_query_groups_args *query = args;
+
+    query_plain(&luxi->context, request, "group", query->names, query->fields);
 }
 
 static void call_query(struct luxi *luxi, struct rpc_request *request, const void *args)
@@ -326,12 +288,30 @@ static const struct {
     const char *name;
     void (*call)(struct luxi *luxi, struct rpc_request *request, const void *args);
 } calls[] = {
-    {"SubmitJob", call_submit_job},       {"SubmitManyJobs", call_submit_many_jobs},
-    {"QueryJobs", call_query_jobs},       {"WaitForJobChange", call_wait_for_job_change},
-    {"CancelJob", call_cancel_job},       {"Query", call_query},
-    {"QueryFields", call_query_fields},   {"QueryClusterInfo", call_query_cluster_info},
-    {"QueryTags", call_query_tags},       {"ConsoleRead", call_console_read},
-    {"ConsoleWrite", call_console_write}, {"PlanNode", call_plan_node},
+    {"SubmitJob", call_submit_job},
+    {"SubmitManyJobs", call_submit_many_jobs},
+    {"QueryJobs", call_query_jobs},
+    {"WaitForJobChange", call_wait_for_job_change},
+    {"CancelJob", cancel_job},
+    {"Query", call_query},
+    {"QueryFields", call_query_fields},
+    {"QueryClusterInfo", call_query_cluster_info},
+    {"QueryTags", call_query_tags},
+    {"ConsoleRead", call_console_read},
+    {"ConsoleWrite", call_console_write},
+    {"PlanNode", call_plan_node},
+    {"SubmitJobToDrainedQueue", call_submit_job_to_drained_queue},
+    {"ChangeJobPriority", change_job_priority},
+    {"PickupJob", pickup_job},
+    {"ReplaceFilter", replace_filter},
+    {"DeleteFilter", delete_filter},
+    {"SetDrainFlag", set_drain_flag},
+    {"SetWatcherPause", set_watcher_pause},
+    {"QueryFilters", query_filters},
+    {"QueryConfigValues", query_config_values_of},
+    {"QueryInstances", query_instances},
+    {"QueryNodes", query_nodes},
+    {"QueryGroups", query_groups},
 };
 
 void luxi_handle(struct luxi *luxi, struct rpc_request *request)

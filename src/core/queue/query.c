@@ -17,6 +17,7 @@ struct query {
     struct query_source source;
     bool live_filter;
     bool live_fields;
+    bool plain;      /* the answer is rows of values and nothing else */
     const void *row; /* the one that the filter looks at */
 };
 
@@ -55,7 +56,8 @@ static bool check_resource(const char *call, const char *what, GError **error)
     fettle_set_error(
         error, WRONG_INPUT,
         "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
-        "repair, policy, brake, advice, reservation, invitation, decision, lock, waiter",
+        "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
+        "waiter",
         call, what);
     return false;
 }
@@ -146,6 +148,8 @@ static void collect_rows(struct query *query)
         query->rows = config_list(config, "repair_brake");
     else if (g_str_equal(query->what, "invitation"))
         query->rows = query_invitation_rows(config);
+    else if (g_str_equal(query->what, "filter"))
+        query->rows = query_filter_rows(config);
     else
         query->rows = config_list(config, query->what);
 }
@@ -222,7 +226,8 @@ static json_t *answer_row(struct query *query, const void *row)
         json_t *value =
             field == NULL ? json_null() : query_field_value(field, &query->source, row, &status);
 
-        json_array_append_new(values, json_make("[i, o]", (int)status, value));
+        json_array_append_new(values,
+                              query->plain ? value : json_make("[i, o]", (int)status, value));
     }
     return values;
 }
@@ -237,6 +242,11 @@ static void answer_query(struct query *query)
                                                      g_ptr_array_index(query->names, i)));
     for (guint i = 0; i < query->matching->len; i++)
         json_array_append_new(data, answer_row(query, g_ptr_array_index(query->matching, i)));
+    if (query->plain) {
+        json_decref(fields);
+        rpc_answer(query->request, data);
+        return;
+    }
     rpc_answer(query->request, json_make("{so, so}", "fields", fields, "data", data));
 }
 
@@ -286,16 +296,9 @@ static void query_task(void *data)
     query_free(query);
 }
 
-void query_run(struct queue_context *context, struct rpc_request *request,
-               const struct luxi_query_args *args)
+static void start_query(struct queue_context *context, struct rpc_request *request,
+                        struct query *query)
 {
-    g_autoptr(GError) error = NULL;
-    struct query *query = query_new(context, args, &error);
-
-    if (query == NULL) {
-        rpc_fail(request, error);
-        return;
-    }
     query->request = request;
     query->source =
         (struct query_source){.context = context, .config = follow_config(context->follow)};
@@ -304,6 +307,84 @@ void query_run(struct queue_context *context, struct rpc_request *request,
         task_spawn(context->env->tasks, query_task, query);
     else
         query_task(query);
+}
+
+void query_run(struct queue_context *context, struct rpc_request *request,
+               const struct luxi_query_args *args)
+{
+    g_autoptr(GError) error = NULL;
+    struct query *query = query_new(context, args, &error);
+
+    if (query == NULL)
+        rpc_fail(request, error);
+    else
+        start_query(context, request, query);
+}
+
+/* --- the old calls --- */
+
+/* Name and UUID of a rule are the same. */
+static bool all_exist(const struct queue_context *context, const char *what, const GPtrArray *names,
+                      GError **error)
+{
+    const struct config *config = follow_config(context->follow);
+    const char *kind = g_str_equal(what, "group") ? "nodegroup" : what;
+
+    for (guint i = 0; i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+
+        if (!g_str_equal(what, "filter")) {
+            if (config_find(config, kind, name, error) == NULL)
+                return false;
+        } else if (config_get(config, "job_filter", name, NULL) == NULL) {
+            fettle_set_error(error, UNKNOWN_ENTITY, "filter %s does not exist", name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ["|", ["=", "name", N], ["=", "uuid", N], …]; null for all. */
+static json_t *names_filter(const char *what, const GPtrArray *names)
+{
+    json_t *filter;
+
+    if (names->len == 0)
+        return json_null();
+    filter = json_make("[s]", "|");
+    for (guint i = 0; i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+
+        if (!g_str_equal(what, "filter"))
+            json_array_append_new(filter, json_make("[sss]", "=", "name", name));
+        json_array_append_new(filter, json_make("[sss]", "=", "uuid", name));
+    }
+    return filter;
+}
+
+void query_plain(struct queue_context *context, struct rpc_request *request, const char *what,
+                 const GPtrArray *names, const GPtrArray *fields)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) known = query_fields_find(what, fields, &error);
+    json_autoptr filter = NULL;
+    struct query *query;
+
+    if (known == NULL || !all_exist(context, what, names, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
+    filter = names_filter(what, names);
+    query = query_new(context,
+                      &(struct luxi_query_args){
+                          .what = (char *)what, .fields = (GPtrArray *)fields, .filter = filter},
+                      &error);
+    if (query == NULL) {
+        rpc_fail(request, error);
+        return;
+    }
+    query->plain = true;
+    start_query(context, request, query);
 }
 
 /* --- QueryFields --- */

@@ -73,7 +73,13 @@ void query_run(struct queue_context *context, struct rpc_request *request,
 void query_describe_fields(struct rpc_request *request, const struct luxi_query_fields_args *args);
 void query_jobs(struct queue_context *context, struct rpc_request *request,
                 const struct luxi_query_jobs_args *args);
-/* QueryClusterInfo and QueryTags. */
+/* The old calls: rows of plain values, of the named objects (by name or UUID) or of all. Unknown
+ * names and fields are errors. */
+void query_plain(struct queue_context *context, struct rpc_request *request, const char *what,
+                 const GPtrArray *names, const GPtrArray *fields);
+/* QueryClusterInfo, QueryConfigValues and QueryTags. */
 void query_cluster_info(struct queue_context *context, struct rpc_request *request);
+void query_config_values(struct queue_context *context, struct rpc_request *request,
+                         const struct luxi_query_config_values_args *args);
 void query_object_tags(struct queue_context *context, struct rpc_request *request,
                        const struct luxi_query_tags_args *args);

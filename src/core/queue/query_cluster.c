@@ -1,4 +1,5 @@
 /* QueryClusterInfo and QueryTags. */
+#include "core/queue/calls.h"
 #include "core/queue/query.h"
 
 #define GANETI_PROTOCOL_VERSION 3000000 /* what Ganeti's clients of 3.0 expect */
@@ -45,9 +46,10 @@ static json_t *describe_copies(const struct config *config, const GPtrArray *cop
 
     for (guint i = 0; i < copies->len; i++) {
         const struct copy_status *copy = g_ptr_array_index(copies, i);
-        json_array_append_new(
-            list, json_make("{ss, sI, sb}", "node", config_node_name(config, copy->node), "serial",
-                            (json_int_t)copy->serial, "reachable", copy->reachable));
+        json_array_append_new(list, json_make("{ss, sI, sb, sb}", "node",
+                                              config_node_name(config, copy->node), "serial",
+                                              (json_int_t)copy->serial, "reachable",
+                                              copy->reachable, "authority", copy->authority));
     }
     return list;
 }
@@ -83,6 +85,7 @@ static json_t *describe(const struct queue_context *context, const struct cluste
     json_object_update(info, settings);
     json_object_set_new(info, "enabled_disk_templates", all_templates());
     json_object_set_new(info, "copies", describe_copies(config, status->copies));
+    json_object_set_new(info, "authority_key", json_boolean(status->authority));
     return info;
 }
 
@@ -114,6 +117,35 @@ void query_cluster_info(struct queue_context *context, struct rpc_request *reque
     info->context = context;
     info->request = request;
     task_spawn(context->env->tasks, cluster_info_task, info);
+}
+
+/* --- QueryConfigValues --- */
+
+static json_t *config_value(const struct config *config, const char *name)
+{
+    const struct cluster *cluster = config_cluster(config);
+    const struct switches *switches = switches_of(config);
+
+    if (cluster != NULL && g_str_equal(name, "cluster_name"))
+        return json_string(cluster->name);
+    if (cluster != NULL && g_str_equal(name, "master_node"))
+        return json_string(config_node_name(config, cluster->master_node));
+    if (g_str_equal(name, "drain_flag"))
+        return json_boolean(switches != NULL && switches->drained);
+    if (g_str_equal(name, "watcher_pause") && switches != NULL && switches->watcher_paused_until)
+        return json_integer((json_int_t)switches->watcher_paused_until);
+    return json_null();
+}
+
+void query_config_values(struct queue_context *context, struct rpc_request *request,
+                         const struct luxi_query_config_values_args *args)
+{
+    json_t *values = json_array();
+
+    for (guint i = 0; i < args->fields->len; i++)
+        json_array_append_new(values, config_value(follow_config(context->follow),
+                                                   g_ptr_array_index(args->fields, i)));
+    rpc_answer(request, values);
 }
 
 /* --- QueryTags --- */

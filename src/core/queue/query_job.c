@@ -44,6 +44,14 @@ json_t *query_get_job_archived(struct query_source *source, const void *row,
     return json_false();
 }
 
+json_t *query_get_job_held(struct query_source *source, const void *row,
+                           enum query_status *ret_status)
+{
+    const struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
+
+    return job == NULL || job->held == NULL ? NULL : json_string(job->held);
+}
+
 static json_t *op_input(const struct job_op *op)
 {
     return json_incref(op->input);

@@ -1,5 +1,6 @@
 /* Fields of invitations, reservations, decisions and locks (proto/fields.def), and their rows. */
 #include "core/queue/query_rows.h"
+#include "core/queue/rules.h"
 
 /* --- invitations --- */
 
@@ -41,6 +42,22 @@ json_t *query_get_invitation_state(struct query_source *source, const void *row,
                        : token->wrong_secrets >= LIMIT_JOIN_TRIES ? "void"
                        : token->expires <= now                    ? "expired"
                                                                   : "open");
+}
+
+/* --- filters --- */
+
+static gint compare_filters(gconstpointer left, gconstpointer right)
+{
+    return rules_compare(*(const struct job_filter *const *)left,
+                         *(const struct job_filter *const *)right);
+}
+
+GPtrArray *query_filter_rows(const struct config *config)
+{
+    GPtrArray *rows = config_list(config, "job_filter");
+
+    g_ptr_array_sort(rows, compare_filters);
+    return rows;
 }
 
 /* --- decisions --- */

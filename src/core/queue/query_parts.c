@@ -71,6 +71,21 @@ json_t *query_get_instance_nic_links(struct query_source *source, const void *ro
     return each_nic(row, link_of);
 }
 
+json_t *query_get_instance_nic_networks(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    json_t *list = json_array();
+
+    for (guint i = 0; i < instance->nics->len; i++) {
+        const struct nic *nic = g_ptr_array_index(instance->nics, i);
+        const struct network *network = config_get(source->config, "network", nic->network, NULL);
+
+        json_array_append_new(list, json_string(network == NULL ? "" : network->name));
+    }
+    return list;
+}
+
 json_t *query_get_instance_nic_ips(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {

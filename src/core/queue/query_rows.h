@@ -42,6 +42,8 @@ GPtrArray *query_repair_rows(const struct config *config);
 GPtrArray *query_policy_rows(const struct config *config);
 GPtrArray *query_decision_rows(const struct config *config);
 GPtrArray *query_invitation_rows(const struct config *config);
+/* In the order in which they are asked. */
+GPtrArray *query_filter_rows(const struct config *config);
 /* `states` must outlive the rows. */
 GPtrArray *query_lock_rows(const struct lock_states *states);
 /* Rows of waiters are borrowed from `waiters`. */

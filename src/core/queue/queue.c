@@ -26,8 +26,8 @@ static gint compare_ready(gconstpointer left, gconstpointer right, gpointer unus
 {
     const struct queue_job *a = left, *b = right;
 
-    if (a->priority != b->priority)
-        return a->priority < b->priority ? -1 : 1;
+    if (a->due_us != b->due_us)
+        return a->due_us < b->due_us ? -1 : 1;
     return compare_ids(&a->id, &b->id, NULL);
 }
 
@@ -37,6 +37,9 @@ static void queue_job_free(gpointer data)
 
     g_free(job->livelock);
     g_free(job->doom);
+    g_free(job->held);
+    if (job->locks != NULL)
+        g_ptr_array_unref(job->locks);
     job_free(job->live);
     if (job->dependents != NULL)
         g_array_unref(job->dependents);
@@ -122,7 +125,7 @@ guint64 queue_request(const struct queue *queue, const char *request_id)
 static bool may_start(const struct queue_job *job)
 {
     return job->phase == JOB_PHASE_QUEUED && job->state == JOB_QUEUED && job->unmet == 0 &&
-           job->doom == NULL;
+           job->doom == NULL && job->held == NULL;
 }
 
 static void update_ready(struct queue *queue, struct queue_job *job)
@@ -133,11 +136,20 @@ static void update_ready(struct queue *queue, struct queue_job *job)
         g_clear_pointer(&job->ready, g_sequence_remove);
 }
 
-static void update_priority(struct queue *queue, struct queue_job *job, gint64 priority)
+/* A fixed point in time for each job: so the order of two never changes by itself, however long
+ * they wait. */
+static void set_priority(struct queue_job *job, const struct job *record)
 {
-    if (job->priority == priority)
+    job->priority = job_priority(record);
+    job->due_us = (gint64)record->received_us +
+                  job->priority * LIMIT_PRIORITY_STEP_S * (gint64)G_USEC_PER_SEC;
+}
+
+static void update_priority(struct queue *queue, struct queue_job *job, const struct job *record)
+{
+    if (job->priority == job_priority(record))
         return;
-    job->priority = priority;
+    set_priority(job, record);
     if (job->ready != NULL)
         g_sequence_sort_changed(job->ready, compare_ready, NULL);
 }
@@ -154,6 +166,13 @@ struct queue_job *queue_next(const struct queue *queue)
             return job;
     }
     return NULL;
+}
+
+void queue_set_held(struct queue *queue, struct queue_job *job, char *why)
+{
+    g_free(job->held);
+    job->held = why;
+    update_ready(queue, job);
 }
 
 struct queue_job *queue_next_doomed(struct queue *queue)
@@ -218,14 +237,23 @@ static guint64 wanted_states(const json_t *words)
     return wanted == 0 ? G_MAXUINT64 : wanted;
 }
 
+void queue_doom(struct queue *queue, struct queue_job *job, enum job_state state, char *why)
+{
+    if (job->doom != NULL) {
+        g_free(why);
+        return;
+    }
+    job->doom = why;
+    job->doom_state = state;
+    g_queue_push_tail(&queue->doomed, g_memdup2(&job->id, sizeof(job->id)));
+    update_ready(queue, job);
+}
+
 static void doom(struct queue *queue, struct queue_job *job, guint64 on, enum job_state state,
                  const char *what)
 {
-    if (job->doom != NULL)
-        return;
-    job->doom = g_strdup_printf("it depends on job %" G_GUINT64_FORMAT ", which %s", on, what);
-    job->doom_state = state;
-    g_queue_push_tail(&queue->doomed, g_memdup2(&job->id, sizeof(job->id)));
+    queue_doom(queue, job, state,
+               g_strdup_printf("it depends on job %" G_GUINT64_FORMAT ", which %s", on, what));
 }
 
 /* `on` has ended: was it as `job` wants it? */
@@ -307,7 +335,7 @@ static struct queue_job *add_job(struct queue *queue, const struct job *record)
 
     job->id = record->id;
     job->state = job_state_of(record);
-    job->priority = job_priority(record);
+    set_priority(job, record);
     g_tree_insert(queue->jobs, &job->id, job);
     if (record->request_id[0] != '\0')
         g_hash_table_replace(queue->requests, g_strdup(record->request_id),
@@ -333,7 +361,7 @@ bool queue_put(struct queue *queue, const struct job *record)
         add_job(queue, record);
         return true;
     }
-    update_priority(queue, job, job_priority(record));
+    update_priority(queue, job, record);
     /* A running job's file is ahead of its record until the record is final. */
     if (job->live != NULL && !job_state_final(state))
         return false;

@@ -29,9 +29,14 @@ struct queue_job {
                          NULL: the record */
     char *doom; /* why it can never start: a dependency ended otherwise than wanted; NULL: it can */
     enum job_state doom_state; /* what it ends in then */
+    char *held; /* why it is set aside beside its turn and dependencies (hold.h); NULL: it is not */
+    gint64 held_since_ms; /* boot time since which that is for locks; 0: it never was */
+    GPtrArray *locks;     /* what it will ask for, as last predicted; hold.c's */
+    guint locks_age;
 
     /* private to queue.c */
     GSequenceIter *ready;
+    gint64 due_us;      /* jobs start in this order */
     GArray *dependents; /* struct dependent: jobs that wait for this one */
     guint unmet;        /* dependencies that have not ended */
 };
@@ -62,10 +67,15 @@ void queue_set_busy(struct queue *queue, struct queue_job *job, bool busy);
 guint queue_active(const struct queue *queue);
 guint queue_waiting(const struct queue *queue);
 
-/* The job that starts next: most urgent, then oldest, among those whose dependencies are met; NULL
- * if there is none. */
+/* The job that starts next among those whose dependencies are met and that are not set aside: the
+ * most urgent, then the oldest. An hour of waiting counts as much as 12 steps of priority, so
+ * nobody starves (LIMIT_PRIORITY_STEP_S). NULL if there is none. */
 struct queue_job *queue_next(const struct queue *queue);
-/* The next job that has to be ended because of a dependency; each is given out once. */
+/* `why` (stolen) NULL: it is not set aside any more. */
+void queue_set_held(struct queue *queue, struct queue_job *job, char *why);
+/* It will never start: it has to be ended in that state. `why` is stolen. */
+void queue_doom(struct queue *queue, struct queue_job *job, enum job_state state, char *why);
+/* The next job that has to be ended without having started; each is given out once. */
 struct queue_job *queue_next_doomed(struct queue *queue);
 
 /* The job that carries a request id, 0 if none. */

@@ -1,6 +1,7 @@
 /* Which job starts when; see scheduler.h. */
 #include "core/queue/scheduler.h"
 
+#include "core/queue/hold.h"
 #include "core/queue/start.h"
 #include "core/queue/track.h"
 
@@ -64,11 +65,16 @@ static void schedule(struct queue_context *context)
 {
     struct queue_job *job;
 
+    holds_look(context->holds);
+    while (queue_active(context->queue) < slots(context) &&
+           (job = queue_next(context->queue)) != NULL) {
+        if (!holds_allow(context->holds, job))
+            continue;
+        holds_started(context->holds, job);
+        start_job(context, job);
+    }
     while ((job = queue_next_doomed(context->queue)) != NULL)
         end_next_doomed(context, job);
-    while (queue_active(context->queue) < slots(context) &&
-           (job = queue_next(context->queue)) != NULL)
-        start_job(context, job);
 }
 
 static void schedule_loop(void *data)

@@ -1,7 +1,8 @@
 /*
  * Decides which job starts when: the most urgent first, then the oldest, once the jobs that it
- * depends on have ended as wanted, and never more at once than `max_running_jobs` (LUX-12). Jobs
- * that can never start, because a dependency ended otherwise, are ended.
+ * depends on have ended as wanted and nothing else holds them back (hold.h), and never more at once
+ * than `max_running_jobs` (LUX-12). Jobs that can never start, because a dependency ended otherwise
+ * or a rule rejects them, are ended.
  */
 #pragma once
 

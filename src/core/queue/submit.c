@@ -2,6 +2,8 @@
 #include "core/queue/submit.h"
 
 #include "base/log.h"
+#include "core/queue/calls.h"
+#include "core/queue/hold.h"
 
 #include <string.h>
 
@@ -17,6 +19,7 @@ struct submission {
     struct queue_context *context;
     struct rpc_request *request;
     bool many;
+    bool anyway;        /* also while the queue is drained */
     GPtrArray *entries; /* of struct entry * */
     size_t bytes;
 };
@@ -39,8 +42,7 @@ static void submission_free(struct submission *submission)
 
 /* --- checking --- */
 
-/* Shape of `reason`: a list of [source, text, nanoseconds]. */
-static bool check_reason(const json_t *reason, GError **error)
+bool reason_check(const json_t *reason, GError **error)
 {
     size_t i;
     const json_t *item;
@@ -132,7 +134,7 @@ static json_t *normalise(const json_t *input, char **ret_request_id, GError **er
         fettle_set_error(error, WRONG_INPUT, "OP_ID: %s does not run as a job", opcode->id);
         return NULL;
     }
-    if (!check_reason(common->reason, error) || !check_depends(common->depends, error))
+    if (!reason_check(common->reason, error) || !check_depends(common->depends, error))
         return NULL;
     *ret_request_id = g_strdup(common->request_id);
     return json_steal(&json);
@@ -189,6 +191,10 @@ static void add_entry(struct submission *submission, const json_t *ops)
     struct entry *entry = g_new0(struct entry, 1);
 
     entry->job = submit_parse(submission->context, ops, &entry->error);
+    if (entry->job != NULL && submission->request->user != NULL) {
+        g_free(entry->job->user);
+        entry->job->user = g_strdup(submission->request->user);
+    }
     submission->bytes += commit_job_bytes(entry->job);
     g_ptr_array_add(submission->entries, entry);
 }
@@ -291,6 +297,25 @@ static bool resolve_dependencies(const struct submission *submission, guint at, 
     return true;
 }
 
+/* The job gets its id, unless a rule of operators refuses it under that. */
+static bool take_id(const struct submission *submission, struct commit_batch *batch,
+                    struct entry *entry)
+{
+    const struct rule *rule;
+    g_autofree char *name = NULL;
+
+    entry->ready->id = commit_job_id(batch);
+    rule = holds_rejected(submission->context->holds, entry->ready);
+    if (rule == NULL) {
+        entry->id = entry->ready->id;
+        return true;
+    }
+    batch->last_id--; /* the next one gets it */
+    name = holds_rule_name(rule);
+    refuse(entry, FETTLE_ERROR_PERMISSION, "the job is not accepted: %s rejects it", name);
+    return false;
+}
+
 /* True if the entry adds a job to the transaction. */
 static bool build_entry(struct submission *submission, struct commit_batch *batch, guint at)
 {
@@ -315,7 +340,8 @@ static bool build_entry(struct submission *submission, struct commit_batch *batc
         entry->id = earlier->id;
         return false;
     }
-    entry->id = entry->ready->id = commit_job_id(batch);
+    if (!take_id(submission, batch, entry))
+        return false;
     commit_put_job(batch, entry->ready);
     if (entry->ready->request_id[0] != '\0')
         g_hash_table_insert(batch->requests, entry->ready->request_id, entry->ready);
@@ -389,6 +415,13 @@ static void refuse_all(struct submission *submission, enum fettle_error code, co
     submission_free(submission);
 }
 
+static bool is_drained(const struct submission *submission)
+{
+    const struct switches *switches = switches_of(follow_config(submission->context->follow));
+
+    return !submission->anyway && switches != NULL && switches->drained;
+}
+
 static void commit_submission(struct submission *submission)
 {
     struct queue_context *context = submission->context;
@@ -399,7 +432,10 @@ static void commit_submission(struct submission *submission)
                                      .changes = jobs,
                                      .bytes = submission->bytes};
 
-    if (submission->bytes > LIMIT_COMMIT_BYTES)
+    if (is_drained(submission))
+        refuse_all(submission, FETTLE_ERROR_TEMPORARY,
+                   "the queue is drained: it takes no jobs until `fettle queue undrain`");
+    else if (submission->bytes > LIMIT_COMMIT_BYTES)
         refuse_all(submission, FETTLE_ERROR_LIMIT, "jobs: they are too large for one call");
     else if (queue_waiting(context->queue) + jobs > LIMIT_QUEUED_JOBS)
         refuse_all(submission, FETTLE_ERROR_TEMPORARY,
@@ -409,11 +445,13 @@ static void commit_submission(struct submission *submission)
         committer_add(context->committer, &item);
 }
 
-void submit_job(struct queue_context *context, struct rpc_request *request, const json_t *ops)
+void submit_job(struct queue_context *context, struct rpc_request *request, const json_t *ops,
+                bool anyway)
 {
     struct submission *submission = submission_new(context, request, false);
     const struct entry *only;
 
+    submission->anyway = anyway;
     add_entry(submission, ops);
     only = g_ptr_array_index(submission->entries, 0);
     if (only->error != NULL)

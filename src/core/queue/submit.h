@@ -8,9 +8,13 @@
 #include "core/queue/context.h"
 
 /* Both take the request over. */
-void submit_job(struct queue_context *context, struct rpc_request *request, const json_t *ops);
+/* `anyway`: also while the queue is drained. */
+void submit_job(struct queue_context *context, struct rpc_request *request, const json_t *ops,
+                bool anyway);
 void submit_many_jobs(struct queue_context *context, struct rpc_request *request,
                       const json_t *jobs);
 /* A job of these opcodes, checked and completed, without an id yet; NULL with the path of what is
  * wrong. */
 struct job *submit_parse(const struct queue_context *context, const json_t *ops, GError **error);
+/* Shape of a reason trail: a list of [source, text, nanoseconds], or null. */
+bool reason_check(const json_t *reason, GError **error);

@@ -57,8 +57,10 @@ static void read_changed(struct tracker *tracker, guint64 id)
     job = queue_find(context->queue, id);
     if (job == NULL || job->phase != JOB_PHASE_RUNNING)
         job_free(file);
-    else if (queue_put_live(context->queue, job, file))
+    else if (queue_put_live(context->queue, job, file)) {
         waiters_notify(context->waiters, id);
+        scheduler_kick(context->scheduler); /* it may be at its next opcode */
+    }
 }
 
 static void read_loop(void *data)

@@ -49,13 +49,14 @@ struct repair_history repair_history_read(const struct watcher *watcher,
         history.job = g_ascii_strtoull(tag->jobs[i], NULL, 10);
         history.last = watcher_job_outcome(watcher, history.job, &message);
         history.under_way |= history.last == JOB_UNDER_WAY;
-        history.full = history.last == JOB_NO_ROOM ? history.full + 1 : 0;
+        bool vain = history.last == JOB_NO_ROOM || history.last == JOB_AWAY;
+        history.vain = vain ? history.vain + 1 : 0;
         if (history.last == JOB_SUCCEEDED) {
             history.steps++;
             history.failures = history.tries = 0;
         } else if (history.last != JOB_UNDER_WAY) {
             history.failures++;
-            history.tries += history.last != JOB_NO_ROOM;
+            history.tries += !vain;
             g_free(history.message);
             history.message = g_steal_pointer(&message);
         }

@@ -8,12 +8,12 @@
 
 struct repair_history {
     bool under_way;
-    bool blank;      /* the last job broke off while it made disks anew */
-    guint steps;     /* that succeeded */
-    guint failures;  /* since the last success */
-    guint tries;     /* of these, those that were not for lack of room */
-    guint full;      /* jobs that found no room, the last ones in a row */
-    guint64 job;     /* the last one; 0: none */
+    bool blank;     /* the last job broke off while it made disks anew */
+    guint steps;    /* that succeeded */
+    guint failures; /* since the last success */
+    guint tries;    /* of these, those that count: not for lack of room or of a way between nodes */
+    guint vain;     /* jobs that do not count, the last ones in a row */
+    guint64 job;    /* the last one; 0: none */
     gint64 ended_us; /* when that one ended, in microseconds since 1970 */
     enum job_outcome last;
     char *step;    /* what that one was to do, as in its request id; NULL: nobody knows */

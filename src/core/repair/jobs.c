@@ -38,6 +38,8 @@ static enum job_outcome judge_error(const struct job *job, char **ret_message)
             return JOB_FAILED;
         if (fettle_error_from_name(code) == FETTLE_ERROR_NO_RESOURCES)
             return JOB_NO_ROOM;
+        if (fettle_error_from_name(code) == FETTLE_ERROR_PARTED)
+            return JOB_AWAY;
         for (guint j = 0; j < G_N_ELEMENTS(passing); j++)
             if (fettle_error_from_name(code) == passing[j])
                 return JOB_SAFE;

@@ -49,11 +49,11 @@ void repair_next_take_room(struct watcher *watcher, const struct patient *patien
 /* --- pauses --- */
 
 /* Whoever is away for a moment shall not use up all tries, and jobs that find no room although we
- * saw some shall not follow each other closely. */
+ * saw some, or no way between nodes that both answer us, shall not follow each other closely. */
 static gint64 pause_us(const struct repair_history *history)
 {
-    if (history->last == JOB_NO_ROOM)
-        return 1000 * watcher_pause_ms(history->full);
+    if (history->vain > 0)
+        return 1000 * watcher_pause_ms(history->vain);
     if (history->last != JOB_SAFE)
         return 0;
     return G_USEC_PER_SEC *
@@ -103,8 +103,9 @@ static struct repair_next wait_until(const struct repair_history *history, gint6
     g_autofree char *time = repair_time_text(seconds);
     g_autofree char *when = g_strdup_printf("at %s", time);
     g_autofree char *what =
-        history->last == JOB_NO_ROOM
-            ? g_strdup_printf("Job %" G_GUINT64_FORMAT " found no room: %s", history->job,
+        history->vain > 0
+            ? g_strdup_printf("Job %" G_GUINT64_FORMAT " found no %s: %s", history->job,
+                              history->last == JOB_NO_ROOM ? "room" : "way to a node",
                               history->message)
             : g_strdup_printf("Try %u of %d failed, and the next one comes after a pause: %s",
                               history->tries, LIMIT_REPAIR_TRIES, history->message);

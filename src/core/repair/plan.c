@@ -113,7 +113,7 @@ static enum node_health primary_health(const struct config *config, const struct
                                        const struct repair_sight *sight, struct repair_plan *plan)
 {
     enum node_health health = node_health(config, instance->primary_node, "primary", plan);
-    if (health != NODE_ONLINE || !sight->disks_failed ||
+    if (health == NODE_OFFLINE || !sight->disks_failed ||
         repair_template_shared(instance->disk_template))
         return health;
     see(plan, "primary node %s reports that its disks have no space at all: they have failed",
@@ -141,12 +141,13 @@ static enum node_health replica_health(const struct config *config, const struct
     }
     enum node_health health = node_health(config, replica->node, "secondary", plan);
     plan->elsewhere = health == NODE_DRAINED;
-    if (health == NODE_OFFLINE)
-        return health;
-    if (replica->state != REPLICA_IN_SYNC) {
+    if (replica->state != REPLICA_IN_SYNC)
         see(plan, "its replica on %s is %s%s%s", config_node_name(config, replica->node),
             enum_word(&replica_state_words, (int)replica->state), *replica->why ? ": " : "",
             replica->why);
+    if (health == NODE_OFFLINE)
+        return health;
+    if (replica->state != REPLICA_IN_SYNC) {
         plan->wait = copying(instance, replica, sight->guest);
         return NODE_OFFLINE;
     }
@@ -178,6 +179,14 @@ struct repair_plan repair_plan_of(const struct config *config, const struct inst
     plan.step_type = steps[row.step].type;
     plan.needed = row.needed;
     return plan;
+}
+
+char *repair_plan_causes(const struct repair_plan *plan)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < plan->evidence->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", (char *)plan->evidence->pdata[i]);
+    return g_string_free(g_steal_pointer(&text), false);
 }
 
 void repair_plan_clear(struct repair_plan *plan)
@@ -217,6 +226,9 @@ static void add_reinstall(json_t *list, const struct instance *instance)
         add_opcode(list, "OP_INSTANCE_REINSTALL", instance);
     if (instance->admin_state == ADMIN_UP)
         add_opcode(list, "OP_INSTANCE_STARTUP", instance);
+    /* The last one copies, once; a guest runs meanwhile. */
+    for (size_t i = 0; i + 1 < json_array_size(list); i++)
+        json_object_set_new(json_array_get(list, i), "wait_for_sync", json_false());
 }
 
 json_t *repair_plan_opcodes(const struct repair_plan *plan, const struct instance *instance)

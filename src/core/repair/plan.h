@@ -40,6 +40,8 @@ struct repair_plan {
 /* `replica` is the one that the instance names, NULL for none. */
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
                                   const struct replica *replica, const struct repair_sight *sight);
+/* All that was seen, in one line; free with g_free(). */
+char *repair_plan_causes(const struct repair_plan *plan);
 void repair_plan_clear(struct repair_plan *plan);
 
 /* Whether the table has a replica's column for this template. */

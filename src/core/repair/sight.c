@@ -30,14 +30,18 @@ static void remember(struct watcher *watcher, const struct node *node)
             watcher->returned_ms = watcher->env->ops->boot_ms(watcher->env);
         memory->answered = true;
         memory->silent_since = 0;
+        memory->unheard_ms = 0;
         if (report->disk_total > 0)
             memory->failed_pass = 0;
         else if (memory->failed_pass == 0)
             memory->failed_pass = watcher->pass;
     } else if (node->offline) {
         *memory = (struct node_memory){0}; /* what is on record says it all */
-    } else if (memory->answered && memory->silent_since == 0) {
-        memory->silent_since = watcher_now(watcher);
+    } else {
+        if (memory->answered && memory->silent_since == 0)
+            memory->silent_since = watcher_now(watcher);
+        if (memory->unheard_ms == 0)
+            memory->unheard_ms = watcher->env->ops->boot_ms(watcher->env);
     }
 }
 

@@ -266,6 +266,7 @@ static void act_on(struct watcher *watcher, struct patient *patient, struct reco
 void repair_treat(struct watcher *watcher, struct patient *patient, GPtrArray *changes)
 {
     struct record_tag *record = patient->pending->pdata[0];
+    watcher_move(patient->watched, patient->instance->name, REPAIR_PENDING, "pending tag");
     bool any_job = any_under_way(watcher, patient);
     struct repair_history history = repair_history_read(watcher, &record->tag);
     struct repair_next next = repair_next_judge(watcher, patient, record, &history, any_job);

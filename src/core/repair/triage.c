@@ -110,8 +110,8 @@ static struct decision *leave_to_person(const struct patient *patient)
 static struct decision *judge_needed(struct watcher *watcher, const struct patient *patient,
                                      GPtrArray *changes, bool *ret_pending)
 {
-    watcher_move(patient->watched, patient->instance->name, REPAIR_NEEDED,
-                 patient->plan.evidence->pdata[0]);
+    g_autofree char *causes = repair_plan_causes(&patient->plan);
+    watcher_move(patient->watched, patient->instance->name, REPAIR_NEEDED, causes);
     if (patient->plan.left != NULL)
         return leave_to_person(patient);
     if (patient->policy.kind == REPAIR_POLICY_ABSENT)
@@ -169,7 +169,6 @@ bool repair_triage(struct watcher *watcher, struct patient *patient, GPtrArray *
     } else if (patient->failed) {
         decision = leave_failed(patient);
     } else if (patient->pending->len > 0) {
-        watcher_move(patient->watched, patient->instance->name, REPAIR_PENDING, "pending tag");
         pending = true;
     } else if (patient->plan.healthy) {
         watcher_move(patient->watched, patient->instance->name, REPAIR_HEALTHY,

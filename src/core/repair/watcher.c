@@ -279,11 +279,26 @@ static void look(struct watcher *watcher, GPtrArray *troubled, GPtrArray *unwell
 
 /* Auto-repair keeps its own time if it has an interval of its own (ARP-02); else news wake all
  * duties. */
+/* A person has asked for quiet for a while. What was new meanwhile is looked at afterwards. */
+static bool is_paused(struct watcher *watcher)
+{
+    const struct switches *switches =
+        config_get(follow_config(watcher->follow), "switches", "switches", NULL);
+    guint64 now = (guint64)(watcher->env->ops->wall_us(watcher->env) / G_USEC_PER_SEC);
+    bool paused = switches != NULL && switches->watcher_paused_until > now;
+    if (paused != watcher->paused)
+        log_info("", paused ? "the watcher is paused" : "the watcher works again");
+    watcher->paused = paused;
+    return paused;
+}
+
 static void one_pass(struct watcher *watcher)
 {
+    if (watcher_cluster(watcher) == NULL || is_paused(watcher))
+        return;
     bool news = watcher->news;
     watcher->news = false;
-    if (watcher_cluster(watcher) == NULL || !ask_nodes(watcher))
+    if (!ask_nodes(watcher))
         return;
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     gint64 own_ms = repair_interval_ms(watcher_cluster(watcher));
@@ -294,6 +309,7 @@ static void one_pass(struct watcher *watcher)
     g_hash_table_foreach_remove(watcher->instances, is_gone,
                                 (gpointer)follow_config(watcher->follow));
     watcher_sight_update(watcher);
+    watcher_tell_silence(watcher);
     if (repair)
         watcher_scan(watcher);
     g_autoptr(GPtrArray) troubled = g_ptr_array_new_with_free_func(g_free);

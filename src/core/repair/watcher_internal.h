@@ -52,6 +52,7 @@ struct watcher {
     gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
     struct task *sleeper;                /* the loop, while it waits for the next pass */
     guint timer;
+    bool paused;       /* a person has asked for quiet */
     bool news;         /* something that matters changed since the pass began */
     bool tags_changed; /* since they were scanned */
 };
@@ -59,6 +60,7 @@ struct watcher {
 /* What the watcher remembers of a node between passes. */
 struct node_memory {
     gint64 silent_since; /* seconds since 1970; 0: it answers, or has never answered us */
+    gint64 unheard_ms;   /* by the boot clock, since when it does not answer; 0: it does */
     bool answered;       /* at some time since this watcher started */
     guint64 failed_pass; /* pass since which its disks have no space at all; 0: they have */
 };
@@ -121,6 +123,9 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
 void watcher_count_step(struct watcher *watcher, bool first);
 bool watcher_shadow(const struct watcher *watcher);
 
+/* --- silence.c: nodes that do not answer --- */
+void watcher_tell_silence(struct watcher *watcher);
+
 /* --- spare.c: whether each node's loss could be taken (ARP-71) --- */
 void watcher_spare_room(struct watcher *watcher);
 
@@ -130,6 +135,7 @@ enum job_outcome {
     JOB_UNDER_WAY,
     JOB_SUCCEEDED,
     JOB_NO_ROOM, /* failed for lack of resources: to be waited for */
+    JOB_AWAY,    /* failed because nodes do not reach each other: to be waited for too */
     JOB_SAFE,    /* failed, and trying again is safe: it changed nothing, or it died and reality is
                     looked at anew */
     JOB_FAILED,

@@ -16,6 +16,7 @@
 #include "io/livelock.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -96,6 +97,16 @@ static bool wait_for_confirmation(const struct start *start, GError **error)
     return false;
 }
 
+/* Who asks the job to give up is heard as soon as the job can. */
+static void hold_back_terminate(void)
+{
+    sigset_t terminate;
+
+    sigemptyset(&terminate);
+    sigaddset(&terminate, SIGTERM);
+    sigprocmask(SIG_BLOCK, &terminate, NULL);
+}
+
 /* Returns only if it fails. */
 static void become_job(const struct start *start, GError **error)
 {
@@ -111,6 +122,7 @@ static void become_job(const struct start *start, GError **error)
                     (char *)livelock_name(start->livelock),
                     NULL};
 
+    hold_back_terminate();
     close(STARTER_CHANNEL_FD);
     crash_point("job-start: exec");
     execve(program, argv, environment);

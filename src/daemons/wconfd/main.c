@@ -10,24 +10,28 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "core/config/announced.h"
 #include "core/config/seat.h"
 #include "core/config/wconf.h"
 #include "daemons/common/daemon.h"
+#include "daemons/wconfd/open.h"
 #include "daemons/wconfd/restore.h"
 #include "io/authority.h"
+#include "io/etcd_ensemble.h"
+#include "io/loop.h"
 #include "io/real_env.h"
 #include "io/rpc_server.h"
 #include "io/sqlite_copy.h"
 #include "io/sqlite_engine.h"
+
+#define ENGINE_LOOK_MS 1000u
 
 static struct {
     gboolean bootstrap;
     char *restore; /* file */
     struct env *env;
     struct seat *seat;
-    struct copy *copy; /* NULL: this node's store is the engine */
-    char *store;
+    struct opened opened;
+    guint timer;      /* until the next look at etc/engine.json */
     guint64 replaced; /* epoch of a mastership that is over: its store is to be put away */
     struct rpc_server *server;
 } wconfd;
@@ -85,7 +89,7 @@ static bool bootstrap(const struct node_paths *paths, GError **error)
 {
     json_autoptr input = read_input(error);
     record_autoptr(op_cluster_init) params = input ? parse_input(input, error) : NULL;
-    if (!params) {
+    if (!params || !wconf_bootstrap_check(params, error)) {
         g_prefix_error(error, "standard input: ");
         return false;
     }
@@ -128,31 +132,19 @@ static void seat_ended(const GError *reason, void *data)
     daemon_quit(reason);
 }
 
-/* Whether a store that is missing, or does not say what it is, can only be a copy: there is a
- * master, and it is another node. */
-static bool is_elsewhere(const struct announce_args *announced, const GError *damaged)
+/* Another engine is another process, except for a master, which has its seat to lose. */
+static void refresh_cb(void *data)
 {
-    if (!announced)
-        return false;
-    return !damaged || (fettle_error_is(damaged, CORRUPT) &&
-                        strcmp(announced->master_node, wconfd.env->node_uuid) != 0);
-}
-
-/* A node that was told about a cluster keeps a copy, if there is nothing else; any other has no
- * cluster yet. */
-static bool open_store(GError **error)
-{
-    g_autoptr(GError) damaged = NULL;
-    record_autoptr(announce_args) announced = announced_read(wconfd.env);
-    enum copy_role role = COPY_ENGINE;
-    bool there = sqlite_copy_role(wconfd.store, &role, &damaged);
-    if (there ? role != COPY_ENGINE : is_elsewhere(announced, damaged))
-        wconfd.copy = sqlite_copy_open(wconfd.store, error);
-    else if (!damaged)
-        wconfd.env->engine = sqlite_engine_open(wconfd.store, error);
-    else
-        g_propagate_error(error, g_steal_pointer(&damaged));
-    return wconfd.env->engine || wconfd.copy;
+    struct opened *opened = &wconfd.opened;
+    g_autoptr(GError) reason = NULL;
+    bool changed = false;
+    if (!opened_refresh(opened, &changed, &reason) && !seat_is_master(wconfd.seat)) {
+        daemon_quit(reason);
+        return;
+    }
+    if (changed)
+        seat_set_engine(wconfd.seat, opened->kind, opened->barred, opened->undecided);
+    wconfd.timer = loop_timer(ENGINE_LOOK_MS, refresh_cb, NULL);
 }
 
 static struct env *setup(const char *root, GError **error)
@@ -162,15 +154,18 @@ static struct env *setup(const char *root, GError **error)
         return NULL;
     const struct node_paths *paths = real_env_paths(wconfd.env);
     g_autofree char *socket = node_paths_socket(paths, ROLE_WCONFD);
-    wconfd.store = g_build_filename(paths->var, "store.db", NULL);
-    if (!open_store(error))
+    struct opened *opened = &wconfd.opened;
+    if (!opened_init(opened, wconfd.env, error))
         return NULL;
     wconfd.env->authority = authority_new(paths);
-    wconfd.seat = seat_new(wconfd.env, wconfd.copy);
+    wconfd.env->ensemble = etcd_ensemble_new(paths, wconfd.env->node_uuid);
+    wconfd.seat = seat_new(wconfd.env, opened->copy);
+    seat_set_engine(wconfd.seat, opened->kind, opened->barred, opened->undecided);
     seat_on_end(wconfd.seat, seat_ended, NULL);
     struct rpc_server_options listen = {.path = socket,
                                         .role = ROLE_WCONFD,
                                         .node_uuid = wconfd.env->node_uuid,
+                                        .reads_records = true,
                                         .handle = handle,
                                         .complain = complain};
     wconfd.server = rpc_server_new(&listen, error);
@@ -180,8 +175,11 @@ static struct env *setup(const char *root, GError **error)
 static bool start(GError **error)
 {
     g_autoptr(GError) local = NULL;
-    if (seat_start(wconfd.seat, &local))
+    if (seat_start(wconfd.seat, &local)) {
+        if (wconfd.opened.copy)
+            refresh_cb(NULL);
         return true;
+    }
     struct mastership record = {0};
     if (wconfd.env->engine && fettle_error_is(local, STALE_EPOCH) &&
         wconfd.env->engine->ops->observe(wconfd.env->engine, &record, NULL))
@@ -194,29 +192,29 @@ static bool start(GError **error)
 static void put_store_away(void)
 {
     g_autoptr(GError) error = NULL;
-    if (!sqlite_copy_put_away(wconfd.store, wconfd.replaced, &error))
+    if (!sqlite_copy_put_away(wconfd.opened.path, wconfd.replaced, &error))
         log_error("", "%s", error->message);
     else
         log_warning("",
                     "the store of epoch %" G_GUINT64_FORMAT
                     " is kept as %s.epoch-%" G_GUINT64_FORMAT
                     ": it may have changes that the new master does not have",
-                    wconfd.replaced, wconfd.store, wconfd.replaced);
+                    wconfd.replaced, wconfd.opened.path, wconfd.replaced);
 }
 
 static void stop(void)
 {
     g_clear_pointer(&wconfd.server, rpc_server_free);
-    if (wconfd.env && wconfd.env->engine)
-        wconfd.env->engine->ops->close(wconfd.env->engine);
+    loop_timer_cancel(wconfd.timer);
+    opened_close_engine(&wconfd.opened);
     g_clear_pointer(&wconfd.seat, seat_free);
     struct authority *authority = wconfd.env ? wconfd.env->authority : NULL;
+    struct ensemble *ensemble = wconfd.env ? wconfd.env->ensemble : NULL;
     g_clear_pointer(&wconfd.env, real_env_free); /* ends what asks it */
-    if (wconfd.copy)
-        wconfd.copy->ops->close(wconfd.copy);
     if (wconfd.replaced)
         put_store_away();
-    g_clear_pointer(&wconfd.store, g_free);
+    opened_clear(&wconfd.opened);
+    etcd_ensemble_free(ensemble);
     authority_free(authority);
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/config/restored.h"
 #include "io/backup.h"
+#include "io/engine_file.h"
 #include "io/files.h"
 #include "io/loop.h"
 #include "io/sqlite_backup.h"
@@ -82,6 +83,24 @@ static bool find_identity(struct restore *restore, GError **error)
                      "nothing was changed",
                      restore->node->name, restore->node->cluster_uuid, header->name,
                      header->cluster);
+    return false;
+}
+
+/* What the members have would stay in force on the other candidates. */
+static bool check_engine(const struct restore *restore, GError **error)
+{
+    record_autoptr(engine_config) config = engine_file_read(restore->paths, error);
+    if (!config)
+        return false;
+    if (config->kind == ENGINE_KIND_SQLITE)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "the configuration of this cluster is in etcd (%s/" ENGINE_FILE_NAME
+                     "), which a store that is put back does not replace. Go back to the engine "
+                     "sqlite first (fettle cluster engine sqlite); if etcd is lost for good, end "
+                     "the daemons of all candidates and remove that file there. Nothing was "
+                     "changed",
+                     restore->paths->etc);
     return false;
 }
 
@@ -193,7 +212,7 @@ bool wconfd_restore(const struct node_paths *paths, const char *file, GError **e
     struct restore restore = {.paths = paths, .reserved = -1};
     restore.store = g_build_filename(paths->var, STORE_PART, NULL);
     restore.backup = backup_read(file, error);
-    bool ok = restore.backup && find_identity(&restore, error) &&
+    bool ok = restore.backup && find_identity(&restore, error) && check_engine(&restore, error) &&
               check_authority(&restore, error) && node_paths_make(paths, error);
     if (ok)
         restore.reserved = sqlite_store_reserve(restore.store, error);

@@ -147,11 +147,6 @@ static void walk(void *unused)
     g_assert_cmpuint(n, >, 30);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "live") == 0) {
@@ -163,8 +158,7 @@ static int tests(int argc, char **argv)
     loop_init();
     g_test_init(&argc, &argv, NULL);
     self = g_file_read_link("/proc/self/exe", NULL);
-    g_test_add_data_func("/crash/daemon-dies-before-each-call#SAF-10,SAF-13,SAF-19,SAF-20", walk,
-                         in_task);
+    world_test("/crash/daemon-dies-before-each-call#SAF-10,SAF-13,SAF-19,SAF-20", walk);
     return g_test_run();
 }
 

@@ -385,28 +385,22 @@ static void probing(void *unused)
     close(listener);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     loop_init();
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/export/only-raw", only_raw, in_task);
-    g_test_add_data_func("/export/what-is-exported-is-left-alone", exported_is_left_alone, in_task);
-    g_test_add_data_func("/export/open-again-newer-older-close#SAF-14,SAF-16,SAF-20",
-                         open_and_close, in_task);
-    g_test_add_data_func("/export/bad-openings#SAF-14", bad_openings, in_task);
-    g_test_add_data_func("/export/missing-plugin", missing_plugin, in_task);
-    g_test_add_data_func("/export/unreachable-key", closed_folder, in_task);
-    g_test_add_data_func("/export/unprivileged", unprivileged, in_task);
-    g_test_add_data_func("/export/found-after-restart#SAF-19", found_again, in_task);
-    g_test_add_data_func("/export/damaged-state", damaged_state, in_task);
-    g_test_add_data_func("/export/probe-needs-a-greeting#SAF-15", probing, in_task);
-    g_test_add_data_func("/export/settles-the-very-opening#SAF-12,SAF-14", settling, in_task);
-    g_test_add_data_func("/export/cheap-cipher", cheap_cipher, in_task);
+    world_test("/export/only-raw", only_raw);
+    world_test("/export/what-is-exported-is-left-alone", exported_is_left_alone);
+    world_test("/export/open-again-newer-older-close#SAF-14,SAF-16,SAF-20", open_and_close);
+    world_test("/export/bad-openings#SAF-14", bad_openings);
+    world_test("/export/missing-plugin", missing_plugin);
+    world_test("/export/unreachable-key", closed_folder);
+    world_test("/export/unprivileged", unprivileged);
+    world_test("/export/found-after-restart#SAF-19", found_again);
+    world_test("/export/damaged-state", damaged_state);
+    world_test("/export/probe-needs-a-greeting#SAF-15", probing);
+    world_test("/export/settles-the-very-opening#SAF-12,SAF-14", settling);
+    world_test("/export/cheap-cipher", cheap_cipher);
     return g_test_run();
 }
 

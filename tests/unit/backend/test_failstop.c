@@ -398,26 +398,18 @@ static void plugin_fault(void *unused)
     world_node_free(node);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     loop_init();
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/failstop/bad-parameters", bad_parameters, in_task);
-    g_test_add_data_func("/failstop/syncs-every-write#SAF-14", plugin_syncs, in_task);
-    g_test_add_data_func("/failstop/settles#SAF-12,SAF-14", plugin_settles, in_task);
-    g_test_add_data_func("/failstop/requests-and-export-name#SAF-14", plugin_io, in_task);
-    g_test_add_data_func("/failstop/superseded-connection-is-held#SAF-13,SAF-14", plugin_superseded,
-                         in_task);
-    g_test_add_data_func("/failstop/told-to-end-it-answers-no-error#SAF-14", plugin_told_to_end,
-                         in_task);
-    g_test_add_data_func("/failstop/outlives-its-parent#SAF-19", plugin_outlives_its_parent,
-                         in_task);
-    g_test_add_data_func("/failstop/fault-ends-it-without-an-answer#SAF-14", plugin_fault, in_task);
+    world_test("/failstop/bad-parameters", bad_parameters);
+    world_test("/failstop/syncs-every-write#SAF-14", plugin_syncs);
+    world_test("/failstop/settles#SAF-12,SAF-14", plugin_settles);
+    world_test("/failstop/requests-and-export-name#SAF-14", plugin_io);
+    world_test("/failstop/superseded-connection-is-held#SAF-13,SAF-14", plugin_superseded);
+    world_test("/failstop/told-to-end-it-answers-no-error#SAF-14", plugin_told_to_end);
+    world_test("/failstop/outlives-its-parent#SAF-19", plugin_outlives_its_parent);
+    world_test("/failstop/fault-ends-it-without-an-answer#SAF-14", plugin_fault);
     return g_test_run();
 }
 

@@ -739,31 +739,26 @@ static void bad_places(void *unused)
     world_node_free(node);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     loop_init();
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/formats/import-from-every-source", import, in_task);
-    g_test_add_data_func("/formats/import-tells-its-progress", import_progress, in_task);
-    g_test_add_data_func("/formats/references-outside-are-refused", references_outside, in_task);
-    g_test_add_data_func("/formats/bad-sources-leave-nothing", bad_sources, in_task);
-    g_test_add_data_func("/formats/missing-program", no_program, in_task);
-    g_test_add_data_func("/formats/raw-is-never-probed", raw_stays_raw, in_task);
+    world_test("/formats/import-from-every-source", import);
+    world_test("/formats/import-tells-its-progress", import_progress);
+    world_test("/formats/references-outside-are-refused", references_outside);
+    world_test("/formats/bad-sources-leave-nothing", bad_sources);
+    world_test("/formats/missing-program", no_program);
+    world_test("/formats/raw-is-never-probed", raw_stays_raw);
     g_test_add_func("/formats/any-header", header_fuzz);
-    g_test_add_data_func("/formats/full-disk-leaves-nothing", full_disk, in_task);
-    g_test_add_data_func("/formats/leftovers-are-swept", sweep, in_task);
-    g_test_add_data_func("/formats/grow", grow, in_task);
-    g_test_add_data_func("/formats/demote-is-idempotent#SAF-17,SAF-20", demote, in_task);
-    g_test_add_data_func("/formats/bad-demotions", bad_demotions, in_task);
-    g_test_add_data_func("/formats/promote-while-open#SAF-17", promote_while_open, in_task);
-    g_test_add_data_func("/formats/shared-belongs-to-no-node#SAF-19,SAF-21", shared, in_task);
-    g_test_add_data_func("/formats/shared-folder-that-is-not-mounted", shared_unmounted, in_task);
-    g_test_add_data_func("/formats/bad-places", bad_places, in_task);
+    world_test("/formats/full-disk-leaves-nothing", full_disk);
+    world_test("/formats/leftovers-are-swept", sweep);
+    world_test("/formats/grow", grow);
+    world_test("/formats/demote-is-idempotent#SAF-17,SAF-20", demote);
+    world_test("/formats/bad-demotions", bad_demotions);
+    world_test("/formats/promote-while-open#SAF-17", promote_while_open);
+    world_test("/formats/shared-belongs-to-no-node#SAF-19,SAF-21", shared);
+    world_test("/formats/shared-folder-that-is-not-mounted", shared_unmounted);
+    world_test("/formats/bad-places", bad_places);
     return g_test_run();
 }
 

@@ -337,23 +337,18 @@ static void aside(void *unused)
     world_node_free(node);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     loop_init();
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/images/create", create, in_task);
-    g_test_add_data_func("/images/bad-creations-leave-nothing", bad_creations, in_task);
-    g_test_add_data_func("/images/full-disk-leaves-nothing", full_disk, in_task);
-    g_test_add_data_func("/images/leftovers-are-swept", sweep, in_task);
-    g_test_add_data_func("/images/promote-is-idempotent#SAF-16,SAF-20", promote, in_task);
-    g_test_add_data_func("/images/promote-after-death-halfway#SAF-16", promote_halfway, in_task);
-    g_test_add_data_func("/images/aside-is-never-overwritten#SAF-19", aside, in_task);
-    g_test_add_data_func("/images/list-says-which-disks#ARP-70", lacking, in_task);
+    world_test("/images/create", create);
+    world_test("/images/bad-creations-leave-nothing", bad_creations);
+    world_test("/images/full-disk-leaves-nothing", full_disk);
+    world_test("/images/leftovers-are-swept", sweep);
+    world_test("/images/promote-is-idempotent#SAF-16,SAF-20", promote);
+    world_test("/images/promote-after-death-halfway#SAF-16", promote_halfway);
+    world_test("/images/aside-is-never-overwritten#SAF-19", aside);
+    world_test("/images/list-says-which-disks#ARP-70", lacking);
     return g_test_run();
 }
 

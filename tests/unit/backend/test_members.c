@@ -6,6 +6,8 @@
 #include "io/authority.h"
 #include "io/certs.h"
 #include "io/engine_file.h"
+#include "io/etcd_client.h"
+#include "io/etcd_kv.h"
 #include "io/files.h"
 #include "io/process.h"
 #include "world.h"
@@ -89,12 +91,12 @@ static void make_nodes(void)
     g_autoptr(GError) error = NULL;
     for (guint i = 0; i < NODES; i++)
         make_node(i);
-    g_autofree char *ca = engine_file_authority(nodes[0].paths);
+    g_autofree char *ca = g_build_filename(nodes[0].paths->etc, "ca.crt", NULL);
     g_autofree char *key = g_build_filename(nodes[0].paths->etc, "ca.key", NULL);
     g_assert_true(certs_make_ca(ca, key, CLUSTER, &error));
     g_autofree char *text = files_read_path(ca, LIMIT_PEM_CHARS, NULL, &error);
     for (guint i = 1; i < NODES; i++) {
-        g_autofree char *copy = engine_file_authority(nodes[i].paths);
+        g_autofree char *copy = g_build_filename(nodes[i].paths->etc, "ca.crt", NULL);
         g_assert_true(files_write_path(copy, text, strlen(text), 0644, false, &error));
     }
     authority = authority_new(nodes[0].paths);
@@ -354,6 +356,94 @@ static void test_lost_note(void)
     world_run(run_lost_note, NULL);
 }
 
+/* --- who is let in --- */
+
+/* Writes a key with that certificate, and says how it ended; free with g_free(). */
+static char *write_as(const char *url, const char *certificate, const char *key)
+{
+    const char *urls[] = {url, NULL};
+    g_autofree char *ca = engine_file_authority(nodes[0].paths);
+    const struct etcd_options options = {
+        .urls = urls, .ca = ca, .certificate = certificate, .key = key, .member_ms = 2000};
+    g_autoptr(GError) error = NULL;
+    struct etcd_client *client = etcd_client_new(&options, &error);
+    g_assert_no_error(error);
+    json_t *put = json_array();
+    json_array_append_new(put, etcd_put("/fettle/x", "written", 0));
+    json_autoptr answer =
+        etcd_call_wait(client, ETCD_TXN, etcd_txn(json_array(), put, NULL), 5000, &error);
+    etcd_client_free(client);
+    if (answer != NULL)
+        return g_strdup(etcd_succeeded(answer) ? "written" : "not written");
+    return g_strdup(error->message);
+}
+
+/* Connections whose certificate the member did not trust: the client only sees them end. */
+static guint count_refused(void)
+{
+    g_autofree char *path = g_build_filename(nodes[0].paths->log, "etcd.log", NULL);
+    g_autofree char *text = files_read_path(path, MIB(1), NULL, NULL);
+    guint count = 0;
+    const char *at = text;
+    while (at != NULL &&
+           (at = strstr(at, "x509: certificate signed by unknown authority")) != NULL) {
+        at++;
+        count++;
+    }
+    return count;
+}
+
+/* What is let in is a certificate for engines, not any of the same authority: a node that is no
+ * candidate has one of those. */
+static void strangers(void)
+{
+    make_nodes();
+    record_autoptr(engine_config) config = make_config(1, 23440);
+    const struct engine_member *self = config->members->pdata[0];
+    g_autoptr(GError) error = NULL;
+    found(config);
+    until(is_healthy(0));
+    g_autofree char *ca = g_build_filename(nodes[0].paths->etc, "ca.crt", NULL);
+    g_autofree char *ca_key = g_build_filename(nodes[0].paths->etc, "ca.key", NULL);
+    g_autofree char *crt = g_build_filename(nodes[1].paths->etc, "node.crt", NULL);
+    g_autofree char *key = g_build_filename(nodes[1].paths->etc, "node.key", NULL);
+    g_assert_true(
+        certs_make_node(ca, ca_key, CLUSTER, nodes[1].config->node_uuid, crt, key, &error));
+    g_autofree char *plain = write_as(self->client_url, crt, key);
+    g_test_message("a plain node: %s", plain);
+    g_assert_null(strstr(plain, "written"));
+    g_assert_cmpuint(count_refused(), ==, 1);
+
+    /* Nor with the issuer's certificate, which is no secret, behind its own. */
+    g_autofree char *authority_crt = engine_file_authority(nodes[0].paths);
+    g_autofree char *issuer = files_read_path(authority_crt, LIMIT_PEM_CHARS, NULL, &error);
+    g_autofree char *own_crt = files_read_path(crt, LIMIT_PEM_CHARS, NULL, &error);
+    g_autofree char *chain = g_strconcat(own_crt, issuer, NULL);
+    g_assert_true(files_write_path(crt, chain, strlen(chain), 0644, false, &error));
+    g_autofree char *chained = write_as(self->client_url, crt, key);
+    g_assert_null(strstr(chained, "written"));
+    g_assert_cmpuint(count_refused(), ==, 2);
+
+    g_autofree char *own = engine_file_certificate(nodes[0].paths, ENGINE_FILE_CLIENT);
+    g_autofree char *own_key = engine_file_key(nodes[0].paths, ENGINE_FILE_CLIENT);
+    g_autofree char *let_in = write_as(self->client_url, own, own_key);
+    g_assert_cmpstr(let_in, ==, "written");
+    g_assert_cmpuint(count_refused(), ==, 2);
+    remove_nodes();
+}
+
+static void run_strangers(void *data)
+{
+    strangers();
+}
+
+static void test_strangers(void)
+{
+    GLogLevelFlags fatal = g_log_set_always_fatal(G_LOG_FATAL_MASK); /* as in test_etcd_member.c */
+    world_run(run_strangers, NULL);
+    g_log_set_always_fatal(fatal);
+}
+
 /* --- three --- */
 
 static void three(void)
@@ -416,9 +506,10 @@ static void wrong_certificates(void)
     g_assert_true(members->ops->prepare(members, &member, &client, &error));
     g_assert_true(authority->ops->sign_etcd(authority, member, CLUSTER, "127.0.0.1", &crt, &error));
     g_assert_true(authority->ops->sign_etcd(authority, client, CLUSTER, NULL, &other, &error));
-    g_autofree char *ca = engine_file_authority(nodes[0].paths);
-    g_autofree char *none =
-        g_strdup_printf("member: is no certificate of this cluster's authority (%s)", ca);
+    g_autofree char *ca = g_build_filename(nodes[0].paths->etc, "ca.crt", NULL);
+    g_autofree char *none = g_strdup_printf(
+        "member: is no certificate of this cluster's authority (%s), with its issuer behind it",
+        ca);
     assert_refused(members->ops->certify(members, "x", other, &error), error, WRONG_INPUT, none);
     assert_refused(members->ops->certify(members, other, crt, &error), error, WRONG_INPUT,
                    "member: the certificate is not for the key of this node");
@@ -491,6 +582,7 @@ static int tests(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/members/one-life#SAF-07", test_one_life);
     g_test_add_func("/members/lost-note", test_lost_note);
+    g_test_add_func("/members/strangers", test_strangers);
     g_test_add_func("/members/three", test_three);
     g_test_add_func("/members/wrong-certificates", test_wrong_certificates);
     g_test_add_func("/members/log", test_log);

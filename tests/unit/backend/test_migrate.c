@@ -259,27 +259,22 @@ static void bad_incoming(void *unused)
     moving_free(moving);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     loop_init();
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/migrate/mirror#SAF-17", mirrored, in_task);
-    g_test_add_data_func("/migrate/mirror-of-two-disks#SAF-17", mirrored_two_disks, in_task);
-    g_test_add_data_func("/migrate/file", copied, in_task);
-    g_test_add_data_func("/migrate/qcow2-of-two-disks", copied_qcow2, in_task);
-    g_test_add_data_func("/migrate/sharedfile#SAF-21", shared, in_task);
-    g_test_add_data_func("/migrate/diskless", diskless, in_task);
-    g_test_add_data_func("/migrate/not-live", not_live, in_task);
-    g_test_add_data_func("/migrate/mirrors-back-before-it-runs#SAF-17", mirrors_back, in_task);
-    g_test_add_data_func("/migrate/wrong-order#SAF-17,SAF-20", wrong_order, in_task);
-    g_test_add_data_func("/migrate/bad-targets", bad_targets, in_task);
-    g_test_add_data_func("/migrate/wrong-key", wrong_key, in_task);
-    g_test_add_data_func("/migrate/bad-incoming", bad_incoming, in_task);
+    world_test("/migrate/mirror#SAF-17", mirrored);
+    world_test("/migrate/mirror-of-two-disks#SAF-17", mirrored_two_disks);
+    world_test("/migrate/file", copied);
+    world_test("/migrate/qcow2-of-two-disks", copied_qcow2);
+    world_test("/migrate/sharedfile#SAF-21", shared);
+    world_test("/migrate/diskless", diskless);
+    world_test("/migrate/not-live", not_live);
+    world_test("/migrate/mirrors-back-before-it-runs#SAF-17", mirrors_back);
+    world_test("/migrate/wrong-order#SAF-17,SAF-20", wrong_order);
+    world_test("/migrate/bad-targets", bad_targets);
+    world_test("/migrate/wrong-key", wrong_key);
+    world_test("/migrate/bad-incoming", bad_incoming);
     return g_test_run();
 }
 

@@ -422,11 +422,6 @@ static void found_at_each_step(void *unused)
     moving_free(moving);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     static const struct {
@@ -463,7 +458,7 @@ static int tests(int argc, char **argv)
     loop_init();
     g_test_init(&argc, &argv, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(all); i++)
-        g_test_add_data_func(all[i].title, all[i].fn, in_task);
+        world_test(all[i].title, all[i].fn);
     return g_test_run();
 }
 

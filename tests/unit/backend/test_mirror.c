@@ -362,11 +362,6 @@ static void daemon_dies_while_frozen(void *unused)
     pair_free(pair);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static void two_disks(gconstpointer fn)
 {
     world_run((void (*)(void *))fn, GUINT_TO_POINTER(2));
@@ -388,25 +383,22 @@ static int tests(int argc, char **argv)
     self = g_file_read_link("/proc/self/exe", NULL);
     g_test_add_data_func("/mirror/finish-leaves-equal-images#SAF-11", finish, one_disk);
     g_test_add_data_func("/mirror/finish-of-two-disks#SAF-11,SAF-12", finish, two_disks);
-    g_test_add_data_func("/mirror/finish-after-own-shutdown#SAF-11", finish_after_own_shutdown,
-                         in_task);
-    g_test_add_data_func("/mirror/replica-dies-before-finish#SAF-11,SAF-15",
-                         replica_dies_before_finish, in_task);
-    g_test_add_data_func("/mirror/finish-needs-a-mirror#SAF-11", finish_without_mirror, in_task);
-    g_test_add_data_func("/mirror/primary-dies-at-random#SAF-13", primary_dies, in_task);
+    world_test("/mirror/finish-after-own-shutdown#SAF-11", finish_after_own_shutdown);
+    world_test("/mirror/replica-dies-before-finish#SAF-11,SAF-15", replica_dies_before_finish);
+    world_test("/mirror/finish-needs-a-mirror#SAF-11", finish_without_mirror);
+    world_test("/mirror/primary-dies-at-random#SAF-13", primary_dies);
     g_test_add_data_func("/mirror/export-killed#SAF-13,SAF-14,SAF-15,SAF-18", export_killed,
                          one_disk);
     g_test_add_data_func("/mirror/export-of-one-disk-of-two-killed#SAF-12,SAF-14", export_killed,
                          two_disks);
-    g_test_add_data_func("/mirror/export-stopped#SAF-13,SAF-15", export_stopped, in_task);
-    g_test_add_data_func("/mirror/link-cut#SAF-13,SAF-15,SAF-18", link_cut, in_task);
-    g_test_add_data_func("/mirror/link-cut-and-mended#SAF-13,SAF-14", link_cut_and_mended, in_task);
-    g_test_add_data_func("/mirror/replica-disk-full#SAF-13,SAF-14", replica_disk_full, in_task);
-    g_test_add_data_func("/mirror/wrong-key-name-generation-refused#SAF-14,SAF-16", refusals,
-                         in_task);
-    g_test_add_data_func("/mirror/outlives-both-node-daemons#SAF-19", daemons_die, in_task);
-    g_test_add_data_func("/mirror/frozen-guest-found-and-released#SAF-13,SAF-15,SAF-19",
-                         daemon_dies_while_frozen, in_task);
+    world_test("/mirror/export-stopped#SAF-13,SAF-15", export_stopped);
+    world_test("/mirror/link-cut#SAF-13,SAF-15,SAF-18", link_cut);
+    world_test("/mirror/link-cut-and-mended#SAF-13,SAF-14", link_cut_and_mended);
+    world_test("/mirror/replica-disk-full#SAF-13,SAF-14", replica_disk_full);
+    world_test("/mirror/wrong-key-name-generation-refused#SAF-14,SAF-16", refusals);
+    world_test("/mirror/outlives-both-node-daemons#SAF-19", daemons_die);
+    world_test("/mirror/frozen-guest-found-and-released#SAF-13,SAF-15,SAF-19",
+               daemon_dies_while_frozen);
     return g_test_run();
 }
 

@@ -8,10 +8,13 @@
 #include "backend/network/network_linux.h"
 #include "backend/network/tap.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
+#include <net/ethernet.h>
 #include <net/if.h>
+#include <netpacket/packet.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -55,7 +58,8 @@ static struct nic *card(enum nic_mode mode, const char *link, const char *ip)
     return nic;
 }
 
-static char *made(struct network *network, const char *instance, guint index, const struct nic *nic)
+static char *made(struct network_driver *network, const char *instance, guint index,
+                  const struct nic *nic)
 {
     g_autoptr(GError) error = NULL;
     char *name = network->ops->tap_create(network, instance, index, nic, &error);
@@ -64,7 +68,7 @@ static char *made(struct network *network, const char *instance, guint index, co
     return name;
 }
 
-static void removed(struct network *network, const char *instance)
+static void removed(struct network_driver *network, const char *instance)
 {
     g_autoptr(GError) error = NULL;
     network->ops->tap_remove(network, instance, &error);
@@ -79,7 +83,7 @@ static char *joined(GPtrArray *list)
     return text;
 }
 
-static void assert_listed(struct network *network, const char *expected)
+static void assert_listed(struct network_driver *network, const char *expected)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *found = joined(network->ops->list(network, &error));
@@ -89,8 +93,8 @@ static void assert_listed(struct network *network, const char *expected)
 
 #define EVERYTHING "ip -o link | cut -d: -f2; ip rule; ip -4 route show table all"
 
-static void assert_refused(struct network *network, const struct nic *nic, enum fettle_error code,
-                           const char *message)
+static void assert_refused(struct network_driver *network, const struct nic *nic,
+                           enum fettle_error code, const char *message)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *before = shell(EVERYTHING);
@@ -165,7 +169,7 @@ static void assert_frame_passes(const char *from, const char *to)
 
 static void bridged(void *unused)
 {
-    struct network *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new(WORLD_UID);
     g_autofree char *bridge = shell("ip link add br0 type bridge && ip link set br0 mtu 1400 up");
     record_autoptr(nic) nic = card(NIC_BRIDGED, "br0", "");
     g_autofree char *first = made(network, U1, 0, nic);
@@ -215,7 +219,7 @@ static void bridged(void *unused)
 
 static void bad_bridges(void *unused)
 {
-    struct network *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new(WORLD_UID);
     record_autoptr(nic) missing = card(NIC_BRIDGED, "br7", "");
     record_autoptr(nic) loopback = card(NIC_BRIDGED, "lo", "");
     record_autoptr(nic) none = card(NIC_BRIDGED, "", "");
@@ -253,7 +257,7 @@ static void bad_bridges(void *unused)
 
 static void occupied(void *unused)
 {
-    struct network *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new(WORLD_UID);
     record_autoptr(nic) nic = card(NIC_BRIDGED, "br0", "");
     char name[TAP_NAME_BYTES];
     tap_name(U1, 0, name);
@@ -287,7 +291,7 @@ static void assert_setting(const char *name, const char *setting, const char *ex
 
 static void routed(void *unused)
 {
-    struct network *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new(WORLD_UID);
     record_autoptr(nic) plain = card(NIC_ROUTED, "", "192.0.2.7");
     record_autoptr(nic) table = card(NIC_ROUTED, "100", "192.0.2.8");
     g_autofree char *first = made(network, U1, 0, plain);
@@ -325,7 +329,7 @@ static void routed(void *unused)
 /* Of an incoming guest: the device is there, and all traffic still goes where the guest is. */
 static void routed_later(void *unused)
 {
-    struct network *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new(WORLD_UID);
     record_autoptr(nic) bare = card(NIC_ROUTED, "100", "");
     record_autoptr(nic) whole = card(NIC_ROUTED, "100", "192.0.2.8");
     g_autofree char *name = made(network, U1, 0, bare);
@@ -340,7 +344,7 @@ static void routed_later(void *unused)
 
 static void bad_routes(void *unused)
 {
-    struct network *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new(WORLD_UID);
     record_autoptr(nic) none = card(NIC_ROUTED, "", "");
     record_autoptr(nic) wrong = card(NIC_ROUTED, "", "192.0.2.300");
     record_autoptr(nic) clever = card(NIC_ROUTED, "main dev lo", "192.0.2.7");
@@ -372,7 +376,7 @@ static const char ovs_script[] = "#!/bin/sh\n"
 
 static void openvswitch(void *unused)
 {
-    struct network *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new(WORLD_UID);
     record_autoptr(nic) nic = card(NIC_OPENVSWITCH, "ovs0", "");
     record_autoptr(nic) missing = card(NIC_OPENVSWITCH, "ovs9", "");
     record_autoptr(nic) full = card(NIC_OPENVSWITCH, "full", "");
@@ -434,7 +438,7 @@ static void start_ovs(const char *run)
 /* Frames of one card come out of another; a card that is gone is no port any more. */
 static void openvswitch_real(void *unused)
 {
-    struct network *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new(WORLD_UID);
     record_autoptr(nic) nic = card(NIC_OPENVSWITCH, "ovs0", "");
     record_autoptr(nic) missing = card(NIC_OPENVSWITCH, "ovs9", "");
     g_autofree char *run = g_build_filename(world_folder(), "ovs", NULL);
@@ -475,9 +479,87 @@ static void openvswitch_real(void *unused)
     network_linux_free(network);
 }
 
-static void in_task(gconstpointer fn)
+/* --- the host's own: the master IP --- */
+
+static void assert_carried(struct network_driver *network, const char *address,
+                           const char *expected)
 {
-    world_run((void (*)(void *))fn, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *found = joined(network->ops->address_devices(network, address, &error));
+    g_assert_no_error(error);
+    g_assert_cmpstr(found, ==, expected);
+}
+
+/* Frames that came to the other end; `want` of this ethernet type. */
+static guint count_frames(int fd, guint16 type)
+{
+    guint8 frame[256];
+    guint count = 0;
+    while (recv(fd, frame, sizeof frame, MSG_DONTWAIT) > 14)
+        count += frame[12] == type >> 8 && frame[13] == (type & 0xff) &&
+                 (type == ETH_P_ARP || frame[54] == 136); /* neighbour advertisement */
+    return count;
+}
+
+static void host_address(void *unused)
+{
+    struct network_driver *network = network_linux_new(0);
+    g_autoptr(GError) error = NULL;
+    g_free(shell("ip link add m0 type veth peer name m1; ip link set m0 up; ip link set m1 up; "
+                 "ip addr add 192.0.2.1/24 dev m0"));
+    g_assert_false(network->ops->device_check(network, "m9", &error));
+    g_assert_cmpstr(error->message, ==, "network device m9 does not exist on this node");
+    g_clear_error(&error);
+    g_assert_false(network->ops->address_add(network, "m0; reboot", "192.0.2.10", 24, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT);
+    g_clear_error(&error);
+    assert_carried(network, "192.0.2.10", "");
+
+    /* Twice is no error, another prefix takes the place of the first; others stay. */
+    for (guint i = 0; i < 2; i++)
+        g_assert_true(network->ops->address_add(network, "m0", "192.0.2.10", 24, &error));
+    g_assert_true(network->ops->address_add(network, "m0", "2001:db8::10", 64, &error));
+    g_assert_no_error(error);
+    assert_carried(network, "192.0.2.10", "m0");
+    assert_carried(network, "2001:db8:0::10", "m0");
+    assert_shell("ip -4 -o addr show dev m0 | awk '{print $4}' | xargs",
+                 "192.0.2.1/24 192.0.2.10/24");
+    assert_shell("ip -j route get 192.0.2.77 | grep -o '\"prefsrc\":\"[^\"]*\"'",
+                 "\"prefsrc\":\"192.0.2.1\"");
+    g_assert_true(network->ops->address_add(network, "m0", "192.0.2.10", 32, &error));
+    assert_shell("ip -4 -o addr show dev m0 | awk '{print $4}' | xargs",
+                 "192.0.2.1/24 192.0.2.10/32");
+    assert_shell("ip -6 -o addr show dev m0 scope global | grep -c deprecated", "1");
+
+    /* What neighbours hear. */
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+    struct sockaddr_ll other = {.sll_family = AF_PACKET,
+                                .sll_protocol = htons(ETH_P_ALL),
+                                .sll_ifindex = (int)if_nametoindex("m1")};
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&other, sizeof other), ==, 0);
+    count_frames(fd, ETH_P_ARP);
+    g_assert_true(network->ops->address_announce(network, "m0", "192.0.2.10", &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(count_frames(fd, ETH_P_ARP), ==, 1);
+    g_assert_true(network->ops->address_announce(network, "m0", "2001:db8::10", &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(count_frames(fd, ETH_P_IPV6), ==, 1);
+    close(fd);
+    g_assert_true(network->ops->address_announce(network, "lo", "192.0.2.10", &error));
+    g_assert_false(network->ops->address_announce(network, "m9", "192.0.2.10", &error));
+    g_clear_error(&error);
+
+    /* The one of the host, of the same network, does not go with it. */
+    g_free(shell("ip addr flush dev m0 scope global; ip addr add 192.0.2.10/24 dev m0; "
+                 "ip addr add 192.0.2.1/24 dev m0"));
+    for (guint i = 0; i < 2; i++)
+        g_assert_true(network->ops->address_remove(network, "m0", "192.0.2.10", &error));
+    g_assert_true(network->ops->address_remove(network, "m9", "192.0.2.10", &error));
+    g_assert_no_error(error);
+    assert_shell("ip -4 -o addr show dev m0 | awk '{print $4}' | xargs", "192.0.2.1/24");
+    assert_carried(network, "192.0.2.10", "");
+    g_free(shell("ip link del m0"));
+    network_linux_free(network);
 }
 
 static int tests(int argc, char **argv)
@@ -485,14 +567,15 @@ static int tests(int argc, char **argv)
     loop_init();
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/network/names-fit-and-differ", names);
-    g_test_add_data_func("/network/bridged", bridged, in_task);
-    g_test_add_data_func("/network/bad-bridges-leave-nothing", bad_bridges, in_task);
-    g_test_add_data_func("/network/occupied-name", occupied, in_task);
-    g_test_add_data_func("/network/routed", routed, in_task);
-    g_test_add_data_func("/network/routed-when-it-has-arrived#SAF-17", routed_later, in_task);
-    g_test_add_data_func("/network/bad-routes-leave-nothing", bad_routes, in_task);
-    g_test_add_data_func("/network/openvswitch", openvswitch, in_task);
-    g_test_add_data_func("/network/openvswitch-for-real", openvswitch_real, in_task);
+    world_test("/network/bridged", bridged);
+    world_test("/network/bad-bridges-leave-nothing", bad_bridges);
+    world_test("/network/occupied-name", occupied);
+    world_test("/network/routed", routed);
+    world_test("/network/routed-when-it-has-arrived#SAF-17", routed_later);
+    world_test("/network/bad-routes-leave-nothing", bad_routes);
+    world_test("/network/host-address", host_address);
+    world_test("/network/openvswitch", openvswitch);
+    world_test("/network/openvswitch-for-real", openvswitch_real);
     return g_test_run();
 }
 

@@ -353,11 +353,6 @@ static void host(void *unused)
     world_node_free(node);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     loop_init();
@@ -367,17 +362,17 @@ static int tests(int argc, char **argv)
     }
     g_test_init(&argc, &argv, NULL);
     self = g_file_read_link("/proc/self/exe", NULL);
-    g_test_add_data_func("/qemu/start-run-pause-reset-kill#SAF-10,SAF-20", start_and_kill, in_task);
-    g_test_add_data_func("/qemu/own-shutdown-leaves-it-paused#SAF-11", powerdown, in_task);
-    g_test_add_data_func("/qemu/second-start-is-refused-by-image-lock#SAF-10", image_lock, in_task);
-    g_test_add_data_func("/qemu/bad-machine-type", bad_machine, in_task);
-    g_test_add_data_func("/qemu/unprivileged-and-confined", unprivileged, in_task);
-    g_test_add_data_func("/qemu/accelerator-by-trial", accelerator, in_task);
-    g_test_add_data_func("/qemu/death-is-an-event", killed_by_others, in_task);
-    g_test_add_data_func("/qemu/found-after-restart#SAF-19", found_again, in_task);
-    g_test_add_data_func("/qemu/found-without-pid#SAF-19", found_without_pid, in_task);
-    g_test_add_data_func("/qemu/dead-and-damaged-state", dead_and_damaged_state, in_task);
-    g_test_add_data_func("/qemu/what-the-host-offers", host, in_task);
+    world_test("/qemu/start-run-pause-reset-kill#SAF-10,SAF-20", start_and_kill);
+    world_test("/qemu/own-shutdown-leaves-it-paused#SAF-11", powerdown);
+    world_test("/qemu/second-start-is-refused-by-image-lock#SAF-10", image_lock);
+    world_test("/qemu/bad-machine-type", bad_machine);
+    world_test("/qemu/unprivileged-and-confined", unprivileged);
+    world_test("/qemu/accelerator-by-trial", accelerator);
+    world_test("/qemu/death-is-an-event", killed_by_others);
+    world_test("/qemu/found-after-restart#SAF-19", found_again);
+    world_test("/qemu/found-without-pid#SAF-19", found_without_pid);
+    world_test("/qemu/dead-and-damaged-state", dead_and_damaged_state);
+    world_test("/qemu/what-the-host-offers", host);
     return g_test_run();
 }
 

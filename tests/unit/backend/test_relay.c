@@ -438,11 +438,6 @@ static void too_small(void *unused)
     pair_free(pair);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static void by_sigkill(gconstpointer fn)
 {
     world_run((void (*)(void *))fn, GINT_TO_POINTER(SIGKILL));
@@ -462,21 +457,19 @@ static int tests(int argc, char **argv)
     if (only_releases)
         releases = (guint)g_ascii_strtoull(argv[2], NULL, 10);
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/relay/released-under-load#SAF-13,SAF-14,SAF-15", released_under_load,
-                         in_task);
+    world_test("/relay/released-under-load#SAF-13,SAF-14,SAF-15", released_under_load);
     if (only_releases)
         return g_test_run();
-    g_test_add_data_func("/relay/refused-never-finishes#SAF-11,SAF-13", refused_never_finishes,
-                         in_task);
-    g_test_add_data_func("/relay/released-while-paused#SAF-15", released_while_paused, in_task);
+    world_test("/relay/refused-never-finishes#SAF-11,SAF-13", refused_never_finishes);
+    world_test("/relay/released-while-paused#SAF-15", released_while_paused);
     g_test_add_data_func("/relay/killed#SAF-13,SAF-14", killed, by_sigkill);
     g_test_add_data_func("/relay/terminated#SAF-13,SAF-14", killed, by_sigterm);
-    g_test_add_data_func("/relay/killed-unseen#SAF-13,SAF-14,SAF-19", killed_unseen, in_task);
-    g_test_add_data_func("/relay/hangs#SAF-13,SAF-15", hangs, in_task);
-    g_test_add_data_func("/relay/guest-dies", guest_dies, in_task);
-    g_test_add_data_func("/relay/errors-are-held#SAF-13,SAF-14", errors_are_held, in_task);
-    g_test_add_data_func("/relay/export-too-small", too_small, in_task);
-    g_test_add_data_func("/relay/wrong-parameters", wrong_parameters, in_task);
+    world_test("/relay/killed-unseen#SAF-13,SAF-14,SAF-19", killed_unseen);
+    world_test("/relay/hangs#SAF-13,SAF-15", hangs);
+    world_test("/relay/guest-dies", guest_dies);
+    world_test("/relay/errors-are-held#SAF-13,SAF-14", errors_are_held);
+    world_test("/relay/export-too-small", too_small);
+    world_test("/relay/wrong-parameters", wrong_parameters);
     return g_test_run();
 }
 

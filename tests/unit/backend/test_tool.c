@@ -100,19 +100,14 @@ static void dies_with_its_parent(void)
     g_assert_cmpuint(process_find_by_argument("1000.25"), ==, 0);
 }
 
-static void in_task(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, NULL);
-}
-
 static int tests(int argc, char **argv)
 {
     loop_init();
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/tool/reads-and-says", says, in_task);
+    world_test("/tool/reads-and-says", says);
     g_test_add_func("/tool/last-words", last_words);
-    g_test_add_data_func("/tool/says-too-much", says_too_much, in_task);
-    g_test_add_data_func("/tool/bad-programs", refuses, in_task);
+    world_test("/tool/says-too-much", says_too_much);
+    world_test("/tool/bad-programs", refuses);
     g_test_add_func("/tool/dies-with-its-parent", dies_with_its_parent);
     return g_test_run();
 }

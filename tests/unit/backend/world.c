@@ -82,6 +82,16 @@ static void end_tests(int signal)
     kill(tests_pid, SIGKILL);
 }
 
+static void run_test(gconstpointer fn)
+{
+    world_run((void (*)(void *))fn, NULL);
+}
+
+void world_test(const char *path, void (*fn)(void *data))
+{
+    g_test_add_data_func(path, (gconstpointer)fn, run_test);
+}
+
 int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
 {
     strcpy(folder, "/tmp/fettle-backend-XXXXXX");

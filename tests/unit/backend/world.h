@@ -40,6 +40,8 @@ void world_node_free(struct world_node *node);
 
 /* Runs fn in a task and turns the loop until it has ended. */
 void world_run(void (*fn)(void *data), void *data);
+/* Adds a test that is run so; it gets NULL. */
+void world_test(const char *path, void (*fn)(void *data));
 
 /* An instance "web1" with `disks` disks of 2 MiB. Free with instance_free(). */
 struct instance *world_instance(guint disks, guint64 generation);

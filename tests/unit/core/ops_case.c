@@ -1,6 +1,8 @@
 /* See ops_case.h. */
 #include "ops_case.h"
 
+#include <string.h>
+
 struct ops_case_data {
     void (*fn)(void);
     void (*prepare)(void);
@@ -32,4 +34,32 @@ void ops_expect_refusal(struct ops_world *world, const char *result, const char 
         g_strdup_printf("[\"OpPrereqError\", [\"%s\", \"%s\"]]", quoted, code);
     g_assert_cmpstr(result, ==, wanted);
     ops_expect(world, "commit job error\n");
+}
+
+static guint one_ms(const char *from, const char *to, void *data)
+{
+    return 1;
+}
+
+static void run_to_be_killed(void *data)
+{
+    struct ops_world *world = data;
+    job_run(world->env, JOB, LIVELOCK, NULL);
+}
+
+bool ops_run_and_kill(struct ops_world *world, json_t *opcodes, guint after_ms)
+{
+    fake_set_delay(world->world, one_ms, NULL);
+    ops_submit(world, opcodes);
+    task_spawn(world->env->tasks, run_to_be_killed, world);
+    fake_settle(world->world);
+    for (guint i = 0; i < after_ms; i++)
+        fake_advance(world->world, 1);
+    const struct job *record = config_get(world->config, "job", "17", NULL);
+    bool alive = !strcmp(record->status, "waiting");
+    fake_kill(world->env);
+    fake_advance(world->world, 10); /* what was on its way arrives */
+    fake_set_delay(world->world, NULL, NULL);
+    world->env = fake_process(world->world, NODE1, ROLE_JOB);
+    return alive;
 }

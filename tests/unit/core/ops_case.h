@@ -10,3 +10,7 @@ void ops_case(const char *path, void (*fn)(void), struct ops_world **world, void
  * end was committed. */
 void ops_expect_refusal(struct ops_world *world, const char *result, const char *message,
                         const char *code);
+
+/* Kills the job process after so many milliseconds. Each message travels for one, so that a step of
+ * the clock is a step of the procedure. False: the job had ended by itself before. */
+bool ops_run_and_kill(struct ops_world *world, json_t *opcodes, guint after_ms);

@@ -63,8 +63,9 @@ struct ops_world {
     bool incoming;             /* something waits on the target */
     GPtrArray *pending;        /* char *: nodes that have not answered the master */
     guint pending_polls;       /* after so many questions they have; 0: never */
-    guint blocked;             /* so many lock requests are not granted */
-    void (*on_locks)(struct ops_world *world);                /* runs when locks are granted */
+    guint blocked;             /* so many lock requests are not granted … */
+    void (*on_blocked)(struct ops_world *world); /* … and this is called at each; may be NULL */
+    void (*on_locks)(struct ops_world *world);   /* runs when locks are granted */
     void (*on_commit)(struct ops_world *world, guint number); /* before the number-th commit */
     guint commits;
 

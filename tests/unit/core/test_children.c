@@ -217,7 +217,9 @@ static void test_cancel_wish(void)
     for (guint i = 0; i < 2; i++) {
         json_autoptr answer = cancel(w, id);
         g_autofree char *text = json_to_text(answer);
-        g_assert_cmpstr(text, ==, "[true,\"Job will be canceled: it is asked to give up\"]");
+        g_assert_cmpstr(text, ==,
+                        "[true,\"Job will be canceled: it is asked to give up at the next "
+                        "safe point\"]");
         record_autoptr(job) record = queue_record(w, id);
         g_assert_true(record->cancel);
     }

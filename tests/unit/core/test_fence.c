@@ -184,18 +184,6 @@ static void test_survives(void)
     assert_asked("1/4 of " NODE_B " begun", NODE_M, .epoch = 5, .since = 1);
 }
 
-struct start_attempt {
-    struct node_core *core;
-    bool ok;
-    GError *error;
-};
-
-static void start_task(void *data)
-{
-    struct start_attempt *attempt = data;
-    attempt->ok = node_core_start(attempt->core, &attempt->error);
-}
-
 static void test_damaged(void)
 {
     nw_daemon_kill(nw, &nw->a);
@@ -204,14 +192,13 @@ static void test_damaged(void)
     env->hypervisor = fake_host_hypervisor(nw->a.host);
     env->network = fake_host_network(nw->a.host);
     env->storage = fake_host_storage(nw->a.host);
-    struct start_attempt attempt = {.core = node_core_new(env, CLUSTER, "10.0.0.1")};
-    fake_run(env, start_task, &attempt);
-    g_assert_false(attempt.ok);
-    g_assert_error(attempt.error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
-    g_assert_true(g_str_has_prefix(attempt.error->message, "var/" PROMISE_FILE " is damaged ("));
-    g_clear_error(&attempt.error);
+    struct node_core *core = node_core_new(env, CLUSTER, "10.0.0.1");
+    g_autoptr(GError) damage = NULL;
+    g_assert_false(nw_try_start(env, core, &damage));
+    g_assert_error(damage, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_assert_true(g_str_has_prefix(damage->message, "var/" PROMISE_FILE " is damaged ("));
     nw->a.env = env;
-    nw->a.core = attempt.core;
+    nw->a.core = core;
 }
 
 /* Any member may ask under any epoch what looks at epochs itself. */

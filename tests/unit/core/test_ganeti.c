@@ -95,8 +95,8 @@ static void test_3_0(void)
         "node's one address\n"
         "node node3: is offline there; here that is a person's word that it is dead (fettle node "
         "modify --offline)\n"
-        "network public (203.0.113.0/24): has no counterpart here; its cards get the bridge that "
-        "their node group has for it, and addresses are not given out\n"
+        "network public (203.0.113.0/24): is not taken over; its cards get the bridge that their "
+        "node group has for it. New cards can be in one that is made with: fettle network add\n"
         "instance mail.example.org: disk template drbd becomes mirror; its bytes have to be "
         "brought over\n"
         "instance mail.example.org: is up there and comes stopped; stop it there for good before "
@@ -108,7 +108,7 @@ static void test_3_0(void)
         "over\n"
         "instance web.example.org: disks[1]: mode ro has no counterpart here; guests may write to "
         "their disks\n"
-        "instance web.example.org: nics[0]: its network has no counterpart here; it keeps mode "
+        "instance web.example.org: nics[0]: its network is not taken over; it keeps mode "
         "routed and link 100\n"
         "instance web.example.org: hvparams has no counterpart here: "
         "{\"kernel_path\":\"/boot/vmlinuz\"}\n"
@@ -127,11 +127,13 @@ static void test_3_0(void)
     g_assert_cmpstr(json_string_value(json_object_get(mail, "primary_node")), ==, NODE1);
     json_autoptr nics = json_incref(json_object_get(object_of(import, "instance", WEB), "nics"));
     g_autofree char *text = json_to_text(nics);
-    g_assert_cmpstr(text, ==,
-                    "[{\"ip\":\"203.0.113.7\",\"link\":\"100\",\"mac\":\"aa:00:00:00:00:02\","
-                    "\"mode\":\"routed\",\"uuid\":\"7f000000-0000-4000-8000-000000000002\"},"
-                    "{\"ip\":\"\",\"link\":\"br-dmz\",\"mac\":\"aa:00:00:00:00:03\","
-                    "\"mode\":\"bridged\",\"uuid\":\"7f000000-0000-4000-8000-000000000003\"}]");
+    g_assert_cmpstr(
+        text, ==,
+        "[{\"ip\":\"203.0.113.7\",\"link\":\"100\",\"mac\":\"aa:00:00:00:00:02\","
+        "\"mode\":\"routed\",\"network\":\"\",\"uuid\":\"7f000000-0000-4000-8000-000000000002\"},"
+        "{\"ip\":\"\",\"link\":\"br-dmz\",\"mac\":\"aa:00:00:00:00:03\","
+        "\"mode\":\"bridged\",\"network\":\"\",\"uuid\":\"7f000000-0000-4000-8000-000000000003\"}"
+        "]");
 }
 
 static void test_2_16(void)

@@ -299,6 +299,24 @@ static void test_attach_refused(void)
     node_world_free(nw);
 }
 
+/* Both nodes answer the master, but not each other: nothing is begun, and that is told from a copy
+ * that fails. */
+static void test_attach_parted(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_fault(nw->a.host, "probe", FAKE_FAULT_FAILS, 1);
+    g_assert_false(nw_replace_replica(nw, &error));
+    g_assert_true(fettle_error_is(error, PARTED));
+    g_assert_true(g_str_has_prefix(error->message, "the export of replica "));
+    g_assert_true(g_str_has_suffix(error->message, " does not answer here"));
+    g_clear_error(&error);
+    g_assert_true(nw_replace_replica(nw, &error)); /* nothing stands in the way of the next try */
+    g_assert_no_error(error);
+    node_world_free(nw);
+}
+
 /* A mirror that does not start under a running guest: stale, and the guest runs on. */
 static void test_attach_fails(void)
 {
@@ -366,6 +384,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/failover-repeated#SAF-16,SAF-20", test_failover_repeated);
     g_test_add_func("/guest/replace#SAF-18", test_replace);
     g_test_add_func("/guest/attach-refused#SAF-18,SAF-20", test_attach_refused);
+    g_test_add_func("/guest/attach-parted#ARP-54,SAF-18", test_attach_parted);
     g_test_add_func("/guest/attach-fails#SAF-18,SAF-13", test_attach_fails);
     g_test_add_func("/guest/history#SAF-02", test_history);
     return g_test_run();

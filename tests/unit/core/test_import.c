@@ -120,6 +120,36 @@ static void test_wishes_are_taken(void)
     tear_down();
 }
 
+/* Networks come and go with the document; one that cards are in does not go. */
+static void test_networks(void)
+{
+    static const char net[] = "77777777-0000-4000-8000-000000000001";
+    set_up();
+    json_t *network = json_make("{s:s,s:s,s:s,s:s}", "uuid", net, "name", "prod", "network",
+                                "192.0.2.0/24", "link", "br0");
+    json_t *doc = without_own(document());
+    json_object_set_new(json_object_get(doc, "objects"), "network",
+                        json_make("{s:O}", net, network));
+    assert_says(plan_of(doc), "add network prod\n");
+    g_autoptr(GPtrArray) made = changes_of(put("network", net, 1, network), NULL);
+    g_assert_true(config_apply(now, made->pdata[0], NULL));
+    doc = without_own(document());
+    json_object_del(json_object_get(doc, "objects"), "network");
+    assert_says(plan_of(doc), "remove network prod\n");
+    g_autoptr(GPtrArray) card =
+        changes_of(put("instance", DB1, 1,
+                       with(object_db1(), "nics",
+                            json_make("[{s:s,s:s,s:s,s:s}]", "uuid", REPLICA2, "mac",
+                                      "aa:00:00:00:00:01", "link", "br0", "network", net))),
+                   NULL);
+    g_assert_true(config_apply(now, card->pdata[0], NULL));
+    doc = without_own(document());
+    json_object_del(json_object_get(doc, "objects"), "network");
+    assert_says(plan_of(doc), "remove network prod\nproblem: network prod (77777777-0000-4000-8000-"
+                              "000000000001): cannot be deleted, instance db1 refers to it\n");
+    tear_down();
+}
+
 /* An old document does not make an old generation, a stale replica or other images valid. */
 static void test_reality_stays(void)
 {
@@ -351,6 +381,7 @@ static void test_write_is_for_people(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/import/networks#WCF-19", test_networks);
     g_test_add_func("/import/nothing-changed", test_same);
     g_test_add_func("/import/wishes-are-taken", test_wishes_are_taken);
     g_test_add_func("/import/reality-stays", test_reality_stays);

@@ -142,6 +142,67 @@ static void test_unknown_opcode(void)
         ==, "[\"OpPrereqError\", [\"OP_CLUSTER_INIT cannot be run by a job\", \"wrong_input\"]]");
 }
 
+/* --- asked to give up --- */
+
+/* What luxid does when somebody cancels the job. */
+static void ask(void)
+{
+    fake_ask(world->env);
+    fake_settle(world->world);
+}
+
+static void assert_canceled(void)
+{
+    record_autoptr(job) ended = file();
+    g_assert_cmpstr(ended->status, ==, "canceled");
+    g_assert_cmpstr(record()->status, ==, "canceled");
+    g_assert_cmpint(world->env->ops->livelock_probe(world->env, LIVELOCK), ==, LIVELOCK_GONE);
+}
+
+/* In the middle of an opcode that looks for it; the next one does not begin. */
+static void test_asked_while_running(void)
+{
+    ops_submit(world, json_make("[o, o]", delay(50), set_tag("blue")));
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_advance(world->world, 100);
+    ask();
+    fake_advance(world->world, 60000);
+    assert_canceled();
+    g_assert_null(strstr(world->trace->str, "tag"));
+}
+
+/* An opcode that cannot be given up comes to its end; what is after it does not run. */
+static void test_asked_between(void)
+{
+    ops_put_web(world, NULL, false);
+    ops_submit(world, json_make("[o, o]", start_web(), set_tag("blue")));
+    json_t *wish = config_object_json(world->config, "job", "17");
+    json_object_set_new(wish, "cancel", json_true());
+    ops_put(world, "job", "17", wish);
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_settle(world->world);
+    assert_canceled();
+    ops_expect(world, "commit job canceled\n");
+}
+
+static void ask_now(struct ops_world *asked)
+{
+    asked->on_blocked = NULL;
+    fake_ask(asked->env);
+}
+
+/* While it waits for locks: nothing has begun. */
+static void test_asked_while_waiting(void)
+{
+    world->blocked = 1000;
+    world->on_blocked = ask_now;
+    ops_put_web(world, NULL, false);
+    g_assert_nonnull(strstr(ops_run_one(world, start_web()), "Job canceled by request"));
+    g_assert_cmpuint(world->blocked, >, 900);
+    assert_canceled();
+    ops_expect(world, "commit job canceled\n");
+}
+
 /* --- bad files --- */
 
 static void refused(void *data)
@@ -399,6 +460,9 @@ int main(int argc, char **argv)
     add("/job/failure", test_failure_aborts_the_rest);
     add("/job/dry-run", test_dry_run);
     add("/job/unknown-opcode", test_unknown_opcode);
+    add("/job/asked/running#LUX-08", test_asked_while_running);
+    add("/job/asked/between#LUX-08", test_asked_between);
+    add("/job/asked/waiting#LUX-08", test_asked_while_waiting);
     add("/job/bad-files", test_bad_files);
     add("/job/torn-file", test_torn_file);
     add("/job/unwritable-file", test_unwritable_file);

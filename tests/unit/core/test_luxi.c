@@ -241,6 +241,123 @@ static void assert_cancel(struct queue_world *w, guint64 id, bool done, const ch
         g_error("answered %s", json_dumps(answer, 0));
 }
 
+/* A job under way is asked by a signal and on record; killed when it stays. */
+static void test_cancel_under_way(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+    const GPtrArray *signals = fake_signals(w->world);
+    g_autoptr(GError) error = NULL;
+    record_autoptr(job) record = NULL;
+    json_autoptr answer = NULL;
+    g_autofree char *text = NULL;
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    assert_cancel(w, id, true,
+                  "Job will be canceled: it is asked to give up at the next safe point");
+    fake_settle(w->world);
+    record = queue_record(w, id);
+    g_assert_true(record->cancel);
+    g_assert_cmpuint(signals->len, ==, 1);
+    g_assert_cmpstr(g_ptr_array_index(signals, 0), ==, "job-1-1 TERM");
+    answer = queue_call(w, "CancelJob", json_make("[I, b]", (json_int_t)id, 1), &error);
+    text = json_to_text(answer);
+    g_assert_cmpstr(text, ==,
+                    "[true,\"Job is asked to give up, and ended for sure in 10 seconds\"]");
+    fake_advance(w->world, JOB_KILL_GRACE_MS - 100);
+    g_assert_cmpuint(signals->len, ==, 2);
+    fake_advance(w->world, 200);
+    g_assert_cmpuint(signals->len, ==, 3);
+    g_assert_cmpstr(g_ptr_array_index(signals, 2), ==, "job-1-1 KILL");
+    queue_world_free(w);
+}
+
+/* It gives up in time: nobody is killed. */
+static void test_cancel_in_time(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = NULL;
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    answer = queue_call(w, "CancelJob", json_make("[I, b]", (json_int_t)id, 1), &error);
+    g_assert_no_error(error);
+    queue_job_writes(w, id, "canceled");
+    queue_job_commits(w, id);
+    queue_job_gone(w, id, true);
+    fake_advance(w->world, 2 * JOB_KILL_GRACE_MS);
+    g_assert_cmpstr(queue_status(w, id), ==, "canceled");
+    g_assert_cmpuint(fake_signals(w->world)->len, ==, 1);
+    queue_world_free(w);
+}
+
+static void test_priority(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 running = queue_submit(w, NULL), first = queue_submit(w, NULL);
+    guint64 second = queue_submit(w, NULL);
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer =
+        queue_call(w, "ChangeJobPriority", json_make("[I, i]", (json_int_t)second, -5), &error);
+    g_autofree char *text = json_to_text(answer);
+    json_autoptr none = queue_call(w, "ChangeJobPriority", json_make("[i, i]", 99, 0), &error);
+    g_autofree char *refused = json_to_text(none);
+
+    g_assert_cmpstr(text, ==, "[true,\"Priority of the opcodes that have not ended changed\"]");
+    g_assert_cmpstr(refused, ==, "[false,\"Job 99 not found in queue\"]");
+    fake_settle(w->world);
+    queue_job_runs(w, running);
+    g_assert_cmpstr(queue_status(w, second), ==, "waiting");
+    g_assert_cmpstr(queue_status(w, first), ==, "queued");
+    queue_refuse(w, "ChangeJobPriority", json_make("[I, i]", (json_int_t)first, 20),
+                 FETTLE_ERROR_WRONG_INPUT, "ChangeJobPriority: priority: must be at most 19");
+    queue_refuse(w, "PickupJob", json_make("[I]", (json_int_t)first), FETTLE_ERROR_PERMISSION,
+                 "Luxi call 'PickupJob' is for internal use only");
+    queue_world_free(w);
+}
+
+static void set_drained(struct queue_world *w, bool drained)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = queue_call(w, "SetDrainFlag", json_make("[b]", drained), &error);
+
+    g_assert_no_error(error);
+    fake_settle(w->world);
+}
+
+static void test_drained(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    static const char refusal[] =
+        "the queue is drained: it takes no jobs until `fettle queue undrain`";
+    guint64 id = queue_submit(w, NULL);
+    g_autoptr(GError) error = NULL;
+    json_autoptr anyway = NULL;
+
+    set_drained(w, true);
+    queue_refuse(w, "SubmitJob", json_make("[[o]]", queue_delay(NULL)), FETTLE_ERROR_TEMPORARY,
+                 refusal);
+    queue_refuse(w, "SubmitManyJobs", json_make("[[[o]]]", queue_delay(NULL)),
+                 FETTLE_ERROR_TEMPORARY, refusal);
+    anyway =
+        queue_call(w, "SubmitJobToDrainedQueue", json_make("[[o]]", queue_delay(NULL)), &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint((guint64)json_integer_value(anyway), ==, id + 1);
+    queue_job_runs(w, id); /* what is queued goes on */
+    fake_settle(w->world);
+    g_assert_cmpstr(queue_status(w, id + 1), ==, "waiting");
+    queue_world_kill_luxid(w);
+    queue_world_start_luxid(w);
+    queue_refuse(w, "SubmitJob", json_make("[[o]]", queue_delay(NULL)), FETTLE_ERROR_TEMPORARY,
+                 refusal);
+    set_drained(w, false);
+    g_assert_cmpuint(queue_submit(w, NULL), ==, id + 2);
+    queue_world_free(w);
+}
+
 static void test_cancel(void)
 {
     struct queue_world *w = queue_world_new(1);
@@ -251,8 +368,7 @@ static void test_cancel(void)
     g_assert_cmpstr(queue_status(w, queued), ==, "canceled");
     message = queue_message(w, queued);
     g_assert_cmpstr(message, ==, "Job canceled by request");
-    assert_cancel(w, queued, false, "Job 2 has ended; only a queued job can be canceled");
-    assert_cancel(w, running, false, "Job 1 is running; only a queued job can be canceled");
+    assert_cancel(w, queued, false, "Job 2 has ended already");
     assert_cancel(w, 99, false, "Job 99 not found in queue");
     queue_job_runs(w, running);
     fake_settle(w->world);
@@ -388,6 +504,10 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/request-id#SAF-31", test_request_id);
     g_test_add_func("/luxi/request-id-at-once#SAF-31", test_request_id_at_once);
     g_test_add_func("/luxi/cancel", test_cancel);
+    g_test_add_func("/luxi/cancel-under-way#LUX-08", test_cancel_under_way);
+    g_test_add_func("/luxi/cancel-in-time#LUX-08", test_cancel_in_time);
+    g_test_add_func("/luxi/priority#LUX-06", test_priority);
+    g_test_add_func("/luxi/drained#LUX-05", test_drained);
     g_test_add_func("/luxi/wait-at-once", test_wait_at_once);
     g_test_add_func("/luxi/wait-pushed#LUX-33", test_wait_pushed);
     g_test_add_func("/luxi/wait-over", test_wait_over);

@@ -5,6 +5,7 @@
 
 #include "config_world.h"
 #include "core/config/journal.h"
+#include "proto/seal.h"
 
 static struct config *make_config(void)
 {
@@ -321,7 +322,7 @@ static void test_journal_is_compacted(void)
     write_journal(&world, LIMIT_JOURNAL_SLACK * 2);
     assert_says(reopen(&world), "epoch 3: 1 instance/a exclusive; 2 node/n shared;");
     size_t bytes = strlen(fake_file(world.world, NODE1, FILE_RUN, JOURNAL_FILE));
-    g_assert_cmpuint(bytes, <, 64 * (LIMIT_JOURNAL_SLACK + 100));
+    g_assert_cmpuint(bytes, <, 81 * (LIMIT_JOURNAL_SLACK + 100));
     fake_world_free(world.world);
 }
 
@@ -364,7 +365,9 @@ static void test_journal_damaged(void)
     write_journal(&world, 0);
     g_autofree char *whole = g_strdup(fake_file(world.world, NODE1, FILE_RUN, JOURNAL_FILE));
     for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
-        g_autofree char *text = g_strdup_printf("%s%s\n", whole, bad[i]);
+        char digits[SEAL_DIGITS + 1];
+        seal_digits(bad[i], strlen(bad[i]), digits);
+        g_autofree char *text = g_strdup_printf("%s%s %s\n", whole, digits, bad[i]);
         fake_file_put(world.world, NODE1, FILE_RUN, JOURNAL_FILE, text);
         assert_says(reopen(&world), "line 4 is damaged");
     }
@@ -372,11 +375,44 @@ static void test_journal_damaged(void)
                   "{\"journal\":\"x\",\"epoch\":1,\"version\":1}\n");
     assert_says(reopen(&world), "line 1 is damaged");
     fake_file_put(world.world, NODE1, FILE_RUN, JOURNAL_FILE,
-                  "{\"journal\":\"" WEB1 "\",\"epoch\":1,\"version\":3}\n");
+                  "{\"journal\":\"" WEB1 "\",\"epoch\":1,\"version\":4}\n");
     assert_says(reopen(&world), "line 1 is damaged");
     fake_fail_files(world.world, JOURNAL_FILE, 1);
     assert_says(reopen(&world), "storage_error: lock journal: " NODE1 "/run/" JOURNAL_FILE
                                 ": input/output error (made by the test)");
+    fake_world_free(world.world);
+}
+
+/* One bit at a time: the damage is found, or nothing is different. */
+static void test_journal_every_bit(void)
+{
+    struct journal_world world;
+    journal_world_init(&world);
+    write_journal(&world, 0);
+    g_autofree char *whole = g_strdup(fake_file(world.world, NODE1, FILE_RUN, JOURNAL_FILE));
+    for (size_t bit = 0; bit < strlen(whole) * 8; bit++) {
+        g_autofree char *damaged = g_strdup(whole);
+        damaged[bit / 8] = (char)(damaged[bit / 8] ^ (1 << (bit % 8)));
+        if (damaged[bit / 8] == '\0')
+            continue;
+        fake_file_put(world.world, NODE1, FILE_RUN, JOURNAL_FILE, damaged);
+        g_autofree char *said = reopen(&world);
+        if (!g_str_has_suffix(said, " is damaged") && strcmp(said, "it has no first line") != 0)
+            g_error("with bit %zu changed: %s", bit, said);
+    }
+    fake_world_free(world.world);
+}
+
+/* One that the version before has written has no checksums. */
+static void test_journal_of_version_2(void)
+{
+    struct journal_world world;
+    journal_world_init(&world);
+    fake_file_put(world.world, NODE1, FILE_RUN, JOURNAL_FILE,
+                  "{\"journal\":\"" WEB1 "\",\"epoch\":3,\"version\":2}\n"
+                  "[[\"1\",\"f\",0,\"instance/a\",\"exclusive\",7]]\n"
+                  "[[\"2\",\"f\",0,\"instance/b\",\"exclu");
+    assert_says(reopen(&world), "epoch 3: 1 instance/a exclusive;");
     fake_world_free(world.world);
 }
 
@@ -396,5 +432,7 @@ int main(int argc, char **argv)
     g_test_add_func("/journal/compacted#WCF-07", test_journal_is_compacted);
     g_test_add_func("/journal/torn#WCF-16,SAF-01", test_journal_torn);
     g_test_add_func("/journal/damaged#SAF-01", test_journal_damaged);
+    g_test_add_func("/journal/every-bit#SAF-01", test_journal_every_bit);
+    g_test_add_func("/journal/of-version-2", test_journal_of_version_2);
     return g_test_run();
 }

@@ -60,18 +60,6 @@ static bool admit(struct node_world *nw, const struct node_core *core, const cha
     return node_core_admit(core, from, method_find(ROLE_NODED, name), nw->stamp, error);
 }
 
-struct start_attempt {
-    struct node_core *core;
-    bool ok;
-    GError *error;
-};
-
-static void start_task(void *data)
-{
-    struct start_attempt *attempt = data;
-    attempt->ok = node_core_start(attempt->core, &attempt->error);
-}
-
 static void test_members(void)
 {
     struct node_world *nw = node_world_new(1);
@@ -95,9 +83,7 @@ static void test_members(void)
     g_assert_false(admit(nw, newborn, NODE_X, "announce", &error));
     assert_refused(NULL, error, TEMPORARY,
                    "the node daemon is starting and does not know yet what runs here; try again");
-    struct start_attempt attempt = {.core = newborn};
-    fake_run(env, start_task, &attempt);
-    g_assert_true(attempt.ok);
+    g_assert_true(nw_try_start(env, newborn, NULL));
     g_assert_true(admit(nw, newborn, NODE_X, "announce", &error));
     g_assert_false(admit(nw, newborn, NODE_X, "node_report", &error));
     assert_refused(NULL, error, PERMISSION,
@@ -240,15 +226,14 @@ static void test_damaged_state(void)
     env->hypervisor = fake_host_hypervisor(nw->a.host);
     env->network = fake_host_network(nw->a.host);
     env->storage = fake_host_storage(nw->a.host);
-    struct start_attempt attempt = {.core = node_core_new(env, CLUSTER, "10.0.0.1")};
-    fake_run(env, start_task, &attempt);
-    g_assert_false(attempt.ok);
-    g_assert_error(attempt.error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
-    g_assert_true(g_str_has_prefix(attempt.error->message, "var/node/state.json is damaged ("));
-    g_clear_error(&attempt.error);
+    struct node_core *core = node_core_new(env, CLUSTER, "10.0.0.1");
+    g_autoptr(GError) damage = NULL;
+    g_assert_false(nw_try_start(env, core, &damage));
+    g_assert_error(damage, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_assert_true(g_str_has_prefix(damage->message, "var/node/state.json is damaged ("));
 
     nw->a.env = env;
-    nw->a.core = attempt.core;
+    nw->a.core = core;
     node_world_free(nw);
 }
 

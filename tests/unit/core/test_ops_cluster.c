@@ -41,6 +41,15 @@ static void test_settings(void)
                         json_make("{ss si}", "repair_shadow", "no", "repair_interval_ms", 0)),
                     ==, "null");
     g_assert_false(cluster()->repair_shadow);
+    g_assert_cmpint(cluster()->lock_coverage, ==, COVERAGE_MANDATORY);
+    g_assert_cmpstr(run("OP_CLUSTER_SET_PARAMS",
+                        json_make("{ss si si si}", "lock_coverage", "log", "commit_copies", 0,
+                                  "copy_patience_ms", 500, "sweep_interval_ms", 2000)),
+                    ==, "null");
+    g_assert_cmpint(cluster()->lock_coverage, ==, COVERAGE_LOG);
+    g_assert_cmpuint(cluster()->commit_copies, ==, 0);
+    g_assert_cmpuint(cluster()->copy_patience_ms, ==, 500);
+    g_assert_cmpuint(cluster()->sweep_interval_ms, ==, 2000);
 }
 
 static void test_settings_refused(void)
@@ -58,6 +67,9 @@ static void test_settings_refused(void)
     ops_expect_refusal(world,
                        run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "repair_shadow", "maybe")),
                        "repair_shadow: must be yes or no, not \"maybe\"", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "lock_coverage", "off")),
+                       "lock_coverage: must be one of mandatory, log", "wrong_input");
     ops_expect_refusal(world,
                        run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "mac_prefix", "01:00:5e")),
                        "mac_prefix: \"01:00:5e\" does not begin the address of a card, as aa:00:00 "

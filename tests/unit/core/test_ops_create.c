@@ -684,7 +684,7 @@ int main(int argc, char **argv)
     add("/create/mirror#SAF-10", test_create_mirror);
     add("/create/stopped#SAF-11", test_create_stopped_is_in_sync);
     add("/create/diskless", test_create_diskless);
-    add("/create/chooses#FUT-02", test_create_chooses_nodes);
+    add("/create/chooses", test_create_chooses_nodes);
     add("/create/chooses-anew#FUT-05", test_create_chooses_anew);
     add("/create/refused/shape", test_refused_shape);
     add("/create/file", test_create_file);
@@ -714,7 +714,7 @@ int main(int argc, char **argv)
     add("/create/undo/fails", test_undo_fails);
     add("/create/reserved-room#FUT-06", test_reserved_room_is_not_given_again);
     add("/create/reservation-lost#FUT-07", test_reservation_lost);
-    add("/create/locks#FUT-08", test_locks_of_a_long_creation);
+    add("/create/locks#FUT-08,FUT-11", test_locks_of_a_long_creation);
     add("/remove#SAF-04", test_remove);
     add("/remove/in-migration#SAF-17", test_remove_in_migration);
     add("/remove/half-made", test_remove_half_made);

@@ -55,6 +55,23 @@ static void test_grow_running_mirror(void)
     g_assert_cmpstr(log, ==, "disk 0 of web1 has 1500 MiB\n");
 }
 
+/* Room is held until the new size is on record, and not while the copy goes on. */
+static void test_grow_locks(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->trace_locks = true;
+    g_assert_cmpstr(grow(0, 500, false), ==, "null");
+    g_assert_true(g_str_has_prefix(world->trace->str,
+                                   "locks instance/web1=exclusive node/node1=shared "
+                                   "node/node2=shared node-res/node1=exclusive "
+                                   "node-res/node2=exclusive\n"));
+    g_assert_nonnull(strstr(world->trace->str,
+                            "node2 disk_grow g1 0:1500 replica\n"
+                            "commit instance web1 g1 up @node1 node1/node2 growing-disk\n"
+                            "rooms are free\n"
+                            "node1 disk_grow g1 0:1500\n"));
+}
+
 /* Both images get the same zeros, so what was equal stays equal. */
 static void test_grow_stopped_mirror(void)
 {
@@ -317,6 +334,7 @@ static void add(const char *path, void (*fn)(void))
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    add("/grow/locks#FUT-02,FUT-08", test_grow_locks);
     add("/grow/running-mirror#SAF-12,SAF-13", test_grow_running_mirror);
     add("/grow/stopped-mirror", test_grow_stopped_mirror);
     add("/grow/file", test_grow_file);

@@ -49,8 +49,70 @@ static void test_locks(void)
     ops_node_offline(world, NODE3);
     failover();
     /* Shared on the dead node too: nobody takes the word back in the middle. */
-    g_assert_true(g_str_has_prefix(
-        world->trace->str, "locks instance/web1=exclusive node/node3=shared node/node2=shared\n"));
+    ops_expect(world, "locks instance/web1=exclusive node/node3=shared node/node2=shared "
+                      "node-res/node2=exclusive\n"
+                      "commit delete replica; instance web1 g2 up @node2 node2 failing-over\n"
+                      "rooms are free\n"
+                      "node2 replica_close g2 promote\n"
+                      "node2 guest_start g2\n"
+                      "commit instance web1 g2 up @node2 node2\n"
+                      "free\n"
+                      "commit job success\n");
+}
+
+/* While a guest is stopped, which takes its time, its room on the other node is reserved and others
+ * may look for theirs; the reservation ends with the very commit that moves the instance. */
+static void test_locks_of_a_planned_one(void)
+{
+    world->trace_locks = true;
+    put_web_on_node3("in-sync", true);
+    g_assert_cmpstr(failover(), ==, "null");
+    ops_expect(world,
+               "locks instance/web1=exclusive node/node3=shared node/node2=shared "
+               "node-res/node2=exclusive\n"
+               "commit reservation \n"
+               "rooms are free\n"
+               "commit instance web1 g1 up @node3 node3/node2 failing-over\n"
+               "node3 guest_stop g1\n"
+               "node2 replica_close g2\n"
+               "commit instance web1 g2 up @- node3/node2 clean failing-over; replica node2 g2 s4 "
+               "in-sync\n"
+               "commit delete replica; delete reservation; instance web1 g3 up @node2 node2 "
+               "failing-over\n"
+               "rooms are free\n"
+               "node2 replica_close g3 promote\n"
+               "node2 guest_start g3\n"
+               "commit instance web1 g3 up @node2 node2\n"
+               "node3 disks_remove g3\n"
+               "free\n"
+               "commit job success\n");
+}
+
+static guint64 reserved_at_stop;
+
+static void look_at_reservation(struct ops_world *changed, guint number)
+{
+    g_autoptr(GPtrArray) all = config_list(changed->config, "reservation");
+    if (number != 2) /* the mark, after the reservation */
+        return;
+    g_assert_cmpuint(all->len, ==, 1);
+    const struct reservation *reservation = all->pdata[0];
+    const struct reserved_room *room = reservation->rooms->pdata[0];
+    g_assert_cmpstr(reservation->name, ==, "web1");
+    g_assert_cmpstr(room->node, ==, NODE2);
+    reserved_at_stop = room->memory;
+}
+
+/* What was reserved and not needed is given back at once. */
+static void test_reservation_of_a_failure(void)
+{
+    put_web_on_node3("in-sync", true);
+    world->on_commit = look_at_reservation;
+    ops_fail(world, NODE3, "guest_stop", FETTLE_ERROR_HYPERVISOR, "no", 1);
+    const char *result = failover();
+    g_assert_cmpstr(result, ==, "[\"OpExecError\", [\"node3: no\", \"hypervisor_error\", true]]");
+    g_assert_cmpuint(reserved_at_stop, ==, ops_web(world)->memory);
+    g_assert_cmpuint(config_count(world->config, "reservation"), ==, 0);
 }
 
 static void test_primary_alive_is_stopped_first(void)
@@ -334,6 +396,8 @@ int main(int argc, char **argv)
     add("/failover/promotion-fails#SAF-16", test_promotion_fails);
     add("/failover/used-up#SAF-16,SAF-20", test_used_up);
     add("/failover/diskless", test_diskless);
+    add("/failover/locks-planned#FUT-02,FUT-06,FUT-07,FUT-08", test_locks_of_a_planned_one);
+    add("/failover/reservation-given-back#FUT-06", test_reservation_of_a_failure);
     add("/failover/diskless/no-room", test_diskless_no_room);
     add("/failover/diskless/target", test_diskless_target);
     return g_test_run();

@@ -392,35 +392,6 @@ static void test_cleanup_in_the_last_step(void)
 
 /* --- killed at any moment --- */
 
-static guint one_ms(const char *from, const char *to, void *data)
-{
-    return 1;
-}
-
-static void run_job(void *data)
-{
-    job_run(world->env, JOB, LIVELOCK, NULL);
-}
-
-/* Each message travels for a millisecond, so that a step of the clock is a step of the procedure.
- * False: the job had ended by itself before. */
-static bool run_and_kill(guint after_ms)
-{
-    fake_set_delay(world->world, one_ms, NULL);
-    ops_submit(world, json_make("[o]", opcode()));
-    task_spawn(world->env->tasks, run_job, NULL);
-    fake_settle(world->world);
-    for (guint i = 0; i < after_ms; i++)
-        fake_advance(world->world, 1);
-    const struct job *record = config_get(world->config, "job", "17", NULL);
-    bool alive = !strcmp(record->status, "waiting");
-    fake_kill(world->env);
-    fake_advance(world->world, 10); /* what was on its way arrives */
-    fake_set_delay(world->world, NULL, NULL);
-    world->env = fake_process(world->world, NODE1, ROLE_JOB);
-    return alive;
-}
-
 /* What the watcher does then: by a mark it finds the migration, and has it settled. */
 static void settle_and_check(void)
 {
@@ -447,7 +418,7 @@ static void walk(const char *end, bool late, bool window)
         ops_put_web(world, "in-sync", true);
         world->migration_end = end;
         world->migration_window = window;
-        alive = run_and_kill(steps);
+        alive = ops_run_and_kill(world, json_make("[o]", opcode()), steps);
         world->migration_late = late;
         settle_and_check();
         g_clear_pointer(&world, ops_world_free);
@@ -635,7 +606,7 @@ static void test_refused_mark(void)
         migrate(),
         "job 7 ended while stopping instance \"web1\"; that is settled first, by itself, "
         "or by: fettle instance shutdown web1",
-        "wrong_state");
+        "resource_not_available");
     g_assert_cmpint(ops_web(world)->task_state, ==, TASK_STOPPING);
 }
 

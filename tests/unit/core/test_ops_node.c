@@ -79,6 +79,22 @@ static void test_remove(void)
                       "commit job success\n");
 }
 
+/* With etcd a candidate has a member of it, which is taken out while the node can be asked. */
+static void test_member_refused(void)
+{
+    static const char said[] =
+        "node \"node2\" is a candidate of a cluster with the engine etcd, and so has a member of "
+        "it; "
+        "make it no candidate first: fettle node modify node2 --master-candidate no";
+    ops_set(world, "node", NODE2, "master_candidate", json_true());
+    ops_set(world, "node", NODE3, "master_candidate", json_true());
+    ops_set(world, "cluster", CLUSTER, "engine", json_string("etcd"));
+    ops_expect_refusal(world, remove_node("node2"), said, "wrong_state");
+    g_assert_cmpstr(ops_run_one(world, json_make("{ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS",
+                                                 "node_name", "node2", "master_candidate", "no")),
+                    ==, "null");
+}
+
 static void test_remove_refused(void)
 {
     ops_put_web(world, "in-sync", false);
@@ -285,6 +301,7 @@ int main(int argc, char **argv)
     add("/node/add/refused", test_add_refused);
     add("/node/remove", test_remove);
     add("/node/remove/refused", test_remove_refused);
+    add("/node/remove/with-a-member#SAF-07", test_member_refused);
     add("/node/offline", test_offline_and_back);
     add("/node/offline/urgent#SAF-06", test_offline_goes_first);
     add("/node/offline/answers#SAF-16", test_offline_refused_while_it_answers);

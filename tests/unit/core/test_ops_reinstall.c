@@ -72,6 +72,23 @@ static void test_reinstall_mirror(void)
     g_assert_cmpstr(ops_web(world)->os, ==, "alpine");
 }
 
+/* A repair goes on with the start, which copies under the running guest. */
+static void test_reinstall_without_copy(void)
+{
+    ops_put_web(world, "in-sync", false);
+    world->image_bytes = 1024;
+    g_assert_cmpstr(ops_run_one(world, json_make("{ss ss ss sb}", "OP_ID", "OP_INSTANCE_REINSTALL",
+                                                 "instance_name", "web1", "os_type", "alpine",
+                                                 "wait_for_sync", 0)),
+                    ==, "null");
+    ops_expect(world,
+               "commit instance web1 g2 down @- node1/node2 reinstalling; replica node2 g2 s4 "
+               "stale\n"
+               "node1 disks_create g2 alpine\n"
+               "commit instance web1 g2 down @- node1/node2\n"
+               "commit job success\n");
+}
+
 static void test_reinstall_without_secondary(void)
 {
     ops_put_web(world, "in-sync", false);
@@ -153,12 +170,17 @@ static void test_recreate_elsewhere(void)
     world->guest_node = NULL;
     ops_node_offline(world, NODE2);
     world->memory[2] = 9000;
+    world->trace_locks = true;
     g_assert_cmpstr(recreate(json_array()), ==, "[\"node3\"]");
-    ops_expect(world, "commit instance web1 g1 up @node2 node2 recreating-disks\n"
+    ops_expect(world, "locks instance/web1=exclusive node/node2=shared node/node3=shared "
+                      "node-res/node3=exclusive\n"
+                      "commit instance web1 g1 up @node2 node2 recreating-disks\n"
                       "node3 disks_create g2 set-aside replica\n"
                       "commit instance web1 g2 up @- node3 recreating-disks\n"
+                      "rooms are free\n"
                       "node3 replica_close g2 promote\n"
                       "commit instance web1 g2 up @- node3\n"
+                      "free\n"
                       "commit job success\n");
     g_assert_cmpstr(disk(), !=, old);
 }
@@ -191,6 +213,22 @@ static void test_recreate_mirror(void)
                "s4 in-sync\n"
                "commit instance web1 g4 up @- node2/node1 clean\n"
                "commit job success\n");
+}
+
+/* Both images are blank and on record, their equality is not: the next start copies. */
+static void test_recreate_without_copy(void)
+{
+    ops_put_web(world, "stale", false);
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    g_assert_cmpstr(
+        ops_run_one(world, json_make("{ss ss s[ss] sb}", "OP_ID", "OP_INSTANCE_RECREATE_DISKS",
+                                     "instance_name", "web1", "nodes", "node1", "node2",
+                                     "wait_for_sync", 0)),
+        ==, "[\"node1\", \"node2\"]");
+    g_assert_nonnull(strstr(world->trace->str, "node2 disks_create g2 set-aside replica\n"));
+    g_assert_null(strstr(world->trace->str, "guest_start"));
+    g_assert_cmpint(replica()->state, ==, REPLICA_STALE);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
 }
 
 /* The disks of a healthy node were exchanged: they are made where they were. */
@@ -313,36 +351,6 @@ static void test_recreate_tried_again(void)
 
 /* --- killed at any moment --- */
 
-static guint one_ms(const char *from, const char *to, void *data)
-{
-    return 1;
-}
-
-static void run_job(void *data)
-{
-    job_run(world->env, JOB, LIVELOCK, NULL);
-}
-
-/* Each message travels for a millisecond, so that a step of the clock is a step of the procedure.
- * False: the job had ended by itself before. */
-static bool recreate_and_kill(guint after_ms)
-{
-    fake_set_delay(world->world, one_ms, NULL);
-    ops_submit(world, json_make("[{ss ss s[ss]}]", "OP_ID", "OP_INSTANCE_RECREATE_DISKS",
-                                "instance_name", "web1", "nodes", "node2", "node1"));
-    task_spawn(world->env->tasks, run_job, NULL);
-    fake_settle(world->world);
-    for (guint i = 0; i < after_ms; i++)
-        fake_advance(world->world, 1);
-    const struct job *record = config_get(world->config, "job", "17", NULL);
-    bool alive = !strcmp(record->status, "waiting");
-    fake_kill(world->env);
-    fake_advance(world->world, 10); /* what was on its way arrives */
-    fake_set_delay(world->world, NULL, NULL);
-    world->env = fake_process(world->world, NODE1, ROLE_JOB);
-    return alive;
-}
-
 static bool by_hand(const char *opcode)
 {
     const char *result =
@@ -368,7 +376,11 @@ static bool kill_and_finish(guint after_ms, guint *ret_marks)
 {
     put_lost_mirror();
     g_autofree char *old = g_strdup(disk());
-    bool alive = recreate_and_kill(after_ms);
+    bool alive =
+        ops_run_and_kill(world,
+                         json_make("[{ss ss s[ss]}]", "OP_ID", "OP_INSTANCE_RECREATE_DISKS",
+                                   "instance_name", "web1", "nodes", "node2", "node1"),
+                         after_ms);
     if (ops_web(world)->task_state != TASK_NONE) {
         (*ret_marks)++;
         g_assert_false(by_hand("OP_INSTANCE_STARTUP"));
@@ -463,12 +475,14 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add("/reinstall/file", test_reinstall_file);
     add("/reinstall/mirror#SAF-11", test_reinstall_mirror);
+    add("/reinstall/without-copy", test_reinstall_without_copy);
     add("/reinstall/without-secondary", test_reinstall_without_secondary);
     add("/reinstall/one-disk", test_reinstall_one_disk);
     add("/reinstall/refused", test_reinstall_refused);
     add("/reinstall/failed", test_reinstall_fails);
-    add("/recreate/elsewhere#SAF-19,SAF-22", test_recreate_elsewhere);
+    add("/recreate/elsewhere#SAF-19,SAF-22,FUT-08", test_recreate_elsewhere);
     add("/recreate/mirror#SAF-19,SAF-22", test_recreate_mirror);
+    add("/recreate/without-copy#SAF-22", test_recreate_without_copy);
     add("/recreate/in-place", test_recreate_in_place);
     add("/recreate/replica-lost", test_recreate_replica_lost);
     add("/recreate/refused/data#SAF-16", test_recreate_refused_data);

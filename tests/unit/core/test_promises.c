@@ -217,7 +217,7 @@ static void test_person(void)
                    "good, say so: --alone --statement TEXT");
 
     person = contender_of(2, 2, 1);
-    person.wish.alone = true;
+    promises_alone(hosts[2].wconfd, &person.wish);
     person.person = true;
     contend_start(&person);
     fake_advance(world, 10000);

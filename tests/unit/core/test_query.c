@@ -411,6 +411,31 @@ static void test_reservations(void)
     queue_world_free(w);
 }
 
+static void put_network(struct queue_world *w)
+{
+    store_put(w->store, "network", REPAIR,
+              json_make("{ss ss ss ss ss s[s]}", "uuid", REPAIR, "name", "prod", "network",
+                        "10.0.0.0/28", "gateway", "10.0.0.1", "link", "br0", "reserved",
+                        "10.0.0.3-10.0.0.4"));
+}
+
+/* Of 16 addresses 14 are for hosts; the gateway, two reserved ones and that of a job are not free.
+ */
+static void test_networks(void)
+{
+    struct queue_world *w = world_new();
+
+    put_network(w);
+    put_reservation(w);
+    fake_settle(w->world);
+    check(w, "network", "name network gateway mode link external_reservations", NULL,
+          "0:\"prod\" 0:\"10.0.0.0/28\" 0:\"10.0.0.1\" 0:\"bridged\" 0:\"br0\" "
+          "0:[\"10.0.0.3-10.0.0.4\"]\n");
+    check(w, "network", "free_count reserved_count inst_cnt inst_list used", NULL,
+          "0:10 0:6 0:0 0:[] 0:[[\"10.0.0.9\",\"job 18 for instance \\\"web9\\\"\"]]\n");
+    queue_world_free(w);
+}
+
 static void put_invitation(struct queue_world *w, guint number, const char *name, guint64 expires,
                            guint wrong_secrets, const char *node)
 {
@@ -442,6 +467,91 @@ static void test_invitations(void)
           "0:\"anna@node1\" 0:7 0:5 0:\"192.0.2.9\" 0:1811 0:\"default\" 0:0\n");
     check(w, "invitation", "secret_hash certificate", "[\"=\", \"state\", \"open\"]",
           "1:null 1:null\n");
+    queue_world_free(w);
+}
+
+static void put_filter(struct queue_world *w, guint number, guint priority, const char *action)
+{
+    g_autofree char *uuid = g_strdup_printf("eeeeeeee-0000-4000-8000-%012u", number);
+    store_put(w->store, "job_filter", uuid,
+              json_make("{ss, si, si, s[[s, [s, s]]], ss, s[[s, s, i]]}", "uuid", uuid, "priority",
+                        (int)priority, "watermark", 4, "predicates", "opcode", "?", "OP_ID",
+                        "action", action, "reason", "user", "why", 1));
+}
+
+/* In the order in which they are asked. */
+static void test_filters(void)
+{
+    struct queue_world *w = world_new();
+    g_autoptr(GError) error = NULL;
+    json_autoptr rows = NULL;
+    g_autofree char *text = NULL;
+
+    put_filter(w, 1, 9, "PAUSE");
+    put_filter(w, 2, 3, "ACCEPT");
+    fake_settle(w->world);
+    check(w, "filter", "priority action watermark reason_trail", NULL,
+          "0:3 0:\"ACCEPT\" 0:4 0:[[\"user\",\"why\",1]]\n"
+          "0:9 0:\"PAUSE\" 0:4 0:[[\"user\",\"why\",1]]\n");
+    rows = queue_call(w, "QueryFilters",
+                      json_make("[[s], [s, s]]", "eeeeeeee-0000-4000-8000-000000000001", "priority",
+                                "predicates"),
+                      &error);
+    g_assert_no_error(error);
+    text = json_to_text(rows);
+    g_assert_cmpstr(text, ==, "[[9,[[\"opcode\",[\"?\",\"OP_ID\"]]]]]");
+    queue_refuse(w, "QueryFilters", json_make("[[s], [s]]", REPAIR, "uuid"),
+                 FETTLE_ERROR_UNKNOWN_ENTITY, "filter " REPAIR " does not exist");
+    queue_world_free(w);
+}
+
+/* --- the old calls --- */
+
+static void plain(struct queue_world *w, const char *method, json_t *names, json_t *fields,
+                  const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr rows = queue_call(w, method, json_make("[o, o, b]", names, fields, 0), &error);
+    g_autofree char *text = json_to_text(rows);
+
+    g_assert_no_error(error);
+    g_assert_cmpstr(text, ==, expected);
+}
+
+static void test_plain(void)
+{
+    struct queue_world *w = world_new();
+
+    plain(w, "QueryInstances", json_make("[s]", "web1"), json_make("[s, s]", "name", "admin_state"),
+          "[[\"web1\",\"up\"]]");
+    plain(w, "QueryNodes", json_make("[s]", NODE2), json_make("[s]", "name"), "[[\"node2\"]]");
+    plain(w, "QueryGroups", json_array(), json_make("[s, s]", "name", "node_cnt"),
+          "[[\"default\",3]]");
+    queue_refuse(w, "QueryInstances", json_make("[[s], [s], b]", "web9", "name", 0),
+                 FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"web9\" does not exist");
+    queue_refuse(w, "QueryNodes", json_make("[[], [s], b]", "planet", 0), FETTLE_ERROR_WRONG_INPUT,
+                 "Unknown output fields selected: planet");
+    queue_world_free(w);
+}
+
+static void test_config_values(void)
+{
+    struct queue_world *w = world_new();
+    g_autoptr(GError) error = NULL;
+    json_autoptr drained = queue_call(w, "SetDrainFlag", json_make("[b]", 1), &error);
+    json_autoptr paused =
+        queue_call(w, "SetWatcherPause", json_make("[I]", (json_int_t)9999999999), &error);
+    fake_settle(w->world);
+    json_autoptr values = queue_call(w, "QueryConfigValues",
+                                     json_make("[[s, s, s, s, s]]", "cluster_name", "master_node",
+                                               "drain_flag", "watcher_pause", "planet"),
+                                     &error);
+    g_autofree char *text = json_to_text(values);
+
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(drained));
+    g_assert_cmpint(json_integer_value(paused), ==, 9999999999);
+    g_assert_cmpstr(text, ==, "[\"lab\",\"node1\",true,9999999999,null]");
     queue_world_free(w);
 }
 
@@ -527,15 +637,18 @@ static void test_refusals(void)
 {
     struct queue_world *w = world_new();
 
-    queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
-                 "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-                 "repair, policy, brake, advice, reservation, invitation, decision, lock, waiter");
+    queue_refuse(
+        w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
+        "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
+        "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
+        "waiter");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
-    queue_refuse(
-        w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
-        "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
-        "job, repair, policy, brake, advice, reservation, invitation, decision, lock, waiter");
+    queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
+                 "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
+                 "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
+                 "filter, "
+                 "lock, waiter");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -576,6 +689,8 @@ static void test_every_field(void)
                         "node", "subject", NODE2, "advice", "avoid", "until", 5));
     put_invitation(w, 1, "beta", 5, 0, "");
     put_reservation(w);
+    put_network(w);
+    put_filter(w, 1, 9, "PAUSE");
     store_set_locks(w->store, json_make("[o]", lock("node/n1", "shared", "8", false)));
     store_set_waiters(w->store, json_make("[o]", waiter()));
     fake_settle(w->world);
@@ -646,7 +761,11 @@ int main(int argc, char **argv)
     g_test_add_func("/query/policies#ARP-15,ARP-16", test_policies);
     g_test_add_func("/query/brake-and-advice#ARP-69", test_brake_and_advice);
     g_test_add_func("/query/reservations#FUT-06", test_reservations);
+    g_test_add_func("/query/networks", test_networks);
     g_test_add_func("/query/invitations", test_invitations);
+    g_test_add_func("/query/filters#FUT-13", test_filters);
+    g_test_add_func("/query/plain", test_plain);
+    g_test_add_func("/query/config-values", test_config_values);
     g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/locks", test_locks);
     g_test_add_func("/query/waiters", test_waiters);

@@ -105,10 +105,12 @@ static void test_verbs(void)
     g_autofree char *ended = NULL;
 
     g_assert_true(job_verb_allowed(JOB_VERB_CANCEL, JOB_QUEUED, 7, NULL));
-    g_assert_false(job_verb_allowed(JOB_VERB_CANCEL, JOB_RUNNING, 7, &running));
-    g_assert_cmpstr(running, ==, "Job 7 is running; only a queued job can be canceled");
+    g_assert_true(job_verb_allowed(JOB_VERB_CANCEL, JOB_RUNNING, 7, NULL));
+    g_assert_true(job_verb_allowed(JOB_VERB_PRIORITY, JOB_WAITING, 7, NULL));
+    g_assert_false(job_verb_allowed(JOB_VERB_ARCHIVE, JOB_RUNNING, 7, &running));
+    g_assert_cmpstr(running, ==, "Job 7 has not ended; only a job that has can be archived");
     g_assert_false(job_verb_allowed(JOB_VERB_CANCEL, JOB_SUCCESS, 7, &ended));
-    g_assert_cmpstr(ended, ==, "Job 7 has ended; only a queued job can be canceled");
+    g_assert_cmpstr(ended, ==, "Job 7 has ended already");
 }
 
 static void test_job_end(void)

@@ -262,6 +262,22 @@ static void test_plan_replica_not_in_sync(void)
     }
 }
 
+/* Everything that is wrong is evidence, not only what decides. */
+static void test_plan_causes(void)
+{
+    const struct repair_sight failed = {.disks_failed = true};
+    struct config *config = make_config("drained", "offline", "mirror", "stale");
+    struct repair_plan plan = plan_of(config, &failed);
+    g_autofree char *causes = repair_plan_causes(&plan);
+    g_assert_cmpstr(causes, ==,
+                    "primary node node1 is drained; primary node node1 reports that its disks have "
+                    "no space at all: they have failed; secondary node node2 is offline; its "
+                    "replica on node2 is stale");
+    g_assert_cmpint((int)plan.step, ==, (int)REPAIR_STEP_REPLACE_DISKS);
+    repair_plan_clear(&plan);
+    config_free(config);
+}
+
 /* What the nodes answer: images that are gone, disks that fail. */
 static void test_plan_sight(void)
 {
@@ -341,13 +357,15 @@ static void test_plan_opcodes(void)
     check_opcodes("offline", "online", "mirror", "up", "img",
                   "{\"OP_ID\":\"OP_INSTANCE_FAILOVER\"}");
     check_opcodes("offline", "offline", "mirror", "up", "img",
-                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\"} "
-                  "{\"OP_ID\":\"OP_INSTANCE_REINSTALL\"} {\"OP_ID\":\"OP_INSTANCE_STARTUP\"}");
+                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\",\"wait_for_sync\":false} "
+                  "{\"OP_ID\":\"OP_INSTANCE_REINSTALL\",\"wait_for_sync\":false} "
+                  "{\"OP_ID\":\"OP_INSTANCE_STARTUP\"}");
     check_opcodes("offline", "offline", "file", "down", "img",
-                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\"} "
+                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\",\"wait_for_sync\":false} "
                   "{\"OP_ID\":\"OP_INSTANCE_REINSTALL\"}");
     check_opcodes("offline", "online", "file", "up", "",
-                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\"} {\"OP_ID\":\"OP_INSTANCE_STARTUP\"}");
+                  "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\",\"wait_for_sync\":false} "
+                  "{\"OP_ID\":\"OP_INSTANCE_STARTUP\"}");
     check_opcodes("drained", "online", "file", "up", "img", "");
 }
 
@@ -386,6 +404,7 @@ int main(int argc, char **argv)
     g_test_add_func("/repair-plan/table#ARP-03,ARP-14,ARP-41,ARP-62", test_plan_table);
     g_test_add_func("/repair-plan/replica-not-in-sync#ARP-41,ARP-62",
                     test_plan_replica_not_in_sync);
+    g_test_add_func("/repair-plan/causes#ARP-68", test_plan_causes);
     g_test_add_func("/repair-plan/what-nodes-answer#ARP-70", test_plan_sight);
     g_test_add_func("/repair-plan/opcodes#ARP-62", test_plan_opcodes);
     g_test_add_func("/repair-plan/syncing", test_plan_syncing);

@@ -124,9 +124,9 @@ static void test_conversion(void)
     world_tear_down();
 }
 
-static void test_ends_with_its_owner(void)
+/* fresh by job 17, other by job 18. */
+static void reserve_two(void)
 {
-    world_set_up();
     take_locks(17, "fresh");
     g_free(job_change(&world, 17, "reserve",
                       changes_of(reserve(FRESH, "fresh", 17, MAC, "10.0.0.9@br0"), NULL)));
@@ -135,6 +135,12 @@ static void test_ends_with_its_owner(void)
     g_free(job_change(
         &world, 18, "reserve",
         changes_of(reserve(OTHER, "other", 18, "aa:00:00:00:00:08", "10.0.0.8@br0"), NULL)));
+}
+
+static void test_ends_with_its_owner(void)
+{
+    world_set_up();
+    reserve_two();
     g_assert_cmpuint(reserved_mib(), ==, 2 * 6144);
     fake_livelock(world.world, NODE1, "job-17", LIVELOCK_DEAD);
     fake_advance(world.world, 100);
@@ -146,14 +152,7 @@ static void test_ends_with_its_owner(void)
 static void test_owner_dies_meanwhile(void)
 {
     world_set_up();
-    take_locks(17, "fresh");
-    g_free(job_change(&world, 17, "reserve",
-                      changes_of(reserve(FRESH, "fresh", 17, MAC, "10.0.0.9@br0"), NULL)));
-    unlock_room(17);
-    take_locks(18, "other");
-    g_free(job_change(
-        &world, 18, "reserve",
-        changes_of(reserve(OTHER, "other", 18, "aa:00:00:00:00:08", "10.0.0.8@br0"), NULL)));
+    reserve_two();
     config_world_restart(&world);
     fake_livelock(world.world, NODE1, "job-18", LIVELOCK_GONE);
     config_world_start(&world);

@@ -8,6 +8,7 @@
 
 #include "config_world.h"
 #include "core/guest/fence.h"
+#include "helper/fake_authority.h"
 #include "helper/fake_copy.h"
 #include "proto/records.h"
 
@@ -20,6 +21,7 @@ struct host {
     struct fence *fence;
     struct fake_engine *engine; /* node1 */
     struct fake_copy *copy;     /* the others */
+    struct fake_authority *authority;
     struct seat *seat;
     char *ended; /* why its wconfd has */
 };
@@ -92,6 +94,7 @@ static void wconfd_start(struct host *host)
 {
     host->wconfd = fake_process(world, host->noded->node_uuid, ROLE_WCONFD);
     host->wconfd->engine = host->engine ? fake_engine_base(host->engine) : NULL;
+    host->wconfd->authority = fake_authority_base(host->authority);
     host->seat = seat_new(host->wconfd, host->engine ? NULL : fake_copy_base(host->copy));
     seat_on_end(host->seat, ended, host);
     fake_serve(host->wconfd, wconfd_handle, host);
@@ -144,6 +147,7 @@ static void set_up(void)
         host->fence = fence_new(host->noded, CLUSTER);
         host->engine = i == 0 ? fake_engine_new(5, start) : NULL;
         host->copy = i > 0 ? fake_copy_new() : NULL;
+        host->authority = fake_authority_new("ca", i == 0 ? "ca key" : NULL);
         fake_serve(host->noded, noded_handle, host);
     }
     for (guint i = 0; i < NODES; i++)
@@ -161,6 +165,7 @@ static void tear_down(void)
         fence_free(host->fence);
         if (host->copy)
             fake_copy_free(host->copy);
+        fake_authority_free(host->authority);
     }
     fake_world_free(world);
     fake_engine_free(hosts[0].engine);
@@ -168,7 +173,8 @@ static void tear_down(void)
 
 /* --- questions --- */
 
-/* "ROLE history/epoch/serial", with " why" if there is a reason. */
+/* "ROLE history/epoch/serial" (an epoch after a leap: "leapt"), with " why" if there is a reason.
+ */
 static char *role_of(guint node)
 {
     g_autoptr(GError) error = NULL;
@@ -177,8 +183,11 @@ static char *role_of(guint node)
     g_assert_no_error(error);
     record_autoptr(role_status) status = role_status_parse(json, RECORD_LAX, &error);
     g_assert_no_error(error);
-    return g_strdup_printf("%s %d/%d/%d%s%s", enum_word(&seat_role_words, (int)status->seat),
-                           (int)status->history, (int)status->epoch, (int)status->serial,
+    g_autofree char *epoch = status->epoch > LIMIT_EPOCH_LEAP
+                                 ? g_strdup("leapt")
+                                 : g_strdup_printf("%d", (int)status->epoch);
+    return g_strdup_printf("%s %d/%s/%d%s%s", enum_word(&seat_role_words, (int)status->seat),
+                           (int)status->history, epoch, (int)status->serial,
                            *status->why ? " " : "", status->why);
 }
 
@@ -399,6 +408,10 @@ static void test_alone(void)
     fake_cut(world, NODE3, true);
     assert_taken(1, "", "both burned", "node2 2");
     struct copy *copy = fake_copy_base(hosts[1].copy);
+    struct copy_position at;
+    copy->ops->position(copy, &at);
+    /* Above every mastership that the silent ones may have had since. */
+    g_assert_cmpuint(at.epoch, >, 2 + LIMIT_EPOCH_LEAP);
     g_autoptr(GString) text = g_string_new(NULL);
     copy->ops->load(copy, find_master, text, NULL);
     g_assert_nonnull(strstr(text->str, "master " NODE2 ";"));
@@ -452,7 +465,7 @@ static void test_engine_alone(void)
     assert_taken(0, "node2", "burned", "wrong_state: wconfd of node node2 does not answer");
     assert_taken(0, "", "both burned", "node1 3");
     fake_advance(world, 5000);
-    assert_role(0, "master 5/2/3");
+    assert_role(0, "master 5/leapt/3");
     assert_taken(0, "", "both burned", "wrong_state: this node is the master");
     g_autoptr(GString) text = g_string_new(NULL);
     guint64 history, serial;
@@ -467,7 +480,7 @@ static void test_engine_alone(void)
     fake_reboot(world, NODE1);
     wconfd_start(&hosts[0]);
     fake_advance(world, 1000);
-    assert_role(0, "master 5/3/3");
+    assert_role(0, "master 5/leapt/3");
     for (guint i = 1; i < NODES; i++)
         wconfd_start(&hosts[i]);
     tear_down();
@@ -579,6 +592,128 @@ static void test_store_lost(void)
     tear_down();
 }
 
+/* --- the key of the cluster's authority --- */
+
+#define assert_key(node, expected)                                                                 \
+    g_assert_cmpstr(fake_authority_key(hosts[node].authority), ==, expected)
+
+/* A node's wconfd asks for it, under an epoch: the key, or the error. */
+static char *ask_key(guint node, guint64 epoch)
+{
+    struct fake_reply reply;
+    fake_call_start_stamped(hosts[node].wconfd, 0, (struct stamp){5, epoch}, NODE1, ROLE_WCONFD,
+                            "authority_key", json_object(), &reply);
+    fake_advance(world, 100);
+    g_assert_true(reply.done);
+    char *said = reply.error ? g_strdup_printf("%s: %s", fettle_error_name(reply.error),
+                                               reply.error->message)
+                             : g_strdup(json_string_value(json_object_get(reply.result, "key")));
+    fake_reply_clear(&reply);
+    return said;
+}
+
+#define assert_given(node, epoch, expected)                                                        \
+    do {                                                                                           \
+        g_autofree char *said_ = ask_key(node, epoch);                                             \
+        g_assert_cmpstr(said_, ==, expected);                                                      \
+    } while (0)
+
+/* What the master says of the candidates' keys. */
+static char *keys_on_record(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct env *luxid = fake_process(world, NODE1, ROLE_LUXID);
+    json_autoptr json =
+        fake_call(luxid, NODE1, ROLE_WCONFD, "cluster_status", json_object(), &error);
+    g_assert_no_error(error);
+    size_t i;
+    const json_t *copy;
+    g_string_append(text, json_is_true(json_object_get(json, "authority")) ? "here" : "none");
+    json_array_foreach(json_object_get(json, "copies"), i, copy)
+        g_string_append(text, json_is_true(json_object_get(copy, "authority")) ? " yes" : " no");
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+#define assert_keys(expected)                                                                      \
+    do {                                                                                           \
+        g_autofree char *said_ = keys_on_record();                                                 \
+        g_assert_cmpstr(said_, ==, expected);                                                      \
+    } while (0)
+
+/* Candidates have it by themselves, and the master knows; no other node gets it. */
+static void test_key_given(void)
+{
+    set_up();
+    fake_advance(world, 1000);
+    assert_key(1, "ca key");
+    assert_key(2, "ca key");
+    assert_keys("here yes yes");
+    assert_given(1, 1, "ca key");
+    assert_given(1, 0,
+                 "stale_epoch: the key of the cluster's authority was asked for under history 5 "
+                 "epoch 0, the master is at history 5 epoch 1");
+    set_candidate(NODE3, false, 1);
+    assert_given(
+        2, 1,
+        "permission_denied: node node3 is no master candidate: it does not get the key of the "
+        "cluster's authority");
+    tear_down();
+}
+
+/* One that does not fit is replaced, a full disk is tried again, a key that a person took away
+ * comes back. */
+static void test_key_mended(void)
+{
+    set_up();
+    fake_advance(world, 1000);
+    wconfd_kill(&hosts[1]);
+    fake_authority_put(hosts[1].authority, "another key");
+    fake_authority_fail(hosts[1].authority, 1);
+    wconfd_start(&hosts[1]);
+    fake_advance(world, 1000);
+    assert_key(1, "another key");
+    assert_keys("here no yes");
+    fake_advance(world, 60000);
+    assert_key(1, "ca key");
+    fake_authority_put(hosts[2].authority, NULL);
+    fake_advance(world, 60000);
+    assert_key(2, "ca key");
+    assert_keys("here yes yes");
+    tear_down();
+}
+
+/* Who is no candidate any more removes it; but never the only one that there is. */
+static void test_key_removed(void)
+{
+    set_up();
+    fake_advance(world, 1000);
+    fake_authority_put(hosts[0].authority, NULL);
+    set_candidate(NODE3, false, 1);
+    fake_advance(world, 20000);
+    assert_key(2, "ca key");
+    assert_keys("none yes");
+    fake_authority_put(hosts[0].authority, "not this one");
+    fake_advance(world, 20000);
+    assert_key(2, "ca key");
+    fake_authority_put(hosts[0].authority, "ca key");
+    fake_advance(world, 20000);
+    assert_key(2, NULL);
+    assert_key(1, "ca key");
+
+    /* Switched off meanwhile: when it comes back. */
+    set_candidate(NODE3, true, 2);
+    fake_advance(world, 2000);
+    assert_key(2, "ca key");
+    wconfd_kill(&hosts[2]);
+    set_candidate(NODE3, false, 3);
+    assert_key(2, "ca key");
+    wconfd_start(&hosts[2]);
+    fake_advance(world, 5000);
+    assert_key(2, NULL);
+    tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -594,5 +729,8 @@ int main(int argc, char **argv)
     g_test_add_func("/seat/finds-out#SAF-05,SAF-06", test_finds_out);
     g_test_add_func("/seat/retired#WCF-04", test_retired);
     g_test_add_func("/seat/store-lost#SAF-07", test_store_lost);
+    g_test_add_func("/seat/key-given", test_key_given);
+    g_test_add_func("/seat/key-mended", test_key_mended);
+    g_test_add_func("/seat/key-removed", test_key_removed);
     return g_test_run();
 }

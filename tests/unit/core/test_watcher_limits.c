@@ -202,6 +202,8 @@ static void test_last_place(void)
     set_node(w, NODE1, "drained");
     passes(w, 10);
     g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    g_autofree char *first = g_strdup(job(w, 0)->instance);
     look(w);
     g_autoptr(GPtrArray) decisions = config_list(w->view, "decision");
     guint waiting = 0;
@@ -216,6 +218,15 @@ static void test_last_place(void)
     lose_node(w, NODE1);
     passes(w, 10);
     g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpstr(job(w, 1)->op_id, ==, "OP_INSTANCE_FAILOVER");
+    g_assert_cmpstr(job(w, 1)->instance, !=, first);
+    /* Guests that are down may have all places: the first one's migration ends, and the next of
+     * them takes it. */
+    end_job(w, 0, "error", job_error("its node is gone", "resource_not_available", false));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 3);
+    g_assert_cmpstr(job(w, 2)->op_id, ==, "OP_INSTANCE_FAILOVER");
+    g_assert_cmpstr(job(w, 2)->instance, !=, job(w, 1)->instance);
     watcher_world_free(w);
 }
 
@@ -346,6 +357,27 @@ static void test_old_tokens(void)
     watcher_world_free(w);
 }
 
+/* --- a person's pause --- */
+
+static void test_paused(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    guint64 now = (guint64)(w->env->ops->wall_us(w->env) / G_USEC_PER_SEC);
+    GPtrArray *changes = g_ptr_array_new();
+
+    g_ptr_array_add(changes,
+                    put("switches", "switches", 0,
+                        json_make("{sI}", "watcher_paused_until", (json_int_t)(now + 60))));
+    g_free(job_commit(&w->base, 17, changes));
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    set_node(w, NODE1, "offline");
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    passes(w, 60);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -360,5 +392,6 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-limits/shadow-weak-policy", test_shadow_weak);
     g_test_add_func("/watcher-limits/interval#ARP-02", test_interval);
     g_test_add_func("/watcher-limits/old-tokens", test_old_tokens);
+    g_test_add_func("/watcher/paused", test_paused);
     return g_test_run();
 }

@@ -3,6 +3,7 @@
  * group, or much time: who is repaired beside whom, what a thousand quiet passes do, what many
  * repairs have in common.
  */
+#include "core/repair/patient.h"
 #include "watcher_world.h"
 
 #include <string.h>
@@ -195,6 +196,32 @@ static void test_ids(void)
         g_assert_cmpuint(tags_with(w, WEB1, "pending:"), ==, 0);
         set_node(w, broken, "online");
     }
+    watcher_world_free(w);
+}
+
+/* Ten thousand of them, begun one after the other. */
+static void test_many_ids(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    g_autoptr(GHashTable) ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    set_node(w, NODE2, "offline");
+    passes(w, 1);
+    assert_state(w, "Needs repair, not enabled");
+    for (guint i = 0; i < 10000; i++) {
+        struct patient *patient = patient_examine(w->watcher, WEB1);
+        g_autoptr(GPtrArray) changes = watcher_changes_new();
+        patient->policy.kind = REPAIR_POLICY_ENABLED;
+        patient->policy.type = REPAIR_FIX_STORAGE;
+        g_assert_true(repair_triage(w->watcher, patient, changes));
+        const struct change *tag = changes->pdata[0];
+        g_assert_cmpstr(tag->kind, ==, "tag");
+        g_auto(GStrv) words =
+            g_strsplit(json_string_value(json_object_get(tag->object, "tag")), ":", -1);
+        g_assert_cmpstr(words[3], ==, "pending");
+        g_assert_true(g_hash_table_add(ids, g_strdup(words[5])));
+        patient_free(patient);
+    }
+    g_assert_cmpuint(g_hash_table_size(ids), ==, 10000);
     watcher_world_free(w);
 }
 
@@ -412,6 +439,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-rows/healthy#ARP-03,ARP-42", test_healthy);
     g_test_add_func("/watcher-rows/success-is-no-health#ARP-41", test_success_is_no_health);
     g_test_add_func("/watcher-rows/ids#ARP-29", test_ids);
+    g_test_add_func("/watcher-rows/many-ids#ARP-29", test_many_ids);
     g_test_add_func("/watcher-rows/long-job#ARP-51", test_long_job);
     g_test_add_func("/watcher-rows/results-beside-a-failure", test_results_beside_a_failure);
     g_test_add_func("/watcher-rows/copy-is-waited-for#ARP-62", test_copy_is_waited_for);

@@ -16,10 +16,16 @@ static void test_replica_gone(void)
     w->tell_images = true;
     passes(w, 3);
     g_assert_cmpuint(jobs(w), ==, 0);
+    const struct decision *room = latest_about(w, CLUSTER, "watcher/room");
+    g_autofree char *cluster_check = g_strdup(room ? room->uuid : NULL);
     w->replica_gone = true;
     passes(w, 3);
     g_assert_cmpuint(jobs(w), ==, 1);
     g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    /* It is the check of the instance that finds it, not that of its node or of the cluster. */
+    g_assert_null(latest_about(w, NODE2, "watcher/node"));
+    room = latest_about(w, CLUSTER, "watcher/room");
+    g_assert_cmpstr(room ? room->uuid : NULL, ==, cluster_check);
     g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0], ==,
                     "node2 answers that it does not have the images of the replica");
     w->replica_gone = false;
@@ -88,6 +94,40 @@ static void test_replica_not_known_to_be_gone(void)
     fake_advance(w->base.world, 700);
     for (guint i = 0; i < jobs(w); i++) /* the mark is mended, nothing is replaced */
         g_assert_cmpstr(job(w, i)->op_id, !=, "OP_INSTANCE_REPLACE_DISKS");
+    watcher_world_free(w);
+}
+
+/* Silence proves nothing: it is put on record once, with what a person can do, and its end too. */
+static void test_silent_node(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->silent = NODE2;
+    fake_advance(w->base.world, 25000);
+    g_assert_null(latest_about(w, NODE2, "watcher/node"));
+    fake_advance(w->base.world, 20000);
+    const struct decision *said = latest_about(w, NODE2, "watcher/node");
+    g_assert_cmpstr(said->state, ==, "Silent");
+    g_assert_cmpint(said->verdict, ==, VERDICT_WAIT);
+    g_assert_cmpstr(
+        said->summary, ==,
+        "It does not answer, which does not prove that it is dead: what needs it waits. "
+        "If it is dead: fettle node modify node2 --offline yes --statement \"…\".");
+    g_assert_cmpstr(said->evidence->pdata[1], ==,
+                    "it is the primary node of 0 instances, the secondary of 1");
+    guint records = decisions_count(w);
+    watcher_world_kill(w); /* the next one tells nothing twice */
+    watcher_world_start(w);
+    fake_advance(w->base.world, 60000);
+    g_assert_cmpuint(decisions_count(w), ==, records);
+    w->silent = NULL;
+    passes(w, 2);
+    g_assert_cmpstr(latest_about(w, NODE2, "watcher/node")->state, ==, "Answers");
+    w->silent = NODE2;
+    fake_advance(w->base.world, 45000);
+    set_node(w, NODE2, "offline");
+    passes(w, 2);
+    g_assert_cmpstr(latest_about(w, NODE2, "watcher/node")->state, ==, "Offline");
+    g_assert_cmpuint(jobs(w), ==, 0);
     watcher_world_free(w);
 }
 
@@ -383,6 +423,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watcher-sight/replica-gone#ARP-70", test_replica_gone);
+    g_test_add_func("/watcher-sight/silent-node#ARP-68", test_silent_node);
     g_test_add_func("/watcher-sight/disk-gone#ARP-70", test_disk_gone);
     g_test_add_func("/watcher-sight/replica-not-known-to-be-gone",
                     test_replica_not_known_to_be_gone);

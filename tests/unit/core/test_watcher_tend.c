@@ -77,9 +77,26 @@ static void test_restored(void)
     g_autofree char *said = job_commit(
         &w->base, 17, changes_of(config_put(w->view, "repair_brake", "cluster", brake), NULL));
     g_assert_nonnull(strstr(said, "serial"));
+    /* One guest is down, one was being stopped when its job died, and a node is gone that has a
+     * replica. */
     w->guest_node = NULL;
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    set_node(w, NODE2, "offline");
+    change_object(w, "instance", DB1,
+                  json_make("{ss sI}", "task_state", "stopping", "task_owner", (json_int_t)16));
     passes(w, 10);
     g_assert_cmpuint(jobs(w), ==, 0);
+    assert_tags(w, "pending:fix-storage:I:T:"); /* the repair is due, and held back */
+    look(w);
+    g_autofree char *released = job_commit(
+        &w->base, 17, changes_of(config_delete(w->view, "repair_brake", "cluster"), NULL));
+    g_assert_nonnull(strstr(released, "serial"));
+    passes(w, 3);
+    g_autoptr(GString) done = g_string_new(NULL);
+    for (guint i = 0; i < jobs(w); i++)
+        g_string_append_printf(done, "%s %s;", job(w, i)->op_id, job(w, i)->instance);
+    g_assert_nonnull(strstr(done->str, "OP_INSTANCE_STARTUP web1;"));
+    g_assert_nonnull(strstr(done->str, "OP_INSTANCE_SHUTDOWN db1;"));
     watcher_world_free(w);
 }
 

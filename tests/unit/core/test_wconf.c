@@ -53,91 +53,6 @@ static void test_bad_object_changes_nothing(void)
     world_tear_down();
 }
 
-static void test_locks_cover_changes(void)
-{
-    world_set_up();
-    static const char fresh[] = "aaaaaaaa-0000-4000-8000-000000000009";
-    assert_says(job_commit(&world, 17, changes_of(put_memory(1, 256), NULL)),
-                "lock_missing: instance web1 (" WEB1
-                "): job 17 does not hold the lock instance/web1 exclusively");
-    assert_says(job_locks(&world, 17, "s instance/web1", false), GRANTED);
-    assert_says(job_commit(&world, 17, changes_of(put_memory(1, 256), NULL)),
-                "lock_missing: instance web1 (" WEB1
-                "): job 17 does not hold the lock instance/web1 exclusively");
-    assert_says(job_commit(&world, 17,
-                           changes_of(put("replica", REPLICA1, 1,
-                                          with(object_replica1(), "sync", json_integer(8))),
-                                      NULL)),
-                "lock_missing: replica " REPLICA1
-                ": job 17 does not hold the lock instance/web1 exclusively");
-    assert_says(job_commit(&world, 17, changes_of(put("node", NODE3, 1, object_node(NODE3)), NULL)),
-                "lock_missing: node node3 (" NODE3 "): job 17 does not hold the lock node/" NODE3
-                " exclusively");
-    assert_says(job_commit(&world, 17,
-                           changes_of(put("nodegroup", GROUP, 1,
-                                          json_make("{s:s,s:s}", "uuid", GROUP, "name", "g")),
-                                      NULL)),
-                "lock_missing: nodegroup g (" GROUP
-                "): job 17 does not hold the lock cluster/BGL exclusively");
-    assert_says(job_commit(&world, 17,
-                           changes_of(put("removed", fresh, 0,
-                                          json_make("{s:s,s:s,s:i}", "uuid", fresh, "name", "old",
-                                                    "generation", 3)),
-                                      NULL)),
-                "lock_missing: removed old (aaaaaaaa-0000-4000-8000-000000000009): job 17 does not "
-                "hold the lock "
-                "instance/old exclusively");
-    /* A new name needs its lock too; an instance that goes takes its replica with it under one. */
-    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
-    assert_says(job_commit(&world, 17,
-                           changes_of(put("instance", WEB1, 1,
-                                          with(object_web1(), "name", json_string("web2"))),
-                                      NULL)),
-                "lock_missing: instance web2 (" WEB1
-                "): job 17 does not hold the lock instance/web2 exclusively");
-    struct change *removed =
-        put("removed", WEB1, 0,
-            json_make("{s:s,s:s,s:i}", "uuid", WEB1, "name", "web1", "generation", 5));
-    assert_says(job_commit(&world, 17,
-                           changes_of(del("replica", REPLICA1, 1), del("instance", WEB1, 1),
-                                      removed, NULL)),
-                "{\"serial\":2}");
-    world_tear_down();
-}
-
-/* Beside a job that acts on the node a parameter changes; being online does not. */
-static void test_finer_locks(void)
-{
-    struct fake_reply waits;
-    world_set_up();
-    json_t *drained = with(object_node(NODE3), "drained", json_true());
-    json_t *offline = with(object_node(NODE3), "offline", json_true());
-    assert_says(job_locks(&world, 1, "s node/" NODE3, false), GRANTED);
-    assert_says(job_locks(&world, 2, "x node-param/" NODE3, false), GRANTED);
-    assert_says(job_commit(&world, 2, changes_of(put("node", NODE3, 1, offline), NULL)),
-                "lock_missing: node node3 (" NODE3 "): job 2 does not hold the lock node/" NODE3
-                " exclusively");
-    assert_says(job_commit(&world, 2, changes_of(put("node", NODE3, 1, drained), NULL)),
-                "{\"serial\":2}");
-    job_locks_start(3, "node/" NODE3, 60000, &waits);
-    fake_advance(world.world, 5000);
-    g_assert_false(waits.done);
-    assert_says(
-        ask_wconf(&world, world.luxid, "free_locks", json_make("{s:o}", "owner", owner_json(1))),
-        "{}");
-    fake_settle(world.world);
-    assert_says(world_reply(&waits), GRANTED);
-    world_tear_down();
-}
-
-static void test_group_lock_covers(void)
-{
-    world_set_up();
-    assert_says(job_locks(&world, 17, "x instance/[lockset]", false), GRANTED);
-    assert_says(job_commit(&world, 17, changes_of(put_memory(1, 256), NULL)), "{\"serial\":2}");
-    world_tear_down();
-}
-
 static void test_invariants_are_enforced(void)
 {
     world_set_up();
@@ -503,9 +418,6 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/commit#WCF-03,WCF-21", test_commit);
     g_test_add_func("/wconf/commit/versions#WCF-03", test_version_conflicts);
     g_test_add_func("/wconf/commit/bad-object#WCF-11,WCF-16", test_bad_object_changes_nothing);
-    g_test_add_func("/wconf/commit/cover#FUT-04", test_locks_cover_changes);
-    g_test_add_func("/wconf/commit/cover-finer#FUT-01,FUT-04", test_finer_locks);
-    g_test_add_func("/wconf/commit/cover-group#FUT-04,LCK-19", test_group_lock_covers);
     g_test_add_func("/wconf/commit/invariants#SAF-10", test_invariants_are_enforced);
     g_test_add_func("/wconf/commit/pipeline#SAF-03,WCF-03", test_pipeline);
     g_test_add_func("/wconf/commit/same-id#SAF-04", test_same_id_once);

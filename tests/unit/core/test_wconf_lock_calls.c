@@ -333,6 +333,20 @@ static void test_journal_is_the_list(void)
     world_tear_down();
 }
 
+/* It ends while an answer about locks waits for its barrier: whoever asked hears of the end. */
+static void test_end_before_answer(void)
+{
+    struct fake_reply reply;
+    world_set_up();
+    fake_engine_hold(world.engine);
+    start_update(17, "x instance/web1", false, &reply);
+    g_assert_false(reply.done);
+    world_tear_down();
+    g_assert_true(reply.done);
+    g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_RESULT);
+    fake_reply_clear(&reply);
+}
+
 /* --- the table --- */
 
 /* What asks for locks or changes the configuration names its owner, and is refused without. What
@@ -376,6 +390,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/locks/intersection#LCK-17,LCK-18", test_intersection);
     g_test_add_func("/wconf/locks/pessimistic#LCK-24", test_pessimistic);
     g_test_add_func("/wconf/locks/levels#LCK-08", test_levels);
+    g_test_add_func("/wconf/locks/end-before-answer#SAF-03", test_end_before_answer);
     g_test_add_func("/wconf/locks/config#WCF-17", test_config_lock);
     g_test_add_func("/wconf/locks/crosswise#FUT-09", test_crosswise);
     g_test_add_func("/wconf/locks/priority#LCK-11", test_priority);

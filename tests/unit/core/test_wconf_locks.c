@@ -172,6 +172,25 @@ static void set_up_with_silent_node3(void)
     config_world_start(&world);
 }
 
+/* A request that waits for a node survives a restart, and goes on waiting for that node. */
+static void test_gate_after_restart(void)
+{
+    struct fake_reply waits;
+    set_up_with_silent_node3();
+    job_locks_start_as(3, "node/" NODE3, "shared", 60000, &waits);
+    config_world_restart(&world);
+    fake_settle(world.world);
+    fake_reply_clear(&waits);
+    config_world_start(&world);
+    job_locks_start_as(3, "node/" NODE3, "shared", 60000, &waits);
+    fake_advance(world.world, 5000);
+    g_assert_false(waits.done);
+    silent[2] = false;
+    fake_advance(world.world, 1000);
+    assert_says(world_reply(&waits), GRANTED);
+    world_tear_down();
+}
+
 static void test_gate_of_silent_node(void)
 {
     struct fake_reply waits;
@@ -334,6 +353,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/death/hint#DTH-15,DTH-14", test_hint_is_no_proof);
     g_test_add_func("/wconf/death/sweep#DTH-18,DTH-19", test_sweep_takes_only_the_dead);
     g_test_add_func("/wconf/nodes/gate#SAF-06", test_gate_of_silent_node);
+    g_test_add_func("/wconf/locks/gate-after-restart#SAF-06", test_gate_after_restart);
     g_test_add_func("/wconf/nodes/newborn#SAF-06", test_newborn_is_not_waited_for);
     g_test_add_func("/wconf/nodes/offline#SAF-06", test_offline_node_is_not_waited_for);
     g_test_add_func("/wconf/nodes/members#SAF-05,SAF-06", test_members_are_told);

@@ -11,48 +11,7 @@
 #include "io/loop.h"
 #include "io/real_env.h"
 #include "proto/records.h"
-
-#define NODE "11111111-1111-4111-8111-111111111111"
-#define CLUSTER "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
-#define INIT                                                                                       \
-    "{\"OP_ID\":\"OP_CLUSTER_INIT\",\"cluster_name\":\"c1\",\"node_name\":\"node1\","              \
-    "\"primary_ip\":\"127.0.0.1\"}"
-
-struct host {
-    char *root;
-    GSubprocess *daemon;
-};
-
-static char *path_of(const struct host *host, const char *name)
-{
-    return g_build_filename(host->root, name, NULL);
-}
-
-static void write_file(const struct host *host, const char *name, const char *text)
-{
-    g_autofree char *path = path_of(host, name);
-    g_autofree char *folder = g_path_get_dirname(path);
-    g_assert_cmpint(g_mkdir_with_parents(folder, 0755), ==, 0);
-    g_assert_true(g_file_set_contents(path, text, -1, NULL));
-}
-
-static void host_init(struct host *host, bool joined)
-{
-    *host = (struct host){.root = g_dir_make_tmp("wconfd-XXXXXX", NULL)};
-    g_assert_nonnull(host->root);
-    if (joined)
-        write_file(host, "etc/node.json",
-                   "{\"node_uuid\":\"" NODE "\",\"name\":\"node1\",\"cluster_uuid\":\"" CLUSTER
-                   "\",\"address\":\"127.0.0.1\"}");
-}
-
-static void host_clear(struct host *host)
-{
-    g_autofree char *command = g_strdup_printf("rm -rf '%s'", host->root);
-    g_assert_null(host->daemon);
-    g_assert_true(g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL));
-    g_free(host->root);
-}
+#include "wconfd_host.h"
 
 /* Runs the program to its end: "CODE last line of what it said", the root's name taken out. */
 static char *run(const struct host *host, const char *input, const char *flag, const char *value)
@@ -79,35 +38,6 @@ static char *run(const struct host *host, const char *input, const char *flag, c
         g_autofree char *said_ = run(host, input, flag, value);                                    \
         g_assert_cmpstr(said_, ==, expected);                                                      \
     } while (0)
-
-static bool is_ready(const struct host *host)
-{
-    g_autofree char *path = path_of(host, "run/wconfd.ready");
-    return g_file_test(path, G_FILE_TEST_EXISTS);
-}
-
-static void daemon_start(struct host *host)
-{
-    g_autoptr(GError) error = NULL;
-    g_assert_false(is_ready(host));
-    host->daemon = g_subprocess_new(G_SUBPROCESS_FLAGS_STDERR_SILENCE, &error,
-                                    g_getenv("FETTLE_WCONFD"), "--root", host->root, NULL);
-    g_assert_no_error(error);
-    while (!is_ready(host) && g_subprocess_get_identifier(host->daemon))
-        g_usleep(2000);
-    g_assert_true(is_ready(host));
-}
-
-/* Its exit code, or the number of the signal that ended it. */
-static int daemon_end(struct host *host, int signal_number)
-{
-    g_subprocess_send_signal(host->daemon, signal_number);
-    g_assert_true(g_subprocess_wait(host->daemon, NULL, NULL));
-    int code = g_subprocess_get_if_exited(host->daemon) ? g_subprocess_get_exit_status(host->daemon)
-                                                        : g_subprocess_get_term_sig(host->daemon);
-    g_clear_object(&host->daemon);
-    return code;
-}
 
 /* --- flags and input --- */
 
@@ -166,7 +96,7 @@ static void test_torn_store(void)
     struct host host;
     host_init(&host, true);
     assert_run(&host, INIT, "--bootstrap", NULL, "0 ");
-    g_autofree char *store = path_of(&host, "var/store.db");
+    g_autofree char *store = host_path(&host, "var/store.db");
     g_autofree char *bytes = NULL;
     gsize len = 0;
     g_assert_true(g_file_get_contents(store, &bytes, &len, NULL));
@@ -174,7 +104,7 @@ static void test_torn_store(void)
     g_autofree char *said = run(&host, "", NULL, NULL);
     g_assert_true(g_str_has_prefix(said, "23 fettle-wconfd: "));
     g_assert_nonnull(strstr(said, "ROOT/var/store.db"));
-    g_assert_false(is_ready(&host));
+    g_assert_false(daemon_is_ready(&host));
     host_clear(&host);
 }
 
@@ -190,9 +120,9 @@ static void test_torn_copy(void)
         struct host host;
         host_init(&host, true);
         g_autofree char *announced = g_strdup_printf(ANNOUNCED, masters[i]);
-        g_autofree char *aside = path_of(&host, "var/store.db.damaged");
-        write_file(&host, "var/node/state.json", announced);
-        write_file(&host, "var/store.db", "SQLite format 3");
+        g_autofree char *aside = host_path(&host, "var/store.db.damaged");
+        host_write(&host, "var/node/state.json", announced);
+        host_write(&host, "var/store.db", "SQLite format 3");
         if (i == 0) {
             g_autofree char *said = run(&host, "", NULL, NULL);
             g_assert_true(g_str_has_prefix(said, "23 fettle-wconfd: ROOT/var/store.db is damaged"));
@@ -216,7 +146,7 @@ static void test_ready_and_end(void)
     g_autofree char *second = run(&host, "", NULL, NULL);
     g_assert_true(g_str_has_prefix(second, "5 fettle-wconfd: "));
     g_assert_cmpint(daemon_end(&host, SIGTERM), ==, 0);
-    g_assert_false(is_ready(&host));
+    g_assert_false(daemon_is_ready(&host));
     host_clear(&host);
 }
 
@@ -267,7 +197,7 @@ static json_t *take_lock(const char *livelock)
 
 static char *first_line(const struct host *host)
 {
-    g_autofree char *path = path_of(host, "run/locks.journal");
+    g_autofree char *path = host_path(host, "run/locks.journal");
     char *text = NULL;
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     *strchr(text, '\n') = '\0';
@@ -291,7 +221,7 @@ static void test_comes_back(void)
     g_assert_cmpstr(granted, ==, GRANTED);
     g_autofree char *journal = first_line(&host);
     g_autofree char *locks = ask(env, "list_all_locks", json_object());
-    g_autofree char *path = path_of(&host, "run/wconfd.ready");
+    g_autofree char *path = host_path(&host, "run/wconfd.ready");
     g_assert_cmpint(daemon_end(&host, SIGKILL), ==, SIGKILL);
     g_unlink(path); /* left behind; the next start removes it too */
     daemon_start(&host);
@@ -316,10 +246,10 @@ static void test_stale_ready_file(void)
 {
     struct host host;
     host_init(&host, true);
-    write_file(&host, "run/wconfd.ready", "");
+    host_write(&host, "run/wconfd.ready", "");
     g_autofree char *said = run(&host, "", NULL, NULL);
     g_assert_true(g_str_has_prefix(said, "3 "));
-    g_assert_false(is_ready(&host));
+    g_assert_false(daemon_is_ready(&host));
     host_clear(&host);
 }
 

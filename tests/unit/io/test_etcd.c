@@ -123,7 +123,8 @@ static bool campaign(struct fixture *fixture, GError **error)
 }
 
 struct loaded {
-    guint count;
+    guint count, deleted;
+    guint64 last_deleted;
     GString *text; /* of what is not a node */
 };
 static struct loaded loaded;
@@ -131,7 +132,14 @@ static guint64 loaded_serial, loaded_history;
 
 static void each_cb(const char *kind, const char *key, guint64 version, json_t *object, void *data)
 {
-    loaded.count++;
+    loaded.count += object != NULL;
+    if (object == NULL) {
+        loaded.deleted++;
+        loaded.last_deleted = version;
+        g_assert_cmpstr(kind, ==, "tag");
+        g_assert_cmpstr(key, ==, "a");
+        return;
+    }
     if (strcmp(kind, "node") == 0)
         return;
     g_autofree char *text = json_to_text(object);
@@ -140,7 +148,7 @@ static void each_cb(const char *kind, const char *key, guint64 version, json_t *
 
 static bool load(struct fixture *fixture, GError **error)
 {
-    loaded.count = 0;
+    loaded.count = loaded.deleted = 0;
     if (loaded.text != NULL)
         g_string_free(loaded.text, TRUE);
     loaded.text = g_string_new(NULL);
@@ -252,6 +260,8 @@ static void test_keeps(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(loaded.count, ==, 2500);
     g_assert_cmpuint(loaded_serial, ==, 7);
     g_assert_cmpuint(loaded_history, ==, 4);
+    g_assert_cmpuint(loaded.deleted, ==, 0);
+    g_assert_cmpuint(fixture->engine->ops->log_from(fixture->engine), ==, 0);
     for (guint i = 0; i < COMMITS; i++) {
         g_autofree char *id = g_strdup_printf("commit-%u", i);
         commit(fixture, id, 8 + i, i % 3 == 2 ? CHANGE_DELETE : CHANGE_PUT, i % 3 ? "a" : "b/c",
@@ -268,6 +278,10 @@ static void test_keeps(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(loaded_serial, ==, 7 + COMMITS);
     g_assert_cmpstr(loaded.text->str, ==, "tag b/c 605 {\"id\":\"commit-597\"}\n");
     g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "commit-3"), ==, 11);
+    g_assert_cmpuint(loaded.deleted, ==, COMMITS / 3);
+    g_assert_cmpuint(loaded.last_deleted, ==, 7 + COMMITS);
+    g_assert_cmpuint(fixture->engine->ops->log_from(fixture->engine), >=, 8);
+    g_assert_cmpuint(fixture->engine->ops->log_from(fixture->engine), <=, 7 + COMMITS);
     g_free(outcomes);
 
     /* A successor of the same boot keeps the epoch, and knows the commits. */

@@ -100,6 +100,11 @@ static void make_certificate(const char *name, const char *address)
                                                    &certificate, &error));
     g_assert_no_error(error);
     g_assert_true(files_write_path(crt, certificate, strlen(certificate), 0644, false, &error));
+    /* Whom all of them trust stands behind it. */
+    g_autofree char *authority = path_of("authority.crt");
+    const char *issuer = strstr(certificate + 1, "-----BEGIN");
+    g_assert_nonnull(issuer);
+    g_assert_true(files_write_path(authority, issuer, strlen(issuer), 0644, false, &error));
     g_free(certificate);
 }
 
@@ -128,11 +133,11 @@ static void add_tls(GPtrArray *words, const char *stem)
     g_autofree char *key = g_strconcat(stem, ".key", NULL);
     g_ptr_array_add(words, file_flag("cert-file", crt));
     g_ptr_array_add(words, file_flag("key-file", key));
-    g_ptr_array_add(words, file_flag("trusted-ca-file", "ca.crt"));
+    g_ptr_array_add(words, file_flag("trusted-ca-file", "authority.crt"));
     g_ptr_array_add(words, g_strdup("--client-cert-auth"));
     g_ptr_array_add(words, file_flag("peer-cert-file", crt));
     g_ptr_array_add(words, file_flag("peer-key-file", key));
-    g_ptr_array_add(words, file_flag("peer-trusted-ca-file", "ca.crt"));
+    g_ptr_array_add(words, file_flag("peer-trusted-ca-file", "authority.crt"));
     g_ptr_array_add(words, g_strdup("--peer-client-cert-auth"));
     g_ptr_array_add(words, flag("peer-cert-allowed-cn", CERTS_ETCD_MEMBER));
 }
@@ -216,14 +221,14 @@ static struct etcd_client *client_as(const char *const *urls, const char *stem, 
 static struct etcd_client *client_of(guint index)
 {
     const char *urls[] = {world->sides[index].client_url, NULL};
-    return client_as(urls, "client", "ca.crt", 2000);
+    return client_as(urls, "client", "authority.crt", 2000);
 }
 
 static struct etcd_client *client_of_all(void)
 {
     const char *urls[MEMBERS + 1] = {world->sides[0].client_url, world->sides[1].client_url,
                                      world->sides[2].client_url, NULL};
-    return client_as(urls, "client", "ca.crt", 2000);
+    return client_as(urls, "client", "authority.crt", 2000);
 }
 
 /* New status of a member; free with member_status_free(). */
@@ -435,7 +440,8 @@ static void make_expired(void)
         "cd %s && cp client.key expired.key && mkdir old && : >old/index && echo 01 >old/serial && "
         "printf '[ca]\\ndefault_ca=d\\n[d]\\ndatabase=old/index\\nserial=old/serial\\n"
         "new_certs_dir=old\\ndefault_md=sha256\\npolicy=p\\n[p]\\ncommonName=supplied\\n' "
-        ">old/conf && openssl ca -config old/conf -batch -in client.request -cert ca.crt -keyfile "
+        ">old/conf && openssl ca -config old/conf -batch -in client.request -cert authority.crt "
+        "-keyfile "
         "ca.key -startdate 20200101000000Z -enddate 20200102000000Z -out expired.crt -notext",
         etc);
     const char *argv[] = {"sh", "-c", script, NULL};
@@ -467,11 +473,11 @@ static void certificates(void)
     make_expired();
     start(0, 1, "new");
     until(is_healthy(0));
-    must_refuse("foreign", "ca.crt");        /* ours is of another authority */
+    must_refuse("foreign", "authority.crt"); /* ours is of another authority */
     must_refuse("client", "foreign-ca.crt"); /* theirs is */
-    must_refuse("expired", "ca.crt");
+    must_refuse("expired", "authority.crt");
 
-    /* A node's own certificate is no member's: it is told of by its subject. */
+    /* A node's own certificate is no member's: it is of another issuer, by name. */
     g_autoptr(GError) error = NULL;
     g_autofree char *ca = path_of("ca.crt");
     g_autofree char *ca_key = path_of("ca.key");
@@ -518,7 +524,7 @@ static void upkeep(void)
     start(0, 1, "new");
     until(is_healthy(0));
     const char *urls[] = {world->sides[0].client_url, NULL};
-    struct etcd_client *client = client_as(urls, "client", "ca.crt", 30000);
+    struct etcd_client *client = client_as(urls, "client", "authority.crt", 30000);
     for (guint i = 0; i < 60; i++)
         g_assert_true(put(client, "big", value));
     record_autoptr(member_status) full = ask(0);

@@ -150,6 +150,39 @@ static void test_killed_task(struct fixture *fixture, gconstpointer unused)
     world_pause(50); /* the worker finishes, and finds nobody */
 }
 
+static void expect_content(struct fixture *fixture, const char *name, const char *content)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = files_read(fixture->paths, FILE_RUN, name, 100, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(text, ==, content);
+}
+
+static void append_to(struct fixture *fixture, const char *name, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    files_append(fixture->paths, FILE_RUN, name, text, strlen(text), &error);
+    g_assert_no_error(error);
+}
+
+/* What is appended is in the file of that name, also when another one has taken its place. */
+static void test_append(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    append_to(fixture, "j", "one ");
+    append_to(fixture, "j", "two ");
+    expect_content(fixture, "j", "one two ");
+    g_assert_true(files_write(fixture->paths, FILE_RUN, "j", "anew ", 5, &error));
+    append_to(fixture, "j", "three ");
+    append_to(fixture, "other", "else");
+    append_to(fixture, "j", "four");
+    expect_content(fixture, "j", "anew three four");
+    expect_content(fixture, "other", "else");
+    g_assert_true(files_remove(fixture->paths, FILE_RUN, "j", &error));
+    append_to(fixture, "j", "five");
+    expect_content(fixture, "j", "five");
+}
+
 /* A full disk leaves the old file, and an append leaves what was there. */
 static int on_full_disk(struct fixture *fixture)
 {
@@ -412,6 +445,7 @@ int main(int argc, char **argv)
         return write_as_child(argv[2]);
     g_test_init(&argc, &argv, NULL);
     ADD("/files/areas", test_areas);
+    ADD("/files/append", test_append);
     ADD("/files/bad-names", test_bad_names);
     ADD("/files/in-tasks", test_in_tasks);
     ADD("/files/killed-task", test_killed_task);

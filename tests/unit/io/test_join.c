@@ -589,6 +589,91 @@ static void test_authority(void)
     tear_down();
 }
 
+/* --- its key, on its way between candidates --- */
+
+struct keeping {
+    enum { READ_KEY, TAKE_KEY, DROP_KEY } what;
+    const char *give;
+    char *key;
+    GError *error;
+    bool done;
+};
+
+static void keeping_task(void *data)
+{
+    struct keeping *keeping = data;
+    struct authority *authority = master.authority;
+    if (keeping->what == READ_KEY)
+        authority->ops->read_key(authority, &keeping->key, &keeping->error);
+    else if (keeping->what == TAKE_KEY)
+        authority->ops->take_key(authority, keeping->give, &keeping->error);
+    else
+        authority->ops->drop_key(authority, &keeping->error);
+    keeping->done = true;
+}
+
+/* The key that was read, or NULL; free with g_free(). */
+static char *do_keep(struct keeping *keeping, int what, const char *give)
+{
+    g_clear_error(&keeping->error);
+    keeping->what = what;
+    keeping->give = give;
+    keeping->key = NULL;
+    keeping->done = false;
+    task_spawn(master.tasks, keeping_task, keeping);
+    world_wait(&keeping->done);
+    return keeping->key;
+}
+
+static void test_authority_key(void)
+{
+    struct keeping keeping = {0};
+    struct stat about;
+    g_autoptr(GError) error = NULL;
+    set_up();
+    struct authority *authority = master.authority;
+    g_autofree char *path = g_build_filename(master.paths->etc, "ca.key", NULL);
+    g_autofree char *folder = g_build_filename(master.paths->run, "authority", NULL);
+    g_autofree char *key = do_keep(&keeping, READ_KEY, NULL);
+    g_assert_no_error(keeping.error);
+    g_assert_nonnull(strstr(key, "PRIVATE KEY"));
+
+    do_keep(&keeping, DROP_KEY, NULL);
+    do_keep(&keeping, DROP_KEY, NULL); /* once more is no error */
+    g_assert_no_error(keeping.error);
+    g_assert_false(authority->ops->has_key(authority));
+    g_assert_null(do_keep(&keeping, READ_KEY, NULL));
+    assert_error(&keeping.error, STORAGE, "the key of the cluster's authority is not here: there");
+
+    /* What does not fit is never kept, and nothing of it is said. */
+    g_autofree char *other = g_build_filename(master.paths->etc, "other.key", NULL);
+    g_assert_true(certs_make_key(other, &error));
+    g_autofree char *wrong = files_read_path(other, LIMIT_PEM_CHARS, NULL, &error);
+    do_keep(&keeping, TAKE_KEY, wrong);
+    assert_error(&keeping.error, WRONG_INPUT, "the key does not fit the authority's certificate ");
+    do_keep(&keeping, TAKE_KEY, "-----BEGIN PRIVATE KEY-----\nsecret\n");
+    g_assert_null(strstr(keeping.error->message, "secret"));
+    assert_error(&keeping.error, WRONG_INPUT,
+                 "the key cannot be read, and so does not fit the authority's certificate ");
+    g_assert_false(authority->ops->has_key(authority));
+
+    do_keep(&keeping, TAKE_KEY, key);
+    g_assert_no_error(keeping.error);
+    g_assert_cmpint(g_stat(path, &about), ==, 0);
+    g_assert_cmpint(about.st_mode & 07777, ==, 0600);
+    g_autofree char *again = do_keep(&keeping, READ_KEY, NULL);
+    g_assert_cmpstr(again, ==, key);
+
+    g_assert_true(files_write_path(path, wrong, strlen(wrong), 0600, false, &error));
+    g_assert_null(do_keep(&keeping, READ_KEY, NULL));
+    g_assert_error(keeping.error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_clear_error(&keeping.error);
+    g_autoptr(GDir) desk = g_dir_open(folder, 0, &error);
+    g_assert_no_error(error);
+    g_assert_null(g_dir_read_name(desk)); /* nothing of it is left */
+    tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -601,5 +686,6 @@ int main(int argc, char **argv)
     g_test_add_func("/join-io/only-join", test_only_join);
     g_test_add_func("/join-io/limits", test_limits);
     g_test_add_func("/join-io/authority", test_authority);
+    g_test_add_func("/join-io/authority-key", test_authority_key);
     return g_test_run();
 }

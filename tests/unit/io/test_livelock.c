@@ -250,6 +250,37 @@ static void test_eight_probers(struct fixture *fixture, gconstpointer unused)
     g_free(owner.name);
 }
 
+static pid_t busy_process(void)
+{
+    pid_t pid = fork();
+    for (volatile guint64 i = 0; pid == 0; i++)
+        ;
+    return pid;
+}
+
+/* However busy the machine: one that stands still is alive, one that was killed is dead, by the
+ * first probe. The long run has fifty busy processes for each processor. */
+static void test_load(struct fixture *fixture, gconstpointer unused)
+{
+    guint count = g_test_quick() ? 8 : 50 * g_get_num_processors();
+    guint looks = g_test_quick() ? 2000 : 200000;
+    g_autofree pid_t *busy = g_new(pid_t, count);
+    struct holder owner = holder_start(fixture, NULL);
+
+    for (guint i = 0; i < count; i++)
+        busy[i] = busy_process();
+    kill(owner.pid, SIGSTOP);
+    for (guint i = 0; i < looks; i++)
+        g_assert_cmpint(probe(fixture, owner.name), ==, LIVELOCK_ALIVE);
+    holder_kill(&owner);
+    g_assert_cmpint(probe(fixture, owner.name), ==, LIVELOCK_DEAD);
+    for (guint i = 0; i < count; i++) {
+        kill(busy[i], SIGKILL);
+        g_assert_cmpint(waitpid(busy[i], NULL, 0), ==, busy[i]);
+    }
+    g_free(owner.name);
+}
+
 /* A name never comes back: what is probed is always that very owner. */
 static void test_names_are_new(struct fixture *fixture, gconstpointer unused)
 {
@@ -262,7 +293,7 @@ static void test_names_are_new(struct fixture *fixture, gconstpointer unused)
     }
 }
 
-/* Nobody ever meets a lock file that is not locked yet. */
+/* Nobody ever meets a lock file that is not locked yet, or takes one away under its process. */
 static void test_birth(struct fixture *fixture, gconstpointer unused)
 {
     pid_t sweeper = fork();
@@ -272,14 +303,18 @@ static void test_birth(struct fixture *fixture, gconstpointer unused)
             g_autoptr(GPtrArray) names = livelock_list(fixture->paths);
             /* One that is dead now, because it was dropped between open and probe, never lives
              * again. */
-            for (guint i = 0; i < names->len; i++)
+            for (guint i = 0; i < names->len; i++) {
                 if (probe(fixture, names->pdata[i]) == LIVELOCK_DEAD &&
                     probe(fixture, names->pdata[i]) == LIVELOCK_ALIVE)
                     _exit(1);
+                livelock_remove(fixture->paths, names->pdata[i]); /* as the sweep does */
+            }
         }
     for (int i = 0; i < 10000; i++) {
         struct livelock *livelock = make(fixture, "job-1");
+        g_autofree char *path = path_of(fixture, livelock_name(livelock));
         g_assert_cmpint(probe(fixture, livelock_name(livelock)), ==, LIVELOCK_ALIVE);
+        g_assert_cmpint(access(path, F_OK), ==, 0);
         livelock_drop(livelock);
     }
     kill(sweeper, SIGKILL);
@@ -400,6 +435,7 @@ int main(int argc, char **argv)
     ADD("/livelock/bad-stems", test_bad_stems);
     ADD("/livelock/helper-process#DTH-09", test_helper_process);
     ADD("/livelock/eight-probers#DTH-16", test_eight_probers);
+    ADD("/livelock/load#DTH-01,DTH-03", test_load);
     ADD("/livelock/names-are-new", test_names_are_new);
     ADD("/livelock/birth#DTH-19,SAF-32", test_birth);
     ADD("/livelock/adopt#SAF-32", test_adopt);

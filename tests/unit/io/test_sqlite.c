@@ -4,6 +4,7 @@
 #include "io/sqlite_copy.h"
 #include "io/sqlite_engine.h"
 #include "io/sqlite_store.h"
+#include "io/store_reader.h"
 #include "proto/records.h"
 
 #include <errno.h>
@@ -422,6 +423,38 @@ static void test_damaged(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(found, >, 20);
 }
 
+static bool reader_keeps(const char *kind)
+{
+    return true;
+}
+
+static void reader_turns(void *data)
+{
+}
+
+static bool reader_takes(const struct change *change, void *data, GError **error)
+{
+    return true;
+}
+
+static void reader_has(const struct store_position *position, void *data)
+{
+}
+
+/* rconfd, which may have the last handle of the store. */
+static struct store_reader *reader_beside(const char *path)
+{
+    static const struct store_reader_client client = {.keeps = reader_keeps,
+                                                      .begin = reader_turns,
+                                                      .change = reader_takes,
+                                                      .done = reader_has,
+                                                      .gone = reader_turns};
+    struct store_reader *reader = store_reader_new(path, &client);
+    g_autoptr(GError) ignored = NULL; /* what is not whole it may read or not */
+    store_reader_refresh(reader, &ignored);
+    return reader;
+}
+
 /* A log that is lost or cut takes answered commits with it: noticed, because the lock file knows
  * better. */
 static void test_lost_log(struct fixture *fixture, gconstpointer unused)
@@ -439,17 +472,20 @@ static void test_lost_log(struct fixture *fixture, gconstpointer unused)
     g_assert_true(g_file_get_contents(fixture->path, &bytes, &len, NULL));
     g_assert_true(g_file_get_contents(log, &log_bytes, &log_len, NULL));
     close_engine(fixture);
-    const gssize kept[] = {-1, 0, (gssize)log_len / 2, (gssize)log_len - 1};
+    const gssize half = (gssize)log_len / 2, most = (gssize)log_len - 1;
+    const gssize kept[] = {-1, -1, 0, 0, half, half, most, most};
     for (size_t i = 0; i < G_N_ELEMENTS(kept); i++) {
         g_assert_true(g_file_set_contents(fixture->path, bytes, (gssize)len, NULL));
         g_unlink(log);
         if (kept[i] >= 0)
             g_assert_true(g_file_set_contents(log, log_bytes, kept[i], NULL));
         enum copy_role role;
+        struct store_reader *beside = i % 2 ? reader_beside(fixture->path) : NULL;
         sqlite_copy_role(fixture->path, &role, NULL);
         g_autofree char *text = try_store(fixture->path, &error);
         g_assert_null(text);
         assert_error(&error, CORRUPT, "it ends before what was answered");
+        g_clear_pointer(&beside, store_reader_free);
         /* What could still be saved from it is not cut off. */
         g_autofree char *left = NULL;
         gsize left_len = 0;
@@ -491,6 +527,33 @@ static int in_child_with_disk(struct fixture *fixture, int (*fn)(struct fixture 
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/* Nothing is wrong with a store for which there is no room to be opened, so it is no copy to be put
+ * away. */
+static int open_on_full_disk(struct fixture *fixture)
+{
+    g_autofree char *ballast = g_build_filename(fixture->paths->var, "ballast", NULL);
+    g_autofree char *index = g_strconcat(fixture->path, "-shm", NULL);
+    g_autofree char *large = g_strnfill(MIB(2), 'x');
+    g_autoptr(GError) error = NULL;
+    enum copy_role role;
+
+    create(fixture->path);
+    g_unlink(index);
+    int fd = open(ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    while (fd >= 0 && write(fd, large, MIB(2)) > 0)
+        continue;
+    close(fd);
+    bool opened = sqlite_copy_role(fixture->path, &role, &error);
+    if (opened || !fettle_error_is(error, STORAGE) ||
+        strstr(error->message, "nothing says that the file is damaged") == NULL) {
+        g_printerr("%s\n", error ? error->message : "opened");
+        return 1;
+    }
+    g_unlink(ballast);
+    g_clear_error(&error);
+    return sqlite_copy_role(fixture->path, &role, &error) && role == COPY_ENGINE ? 0 : 2;
+}
+
 /* Commits until the disk is full; then frees some and goes on. */
 static int fill_disk(struct fixture *fixture)
 {
@@ -529,6 +592,8 @@ static void test_full_disk(struct fixture *fixture, gconstpointer unused)
 {
     close_engine(fixture);
     int result = in_child_with_disk(fixture, fill_disk);
+    if (result == 0)
+        result = in_child_with_disk(fixture, open_on_full_disk);
     if (result == 77)
         g_test_skip("no mount namespace can be made here");
     else

@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *title;
         void (*test)(void);
-    } tests[] = {{"/sqlite-old/read", test_read},
+    } tests[] = {{"/sqlite-old/read#FUT-12", test_read},
                  {"/sqlite-old/upgrade#SAF-01", test_upgrade},
                  {"/sqlite-old/damaged", test_damaged}};
     g_test_init(&argc, &argv, NULL);

@@ -304,6 +304,51 @@ static void test_environment(struct fixture *fixture, gconstpointer unused)
     assert_error(&error, UNKNOWN_ENTITY, "this host belongs to no cluster");
 }
 
+/* As wconfd does, but without a pause. */
+static pid_t sweep_for_ever(struct fixture *fixture)
+{
+    pid_t pid = fork();
+    while (pid == 0) {
+        g_autoptr(GPtrArray) names = livelock_list(fixture->paths);
+        for (guint i = 0; i < names->len; i++)
+            livelock_remove(fixture->paths, names->pdata[i]);
+    }
+    return pid;
+}
+
+/* Whatever is swept meanwhile: each started job has its file, locked, of the name that was told. */
+static void test_starts_under_sweeps(struct fixture *fixture, gconstpointer unused)
+{
+    guint starts = g_test_quick() ? 100 : 10000;
+    pid_t sweeper;
+    int status;
+
+    put_program(fixture, "fettle-job", "#!/bin/sh\n: > \"$2/started\"\nexec sleep 1000\n");
+    fixture->confirm_at_once = true;
+    sweeper = sweep_for_ever(fixture);
+    for (guint i = 0; i < starts; i++) {
+        g_autofree char *words = NULL;
+        g_autofree char *flag = g_build_filename(fixture->paths->root, "started", NULL);
+        start(fixture, i + 1);
+        world_wait_count(&fixture->broken, i + 1);
+        g_assert_true(fixture->confirmed);
+        while (!has_started(fixture, &words))
+            world_pause(1);
+        g_autofree char *path =
+            g_build_filename(fixture->paths->run, "livelocks", fixture->name, NULL);
+        g_assert_cmpint(access(path, F_OK), ==, 0);
+        g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, fixture->name), ==,
+                        LIVELOCK_ALIVE);
+        g_unlink(flag);
+        kill((pid_t)fixture->pid, SIGKILL);
+        wait_gone(fixture);
+        g_clear_pointer(&fixture->name, g_free);
+    }
+    kill(sweeper, SIGKILL);
+    g_assert_cmpint(waitpid(sweeper, &status, 0), ==, sweeper);
+    g_assert_true(WIFSIGNALED(status));
+}
+
 #define ADD(path, fn) g_test_add(path, struct fixture, NULL, set_up, fn, tear_down)
 
 int main(int argc, char **argv)
@@ -318,6 +363,7 @@ int main(int argc, char **argv)
     ADD("/starter/bad-lines", test_bad_lines);
     ADD("/starter/no-program", test_no_program);
     ADD("/starter/program-usage", test_program_usage);
+    ADD("/starter/sweeps#DTH-19,LUX-19", test_starts_under_sweeps);
     ADD("/real-env/parts", test_environment);
     return g_test_run();
 }

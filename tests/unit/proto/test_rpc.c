@@ -113,13 +113,26 @@ static void test_check(void)
                    FETTLE_ERROR_WRONG_INPUT,
                    "wconfd/confirm: items[0].role: must be one of run, start, export, mirror, "
                    "incoming, new-disks");
-    assert_refused("cluster_status", ROLE_JOB, "{\"x\":1}", FETTLE_ERROR_WRONG_INPUT,
-                   "wconfd/cluster_status: x: is not known");
+    assert_refused("confirm", ROLE_NODED, "{\"x\":1}", FETTLE_ERROR_WRONG_INPUT,
+                   "wconfd/confirm: items: is missing");
     struct answer answer = {0};
     struct rpc_request *request = request_new(&answer, "confirm", ROLE_NODED, "{\"items\":[]}");
     g_autoptr(GError) error = NULL;
     g_assert_true(rpc_request_check(request, ROLE_WCONFD, &error));
     g_assert_cmpstr(request->method->name, ==, "confirm");
+    rpc_request_free(request);
+}
+
+/* Fields that only a later version knows, in the arguments and in their parts, are passed over. */
+static void test_later_fields(void)
+{
+    struct answer answer = {0};
+    struct rpc_request *request =
+        request_new(&answer, "list_locks", ROLE_JOB,
+                    "{\"x\":1,\"owner\":{\"job\":\"1\",\"livelock\":\"l\",\"y\":[2]}}");
+    g_autoptr(GError) error = NULL;
+    rpc_request_check(request, ROLE_WCONFD, &error);
+    g_assert_no_error(error);
     rpc_request_free(request);
 }
 
@@ -130,5 +143,6 @@ int main(int argc, char **argv)
     g_test_add_func("/rpc/named-waits", test_named_waits);
     g_test_add_func("/rpc/answers", test_answers);
     g_test_add_func("/rpc/check", test_check);
+    g_test_add_func("/rpc/later-fields#FUT-12", test_later_fields);
     return g_test_run();
 }

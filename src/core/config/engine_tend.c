@@ -1,0 +1,343 @@
+/* See engine_tend.h. */
+#include "core/config/engine_tend.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/config/engine_nodes.h"
+#include "core/config/wconf_private.h"
+
+struct tending {
+    struct wconf *wconf; /* NULL: it has ended */
+    struct engine_asker asker;
+    GPtrArray *gone; /* struct node: members no more, whose nodes are not clear yet */
+    char *said;      /* the last complaint */
+};
+
+/* What one pass knows. */
+struct pass {
+    struct tending *tending;
+    struct cluster *cluster;
+    GPtrArray *nodes;             /* struct node: candidates, this one first */
+    struct engine_config *known;  /* etc/engine.json of this node */
+    struct engine_config *wanted; /* what every candidate that is a member is told */
+    GPtrArray *listed;            /* struct ensemble_member */
+};
+
+static void free_node(void *data)
+{
+    node_free(data);
+}
+
+static void free_member(void *data)
+{
+    engine_member_free(data);
+}
+
+static bool alive(const struct tending *tending)
+{
+    return tending->wconf && !tending->wconf->down && !task_killed();
+}
+
+static void say(struct tending *tending, const char *what)
+{
+    if (g_strcmp0(tending->said, what) == 0)
+        return;
+    g_free(tending->said);
+    tending->said = g_strdup(what);
+    if (what)
+        log_warning("", "members of etcd: %s", what);
+}
+
+/* --- who is who --- */
+
+/* As it was told once; ports on record count for later ones. Free with engine_member_free(). */
+static struct engine_member *member_for(const struct pass *pass, const struct node *node)
+{
+    const struct engine_member *known = engine_config_member(pass->known, node->uuid);
+    return known ? engine_member_copy(known) : engine_member_of(pass->cluster, node);
+}
+
+static const struct ensemble_member *find_listed(const struct pass *pass, const char *peer_url)
+{
+    for (guint i = 0; i < pass->listed->len; i++) {
+        const struct ensemble_member *listed = pass->listed->pdata[i];
+        if (strcmp(listed->peer_url, peer_url) == 0)
+            return listed;
+    }
+    return NULL;
+}
+
+/* All candidates that etcd knows, and `joining`. */
+static struct engine_config *make_wanted(const struct pass *pass, const struct node *joining)
+{
+    struct engine_config *config = engine_config_copy(pass->known);
+    config->state = ENGINE_ACTIVE;
+    g_clear_pointer(&config->members, g_ptr_array_unref);
+    config->members = g_ptr_array_new_with_free_func(free_member);
+    for (guint i = 0; i < pass->nodes->len; i++) {
+        const struct node *node = pass->nodes->pdata[i];
+        struct engine_member *member = member_for(pass, node);
+        bool is_joining = joining && strcmp(joining->uuid, node->uuid) == 0;
+        if (is_joining || find_listed(pass, member->peer_url))
+            g_ptr_array_add(config->members, member);
+        else
+            engine_member_free(member);
+    }
+    return config;
+}
+
+static bool is_same(const struct engine_config *a, const struct engine_config *b)
+{
+    json_autoptr left = engine_config_to_json(a);
+    json_autoptr right = engine_config_to_json(b);
+    return json_equal(left, right);
+}
+
+/* --- members that go --- */
+
+static const struct node *owner_of(const struct pass *pass, const char *peer_url)
+{
+    for (guint i = 0; i < pass->nodes->len; i++) {
+        const struct node *node = pass->nodes->pdata[i];
+        struct engine_member *member = member_for(pass, node);
+        bool its = strcmp(member->peer_url, peer_url) == 0;
+        engine_member_free(member);
+        if (its)
+            return node;
+    }
+    return NULL;
+}
+
+/* Its node is to be cleared, if it is still one. */
+static void remember_gone(const struct pass *pass, const char *peer_url)
+{
+    const struct wconf *wconf = pass->tending->wconf;
+    for (guint i = 0; wconf && i < pass->known->members->len; i++) {
+        const struct engine_member *member = pass->known->members->pdata[i];
+        const struct node *node = config_get(wconf->committed, "node", member->node, NULL);
+        if (node && strcmp(member->peer_url, peer_url) == 0)
+            g_ptr_array_add(pass->tending->gone, node_copy(node));
+    }
+}
+
+static bool remove_member(struct pass *pass, const struct ensemble_member *listed, const char *why,
+                          GError **error)
+{
+    struct ensemble *ensemble = pass->tending->asker.env->ensemble;
+    if (!ensemble->ops->remove(ensemble, pass->known, listed->id, error)) {
+        g_prefix_error(error, "the member at %s (%s) cannot be removed: ", listed->peer_url, why);
+        return false;
+    }
+    log_info("", "members of etcd: the one at %s is removed: %s", listed->peer_url, why);
+    return true;
+}
+
+/* One at a time; the next pass lists them anew. */
+static bool remove_one(struct pass *pass, bool *ret_changed, GError **error)
+{
+    for (guint i = 0; i < pass->listed->len; i++) {
+        const struct ensemble_member *listed = pass->listed->pdata[i];
+        if (owner_of(pass, listed->peer_url))
+            continue;
+        remember_gone(pass, listed->peer_url);
+        *ret_changed = true;
+        return remove_member(pass, listed, "its node is no candidate", error);
+    }
+    return true;
+}
+
+static void clear_gone(struct tending *tending)
+{
+    for (guint i = tending->gone->len; i > 0 && alive(tending); i--) {
+        g_autoptr(GError) error = NULL;
+        const struct node *node = tending->gone->pdata[i - 1];
+        const struct node *now = config_get(tending->wconf->committed, "node", node->uuid, NULL);
+        bool back = now && now->master_candidate;
+        if (!now || back || engine_node_clear(&tending->asker, node, &error))
+            g_ptr_array_remove_index(tending->gone, i - 1);
+    }
+}
+
+/* --- members that come --- */
+
+static bool add(struct pass *pass, const struct node *node, const char *peer_url, GError **error)
+{
+    struct tending *tending = pass->tending;
+    struct ensemble *ensemble = tending->asker.env->ensemble;
+    if (!engine_node_clear(&tending->asker, node, error) ||
+        !engine_node_certify(&tending->asker, pass->cluster, node, error))
+        return false;
+    if (!ensemble->ops->add(ensemble, pass->known, peer_url, error)) {
+        g_prefix_error(error, "node %s cannot become a member: ", node->name);
+        return false;
+    }
+    log_info("", "members of etcd: node %s is added", node->name);
+    return true;
+}
+
+/* It was added, and its process has never come: what it is told has to be the members as they are
+ * with it. */
+static bool start(struct pass *pass, const struct node *node, GError **error)
+{
+    struct tending *tending = pass->tending;
+    struct engine_config *config = make_wanted(pass, node);
+    bool ok = engine_node_certify(&tending->asker, pass->cluster, node, error) &&
+              engine_node_set(&tending->asker, node, config, error) &&
+              engine_node_start(&tending->asker, node, MEMBER_EXISTING, error);
+    engine_config_free(config);
+    return ok;
+}
+
+static bool promote(struct pass *pass, const struct node *node,
+                    const struct ensemble_member *listed, GError **error)
+{
+    struct ensemble *ensemble = pass->tending->asker.env->ensemble;
+    g_autoptr(GError) local = NULL;
+    if (ensemble->ops->promote(ensemble, pass->known, listed->id, &local)) {
+        log_info("", "members of etcd: node %s has a vote", node->name);
+        return true;
+    }
+    if (fettle_error_is(local, TEMPORARY))
+        return true; /* not up to date yet */
+    g_propagate_prefixed_error(error, g_steal_pointer(&local),
+                               "node %s gets no vote: ", node->name);
+    return false;
+}
+
+/* --- members that are --- */
+
+/* A member without its data never starts again (SAF-07): it has to come as a new one. */
+static bool is_lost(const struct engine_report *report)
+{
+    return report->member->state == MEMBER_LOST || report->member->state == MEMBER_ABSENT;
+}
+
+static bool tend_member(struct pass *pass, const struct node *node,
+                        const struct ensemble_member *listed, bool *ret_changed, GError **error)
+{
+    const struct engine_asker *asker = &pass->tending->asker;
+    if (listed->learner && !listed->started) {
+        *ret_changed = true;
+        return start(pass, node, error);
+    }
+    if (listed->learner && !promote(pass, node, listed, error))
+        return false;
+    record_autoptr(engine_report) report = engine_node_report(asker, node, error);
+    if (!report)
+        return false;
+    if (is_lost(report)) {
+        *ret_changed = true;
+        return remove_member(pass, listed, "its node has lost the data", error);
+    }
+    return is_same(report->config, pass->wanted) ||
+           engine_node_set(asker, node, pass->wanted, error);
+}
+
+static bool tend_node(struct pass *pass, const struct node *node, bool *ret_changed, GError **error)
+{
+    struct engine_member *member = member_for(pass, node);
+    const struct ensemble_member *listed = find_listed(pass, member->peer_url);
+    bool ok = true;
+    if (listed) {
+        ok = tend_member(pass, node, listed, ret_changed, error);
+    } else if (!node->offline) {
+        *ret_changed = true;
+        ok = add(pass, node, member->peer_url, error);
+    }
+    engine_member_free(member);
+    return ok;
+}
+
+/* --- passes --- */
+
+/* False: nothing can be said of the members. */
+static bool begin(struct pass *pass, struct tending *tending, GError **error)
+{
+    const struct env *env = tending->asker.env;
+    pass->tending = tending;
+    pass->cluster = cluster_copy(config_cluster(tending->wconf->committed));
+    pass->nodes = engine_candidates(env, tending->wconf->committed);
+    pass->known = env->ensemble->ops->config_read(env->ensemble, error);
+    if (!pass->known)
+        return false;
+    if (pass->known->kind != ENGINE_KIND_ETCD) {
+        fettle_set_error(error, WRONG_STATE, "etc/engine.json of this node names no members");
+        return false;
+    }
+    pass->listed = env->ensemble->ops->list(env->ensemble, pass->known, error);
+    if (!pass->listed)
+        return false;
+    pass->wanted = make_wanted(pass, NULL);
+    return true;
+}
+
+static void end(struct pass *pass)
+{
+    cluster_free(pass->cluster);
+    engine_config_free(pass->known);
+    engine_config_free(pass->wanted);
+    g_clear_pointer(&pass->nodes, g_ptr_array_unref);
+    g_clear_pointer(&pass->listed, g_ptr_array_unref);
+}
+
+/* At most one change of members; a node that cannot be asked keeps no other from its turn. True: it
+ * made one, and the next pass should come soon. */
+static bool make_pass(struct tending *tending)
+{
+    struct pass pass = {0};
+    g_autoptr(GError) first = NULL;
+    bool changed = false;
+    if (begin(&pass, tending, &first) && alive(tending)) {
+        for (guint i = 0; i < pass.nodes->len && !changed && alive(tending); i++) {
+            g_autoptr(GError) error = NULL;
+            if (!tend_node(&pass, pass.nodes->pdata[i], &changed, &error) && !first)
+                first = g_steal_pointer(&error);
+        }
+        if (!changed && alive(tending)) {
+            g_autoptr(GError) error = NULL;
+            if (!remove_one(&pass, &changed, &error) && !first)
+                first = g_steal_pointer(&error);
+        }
+    }
+    if (alive(tending))
+        say(tending, first ? first->message : NULL);
+    end(&pass);
+    return changed && !first;
+}
+
+static void tend_task(void *data)
+{
+    struct tending *tending = data;
+    while (alive(tending)) {
+        bool soon = make_pass(tending);
+        if (alive(tending))
+            clear_gone(tending);
+        env_sleep(tending->asker.env, soon ? ENGINE_SOON_MS : ENGINE_TEND_MS);
+    }
+    if (tending->wconf)
+        tending->wconf->tending = NULL;
+    g_ptr_array_unref(tending->gone);
+    g_free(tending->said);
+    g_free(tending);
+}
+
+struct tending *engine_tend_start(struct wconf *wconf)
+{
+    if (!wconf->env->ensemble || !wconf->engine->replicated)
+        return NULL;
+    struct tending *tending = g_new0(struct tending, 1);
+    *tending =
+        (struct tending){.wconf = wconf,
+                         .asker = {wconf->env, {config_history(wconf->committed), wconf->epoch}},
+                         .gone = g_ptr_array_new_with_free_func(free_node)};
+    task_spawn(wconf->env->tasks, tend_task, tending);
+    return tending;
+}
+
+void engine_tend_end(struct tending *tending)
+{
+    if (tending)
+        tending->wconf = NULL;
+}

@@ -1,0 +1,15 @@
+/*
+ * The members of etcd as candidates come and go (docs/design/mastership.md, "etcd"): the master of
+ * that engine compares now and then who is a candidate on record with whom etcd has as a member and
+ * with what the nodes have been told, and does the next step of whatever differs. Every step may be
+ * done twice; a death in between is the next master's first difference.
+ */
+#pragma once
+
+struct wconf;
+struct tending;
+
+/* Begins; NULL if this engine has no members to tend. */
+struct tending *engine_tend_start(struct wconf *wconf);
+/* The wconf ends; what is under way is ended after its step. NULL is allowed. */
+void engine_tend_end(struct tending *tending);

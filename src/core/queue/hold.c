@@ -1,0 +1,501 @@
+/* See hold.h. */
+#include "core/queue/hold.h"
+
+#include "core/config/locks.h"
+#include "core/ops/predict.h"
+
+#define KEY_JOB "job "
+#define KEY_RULE "rule "
+#define KEY_REASON "reason "
+
+/* A job that runs, as far as it keeps others from running. */
+struct runner {
+    guint64 id;
+    GPtrArray *limits; /* char *: keys under which it counts */
+    guint at;          /* its present opcode */
+    bool seen;         /* in this look */
+};
+
+struct holds {
+    struct queue_context *context;
+    struct rules *rules;
+    struct locks *locks;    /* what running jobs have, or wait for */
+    struct locks *reserved; /* what jobs have that were set aside for long */
+    GHashTable *runners;    /* id -> struct runner */
+    GHashTable *counts;     /* key -> number of running jobs, as GUINT_TO_POINTER */
+    GHashTable *aside;      /* key -> GArray of ids that wait for it */
+    GHashTable *reserving;  /* set of ids, of which `reserved` has locks */
+    guint age;              /* of predictions */
+};
+
+static void runner_free(gpointer data)
+{
+    struct runner *runner = data;
+
+    g_ptr_array_unref(runner->limits);
+    g_free(runner);
+}
+
+static void free_ids(gpointer ids)
+{
+    g_array_unref(ids);
+}
+
+struct holds *holds_new(struct queue_context *context)
+{
+    struct holds *holds = g_new0(struct holds, 1);
+
+    holds->context = context;
+    holds->locks = locks_new(NULL, NULL);
+    holds->reserved = locks_new(NULL, NULL);
+    holds->runners = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, runner_free);
+    holds->counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    holds->aside = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_ids);
+    holds->reserving = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    return holds;
+}
+
+void holds_free(struct holds *holds)
+{
+    if (holds == NULL)
+        return;
+    g_hash_table_unref(holds->reserving);
+    g_hash_table_unref(holds->aside);
+    g_hash_table_unref(holds->counts);
+    g_hash_table_unref(holds->runners);
+    locks_free(holds->reserved);
+    locks_free(holds->locks);
+    rules_free(holds->rules);
+    g_free(holds);
+}
+
+static const struct rules *rules_of(struct holds *holds)
+{
+    if (holds->rules == NULL)
+        holds->rules = rules_new(follow_config(holds->context->follow));
+    return holds->rules;
+}
+
+char *holds_rule_name(const struct rule *rule)
+{
+    const json_t *trail = rule->filter->reason;
+    const json_t *last = json_array_get(trail, json_array_size(trail) - 1);
+    const char *text = json_string_value(json_array_get(last, 1));
+
+    return text != NULL && *text != '\0'
+               ? g_strdup_printf("filter %s (\"%s\")", rule->filter->uuid, text)
+               : g_strdup_printf("filter %s", rule->filter->uuid);
+}
+
+/* --- set aside --- */
+
+static void set_aside(struct holds *holds, struct queue_job *job, char *key, char *why)
+{
+    GArray *ids = g_hash_table_lookup(holds->aside, key);
+
+    if (ids == NULL) {
+        ids = g_array_new(FALSE, FALSE, sizeof(guint64));
+        g_hash_table_insert(holds->aside, g_strdup(key), ids);
+    }
+    g_array_append_val(ids, job->id);
+    queue_set_held(holds->context->queue, job, why);
+    g_free(key);
+}
+
+static void let_go(struct holds *holds, const GArray *ids)
+{
+    for (guint i = 0; i < ids->len; i++) {
+        struct queue_job *job = queue_find(holds->context->queue, g_array_index(ids, guint64, i));
+
+        if (job != NULL)
+            queue_set_held(holds->context->queue, job, NULL);
+    }
+}
+
+/* Who waited for it is ready again. */
+static void release(struct holds *holds, const char *key)
+{
+    gpointer stored, ids;
+
+    if (!g_hash_table_steal_extended(holds->aside, key, &stored, &ids))
+        return;
+    let_go(holds, ids);
+    g_array_unref(ids);
+    g_free(stored);
+}
+
+static void release_all(struct holds *holds)
+{
+    g_autoptr(GHashTable) aside = holds->aside;
+    GHashTableIter iter;
+    gpointer ids;
+
+    holds->aside = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_ids);
+    g_hash_table_iter_init(&iter, aside);
+    while (g_hash_table_iter_next(&iter, NULL, &ids))
+        let_go(holds, ids);
+}
+
+static char *job_key(guint64 id)
+{
+    return g_strdup_printf(KEY_JOB "%" G_GUINT64_FORMAT, id);
+}
+
+/* --- locks --- */
+
+static void drop_events(struct locks *locks)
+{
+    g_ptr_array_unref(locks_take_events(locks));
+}
+
+/* As owner of locks; valid as long as `text` is. */
+static struct owner owner_of(guint64 id, char text[24])
+{
+    static char no_file[] = "";
+
+    g_snprintf(text, 24, "%" G_GUINT64_FORMAT, id);
+    return (struct owner){.job = text, .livelock = no_file};
+}
+
+static void give(struct locks *locks, guint64 id, const GPtrArray *requests)
+{
+    char text[24];
+    struct owner owner = owner_of(id, text);
+
+    for (guint i = 0; requests != NULL && i < requests->len; i++) {
+        const struct lock_request *request = g_ptr_array_index(requests, i);
+        locks_restore(locks, &owner, request->name, request->mode, 0);
+    }
+    drop_events(locks);
+}
+
+static void take_back(struct locks *locks, guint64 id)
+{
+    char text[24];
+    struct owner owner = owner_of(id, text);
+
+    locks_free_owner(locks, &owner);
+    drop_events(locks);
+}
+
+/* Its first opcode that has not ended; the number of opcodes if there is none. */
+static guint present_op(const struct job *job)
+{
+    guint at = 0;
+
+    while (at < job->ops->len && job_state_final(job_op_state(g_ptr_array_index(job->ops, at))))
+        at++;
+    return at;
+}
+
+static GPtrArray *predict(struct holds *holds, const struct job *job, guint at)
+{
+    if (at >= job->ops->len)
+        return NULL;
+    return predict_locks(holds->context->env, holds->context->follow,
+                         ((const struct job_op *)g_ptr_array_index(job->ops, at))->input);
+}
+
+/* What a queued job will ask for first; NULL: cannot be told. Borrowed. */
+static const GPtrArray *wanted_locks(struct holds *holds, struct queue_job *job)
+{
+    const struct job *record = context_record(holds->context, job->id);
+
+    if (job->locks_age == holds->age + 1)
+        return job->locks;
+    if (job->locks != NULL)
+        g_ptr_array_unref(job->locks);
+    job->locks = record == NULL ? NULL : predict(holds, record, present_op(record));
+    job->locks_age = holds->age + 1;
+    return job->locks;
+}
+
+/* Who would have to end first; 0: nobody. */
+static guint64 blocker(struct locks *locks, guint64 id, const GPtrArray *wanted)
+{
+    char text[24];
+    struct owner owner = owner_of(id, text);
+    record_autoptr(update_locks_result) result = locks_explain(locks, &owner, wanted, NULL);
+    const struct owner *first = result->blockers != NULL && result->blockers->len > 0
+                                    ? g_ptr_array_index(result->blockers, 0)
+                                    : NULL;
+
+    return first == NULL ? 0 : g_ascii_strtoull(first->job, NULL, 10);
+}
+
+static void reserve_if_due(struct holds *holds, struct queue_job *job, const GPtrArray *wanted)
+{
+    gint64 now = holds->context->env->ops->boot_ms(holds->context->env);
+
+    if (job->held_since_ms == 0)
+        job->held_since_ms = now;
+    if (g_hash_table_contains(holds->reserving, &job->id) ||
+        now - job->held_since_ms < LIMIT_HOLD_PATIENCE_S * 1000)
+        return;
+    g_hash_table_add(holds->reserving, g_memdup2(&job->id, sizeof(job->id)));
+    give(holds->reserved, job->id, wanted);
+}
+
+static void stop_reserving(struct holds *holds, guint64 id)
+{
+    g_autofree char *key = job_key(id);
+
+    take_back(holds->reserved, id);
+    release(holds, key);
+}
+
+static gboolean end_idle(gpointer id, gpointer value, gpointer data)
+{
+    struct holds *holds = data;
+    const struct queue_job *job = queue_find(holds->context->queue, *(guint64 *)id);
+    bool over = job == NULL || job->phase != JOB_PHASE_QUEUED;
+
+    if (over)
+        stop_reserving(holds, *(guint64 *)id);
+    return over;
+}
+
+/* What is to go before all others stands in line at once. */
+static bool is_urgent(const struct holds *holds, const struct queue_job *job)
+{
+    const struct job *record = context_record(holds->context, job->id);
+    const struct job_op *op = record == NULL ? NULL : g_ptr_array_index(record->ops, 0);
+
+    return op != NULL && predict_urgent(op->input);
+}
+
+static bool locks_allow(struct holds *holds, struct queue_job *job)
+{
+    const GPtrArray *wanted = is_urgent(holds, job) ? NULL : wanted_locks(holds, job);
+    guint64 first, runs;
+
+    if (wanted == NULL || wanted->len == 0)
+        return true;
+    runs = blocker(holds->locks, job->id, wanted);
+    first = runs != 0 ? runs : blocker(holds->reserved, job->id, wanted);
+    if (first == 0)
+        return true;
+    if (runs != 0 && blocker(holds->reserved, job->id, wanted) == 0)
+        reserve_if_due(holds, job, wanted);
+    set_aside(holds, job, job_key(first),
+              g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s", first,
+                              runs != 0 ? "has or waits for" : "is to have first"));
+    return false;
+}
+
+/* --- rules and limits --- */
+
+static guint count_of(const struct holds *holds, const char *key)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(holds->counts, key));
+}
+
+static void count(struct holds *holds, const char *key, int by)
+{
+    guint now = count_of(holds, key) + (guint)by;
+
+    if (now == 0)
+        g_hash_table_remove(holds->counts, key);
+    else
+        g_hash_table_insert(holds->counts, g_strdup(key), GUINT_TO_POINTER(now));
+}
+
+static char *rule_key(const struct rule *rule)
+{
+    return g_strconcat(KEY_RULE, rule->filter->uuid, NULL);
+}
+
+static bool rule_allows(struct holds *holds, struct queue_job *job, const struct job *record)
+{
+    const struct rule *rule = rules_judge(rules_of(holds), record);
+    g_autofree char *name = rule == NULL ? NULL : holds_rule_name(rule);
+    g_autofree char *key = rule == NULL ? NULL : rule_key(rule);
+
+    if (rule == NULL || rule->action == RULE_ACCEPT)
+        return true;
+    if (rule->action == RULE_REJECT) {
+        queue_doom(holds->context->queue, job, JOB_CANCELED,
+                   g_strdup_printf("%s rejects it", name));
+        return false;
+    }
+    if (rule->action == RULE_PAUSE) {
+        set_aside(holds, job, g_steal_pointer(&key), g_strdup_printf("%s pauses it", name));
+        return false;
+    }
+    if (count_of(holds, key) < rule->limit)
+        return true;
+    set_aside(holds, job, g_steal_pointer(&key),
+              g_strdup_printf("%s lets %" G_GUINT64_FORMAT " run at once, and %u do", name,
+                              rule->limit, count_of(holds, key)));
+    return false;
+}
+
+static bool own_limits_allow(struct holds *holds, struct queue_job *job, const struct job *record)
+{
+    g_autoptr(GPtrArray) limits = rules_own_limits(record);
+
+    for (guint i = 0; i < limits->len; i++) {
+        const char *text = g_ptr_array_index(limits, i);
+        g_autofree char *key = g_strconcat(KEY_REASON, text, NULL);
+        guint running = count_of(holds, key);
+
+        if (running < rules_own_limit(text))
+            continue;
+        set_aside(
+            holds, job, g_steal_pointer(&key),
+            g_strdup_printf("its reason \"%s\" allows no more at once, and %u run", text, running));
+        return false;
+    }
+    return true;
+}
+
+/* Keys under which a job counts while it runs. */
+static GPtrArray *limits_of(struct holds *holds, const struct job *record)
+{
+    GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
+    const struct rule *rule = rules_judge(rules_of(holds), record);
+    g_autoptr(GPtrArray) own = rules_own_limits(record);
+
+    if (rule != NULL && rule->action == RULE_RATE_LIMIT)
+        g_ptr_array_add(keys, rule_key(rule));
+    for (guint i = 0; i < own->len; i++)
+        g_ptr_array_add(keys, g_strconcat(KEY_REASON, g_ptr_array_index(own, i), NULL));
+    return keys;
+}
+
+/* --- who runs --- */
+
+static struct runner *add_runner(struct holds *holds, guint64 id, const struct job *record)
+{
+    struct runner *runner = g_new0(struct runner, 1);
+    g_autoptr(GPtrArray) locks = NULL;
+
+    runner->id = id;
+    runner->limits = limits_of(holds, record);
+    runner->at = present_op(record);
+    locks = predict(holds, record, runner->at);
+    give(holds->locks, id, locks);
+    for (guint i = 0; i < runner->limits->len; i++)
+        count(holds, g_ptr_array_index(runner->limits, i), 1);
+    g_hash_table_insert(holds->runners, &runner->id, runner);
+    return runner;
+}
+
+static void free_locks_of(struct holds *holds, guint64 id)
+{
+    g_autofree char *key = job_key(id);
+
+    take_back(holds->locks, id);
+    release(holds, key);
+}
+
+static void runner_ended(struct holds *holds, const struct runner *runner)
+{
+    free_locks_of(holds, runner->id);
+    for (guint i = 0; i < runner->limits->len; i++) {
+        const char *key = g_ptr_array_index(runner->limits, i);
+
+        count(holds, key, -1);
+        release(holds, key);
+    }
+}
+
+static void look_at(struct holds *holds, guint64 id)
+{
+    struct runner *runner = g_hash_table_lookup(holds->runners, &id);
+    const struct job *view = context_view(holds->context, id);
+    g_autoptr(GPtrArray) locks = NULL;
+    guint at;
+
+    if (view == NULL)
+        return;
+    if (runner == NULL)
+        runner = add_runner(holds, id, view);
+    runner->seen = true;
+    at = present_op(view);
+    if (at == runner->at)
+        return;
+    runner->at = at;
+    locks = predict(holds, view, at);
+    free_locks_of(holds, id);
+    give(holds->locks, id, locks);
+}
+
+static gboolean end_unseen(gpointer id, gpointer value, gpointer data)
+{
+    struct runner *runner = value;
+    bool over = !runner->seen;
+
+    runner->seen = false;
+    if (over)
+        runner_ended(data, runner);
+    return over;
+}
+
+void holds_look(struct holds *holds)
+{
+    g_autoptr(GArray) active = queue_active_ids(holds->context->queue);
+
+    for (guint i = 0; i < active->len; i++)
+        look_at(holds, g_array_index(active, guint64, i));
+    g_hash_table_foreach_remove(holds->runners, end_unseen, holds);
+    g_hash_table_foreach_remove(holds->reserving, end_idle, holds);
+}
+
+bool holds_allow(struct holds *holds, struct queue_job *job)
+{
+    const struct job *record = context_record(holds->context, job->id);
+
+    return record == NULL || (rule_allows(holds, job, record) &&
+                              own_limits_allow(holds, job, record) && locks_allow(holds, job));
+}
+
+void holds_started(struct holds *holds, struct queue_job *job)
+{
+    const struct job *record = context_record(holds->context, job->id);
+
+    if (g_hash_table_remove(holds->reserving, &job->id))
+        stop_reserving(holds, job->id);
+    if (record != NULL && !g_hash_table_contains(holds->runners, &job->id))
+        add_runner(holds, job->id, record);
+}
+
+/* --- changes --- */
+
+static void end_if_rejected(struct holds *holds, guint64 id)
+{
+    struct queue_job *job = queue_find(holds->context->queue, id);
+    const struct job *record = context_record(holds->context, id);
+    const struct rule *rule;
+    g_autofree char *name = NULL;
+
+    if (job == NULL || record == NULL || job->phase != JOB_PHASE_QUEUED)
+        return;
+    rule = holds_rejected(holds, record);
+    if (rule == NULL)
+        return;
+    name = holds_rule_name(rule);
+    queue_doom(holds->context->queue, job, JOB_CANCELED, g_strdup_printf("%s rejects it", name));
+}
+
+void holds_rules_changed(struct holds *holds)
+{
+    g_autoptr(GArray) ids = queue_ids(holds->context->queue);
+
+    g_clear_pointer(&holds->rules, rules_free);
+    release_all(holds);
+    for (guint i = 0; rules_count(rules_of(holds)) > 0 && i < ids->len; i++)
+        end_if_rejected(holds, g_array_index(ids, guint64, i));
+}
+
+void holds_objects_changed(struct holds *holds)
+{
+    holds->age++;
+}
+
+const struct rule *holds_rejected(const struct holds *holds, const struct job *job)
+{
+    const struct rule *rule = rules_judge(rules_of((struct holds *)holds), job);
+
+    return rule != NULL && rule->action == RULE_REJECT ? rule : NULL;
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""`fettle cluster engine etcd|sqlite` with real members: under changes and jobs, there and back; a candidate that goes and
+comes; a death of the master's wconfd at its crash points. What was answered is never lost. FETTLE_LONG=1 walks all points."""
+import contextlib
+import json
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+
+import e2e
+from e2e import fettlelib, title, wait_until
+
+WRONG_STATE, WRONG_INPUT = 5, 2
+SAMPLE = 4
+
+lab = None
+folder = None
+answered = []  # tags whose change was answered
+
+
+# --- questions ---
+
+def engine():
+    """etc/engine.json of the master; empty: there is none, which is SQLite."""
+    path = os.path.join(lab.root(lab.master), 'etc', 'engine.json')
+    try:
+        with open(path, encoding='utf-8') as file:
+            return file.read()
+    except FileNotFoundError:
+        return ''
+
+
+def in_store():
+    """Whether the store of the master says that it is the engine."""
+    path = os.path.join(lab.root(lab.master), 'var', 'store.db')
+    with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
+        return dict(db.execute('SELECT key, value FROM meta'))['role'] == '0'
+
+
+def status():
+    """Exit code 1 is for a member that is on its way, too."""
+    try:
+        text = lab.exec('node1', lab.fettle, '--root', lab.root('node1'), 'cluster', 'engine', 'status', '--json')
+    except fettlelib.CommandFailed as failed:
+        text = failed.out
+    return json.loads(text)
+
+
+def members():
+    return sorted(member['name'] for member in status()['members'] if member['healthy'] and not member['learner'])
+
+
+def tags():
+    return set(lab.cli('tag', 'list', 'cluster', '--no-headers').split())
+
+
+def find_master():
+    """The candidate that serves, which may be another one after a death."""
+    for node in ('node1', 'node2', 'node3'):
+        lab.master = node
+        code, _, _ = lab.run('node', 'list', check=False)
+        if code == 0:
+            return True
+    lab.master = 'node1'
+    return False
+
+
+def add(tag):
+    code, _, _ = lab.run('tag', 'add', 'cluster', tag, check=False)
+    if code == 0:
+        answered.append(tag)
+    return code == 0
+
+
+def nothing_lost():
+    wait_until('somebody serves', find_master, 60)
+    wait_until('a change is answered', lambda: add(f'after{len(answered)}'), 60)
+    missing = set(answered) - tags()
+    assert not missing, f'answered and lost: {sorted(missing)}'
+
+
+class Load:
+    """Changes, each in a job of its own, one after the other."""
+
+    def __init__(self, name):
+        self.name, self.count, self.ended = name, 0, False
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.ended:
+            self.count += add(f'{self.name}{self.count}')
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        self.thread.join()
+
+
+def change(to, check=True):
+    """From the node that is master, in a process of its own beside the load."""
+    begun = time.monotonic()
+    code, out, err = lab.run('cluster', 'engine', to, '--yes', check=False)
+    print(f'# engine {to}: exit code {code} after {time.monotonic() - begun:.1f} s', flush=True)
+    assert code == 0 or not check, (code, out, err)
+    return code
+
+
+# --- tests ---
+
+@title('/engine-change/refused#SAF-07')
+def test_refused():
+    e2e.expect_cli_error(lab, WRONG_STATE, 'fettle: the engine is sqlite already', 'cluster', 'engine', 'sqlite')
+    e2e.expect_cli_error(lab, WRONG_INPUT, 'fettle: usage: fettle cluster engine status|etcd|sqlite', 'cluster', 'engine', 'paper')
+    lab.cli('node', 'modify', 'node3', '--master-candidate', 'no')
+    code, _, err = lab.run('cluster', 'engine', 'etcd', '--yes', check=False)
+    assert code == WRONG_STATE and 'etcd needs at least 3 master candidates, there are 2' in err, (code, err)
+    lab.cli('node', 'modify', 'node3', '--master-candidate', 'yes')
+
+
+@title('/engine-change/node-away#SAF-07')
+def test_away():
+    lab.lab('link', 'node3', 'down')
+    code, _, err = lab.run('cluster', 'engine', 'etcd', '--yes', check=False)
+    assert code != 0 and 'node node3: ' in err, (code, err)
+    lab.lab('link', 'node3', 'up')
+    wait_until('it is taken back', lambda: engine() == '', 60)
+    nothing_lost()
+
+
+@title('/engine-change/to-etcd-under-load#SAF-04,SAF-07')
+def test_there():
+    with Load('there') as load:
+        wait_until('changes come', lambda: load.count > 2, 30)
+        change('etcd')
+        count = load.count
+        wait_until('changes come again', lambda: load.count > count + 2, 60)
+    nothing_lost()
+    assert '"active"' in engine()
+    wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 30)
+
+
+@title('/engine-change/candidate-goes-and-comes#SAF-07')
+def test_members():
+    lab.cli('node', 'modify', 'node3', '--master-candidate', 'no')
+    wait_until('its member is gone', lambda: members() == ['node1', 'node2'], 60)
+    wait_until('and its file', lambda: not os.path.exists(os.path.join(lab.root('node3'), 'etc', 'engine.json')), 60)
+    lab.cli('node', 'modify', 'node3', '--master-candidate', 'yes')
+    wait_until('it is a member again', lambda: members() == ['node1', 'node2', 'node3'], 90)
+    assert status()['advice'] == [], status()
+    nothing_lost()
+
+
+@title('/engine-change/back-under-load#SAF-04,SAF-07')
+def test_back():
+    with Load('back') as load:
+        wait_until('changes come', lambda: load.count > 2, 30)
+        change('sqlite')
+        count = load.count
+        wait_until('changes come again', lambda: load.count > count + 2, 60)
+    nothing_lost()
+    wait_until('nothing of etcd is left', lambda: engine() == '', 60)
+
+
+# --- deaths ---
+
+def variables(at=None, log=None):
+    since, once = os.path.join(folder, 'since'), os.path.join(folder, f'once-{at}')
+    if os.path.exists(since):
+        os.remove(since)
+    words = [f'FETTLE_CRASH_SINCE={since}', f'FETTLE_CRASH_ONCE={once}']
+    return words + ([f'FETTLE_CRASH_AT={at}'] if at else []) + ([f'FETTLE_CRASH_LOG={log}'] if log else [])
+
+
+def armed(to, words):
+    lab.lab('restart', f'wconfd@{lab.master}', *words)
+    nothing_lost()
+    with open(os.path.join(folder, 'since'), 'w', encoding='utf-8'):
+        pass
+    return change(to, check=False)
+
+
+def settle(wanted):
+    """Whatever a death has left: the cluster serves, and the change can be made."""
+    nothing_lost()
+    def done():
+        find_master()
+        return in_store() == (wanted == 'sqlite') or change(wanted, check=False) == 0
+    wait_until(f'the engine is {wanted}', done, 120, step=1)
+    nothing_lost()
+    if wanted == 'sqlite':
+        wait_until('nothing of etcd is left', lambda: engine() == '', 60)
+
+
+def walk(to, other):
+    log = os.path.join(folder, f'log-{to}')
+    armed(to, variables(log=log))
+    with open(log, encoding='utf-8', errors='replace') as file:
+        count = sum(1 for _ in file)
+    settle(other)
+    long = os.environ.get('FETTLE_LONG') == '1'
+    chosen = range(1, count + 1) if long else sorted({1 + i * (count - 1) // (SAMPLE - 1) for i in range(SAMPLE)})
+    print(f'# crash points of wconfd, engine {to}: {count}', flush=True)
+    for at in chosen:
+        armed(to, variables(at=at))
+        settle(to)
+        settle(other)
+
+
+@title('/engine-change/deaths-on-the-way-there#SAF-07')
+def test_deaths_there():
+    walk('etcd', 'sqlite')
+
+
+@title('/engine-change/deaths-on-the-way-back#SAF-07')
+def test_deaths_back():
+    settle('etcd')
+    walk('sqlite', 'etcd')
+
+
+def main():
+    global lab, folder  # pylint: disable=global-statement
+    options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3', '--root-mib', '2048')
+    with tempfile.TemporaryDirectory(prefix='fettle-change-') as folder, e2e.new_lab(options=options) as lab:
+        e2e.run(test_refused, test_away, test_there, test_members, test_back, test_deaths_there, test_deaths_back)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,479 @@
+/*
+ * What must hold after every step (safety.md, "What checkers watch"; SAF-01, 03, 05, 06, 07). What
+ * has been committed is known from the engine's own side: each transaction of the model of etcd,
+ * each one of the store that is the engine. So nothing here asks the code that is under test.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "mastership.h"
+#include "proto/digest.h"
+
+#define STEP_DOWN_MS 6000
+#define LOOK_MS 15000 /* a copy in reach for so long must not be passed over */
+
+struct epoch_owner {
+    guint host;
+    char boot_id[64], journal_id[37];
+};
+
+void ms_problem(struct ms *ms, const char *format, ...)
+{
+    if (ms->problem)
+        return;
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    ms->problem = g_strdup_printf("at %" G_GINT64_FORMAT " ms: %s", ms_now(ms), text);
+}
+
+void ms_tell(const struct ms *ms, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    log_info("", "[%" G_GINT64_FORMAT "] %s", ms_now(ms), text);
+}
+
+bool ms_steady(const struct ms *ms, guint a, guint b, gint64 since_ms)
+{
+    const struct ms_host *one = &ms->hosts[a], *other = &ms->hosts[b];
+    return one->fence_ready && other->fence_ready && one->powered && other->powered &&
+           !one->paused && !other->paused && !one->frozen && !other->frozen && one->sync_ms == 0 &&
+           other->sync_ms == 0 && ms->delay_ms < 100 && !ms->cut[a][b] && !ms->cut[b][a] &&
+           one->steady_ms < since_ms && other->steady_ms < since_ms &&
+           ms->linked_ms[a][b] < since_ms && ms->linked_ms[b][a] < since_ms &&
+           ms->delayed_ms < since_ms;
+}
+
+/* --- the log of what was committed --- */
+
+static void commit_free(void *data)
+{
+    struct ms_commit *commit = data;
+    g_free(commit->id);
+    g_free(commit);
+}
+
+static guint64 last_serial(const struct ms *ms)
+{
+    return ms->log->len - 1;
+}
+
+struct ms_commit *ms_commit_at(const struct ms *ms, guint64 serial)
+{
+    return serial > 0 && serial <= last_serial(ms) ? ms->log->pdata[serial] : NULL;
+}
+
+static void note_tag(struct ms *ms, const char *id, guint64 serial)
+{
+    const struct ms_wish *wish = id ? g_hash_table_lookup(ms->wishes, id) : NULL;
+    if (wish && wish->deletes)
+        g_hash_table_remove(ms->tags, wish->key);
+    else if (wish)
+        g_hash_table_insert(ms->tags, g_strdup(wish->key), GUINT_TO_POINTER((guint)serial));
+}
+
+static void log_add(struct ms *ms, const char *id, guint64 epoch, guint64 digest)
+{
+    const struct ms_wish *wish = id ? g_hash_table_lookup(ms->wishes, id) : NULL;
+    struct ms_commit *commit = g_new0(struct ms_commit, 1);
+    *commit = (struct ms_commit){.id = g_strdup(id),
+                                 .epoch = epoch,
+                                 .digest = digest,
+                                 .stored_ms = ms->world ? ms_now(ms) : 0};
+    g_ptr_array_add(ms->log, commit);
+    if (id && g_hash_table_contains(ms->ids, id))
+        ms_problem(ms, "commit %s is stored twice", id);
+    if (id)
+        g_hash_table_insert(ms->ids, commit->id, GUINT_TO_POINTER((guint)last_serial(ms)));
+    if (wish && wish->epoch && wish->epoch != epoch)
+        ms_problem(ms,
+                   "a job of epoch %" G_GUINT64_FORMAT " has committed in epoch "
+                   "%" G_GUINT64_FORMAT,
+                   wish->epoch, epoch);
+    note_tag(ms, id, last_serial(ms));
+}
+
+/* Changes after `serial` are lost with a master of the SQLite engine. */
+static void log_cut(struct ms *ms, guint64 serial)
+{
+    while (last_serial(ms) > serial) {
+        const struct ms_commit *commit = ms->log->pdata[last_serial(ms)];
+        ms->counts->lost_changes += commit->answered;
+        ms->counts->lost_alone += commit->alone;
+        if (commit->id)
+            g_hash_table_remove(ms->ids, commit->id);
+        g_ptr_array_set_size(ms->log, (int)last_serial(ms));
+    }
+    g_hash_table_remove_all(ms->tags);
+    for (guint64 i = 1; i <= serial; i++)
+        note_tag(ms, ms_commit_at(ms, i)->id, i);
+}
+
+/* --- masterships --- */
+
+/* A copy that a person has made an engine is the configuration from the moment on that it begins;
+ * what its node had not is lost. */
+static void begin_taken(struct ms_host *host)
+{
+    struct ms *ms = host->ms;
+    log_cut(ms, host->taken.base);
+    log_add(ms, NULL, host->taken.epoch, host->taken.digest);
+    host->taken.epoch = 0;
+}
+
+/* The store of a master has everything. */
+static void check_store(struct ms_host *host)
+{
+    struct ms *ms = host->ms;
+    struct copy_position at;
+    if (host->taken.epoch)
+        begin_taken(host);
+    model_store_position(host->store, &at);
+    if (host->word && at.serial < last_serial(ms))
+        log_cut(ms, at.serial);
+    host->word = false;
+    if (at.serial != last_serial(ms) || ms_commit_at(ms, at.serial)->digest != at.digest)
+        ms_problem(
+            ms, "%s begins with serial %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " was the last",
+            host->uuid, at.serial, last_serial(ms));
+}
+
+static struct epoch_owner *epoch_begins(struct ms_host *host, const struct mastership *me)
+{
+    struct ms *ms = host->ms;
+    struct epoch_owner *owner = g_new(struct epoch_owner, 1);
+    if (me->epoch <= ms->newest_epoch)
+        ms_problem(ms,
+                   "%s becomes master of epoch %" G_GUINT64_FORMAT ", behind %" G_GUINT64_FORMAT,
+                   host->uuid, me->epoch, ms->newest_epoch);
+    owner->host = host->index;
+    g_strlcpy(owner->boot_id, me->boot_id, sizeof owner->boot_id);
+    g_strlcpy(owner->journal_id, me->journal_id, sizeof owner->journal_id);
+    g_hash_table_insert(ms->epochs, GSIZE_TO_POINTER(me->epoch), owner);
+    ms->newest_epoch = me->epoch;
+    ms->newest_host = (int)host->index;
+    ms->counts->masters++;
+    return owner;
+}
+
+void ms_saw_campaign(struct ms_host *host, const struct mastership *me)
+{
+    struct ms *ms = host->ms;
+    const struct epoch_owner *owner = g_hash_table_lookup(ms->epochs, GSIZE_TO_POINTER(me->epoch));
+    if (!owner && !ms->etcd)
+        owner = epoch_begins(host, me);
+    if (!owner || owner->host != host->index || strcmp(owner->boot_id, me->boot_id) != 0 ||
+        strcmp(owner->journal_id, me->journal_id) != 0 ||
+        strcmp(host->wconfd->boot_id, me->boot_id) != 0)
+        ms_problem(ms, "%s becomes master of epoch %" G_GUINT64_FORMAT ", which is another's",
+                   host->uuid, me->epoch);
+    if (!ms->etcd)
+        check_store(host);
+    host->epoch = me->epoch;
+    host->epoch_ms = ms_now(ms);
+    ms_copies_forget(host);
+    ms_tell(ms, "host %u has epoch %" G_GUINT64_FORMAT, host->index + 1, me->epoch);
+}
+
+/* --- etcd: every transaction --- */
+
+static guint64 head_serial(const char *value)
+{
+    json_autoptr head = value ? json_loads(value, 0, NULL) : NULL;
+    return (guint64)json_integer_value(json_object_get(head, "serial"));
+}
+
+/* Who the key says is master, and whether that is the host that writes. */
+static bool is_master(struct ms *ms, gint64 now_ms, const struct ms_host *writer,
+                      guint64 *ret_epoch)
+{
+    gint64 created = 0;
+    const char *value = model_etcd_value(ms->model, now_ms, MS_PREFIX "master", &created);
+    json_autoptr master = value ? json_loads(value, 0, NULL) : NULL;
+    *ret_epoch = (guint64)created + MS_EPOCH_BASE;
+    return master && !strcmp(json_string_value(json_object_get(master, "node")), writer->uuid);
+}
+
+/* The key is made: an epoch begins, whether its node hears of it or not. */
+static void take_master(struct ms *ms, gint64 now_ms, struct ms_host *writer, const char *value)
+{
+    gint64 created = 0;
+    json_autoptr master = json_loads(value, 0, NULL);
+    struct mastership me = {0};
+    model_etcd_value(ms->model, now_ms, MS_PREFIX "master", &created);
+    me.epoch = (guint64)created + MS_EPOCH_BASE;
+    g_strlcpy(me.boot_id, json_string_value(json_object_get(master, "boot_id")), sizeof me.boot_id);
+    g_strlcpy(me.journal_id, json_string_value(json_object_get(master, "journal_id")),
+              sizeof me.journal_id);
+    epoch_begins(writer, &me);
+    ms->key_epoch = me.epoch;
+}
+
+static void note_object(struct ms *ms, const char *kind, const char *key, guint64 version)
+{
+    char *name = g_strdup_printf("%s %s", kind, key);
+    guint old = GPOINTER_TO_UINT(g_hash_table_lookup(ms->objects, name));
+    if (old)
+        ms->digest ^= digest_object(kind, key, old);
+    if (version)
+        ms->digest ^= digest_object(kind, key, version);
+    if (version)
+        g_hash_table_replace(ms->objects, name, GUINT_TO_POINTER((guint)version));
+    else
+        g_hash_table_remove(ms->objects, name);
+    if (!version)
+        g_free(name);
+}
+
+/* Objects of one commit of a batch: those that a client wished for, else those that were written
+ * under its serial. Later commits of a batch may have written over them. */
+static void note_digest(struct ms *ms, const char *id, guint64 serial,
+                        const struct model_write *writes, guint count)
+{
+    const struct ms_wish *wish = g_hash_table_lookup(ms->wishes, id);
+    if (wish) {
+        note_object(ms, "tag", wish->key, wish->deletes ? 0 : serial);
+        return;
+    }
+    for (guint i = 0; i < count; i++) {
+        if (!g_str_has_prefix(writes[i].key, MS_PREFIX "o/") || !writes[i].value)
+            continue;
+        json_autoptr value = json_loads(writes[i].value, 0, NULL);
+        const char *name = writes[i].key + strlen(MS_PREFIX "o/");
+        const char *slash = strchr(name, '/');
+        g_autofree char *kind = g_strndup(name, (gsize)(slash - name));
+        if ((guint64)json_integer_value(json_object_get(value, "version")) == serial)
+            note_object(ms, kind, slash + 1, serial);
+    }
+}
+
+static void take_batch(struct ms *ms, guint64 epoch, const char *text,
+                       const struct model_write *writes, guint count)
+{
+    json_autoptr ids = json_loads(text, 0, NULL);
+    size_t index;
+    json_t *item;
+    json_array_foreach(ids, index, item)
+    {
+        if (!json_is_array(item))
+            continue; /* what one of them has deleted */
+        const char *id = json_string_value(json_array_get(item, 0));
+        guint64 serial = (guint64)json_integer_value(json_array_get(item, 1));
+        if (serial != last_serial(ms) + 1)
+            ms_problem(ms, "serial %" G_GUINT64_FORMAT " is stored behind %" G_GUINT64_FORMAT,
+                       serial, last_serial(ms));
+        note_digest(ms, id, serial, writes, count);
+        log_add(ms, id, epoch, ms->digest);
+    }
+}
+
+void ms_saw_write(gint64 now_ms, void *writer, const struct model_write *writes, guint count,
+                  void *data)
+{
+    struct ms *ms = data;
+    const struct model_write *head = NULL, *batch = NULL;
+    bool objects = false;
+    guint64 epoch = 0;
+    for (guint i = 0; i < count; i++) {
+        const char *name = writes[i].key + strlen(MS_PREFIX);
+        head = strcmp(name, "head") == 0 ? &writes[i] : head;
+        batch = g_str_has_prefix(name, "c/") ? &writes[i] : batch;
+        objects = objects || g_str_has_prefix(name, "o/");
+        if (strcmp(name, "master") == 0 && !writes[i].value)
+            ms->key_epoch = 0;
+        else if (strcmp(name, "master") == 0)
+            take_master(ms, now_ms, writer, writes[i].value);
+    }
+    if (!writer || (!head && !objects && !batch))
+        return;
+    if (!is_master(ms, now_ms, writer, &epoch))
+        ms_problem(ms, "%s writes the configuration and is not the master",
+                   ((const struct ms_host *)writer)->uuid);
+    if (!head || (objects && !batch))
+        ms_problem(ms, "objects are written without the head or without ids");
+    if (batch)
+        take_batch(ms, epoch, batch->value, writes, count);
+    if (head && head_serial(head->value) != last_serial(ms))
+        ms_problem(ms, "the head goes from serial %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
+                   last_serial(ms), head_serial(head->value));
+}
+
+/* --- SQLite: every transaction of a store --- */
+
+static bool is_on_branch(const struct ms *ms, const struct copy_position *at)
+{
+    const struct ms_commit *commit = ms_commit_at(ms, at->serial);
+    return commit && commit->digest == at->digest;
+}
+
+static void saw_commit(struct model_store *store, const char *id, guint64 epoch, void *data)
+{
+    struct ms *ms = data;
+    struct ms_host *host = ms_host_of(ms, model_store_node(store));
+    struct copy_position at;
+    model_store_position(store, &at);
+    if (!id) {
+        host->taken.epoch = epoch;
+        host->taken.base = at.serial - 1;
+        host->taken.digest = at.digest;
+        return;
+    }
+    if (at.serial != last_serial(ms) + 1)
+        ms_problem(ms, "%s commits serial %" G_GUINT64_FORMAT " behind %" G_GUINT64_FORMAT,
+                   host->uuid, at.serial, last_serial(ms));
+    if (epoch != ms->newest_epoch || (int)host->index != ms->newest_host)
+        ms_problem(ms,
+                   "%s commits in epoch %" G_GUINT64_FORMAT " while %" G_GUINT64_FORMAT
+                   " is the newest",
+                   host->uuid, epoch, ms->newest_epoch);
+    log_add(ms, id, epoch, at.digest);
+}
+
+/* (history, epoch, serial) never goes back; a copy is what the master had. */
+static void saw_move(struct model_store *store, const struct copy_position *before, void *data)
+{
+    struct ms *ms = data;
+    struct copy_position at;
+    model_store_position(store, &at);
+    if (at.history < before->history ||
+        (at.history == before->history &&
+         (at.epoch < before->epoch || (at.epoch == before->epoch && at.serial < before->serial))))
+        ms_problem(ms,
+                   "%s goes back from epoch %" G_GUINT64_FORMAT " serial %" G_GUINT64_FORMAT
+                   " to epoch %" G_GUINT64_FORMAT " serial %" G_GUINT64_FORMAT,
+                   model_store_node(store), before->epoch, before->serial, at.epoch, at.serial);
+    if (at.role == COPY_FOLLOWS && !is_on_branch(ms, &at))
+        ms_problem(ms, "%s has a copy at serial %" G_GUINT64_FORMAT " that no master had",
+                   model_store_node(store), at.serial);
+}
+
+bool ms_is_whole(const struct ms *ms, const struct ms_host *host)
+{
+    struct copy_position at;
+    model_store_position(host->store, &at);
+    return is_on_branch(ms, &at);
+}
+
+static int compare_positions(const struct copy_position *a, const struct copy_position *b)
+{
+    if (a->history != b->history)
+        return a->history < b->history ? -1 : 1;
+    if (a->epoch != b->epoch)
+        return a->epoch < b->epoch ? -1 : 1;
+    return a->serial < b->serial ? -1 : a->serial > b->serial;
+}
+
+/* A person's word: no copy in reach may be newer. What is lost with it nobody in reach had. */
+static void saw_take_over(struct model_store *store, const struct copy_batch *last, void *data)
+{
+    struct ms *ms = data;
+    const struct ms_host *host = ms_host_of(ms, model_store_node(store));
+    struct copy_position at, other;
+    model_store_position(store, &at);
+    for (guint i = 0; i < ms->hosts_count; i++) {
+        const struct ms_host *candidate = &ms->hosts[i];
+        model_store_position(candidate->store, &other);
+        if (i != host->index && ms_steady(ms, i, host->index, ms_now(ms) - LOOK_MS) &&
+            other.role == COPY_FOLLOWS && compare_positions(&other, &at) > 0)
+            ms_problem(ms, "%s becomes master although the copy of %s is newer", host->uuid,
+                       candidate->uuid);
+    }
+    if (!is_on_branch(ms, &at))
+        ms_problem(ms, "%s becomes master with what no master had", host->uuid);
+    ms->counts->takeovers++;
+}
+
+struct model_store_events ms_store_events(struct ms *ms)
+{
+    return (struct model_store_events){
+        .committed = saw_commit, .moved = saw_move, .takes_over = saw_take_over, .data = ms};
+}
+
+/* --- after every step --- */
+
+void ms_saw_promise(struct ms_host *host, guint64 history, guint64 epoch)
+{
+    struct stamp *answered = &host->ms->fenced[host->index];
+    struct stamp stamp = {history, epoch};
+    if (stamp_compare(stamp, *answered) > 0)
+        *answered = stamp;
+}
+
+/* What a node daemon has promised or taken over it never forgets. */
+static void check_fence(struct ms_host *host)
+{
+    const struct stamp *answered = &host->ms->fenced[host->index];
+    if (host->fence && host->fence_ready &&
+        stamp_compare(fence_highest(host->fence), *answered) < 0)
+        ms_problem(host->ms, "%s has forgotten epoch %" G_GUINT64_FORMAT, host->uuid,
+                   answered->epoch);
+}
+
+/* SAF-08: who cannot be master any more ends, once it runs. */
+static void check_steps_down(struct ms_host *host)
+{
+    struct ms *ms = host->ms;
+    bool over = host->epoch && host->epoch != ms->key_epoch && !host->paused && !host->frozen;
+    if (!over || !host->wrong_ms)
+        host->wrong_ms = over ? ms_now(ms) : 0;
+    if (over && ms_now(ms) - host->wrong_ms > STEP_DOWN_MS)
+        ms_problem(ms, "%s still is master of epoch %" G_GUINT64_FORMAT ", which is over",
+                   host->uuid, host->epoch);
+}
+
+void ms_check_step(struct ms *ms)
+{
+    for (guint i = 0; i < ms->hosts_count; i++) {
+        check_fence(&ms->hosts[i]);
+        if (ms->etcd)
+            check_steps_down(&ms->hosts[i]);
+    }
+}
+
+/* --- life --- */
+
+void ms_check_first(struct ms *ms, const GPtrArray *changes)
+{
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        note_object(ms, change->kind, change->key, 1);
+    }
+    log_add(ms, NULL, 0, ms->digest);
+}
+
+void ms_check_free(struct ms *ms)
+{
+    g_ptr_array_unref(ms->log);
+    g_hash_table_unref(ms->ids);
+    g_hash_table_unref(ms->wishes);
+    g_hash_table_unref(ms->epochs);
+    g_hash_table_unref(ms->locks);
+    g_hash_table_unref(ms->ended);
+    g_hash_table_unref(ms->tags);
+    g_hash_table_unref(ms->objects);
+    g_free(ms->problem);
+}
+
+static void wish_free(void *data)
+{
+    struct ms_wish *wish = data;
+    g_free(wish->key);
+    g_free(wish);
+}
+
+void ms_check_init(struct ms *ms)
+{
+    ms->log = g_ptr_array_new_with_free_func(commit_free);
+    g_ptr_array_add(ms->log, g_new0(struct ms_commit, 1));
+    ms->ids = g_hash_table_new(g_str_hash, g_str_equal);
+    ms->wishes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, wish_free);
+    ms->epochs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    ms->ended = g_hash_table_new(NULL, NULL);
+    ms->locks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    ms->tags = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    ms->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
