@@ -114,7 +114,9 @@ static bool op_device_check(struct network_driver *network, const char *device, 
 static GPtrArray *op_address_devices(struct network_driver *network, const char *address,
                                      GError **error)
 {
-    const struct fake_host *host = host_of(network);
+    struct fake_host *host = host_of(network);
+    if (!fake_op_begin(host, "address_devices", address, NULL, error))
+        return NULL;
     GPtrArray *devices = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *part = g_strdup_printf(" %s/", address);
     for (guint i = 0; i < host->addresses->len; i++) {

@@ -20,6 +20,7 @@ struct master_ip {
     guint tells;    /* how often the neighbours are still told */
     gint64 told_ms; /* when they were last */
     char *said;     /* the last complaint */
+    bool kicked;    /* since the turn began */
     struct promise *pause;
     guint users; /* the owner, and each task */
     bool ended;
@@ -47,6 +48,7 @@ static void release(struct master_ip *ip)
 
 void master_ip_kick(struct master_ip *ip)
 {
+    ip->kicked = true;
     if (ip->pause && !ip->pause->done)
         promise_complete(ip->pause);
 }
@@ -208,7 +210,8 @@ static bool take_away(struct master_ip *ip, const char *address, const char *net
 /* Ours, and what stands where it would be. */
 static bool drop(struct master_ip *ip, GError **error)
 {
-    const struct announce_args *announced = fence_announced(ip->node->fence);
+    /* Another announcement may come while the host works. */
+    record_autoptr(announce_args) announced = announce_args_copy(fence_announced(ip->node->fence));
     ip->tells = 0;
     if (ip->held &&
         (!take_away(ip, ip->held->address, ip->held->netdev, error) || !forget(ip, error)))
@@ -303,12 +306,13 @@ static void run(void *data)
     if (alive)
         load(ip);
     while (alive && !task_killed()) {
+        ip->kicked = false;
         bool announced = is_announced(ip);
         if (announced)
             ask(ip);
         turn(ip);
         alive = !ip->ended && !task_killed() &&
-                wait_ms(ip, announced ? MASTER_IP_LOOK_MS : MASTER_IP_SWEEP_MS);
+                (ip->kicked || wait_ms(ip, announced ? MASTER_IP_LOOK_MS : MASTER_IP_SWEEP_MS));
     }
     release(ip);
     node_release(node);

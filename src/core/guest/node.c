@@ -183,9 +183,8 @@ static json_t *work_announce(struct work *work, const void *args, GError **error
 
 static json_t *work_promise(struct work *work, const void *args, GError **error)
 {
-    const struct announce_args *announced = fence_announced(work->node->fence);
-    if (!keeper_may_promise(work->node->keeper, work->request->from_node, announced->master_node,
-                            error))
+    g_autofree char *master = g_strdup(fence_announced(work->node->fence)->master_node);
+    if (!keeper_may_promise(work->node->keeper, work->request->from_node, master, error))
         return NULL;
     record_autoptr(promise_epoch_result) result =
         fence_promise(work->node->fence, work->request->from_node, args, error);

@@ -123,7 +123,7 @@ static void report_bridges(const GPtrArray *bridges, struct node_report *report)
 static void report_master_ip(struct node_core *node, struct node_report *report)
 {
     struct network_driver *network = node->env->network;
-    const char *address = fence_announced(node->fence)->master_ip;
+    g_autofree char *address = g_strdup(fence_announced(node->fence)->master_ip);
     g_autoptr(GPtrArray) devices =
         *address ? network->ops->address_devices(network, address, NULL) : NULL;
     for (guint i = 0; devices && i < devices->len; i++)

@@ -69,11 +69,9 @@ static json_t *members(void)
     return list;
 }
 
-/* The master tells a node; that it is known in memory is all that counts here. */
-static void announce(guint master, guint64 epoch, guint to)
+static void announce_start(guint master, guint64 epoch, guint to, struct fake_reply *reply)
 {
     static guint64 serial = 1;
-    struct fake_reply reply;
     fake_call_start_stamped(sides[master].wconfd, 0, (struct stamp){1, epoch}, sides[to].node->uuid,
                             ROLE_NODED, "announce",
                             json_make("{s:i,s:I,s:s,s:s,s:I,s:o,s:s,s:i,s:s}", "history", 1,
@@ -81,10 +79,22 @@ static void announce(guint master, guint64 epoch, guint to)
                                       sides[master].node->uuid, "serial", (json_int_t)++serial,
                                       "members", members(), "master_ip", address, "master_netmask",
                                       netmask, "master_netdev", netdev),
-                            &reply);
-    nw_until(nw, reply.done);
-    g_assert_no_error(reply.error);
-    fake_reply_clear(&reply);
+                            reply);
+}
+
+static void announce_end(struct fake_reply *reply)
+{
+    nw_until(nw, reply->done);
+    g_assert_no_error(reply->error);
+    fake_reply_clear(reply);
+}
+
+/* The master tells a node; that it is known in memory is all that counts here. */
+static void announce(guint master, guint64 epoch, guint to)
+{
+    struct fake_reply reply;
+    announce_start(master, epoch, to, &reply);
+    announce_end(&reply);
 }
 
 /* Its wconfd is the master, and all have heard of it. */
@@ -150,6 +160,40 @@ static void test_follows_the_epoch(void)
     nw_pass(nw, 60000);
     assert_on(0, "");
     assert_on(1, HAS);
+    tear_down();
+}
+
+/* Announcements that come while the host is asked and changed. */
+static void test_announced_again_and_again(void)
+{
+    set_up();
+    make_master(0, 2);
+    nw_pass(nw, 1000);
+    sides[1].seat = SEAT_MASTER;
+    sides[1].epoch = 3;
+    struct fake_reply replies[20];
+    for (guint i = 0; i < G_N_ELEMENTS(replies); i++) {
+        announce_start(1, 3, 0, &replies[i]);
+        fake_advance(nw->world, 1);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(replies); i++)
+        announce_end(&replies[i]);
+    assert_on(0, "");
+
+    /* One that comes while an earlier one is dealt with is not left for the next sweep. */
+    for (guint between = 0; between < 8; between++) {
+        sides[0].epoch = 5 + 2 * between;
+        sides[0].seat = SEAT_FOLLOWS;
+        announce_start(1, 4 + 2 * between, 0, &replies[0]);
+        fake_advance(nw->world, between);
+        announce_start(0, 5 + 2 * between, 0, &replies[1]);
+        nw_until(nw, replies[0].done); /* it may have been overtaken */
+        fake_reply_clear(&replies[0]);
+        announce_end(&replies[1]);
+        sides[0].seat = SEAT_MASTER;
+        nw_pass(nw, 1000);
+        assert_on(0, HAS);
+    }
     tear_down();
 }
 
@@ -230,7 +274,7 @@ static void test_lives(void)
     nw_pass(nw, 4000);
     assert_on(0, "");
     sides[0].silent = false;
-    nw_pass(nw, 1000);
+    nw_pass(nw, 3000); /* the question that it has not answered is given up first */
     assert_on(0, HAS);
 
     /* After a power cut: not before it is the master again, under the epoch of this boot. */
@@ -425,6 +469,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/master-ip/carried", test_carried);
     g_test_add_func("/master-ip/follows-the-epoch#SAF-05", test_follows_the_epoch);
+    g_test_add_func("/master-ip/announced-again-and-again#SAF-05", test_announced_again_and_again);
     g_test_add_func("/master-ip/promised#SAF-05", test_promised);
     g_test_add_func("/master-ip/steps-down#SAF-08", test_steps_down);
     g_test_add_func("/master-ip/lives", test_lives);
