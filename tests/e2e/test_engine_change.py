@@ -151,7 +151,7 @@ def test_members():
     wait_until('and its file', lambda: not os.path.exists(os.path.join(lab.root('node3'), 'etc', 'engine.json')), 60)
     lab.cli('node', 'modify', 'node3', '--master-candidate', 'yes')
     wait_until('it is a member again', lambda: members() == ['node1', 'node2', 'node3'], 90)
-    assert status()['advice'] == [], status()
+    wait_until('and nothing is to be done', lambda: status()['advice'] == [], 30)
     nothing_lost()
 
 
