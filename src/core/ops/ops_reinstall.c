@@ -28,6 +28,13 @@ static const char *image_of(const struct op *op, const struct instance *instance
     return *params->os_type ? params->os_type : instance->os;
 }
 
+/* A reinstall that died while it copied to the replica leaves a paused guest. It goes with the
+ * reinstall that settles the mark. */
+static bool is_left_paused(const struct instance *instance)
+{
+    return *instance->holder && instance->task_state == TASK_REINSTALLING;
+}
+
 static bool state_is_right(const struct op *op, const struct instance *instance, GError **error)
 {
     const struct guest_report *guest =
@@ -39,7 +46,8 @@ static bool state_is_right(const struct op *op, const struct instance *instance,
         fettle_set_error(error, WRONG_INPUT,
                          "os_type: instance \"%s\" was not created from an image; name one",
                          instance->name);
-    else if (*instance->holder || (guest && guest->state == GUEST_RUNNING))
+    else if ((*instance->holder && !is_left_paused(instance)) ||
+             (guest && guest->state == GUEST_RUNNING))
         fettle_set_error(error, WRONG_STATE,
                          "instance \"%s\" is not stopped; stop it first: fettle instance shutdown "
                          "%s",
@@ -105,6 +113,12 @@ static bool edit_reinstalling(struct instance_edit *edit, void *data, GError **e
     return true;
 }
 
+static bool close_paused(struct op *op, const struct instance *instance, GError **error)
+{
+    struct instance_stop stop = {.mark = TASK_REINSTALLING, .after = TASK_REINSTALLING};
+    return !is_left_paused(instance) || instance_stop(op, instance->uuid, &stop, error);
+}
+
 static bool write_image(struct op *op, const struct instance *instance, GError **error)
 {
     g_autoptr(GPtrArray) first = g_ptr_array_new();
@@ -131,9 +145,11 @@ static bool equal_replica(struct op *op, const struct instance *instance, GError
     return true;
 }
 
-static bool reinstall_body(struct op *op, const char *uuid, char *image, GError **error)
+static bool reinstall_body(struct op *op, const struct instance *found, char *image, GError **error)
 {
-    if (!instance_edit(op, "reinstall_instance", uuid, edit_reinstalling, image, error))
+    const char *uuid = found->uuid;
+    if (!close_paused(op, found, error) ||
+        !instance_edit(op, "reinstall_instance", uuid, edit_reinstalling, image, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     return instance && write_image(op, instance, error) && equal_replica(op, instance, error) &&
@@ -146,10 +162,11 @@ static bool reinstall_exec(struct op *op, GError **error)
     const struct instance *found = op_find_instance(op, params->instance_name, error);
     if (!found)
         return false;
-    g_autofree char *uuid = g_strdup(found->uuid);
+    record_autoptr(instance) instance = instance_copy(found);
     g_autofree char *image = g_strdup(image_of(op, found));
     GError *local = NULL;
-    return reinstall_body(op, uuid, image, &local) || instance_fail(op, uuid, local, error);
+    return reinstall_body(op, instance, image, &local) ||
+           instance_fail(op, instance->uuid, local, error);
 }
 
 const struct op_impl ops_reinstall[] = {

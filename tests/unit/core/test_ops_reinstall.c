@@ -161,6 +161,36 @@ static void test_reinstall_fails(void)
 
 /* --- recreate --- */
 
+/* It died while it copied to the replica, so a paused guest holds the disks. */
+static void test_reinstall_again(void)
+{
+    ops_put_web(world, "stale", true);
+    world->image_bytes = 1024;
+    world->guest_state = "paused";
+    ops_set(world, "instance", WEB, "admin_state", json_string("down"));
+    ops_set(world, "instance", WEB, "task_state", json_string("reinstalling"));
+    g_assert_cmpstr(reinstall("alpine"), ==, "null");
+    ops_expect(
+        world,
+        "commit instance web1 g1 down @node1 node1/node2 reinstalling\n"
+        "node1 guest_stop g1\n"
+        "node2 replica_close g2\n"
+        "commit instance web1 g2 down @- node1/node2 reinstalling; replica node2 g2 s4 stale\n"
+        "commit instance web1 g3 down @- node1/node2 reinstalling; replica node2 g3 s5 stale\n"
+        "node1 disks_create g3 alpine\n"
+        "commit instance web1 g4 down @node1 node1/node2 reinstalling; replica node2 g4 s6 "
+        "syncing\n"
+        "node2 replica_open g4\n"
+        "node1 guest_start g4 mirror paused\n"
+        "commit instance web1 g4 down @node1 node1/node2 reinstalling\n"
+        "node1 guest_stop g4\n"
+        "node2 replica_close g5\n"
+        "commit instance web1 g5 down @- node1/node2 clean reinstalling; replica node2 g5 s8 "
+        "in-sync\n"
+        "commit instance web1 g5 down @- node1/node2 clean\n"
+        "commit job success\n");
+}
+
 static void test_recreate_elsewhere(void)
 {
     put_file(true);
@@ -480,6 +510,7 @@ int main(int argc, char **argv)
     add("/reinstall/one-disk", test_reinstall_one_disk);
     add("/reinstall/refused", test_reinstall_refused);
     add("/reinstall/failed", test_reinstall_fails);
+    add("/reinstall/again#ARP-37", test_reinstall_again);
     add("/recreate/elsewhere#SAF-19,SAF-22,FUT-08", test_recreate_elsewhere);
     add("/recreate/mirror#SAF-19,SAF-22", test_recreate_mirror);
     add("/recreate/without-copy#SAF-22", test_recreate_without_copy);
