@@ -20,7 +20,7 @@ $(RELEASE)/build.ninja: | packages
 	@meson setup $(RELEASE) -Dtests=false >/dev/null || { cat $(RELEASE)/meson-logs/meson-log.txt; exit 1; }
 
 $(CHECK)/build.ninja: | packages
-	@meson setup $(CHECK) -Db_sanitize=address,undefined -Db_lundef=false >/dev/null || { cat $(CHECK)/meson-logs/meson-log.txt; exit 1; }
+	@meson setup $(CHECK) -Doptimization=0 -Db_sanitize=address,undefined -Db_lundef=false >/dev/null || { cat $(CHECK)/meson-logs/meson-log.txt; exit 1; }
 
 demo: root all ## a cluster that loses a node and mends itself, live; GUEST=linux: a node emptied under ping
 	@$(PYTHON) scripts/demo --build $(RELEASE) --guest $(GUEST)
