@@ -52,8 +52,8 @@ struct promise_epoch_result *fence_promise(struct fence *fence, const char *from
 struct stamp fence_stamp(const struct fence *fence);
 /* The highest that was announced or promised: whatever is lower is refused. */
 struct stamp fence_highest(const struct fence *fence);
-/* Its content; the fence's own, and only until the calling task waits: the next announcement replaces
- * it. */
+/* Its content; the fence's own, and only until the calling task waits: the next announcement
+ * replaces it. */
 const struct announce_args *fence_announced(const struct fence *fence);
 
 /* Negative, 0, positive: order of (history, epoch), and of (history, generation). */
