@@ -274,7 +274,7 @@ const struct command lab_commands[] = {
     {"lab", "pause", "DAEMON@NODE [--dir DIR]", "Stop a daemon with SIGSTOP.", lab_cmd_pause},
     {"lab", "resume", "DAEMON@NODE [--dir DIR]", "Let a stopped daemon go on.", lab_cmd_resume},
     {"lab", "restart", "DAEMON@NODE [VAR=VALUE…] [--dir DIR]",
-     "Restart a daemon, once with these variables.", lab_cmd_restart},
+     "Restart a daemon, once with these variables; +VAR=VALUE: later starts have it too.", lab_cmd_restart},
     {"lab", "exec", "NODE|switch [--dir DIR] -- COMMAND…",
      "Run a command in the network of a node, or of the switch between them.", lab_cmd_exec},
     {"lab", "disk-fail", "NODE [--dir DIR]", "Let a node's disks fail; a power cycle mends them.",

@@ -86,7 +86,7 @@ enum lab_signal { LAB_KILL, LAB_PAUSE, LAB_RESUME };
 bool lab_signal(const char *dir, const char *daemon_at_node, enum lab_signal what, GError **error);
 
 /* Kills the daemon and starts it at once with these variables ("FETTLE_CRASH_AT=17") added, for
- * this one start only. */
+ * this one start only; "+FETTLE_CRASH_AT=17" stays until the next call. */
 bool lab_restart_with(const char *dir, const char *daemon_at_node, const char *const *variables,
                       GError **error);
 

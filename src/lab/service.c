@@ -35,6 +35,7 @@ struct service {
     guint pause_ms;
     guint timer;
     gint64 started_us;
+    GStrv kept; /* variables of each start, until another restart names others; or NULL */
 };
 
 struct services {
@@ -78,6 +79,12 @@ struct services *services_new(const struct layout *layout)
 
 /* --- starting --- */
 
+static char **with_variable(char **environment, const char *variable)
+{
+    g_auto(GStrv) parts = g_strsplit(variable, "=", 2);
+    return g_environ_setenv(environment, parts[0], parts[1] ? parts[1] : "", TRUE);
+}
+
 static char **environment_for(const struct service *service, const char *const *variables)
 {
     const struct services *services = service->services;
@@ -93,10 +100,11 @@ static char **environment_for(const struct service *service, const char *const *
     environment = g_environ_setenv(environment, "PATH", path, TRUE);
     environment = g_environ_setenv(environment, "FETTLE_BOOT_ID",
                                    g_ptr_array_index(services->boot_id, service->node), TRUE);
-    for (; variables && *variables; variables++) {
-        g_auto(GStrv) parts = g_strsplit(*variables, "=", 2);
-        environment = g_environ_setenv(environment, parts[0], parts[1] ? parts[1] : "", TRUE);
-    }
+    for (char **kept = service->kept; kept && *kept; kept++)
+        environment = with_variable(environment, *kept);
+    for (; variables && *variables; variables++)
+        if (**variables != '+')
+            environment = with_variable(environment, *variables);
     return environment;
 }
 
@@ -319,6 +327,17 @@ bool service_signal(struct service *service, enum lab_signal what, GError **erro
     g_assert_not_reached();
 }
 
+static void keep_variables(struct service *service, const char *const *variables)
+{
+    g_autoptr(GPtrArray) kept = g_ptr_array_new();
+    for (; *variables; variables++)
+        if (**variables == '+')
+            g_ptr_array_add(kept, g_strdup(*variables + 1));
+    g_ptr_array_add(kept, NULL);
+    g_strfreev(service->kept);
+    service->kept = (GStrv)g_ptr_array_steal(kept, NULL);
+}
+
 bool service_restart_with(struct service *service, const char *const *variables, GError **error)
 {
     if (!service->wanted)
@@ -328,6 +347,7 @@ bool service_restart_with(struct service *service, const char *const *variables,
     cancel_timer(service);
     service->pause_ms = PAUSE_FIRST_MS;
     service->restarts++;
+    keep_variables(service, variables);
     service_start(service, variables);
     return true;
 }

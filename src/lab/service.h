@@ -28,7 +28,7 @@ struct service *services_find(struct services *services, const char *daemon_at_n
                               GError **error);
 bool service_signal(struct service *service, enum lab_signal what, GError **error);
 /* Kills it and starts it at once, with variables ("NAME=value", NULL-terminated) for this start
- * only. */
+ * only; "+NAME=value" stays until the next call. */
 bool service_restart_with(struct service *service, const char *const *variables, GError **error);
 
 /* List of {"name","state","pid","restarts","ready"}. */

@@ -14,6 +14,7 @@ from e2e import fettlelib, title, wait_until
 
 WRONG_STATE, WRONG_INPUT = 5, 2
 SAMPLE = 4
+LONG_SAMPLE = 40  # of a process that goes on for ever
 
 lab = None
 folder = None
@@ -168,8 +169,8 @@ def test_back():
 
 # --- deaths ---
 
-def variables(at=None, log=None):
-    since, once = os.path.join(folder, 'since'), os.path.join(folder, f'once-{at}')
+def variables(at=None, log=None, once=None):
+    since, once = os.path.join(folder, 'since'), os.path.join(folder, f'once-{once or at}')
     if os.path.exists(since):
         os.remove(since)
     words = [f'FETTLE_CRASH_SINCE={since}', f'FETTLE_CRASH_ONCE={once}']
@@ -222,11 +223,98 @@ def test_deaths_back():
     walk('sqlite', 'etcd')
 
 
+# --- deaths of the processes that come after the step back ---
+
+def wconfd_of(node):
+    """The process id of a node's wconfd; None: none runs."""
+    wanted = f'FETTLE_ROOT={lab.root(node)}'.encode()
+    for entry in filter(str.isdigit, os.listdir('/proc')):
+        with contextlib.suppress(OSError):
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                if not file.read().split(b'\0')[0].endswith(b'/fettle-wconfd'):
+                    continue
+            with open(f'/proc/{entry}/environ', 'rb') as file:
+                if wanted in file.read().split(b'\0'):
+                    return int(entry)
+    return None
+
+
+class After(threading.Thread):
+    """Crash points count from the moment on at which wconfd of a node has ended so often: the process that made the step
+    ends, the one after it makes its store the engine and ends, the third one becomes master with it."""
+
+    def __init__(self, node, ends):
+        super().__init__(daemon=True)
+        self.node, self.ends, self.over = node, ends, False
+
+    def run(self):
+        for _ in range(self.ends):
+            while not (pid := wconfd_of(self.node)) and not self.over:
+                pass
+            while os.path.exists(f'/proc/{pid}') and not self.over:
+                time.sleep(0.002)
+        if not self.over:
+            with open(os.path.join(folder, 'since'), 'w', encoding='utf-8'):
+                pass
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.join()
+
+
+def go_back(ends, words):
+    """Back to sqlite, with these variables for the process that comes after so many ends."""
+    lab.lab('restart', f'wconfd@{lab.master}', *('+' + word for word in words))
+    nothing_lost()
+    with After(lab.master, ends):
+        change('sqlite', check=False)
+        settle('sqlite')
+
+
+def points(ends):
+    """How many crash points that process passes until it ends, or, if it stays, surely until nothing of etcd is left."""
+    log = os.path.join(folder, f'log-after-{ends}')
+    go_back(ends, variables(log=log))
+    with open(log, encoding='utf-8', errors='replace') as file:
+        numbers = [int(line.split()[0]) for line in file]
+    starts = [place for place, number in enumerate(numbers) if number == 1]
+    return starts[1] if len(starts) > 1 else len(numbers) * 3 // 4
+
+
+def walk_after(ends):
+    settle('etcd')
+    count = points(ends)
+    print(f'# crash points of wconfd, {ends} ends after the step back: {count}', flush=True)
+    assert count > 1, 'it has passed none'
+    step = 1 if count <= LONG_SAMPLE else count / LONG_SAMPLE
+    chosen = {1 + int(i * step) for i in range(int(count / step))}
+    for at in sorted(chosen) if e2e.LONG else sorted({1 + i * (count - 1) // (SAMPLE - 1) for i in range(SAMPLE)}):
+        settle('etcd')
+        name = f'after-{ends}-{at}'
+        go_back(ends, variables(at=at, once=name))
+        assert os.path.exists(os.path.join(folder, f'once-{name}')), f'nothing died at point {at}'
+
+
+@title('/engine-change/deaths-of-who-takes-the-engine#SAF-07')
+def test_deaths_take():
+    walk_after(1)
+
+
+@title('/engine-change/deaths-of-the-next-master#SAF-07')
+def test_deaths_next():
+    walk_after(2)
+
+
 def main():
     global lab, folder  # pylint: disable=global-statement
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3', '--root-mib', '2048')
     with tempfile.TemporaryDirectory(prefix='fettle-change-') as folder, e2e.new_lab(options=options) as lab:
-        e2e.run(test_refused, test_away, test_there, test_members, test_back, test_deaths_there, test_deaths_back)
+        e2e.run(test_refused, test_away, test_there, test_members, test_back, test_deaths_there, test_deaths_back, test_deaths_take,
+                test_deaths_next)
 
 
 if __name__ == '__main__':

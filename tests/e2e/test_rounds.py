@@ -1,159 +1,235 @@
 #!/usr/bin/env python3
-"""Rounds of faults at masters and candidates, real processes in a lab, while changes are submitted as jobs.
+"""Rounds of faults at masters and candidates, real processes in a lab, while changes and jobs are submitted.
 
-After each round: no answered change is lost, no job ran twice, one node is master, (history, epoch, serial) has not gone
-back, all copies are equal. With the engine sqlite the person who makes another node the master is this test, when the
-power of the old one is cut. FETTLE_ROUNDS sets how many rounds, FETTLE_LONG=1 makes it 100.
+After each round: no answered change is lost, no job is there twice, one node is master, (history, epoch, serial) has not gone
+back, all copies come to the same. The engine is the argument: `sqlite`, or `etcd`, where the candidates find the next master
+themselves; with sqlite the person who makes another node the master is this test, when the power of the old one is cut.
+FETTLE_ROUNDS sets how many rounds, FETTLE_SEED which ones, FETTLE_LONG=1 makes it 100.
 """
 import contextlib
+import json
 import os
 import random
 import re
+import signal
 import sqlite3
 import statistics
-import threading
+import sys
 import time
 
 import e2e
 from e2e import fettlelib, title, wait_until
+from load import FINAL, Load
 
-ROUNDS = int(os.environ.get('FETTLE_ROUNDS', '100' if e2e.LONG else '6'))
+ENGINE = sys.argv[1] if len(sys.argv) > 1 else 'sqlite'
+SEED = int(os.environ.get('FETTLE_SEED', '20261122'))
 NODES = ('node1', 'node2', 'node3')
-FAULTS = ('power of the master', 'kill of the master', 'pause of the master', 'kill of a candidate', 'link of a candidate',
-          'power of a candidate')
+FAULTS = ['power of the master', 'link of the master', 'kill of the master', 'pause of the master', 'kill of a candidate',
+          'link of a candidate', 'power of a candidate']
+if ENGINE == 'etcd':
+    FAULTS += ['member of the master', 'link of the master, then its power', 'two links']
+ROUNDS = int(os.environ.get('FETTLE_ROUNDS', '100' if e2e.LONG else str(len(FAULTS))))
 PAUSE_S = 6  # longer than a lease
-LOST = (OSError, fettlelib.LuxiError, ValueError)
+LEASE_S = 5
+EPOCH = re.compile(r'^(\S+Z) .*master of history (\d+), epoch (\d+)', re.M)
 
 lab = None
 failovers = []  # seconds without a master that answers
 highest = (0, 0, 0)
 
 
-def store(node):
-    """The meta rows of a candidate's store, and its tags."""
+def read(node, question):
+    """Rows of a candidate's store; [] while it is made anew."""
     path = os.path.join(lab.root(node), 'var', 'store.db')
     try:
         with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
-            with db:
-                meta = dict(db.execute('SELECT key, value FROM meta'))
-                tags = [key.rsplit('/', 1)[1] for key, in db.execute("SELECT key FROM objects WHERE kind='tag'")]
-        return meta, tags
+            return db.execute(question).fetchall()
     except sqlite3.OperationalError:
-        return {}, []
+        return []
 
 
-class Load(threading.Thread):
-    """Sets tags, one job after the other; what was answered is kept."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.answered, self.unknown = {}, set()
-        self.ending = False
-        self.next = 0
-
-    def run(self):
-        while not self.ending:
-            self.next += 1
-            tag = f'load-{self.next}'
-            try:
-                line = fettlelib.Luxi(os.path.join(lab.root(lab.master), 'run', 'luxid.sock'), timeout=20)
-                with contextlib.closing(line):
-                    self.one(line, tag)
-            except LOST:
-                self.unknown.add(tag)
-                time.sleep(0.2)
-
-    def one(self, line, tag):
-        job = line.call('SubmitJob', [{'OP_ID': 'OP_TAGS_SET', 'kind': 'cluster', 'name': '', 'tags': [tag],
-                                       'request_id': tag}])
-        while not self.ending:
-            (status, _), = line.call('QueryJobs', [job], ['status', 'opresult'])
-            if status in ('success', 'error', 'canceled'):
-                if status == 'success':
-                    self.answered[tag] = job
-                return
-            time.sleep(0.05)
+def meta(node):
+    return dict(read(node, 'SELECT key, value FROM meta'))
 
 
-def serves():
-    return lab.run('node', 'list', check=False)[0] == 0
+def keys(node):
+    """Tags and jobs in a candidate's store."""
+    return {key.rsplit('/', 1)[1] for key, in read(node, "SELECT '/' || key FROM objects WHERE kind IN ('tag', 'job')")}
+
+
+def others(node):
+    return [one for one in NODES if one != node]
+
+
+def answers(node):
+    """Whether this node's daemons are those of the master; lab.master from then on."""
+    known, lab.master = lab.master, node
+    if lab.run('node', 'list', check=False)[0] == 0:
+        lab.luxi_connection = None
+        return True
+    lab.master = known
+    return False
+
+
+def serves(*nodes):
+    """The first that is the master, of these."""
+    return next((node for node in nodes or [lab.master] if answers(node)), None)
 
 
 def person():
     """Makes another node the master, as often as it is refused for the moment."""
-    others = [node for node in NODES if node != lab.master]
-    lab.luxi_connection, lab.master = None, others[0]
+    lab.luxi_connection, lab.master = None, others(lab.master)[0]
+    last = []
     def done():
-        code, said, _ = lab.run('cluster', 'master-failover', '--yes', check=False)
-        found = re.search(r'^Node (\S+) becomes the master', said, re.M)
-        if code == 0 and found:
+        last[:] = lab.run('cluster', 'master-failover', '--yes', check=False)
+        found = re.search(r'^Node (\S+) becomes the master', last[1], re.M)
+        if last[0] == 0 and found:
             lab.master = found.group(1)
-        return code == 0
-    wait_until('the person makes a candidate the master', done, 60, step=0.3)
-    wait_until('it serves', serves, 60)
+        return last[0] == 0
+    try:
+        wait_until('the person makes a candidate the master', done, 60, step=0.3)
+    except TimeoutError as error:
+        raise AssertionError(f'{error}: {last[2]}') from error
+
+
+def next_master(old):
+    """Until another one than the lost master serves; the clients of the load find it themselves."""
+    begun = time.monotonic()
+    if ENGINE == 'sqlite':
+        person()
+    wait_until('another one is master', lambda: serves(*others(old)), 60)
+    failovers.append(time.monotonic() - begun)
+
+
+def cut(nodes, seconds):
+    """Cuts the links of nodes; if the master's is among them etcd's next one must be another."""
+    old = lab.master
+    for node in nodes:
+        lab.lab('link', node, 'down')
+    if ENGINE == 'etcd' and nodes == [old]:
+        next_master(old)
+    else:
+        time.sleep(seconds)
+
+
+def kill_member(node):
+    """Etcd's process of a node; its noded starts it again."""
+    mark = os.path.join(lab.root(node), 'var', 'etcd').encode()
+    for entry in filter(str.isdigit, os.listdir('/proc')):
+        with contextlib.suppress(OSError):
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                words = file.read().split(b'\0')
+            if words[0].endswith(b'etcd') and any(mark in word for word in words):
+                os.kill(int(entry), signal.SIGKILL)
+                return
+    raise AssertionError(f'no member of etcd runs on {node}')
 
 
 def play(fault, chance):
     old = lab.master
-    victim = old if 'master' in fault else chance.choice([node for node in NODES if node != old])
-    start = time.monotonic()
+    victim = old if 'of the master' in fault else chance.choice(others(old))
     if fault.startswith('power'):
         lab.lab('power', victim, 'off')
         if victim == old:
-            person()
-            failovers.append(time.monotonic() - start)
+            next_master(old)
         time.sleep(chance.random())
         lab.lab('power', victim, 'on')
-        if victim != lab.master and victim == old:
-            wait_until('its store is put away or followed', lambda: store(victim)[0].get('role') == '1', 60)
     elif fault.startswith('kill'):
         lab.lab('kill', f'wconfd@{victim}')
+    elif fault.startswith('member'):
+        kill_member(victim)
     elif fault.startswith('pause'):
         lab.lab('pause', f'wconfd@{victim}')
         time.sleep(PAUSE_S)
         lab.lab('resume', f'wconfd@{victim}')
+    elif fault == 'two links':
+        cut([old, victim], LEASE_S + 3 * chance.random())
+        for node in (old, victim):
+            lab.lab('link', node, 'up')
     else:
-        lab.lab('link', victim, 'down')
-        time.sleep(2 + chance.random())
+        cut([victim], 2 + chance.random())
+        if fault.endswith('its power'):
+            lab.lab('power', victim, 'off')
+            time.sleep(chance.random())
+            lab.lab('power', victim, 'on')
         lab.lab('link', victim, 'up')
-    wait_until('it serves', serves, 60)
+    wait_until('somebody serves', lambda: serves(lab.master, *(NODES if ENGINE == 'etcd' else ())), 60)
 
 
 def equal():
-    seen = {tuple(store(node)[0].get(key) for key in ('history', 'serial', 'versions')) for node in NODES}
+    seen = {tuple(meta(node).get(key) for key in ('history', 'serial', 'versions')) for node in NODES}
     return len(seen) == 1 and None not in next(iter(seen))
 
 
-def check(load):
-    global highest  # pylint: disable=global-statement
-    answered = dict(load.answered)  # what comes later is not looked for yet
-    def all_there():
-        return all(set(answered) <= set(store(node)[1]) for node in NODES)
+def check_there(load):
+    """What was answered until now is in every copy, sooner or later."""
+    wanted = set(load.answered) | {str(job) for job in load.jobs.values()}
+    def missing():
+        return {node: sorted(wanted - keys(node))[:9] for node in NODES}
     try:
-        wait_until('', all_there, 60)
+        wait_until('', lambda: not any(missing().values()), 60)
     except TimeoutError as error:
-        missing = {node: sorted(set(answered) - set(store(node)[1])) for node in NODES}
-        raise AssertionError(f'answered, but not there: {missing}') from error
-    engines = [node for node in NODES if store(node)[0].get('role') == '0']
-    assert engines == [lab.master], f'engines are {engines}, the master is {lab.master}'
-    meta = store(lab.master)[0]
-    now = tuple(int(meta[key]) for key in ('history', 'epoch', 'serial'))
+        raise AssertionError(f'answered, but not there: {missing()}') from error
+
+
+def info():
+    """What the master says of itself; None: nobody says anything at this moment."""
+    code, out, _ = lab.run('cluster', 'info', '--json', check=False) if serves(lab.master, *NODES) else (1, '', '')
+    return json.loads(out) if code == 0 else None
+
+
+def check_master():
+    """One is, and says so; with etcd every store is a copy."""
+    global highest  # pylint: disable=global-statement
+    said = wait_until('somebody serves', info, 60)
+    def engines():
+        return [node for node in NODES if meta(node).get('role') == '0']
+    wait_until(f'no store but that of the master {lab.master} is the engine (with etcd not even that)',
+               lambda: engines() == ([] if ENGINE == 'etcd' else [lab.master]), 60)
+    now = said['history'], said['epoch'], said['serial']
+    assert said['master'] == lab.master, f'{lab.master} says that {said["master"]} is the master'
     assert now >= highest and now[2] >= highest[2], f'{now} after {highest}'
     highest = now
 
 
+def check_epochs():
+    """Each epoch had one node, and later masters later epochs."""
+    begun = []
+    for node in NODES:
+        with open(os.path.join(lab.root(node), 'log', 'wconfd.log'), encoding='utf-8') as file:
+            begun += [(when, (int(history), int(epoch)), node) for when, history, epoch in EPOCH.findall(file.read())]
+    assert begun, 'nobody has ever said that it is the master'
+    nodes = {(epoch, node) for _, epoch, node in begun}
+    assert len(nodes) == len({epoch for epoch, _ in nodes}), f'two nodes under one epoch: {sorted(nodes)}'
+    order = [epoch for _, epoch, _ in sorted(begun)]
+    assert order == sorted(order), f'epochs went back: {order}'
+
+
 def check_jobs(load):
-    """Every answered job is there once, and ended as it was answered."""
+    """Every answered job is there once, and has ended; a change that was answered, as it was answered."""
+    def rows():
+        return {row['id']: row for row in lab.query('job', ['id', 'status', 'request_id'])}
+    wait_until('all jobs have ended', lambda: all(row['status'] in FINAL for row in rows().values()), 120, step=0.5)
+    found = rows()
+    by_request = {}
+    for job, row in found.items():
+        by_request.setdefault(row['request_id'], []).append(job)
+    for request, job in load.jobs.items():
+        assert by_request.get(request) == [job], f'{request} was answered as job {job}, there are {by_request.get(request)}'
     for tag, job in load.answered.items():
-        rows = lab.query('job', ['id', 'status'], ['=', 'request_id', tag])
-        assert [(row['id'], row['status']) for row in rows] == [(job, 'success')], (tag, job, rows)
+        assert found[job]['status'] == 'success', f'the change {tag} was answered, its job {job} is {found[job]["status"]}'
+    return sum(row['status'] == 'success' for row in found.values())
 
 
-@title('/mastership/sqlite#SAF-01,SAF-06,SAF-07,SAF-30,WCF-16')
+def check(load):
+    check_there(load)
+    check_master()
+
+
+@title(f'/mastership/{ENGINE}#SAF-01,SAF-04,SAF-06,SAF-07,SAF-08,SAF-30,WCF-16')
 def test_rounds():
-    chance = random.Random(20261122)
-    load = Load()
-    load.start()
+    chance = random.Random(SEED)
+    load = Load(lab)
     try:
         for number in range(ROUNDS):
             fault = FAULTS[number % len(FAULTS)]
@@ -163,14 +239,15 @@ def test_rounds():
             except (AssertionError, TimeoutError, fettlelib.CommandFailed) as error:
                 raise AssertionError(f'round {number}, {fault}: {error}') from error
     finally:
-        load.ending = True
-        load.join(60)
+        load.end()
     wait_until('all copies are equal', equal, 60)
     check(load)
-    check_jobs(load)
-    assert len(load.answered) >= ROUNDS, f'{len(load.answered)} changes in {ROUNDS} rounds are no load'
-    print(f'# {ROUNDS} rounds, {len(load.answered)} changes answered, {len(load.unknown)} unanswered; failovers: '
-          f'{len(failovers)}, median {statistics.median(failovers):.1f} s, worst {max(failovers):.1f} s', flush=True)
+    ended = check_jobs(load)
+    check_epochs()
+    assert len(load.answered) >= ROUNDS and ended >= ROUNDS, f'{len(load.answered)} changes, {ended} jobs are no load'
+    print(f'# {ROUNDS} rounds, {len(load.jobs)} jobs and {len(load.answered)} changes answered, {load.repeated} times nobody '
+          f'answered; failovers: {len(failovers)}, median {statistics.median(failovers):.1f} s, worst {max(failovers):.1f} s',
+          flush=True)
 
 
 @title('/mastership/no-sanitizer-report')
@@ -178,7 +255,14 @@ def test_logs():
     e2e.check_logs(lab)
 
 
-if __name__ == '__main__':
-    with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '1000', '--candidates', '3')) as lab:
+def main():
+    global lab  # pylint: disable=global-statement
+    options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '1000', '--candidates', '3', '--engine', ENGINE)
+    with e2e.new_lab(options=options) as lab:
+        wait_until('somebody serves', lambda: serves(*NODES), 60)
         wait_until('all copies are there', equal, 60)
         e2e.run(test_rounds, test_logs)
+
+
+if __name__ == '__main__':
+    main()

@@ -42,6 +42,7 @@ struct fake_engine {
     char heir[37];      /* to whom it was handed; "": to nobody */
     int resign_code;
     bool left;
+    struct engine_left moved; /* of a replicated one; epoch 0: it was not left */
     enum engine_result next;
     bool next_stored;
     guint turn;
@@ -175,6 +176,8 @@ static bool may_campaign(const struct fake_engine *engine, const struct mastersh
     bool taken = engine->base.replicated && engine->master.epoch;
     if (engine->deposed)
         fettle_set_error(error, NOT_MASTER, "another node is the master");
+    else if (engine->moved.epoch)
+        fettle_set_error(error, NOT_MASTER, "the engine was left");
     else if (engine->silent)
         fettle_set_error(error, TEMPORARY, "etcd does not answer (made by the test)");
     else if (taken && strcmp(engine->master.node, me->node) != 0)
@@ -282,6 +285,13 @@ static enum engine_result engine_leave(struct engine *base, const struct engine_
     return result;
 }
 
+static bool engine_left(struct engine *base, struct engine_left *ret_left, GError **error)
+{
+    const struct fake_engine *engine = (struct fake_engine *)base;
+    *ret_left = engine->moved;
+    return true;
+}
+
 /* Everything since serial 1 is in the log. */
 static guint64 engine_log_from(struct engine *base)
 {
@@ -303,6 +313,7 @@ static const struct engine_ops fake_engine_ops = {
     .lookup = engine_lookup,
     .log_from = engine_log_from,
     .leave = engine_leave,
+    .left = engine_left,
     .close = engine_close,
 };
 
@@ -388,6 +399,11 @@ void fake_engine_crash(struct fake_engine *engine)
     engine->turn++;
     engine->held = false;
     g_queue_clear_full(&engine->queue, queued_free);
+}
+
+void fake_engine_move(struct fake_engine *engine, const struct engine_left *to)
+{
+    engine->moved = *to;
 }
 
 bool fake_engine_left(const struct fake_engine *engine)

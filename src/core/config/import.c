@@ -17,7 +17,8 @@ struct rule {
     const char *added;        /* why one that is not there cannot be added; NULL: it can */
 };
 
-static const char *const cluster_keeps[] = {"uuid", "master_node", NULL};
+static const char *const cluster_keeps[] = {"uuid", "master_node", "engine", NULL};
+static const char *const cluster_told[] = {"engine", NULL};
 static const char *const node_keeps[] = {
     "primary_ip",    "port", "master_candidate", "offline", "offline_statement",
     "offline_since", NULL};
@@ -33,7 +34,7 @@ static const char *const nothing_kept[] = {NULL};
 /* In this order, so that what is referred to is there first. */
 static const struct rule rules[] = {
     {"nodegroup", nothing_kept, nothing_kept, NULL, NULL},
-    {"cluster", cluster_keeps, nothing_kept, "it is this cluster", "a store has one cluster"},
+    {"cluster", cluster_keeps, cluster_told, "it is this cluster", "a store has one cluster"},
     {"network", nothing_kept, nothing_kept, NULL, NULL},
     {"node", node_keeps, node_told,
      "an import removes no node; take it out with `fettle node remove`, or put it into the file",

@@ -37,11 +37,13 @@ static bool become_engine(struct seat *seat, const struct engine_left *left, GEr
     if (ok)
         ok = seat->copy->ops->set_role(seat->copy, COPY_ENGINE, &last, error);
     else
-        fettle_set_error(error, CORRUPT,
-                         "the configuration left etcd for the store of this node at serial "
-                         "%" G_GUINT64_FORMAT ", and that is at serial %" G_GUINT64_FORMAT
-                         "; restore a backup: etcd still has it below /fettle/",
-                         left->serial, config_serial(config));
+        fettle_set_error(
+            error, CORRUPT,
+            "the configuration left etcd for the store of this node at serial "
+            "%" G_GUINT64_FORMAT " of history %" G_GUINT64_FORMAT
+            ", and that is at serial %" G_GUINT64_FORMAT " of history %" G_GUINT64_FORMAT
+            "; restore a backup: etcd still has it below /fettle/",
+            left->serial, left->history, config_serial(config), config_history(config));
     config_free(config);
     return ok;
 }

@@ -228,9 +228,25 @@ static bool counter_step(const struct step *step, const struct config_delta *del
            (!old || never_less("value", old->value, new->value, error));
 }
 
+/* The step of a change of engine is no commit of this kind: it is written into the store itself
+ * (engine_change.c, seat_left.c). What the record said otherwise would be believed by copies. */
+static bool engine_stays(const struct cluster *old, const struct cluster *new, GError **error)
+{
+    if (old->engine == new->engine)
+        return true;
+    fettle_set_error(error, PERMISSION,
+                     "engine: is %s, and no change of the configuration makes it %s: fettle "
+                     "cluster engine %s",
+                     enum_word(&engine_kind_words, (int)old->engine),
+                     enum_word(&engine_kind_words, (int)new->engine),
+                     enum_word(&engine_kind_words, (int)new->engine));
+    return false;
+}
+
 static bool cluster_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
-    return never_deleted(delta, error);
+    return never_deleted(delta, error) &&
+           (!delta->before || engine_stays(delta->before, delta->after, error));
 }
 
 /* SAF-21: nothing but the power switch keeps a node from writing to disks that others use too. */

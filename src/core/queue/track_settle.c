@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "core/queue/children.h"
+#include "core/queue/deposed.h"
 #include "core/queue/job_file.h"
 
 #define ID G_GUINT64_FORMAT
@@ -174,6 +175,17 @@ static enum livelock_verdict probe(struct settling *settling, const char *livelo
     return verdict;
 }
 
+/* A process of a mastership that is over can bring nothing to its end (SAF-06). */
+static bool is_deposed(const struct settling *settling)
+{
+    const struct queue_context *context = settling->tracker->context;
+    const struct job *record = context_record(context, settling->id);
+    if (record == NULL || track_same_mastership(context, record))
+        return false;
+    record_autoptr(job) file = job_file_read(context->env, settling->id, NULL);
+    return file != NULL && deposed_end_job(context->env, file, context_stamp(context));
+}
+
 static bool settle_once(struct settling *settling)
 {
     struct queue_context *context = settling->tracker->context;
@@ -189,6 +201,11 @@ static bool settle_once(struct settling *settling)
         return true;
     switch (verdict) {
     case LIVELOCK_ALIVE:
+        if (is_deposed(settling))
+            return false;
+        job = queue_find(context->queue, settling->id);
+        if (job == NULL)
+            return true;
         tracker_follow(settling->tracker, job);
         track_read_soon(settling->tracker, job);
         return true;

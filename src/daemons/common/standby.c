@@ -14,7 +14,8 @@ struct standby {
     bool (*start)(GError **error);
     bool active;
     enum seat_role seat; /* as it was told last */
-    guint64 epoch;
+    guint64 history, epoch;
+    void (*on_epoch)(const struct env *env, struct stamp newest);
 };
 
 struct standby *standby_new(const struct env *env, bool (*start)(GError **error))
@@ -23,6 +24,12 @@ struct standby *standby_new(const struct env *env, bool (*start)(GError **error)
     standby->env = env;
     standby->start = start;
     return standby;
+}
+
+void standby_on_epoch(struct standby *standby,
+                      void (*fn)(const struct env *env, struct stamp newest))
+{
+    standby->on_epoch = fn;
 }
 
 void standby_free(struct standby *standby)
@@ -59,8 +66,12 @@ static bool ask(struct standby *standby)
                         (struct stamp){0}, 0, STANDBY_WAIT_MS + TIMEOUT_QUICK_MS, NULL);
     if (!status)
         return false;
+    bool other = status->history != standby->history || status->epoch != standby->epoch;
     standby->seat = status->seat;
+    standby->history = status->history;
     standby->epoch = status->epoch;
+    if (other && standby->on_epoch && !standby->active && standby->seat == SEAT_FOLLOWS)
+        standby->on_epoch(standby->env, (struct stamp){standby->history, standby->epoch});
     return true;
 }
 

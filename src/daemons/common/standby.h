@@ -11,6 +11,10 @@ struct standby;
 
 /* `start`: core's X_start(), called in a task once this node is the master. */
 struct standby *standby_new(const struct env *env, bool (*start)(GError **error));
+/* `fn` is called in a task, while this node is not the master, with each newest mastership that its
+ * wconfd has heard of. Before standby_start(). */
+void standby_on_epoch(struct standby *standby,
+                      void (*fn)(const struct env *env, struct stamp newest));
 void standby_free(struct standby *standby);
 /* In a task, as the daemon's own start(): returns when it is known what this node is, and if it is
  * the master, when `start` has returned. */

@@ -161,7 +161,9 @@ static void test_reality_stays(void)
     json_object_set_new(web1, "clean", json_true());
     json_object_set_new(web1, "primary_node", json_string(NODE2));
     json_object_set_new(object_in(doc, "node", NODE2), "primary_ip", json_string("10.9.9.9"));
+    json_object_set_new(object_in(doc, "cluster", CLUSTER), "engine", json_string("etcd"));
     g_autofree char *said = plan_of(doc);
+    g_assert_nonnull(strstr(said, "note: cluster c1: engine stays sqlite (the file has etcd)\n"));
     g_assert_nonnull(strstr(said, "note: node node2: primary_ip stays "));
     g_assert_nonnull(strstr(said, " (the file has 10.9.9.9)\n"));
     g_assert_nonnull(strstr(said, "note: instance web1: primary_node stays " NODE1

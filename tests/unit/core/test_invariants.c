@@ -97,6 +97,30 @@ static void test_references(void)
         "already_exists: cluster c2 (" GROUP "): there is a cluster already; a store has one");
 }
 
+static struct change *cluster_with(const char *engine)
+{
+    return put("cluster", CLUSTER, 1,
+               json_make("{s:s,s:s,s:s,s:s}", "uuid", CLUSTER, "name", "c2", "master_node", NODE1,
+                         "engine", engine));
+}
+
+/* Only the procedure that changes the engine says what it is, and its step is no commit. */
+static void test_engine(void)
+{
+    static const char to_etcd[] =
+        "permission_denied: cluster c2 (" CLUSTER "): engine: is sqlite, and no change of the "
+        "configuration makes it etcd: fettle cluster engine etcd";
+    static const char to_sqlite[] =
+        "permission_denied: cluster c2 (" CLUSTER "): engine: is etcd, and no change of the "
+        "configuration makes it sqlite: fettle cluster engine sqlite";
+    assert_says(check(cluster_with("sqlite"), NULL), "ok");
+    assert_says(check(cluster_with("etcd"), NULL), to_etcd);
+    assert_says(check_as(NULL, changes_of(cluster_with("etcd"), NULL), AUTHOR_HOLDER), to_etcd);
+    assert_says(check_as(changes_of(cluster_with("etcd"), NULL),
+                         changes_of(cluster_with("sqlite"), NULL), AUTHOR_COMMIT),
+                to_sqlite);
+}
+
 static void test_deletions(void)
 {
     assert_says(check(del("node", NODE2, 1), NULL),
@@ -511,6 +535,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/invariants/names#WCF-16", test_names);
     g_test_add_func("/invariants/references#WCF-16", test_references);
+    g_test_add_func("/invariants/engine#SAF-07,WCF-16", test_engine);
     g_test_add_func("/invariants/deletions#WCF-16", test_deletions);
     g_test_add_func("/invariants/instance#SAF-10", test_instance_state);
     g_test_add_func("/invariants/one-replica#SAF-18", test_one_replica);

@@ -1,5 +1,6 @@
 /* The care for a node's member of etcd: core/guest keeper.c and upkeep.c, with a member in memory.
  */
+#include "core/guest/keeper.h"
 #include "core/guest/upkeep.h"
 #include "helper/fake_members.h"
 #include "helper/node_world.h"
@@ -323,6 +324,76 @@ static void test_due(void)
     g_assert_true(upkeep_look(&upkeep, &say, DEFRAGMENT_INTERVAL_MS).defragment);
 }
 
+/* "yes", or why not; `file`: what etc/engine.json says, NULL: there is none. */
+static char *may_promise(struct fixture *fixture, enum engine_kind kind, enum engine_phase state,
+                         const char *node, const char *master)
+{
+    struct keeper *keeper = fixture->nw->a.core->keeper;
+    struct engine_config *config = engine_config_new();
+    g_autoptr(GError) error = NULL;
+    config->kind = kind;
+    config->state = state;
+    engine_config_free(fixture->fake->config);
+    fixture->fake->config = config;
+    return keeper_may_promise(keeper, node, master, &error)
+               ? g_strdup("yes")
+               : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+}
+
+/* Behind a step that may have been taken nobody becomes master of a store but its own node, whose
+ * store is the better witness. */
+static void test_promises(struct fixture *fixture, gconstpointer unused)
+{
+    static const struct {
+        enum engine_kind kind;
+        enum engine_phase state;
+        const char *node, *master, *said;
+    } cases[] = {
+        {ENGINE_KIND_SQLITE, ENGINE_ACTIVE, NODE_B, NODE_M, "yes"},
+        {ENGINE_KIND_ETCD, ENGINE_PREPARING, NODE_B, NODE_M, "yes"},
+        {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_B, NODE_M, "deciding"},
+        {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_M, NODE_M, "yes"},
+        {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_A, NODE_M, "yes"},
+        {ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_B, NODE_M, "active"},
+        {ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_M, NODE_M, "active"},
+        {ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_A, NODE_M, "yes"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *expected =
+            strcmp(cases[i].said, "yes") == 0
+                ? g_strdup("yes")
+                : g_strdup_printf("wrong_state: this node promises no mastership of the engine "
+                                  "sqlite: etc/engine.json says etcd, %s",
+                                  cases[i].said);
+        g_autofree char *said =
+            may_promise(fixture, cases[i].kind, cases[i].state, cases[i].node, cases[i].master);
+        g_assert_cmpstr(said, ==, expected);
+    }
+}
+
+/* The same by the call: a refusal leaves no promise behind. */
+static void test_promise_refused(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *said = may_promise(fixture, ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_M, NODE_M);
+    for (guint i = 0; i < 2; i++) {
+        json_autoptr answer = call(fixture, "promise_epoch",
+                                   json_make("{s:I, s:i, s:i, s:s, s:b}", "history",
+                                             (json_int_t)fixture->nw->stamp.history, "epoch", 50,
+                                             "since", 50, "node", NODE_M, "begins", 0),
+                                   &error);
+        if (i == 0) {
+            g_assert_cmpstr(error ? error->message : "", ==, said + strlen("wrong_state: "));
+            g_assert_null(answer);
+            g_clear_error(&error);
+            g_free(may_promise(fixture, ENGINE_KIND_SQLITE, ENGINE_ACTIVE, NODE_M, NODE_M));
+            continue;
+        }
+        g_assert_no_error(error);
+        g_assert_true(json_is_true(json_object_get(answer, "granted")));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -335,6 +406,8 @@ int main(int argc, char **argv)
     TEST("/keeper/refusals", test_refusals);
     TEST("/keeper/damaged", test_damaged);
     TEST("/keeper/upkeep", test_upkeep);
+    TEST("/keeper/promises#SAF-07", test_promises);
+    TEST("/keeper/promise-refused#SAF-07", test_promise_refused);
     g_test_add_func("/keeper/due", test_due);
     return g_test_run();
 }

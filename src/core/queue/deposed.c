@@ -1,0 +1,43 @@
+/* See deposed.h. */
+#include "core/queue/deposed.h"
+
+#include "base/log.h"
+#include "core/queue/job_file.h"
+
+#define ID G_GUINT64_FORMAT
+
+static bool is_older(const struct job *file, struct stamp than)
+{
+    return file->history != than.history ? file->history < than.history : file->epoch < than.epoch;
+}
+
+bool deposed_end_job(const struct env *env, const struct job *file, struct stamp newest)
+{
+    const struct job_process process = {
+        .livelock = file->livelock, .pid = file->process_id, .start_ticks = file->process_start};
+    if (!is_older(file, newest) || file->livelock[0] == '\0' ||
+        env->ops->livelock_probe(env, file->livelock) != LIVELOCK_ALIVE)
+        return false;
+    log_warning("",
+                "the process of job %" ID " is ended: it began under epoch %" ID ", and epoch %" ID
+                " has a master",
+                file->id, file->epoch, newest.epoch);
+    env->ops->job_signal(env, &process, true);
+    return true;
+}
+
+void deposed_end_jobs(const struct env *env, struct stamp newest)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) names = env->ops->file_list(env, FILE_QUEUE, JOB_FILE_FOLDER, &error);
+    if (names == NULL)
+        log_warning("", "job files cannot be listed: %s", error->message);
+    for (guint i = 0; names != NULL && i < names->len; i++) {
+        guint64 id;
+        record_autoptr(job) file = job_file_parse_name(g_ptr_array_index(names, i), &id)
+                                       ? job_file_read(env, id, NULL)
+                                       : NULL;
+        if (file != NULL)
+            deposed_end_job(env, file, newest);
+    }
+}
