@@ -281,7 +281,7 @@ def ping_gaps(lab, figures, runs, folder):
     lab.do('OP_INSTANCE_REMOVE', instance_name='pinged', shutdown_timeout=0)
 
 
-def measure(build, figures, runs, guest_folder, only):
+def measure(build, figures, runs, guest_folder):
     """In a lab of its own, whose nodes have room for a big replica."""
     parts = {
         'live_migration': lambda lab: live_migration(lab, figures, runs),
@@ -289,12 +289,10 @@ def measure(build, figures, runs, guest_folder, only):
         'incremental': lambda lab: incremental(lab, figures, 3),
         'ping_gaps': lambda lab: ping_gaps(lab, figures, runs, guest_folder),
     }
-    assert only in ('', 'writes', *parts), f'{only}: known are writes, {", ".join(parts)}'
-    if only in ('', 'writes'):
-        writes_in_memory(build, figures, max(3, runs))
-    if only == 'writes':
+    figures.part('writes', 120, writes_in_memory, build, figures, max(3, runs))
+    if figures.only not in ('', *parts):
+        figures.known += parts
         return
     with fettlelib.Lab(build, options=('--disks-mib', '1024')) as lab:
         for name, part in parts.items():
-            if only in ('', name):
-                part(lab)
+            figures.part(name, 150, part, lab)

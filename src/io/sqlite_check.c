@@ -386,16 +386,12 @@ bool sqlite_store_load_text(struct sqlite_store *store,
                                          const char *text, void *data),
                             void *data, GError **error)
 {
-    struct loading loading = {0};
+    struct loading loading = {each, data, 0, 0};
 
-    /* Nothing is handed out before everything was found whole. */
-    if (!check_structure(store, error) || !store_load_meta(store, error) ||
-        !check_progress(store, error) || !check_log(store, error) ||
-        !load_objects(store, &loading, error))
-        return false;
-    store->whole = true;
-    loading = (struct loading){each, data, 0, 0};
-    return each == NULL || load_objects(store, &loading, error);
+    store->whole = check_structure(store, error) && store_load_meta(store, error) &&
+                   check_progress(store, error) && check_log(store, error) &&
+                   load_objects(store, &loading, error);
+    return store->whole;
 }
 
 struct json_loading {
@@ -419,6 +415,10 @@ bool sqlite_store_load(struct sqlite_store *store,
                                     json_t *object, void *data),
                        void *data, GError **error)
 {
-    struct json_loading loading = {each, data};
-    return sqlite_store_load_text(store, each != NULL ? each_json : NULL, &loading, error);
+    struct json_loading json = {each, data};
+    struct loading loading = {each_json, &json, 0, 0};
+
+    /* Nothing is handed out before everything was found whole. */
+    return sqlite_store_load_text(store, NULL, NULL, error) &&
+           (each == NULL || load_objects(store, &loading, error));
 }

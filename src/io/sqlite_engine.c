@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+/* Of the write-ahead log, 4 KiB each: when it is moved into the file. */
+#define CHECKPOINT_PAGES 1000
+#define CHECKPOINT_PAGES_BUSY 4000
+
 struct sqlite_engine {
     struct engine base;
     gatomicrefcount refs; /* the owner, each batch on its way to the loop */
@@ -77,9 +81,6 @@ static GPtrArray *take_batch(struct sqlite_engine *engine)
     GPtrArray *entries = g_ptr_array_new_with_free_func(entry_free);
 
     g_mutex_lock(&engine->queue_lock);
-    engine->busy = false;
-    if (g_queue_is_empty(&engine->queue))
-        g_cond_broadcast(&engine->queue_idle);
     while (g_queue_is_empty(&engine->queue) && !engine->closing)
         g_cond_wait(&engine->queue_filled, &engine->queue_lock);
     while (!g_queue_is_empty(&engine->queue) && entries->len < LIMIT_COMMITS_PER_BATCH)
@@ -154,11 +155,34 @@ static bool has_commit(const GPtrArray *entries)
     return false;
 }
 
-/* Asked with the store's lock held. */
+/* Asked with the store's lock held, or by the loop while nothing is being committed. */
 static bool is_master(const struct sqlite_engine *engine)
 {
     return !engine->broken && !sqlite_store_is_copy(engine->store) &&
            sqlite_store_is_master(engine->store, engine->epoch);
+}
+
+/* Nothing is being committed any more; whether nothing waits. */
+static bool batch_is_over(struct sqlite_engine *engine)
+{
+    g_mutex_lock(&engine->queue_lock);
+    bool idle = g_queue_is_empty(&engine->queue);
+    engine->busy = false;
+    if (idle)
+        g_cond_broadcast(&engine->queue_idle);
+    g_mutex_unlock(&engine->queue_lock);
+    return idle;
+}
+
+/* Behind an answer, where it makes nobody wait; before more if it has become long. */
+static void tidy_log(struct sqlite_engine *engine, bool idle)
+{
+    guint pages = sqlite_store_log_pages(engine->store);
+    if (pages < (idle ? CHECKPOINT_PAGES : CHECKPOINT_PAGES_BUSY))
+        return;
+    g_mutex_lock(&engine->store_lock);
+    sqlite_store_checkpoint(engine->store);
+    g_mutex_unlock(&engine->store_lock);
 }
 
 static void batch_done(void *data);
@@ -184,6 +208,7 @@ static void *worker(void *data)
         *batch = (struct batch){engine, entries};
         g_atomic_ref_count_inc(&engine->refs);
         loop_post(batch_done, batch);
+        tidy_log(engine, batch_is_over(engine));
     }
 }
 
@@ -302,17 +327,16 @@ static void engine_commit(struct engine *base, const struct engine_commit *commi
     enqueue(engine, entry);
 }
 
-/* Whether nothing is under way; then one row is looked at here, without waking a thread for it. The
+/* Whether nothing is under way; then it is looked at here, without waking a thread for it. The
  * answer still comes from the loop, when this turn is over. */
 static bool barrier_at_once(struct sqlite_engine *engine, struct entry *entry)
 {
     g_mutex_lock(&engine->queue_lock);
     bool idle = g_queue_is_empty(&engine->queue) && !engine->busy;
     g_mutex_unlock(&engine->queue_lock);
-    if (!idle || !g_mutex_trylock(&engine->store_lock))
+    if (!idle)
         return false;
     entry->still_master = is_master(engine);
-    g_mutex_unlock(&engine->store_lock);
     struct batch *batch = g_new(struct batch, 1);
     *batch = (struct batch){engine, g_ptr_array_new_with_free_func(entry_free)};
     g_ptr_array_add(batch->entries, entry);
@@ -425,6 +449,7 @@ struct engine *sqlite_engine_open(const char *path, GError **error)
     g_cond_init(&engine->queue_idle);
     g_queue_init(&engine->queue);
     engine->store = store;
+    sqlite_store_defer_checkpoints(store);
     engine->unfinished = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     engine->worker = g_thread_new("store", worker, engine);
     return &engine->base;

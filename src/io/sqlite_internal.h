@@ -21,7 +21,6 @@ enum store_statement {
     STATEMENT_CHANGE_ADD,
     STATEMENT_COMMIT_ADD,
     STATEMENT_META_SET,
-    STATEMENT_META_GET,
     STATEMENT_LOG_OLDEST,
     STATEMENT_LOG_TRIM,
     STATEMENT_COMMITS_TRIM,
@@ -49,6 +48,7 @@ struct sqlite_store {
     sqlite3 *reader; /* for the loop while the worker commits */
     int lock_fd;
     bool old_format; /* format 1, until the first transaction */
+    guint log_pages; /* with deferred checkpoints: in the write-ahead log */
     bool whole;      /* found so, or written: what is not stays as it is, with its -wal */
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct store_meta meta;    /* as committed */

@@ -45,7 +45,6 @@ static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_LOG_OLDEST] = "SELECT serial FROM changes ORDER BY serial, place LIMIT 1 OFFSET ?1",
     [STATEMENT_LOG_TRIM] = "DELETE FROM changes WHERE serial<=?1",
     [STATEMENT_COMMITS_TRIM] = "DELETE FROM commits WHERE serial<=?1",
-    [STATEMENT_META_GET] = "SELECT value FROM meta WHERE key=?1",
     [STATEMENT_LOOKUP] = "SELECT serial FROM commits WHERE commit_id=?1",
     [STATEMENT_CHANGES] = ("SELECT serial,kind,key,op,json FROM changes WHERE serial>?1 "
                            "ORDER BY serial, place LIMIT ?2"),
@@ -101,7 +100,7 @@ bool store_run(struct sqlite_store *store, const char *sql, GError **error)
 }
 
 /* A statement ready for new values; `types` says what follows: t = const char * (NULL: null), i =
- * guint64. */
+ * guint64. Texts are borrowed until it is reset, and none runs without new values. */
 static sqlite3_stmt *bound(struct sqlite_store *store, enum store_statement which,
                            const char *types, va_list values)
 {
@@ -110,7 +109,7 @@ static sqlite3_stmt *bound(struct sqlite_store *store, enum store_statement whic
     sqlite3_reset(statement);
     for (int i = 1; types[i - 1] != '\0'; i++)
         if (types[i - 1] == 't')
-            sqlite3_bind_text(statement, i, va_arg(values, const char *), -1, SQLITE_TRANSIENT);
+            sqlite3_bind_text(statement, i, va_arg(values, const char *), -1, SQLITE_STATIC);
         else
             sqlite3_bind_int64(statement, i, (sqlite3_int64)va_arg(values, guint64));
     return statement;
@@ -423,8 +422,8 @@ static void drop_old(struct sqlite_store *store, const struct store_row *row)
     sqlite3_stmt *old = store->statements[STATEMENT_OBJECT_OLD];
 
     sqlite3_reset(old);
-    sqlite3_bind_text(old, 1, row->kind, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(old, 2, row->key, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(old, 1, row->kind, -1, SQLITE_STATIC);
+    sqlite3_bind_text(old, 2, row->key, -1, SQLITE_STATIC);
     if (sqlite3_step(old) == SQLITE_ROW) {
         store->pending.digest ^= (guint64)sqlite3_column_int64(old, 0);
         store->pending.versions ^=
@@ -558,6 +557,34 @@ bool sqlite_store_is_copy(const struct sqlite_store *store)
     return store->meta.role != COPY_ENGINE;
 }
 
+/* --- the write-ahead log --- */
+
+static int note_log_pages(void *data, sqlite3 *db, const char *name, int pages)
+{
+    struct sqlite_store *store = data;
+    store->log_pages = (guint)pages;
+    return SQLITE_OK;
+}
+
+void sqlite_store_defer_checkpoints(struct sqlite_store *store)
+{
+    sqlite3_wal_hook(store->db, note_log_pages, store);
+}
+
+guint sqlite_store_log_pages(const struct sqlite_store *store)
+{
+    return store->log_pages;
+}
+
+void sqlite_store_checkpoint(struct sqlite_store *store)
+{
+    int pages = 0, moved = 0;
+    crash_point("sqlite: checkpoint");
+    if (sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved) ==
+        SQLITE_OK)
+        store->log_pages = pages > moved ? (guint)(pages - moved) : 0;
+}
+
 /* --- mastership --- */
 
 const struct mastership *sqlite_store_master(const struct sqlite_store *store)
@@ -588,16 +615,9 @@ bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GE
     return true;
 }
 
-bool sqlite_store_is_master(struct sqlite_store *store, guint64 epoch)
+bool sqlite_store_is_master(const struct sqlite_store *store, guint64 epoch)
 {
-    sqlite3_stmt *statement = store->statements[STATEMENT_META_GET];
-
-    sqlite3_reset(statement);
-    sqlite3_bind_text(statement, 1, "epoch", -1, SQLITE_STATIC);
-    bool same = sqlite3_step(statement) == SQLITE_ROW &&
-                (guint64)sqlite3_column_int64(statement, 0) == epoch;
-    sqlite3_reset(statement);
-    return same;
+    return store->meta.master.epoch == epoch;
 }
 
 /* --- reading back --- */

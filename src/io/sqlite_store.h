@@ -28,12 +28,13 @@ bool sqlite_store_create(const char *path, enum copy_role role, guint64 history,
 struct sqlite_store *sqlite_store_open(const char *path, GError **error);
 void sqlite_store_close(struct sqlite_store *store);
 
-/* Reads and checks everything. `each` may be NULL. */
+/* Reads and checks everything, then gives each object. `each` may be NULL. */
 bool sqlite_store_load(struct sqlite_store *store,
                        void (*each)(const char *kind, const char *key, guint64 version,
                                     json_t *object, void *data),
                        void *data, GError **error);
-/* The same with each object as text; `each` (not NULL) says whether it is JSON. */
+/* The same in one pass, with each object as text; `each` (may be NULL) says whether it is JSON.
+ * What was given before a failure is worth nothing. */
 bool sqlite_store_load_text(struct sqlite_store *store,
                             bool (*each)(const char *kind, const char *key, guint64 version,
                                          const char *text, void *data),
@@ -44,8 +45,9 @@ guint64 sqlite_store_serial(const struct sqlite_store *store);
 /* The mastership record; epoch 0: there was none yet. Borrowed. */
 const struct mastership *sqlite_store_master(const struct sqlite_store *store);
 bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GError **error);
-/* Whether the mastership record in the file is that of `epoch`. */
-bool sqlite_store_is_master(struct sqlite_store *store, guint64 epoch);
+/* Whether the mastership record is that of `epoch`: as it was last committed, since nobody else
+ * writes a store whose lock file this process has. */
+bool sqlite_store_is_master(const struct sqlite_store *store, guint64 epoch);
 
 /* A transaction: begin, any number of commits, finish. After any failure but a refused commit:
  * rollback. */
@@ -57,6 +59,13 @@ bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64
 /* False with `*ret_unknown`: perhaps stored. */
 bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError **error);
 void sqlite_store_rollback(struct sqlite_store *store);
+/* From now on a commit does not move the write-ahead log into the file, however long that is, and
+ * the caller does it when nobody waits. */
+void sqlite_store_defer_checkpoints(struct sqlite_store *store);
+/* Pages in the log that are not known to be in the file. */
+guint sqlite_store_log_pages(const struct sqlite_store *store);
+/* Moves them, as far as readers allow. A failure does no harm: the log is kept. */
+void sqlite_store_checkpoint(struct sqlite_store *store);
 /* In the open transaction: the store becomes a copy of what another engine has from now on. */
 void sqlite_store_leave(struct sqlite_store *store);
 /* Whether it is one (again). */

@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,7 @@ static pid_t start_nodes(const char *root)
     pid_t pid = fork();
     if (pid != 0)
         return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     loop_init();
     const struct rpc_server_options options = {.path = path,
                                                .role = ROLE_NODED,
@@ -119,16 +121,34 @@ static void add_commit(struct bench_client *client, GString *text, const char *k
     bench_add_request(client, text, NULL, "commit", args);
 }
 
-/* The next instance in turn; far from the one before. */
-static guint add_change(struct bench_client *client, GString *text)
+/* A change of the next instance in turn, which is far from the one before. */
+struct change_text {
+    guint number;
+    char *key, *object;
+};
+
+static struct change_text next_change(void)
 {
     guint number = bench.next;
     bench.next = (bench.next + 617) % bench.store.instances;
     bench.vcpus = bench.vcpus % 64 + 1;
-    g_autofree char *key = bench_instance_uuid(number);
-    g_autofree char *object = bench_instance_text(&bench.store, number, bench.vcpus);
-    add_commit(client, text, "instance", key, bench.store.versions[number], object);
-    return number;
+    return (struct change_text){number, bench_instance_uuid(number),
+                                bench_instance_text(&bench.store, number, bench.vcpus)};
+}
+
+static guint send_change(struct bench_client *client, GString *text, struct change_text *change)
+{
+    add_commit(client, text, "instance", change->key, bench.store.versions[change->number],
+               change->object);
+    g_free(change->key);
+    g_free(change->object);
+    return change->number;
+}
+
+static guint add_change(struct bench_client *client, GString *text)
+{
+    struct change_text change = next_change();
+    return send_change(client, text, &change);
 }
 
 static guint64 read_serial(struct bench_client *client)
@@ -190,21 +210,25 @@ struct racer {
     GString *frame;
 };
 
-static void racer_go(struct racer *racer)
+static void racer_go(struct racer *racer, struct change_text *change)
 {
-    racer->number = add_change(&racer->client, g_string_truncate(racer->frame, 0));
+    racer->number = send_change(&racer->client, g_string_truncate(racer->frame, 0), change);
     bench_send(&racer->client, racer->frame->str, racer->frame->len);
 }
 
+/* The objects are made before: what is measured is the daemon. */
 static double race(struct racer *racers, guint clients)
 {
+    static struct change_text changes[RACE];
     struct pollfd fds[CLIENTS];
     guint under_way = 0, started = 0;
+    for (guint i = 0; i < RACE; i++)
+        changes[i] = next_change();
     for (guint i = 0; i < clients; i++)
         fds[i] = (struct pollfd){.fd = racers[i].client.fd, .events = POLLIN};
     gint64 start = g_get_monotonic_time();
     for (; under_way < clients; under_way++, started++)
-        racer_go(&racers[under_way]);
+        racer_go(&racers[under_way], &changes[started]);
     while (under_way > 0) {
         bench_must(poll(fds, clients, 60000) > 0, "poll");
         for (guint i = 0; i < clients; i++) {
@@ -214,7 +238,7 @@ static double race(struct racer *racers, guint clients)
             under_way--;
             if (started == RACE)
                 continue;
-            racer_go(&racers[i]);
+            racer_go(&racers[i], &changes[started]);
             started++;
             under_way++;
         }

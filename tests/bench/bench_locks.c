@@ -8,6 +8,8 @@
  *   floor_ping_per_s              one call after the other
  *   floor_ping_pipelined_per_s    many in flight
  *   lock_pairs_per_s              one client, one call after the other
+ *   lock_pairs_of_floor           the same as a share of half the floor, round by round: what else
+ * the machine does meanwhile falls on both
  *   lock_pairs_pipelined_per_s    one client, many calls in flight
  *   lock_pair_pipelined_cpu_us    processor time that the daemon takes for one of those pairs;
  * unlike the others it does not depend on what else the machine does
@@ -85,12 +87,14 @@ static void measure(struct client *client, const char *suffix)
     GString *ping = g_string_new(NULL), *take = g_string_new(NULL), *drop = g_string_new(NULL);
     GString *const pings[] = {ping}, *const pair[] = {take, drop};
     double floors[ROUNDS], pairs[ROUNDS], floors_piped[ROUNDS], piped[ROUNDS], cpu[ROUNDS];
+    double shares[ROUNDS];
     bench_add_request(&client->wire, ping, NULL, "ping", "{}");
     add_update(client, take, "instance/web1", "exclusive", false);
     add_update(client, drop, "instance/web1", "release", false);
     for (guint i = 0; i < ROUNDS; i++) {
         floors[i] = one_by_one(client, pings, 1);
         pairs[i] = one_by_one(client, pair, 2);
+        shares[i] = pairs[i] / (floors[i] / 2);
         floors_piped[i] = in_flight(client, pings, 1);
         double before = bench_daemon_cpu_us(&wconfd);
         piped[i] = in_flight(client, pair, 2);
@@ -99,6 +103,7 @@ static void measure(struct client *client, const char *suffix)
     printf("floor_ping_per_s%s %.0f\n", suffix, bench_median(floors, ROUNDS));
     printf("floor_ping_pipelined_per_s%s %.0f\n", suffix, bench_median(floors_piped, ROUNDS));
     printf("lock_pairs_per_s%s %.0f\n", suffix, bench_median(pairs, ROUNDS));
+    printf("lock_pairs_of_floor%s %.2f\n", suffix, bench_median(shares, ROUNDS));
     printf("lock_pairs_pipelined_per_s%s %.0f\n", suffix, bench_median(piped, ROUNDS));
     printf("lock_pair_pipelined_cpu_us%s %.1f\n", suffix, bench_median(cpu, ROUNDS));
     g_string_free(ping, TRUE);

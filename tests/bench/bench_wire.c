@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -48,6 +49,9 @@ char *bench_root_new(void)
     g_autofree char *etc = g_build_filename(root, "etc", NULL);
     g_autofree char *var = g_build_filename(root, "var", NULL);
     g_autofree char *node = g_build_filename(etc, "node.json", NULL);
+    g_autofree char *run = g_build_filename(root, "run", NULL);
+    char memory[] = "/dev/shm/bench-XXXXXX"; /* run/ is a tmpfs on every node */
+    bench_must(g_mkdtemp(memory) != NULL && symlink(memory, run) == 0, run);
     bench_must(g_mkdir_with_parents(etc, 0755) == 0, etc);
     bench_must(g_mkdir_with_parents(var, 0700) == 0, var);
     bench_must(g_file_set_contents(node,
@@ -61,9 +65,17 @@ char *bench_root_new(void)
 
 void bench_root_free(char *root)
 {
-    g_autofree char *command = g_strdup_printf("rm -rf '%s'", root);
-    g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL);
+    g_autofree char *link = g_build_filename(root, "run", NULL);
+    g_autofree char *memory = g_file_read_link(link, NULL);
+    char *command[] = {"rm", "-rf", root, memory, NULL};
+    g_spawn_sync(NULL, command, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL, NULL);
     g_free(root);
+}
+
+/* Whatever becomes of the benchmark, the daemon ends with it. */
+static void end_with_parent(gpointer data)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 void bench_daemon_start(struct bench_daemon *daemon, const char *program, char *root)
@@ -76,7 +88,7 @@ void bench_daemon_start(struct bench_daemon *daemon, const char *program, char *
     if (!g_spawn_async(NULL, command, NULL,
                        G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDERR_TO_DEV_NULL |
                            G_SPAWN_STDOUT_TO_DEV_NULL,
-                       NULL, NULL, &daemon->pid, &error))
+                       end_with_parent, NULL, &daemon->pid, &error))
         g_error("%s", error->message);
     for (guint i = 0; i < 120000 && access(ready, F_OK) != 0; i++)
         g_usleep(500);
