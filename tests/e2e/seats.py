@@ -24,6 +24,7 @@ from e2e import fettlelib
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_PRIVATE = 16384, 1 << 18
+MNT_DETACH = 2
 NAMES = ('node1', 'node2', 'node3')
 DAEMONS = ('noded', 'wconfd')
 PATIENCE_S = 30
@@ -36,10 +37,19 @@ def call_libc(name, *args):
         raise OSError(ctypes.get_errno(), f'{name}: {os.strerror(ctypes.get_errno())}')
 
 
+def leave_mounts_of_others():
+    """What was copied into this mount namespace would keep the disks of labs that run beside it busy."""
+    with open('/proc/self/mountinfo', encoding='ascii') as file:
+        points = [line.split()[4].encode().decode('unicode_escape') for line in file if ' - ext4 /dev/loop' in line]
+    for point in reversed(points):
+        libc.umount2(point.encode(), MNT_DETACH)
+
+
 def enter_namespaces():
     """This process and its children see mounts and a network of their own from now on."""
     call_libc('unshare', CLONE_NEWNS | CLONE_NEWNET)
     call_libc('mount', None, b'/', None, MS_REC | MS_PRIVATE, None)
+    leave_mounts_of_others()
     subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
     for number, _ in enumerate(NAMES, 1):
         subprocess.run(['ip', 'address', 'add', f'10.99.0.{number}/32', 'dev', 'lo'], check=True)
