@@ -162,6 +162,11 @@ static gboolean counts_no_more(gpointer uuid, gpointer unused, gpointer archiver
     return !counts(archiver, uuid);
 }
 
+void archiver_nodes_changed(struct archiver *archiver)
+{
+    g_hash_table_foreach_remove(archiver->equal, counts_no_more, archiver);
+}
+
 /* In turn with steps: what is archived meanwhile goes to the new one, too. */
 static bool compare_in_turn(struct archiver *archiver, const char *node, GError **error)
 {
@@ -180,15 +185,17 @@ bool archiver_make_equal(struct archiver *archiver, GError **error)
 {
     g_autoptr(GPtrArray) nodes = archiver_candidates(archiver);
 
-    g_hash_table_foreach_remove(archiver->equal, counts_no_more, archiver);
     for (guint i = 1; i < nodes->len; i++) {
         const char *node = g_ptr_array_index(nodes, i);
 
         if (g_hash_table_contains(archiver->equal, node))
             continue;
-        if (!compare_in_turn(archiver, node, error))
-            return false;
+        /* Before, so that it is taken out again if it goes away meanwhile. */
         g_hash_table_add(archiver->equal, g_strdup(node));
+        if (!compare_in_turn(archiver, node, error)) {
+            g_hash_table_remove(archiver->equal, node);
+            return false;
+        }
     }
     return true;
 }

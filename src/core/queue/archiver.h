@@ -15,6 +15,9 @@ void archiver_free(struct archiver *archiver);
 /* Its task begins; not before the copy of the configuration is there. */
 void archiver_start(struct archiver *archiver);
 
+/* Records of nodes have changed: a candidate that was away, however shortly, is compared again. */
+void archiver_nodes_changed(struct archiver *archiver);
+
 /* ArchiveJob and AutoArchiveJobs; they take the request over. */
 void call_archive_job(struct queue_context *context, struct rpc_request *request,
                       const struct luxi_archive_job_args *args);

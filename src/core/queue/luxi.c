@@ -60,6 +60,8 @@ static void take_all_jobs(struct luxi *luxi)
 
 static void note_change(struct luxi *luxi, const char *kind)
 {
+    if (g_str_equal(kind, "node"))
+        archiver_nodes_changed(luxi->context.archiver);
     if (g_str_equal(kind, "job_filter"))
         holds_rules_changed(luxi->context.holds);
     else if (!g_str_equal(kind, "job") && !g_str_equal(kind, "counter"))
@@ -72,6 +74,7 @@ static void config_changed(const GPtrArray *changes, void *data)
 
     if (changes == NULL) {
         take_all_jobs(luxi);
+        archiver_nodes_changed(luxi->context.archiver);
         holds_objects_changed(luxi->context.holds);
         holds_rules_changed(luxi->context.holds);
     }

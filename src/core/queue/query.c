@@ -46,7 +46,7 @@ static bool check_resource(const char *call, const char *what, GError **error)
         error, WRONG_INPUT,
         "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
         "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
-        "waiter",
+        "waiter, export",
         call, what);
     return false;
 }
@@ -142,6 +142,8 @@ static void collect_rows(struct query *query)
         query->rows = query_invitation_rows(config);
     else if (g_str_equal(query->what, "filter"))
         query->rows = query_filter_rows(config);
+    else if (g_str_equal(query->what, "export"))
+        query->rows = g_ptr_array_new();
     else
         query->rows = config_list(config, query->what);
 }
@@ -197,7 +199,8 @@ static bool fetch_live(struct query *query, const GPtrArray *rows)
 
 /* --- the answer --- */
 
-static const char *const kind_words[] = {"text", "number", "unit", "bool", "timestamp", "other"};
+static const char *const kind_words[] = {"text", "number",    "float", "unit",
+                                         "bool", "timestamp", "other"};
 
 static json_t *describe_field(const struct query_field *field, const char *name)
 {

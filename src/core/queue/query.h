@@ -20,7 +20,8 @@ enum query_status {
 
 enum query_kind {
     QUERY_KIND_TEXT,
-    QUERY_KIND_NUMBER,
+    QUERY_KIND_NUMBER, /* an integer */
+    QUERY_KIND_FLOAT,
     QUERY_KIND_UNIT, /* MiB */
     QUERY_KIND_BOOL,
     QUERY_KIND_TIMESTAMP, /* seconds since 1970 */
@@ -45,9 +46,13 @@ struct query_field {
     const char *title;
     enum query_kind kind;
     bool live;
-    query_getter *get; /* NULL: the member of the row's record */
-    const char *member;
+    /* How it is computed; none of these: there is never any data. */
+    query_getter *get;
+    const char *member; /* of the row's record */
     const struct record *record;
+    const char *fixed;  /* JSON */
+    query_getter *list; /* its element number `at` */
+    guint at;
     const char *doc;
 };
 
