@@ -53,6 +53,13 @@
 #define LIMIT_FINAL_STATE_LAG_MS                                                                   \
     200 /* how long luxid waits for a final state to arrive that a job has committed */
 
+#define ARCHIVE_FOLDER_JOBS 10000 /* ids that share a folder of the archive */
+#define LIMIT_ARCHIVE_STEP 64     /* jobs that are archived, or copied, at once */
+#define LIMIT_ARCHIVE_ROWS 100000 /* archived jobs that one query reads */
+#define ARCHIVE_LOOK_MS 60000u    /* between two looks for jobs that are old enough … */
+#define ARCHIVE_STEP_MS 200u      /* … and between two steps, while there are more */
+#define LIMIT_ARCHIVE_AGE_S 31536000
+
 #define LIMIT_WAIT_S 86400 /* longest wait that a client may ask for */
 
 /* Queries */

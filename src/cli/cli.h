@@ -33,7 +33,7 @@ struct command {
 extern const struct command cluster_commands[], query_commands[], info_commands[], job_commands[],
     console_commands[], why_commands[], lab_commands[], node_commands[], help_commands[],
     repair_commands[], plan_commands[], confd_commands[], export_commands[], import_commands[],
-    backup_commands[], engine_commands[], failover_commands[], queue_commands[];
+    backup_commands[], engine_commands[], failover_commands[], queue_commands[], archive_commands[];
 
 /* --- main.c: every command there is --- */
 /* All parts, NULL-terminated; commands that are opcodes are in proto/cli_table.h. */
@@ -133,6 +133,8 @@ int cli_follow_job(struct cli *cli, guint64 job, bool quiet, GError **error);
 /* Results of the job's opcodes, as they stand; NULL with an error. */
 json_t *cli_job_results(struct cli *cli, guint64 job, GError **error);
 bool cli_job_final(const char *status);
+/* A job id as a word; WRONG_INPUT if it is none. */
+bool cli_parse_job(const char *text, guint64 *ret_id, GError **error);
 /* Why a job failed, from its results, and the name of the error; NULL if they do not say.
  * Borrowed. */
 const char *cli_job_message(const json_t *results, const char **ret_code);

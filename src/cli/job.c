@@ -6,7 +6,7 @@
 
 #include "cli/progress.h"
 
-static bool parse_id(const char *text, guint64 *ret_id, GError **error)
+bool cli_parse_job(const char *text, guint64 *ret_id, GError **error)
 {
     if (g_ascii_string_to_unsigned(text, 10, 1, (guint64)1 << 53, ret_id, NULL))
         return true;
@@ -14,11 +14,26 @@ static bool parse_id(const char *text, guint64 *ret_id, GError **error)
     return false;
 }
 
+/* Archived jobs are listed if the field `archived` is asked for. */
+static GStrv with_archived(GStrv names)
+{
+    if (g_strv_contains((const char *const *)names, "archived"))
+        return names;
+    guint count = g_strv_length(names);
+    names = g_renew(char *, names, count + 2);
+    names[count] = g_strdup("archived");
+    names[count + 1] = NULL;
+    return names;
+}
+
 static int job_list(struct cli *cli, int argc, char **argv, GError **error)
 {
-    if (!cli_expect(argc, argv, 0, "job list", error))
+    bool archived = cli_take_flag(&argc, argv, "--archived");
+    if (!cli_expect(argc, argv, 0, "job list [--archived]", error))
         return -1;
     g_auto(GStrv) names = cli_choose_fields(cli, "id,status,summary,received_ts,end_ts");
+    if (archived)
+        names = with_archived(g_steal_pointer(&names));
     if (!cli_check_fields(cli, "job", (const char *const *)names, error))
         return -1;
     json_autoptr rows = cli_query(cli, "job", (const char *const *)names, NULL, error);
@@ -107,7 +122,7 @@ static void print_job(const json_t *row)
 static int job_info(struct cli *cli, int argc, char **argv, GError **error)
 {
     guint64 id;
-    if (!cli_expect(argc, argv, 1, "job info ID", error) || !parse_id(argv[0], &id, error))
+    if (!cli_expect(argc, argv, 1, "job info ID", error) || !cli_parse_job(argv[0], &id, error))
         return -1;
     g_autofree char *standard = g_strjoinv(",", (char **)info_fields);
     g_auto(GStrv) chosen = cli_choose_fields(cli, standard);
@@ -133,7 +148,7 @@ static int wait_for(struct cli *cli, const char *verb, int argc, char **argv, GE
 {
     guint64 id;
     g_autofree char *usage = g_strdup_printf("job %s ID", verb);
-    if (!cli_expect(argc, argv, 1, usage, error) || !parse_id(argv[0], &id, error))
+    if (!cli_expect(argc, argv, 1, usage, error) || !cli_parse_job(argv[0], &id, error))
         return -1;
     int code = cli_follow_job(cli, id, cli->json, error);
     if (code != 0)
@@ -183,7 +198,7 @@ static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
     guint64 id;
     bool kill = cli_take_flag(&argc, argv, "--kill");
     if (!cli_expect(argc, argv, 1, "job cancel [--kill] ID", error) ||
-        !parse_id(argv[0], &id, error))
+        !cli_parse_job(argv[0], &id, error))
         return -1;
     json_autoptr known =
         cli_query(cli, "job", (const char *const[]){"id", NULL}, id_filter(id), error);
@@ -230,7 +245,7 @@ static int job_priority(struct cli *cli, int argc, char **argv, GError **error)
     guint64 id;
     gint64 priority;
     if (!cli_expect(argc, argv, 2, "job change-priority ID low|normal|high|NUMBER", error) ||
-        !parse_id(argv[0], &id, error) || !parse_priority(argv[1], &priority, error))
+        !cli_parse_job(argv[0], &id, error) || !parse_priority(argv[1], &priority, error))
         return -1;
     json_autoptr answer = cli_call(cli, "ChangeJobPriority",
                                    json_make("[II]", (json_int_t)id, (json_int_t)priority), error);
@@ -247,7 +262,8 @@ static int job_priority(struct cli *cli, int argc, char **argv, GError **error)
 }
 
 const struct command job_commands[] = {
-    {"job", "list", "", "List jobs.", job_list},
+    {"job", "list", "[--archived]", "List jobs; with --archived those in the archive, too.",
+     job_list},
     {"job", "info", "ID", "Show a job, its opcodes and its log.", job_info},
     {"job", "watch", "ID",
      "Follow a job to its end, with its progress; the exit code is its outcome. Ctrl-C leaves it "

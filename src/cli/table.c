@@ -9,19 +9,38 @@
 
 enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
 
-enum field_kind { KIND_TEXT, KIND_NUMBER, KIND_UNIT, KIND_BOOL, KIND_TIMESTAMP, KIND_OTHER };
+enum field_kind {
+    KIND_TEXT,
+    KIND_NUMBER,
+    KIND_FLOAT,
+    KIND_UNIT,
+    KIND_BOOL,
+    KIND_TIMESTAMP,
+    KIND_OTHER
+};
 
+/* `rare`: for clients of Ganeti; known, and named by `fettle query-fields`, but not in every help.
+ */
 static const struct shown_field {
     const char *what, *name, *title, *doc;
     enum field_kind kind;
+    bool rare;
 } shown_fields[] = {
 #define MEMBER(resource, record, name, title, kind, member, doc)                                   \
-    {#resource, name, title, doc, KIND_##kind},
+    {#resource, name, title, doc, KIND_##kind, false},
 #define GETTER(resource, name, title, kind, source, function, doc)                                 \
-    {#resource, name, title, doc, KIND_##kind},
+    {#resource, name, title, doc, KIND_##kind, false},
+#define FIXED(resource, name, title, kind, value, doc)                                             \
+    {#resource, name, title, doc, KIND_##kind, true},
+#define ELEMENT(resource, name, title, kind, function, index, doc)                                 \
+    {#resource, name, title, doc, KIND_##kind, true},
+#define NONE(resource, name, title, kind, doc) {#resource, name, title, doc, KIND_##kind, true},
 #include "proto/fields.def"
 #undef MEMBER
 #undef GETTER
+#undef FIXED
+#undef ELEMENT
+#undef NONE
 };
 
 static const struct shown_field *find_field(const char *what, const char *name)
@@ -34,9 +53,9 @@ static const struct shown_field *find_field(const char *what, const char *name)
 
 void cli_print_fields(const char *what)
 {
-    const char *head = "\nFields for -o:\n";
+    const char *head = "\nFields for -o (more, known from Ganeti: fettle query-fields):\n";
     for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++) {
-        if (strcmp(shown_fields[i].what, what) != 0)
+        if (shown_fields[i].rare || strcmp(shown_fields[i].what, what) != 0)
             continue;
         printf("%s  %-28s %s\n", head, shown_fields[i].name, shown_fields[i].doc);
         head = "";
@@ -47,7 +66,7 @@ json_t *cli_list_fields(const char *what)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++)
-        if (strcmp(shown_fields[i].what, what) == 0)
+        if (!shown_fields[i].rare && strcmp(shown_fields[i].what, what) == 0)
             json_array_append_new(list, json_make("{ss ss}", "name", shown_fields[i].name, "doc",
                                                   shown_fields[i].doc));
     return list;

@@ -99,15 +99,30 @@ static bool write_all(int fd, const char *data, size_t len)
     return true;
 }
 
+/* A new folder survives a power cut only if the one that it stands in is synced. */
+static bool make_folder(const char *folder, bool sync)
+{
+    g_autofree char *above = g_path_get_dirname(folder);
+
+    if (g_file_test(folder, G_FILE_TEST_IS_DIR))
+        return true;
+    if (!make_folder(above, sync))
+        return false;
+    crash_point("files: mkdir");
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return false;
+    return !sync || sync_folder_of(folder, NULL);
+}
+
 /* Opens for writing; makes the folder above if that is what is missing. */
-static int open_making_folder(const char *path, int flags, mode_t mode)
+static int open_making_folder(const char *path, int flags, mode_t mode, bool sync)
 {
     int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
 
     if (fd >= 0 || errno != ENOENT)
         return fd;
     g_autofree char *folder = g_path_get_dirname(path);
-    if (g_mkdir_with_parents(folder, 0700) != 0)
+    if (!make_folder(folder, sync))
         return -1;
     return open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
 }
@@ -116,7 +131,7 @@ static bool fill_temporary(const char *temporary, const char *data, size_t len, 
                            bool sync, GError **error)
 {
     crash_point("files: create");
-    int fd = open_making_folder(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode);
+    int fd = open_making_folder(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode, sync);
     if (fd < 0)
         return storage_error("create", temporary, error);
     bool ok = write_all(fd, data, len);
@@ -171,13 +186,13 @@ static void appended_forget(void)
 }
 
 /* `ret_state` is what it is now. */
-static int open_for_append(const char *path, bool keep, struct stat *ret_state)
+static int open_for_append(const char *path, bool sync, bool keep, struct stat *ret_state)
 {
     if (keep && appended.fd >= 0 && strcmp(appended.path, path) == 0 &&
         fstat(appended.fd, ret_state) == 0 && ret_state->st_nlink > 0)
         return appended.fd;
     crash_point("files: open for append");
-    int fd = open_making_folder(path, O_WRONLY | O_CREAT | O_APPEND, MODE_DEFAULT);
+    int fd = open_making_folder(path, O_WRONLY | O_CREAT | O_APPEND, MODE_DEFAULT, sync);
     if (fd < 0)
         return -1;
     if (fstat(fd, ret_state) != 0) {
@@ -196,7 +211,7 @@ static bool append_path(const char *path, const char *data, size_t len, bool syn
                         GError **error)
 {
     struct stat before;
-    int fd = open_for_append(path, keep, &before);
+    int fd = open_for_append(path, sync, keep, &before);
 
     if (fd < 0)
         return storage_error("open", path, error);

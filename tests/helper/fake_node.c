@@ -150,16 +150,23 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names directly below `prefix` ("node/area/folder/"). */
+/* Names of files and folders directly below `prefix` ("node/area/folder/"), each once. */
 static GPtrArray *names_below(GHashTable *table, const char *prefix)
 {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     GHashTableIter iter;
     void *key;
     g_hash_table_iter_init(&iter, table);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        if (g_str_has_prefix(key, prefix) && !strchr((const char *)key + strlen(prefix), '/'))
-            g_ptr_array_add(names, g_strdup((const char *)key + strlen(prefix)));
+        const char *name = (const char *)key + strlen(prefix);
+        if (!g_str_has_prefix(key, prefix))
+            continue;
+        g_autofree char *first = g_strndup(name, strcspn(name, "/"));
+        if (g_hash_table_contains(seen, first))
+            continue;
+        g_hash_table_add(seen, first);
+        g_ptr_array_add(names, g_steal_pointer(&first));
     }
     g_ptr_array_sort(names, compare_names);
     return names;

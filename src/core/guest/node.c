@@ -6,6 +6,7 @@
 #include "core/config/ssconf.h"
 
 #include "base/log.h"
+#include "core/guest/archived.h"
 #include "core/guest/disks.h"
 #include "core/guest/incoming.h"
 #include "core/guest/keeper.h"
@@ -58,6 +59,9 @@ static const struct procedure {
     {"disks_progress", disks_how_far, false},
     {"console_read", serial_read, false},
     {"console_write", serial_write, false},
+    {"archive_put", archived_put, true},
+    {"archive_list", archived_list, false},
+    {"archive_get", archived_get, false},
     {"engine_set", keeper_engine_set, true},
     {"engine_status", keeper_engine_status, false},
     {"member_prepare", keeper_member_prepare, true},

@@ -9,6 +9,7 @@
  *   confirm.c       questions to the master, and its word on replicas
  *   lifecycle.c     guest_start, guest_reset
  *   serial.c        console_read, console_write
+ *   archived.c      archive_put, archive_list, archive_get
  *   taps.c          tap devices of guests
  *   stop.c          guest_stop
  *   mirror_watch.c  the task beside each mirrored guest

@@ -11,6 +11,7 @@ struct holds;
 struct scheduler;
 struct tracker;
 struct waiters;
+struct archiver;
 
 struct queue_context {
     const struct env *env;
@@ -21,6 +22,7 @@ struct queue_context {
     struct holds *holds;
     struct tracker *tracker;
     struct waiters *waiters;
+    struct archiver *archiver;
     GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
     char *livelock;       /* luxid's own lock file */
 };

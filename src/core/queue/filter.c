@@ -329,3 +329,41 @@ void filter_fields(const struct filter *filter, void (*each)(const void *field, 
     for (guint i = 0; filter->parts != NULL && i < filter->parts->len; i++)
         filter_fields(g_ptr_array_index(filter->parts, i), each, data);
 }
+
+/* --- what can match at all --- */
+
+static bool add_values(const struct filter *filter, const void *field, GPtrArray *values);
+
+/* Every branch of an "or" has to say so, one part of an "and". */
+static bool add_of_parts(const struct filter *filter, const void *field, GPtrArray *values)
+{
+    bool any = filter->op == OP_AND;
+
+    for (guint i = 0; i < filter->parts->len; i++) {
+        guint length = values->len;
+        bool says = add_values(g_ptr_array_index(filter->parts, i), field, values);
+
+        if (!says)
+            g_ptr_array_set_size(values, (gint)length);
+        if (says == any)
+            return says;
+    }
+    return !any && filter->parts->len > 0;
+}
+
+static bool add_values(const struct filter *filter, const void *field, GPtrArray *values)
+{
+    if (filter->op == OP_AND || filter->op == OP_OR)
+        return add_of_parts(filter, field, values);
+    if (filter->op != OP_EQUAL || filter->field != field)
+        return false;
+    g_ptr_array_add(values, filter->value);
+    return true;
+}
+
+GPtrArray *filter_values(const struct filter *filter, const void *field)
+{
+    g_autoptr(GPtrArray) values = g_ptr_array_new();
+
+    return filter != NULL && add_values(filter, field, values) ? g_steal_pointer(&values) : NULL;
+}

@@ -29,6 +29,9 @@ typedef json_t *(*filter_value)(const void *field, void *data);
 struct filter *filter_parse(const json_t *json, filter_resolve resolve, void *data, GError **error);
 void filter_free(struct filter *filter);
 bool filter_match(const struct filter *filter, filter_value value, void *data);
+/* If only rows can match whose `field` has one of certain values: these, as GPtrArray of borrowed
+ * const json_t *; unref it. NULL: it does not say so. */
+GPtrArray *filter_values(const struct filter *filter, const void *field);
 /* Calls `each` for every field that the filter names. */
 void filter_fields(const struct filter *filter, void (*each)(const void *field, void *data),
                    void *data);

@@ -2,6 +2,7 @@
 #include "core/queue/luxi.h"
 
 #include "base/log.h"
+#include "core/queue/archiver.h"
 #include "core/queue/calls.h"
 #include "core/queue/console.h"
 #include "core/queue/hold.h"
@@ -59,6 +60,8 @@ static void take_all_jobs(struct luxi *luxi)
 
 static void note_change(struct luxi *luxi, const char *kind)
 {
+    if (g_str_equal(kind, "node"))
+        archiver_nodes_changed(luxi->context.archiver);
     if (g_str_equal(kind, "job_filter"))
         holds_rules_changed(luxi->context.holds);
     else if (!g_str_equal(kind, "job") && !g_str_equal(kind, "counter"))
@@ -71,6 +74,7 @@ static void config_changed(const GPtrArray *changes, void *data)
 
     if (changes == NULL) {
         take_all_jobs(luxi);
+        archiver_nodes_changed(luxi->context.archiver);
         holds_objects_changed(luxi->context.holds);
         holds_rules_changed(luxi->context.holds);
     }
@@ -101,6 +105,7 @@ struct luxi *luxi_new(const struct env *env)
     context->holds = holds_new(context);
     context->tracker = tracker_new(context);
     context->waiters = waiters_new(context);
+    context->archiver = archiver_new(context);
     return luxi;
 }
 
@@ -120,6 +125,7 @@ bool luxi_start(struct luxi *luxi, GError **error)
     committer_start(context->committer, context->livelock);
     tracker_start(context->tracker);
     scheduler_start(context->scheduler);
+    archiver_start(context->archiver);
     luxi->serving = true;
     log_info("", "queue taken up: %u jobs queued, %u under way", queue_waiting(context->queue),
              queue_active(context->queue));
@@ -137,6 +143,7 @@ void luxi_free(struct luxi *luxi)
         context->env->ops->livelock_drop(context->env, context->livelock);
     committer_free(context->committer);
     waiters_free(context->waiters);
+    archiver_free(context->archiver);
     start_clear(context);
     tracker_free(context->tracker);
     holds_free(context->holds);
@@ -187,6 +194,16 @@ static void cancel_job(struct luxi *luxi, struct rpc_request *request, const voi
 static void change_job_priority(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     call_change_job_priority(&luxi->context, request, args);
+}
+
+static void archive_job(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    call_archive_job(&luxi->context, request, args);
+}
+
+static void auto_archive_jobs(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    call_auto_archive_jobs(&luxi->context, request, args);
 }
 
 static void pickup_job(struct luxi *luxi, struct rpc_request *request, const void *args)
@@ -246,6 +263,18 @@ static void query_groups(struct luxi *luxi, struct rpc_request *request, const v
     const struct luxi_query_groups_args *query = args;
 
     query_plain(&luxi->context, request, "group", query->names, query->fields);
+}
+
+static void query_networks(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    const struct luxi_query_networks_args *query = args;
+
+    query_plain(&luxi->context, request, "network", query->names, query->fields);
+}
+
+static void query_exports(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    query_node_exports(&luxi->context, request, args);
 }
 
 static void call_query(struct luxi *luxi, struct rpc_request *request, const void *args)
@@ -312,6 +341,10 @@ static const struct {
     {"QueryInstances", query_instances},
     {"QueryNodes", query_nodes},
     {"QueryGroups", query_groups},
+    {"QueryNetworks", query_networks},
+    {"QueryExports", query_exports},
+    {"ArchiveJob", archive_job},
+    {"AutoArchiveJobs", auto_archive_jobs},
 };
 
 void luxi_handle(struct luxi *luxi, struct rpc_request *request)

@@ -1,33 +1,15 @@
 /* The calls Query and QueryFields; see query.h. */
-#include "core/queue/filter.h"
-#include "core/queue/query_rows.h"
+#include "core/queue/query_private.h"
 
-/* One Query under way. */
-struct query {
-    struct queue_context *context;
-    struct rpc_request *request;
-    char *what;
-    GPtrArray *names;  /* char *, as asked for */
-    GPtrArray *fields; /* const struct query_field *; NULL for an unknown one */
-    struct filter *filter;
-    GPtrArray *rows;           /* all of the resource */
-    GPtrArray *matching;       /* those that the filter lets through; borrowed from rows */
-    struct lock_states *locks; /* rows of locks live in it */
-    struct lock_waiters *waiters;
-    struct query_source source;
-    bool live_filter;
-    bool live_fields;
-    bool plain;      /* the answer is rows of values and nothing else */
-    const void *row; /* the one that the filter looks at */
-};
-
-static void query_free(struct query *query)
+void query_free(struct query *query)
 {
     query_source_clear(&query->source);
     g_free(query->what);
     g_ptr_array_unref(query->names);
     g_ptr_array_unref(query->fields);
     filter_free(query->filter);
+    if (query->ids != NULL)
+        g_array_unref(query->ids);
     g_clear_pointer(&query->matching, g_ptr_array_unref);
     g_clear_pointer(&query->rows, g_ptr_array_unref);
     lock_states_free(query->locks);
@@ -42,11 +24,18 @@ static const void *resolve_field(const char *name, void *what)
     return query_field_find(what, name);
 }
 
-static void note_live_filter(const void *field, void *data)
+static bool is_archived(const struct query_field *field)
+{
+    return field != NULL && g_str_equal(field->resource, "job") &&
+           g_str_equal(field->name, "archived");
+}
+
+static void note_filter(const void *field, void *data)
 {
     struct query *query = data;
 
     query->live_filter = query->live_filter || ((const struct query_field *)field)->live;
+    query->archived = query->archived || is_archived(field);
 }
 
 static bool check_resource(const char *call, const char *what, GError **error)
@@ -57,7 +46,7 @@ static bool check_resource(const char *call, const char *what, GError **error)
         error, WRONG_INPUT,
         "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
         "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
-        "waiter",
+        "waiter, export",
         call, what);
     return false;
 }
@@ -82,6 +71,7 @@ static struct query *query_new(struct queue_context *context, const struct luxi_
         g_ptr_array_add(query->names, g_strdup(name));
         g_ptr_array_add(query->fields, (gpointer)field);
         query->live_fields = query->live_fields || (field != NULL && field->live);
+        query->archived = query->archived || is_archived(field);
     }
     query->filter = filter_parse(args->filter, resolve_field, query->what, &bad);
     if (bad != NULL) {
@@ -89,7 +79,9 @@ static struct query *query_new(struct queue_context *context, const struct luxi_
         query_free(query);
         return NULL;
     }
-    filter_fields(query->filter, note_live_filter, query);
+    filter_fields(query->filter, note_filter, query);
+    if (g_str_equal(query->what, "job"))
+        query->ids = query_named_jobs(query->filter);
     return query;
 }
 
@@ -150,13 +142,15 @@ static void collect_rows(struct query *query)
         query->rows = query_invitation_rows(config);
     else if (g_str_equal(query->what, "filter"))
         query->rows = query_filter_rows(config);
+    else if (g_str_equal(query->what, "export"))
+        query->rows = g_ptr_array_new();
     else
         query->rows = config_list(config, query->what);
 }
 
 /* A value of the row that the filter looks at; none if there is no data or its node does not
  * answer. */
-static json_t *row_value(const void *field, void *data)
+json_t *query_row_value(const void *field, void *data)
 {
     struct query *query = data;
     enum query_status status;
@@ -171,7 +165,7 @@ static void apply_filter(struct query *query)
     query->matching = g_ptr_array_new();
     for (guint i = 0; i < query->rows->len; i++) {
         query->row = g_ptr_array_index(query->rows, i);
-        if (filter_match(query->filter, row_value, query))
+        if (filter_match(query->filter, query_row_value, query))
             g_ptr_array_add(query->matching, (gpointer)query->row);
     }
 }
@@ -205,7 +199,8 @@ static bool fetch_live(struct query *query, const GPtrArray *rows)
 
 /* --- the answer --- */
 
-static const char *const kind_words[] = {"text", "number", "unit", "bool", "timestamp", "other"};
+static const char *const kind_words[] = {"text", "number",    "float", "unit",
+                                         "bool", "timestamp", "other"};
 
 static json_t *describe_field(const struct query_field *field, const char *name)
 {
@@ -216,7 +211,7 @@ static json_t *describe_field(const struct query_field *field, const char *name)
                      kind_words[field->kind], "doc", field->doc);
 }
 
-static json_t *answer_row(struct query *query, const void *row)
+json_t *query_answer_row(struct query *query, const void *row)
 {
     json_t *values = json_array();
 
@@ -232,21 +227,28 @@ static json_t *answer_row(struct query *query, const void *row)
     return values;
 }
 
-static void answer_query(struct query *query)
+static json_t *matching_rows(struct query *query)
 {
-    json_t *fields = json_array();
     json_t *data = json_array();
 
-    for (guint i = 0; i < query->fields->len; i++)
-        json_array_append_new(fields, describe_field(g_ptr_array_index(query->fields, i),
-                                                     g_ptr_array_index(query->names, i)));
     for (guint i = 0; i < query->matching->len; i++)
-        json_array_append_new(data, answer_row(query, g_ptr_array_index(query->matching, i)));
+        json_array_append_new(data, query_answer_row(query, g_ptr_array_index(query->matching, i)));
+    return data;
+}
+
+/* `data` is stolen. */
+void query_answer(struct query *query, json_t *data)
+{
+    json_t *fields;
+
     if (query->plain) {
-        json_decref(fields);
         rpc_answer(query->request, data);
         return;
     }
+    fields = json_array();
+    for (guint i = 0; i < query->fields->len; i++)
+        json_array_append_new(fields, describe_field(g_ptr_array_index(query->fields, i),
+                                                     g_ptr_array_index(query->names, i)));
     rpc_answer(query->request, json_make("{so, so}", "fields", fields, "data", data));
 }
 
@@ -289,7 +291,7 @@ static void query_task(void *data)
 
     if (gather(query, &error)) {
         apply_filter(query);
-        answer_query(query);
+        query_answer(query, matching_rows(query));
     } else {
         rpc_fail(query->request, error);
     }
@@ -303,7 +305,9 @@ static void start_query(struct queue_context *context, struct rpc_request *reque
     query->source =
         (struct query_source){.context = context, .config = follow_config(context->follow)};
     bool of_locks = g_str_equal(query->what, "lock") || g_str_equal(query->what, "waiter");
-    if (query->live_fields || query->live_filter || of_locks)
+    if (query_needs_archive(query))
+        task_spawn(context->env->tasks, query_jobs_task, query);
+    else if (query->live_fields || query->live_filter || of_locks)
         task_spawn(context->env->tasks, query_task, query);
     else
         query_task(query);

@@ -20,7 +20,8 @@ enum query_status {
 
 enum query_kind {
     QUERY_KIND_TEXT,
-    QUERY_KIND_NUMBER,
+    QUERY_KIND_NUMBER, /* an integer */
+    QUERY_KIND_FLOAT,
     QUERY_KIND_UNIT, /* MiB */
     QUERY_KIND_BOOL,
     QUERY_KIND_TIMESTAMP, /* seconds since 1970 */
@@ -45,9 +46,13 @@ struct query_field {
     const char *title;
     enum query_kind kind;
     bool live;
-    query_getter *get; /* NULL: the member of the row's record */
-    const char *member;
+    /* How it is computed; none of these: there is never any data. */
+    query_getter *get;
+    const char *member; /* of the row's record */
     const struct record *record;
+    const char *fixed;  /* JSON */
+    query_getter *list; /* its element number `at` */
+    guint at;
     const char *doc;
 };
 
@@ -64,6 +69,15 @@ json_t *query_field_value(const struct query_field *field, struct query_source *
                           const void *row, enum query_status *ret_status);
 void query_source_clear(struct query_source *source);
 
+/* A job on record, else an archived one, which the caller frees (`ret_archived`); NULL: none. */
+const struct job *query_job_find(const struct queue_context *context, guint64 id,
+                                 struct job **ret_archived);
+/* Ids of all jobs on record, and of the archived ones if wanted; ascending; array of guint64. LIMIT
+ * if too many are archived. */
+GArray *query_job_ids(const struct queue_context *context, bool archived, GError **error);
+/* Between two archived jobs of many, in a task: lets others have their turn now and then. False if
+ * the process is killed. */
+bool query_job_pause(const struct queue_context *context, guint count);
 /* Values of a job's fields as a list; all null but `id` for a job that does not exist. */
 json_t *query_job_values(const struct queue_context *context, guint64 id, const GPtrArray *fields);
 
@@ -81,5 +95,8 @@ void query_plain(struct queue_context *context, struct rpc_request *request, con
 void query_cluster_info(struct queue_context *context, struct rpc_request *request);
 void query_config_values(struct queue_context *context, struct rpc_request *request,
                          const struct luxi_query_config_values_args *args);
+/* QueryExports: {node: []} of the named nodes, or of all. */
+void query_node_exports(struct queue_context *context, struct rpc_request *request,
+                        const struct luxi_query_exports_args *args);
 void query_object_tags(struct queue_context *context, struct rpc_request *request,
                        const struct luxi_query_tags_args *args);

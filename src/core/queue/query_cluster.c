@@ -148,6 +148,32 @@ void query_config_values(struct queue_context *context, struct rpc_request *requ
     rpc_answer(request, values);
 }
 
+/* --- QueryExports --- */
+
+/* No node has any: instances are not exported here. */
+void query_node_exports(struct queue_context *context, struct rpc_request *request,
+                        const struct luxi_query_exports_args *args)
+{
+    const struct config *config = follow_config(context->follow);
+    g_autoptr(GPtrArray) all = config_list(config, "node");
+    g_autoptr(GError) error = NULL;
+    json_autoptr exports = json_object();
+
+    for (guint i = 0; i < (args->nodes->len > 0 ? args->nodes->len : all->len); i++) {
+        const struct node *node =
+            args->nodes->len == 0
+                ? g_ptr_array_index(all, i)
+                : config_find(config, "node", g_ptr_array_index(args->nodes, i), &error);
+
+        if (node == NULL) {
+            rpc_fail(request, error);
+            return;
+        }
+        json_object_set_new(exports, node->name, json_array());
+    }
+    rpc_answer(request, json_steal(&exports));
+}
+
 /* --- QueryTags --- */
 
 static const char *tagged_uuid(const struct config *config, enum tag_kind kind, const char *name,

@@ -279,3 +279,13 @@ json_t *query_get_instance_mirror_progress(struct query_source *source, const vo
         return NULL;
     return json_integer((json_int_t)guest->progress);
 }
+
+json_t *query_get_instance_oper_vcpus(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status) || !is_up(guest))
+        return NULL;
+    return json_integer((json_int_t)((const struct instance *)row)->vcpus);
+}

@@ -1,4 +1,5 @@
 /* Fields of jobs (proto/fields.def), and the calls about jobs that use them. */
+#include "core/archive/archive.h"
 #include "core/queue/query_rows.h"
 
 /* [seconds, microseconds], as Ganeti writes times; NULL for "not yet". */
@@ -41,7 +42,7 @@ json_t *query_get_job_priority(struct query_source *source, const void *row,
 json_t *query_get_job_archived(struct query_source *source, const void *row,
                                enum query_status *ret_status)
 {
-    return json_false();
+    return json_boolean(queue_find(source->context->queue, ((const struct job *)row)->id) == NULL);
 }
 
 json_t *query_get_job_held(struct query_source *source, const void *row,
@@ -186,11 +187,72 @@ json_t *query_get_job_end_ts(struct query_source *source, const void *row,
     return timestamp(((const struct job *)row)->end_us);
 }
 
+/* --- jobs on record and archived ones --- */
+
+const struct job *query_job_find(const struct queue_context *context, guint64 id,
+                                 struct job **ret_archived)
+{
+    const struct job *job = context_view(context, id);
+
+    *ret_archived = job == NULL ? archive_read(context->env, id, NULL) : NULL;
+    return job == NULL ? *ret_archived : job;
+}
+
+static gint compare_ids(gconstpointer left, gconstpointer right)
+{
+    guint64 a = *(const guint64 *)left, b = *(const guint64 *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+/* What a dead luxid left in both places counts once. */
+static void add_archived(const struct queue_context *context, const GArray *folder, GArray *ids)
+{
+    for (guint i = 0; i < folder->len; i++) {
+        guint64 id = g_array_index(folder, guint64, i);
+
+        if (queue_find(context->queue, id) == NULL)
+            g_array_append_val(ids, id);
+    }
+}
+
+GArray *query_job_ids(const struct queue_context *context, bool archived, GError **error)
+{
+    g_autoptr(GArray) ids = queue_ids(context->queue);
+    g_autoptr(GArray) folders = archived ? archive_folders(context->env, error) : NULL;
+    guint on_record = ids->len;
+
+    if (archived && folders == NULL)
+        return NULL;
+    for (guint i = 0; archived && i < folders->len; i++) {
+        g_autoptr(GArray) folder =
+            archive_ids(context->env, g_array_index(folders, guint64, i), error);
+
+        if (folder == NULL)
+            return NULL;
+        add_archived(context, folder, ids);
+        if (ids->len - on_record > LIMIT_ARCHIVE_ROWS) {
+            fettle_set_error(error, LIMIT,
+                             "more than %d jobs are archived: ask for them by their ids",
+                             LIMIT_ARCHIVE_ROWS);
+            return NULL;
+        }
+    }
+    g_array_sort(ids, compare_ids);
+    return g_steal_pointer(&ids);
+}
+
+bool query_job_pause(const struct queue_context *context, guint count)
+{
+    return count % LIMIT_ARCHIVE_STEP != LIMIT_ARCHIVE_STEP - 1 || env_sleep(context->env, 1);
+}
+
 /* --- calls --- */
 
 json_t *query_job_values(const struct queue_context *context, guint64 id, const GPtrArray *fields)
 {
-    const struct job *job = context_view(context, id);
+    record_autoptr(job) archived = NULL;
+    const struct job *job = query_job_find(context, id, &archived);
     struct query_source source = {.context = context, .config = follow_config(context->follow)};
     json_t *values = json_array();
 
@@ -209,21 +271,27 @@ json_t *query_job_values(const struct queue_context *context, guint64 id, const 
     return values;
 }
 
-/* Ids that are asked for: integers, or their text as old clients send it; all for null and an empty
- * list. */
-static GArray *wanted_ids(const struct queue_context *context, const json_t *ids, GError **error)
+static bool wants_archived(const GPtrArray *fields)
 {
-    g_autoptr(GArray) wanted = NULL;
+    for (guint i = 0; i < fields->len; i++)
+        if (g_str_equal(((const struct query_field *)g_ptr_array_index(fields, i))->name,
+                        "archived"))
+            return true;
+    return false;
+}
+
+/* Ids that are asked for: integers, or their text as old clients send it. */
+static GArray *named_ids(const json_t *ids, GError **error)
+{
+    g_autoptr(GArray) wanted = g_array_new(FALSE, FALSE, sizeof(guint64));
     size_t i;
     const json_t *item;
 
-    if (ids != NULL && !json_is_null(ids) && !json_is_array(ids)) {
-        fettle_set_error(error, WRONG_INPUT, "QueryJobs: ids: must be a list of job ids or null");
+    if (json_array_size(ids) > LIMIT_ARCHIVE_ROWS) {
+        fettle_set_error(error, LIMIT, "QueryJobs: ids: must have at most %d items",
+                         LIMIT_ARCHIVE_ROWS);
         return NULL;
     }
-    if (json_array_size(ids) == 0)
-        return queue_ids(context->queue);
-    wanted = g_array_new(FALSE, FALSE, sizeof(guint64));
     json_array_foreach(ids, i, item)
     {
         guint64 id = (guint64)json_integer_value(item);
@@ -239,21 +307,74 @@ static GArray *wanted_ids(const struct queue_context *context, const json_t *ids
     return g_steal_pointer(&wanted);
 }
 
+struct jobs_query {
+    struct queue_context *context;
+    struct rpc_request *request;
+    GPtrArray *fields;
+    GArray *ids;
+};
+
+/* Reading many files is done bit by bit, so that others are answered meanwhile. */
+static void read_jobs_task(void *data)
+{
+    struct jobs_query *query = data;
+    json_autoptr rows = json_array();
+    bool alive = true;
+
+    for (guint i = 0; i < query->ids->len && alive; i++) {
+        guint64 id = g_array_index(query->ids, guint64, i);
+
+        json_array_append_new(rows, query_job_values(query->context, id, query->fields));
+        if (queue_find(query->context->queue, id) == NULL)
+            alive = query_job_pause(query->context, i);
+    }
+    if (alive)
+        rpc_answer(query->request, json_steal(&rows));
+    else
+        rpc_fail_new(query->request, FETTLE_ERROR_KILLED, "luxid has ended");
+    g_ptr_array_unref(query->fields);
+    g_array_unref(query->ids);
+    g_free(query);
+}
+
+static bool all_on_record(const struct queue_context *context, const GArray *ids)
+{
+    for (guint i = 0; i < ids->len; i++)
+        if (queue_find(context->queue, g_array_index(ids, guint64, i)) == NULL)
+            return false;
+    return true;
+}
+
+static void run_jobs_query(struct queue_context *context, struct rpc_request *request,
+                           GPtrArray *fields, GArray *ids)
+{
+    const struct jobs_query query = {context, request, fields, ids};
+    void *copy = g_memdup2(&query, sizeof(query));
+
+    if (all_on_record(context, ids))
+        read_jobs_task(copy);
+    else
+        task_spawn(context->env->tasks, read_jobs_task, copy);
+}
+
+/* Null and an empty list mean all jobs; archived ones only if the field `archived` is asked for, as
+ * Ganeti has it. Those that are named may be archived. */
 void query_jobs(struct queue_context *context, struct rpc_request *request,
                 const struct luxi_query_jobs_args *args)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) fields = query_fields_find("job", args->fields, &error);
-    g_autoptr(GArray) ids = fields == NULL ? NULL : wanted_ids(context, args->ids, &error);
-    json_autoptr rows = NULL;
+    g_autoptr(GArray) ids = NULL;
 
-    if (ids == NULL) {
+    if (fields != NULL && args->ids != NULL && !json_is_null(args->ids) &&
+        !json_is_array(args->ids))
+        fettle_set_error(&error, WRONG_INPUT, "QueryJobs: ids: must be a list of job ids or null");
+    else if (fields != NULL)
+        ids = json_array_size(args->ids) > 0
+                  ? named_ids(args->ids, &error)
+                  : query_job_ids(context, wants_archived(fields), &error);
+    if (ids == NULL)
         rpc_fail(request, error);
-        return;
-    }
-    rows = json_array();
-    for (guint i = 0; i < ids->len; i++)
-        json_array_append_new(rows,
-                              query_job_values(context, g_array_index(ids, guint64, i), fields));
-    rpc_answer(request, json_steal(&rows));
+    else
+        run_jobs_query(context, request, g_steal_pointer(&fields), g_steal_pointer(&ids));
 }

@@ -56,3 +56,30 @@ json_t *query_get_network_used(struct query_source *source, const void *row,
     network_each_taken(source->config, row, add_taken, list);
     return list;
 }
+
+json_t *query_get_network_serial_no(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    return query_serial_no(source, "network", ((const struct network *)row)->uuid);
+}
+
+json_t *query_get_network_group_list(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const struct network *network = row;
+    g_autoptr(GPtrArray) groups = config_list(source->config, "nodegroup");
+    json_t *list = json_array();
+
+    for (guint i = 0; i < groups->len; i++)
+        json_array_append_new(
+            list, json_make("[s, s, s, s]",
+                            ((const struct nodegroup *)g_ptr_array_index(groups, i))->name,
+                            enum_word(&nic_mode_words, (int)network->mode), network->link, ""));
+    return list;
+}
+
+json_t *query_get_network_group_cnt(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    return json_integer(config_count(source->config, "nodegroup"));
+}

@@ -101,3 +101,132 @@ json_t *query_get_instance_migration_node(struct query_source *source, const voi
                ? NULL
                : json_string(config_node_name(source->config, instance->migration_node));
 }
+
+/* --- the same for clients of Ganeti --- */
+
+/* A bridge, or null. */
+json_t *query_get_instance_nic_bridges(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    json_t *list = json_array();
+
+    for (guint i = 0; i < instance->nics->len; i++) {
+        const struct nic *nic = g_ptr_array_index(instance->nics, i);
+        bool bridged = nic->mode != NIC_ROUTED;
+
+        json_array_append_new(list, bridged ? json_string(nic->link) : json_null());
+    }
+    return list;
+}
+
+static json_t *nulls(guint count)
+{
+    json_t *list = json_array();
+
+    for (guint i = 0; i < count; i++)
+        json_array_append_new(list, json_null());
+    return list;
+}
+
+json_t *query_get_instance_nic_nothing(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    return nulls(((const struct instance *)row)->nics->len);
+}
+
+json_t *query_get_instance_disk_nothing(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    return nulls(((const struct instance *)row)->disks->len);
+}
+
+static const char *uuid_of(const struct nic *nic)
+{
+    return nic->uuid;
+}
+
+json_t *query_get_instance_nic_uuids(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    return each_nic(row, uuid_of);
+}
+
+json_t *query_get_instance_nic_network_uuids(struct query_source *source, const void *row,
+                                             enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    json_t *list = json_array();
+
+    for (guint i = 0; i < instance->nics->len; i++) {
+        const struct nic *nic = g_ptr_array_index(instance->nics, i);
+
+        json_array_append_new(list, *nic->network ? json_string(nic->network) : json_null());
+    }
+    return list;
+}
+
+json_t *query_get_instance_nicparams(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    json_t *list = json_array();
+
+    for (guint i = 0; i < instance->nics->len; i++) {
+        const struct nic *nic = g_ptr_array_index(instance->nics, i);
+
+        json_array_append_new(list, json_make("{ss, ss}", "mode", mode_of(nic), "link", nic->link));
+    }
+    return list;
+}
+
+json_t *query_get_instance_beparams(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    json_int_t memory = (json_int_t)instance->memory;
+
+    return json_make("{sI, sI, sI, sI, sb, sb, si}", "maxmem", memory, "memory", memory, "minmem",
+                     memory, "vcpus", (json_int_t)instance->vcpus, "always_failover", 0,
+                     "auto_balance", 1, "spindle_use", 1);
+}
+
+json_t *query_get_instance_hvparams(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+
+    return json_make("{ss, ss, ss, ss}", "machine_version", instance->machine_type, "kernel_path",
+                     instance->kernel_path, "initrd_path", instance->initrd_path, "kernel_args",
+                     instance->kernel_args);
+}
+
+json_t *query_get_instance_disks_active(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    return json_boolean(((const struct instance *)row)->holder[0] != '\0');
+}
+
+static const struct nodegroup *secondary_group(const struct query_source *source, const void *row)
+{
+    const struct instance *instance = row;
+    const struct node *node = config_get(source->config, "node", instance->secondary_node, NULL);
+
+    return node == NULL ? NULL : config_get(source->config, "nodegroup", node->group, NULL);
+}
+
+json_t *query_get_instance_snodes_group(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    const struct nodegroup *group = secondary_group(source, row);
+
+    return group == NULL ? json_array() : json_make("[s]", group->name);
+}
+
+json_t *query_get_instance_snodes_group_uuid(struct query_source *source, const void *row,
+                                             enum query_status *ret_status)
+{
+    const struct nodegroup *group = secondary_group(source, row);
+
+    return group == NULL ? json_array() : json_make("[s]", group->uuid);
+}

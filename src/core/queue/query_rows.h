@@ -9,9 +9,16 @@
 #define MEMBER(resource, record, name, title, kind, member, doc)
 #define GETTER(resource, name, title, kind, source, function, doc)                                 \
     query_getter query_get_##resource##_##function;
+#define FIXED(resource, name, title, kind, value, doc)
+#define ELEMENT(resource, name, title, kind, function, index, doc)                                 \
+    query_getter query_get_##resource##_##function;
+#define NONE(resource, name, title, kind, doc)
 #include "proto/fields.def"
 #undef MEMBER
 #undef GETTER
+#undef FIXED
+#undef ELEMENT
+#undef NONE
 
 /* A repair, as the tags of its instance tell it. */
 struct query_repair {

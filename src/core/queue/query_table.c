@@ -1,25 +1,33 @@
 /* The table of query fields and how a value is taken by it; see query.h. */
 #include "core/queue/query_rows.h"
 
+#define ROW(resource_, name_, title_, kind_, doc_, ...)                                            \
+    {                                                                                              \
+        .resource = #resource_, .name = name_, .title = title_, .kind = QUERY_KIND_##kind_,        \
+        .doc = doc_, __VA_ARGS__                                                                   \
+    }
+
 static const struct query_field fields[] = {
 #define SOURCE_STATIC false
 #define SOURCE_LIVE true
-#define MEMBER(resource, record, name, title, kind, member, doc)                                   \
-    {#resource, name, title, QUERY_KIND_##kind, false, NULL, #member, &record##_record, doc},
-#define GETTER(resource, name, title, kind, source, function, doc)                                 \
-    {                                                                                              \
-        #resource,                                                                                 \
-        name,                                                                                      \
-        title,                                                                                     \
-        QUERY_KIND_##kind,                                                                         \
-        SOURCE_##source,                                                                           \
-        query_get_##resource##_##function,                                                         \
-        NULL,                                                                                      \
-        NULL,                                                                                      \
-        doc},
+#define MEMBER(resource_, object, name_, title_, kind_, field, doc_)                               \
+    ROW(resource_, name_, title_, kind_, doc_, .member = #field, .record = &object##_record),
+#define GETTER(resource_, name_, title_, kind_, source, function, doc_)                            \
+    ROW(resource_, name_, title_, kind_, doc_, .live = SOURCE_##source,                            \
+        .get = query_get_##resource_##_##function),
+#define FIXED(resource_, name_, title_, kind_, value, doc_)                                        \
+    ROW(resource_, name_, title_, kind_, doc_, .fixed = value),
+#define ELEMENT(resource_, name_, title_, kind_, function, index, doc_)                            \
+    ROW(resource_, name_, title_, kind_, doc_, .list = query_get_##resource_##_##function,         \
+        .at = index),
+#define NONE(resource_, name_, title_, kind_, doc_)                                                \
+    ROW(resource_, name_, title_, kind_, doc_, .at = 0),
 #include "proto/fields.def"
 #undef MEMBER
 #undef GETTER
+#undef FIXED
+#undef ELEMENT
+#undef NONE
 };
 
 const struct query_field *query_field_table(size_t *ret_count)
@@ -65,15 +73,37 @@ GPtrArray *query_fields_find(const char *resource, const GPtrArray *names, GErro
     return g_steal_pointer(&found);
 }
 
+/* NULL: it is shorter, or has nothing there. */
+static json_t *element(json_t *list, guint at)
+{
+    json_t *value = json_array_get(list, at);
+
+    value = value == NULL || json_is_null(value) ? NULL : json_incref(value);
+    json_decref(list);
+    return value;
+}
+
+static json_t *take_value(const struct query_field *field, struct query_source *source,
+                          const void *row, enum query_status *ret_status)
+{
+    if (field->get != NULL)
+        return field->get(source, row, ret_status);
+    if (field->list != NULL)
+        return element(field->list(source, row, ret_status), field->at);
+    if (field->fixed != NULL)
+        return json_loads(field->fixed, JSON_DECODE_ANY, NULL);
+    if (field->member == NULL)
+        return NULL;
+    return record_field_to_json(record_field(field->record, field->member), row);
+}
+
 json_t *query_field_value(const struct query_field *field, struct query_source *source,
                           const void *row, enum query_status *ret_status)
 {
     json_t *value;
 
     *ret_status = QUERY_NO_DATA;
-    value = field->get != NULL
-                ? field->get(source, row, ret_status)
-                : record_field_to_json(record_field(field->record, field->member), row);
+    value = take_value(field, source, row, ret_status);
     if (value == NULL)
         return json_null();
     *ret_status = QUERY_NORMAL;

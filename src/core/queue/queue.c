@@ -38,6 +38,7 @@ static void queue_job_free(gpointer data)
     g_free(job->livelock);
     g_free(job->doom);
     g_free(job->held);
+    g_free(job->request);
     if (job->locks != NULL)
         g_ptr_array_unref(job->locks);
     job_free(job->live);
@@ -337,9 +338,11 @@ static struct queue_job *add_job(struct queue *queue, const struct job *record)
     job->state = job_state_of(record);
     set_priority(job, record);
     g_tree_insert(queue->jobs, &job->id, job);
-    if (record->request_id[0] != '\0')
+    if (record->request_id[0] != '\0') {
+        job->request = g_strdup(record->request_id);
         g_hash_table_replace(queue->requests, g_strdup(record->request_id),
                              g_memdup2(&record->id, sizeof(record->id)));
+    }
     queue->waiting++;
     if (job_state_final((enum job_state)job->state))
         queue_set_phase(queue, job, JOB_PHASE_ENDED);
@@ -390,6 +393,8 @@ void queue_forget(struct queue *queue, guint64 id)
         if (other != NULL)
             doom(queue, other, id, JOB_ERROR, "does not exist any more");
     }
+    if (job->request != NULL && queue_request(queue, job->request) == id)
+        g_hash_table_remove(queue->requests, job->request);
     queue_set_phase(queue, job, JOB_PHASE_ENDED);
     g_tree_remove(queue->jobs, &id);
 }

@@ -39,6 +39,7 @@ struct queue_job {
     gint64 due_us;      /* jobs start in this order */
     GArray *dependents; /* struct dependent: jobs that wait for this one */
     guint unmet;        /* dependencies that have not ended */
+    char *request;      /* its request id; NULL: none */
 };
 
 struct queue;

@@ -2,6 +2,7 @@
 #include "core/queue/submit.h"
 
 #include "base/log.h"
+#include "core/archive/archive.h"
 #include "core/queue/calls.h"
 #include "core/queue/hold.h"
 
@@ -9,8 +10,9 @@
 
 /* One job of a call. */
 struct entry {
-    struct job *job;   /* as submitted; NULL if it is refused */
-    struct job *ready; /* as it goes into the transaction: with its id, and dependencies by id */
+    struct job *job;      /* as submitted; NULL if it is refused */
+    struct job *ready;    /* as it goes into the transaction: with its id, and dependencies by id */
+    struct job *archived; /* that has its request id; NULL: none, or not looked for yet */
     GError *error;
     guint64 id; /* what is answered */
 };
@@ -30,6 +32,7 @@ static void entry_free(gpointer data)
 
     job_free(entry->job);
     job_free(entry->ready);
+    job_free(entry->archived);
     g_clear_error(&entry->error);
     g_free(entry);
 }
@@ -220,9 +223,20 @@ static bool same_work(const struct job *left, const struct job *right)
     return true;
 }
 
+/* One that has been archived since keeps its request id (SAF-31). */
+static const struct job *archived_job(const struct submission *submission, struct entry *entry)
+{
+    const struct env *env = submission->context->env;
+    guint64 id = archive_request(env, entry->job->request_id);
+
+    job_free(entry->archived);
+    entry->archived = id == 0 ? NULL : archive_read(env, id, NULL);
+    return entry->archived;
+}
+
 /* The job that already has the entry's request id; NULL: none. */
 static const struct job *earlier_job(const struct submission *submission,
-                                     const struct commit_batch *batch, const struct entry *entry)
+                                     const struct commit_batch *batch, struct entry *entry)
 {
     const char *request_id = entry->job->request_id;
     const struct job *earlier;
@@ -232,7 +246,9 @@ static const struct job *earlier_job(const struct submission *submission,
         return NULL;
     earlier = g_hash_table_lookup(batch->requests, request_id);
     id = queue_request(submission->context->queue, request_id);
-    return earlier != NULL ? earlier : id == 0 ? NULL : context_record(submission->context, id);
+    if (earlier == NULL && id != 0)
+        earlier = context_record(submission->context, id);
+    return earlier != NULL ? earlier : archived_job(submission, entry);
 }
 
 static void refuse(struct entry *entry, enum fettle_error code, const char *format, ...)
@@ -252,6 +268,19 @@ static bool exists(const struct submission *submission, guint before, guint64 id
         if (((const struct entry *)g_ptr_array_index(submission->entries, i))->id == id)
             return true;
     return queue_find(submission->context->queue, id) != NULL;
+}
+
+static void refuse_dependency(const struct submission *submission, guint64 id, struct entry *entry)
+{
+    record_autoptr(job) archived = archive_read(submission->context->env, id, NULL);
+
+    if (archived != NULL)
+        refuse(entry, FETTLE_ERROR_WRONG_STATE,
+               "depends: job %" G_GUINT64_FORMAT " is archived; it ended in state %s", id,
+               archived->status);
+    else
+        refuse(entry, FETTLE_ERROR_UNKNOWN_ENTITY,
+               "depends: job %" G_GUINT64_FORMAT " does not exist", id);
 }
 
 /* Negative ids become those of earlier jobs of the call; false: there is no such job. */
@@ -276,12 +305,10 @@ static bool resolve_dependency(const struct submission *submission, guint at, js
         id = (json_int_t)earlier->id;
         json_array_set_new(item, 0, json_integer(id));
     }
-    if (!exists(submission, at, (guint64)id)) {
-        refuse(entry, FETTLE_ERROR_UNKNOWN_ENTITY,
-               "depends: job %" JSON_INTEGER_FORMAT " does not exist", id);
-        return false;
-    }
-    return true;
+    if (exists(submission, at, (guint64)id))
+        return true;
+    refuse_dependency(submission, (guint64)id, entry);
+    return false;
 }
 
 static bool resolve_dependencies(const struct submission *submission, guint at, struct entry *entry)

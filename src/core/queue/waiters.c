@@ -72,7 +72,7 @@ static json_t *log_after(const struct job *job, gint64 serial)
 {
     json_t *news = json_array();
 
-    for (guint i = 0; i < job->ops->len; i++) {
+    for (guint i = 0; job != NULL && i < job->ops->len; i++) {
         const struct job_op *op = g_ptr_array_index(job->ops, i);
         size_t at;
         json_t *entry;
@@ -87,8 +87,10 @@ static json_t *log_after(const struct job *job, gint64 serial)
 static json_t *news(const struct waiter *waiter)
 {
     const struct queue_context *context = waiter->waiters->context;
+    record_autoptr(job) archived = NULL;
+    const struct job *job = query_job_find(context, waiter->id, &archived);
     json_autoptr values = query_job_values(context, waiter->id, waiter->fields);
-    json_autoptr log = log_after(context_view(context, waiter->id), waiter->known_log);
+    json_autoptr log = log_after(job, waiter->known_log);
 
     if (waiter->known != NULL && json_equal(values, waiter->known) && json_array_size(log) == 0)
         return NULL;
@@ -161,6 +163,7 @@ void waiters_add(struct waiters *waiters, struct rpc_request *request,
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) fields = query_fields_find("job", args->fields, &error);
+    record_autoptr(job) archived = NULL;
     struct waiter *waiter;
     json_t *result;
 
@@ -168,7 +171,7 @@ void waiters_add(struct waiters *waiters, struct rpc_request *request,
         rpc_fail(request, error);
         return;
     }
-    if (context_view(waiters->context, args->job) == NULL) {
+    if (query_job_find(waiters->context, args->job, &archived) == NULL) {
         rpc_answer(request, json_null());
         return;
     }

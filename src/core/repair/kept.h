@@ -1,0 +1,16 @@
+/*
+ * Which ended jobs auto-repair still looks at: they must stay on record and cannot be archived
+ * (core/queue/archiver.h). Repairs tell from the records of their jobs what was tried and how it
+ * ended, and numbers of tries go on from those on record, so that a request id is never used twice.
+ */
+#pragma once
+
+#include "core/config/model.h"
+
+struct repair_kept;
+
+/* Looks at the configuration once; valid until it changes. */
+struct repair_kept *repair_kept_new(const struct config *config, guint64 now_us);
+void repair_kept_free(struct repair_kept *kept);
+/* Why the job has to stay, as the end of a sentence; NULL: it need not. Static text. */
+const char *repair_kept_why(const struct repair_kept *kept, const struct job *job);
