@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Death at every call to the outside, of each process, while an instance is created and failed over.
+"""Death at every call to the outside, of each process, while an instance is created, failed over and migrated.
 
 A daemon is restarted with a crash point of the coming operation armed (io/crash.h): it kills itself right before its
 n-th write, send, sync, spawn or monitor command, once. Whatever n is, the accepted job has one final state, nothing ran
@@ -98,6 +98,10 @@ def failover_opcode():
     return {'OP_ID': 'OP_INSTANCE_FAILOVER', 'instance_name': 'walker', 'shutdown_timeout': 0}
 
 
+def migrate_opcode():
+    return {'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': 'walker'}
+
+
 def copies_of(name):
     """QEMU processes of an instance by its name, on all nodes."""
     found = []
@@ -146,8 +150,8 @@ def lock_in_file(job):
         return None
 
 
-def follow(job, name):
-    """Watches a job to its final state; at no moment may anything be there twice."""
+def follow(job, name, most):
+    """Watches a job to its final state; at no moment may more than so many QEMU processes of the instance be there."""
     seen = set()
     end = time.monotonic() + HEAL_S
     while True:
@@ -158,7 +162,7 @@ def follow(job, name):
         seen |= now
         assert len(seen) <= 1, f'job {job} ran in {len(seen)} processes: {seen}'
         copies = copies_of(name)
-        assert len(copies) <= 1, f'{name} runs {len(copies)} times'
+        assert len(copies) <= most, f'{name} runs {len(copies)} times'
         status = lab.job_status(job)[0]
         if status in FINAL:
             return status
@@ -278,7 +282,16 @@ def after_failover(_status):
     assert len(copies_of('walker')) == 1
 
 
-OPERATIONS = {'create': (create_opcode, after_create), 'failover': (failover_opcode, after_failover)}
+def after_migrate(_status):
+    """Whoever has it in the end, it was never begun anew from less than it had printed, and the other end is gone."""
+    wait_until('the migration is settled', lambda: not lab.instance('walker', 'task_state')['task_state'], HEAL_S)
+    after_failover(_status)
+
+
+OPERATIONS = {'create': (create_opcode, after_create), 'failover': (failover_opcode, after_failover),
+              'migrate': (migrate_opcode, after_migrate)}
+# The process that a guest is sent to waits beside it.
+PROCESSES_AT_ONCE = {'create': 1, 'failover': 1, 'migrate': 2}
 
 
 def nodes_of(operation):
@@ -295,7 +308,7 @@ def perform(operation, process, arming):
     request_id = f'crash-{run_number}'
     arming.begin()
     job = submit_surely({**opcode, 'request_id': request_id})
-    status = follow(job, opcode['instance_name'])
+    status = follow(job, opcode['instance_name'], PROCESSES_AT_ONCE[operation])
     wait_no_locks(job)
     if process == 'job-start' or process == 'luxid' and status == 'error':
         check_not_begun(job)
@@ -393,6 +406,14 @@ def test_count_failover():
     count_points('failover')
 
 
+@title('/crash/count/migrate')
+def test_count_migrate():
+    if not lab.instance('walker', 'uuid'):
+        lab.do('OP_INSTANCE_CREATE', instance_name='walker', pnode='node2', snode='node3', **e2e.TICK)
+    e2e.wait_healthy(lab, 'walker')
+    count_points('migrate')
+
+
 @title('/crash/no-sanitizer-report')
 def test_logs():
     e2e.verify_clean(lab, HEAL_S)
@@ -412,6 +433,9 @@ PROVEN = {
     ('failover', 'job'): 'LUX-24,LUX-28,LUX-36,SAF-16,SAF-30',
     ('failover', 'primary'): 'SAF-10,SAF-16,SAF-20',
     ('failover', 'secondary'): 'SAF-10,SAF-16,SAF-20',
+    ('migrate', 'luxid'): 'LUX-06,LUX-26,LUX-27,LUX-28,SAF-30',
+    ('migrate', 'job-start'): 'LUX-22,LUX-23,LUX-25,LUX-28',
+    ('migrate', 'job'): 'LUX-24,LUX-28,LUX-36,SAF-10,SAF-30',
 }
 
 if __name__ == '__main__':
@@ -420,7 +444,7 @@ if __name__ == '__main__':
     try:
         with e2e.new_lab() as lab:
             lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-            e2e.run(test_count_create, test_count_failover,
+            e2e.run(test_count_create, test_count_failover, test_count_migrate,
                     *(walker(*key, ids) for key, ids in PROVEN.items() if only in ' '.join(key)), test_logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -439,6 +439,22 @@ static bool run_op(struct runner *runner, struct job_op *row, bool last)
 
 /* --- the job --- */
 
+/* Somebody may have changed it since the job began; from its next opcode on it counts. */
+static void adopt_priority(struct runner *runner, guint from)
+{
+    const struct job *record = record_of(runner);
+    for (guint i = from; record && i < runner->job->ops->len && i < record->ops->len; i++) {
+        struct job_op *row = runner->job->ops->pdata[i];
+        const struct job_op *newer = record->ops->pdata[i];
+        json_t *input = json_copy(row->input);
+        json_t *priority = json_object_get(newer->input, "priority");
+        if (priority)
+            json_object_set(input, "priority", priority);
+        json_decref(row->input);
+        row->input = input;
+    }
+}
+
 static void run_ops(struct runner *runner)
 {
     GPtrArray *ops = runner->job->ops;
@@ -446,7 +462,10 @@ static void run_ops(struct runner *runner)
         g_autoptr(GError) error = NULL;
         /* The copy is read once for each opcode at least; the record's version comes with it. */
         bool last = i + 1 == ops->len;
-        if (refresh(runner, &error) && (!is_asked(runner) || give_up(&error)) &&
+        bool fresh = refresh(runner, &error);
+        if (fresh)
+            adopt_priority(runner, i);
+        if (fresh && (!is_asked(runner) || give_up(&error)) &&
             run_op(runner, ops->pdata[i], last)) {
             if (!last)
                 save(runner);
@@ -488,10 +507,11 @@ static void commit_end(struct runner *runner)
                 return;
         }
         /* The newest record decides. If there is no way to it in time, luxid finds the final state
-         * in the file and commits that (LUX-35). */
+         * in the file and commits that (LUX-35). Against a newer version it is tried at once. */
         g_autoptr(GError) away = NULL;
         bool fresh = follow_refresh(runner->follow, &away);
-        if ((fresh && !may_commit(runner)) || !pause_until(runner, deadline))
+        bool at_once = fresh && fettle_error_is(error, VERSION_CONFLICT);
+        if ((fresh && !may_commit(runner)) || (!at_once && !pause_until(runner, deadline)))
             return;
     }
 }

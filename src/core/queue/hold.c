@@ -1,32 +1,10 @@
 /* See hold.h. */
-#include "core/queue/hold.h"
+#include "core/queue/hold_private.h"
 
 #include "core/config/locks.h"
 #include "core/ops/predict.h"
 
 #define KEY_JOB "job "
-#define KEY_RULE "rule "
-#define KEY_REASON "reason "
-
-/* A job that runs, as far as it keeps others from running. */
-struct runner {
-    guint64 id;
-    GPtrArray *limits; /* char *: keys under which it counts */
-    guint at;          /* its present opcode */
-    bool seen;         /* in this look */
-};
-
-struct holds {
-    struct queue_context *context;
-    struct rules *rules;
-    struct locks *locks;    /* what running jobs have, or wait for */
-    struct locks *reserved; /* what jobs have that were set aside for long */
-    GHashTable *runners;    /* id -> struct runner */
-    GHashTable *counts;     /* key -> number of running jobs, as GUINT_TO_POINTER */
-    GHashTable *aside;      /* key -> GArray of ids that wait for it */
-    GHashTable *reserving;  /* set of ids, of which `reserved` has locks */
-    guint age;              /* of predictions */
-};
 
 static void runner_free(gpointer data)
 {
@@ -69,27 +47,9 @@ void holds_free(struct holds *holds)
     g_free(holds);
 }
 
-static const struct rules *rules_of(struct holds *holds)
-{
-    if (holds->rules == NULL)
-        holds->rules = rules_new(follow_config(holds->context->follow));
-    return holds->rules;
-}
-
-char *holds_rule_name(const struct rule *rule)
-{
-    const json_t *trail = rule->filter->reason;
-    const json_t *last = json_array_get(trail, json_array_size(trail) - 1);
-    const char *text = json_string_value(json_array_get(last, 1));
-
-    return text != NULL && *text != '\0'
-               ? g_strdup_printf("filter %s (\"%s\")", rule->filter->uuid, text)
-               : g_strdup_printf("filter %s", rule->filter->uuid);
-}
-
 /* --- set aside --- */
 
-static void set_aside(struct holds *holds, struct queue_job *job, char *key, char *why)
+void hold_set_aside(struct holds *holds, struct queue_job *job, char *key, char *why)
 {
     GArray *ids = g_hash_table_lookup(holds->aside, key);
 
@@ -112,8 +72,7 @@ static void let_go(struct holds *holds, const GArray *ids)
     }
 }
 
-/* Who waited for it is ready again. */
-static void release(struct holds *holds, const char *key)
+void hold_release(struct holds *holds, const char *key)
 {
     gpointer stored, ids;
 
@@ -241,7 +200,7 @@ static void stop_reserving(struct holds *holds, guint64 id)
     g_autofree char *key = job_key(id);
 
     take_back(holds->reserved, id);
-    release(holds, key);
+    hold_release(holds, key);
 }
 
 static gboolean end_idle(gpointer id, gpointer value, gpointer data)
@@ -277,90 +236,10 @@ static bool locks_allow(struct holds *holds, struct queue_job *job)
         return true;
     if (runs != 0 && blocker(holds->reserved, job->id, wanted) == 0)
         reserve_if_due(holds, job, wanted);
-    set_aside(holds, job, job_key(first),
-              g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s", first,
-                              runs != 0 ? "has or waits for" : "is to have first"));
+    hold_set_aside(holds, job, job_key(first),
+                   g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s",
+                                   first, runs != 0 ? "has or waits for" : "is to have first"));
     return false;
-}
-
-/* --- rules and limits --- */
-
-static guint count_of(const struct holds *holds, const char *key)
-{
-    return GPOINTER_TO_UINT(g_hash_table_lookup(holds->counts, key));
-}
-
-static void count(struct holds *holds, const char *key, int by)
-{
-    guint now = count_of(holds, key) + (guint)by;
-
-    if (now == 0)
-        g_hash_table_remove(holds->counts, key);
-    else
-        g_hash_table_insert(holds->counts, g_strdup(key), GUINT_TO_POINTER(now));
-}
-
-static char *rule_key(const struct rule *rule)
-{
-    return g_strconcat(KEY_RULE, rule->filter->uuid, NULL);
-}
-
-static bool rule_allows(struct holds *holds, struct queue_job *job, const struct job *record)
-{
-    const struct rule *rule = rules_judge(rules_of(holds), record);
-    g_autofree char *name = rule == NULL ? NULL : holds_rule_name(rule);
-    g_autofree char *key = rule == NULL ? NULL : rule_key(rule);
-
-    if (rule == NULL || rule->action == RULE_ACCEPT)
-        return true;
-    if (rule->action == RULE_REJECT) {
-        queue_doom(holds->context->queue, job, JOB_CANCELED,
-                   g_strdup_printf("%s rejects it", name));
-        return false;
-    }
-    if (rule->action == RULE_PAUSE) {
-        set_aside(holds, job, g_steal_pointer(&key), g_strdup_printf("%s pauses it", name));
-        return false;
-    }
-    if (count_of(holds, key) < rule->limit)
-        return true;
-    set_aside(holds, job, g_steal_pointer(&key),
-              g_strdup_printf("%s lets %" G_GUINT64_FORMAT " run at once, and %u do", name,
-                              rule->limit, count_of(holds, key)));
-    return false;
-}
-
-static bool own_limits_allow(struct holds *holds, struct queue_job *job, const struct job *record)
-{
-    g_autoptr(GPtrArray) limits = rules_own_limits(record);
-
-    for (guint i = 0; i < limits->len; i++) {
-        const char *text = g_ptr_array_index(limits, i);
-        g_autofree char *key = g_strconcat(KEY_REASON, text, NULL);
-        guint running = count_of(holds, key);
-
-        if (running < rules_own_limit(text))
-            continue;
-        set_aside(
-            holds, job, g_steal_pointer(&key),
-            g_strdup_printf("its reason \"%s\" allows no more at once, and %u run", text, running));
-        return false;
-    }
-    return true;
-}
-
-/* Keys under which a job counts while it runs. */
-static GPtrArray *limits_of(struct holds *holds, const struct job *record)
-{
-    GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
-    const struct rule *rule = rules_judge(rules_of(holds), record);
-    g_autoptr(GPtrArray) own = rules_own_limits(record);
-
-    if (rule != NULL && rule->action == RULE_RATE_LIMIT)
-        g_ptr_array_add(keys, rule_key(rule));
-    for (guint i = 0; i < own->len; i++)
-        g_ptr_array_add(keys, g_strconcat(KEY_REASON, g_ptr_array_index(own, i), NULL));
-    return keys;
 }
 
 /* --- who runs --- */
@@ -371,12 +250,10 @@ static struct runner *add_runner(struct holds *holds, guint64 id, const struct j
     g_autoptr(GPtrArray) locks = NULL;
 
     runner->id = id;
-    runner->limits = limits_of(holds, record);
     runner->at = present_op(record);
     locks = predict(holds, record, runner->at);
     give(holds->locks, id, locks);
-    for (guint i = 0; i < runner->limits->len; i++)
-        count(holds, g_ptr_array_index(runner->limits, i), 1);
+    hold_count(holds, runner, context_record(holds->context, id));
     g_hash_table_insert(holds->runners, &runner->id, runner);
     return runner;
 }
@@ -386,18 +263,13 @@ static void free_locks_of(struct holds *holds, guint64 id)
     g_autofree char *key = job_key(id);
 
     take_back(holds->locks, id);
-    release(holds, key);
+    hold_release(holds, key);
 }
 
-static void runner_ended(struct holds *holds, const struct runner *runner)
+static void runner_ended(struct holds *holds, struct runner *runner)
 {
     free_locks_of(holds, runner->id);
-    for (guint i = 0; i < runner->limits->len; i++) {
-        const char *key = g_ptr_array_index(runner->limits, i);
-
-        count(holds, key, -1);
-        release(holds, key);
-    }
+    hold_count(holds, runner, NULL);
 }
 
 static void look_at(struct holds *holds, guint64 id)
@@ -446,8 +318,7 @@ bool holds_allow(struct holds *holds, struct queue_job *job)
 {
     const struct job *record = context_record(holds->context, job->id);
 
-    return record == NULL || (rule_allows(holds, job, record) &&
-                              own_limits_allow(holds, job, record) && locks_allow(holds, job));
+    return record == NULL || (hold_limits_allow(holds, job, record) && locks_allow(holds, job));
 }
 
 void holds_started(struct holds *holds, struct queue_job *job)
@@ -478,14 +349,36 @@ static void end_if_rejected(struct holds *holds, guint64 id)
     queue_doom(holds->context->queue, job, JOB_CANCELED, g_strdup_printf("%s rejects it", name));
 }
 
+/* Those that run count under the rules that are. */
+static void count_anew(struct holds *holds)
+{
+    GHashTableIter iter;
+    gpointer runner;
+
+    g_hash_table_iter_init(&iter, holds->runners);
+    while (g_hash_table_iter_next(&iter, NULL, &runner))
+        hold_count(holds, runner, context_record(holds->context, ((struct runner *)runner)->id));
+}
+
 void holds_rules_changed(struct holds *holds)
 {
     g_autoptr(GArray) ids = queue_ids(holds->context->queue);
 
     g_clear_pointer(&holds->rules, rules_free);
+    count_anew(holds);
     release_all(holds);
-    for (guint i = 0; rules_count(rules_of(holds)) > 0 && i < ids->len; i++)
+    for (guint i = 0; rules_count(hold_rules(holds)) > 0 && i < ids->len; i++)
         end_if_rejected(holds, g_array_index(ids, guint64, i));
+}
+
+void holds_priority_changed(struct holds *holds, struct queue_job *job)
+{
+    struct runner *runner = g_hash_table_lookup(holds->runners, &job->id);
+
+    queue_set_held(holds->context->queue, job, NULL);
+    end_if_rejected(holds, job->id);
+    if (runner != NULL)
+        hold_count(holds, runner, context_record(holds->context, job->id));
 }
 
 void holds_objects_changed(struct holds *holds)
@@ -495,7 +388,7 @@ void holds_objects_changed(struct holds *holds)
 
 const struct rule *holds_rejected(const struct holds *holds, const struct job *job)
 {
-    const struct rule *rule = rules_judge(rules_of((struct holds *)holds), job);
+    const struct rule *rule = rules_judge(hold_rules((struct holds *)holds), job);
 
     return rule != NULL && rule->action == RULE_REJECT ? rule : NULL;
 }

@@ -26,6 +26,8 @@ void holds_started(struct holds *holds, struct queue_job *job);
 
 /* Rules have changed: everybody is looked at again, and whom a rule rejects will be ended. */
 void holds_rules_changed(struct holds *holds);
+/* A job has another priority, of which rules may speak: it is looked at again. */
+void holds_priority_changed(struct holds *holds, struct queue_job *job);
 /* What instances and nodes are has changed: what jobs will ask for may have too. */
 void holds_objects_changed(struct holds *holds);
 /* The rule that refuses a job; NULL: none does. Borrowed. */

@@ -26,12 +26,16 @@ static void job_changed(struct luxi *luxi, guint64 id)
 {
     struct queue_context *context = &luxi->context;
     const struct job *record = context_record(context, id);
+    struct queue_job *job = queue_find(context->queue, id);
+    gint64 priority = job == NULL ? 0 : job->priority;
 
     if (record == NULL) {
         queue_forget(context->queue, id);
     } else if (queue_put(context->queue, record)) {
         if (job_state_final(job_state_of(record)))
             tracker_recorded(context->tracker, id);
+    } else if (job != NULL && job->priority != priority) {
+        holds_priority_changed(context->holds, job);
     }
     waiters_notify(context->waiters, id);
 }

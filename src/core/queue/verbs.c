@@ -185,6 +185,8 @@ static bool build_priority(struct commit_batch *batch, void *data, GError **erro
 {
     const struct verb *verb = data;
     record_autoptr(job) job = record_under_way(verb, error);
+    /* The file of a running job knows which have ended. */
+    const struct job *view = context_view(verb->context, verb->id);
 
     if (job == NULL)
         return false;
@@ -192,7 +194,7 @@ static bool build_priority(struct commit_batch *batch, void *data, GError **erro
         struct job_op *op = g_ptr_array_index(job->ops, i);
         json_t *input;
 
-        if (job_state_final(job_op_state(op)))
+        if (job_state_final(job_op_state(g_ptr_array_index(view->ops, i))))
             continue;
         input = json_copy(op->input);
         json_object_set_new(input, "priority", json_integer(verb->priority));

@@ -307,6 +307,58 @@ static void test_watermark(void)
     queue_world_free(w);
 }
 
+/* Jobs that run already count under a rule that is made later. */
+static void test_rate_limit_of_running(void)
+{
+    struct queue_world *w = queue_world_new(10);
+    guint64 first = submit_for(w, "x"), second;
+    g_autofree char *rule = add_rule(w, of_reason("x"), json_make("[s, i]", "RATE_LIMIT", 1));
+
+    fake_settle(w->world);
+    second = submit_for(w, "x");
+    assert_started(w, second, false);
+    queue_job_runs(w, first);
+    assert_started(w, second, true);
+    queue_world_free(w);
+}
+
+static void set_priority(struct queue_world *w, guint64 id, int priority)
+{
+    json_autoptr answer =
+        queue_call(w, "ChangeJobPriority", json_make("[I, i]", (json_int_t)id, priority), NULL);
+
+    g_assert_true(json_is_true(json_array_get(answer, 0)));
+    fake_settle(w->world);
+}
+
+/* A rule may speak of the priority: another one is another question. */
+static void test_priority_changes(void)
+{
+    struct queue_world *w = queue_world_new(10);
+    g_autofree char *rule = add_rule(w, json_make("[[s, [s, s, i]]]", "opcode", ">", "priority", 5),
+                                     json_string("PAUSE"));
+    guint64 id = queue_submit(w, json_make("{si}", "priority", 10));
+
+    assert_started(w, id, false);
+    set_priority(w, id, 5);
+    assert_started(w, id, true);
+    queue_world_free(w);
+}
+
+static void test_priority_rejected(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 running = queue_submit(w, NULL), queued = queue_submit(w, NULL);
+    g_autofree char *rule = add_rule(w, json_make("[[s, [s, s, i]]]", "opcode", "<", "priority", 0),
+                                     json_string("REJECT"));
+
+    set_priority(w, running, -1);
+    set_priority(w, queued, -1);
+    assert_started(w, running, true);
+    g_assert_cmpstr(queue_status(w, queued), ==, "canceled");
+    queue_world_free(w);
+}
+
 /* --- limits that jobs bring along --- */
 
 static void test_own_limit(void)
@@ -403,6 +455,9 @@ int main(int argc, char **argv)
     g_test_add_func("/hold/rules/reject#FUT-13", test_reject);
     g_test_add_func("/hold/rules/order#FUT-13", test_order);
     g_test_add_func("/hold/rules/watermark#FUT-13", test_watermark);
+    g_test_add_func("/hold/rules/rate-limit-of-running#FUT-13", test_rate_limit_of_running);
+    g_test_add_func("/hold/rules/priority-changes#FUT-13", test_priority_changes);
+    g_test_add_func("/hold/rules/priority-rejected#FUT-13", test_priority_rejected);
     g_test_add_func("/hold/own-limit#FUT-13", test_own_limit);
     g_test_add_func("/hold/aging", test_aging);
     g_test_add_func("/hold/refusals", test_refusals);

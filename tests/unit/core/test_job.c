@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/queue/job_state.h"
+
 static struct ops_world *world;
 
 static json_t *delay(double seconds)
@@ -201,6 +203,29 @@ static void test_asked_while_waiting(void)
     g_assert_cmpuint(world->blocked, >, 900);
     assert_canceled();
     ops_expect(world, "commit job canceled\n");
+}
+
+/* --- another priority --- */
+
+static void become_urgent(struct ops_world *changed)
+{
+    json_t *object = config_object_json(changed->config, "job", "17");
+    for (size_t i = 0; i < 2; i++) {
+        json_t *op = json_array_get(json_object_get(object, "ops"), i);
+        json_object_set_new(json_object_get(op, "input"), "priority", json_integer(-7));
+    }
+    changed->on_locks = NULL;
+    ops_put(changed, "job", "17", object);
+}
+
+/* What is on record counts from the next opcode on, and is not lost with the job's end. */
+static void test_priority_changes(void)
+{
+    ops_put_web(world, NULL, true);
+    world->on_locks = become_urgent;
+    ops_run(world, json_make("[o, o]", start_web(), start_web()));
+    g_assert_cmpstr(record()->status, ==, "success");
+    g_assert_cmpint(job_op_priority(op_of(record(), 1)), ==, -7);
 }
 
 /* --- bad files --- */
@@ -463,6 +488,7 @@ int main(int argc, char **argv)
     add("/job/asked/running#LUX-08", test_asked_while_running);
     add("/job/asked/between#LUX-08", test_asked_between);
     add("/job/asked/waiting#LUX-08", test_asked_while_waiting);
+    add("/job/priority#LUX-06", test_priority_changes);
     add("/job/bad-files", test_bad_files);
     add("/job/torn-file", test_torn_file);
     add("/job/unwritable-file", test_unwritable_file);

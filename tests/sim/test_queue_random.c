@@ -1,0 +1,97 @@
+/*
+ * The job queue against a plain model of it (queue_sim.h): many seeds, each a run of its own.
+ *
+ * Usage: test_queue_random JOBS [FIRST] runs seeds until so many jobs were accepted;
+ * test_queue_random --seeds FILE runs the seeds that a file names, one a line: SEED what it found.
+ * A failing seed is named and can be run alone: test_queue_random 1 SEED; with FETTLE_SIM_LOG=1 it
+ * tells what happens.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "queue_sim.h"
+
+static void tell_line(const char *line, void *data)
+{
+    if (data)
+        printf("# %s\n", line);
+}
+
+static bool run_seed(guint64 seed, struct jq_counts *counts)
+{
+    g_autofree char *why = jq_run(seed, counts);
+    if (!why)
+        return true;
+    printf("# seed %" G_GUINT64_FORMAT ": %s\n", seed, why);
+    fflush(stdout);
+    return false;
+}
+
+/* Runs in which nothing happens prove nothing. */
+static bool enough_happened(const struct jq_counts *counts)
+{
+    guint64 runs = counts->runs;
+    return runs < 20 ||
+           (counts->canceled > 3 * runs && counts->killed > runs / 2 &&
+            counts->priorities > 3 * runs && counts->rules > 3 * runs && counts->drains > runs &&
+            counts->deaths > runs / 2 && counts->restarts > runs / 2 &&
+            counts->masters > runs / 20 && counts->refused > runs && counts->held > 50 * runs &&
+            counts->compared > 10 * runs);
+}
+
+static int report(const char *name, bool ok, const struct jq_counts *counts)
+{
+#define N(field) (guint) counts->field
+    printf("# %u runs: %u jobs, %u refused, %u canceled (%u to be killed), %u changes of priority, "
+           "%u of rules, %u of the drain, %u jobs killed, %u restarts of luxid, %u masters; "
+           "%u hours, %u times all answers compared, at most %u s without a lock\n",
+           N(runs), N(jobs), N(refused), N(canceled), N(killed), N(priorities), N(rules), N(drains),
+           N(deaths), N(restarts), N(masters), N(virtual_s) / 3600, N(compared), N(worst_stuck_s));
+#undef N
+    ok = ok && enough_happened(counts);
+    printf("%s 1 /sim/queue-%s#LUX-06,LUX-08,LUX-11,LUX-12,LUX-13,LUX-16,LUX-28,LUX-34,LUX-36,"
+           "FUT-13,SAF-30\n",
+           ok ? "ok" : "not ok", name);
+    return ok ? 0 : 1;
+}
+
+/* Seeds that have found something stay for ever; "#" begins a comment. */
+static int run_file(const char *path)
+{
+    g_autofree char *text = NULL;
+    struct jq_counts counts = {0};
+    bool ok = g_file_get_contents(path, &text, NULL, NULL);
+    g_auto(GStrv) lines = g_strsplit(ok ? text : "", "\n", -1);
+    for (guint i = 0; lines[i]; i++)
+        if (g_ascii_isdigit(*lines[i]))
+            ok = run_seed(g_ascii_strtoull(lines[i], NULL, 10), &counts) && ok;
+    return report("kept", ok && counts.runs > 0, &counts);
+}
+
+static guint64 number(const char *variable, const char *text)
+{
+    const char *other = g_getenv(variable);
+    return g_ascii_strtoull(other ? other : text, NULL, 10);
+}
+
+int main(int argc, char **argv)
+{
+    struct jq_counts counts = {0};
+    bool ok = true;
+    printf("1..1\n");
+    log_set_sink(tell_line, g_getenv("FETTLE_SIM_LOG") ? &counts : NULL);
+    if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
+        return run_file(argv[2]);
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s JOBS [FIRST] | --seeds FILE\n", argv[0]);
+        return 2;
+    }
+    guint64 jobs = number("FETTLE_SIM_JOBS", argv[1]);
+    guint64 seed = number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
+    g_autofree char *name = g_strdup_printf("%" G_GUINT64_FORMAT "-jobs", jobs);
+    do
+        ok = run_seed(seed++, &counts) && ok;
+    while (counts.jobs < jobs);
+    return report(name, ok, &counts);
+}
