@@ -158,7 +158,10 @@ int sqlite_store_reserve(const char *path, GError **error)
                          "stop fettle.target",
                          path);
     else
-        fettle_set_error(error, STORAGE, "cannot lock %s: %s", name, g_strerror(errno));
+        fettle_set_error(error, STORAGE,
+                         "cannot lock %s: %s; the store is to be written there: look at the disk, "
+                         "and give the command again",
+                         name, g_strerror(errno));
     if (fd >= 0)
         close(fd);
     return -1;

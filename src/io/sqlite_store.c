@@ -269,15 +269,22 @@ static bool lock_store(struct sqlite_store *store, GError **error)
                          "%s is in use by another process; only one wconfd may run on a node",
                          store->path);
     else
-        fettle_set_error(error, STORAGE, "cannot lock %s: %s", path, g_strerror(errno));
+        fettle_set_error(
+            error, STORAGE,
+            "cannot lock %s: %s; wconfd has to write there: look at the disk, mount it "
+            "writable again, and it starts",
+            path, g_strerror(errno));
     return false;
 }
 
 struct sqlite_store *sqlite_store_open(const char *path, GError **error)
 {
     if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
-        fettle_set_error(error, UNKNOWN_ENTITY,
-                         "no cluster here: there is no %s; run `fettle cluster init`", path);
+        fettle_set_error(
+            error, UNKNOWN_ENTITY,
+            "no cluster here: there is no %s. Make one: fettle cluster init; join one: "
+            "fettle node invite, there; put one back: fettle cluster restore FILE",
+            path);
         return NULL;
     }
     struct sqlite_store *store = open_database(path, SQLITE_OPEN_READWRITE, error);

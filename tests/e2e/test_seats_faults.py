@@ -194,7 +194,8 @@ def test_read_only_master():
         make_read_only(master)
         error, again = refused_change(master)
         assert re.search('attempt to write a readonly database|COMMIT: disk I/O error', error.message), error
-        refusal = f'cannot lock {master.path("var/store.db")}.lock: Read-only file system'
+        refusal = (f'cannot lock {master.path("var/store.db")}.lock: Read-only file system; wconfd has to write there: look at the '
+                   'disk, mount it writable again, and it starts')
         world.wait('it refuses to start', lambda: refusal in master.said('wconfd'))
         assert world.master() is None
         check(master)

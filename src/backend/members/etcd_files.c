@@ -2,11 +2,13 @@
 #include "backend/members/etcd_private.h"
 #include "backend/reach.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "io/files.h"
 #include "io/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <glib/gstdio.h>
 #include <pwd.h>
 #include <string.h>
@@ -16,6 +18,9 @@
 #define LAST_WORDS_BYTES KIB(16)
 #define LAST_WORDS_CHARS 300
 #define LIMIT_ASIDE_TRIES 100 /* data put aside within one second */
+#define ASIDE_PREFIX "etcd.aside-"
+#define ASIDE_KEPT 3 /* each has a log of 64 MiB and more */
+#define OPEN_FOLDERS 8
 
 bool etcd_user(uid_t *ret_uid, gid_t *ret_gid, GError **error)
 {
@@ -80,8 +85,38 @@ static char *aside_name(guint try)
 {
     g_autoptr(GDateTime) now = g_date_time_new_from_unix_utc(loop_wall_us() / G_USEC_PER_SEC);
     g_autofree char *time = g_date_time_format(now, "%Y%m%dT%H%M%SZ");
-    return try == 0 ? g_strdup_printf("etcd.aside-%s", time)
-                    : g_strdup_printf("etcd.aside-%s-%u", time, try);
+    return try == 0 ? g_strdup_printf(ASIDE_PREFIX "%s", time)
+                    : g_strdup_printf(ASIDE_PREFIX "%s-%u", time, try);
+}
+
+static int remove_entry_cb(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+    return remove(path);
+}
+
+static int compare_newest(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)b, *(char *const *)a);
+}
+
+/* Older ones than the newest few: nobody else would ever remove them. */
+static void prune_aside(const struct etcd_host *host)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    GDir *dir = g_dir_open(host->paths->var, 0, NULL);
+    for (const char *name = dir ? g_dir_read_name(dir) : NULL; name; name = g_dir_read_name(dir))
+        if (g_str_has_prefix(name, ASIDE_PREFIX))
+            g_ptr_array_add(names, g_strdup(name));
+    if (dir)
+        g_dir_close(dir);
+    g_ptr_array_sort(names, compare_newest);
+    for (guint i = ASIDE_KEPT; i < names->len; i++) {
+        g_autofree char *path = g_build_filename(host->paths->var, names->pdata[i], NULL);
+        if (nftw(path, remove_entry_cb, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0)
+            log_info("", "%s is removed: %d newer ones are kept", path, ASIDE_KEPT);
+        else
+            log_warning("", "%s cannot be removed: %s", path, g_strerror(errno));
+    }
 }
 
 bool etcd_aside(struct members *members, char **ret_folder, GError **error)
@@ -99,6 +134,7 @@ bool etcd_aside(struct members *members, char **ret_folder, GError **error)
         if (rename(folder, path) != 0)
             return failed("put aside", folder, error);
         *ret_folder = g_steal_pointer(&name);
+        prune_aside(host);
         break;
     }
     return sync_var(host, error);

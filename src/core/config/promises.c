@@ -8,14 +8,22 @@
 #include "proto/records.h"
 
 #define PROMISE_PAUSE_MS 1000
+#define WITNESS_PATIENCE_MS 30000
+
+/* Who is asked. */
+typedef struct voters {
+    GPtrArray *nodes; /* struct node; this one first, witnesses last */
+    guint count;      /* of these, candidates: only their word is needed */
+} voters_t;
 
 /* What one question to all candidates brought. */
 struct round {
-    const GPtrArray *nodes; /* struct node; this one first */
+    const struct voters *voters;
     guint64 history;
     guint needed; /* grants, this node's own among them */
     bool hurry;   /* when they are there nobody else is waited for */
     guint granted;
+    bool heard;      /* a node other than this one has given its word */
     bool own;        /* this node's own grant is among them */
     guint64 seen;    /* highest epoch of a refusal; 0: none */
     bool seen_begun; /* that one is more than a promise */
@@ -57,14 +65,16 @@ static bool take_answer(guint index, void *value, const GError *error, void *dat
 {
     struct round *round = data;
     const struct promise_epoch_result *answer = value;
-    const struct node *node = round->nodes->pdata[index];
-    if (!answer) {
+    const struct node *node = round->voters->nodes->pdata[index];
+    bool witness = index >= round->voters->count;
+    round->heard = round->heard || (answer && index > 0);
+    if (!answer && !witness) {
         take_silence(round, node, error);
-    } else if (answer->granted) {
+    } else if (answer && !answer->granted) {
+        take_refusal(round, answer);
+    } else if (!witness) {
         round->granted++;
         round->own = round->own || index == 0;
-    } else {
-        take_refusal(round, answer);
     }
     return round->hurry && round->own && round->granted >= round->needed;
 }
@@ -79,8 +89,8 @@ static bool ask_all(const struct env *env, const struct config *config,
                                       .begins = begins};
     struct stamp stamp = {args.history, args.epoch};
     g_autoptr(GPtrArray) uuids = g_ptr_array_new();
-    for (guint i = 0; i < round->nodes->len; i++)
-        g_ptr_array_add(uuids, ((const struct node *)round->nodes->pdata[i])->uuid);
+    for (guint i = 0; i < round->voters->nodes->len; i++)
+        g_ptr_array_add(uuids, ((const struct node *)round->voters->nodes->pdata[i])->uuid);
     round->history = args.history;
     round->silent = g_string_new(NULL);
     return gather(env, uuids, ROLE_NODED, "promise_epoch", &args, stamp, take_answer, round);
@@ -93,9 +103,15 @@ static void free_node(void *data)
     node_free(data);
 }
 
+static void voters_clear(struct voters *voters)
+{
+    g_ptr_array_unref(voters->nodes);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(voters_t, voters_clear)
+
 /* This node first, whatever is on record about it: what it has promised counts like all others.
  * Copies: the configuration may change while they are asked. */
-static GPtrArray *candidates(const struct env *env, const struct config *config)
+static voters_t candidates(const struct env *env, const struct config *config)
 {
     GPtrArray *found = g_ptr_array_new_with_free_func(free_node);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
@@ -106,7 +122,23 @@ static GPtrArray *candidates(const struct env *env, const struct config *config)
         else if (node->master_candidate && !node->offline)
             g_ptr_array_add(found, node_copy(node));
     }
-    return found;
+    return (voters_t){found, found->len};
+}
+
+/* Where a person's word has stood for candidates once, a majority of those that are left proves
+ * nothing: another such word may have made a master among the others. All nodes hear of a master,
+ * so any of them may know of it. */
+static voters_t with_witnesses(const struct env *env, const struct config *config)
+{
+    voters_t voters = candidates(env, config);
+    const struct cluster *cluster = config_cluster(config);
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; cluster && cluster->alone && i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->master_candidate && !node->offline && strcmp(node->uuid, env->node_uuid) != 0)
+            g_ptr_array_add(voters.nodes, node_copy(node));
+    }
+    return voters;
 }
 
 /* --- what follows from it --- */
@@ -140,11 +172,24 @@ void promises_alone(const struct env *env, struct promise_wish *wish)
     wish->alone = true;
 }
 
-/* `ret_silent`: who gave no answer; g_free() it. */
-static enum next ask(const struct env *env, const struct config *config, const GPtrArray *nodes,
-                     struct promise_wish *wish, bool begins, char **ret_silent, GError **error)
+/* What came of a question. */
+struct outcome {
+    char *silent; /* who gave no answer */
+    bool heard;   /* somebody else did */
+};
+
+static void outcome_clear(struct outcome *outcome)
 {
-    struct round round = {.nodes = nodes, .needed = nodes->len / 2 + 1, .hurry = begins};
+    g_free(outcome->silent);
+}
+typedef struct outcome outcome_t;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(outcome_t, outcome_clear)
+
+static enum next ask(const struct env *env, const struct config *config,
+                     const struct voters *voters, struct promise_wish *wish, bool begins,
+                     struct outcome *ret_outcome, GError **error)
+{
+    struct round round = {.voters = voters, .needed = voters->count / 2 + 1, .hurry = begins};
     enum next next = NEXT_END;
     guint64 asked = wish->epoch;
     if (wish->alone)
@@ -159,32 +204,47 @@ static enum next ask(const struct env *env, const struct config *config, const G
             MAX(wish->epoch, round.seen) + 1; /* promised to an attempt that came to nothing */
     else if (next == NEXT_DONE && wish->epoch != asked)
         next = NEXT_HIGHER; /* a person's word has come meanwhile */
-    *ret_silent = g_strdup(round.silent->str);
+    ret_outcome->silent = g_strdup(round.silent->str);
+    ret_outcome->heard = round.heard;
     round_clear(&round);
     return next;
+}
+
+static void complain(const struct voters *voters, enum next next, const char *silent)
+{
+    if (next == NEXT_AGAIN)
+        log_warning("",
+                    "this node becomes master when a majority of the %u candidates promises to "
+                    "follow it; silent: %s. If they are gone for good: fettle cluster "
+                    "master-failover --alone",
+                    voters->count, silent);
+    else
+        log_warning("",
+                    "no other node answers: one of them may be the master by a person's word. This "
+                    "node goes on without them in %u s",
+                    WITNESS_PATIENCE_MS / 1000);
 }
 
 bool promises_get(const struct env *env, const struct config *config, struct promise_wish *wish,
                   GError **error)
 {
-    g_autoptr(GPtrArray) nodes = candidates(env, config);
+    g_auto(voters_t) voters = with_witnesses(env, config);
+    gint64 until = env->ops->boot_ms(env) + WITNESS_PATIENCE_MS;
     bool complained = false, begins = false;
-    while (nodes->len > 1) {
-        g_autofree char *silent = NULL;
-        enum next next = ask(env, config, nodes, wish, begins, &silent, error);
+    while (voters.nodes->len > 1) {
+        g_auto(outcome_t) outcome = {NULL, false};
+        enum next next = ask(env, config, &voters, wish, begins, &outcome, error);
         if (next == NEXT_END)
             return false;
         if (next == NEXT_DONE && begins)
             return true;
-        if (next == NEXT_AGAIN && !complained)
-            log_warning("",
-                        "this node becomes master when a majority of the %u candidates promises to "
-                        "follow it; silent: %s. If they are gone for good: fettle cluster "
-                        "master-failover --alone",
-                        nodes->len, silent);
-        complained = complained || next == NEXT_AGAIN;
-        begins = next == NEXT_DONE || (next == NEXT_AGAIN && begins);
-        if (next == NEXT_AGAIN)
+        bool lonely =
+            next == NEXT_DONE && !outcome.heard && !wish->alone && env->ops->boot_ms(env) < until;
+        if ((next == NEXT_AGAIN || lonely) && !complained)
+            complain(&voters, next, outcome.silent);
+        complained = complained || next == NEXT_AGAIN || lonely;
+        begins = !lonely && (next == NEXT_DONE || (next == NEXT_AGAIN && begins));
+        if (next == NEXT_AGAIN || lonely)
             env_sleep(env, PROMISE_PAUSE_MS); /* the next round sees if this is the end */
     }
     return true;
@@ -193,17 +253,17 @@ bool promises_get(const struct env *env, const struct config *config, struct pro
 bool promises_ask(const struct env *env, const struct config *config, struct promise_wish *wish,
                   GError **error)
 {
-    g_autoptr(GPtrArray) nodes = candidates(env, config);
+    g_auto(voters_t) voters = candidates(env, config);
     enum next next = NEXT_HIGHER;
     while (next == NEXT_HIGHER) {
-        g_autofree char *silent = NULL;
-        next = ask(env, config, nodes, wish, false, &silent, error);
+        g_auto(outcome_t) outcome = {NULL, false};
+        next = ask(env, config, &voters, wish, false, &outcome, error);
         if (next == NEXT_AGAIN)
             fettle_set_error(error, TEMPORARY,
                              "a majority of the %u candidates must promise to follow this node; no "
                              "answer of their node daemons: %s. If they are gone for good, say so: "
                              "--alone --statement TEXT",
-                             nodes->len, silent);
+                             voters.count, outcome.silent);
     }
     return next == NEXT_DONE;
 }
@@ -211,15 +271,16 @@ bool promises_ask(const struct env *env, const struct config *config, struct pro
 bool promises_go_on(const struct env *env, const struct config *config, guint64 epoch,
                     GError **error)
 {
-    g_autoptr(GPtrArray) nodes = candidates(env, config);
+    g_auto(voters_t) voters = with_witnesses(env, config);
     struct promise_wish wish = {.epoch = epoch, .since = epoch};
     bool complained = false;
-    if (nodes->len <= 1)
+    if (voters.nodes->len <= 1)
         return true;
-    g_ptr_array_set_size(nodes, 1);
+    g_ptr_array_set_size(voters.nodes, 1);
+    voters.count = 1;
     for (;;) {
-        g_autofree char *silent = NULL;
-        enum next next = ask(env, config, nodes, &wish, true, &silent, error);
+        g_auto(outcome_t) outcome = {NULL, false};
+        enum next next = ask(env, config, &voters, &wish, true, &outcome, error);
         if (next == NEXT_DONE || next == NEXT_END)
             return next == NEXT_DONE;
         if (next == NEXT_HIGHER) {
@@ -238,10 +299,10 @@ bool promises_go_on(const struct env *env, const struct config *config, guint64 
 bool promises_hold(const struct env *env, const struct config *config, guint64 epoch,
                    GError **error)
 {
-    g_autoptr(GPtrArray) nodes = candidates(env, config);
+    g_auto(voters_t) voters = with_witnesses(env, config);
     struct promise_wish wish = {.epoch = epoch, .since = epoch};
-    struct round round = {.nodes = nodes, .needed = nodes->len};
-    if (nodes->len <= 1)
+    struct round round = {.voters = &voters, .needed = voters.count};
+    if (voters.nodes->len <= 1)
         return true;
     bool hold = !ask_all(env, config, &wish, true, &round) || round.seen == 0;
     if (!hold)

@@ -4,7 +4,9 @@
  * its seat and while it has it, by seat.c when a person makes another candidate the master.
  *
  * All of it is called in a task. Candidates on record as offline are not asked: somebody has said
- * that they are dead. A candidate that is the only one asks nobody.
+ * that they are dead. A candidate that is the only one asks nobody, unless a person's word has made
+ * it that (cluster.alone): then all nodes are asked whether they follow another master. Their
+ * silence is no hindrance, but for half a minute while nobody at all answers.
  */
 #pragma once
 

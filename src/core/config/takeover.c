@@ -306,6 +306,8 @@ static GPtrArray *last_changes(const struct env *env, guint64 version, const str
     json_t *cluster = config_object_json(config, "cluster", candidates->cluster);
     json_object_set_new(cluster, "master_node", json_string(self->node));
     json_object_set_new(cluster, "engine", json_string("sqlite")); /* etcd is lost for good */
+    if (args->alone)
+        json_object_set_new(cluster, "alone", json_true());
     add_put(changes, "cluster", candidates->cluster, version, cluster);
     if (args->alone)
         add_demotions(changes, version, config, candidates);

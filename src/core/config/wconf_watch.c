@@ -19,7 +19,7 @@ static bool has_others(const struct wconf *wconf)
     guint candidates = 0;
     for (guint i = 0; i < nodes->len; i++)
         candidates += ((const struct node *)nodes->pdata[i])->master_candidate;
-    return candidates > 1;
+    return candidates > 1 || config_cluster(wconf->committed)->alone;
 }
 
 static void watch_task(void *data)

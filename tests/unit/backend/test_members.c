@@ -286,6 +286,20 @@ static void one_life(void)
     g_assert_cmpstr(first, !=, second);
     g_assert_true(members->ops->aside(members, &third, &error));
     g_assert_null(third);
+    /* The newest few are kept. */
+    const char *const others[] = {"etcd.aside-20010101T000000Z", "etcd.aside-20020101T000000Z",
+                                  "etcd.aside-20030101T000000Z", first, second};
+    for (guint i = 0; i < 3; i++) {
+        g_autofree char *old = g_build_filename(node->paths->var, others[i], "member", "wal", NULL);
+        g_assert_cmpint(g_mkdir_with_parents(old, 0700), ==, 0);
+    }
+    g_autofree char *fourth = NULL;
+    g_assert_cmpint(g_mkdir(empty, 0700), ==, 0);
+    g_assert_true(members->ops->aside(members, &fourth, &error));
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
+        g_autofree char *path = g_build_filename(node->paths->var, others[i], NULL);
+        g_assert_true(g_file_test(path, G_FILE_TEST_IS_DIR) == (i >= 3));
+    }
     g_assert_true(members->ops->forget(members, &error));
     g_assert_false(g_file_test(crt, G_FILE_TEST_EXISTS));
     g_assert_true(members->ops->config_write(members, NULL, &error));

@@ -431,6 +431,18 @@ static void test_alone(void)
     tear_down();
 }
 
+static void reboot_node1(void)
+{
+    struct host *host = &hosts[0];
+    fake_kill(host->noded);
+    fence_free(host->fence);
+    fake_reboot(world, NODE1);
+    host->noded = fake_process(world, NODE1, ROLE_NODED);
+    host->cli = fake_process(world, NODE1, ROLE_CLI);
+    host->fence = fence_new(host->noded, CLUSTER);
+    fake_serve(host->noded, noded_handle, host);
+}
+
 /* After a power cut of all, only the one with the engine comes back. */
 static void reboot_alone(void)
 {
@@ -475,14 +487,74 @@ static void test_engine_alone(void)
                                        "silent, by a person's word: both burned;"));
     g_assert_nonnull(strstr(text->str, "candidate 1;")); /* node1 */
 
-    /* The next time nobody is asked. */
+    /* The next time the others are asked, and that they are silent is no hindrance. */
     wconfd_kill(&hosts[0]);
-    fake_reboot(world, NODE1);
+    reboot_node1();
     wconfd_start(&hosts[0]);
-    fake_advance(world, 1000);
+    fake_advance(world, 25000);
+    assert_role(0, "campaigns 5/leapt/3");
+    fake_advance(world, 40000);
     assert_role(0, "master 5/leapt/3");
     for (guint i = 1; i < NODES; i++)
         wconfd_start(&hosts[i]);
+    tear_down();
+}
+
+/* By a second word, of which node1 knows nothing, node2 has become the master: one that has begun,
+ * as far as this node's daemon has heard. */
+static void second_word(guint heard_by)
+{
+    struct env *other = fake_process(world, NODE2, ROLE_WCONFD);
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer =
+        fake_call(other, uuids[heard_by], ROLE_NODED, "promise_epoch",
+                  json_make("{s:i,s:I,s:I,s:s,s:b}", "history", 5, "epoch", (json_int_t)1 << 52,
+                            "since", (json_int_t)1 << 52, "node", NODE2, "begins", 1),
+                  &error);
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(json_object_get(answer, "granted")));
+}
+
+/* Node1 is the only candidate by a person's word, and so is node2 by another one: whoever comes
+ * back asks all nodes, as its own list of candidates proves nothing. */
+static void test_two_words(void)
+{
+    set_up();
+    reboot_alone();
+    assert_taken(0, "", "both burned", "node1 2");
+    fake_advance(world, 5000);
+    assert_role(0, "master 5/leapt/2");
+    wconfd_kill(&hosts[0]);
+    /* Node3 tells it: the new master itself is out of reach. */
+    fake_serve(hosts[2].noded, noded_handle, &hosts[2]);
+    second_word(2);
+    reboot_node1();
+    wconfd_start(&hosts[0]);
+    fake_advance(world, 5000);
+    g_assert_cmpstr(hosts[0].ended, ==,
+                    "stale_epoch: node node2 has become master meanwhile: the store of this node "
+                    "is not the engine any more");
+    tear_down();
+}
+
+/* The same for one that has never stopped: it hears of it as soon as a node is in reach. */
+static void test_two_words_living(void)
+{
+    set_up();
+    reboot_alone();
+    assert_taken(0, "", "both burned", "node1 2");
+    fake_advance(world, 5000);
+    fake_serve(hosts[2].noded, noded_handle, &hosts[2]);
+    fake_advance(world, 10000);
+    assert_role(0, "master 5/leapt/2");
+    fake_cut(world, NODE1, true);
+    second_word(2);
+    fake_advance(world, 10000);
+    assert_role(0, "master 5/leapt/2");
+    fake_cut(world, NODE1, false);
+    fake_advance(world, 10000);
+    /* By the question of the watch, or by the announcement to the node that is in reach again. */
+    g_assert_true(g_str_has_prefix(hosts[0].ended, "not_master: "));
     tear_down();
 }
 
@@ -724,6 +796,8 @@ int main(int argc, char **argv)
     g_test_add_func("/seat/takes-over#SAF-07", test_takes_over);
     g_test_add_func("/seat/alone#SAF-07", test_alone);
     g_test_add_func("/seat/engine-alone#SAF-07", test_engine_alone);
+    g_test_add_func("/seat/two-words#SAF-06,SAF-07", test_two_words);
+    g_test_add_func("/seat/two-words-living#SAF-06,SAF-07", test_two_words_living);
     g_test_add_func("/seat/changed-meanwhile#SAF-06", test_changed_meanwhile);
     g_test_add_func("/seat/old-master#SAF-01,SAF-07", test_old_master);
     g_test_add_func("/seat/finds-out#SAF-05,SAF-06", test_finds_out);

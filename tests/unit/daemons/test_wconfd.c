@@ -86,8 +86,9 @@ static void test_no_cluster(void)
     host_clear(&host);
     host_init(&host, true);
     assert_run(&host, "", NULL, NULL,
-               "3 fettle-wconfd: no cluster here: there is no ROOT/var/store.db; run `fettle "
-               "cluster init`");
+               "3 fettle-wconfd: no cluster here: there is no ROOT/var/store.db. Make one: fettle "
+               "cluster init; join one: fettle node invite, there; put one back: fettle cluster "
+               "restore FILE");
     host_clear(&host);
 }
 

@@ -347,8 +347,9 @@ static void test_missing(void)
 
     g_assert_null(sqlite_engine_open("/nonexistent/store.db", &error));
     assert_error(&error, UNKNOWN_ENTITY,
-                 "no cluster here: there is no /nonexistent/store.db; run "
-                 "`fettle cluster init`");
+                 "no cluster here: there is no /nonexistent/store.db. Make one: fettle cluster "
+                 "init; join one: fettle node invite, there; put one back: fettle cluster restore "
+                 "FILE");
 }
 
 static void test_taken(struct fixture *fixture, gconstpointer unused)
