@@ -42,7 +42,7 @@
 #define RACES 3
 #define FANOUTS 200
 #define DELTAS 20
-#define LOADS 5
+#define LOADS 3
 #define HOLDER "bench" /* lock file of who changes */
 
 /* What is measured at the moment. */
