@@ -449,6 +449,7 @@ static void engine_close(struct engine *base)
 
 static const struct engine_ops ops = {
     .load = etcd_load,
+    .load_text = etcd_load_text,
     .observe = engine_observe,
     .campaign = engine_campaign,
     .resign = engine_resign,

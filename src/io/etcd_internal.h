@@ -79,6 +79,10 @@ enum engine_result etcd_leave(struct engine *base, const struct engine_commit *l
 bool etcd_left(struct engine *base, struct engine_left *ret_left, GError **error);
 
 /* --- etcd_load.c --- */
+bool etcd_load_text(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
+                    bool (*each)(const char *kind, const char *key, guint64 version,
+                                 const char *text, void *data),
+                    void *data, GError **error);
 bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
                void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
                             void *data),

@@ -37,9 +37,8 @@ json_t *etcd_range(const char *key)
 json_t *etcd_range_prefix(const char *prefix, const char *from, guint limit, gint64 revision)
 {
     g_autofree char *end = prefix_end(prefix);
-    json_t *range = json_make(
-        "{s:o, s:o, s:o, s:s, s:s}", "key", encoded(from != NULL ? from : prefix), "range_end",
-        encoded(end), "limit", number_text(limit), "sort_order", "ASCEND", "sort_target", "KEY");
+    json_t *range = json_make("{s:o, s:o, s:o}", "key", encoded(from != NULL ? from : prefix),
+                              "range_end", encoded(end), "limit", number_text(limit));
     if (revision != 0)
         json_object_set_new(range, "revision", number_text(revision));
     return range;

@@ -10,6 +10,24 @@
 
 typedef bool (*take_fn)(const struct etcd_kv *kv, void *data, GError **error);
 
+/* Keys come in order without being asked to; a range that is to be sorted is read to its end by
+ * etcd before the page is cut off it. */
+static bool take_page(const GPtrArray *kvs, const char *from, take_fn take, void *data,
+                      GError **error)
+{
+    for (guint i = 0; i < kvs->len; i++) {
+        const struct etcd_kv *kv = kvs->pdata[i];
+        if (strcmp(kv->key, from) <= 0) {
+            fettle_set_error(error, PROTOCOL, "etcd answered the key %s out of order", kv->key);
+            return false;
+        }
+        if (!take(kv, data, error))
+            return false;
+        from = kv->key;
+    }
+    return true;
+}
+
 /* Every key below `name`, as it was at `revision` (0: at the first page's, which is returned). */
 static gint64 read_all(struct etcd_engine *engine, const char *name, gint64 revision, take_fn take,
                        void *data, GError **error)
@@ -25,9 +43,8 @@ static gint64 read_all(struct etcd_engine *engine, const char *name, gint64 revi
         if (kvs == NULL)
             return 0;
         revision = revision != 0 ? revision : etcd_revision(answer);
-        for (guint i = 0; i < kvs->len; i++)
-            if (!take(kvs->pdata[i], data, error))
-                return 0;
+        if (!take_page(kvs, from != NULL ? from : prefix, take, data, error))
+            return 0;
         more = more && kvs->len > 0;
         if (more) {
             const struct etcd_kv *last = kvs->pdata[kvs->len - 1];
@@ -40,31 +57,62 @@ static gint64 read_all(struct etcd_engine *engine, const char *name, gint64 revi
 
 /* --- objects --- */
 
+typedef bool (*text_fn)(const char *kind, const char *key, guint64 version, const char *text,
+                        void *data);
+
 struct loading {
     struct etcd_engine *engine;
-    void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data);
+    text_fn each;
     void *data;
 };
+
+#define VALUE_BEGIN "{\"object\":"
+#define VALUE_VERSION ",\"version\":"
+
+/* Cuts the object out of a value as object_value() writes it; NULL: it is written otherwise. */
+static char *plain_object(const char *value, guint64 *ret_version)
+{
+    const char *comma = strrchr(value, ',');
+    char *end = NULL;
+    if (!g_str_has_prefix(value, VALUE_BEGIN) || comma == NULL ||
+        !g_str_has_prefix(comma, VALUE_VERSION) || !g_ascii_isdigit(comma[strlen(VALUE_VERSION)]))
+        return NULL;
+    *ret_version = g_ascii_strtoull(comma + strlen(VALUE_VERSION), &end, 10);
+    const char *object = value + strlen(VALUE_BEGIN);
+    return strcmp(end, "}") == 0 && object < comma ? g_strndup(object, (gsize)(comma - object))
+                                                   : NULL;
+}
+
+static char *parsed_object(const char *value, guint64 *ret_version)
+{
+    json_autoptr whole = json_parse_limited(value, strlen(value), LIMIT_FRAME_BYTES, NULL);
+    json_int_t version = 0;
+    json_t *object = NULL;
+    if (whole == NULL ||
+        json_unpack(whole, "{s:I, s:o}", "version", &version, "object", &object) != 0 ||
+        version < 0)
+        return NULL;
+    *ret_version = (guint64)version;
+    return json_to_text(object);
+}
 
 static bool take_object(const struct etcd_kv *kv, void *data, GError **error)
 {
     const struct loading *loading = data;
     const char *name = kv->key + strlen(loading->engine->prefix) + strlen("o/");
     const char *slash = strchr(name, '/');
-    json_autoptr value = json_parse_limited(kv->value, strlen(kv->value), LIMIT_FRAME_BYTES, NULL);
-    json_int_t version = 0;
-    json_t *object = NULL;
+    guint64 version = 0;
+    g_autofree char *plain = plain_object(kv->value, &version);
+    g_autofree char *object =
+        plain != NULL ? g_steal_pointer(&plain) : parsed_object(kv->value, &version);
+    g_autofree char *kind = slash != NULL ? g_strndup(name, (gsize)(slash - name)) : NULL;
 
-    if (slash == NULL || value == NULL ||
-        json_unpack(value, "{s:I, s:o}", "version", &version, "object", &object) != 0 ||
-        version <= 0) {
-        fettle_set_error(error, CORRUPT, "etcd: the value of %s cannot be read; restore a backup",
-                         kv->key);
-        return false;
-    }
-    g_autofree char *kind = g_strndup(name, (gsize)(slash - name));
-    loading->each(kind, slash + 1, (guint64)version, object, loading->data);
-    return true;
+    if (kind != NULL && object != NULL && version > 0 && version <= G_MAXINT64 &&
+        loading->each(kind, slash + 1, version, object, loading->data))
+        return true;
+    fettle_set_error(error, CORRUPT, "etcd: the value of %s cannot be read; restore a backup",
+                     kv->key);
+    return false;
 }
 
 /* `name` is "KIND/KEY". */
@@ -125,10 +173,8 @@ static bool load(struct etcd_engine *engine, struct loading *loading, GError **e
            read_all(engine, "c/", revision, take_ids, loading, error) != 0;
 }
 
-bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
-               void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
-                            void *data),
-               void *data, GError **error)
+bool etcd_load_text(struct engine *base, guint64 *ret_history, guint64 *ret_serial, text_fn each,
+                    void *data, GError **error)
 {
     struct etcd_engine *engine = (struct etcd_engine *)base;
     struct loading loading = {engine, each, data};
@@ -142,6 +188,32 @@ bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
     }
     etcd_engine_unref(engine);
     return ok;
+}
+
+struct json_loading {
+    void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data);
+    void *data;
+};
+
+static bool each_json(const char *kind, const char *key, guint64 version, const char *text,
+                      void *data)
+{
+    const struct json_loading *loading = data;
+    json_autoptr object =
+        text != NULL ? json_parse_limited(text, strlen(text), LIMIT_FRAME_BYTES, NULL) : NULL;
+    if (text != NULL && object == NULL)
+        return false;
+    loading->each(kind, key, version, object, loading->data);
+    return true;
+}
+
+bool etcd_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
+               void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
+                            void *data),
+               void *data, GError **error)
+{
+    struct json_loading loading = {each, data};
+    return etcd_load_text(base, ret_history, ret_serial, each_json, &loading, error);
 }
 
 /* --- moving in --- */

@@ -177,11 +177,9 @@ static bool batch_is_over(struct sqlite_engine *engine)
 /* Behind an answer, where it makes nobody wait; before more if it has become long. */
 static void tidy_log(struct sqlite_engine *engine, bool idle)
 {
-    guint pages = sqlite_store_log_pages(engine->store);
-    if (pages < (idle ? CHECKPOINT_PAGES : CHECKPOINT_PAGES_BUSY))
-        return;
     g_mutex_lock(&engine->store_lock);
-    sqlite_store_checkpoint(engine->store);
+    if (sqlite_store_log_pages(engine->store) >= (idle ? CHECKPOINT_PAGES : CHECKPOINT_PAGES_BUSY))
+        sqlite_store_checkpoint(engine->store);
     g_mutex_unlock(&engine->store_lock);
 }
 

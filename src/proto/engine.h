@@ -50,8 +50,8 @@ struct engine_ops {
                  void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
                               void *data),
                  void *data, GError **error);
-    /* The same for who reads texts faster than JSON: each object as JSON text; `each` says whether
-     * it is JSON at all. NULL: there is only `load`. */
+    /* The same with each object as JSON text; `each` says whether it is JSON at all. What was given
+     * before a failure is worth nothing. NULL: there is only `load`. */
     bool (*load_text)(struct engine *engine, guint64 *ret_history, guint64 *ret_serial,
                       bool (*each)(const char *kind, const char *key, guint64 version,
                                    const char *text, void *data),

@@ -31,16 +31,29 @@ static void entry_clear(void *data)
     g_free(entry->key);
 }
 
+static void note_entry(struct reading *reading, const char *kind, const char *key, guint64 version)
+{
+    if (!reading->logged)
+        return;
+    struct entry entry = {version, g_strdup(kind), g_strdup(key)};
+    g_array_append_val(reading->entries, entry);
+}
+
 static void read_object(const char *kind, const char *key, guint64 version, json_t *object,
                         void *data)
 {
     struct reading *reading = data;
-    if (reading->logged) {
-        struct entry entry = {version, g_strdup(kind), g_strdup(key)};
-        g_array_append_val(reading->entries, entry);
-    }
+    note_entry(reading, kind, key, version);
     if (object)
         config_load_object(kind, key, version, object, &reading->loading);
+}
+
+static bool read_text(const char *kind, const char *key, guint64 version, const char *text,
+                      void *data)
+{
+    struct reading *reading = data;
+    note_entry(reading, kind, key, version);
+    return !text || config_load_text(kind, key, version, text, &reading->loading);
 }
 
 static int compare_serials(const void *a, const void *b)
@@ -71,8 +84,7 @@ static bool read_all(struct wconf *wconf, struct reading *reading, GError **erro
     guint64 history = 0, serial = 0;
     struct engine *engine = wconf->engine;
     bool ok = engine->ops->load_text
-                  ? engine->ops->load_text(engine, &history, &serial, config_load_text,
-                                           &reading->loading, error)
+                  ? engine->ops->load_text(engine, &history, &serial, read_text, reading, error)
                   : engine->ops->load(engine, &history, &serial, read_object, reading, error);
     g_autoptr(GError) unreadable = g_steal_pointer(&reading->loading.error);
     if (ok && unreadable)

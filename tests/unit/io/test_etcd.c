@@ -3,6 +3,7 @@
 
 #include "base/task.h"
 #include "io/etcd_engine.h"
+#include "io/etcd_kv.h"
 #include "io/loop.h"
 #include "proto/records.h"
 
@@ -295,6 +296,60 @@ static void test_keeps(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "never"), ==, 0);
 }
 
+/* --- values --- */
+
+static const char *value_put; /* of the key o/tag/v */
+
+static bool put_value(struct fixture *fixture, GError **error)
+{
+    json_t *puts = json_make("[o]", etcd_put("/fettle/" CLUSTER "/o/tag/v", value_put, 0));
+    json_t *answer = etcd_call_wait(fixture->client, "/v3/kv/txn",
+                                    etcd_txn(json_array(), puts, NULL), 5000, error);
+    json_decref(answer);
+    return answer != NULL;
+}
+
+/* However a value is written, it is read; what is none is refused with its key. */
+static void test_values(struct fixture *fixture, gconstpointer unused)
+{
+    static const char *const good[] = {
+        "{\"object\":{\"id\":\"x\"},\"version\":5}",
+        "{\"version\":5,\"object\":{\"id\":\"x\"}}",
+        " { \"object\" : { \"id\" : \"x\" } , \"version\" : 5 } ",
+        "{\"more\":[1,2],\"object\":{\"id\":\"x\"},\"version\":5}",
+    };
+    static const char *const bad[] = {
+        "{\"object\":{\"id\":\"x\"},\"version\":0}",
+        "{\"object\":{\"id\":\"x\"},\"version\":-5}",
+        "{\"object\":{\"id\":\"x\"},\"version\":99999999999999999999}",
+        "{\"object\":{\"id\":\"x\"},\"version\":5",
+        "{\"object\":{\"id\":\"x\",\"version\":5}",
+        "{\"object\":{\"id\":\"x\"}",
+        "{\"object\":,\"version\":5}",
+        "{\"object\":{\"id\":\"x\"},\"version\":4,\"version\":5}",
+        "",
+    };
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(run_step(fixture, campaign, &error));
+    for (guint i = 0; i < G_N_ELEMENTS(good); i++) {
+        value_put = good[i];
+        g_assert_true(run_step(fixture, put_value, &error));
+        g_assert_true(run_step(fixture, load, &error));
+        g_assert_cmpstr(loaded.text->str, ==, "tag v 5 {\"id\":\"x\"}\n");
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
+        value_put = bad[i];
+        g_assert_true(run_step(fixture, put_value, &error));
+        g_assert_false(run_step(fixture, load, &error));
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+        g_assert_cmpstr(error->message, ==,
+                        "etcd: the value of /fettle/" CLUSTER
+                        "/o/tag/v cannot be read; restore a backup");
+        g_clear_error(&error);
+    }
+}
+
 static void lost_cb(const char *why, void *data)
 {
     *(char **)data = g_strdup(why);
@@ -368,6 +423,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     loop_init();
     g_test_add("/etcd/keeps#SAF-01,SAF-04", struct fixture, NULL, set_up, test_keeps, tear_down);
+    g_test_add("/etcd/values#SAF-04", struct fixture, NULL, set_up, test_values, tear_down);
     g_test_add("/etcd/one-master#SAF-01,SAF-08", struct fixture, NULL, set_up, test_one_master,
                tear_down);
     g_test_add("/etcd/member-away#SAF-04,SAF-08", struct fixture, NULL, set_up, test_member_away,
