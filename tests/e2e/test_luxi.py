@@ -234,8 +234,58 @@ def refused(client, method, *args, message):
         raise AssertionError(f'{method} was taken')
 
 
+def nested(depth):
+    condition = ['=', 'name', 'x']
+    for _ in range(depth - 1):
+        condition = ['!', condition]
+    return condition
+
+
+@title('/luxi/limits#LUX-02')
+def test_limits():
+    client, noop = new_client(), {'OP_ID': 'OP_TEST_DELAY', 'duration': 0}
+    refused(client, 'SubmitJob', [noop] * 257, message='ops: must be a list of 1 to 256 opcodes')
+    refused(client, 'SubmitManyJobs', [[noop]] * 1025, message='SubmitManyJobs: jobs: must be a list of at most 1024 jobs')
+    refused(client, 'SubmitJob', [{**noop, 'comment': 'x' * 1025}], message='ops[0].comment: must have at most 512 characters, has 1025')
+    refused(client, 'Query', 'node', ['name'] * 257, None, message='Query: fields: must have at most 256 elements, has 257')
+    refused(client, 'QueryNodes', ['node1'] * 10001, ['name'], False, message='QueryNodes: names: must have at most 10000 elements, has 10001')
+    assert client.call('Query', 'node', ['name'], nested(16))['data'] is not None
+    refused(client, 'Query', 'node', ['name'], nested(18), message='Query: filter: may be nested 16 deep and have 4096 terms')
+    refused(client, 'Query', 'node', ['name'], ['|'] + [['=', 'name', 'x']] * 4097, message='Query: filter: may be nested 16 deep and have 4096 terms')
+    refused(client, 'WaitForJobChange', 1, ['status'], None, None, 86401, message='WaitForJobChange: timeout: must be at most 86400')
+    refused(client, 'QueryJobs', [1] * 100001, ['id'], message='QueryJobs: ids: must have at most 100000 items')
+    # What is too large to be read is answered once, then the connection ends.
+    client.stream.sendall(b'[' + b' ' * (8 << 20))
+    reply = json.loads(client.exchange(b''))
+    assert reply == {'success': False, 'result': 'Failed to parse request: a frame is larger than 8388608 bytes'}, reply
+    assert client.closed_by_server()
+
+
+@title('/luxi/many-idle-clients-and-one-too-many')
+def test_connections():
+    clients = []
+    try:
+        for _ in range(2048):
+            clients.append(new_client())
+            if len(clients) % 500 == 0:
+                assert clients[-1].call('QueryConfigValues', ['master_node']) == ['node1']
+        while True:
+            last = new_client()
+            clients.append(last)
+            last.stream.settimeout(2)
+            try:
+                if last.closed_by_server():
+                    break
+            except TimeoutError:
+                assert len(clients) < 2060, 'more than 2048 connections are served'
+        assert clients[0].call('QueryConfigValues', ['master_node']) == ['node1']
+    finally:
+        for client in clients:
+            client.close()
+
+
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='instance1', disk_template='diskless', memory=8, pnode='node1')
         lab.do('OP_NETWORK_ADD', network_name='prod', network='192.0.2.0/24')
-        e2e.run(test_methods, test_replay, test_fields)
+        e2e.run(test_methods, test_replay, test_fields, test_limits, test_connections)
