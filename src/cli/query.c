@@ -119,7 +119,34 @@ static int tag_list(struct cli *cli, int argc, char **argv, GError **error)
     return 0;
 }
 
+/* fettle query-fields RESOURCE: all of them, as luxid tells them. */
+static int query_fields(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 1, "query-fields RESOURCE", error))
+        return -1;
+    json_autoptr answer = cli_call(cli, "QueryFields", json_make("[sn]", argv[0]), error);
+    if (answer == NULL)
+        return -1;
+    json_autoptr rows = json_array();
+    size_t i;
+    const json_t *field;
+    json_array_foreach(json_object_get(answer, "fields"), i, field)
+    {
+        json_t *row = json_array();
+        const char *const parts[] = {"name", "kind", "title", "doc"};
+        for (guint k = 0; k < G_N_ELEMENTS(parts); k++)
+            json_array_append_new(row, json_make("[iO]", 0, json_object_get(field, parts[k])));
+        json_array_append_new(rows, row);
+    }
+    cli_print_rows(cli, NULL, (const char *const[]){"name", "kind", "title", "doc", NULL}, rows);
+    return 0;
+}
+
 const struct command query_commands[] = {
+    {"query-fields", NULL, "RESOURCE",
+     "List the fields of a kind of object, such as instance, node, job or lock: for -o, and for "
+     "clients of LUXI.",
+     query_fields},
     {"instance", "list", "[NAME…]", "List instances.", instance_list},
     {"node", "list", "[NAME…]", "List nodes.", node_list},
     {"tag", "list", "KIND [NAME]",

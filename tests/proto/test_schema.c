@@ -112,9 +112,16 @@ static json_t *query_fields_now(void)
     add_field(fields, #resource, name, #kind);
 #define GETTER(resource, name, title, kind, source, function, doc)                                 \
     add_field(fields, #resource, name, #kind);
+#define FIXED(resource, name, title, kind, value, doc) add_field(fields, #resource, name, #kind);
+#define ELEMENT(resource, name, title, kind, function, index, doc)                                 \
+    add_field(fields, #resource, name, #kind);
+#define NONE(resource, name, title, kind, doc) add_field(fields, #resource, name, #kind);
 #include "proto/fields.def"
 #undef MEMBER
 #undef GETTER
+#undef FIXED
+#undef ELEMENT
+#undef NONE
     return fields;
 }
 

@@ -9,12 +9,30 @@ bool sim_is_final(const char *status)
            strcmp(status, "canceled") == 0;
 }
 
+/* LUX-06: a record goes only when the archive of the master has the job, as it has ended. */
+static void check_archived(struct sim *sim, const struct job *job)
+{
+    g_autofree char *name =
+        g_strdup_printf("queue/archive/%" G_GUINT64_FORMAT "/job-%" G_GUINT64_FORMAT,
+                        job->id / ARCHIVE_FOLDER_JOBS, job->id);
+    const char *text =
+        fake_file(sim->world, config_cluster(sim->mirror)->master_node, FILE_STATE, name);
+    json_autoptr record = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    const char *status = json_string_value(json_object_get(record, "status"));
+    if (g_strcmp0(status, job->status) != 0)
+        sim_find(sim, "job %" G_GUINT64_FORMAT ", %s, is deleted, and %s in the archive", job->id,
+                 job->status, status != NULL ? status : "is not");
+}
+
 /* SAF-30: a committed final state never changes. */
 static void check_job(struct sim *sim, const struct change *change)
 {
     const struct job *before = config_get(sim->mirror, "job", change->key, NULL);
     const char *after = json_string_value(json_object_get(change->object, "status"));
-    if (before != NULL && sim_is_final(before->status) && g_strcmp0(after, before->status) != 0)
+    if (before != NULL && change->op == CHANGE_DELETE && sim_is_final(before->status))
+        check_archived(sim, before);
+    else if (before != NULL && sim_is_final(before->status) &&
+             g_strcmp0(after, before->status) != 0)
         sim_find(sim, "job %s went from %s to %s", change->key, before->status,
                  after != NULL ? after : "nothing");
 }

@@ -260,6 +260,23 @@ struct archive_call {
     gint64 until_ms;
 };
 
+/* A job that has just ended: until its process is gone, too. False if luxid is to end. */
+static bool wait_for_end(const struct queue_context *context, guint64 id)
+{
+    gint64 until_ms = context->env->ops->boot_ms(context->env) + ARCHIVE_END_MS;
+
+    while (context->env->ops->boot_ms(context->env) < until_ms) {
+        const struct queue_job *job = queue_find(context->queue, id);
+
+        if (job == NULL || !job_state_final((enum job_state)job->state) ||
+            job->phase == JOB_PHASE_ENDED)
+            return true;
+        if (!env_sleep(context->env, ARCHIVE_END_MS / 100))
+            return false;
+    }
+    return true;
+}
+
 /* Whether it is in the archive now, as Ganeti answers: false for one that may not go there. */
 static bool archive_one(struct archiver *archiver, guint64 id, bool *ret_there, GError **error)
 {
@@ -289,7 +306,7 @@ static void archive_job_task(void *data)
     g_autoptr(GError) error = NULL;
     bool there = false, ok = false;
 
-    if (task_mutex_lock(&archiver->turn)) {
+    if (wait_for_end(call->context, call->id) && task_mutex_lock(&archiver->turn)) {
         ok = archive_one(archiver, call->id, &there, &error);
         task_mutex_unlock(&archiver->turn);
     } else {

@@ -67,6 +67,7 @@ static json_t *describe(const struct queue_context *context, const struct cluste
                         const struct cluster_status *status)
 {
     const struct config *config = follow_config(context->follow);
+    g_autoptr(GPtrArray) tags = config_tags(config, TAG_CLUSTER, cluster->uuid);
     json_t *info = json_make(
         "{ss, sI, sI, ss, ss, ss, ss, ss, so}", "software_version", FETTLE_VERSION,
         "protocol_version", (json_int_t)GANETI_PROTOCOL_VERSION, "config_version",
@@ -83,6 +84,7 @@ static json_t *describe(const struct queue_context *context, const struct cluste
 
     json_object_update(info, numbers);
     json_object_update(info, settings);
+    json_object_set_new(info, "tags", texts(tags));
     json_object_set_new(info, "enabled_disk_templates", all_templates());
     json_object_set_new(info, "copies", describe_copies(config, status->copies));
     json_object_set_new(info, "authority_key", json_boolean(status->authority));
