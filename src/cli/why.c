@@ -209,6 +209,50 @@ static bool print_ended(struct cli *cli, guint64 job, const char *status, GError
     return true;
 }
 
+/* The jobs that must end before, as far as they have not. */
+static bool print_dependencies(struct cli *cli, const json_t *ops, bool *ret_any, GError **error)
+{
+    json_autoptr filter = json_make("[s]", "|");
+    size_t i, k;
+    const json_t *op, *item;
+    json_array_foreach(ops, i, op)
+    {
+        json_array_foreach(json_object_get(op, "depends"), k, item)
+            json_array_append_new(filter, json_make("[ssO]", "=", "id", json_array_get(item, 0)));
+    }
+    if (json_array_size(filter) == 1)
+        return true;
+    json_autoptr rows = cli_query(cli, "job", (const char *const[]){"id", "status", NULL},
+                                  json_incref(filter), error);
+    json_array_foreach(rows, i, item)
+    {
+        if (cli_job_final(cli_cell_string(item, 1)))
+            continue;
+        printf("  waits for job %" JSON_INTEGER_FORMAT ", which is %s\n",
+               json_integer_value(cli_cell_value(item, 0)), cli_cell_string(item, 1));
+        *ret_any = true;
+    }
+    return rows != NULL;
+}
+
+/* A queued job: what keeps it from its turn. */
+static int print_queued(struct cli *cli, const json_t *row, GError **error)
+{
+    const char *held = cli_cell_string(row, 3);
+    bool any = *held != '\0';
+    printf(" and\n");
+    if (any)
+        printf("  waits, because %s\n", held);
+    if (g_str_has_prefix(held, "filter "))
+        printf("  your rules about jobs, and how to take one away: fettle queue filter list; "
+               "fettle queue filter remove UUID\n");
+    if (!print_dependencies(cli, cli_cell_value(row, 2), &any, error))
+        return -1;
+    if (!any)
+        printf("  waits for its turn: fettle queue info\n");
+    return 0;
+}
+
 static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_t *waiters,
                      GError **error)
 {
@@ -221,6 +265,8 @@ static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_
         return told ? 0 : -1;
     }
     printf("Job %s is %s", job, status);
+    if (strcmp(status, "queued") == 0)
+        return print_queued(cli, row, error);
     if (waiter_of(waiters, job) == NULL) {
         printf("; it waits for no locks.\n");
         return 0;
@@ -235,8 +281,9 @@ static int why_job(struct cli *cli, const char *job, GError **error)
 {
     static const char *const waits[] = {"job", "blockers", "nodes", NULL};
     guint64 id = g_ascii_strtoull(job, NULL, 10);
-    json_autoptr rows = cli_query(cli, "job", (const char *const[]){"id", "status", "ops", NULL},
-                                  json_make("[ssI]", "=", "id", (json_int_t)id), error);
+    static const char *const names[] = {"id", "status", "ops", "held", NULL};
+    json_autoptr rows =
+        cli_query(cli, "job", names, json_make("[ssI]", "=", "id", (json_int_t)id), error);
     json_autoptr waiters = rows == NULL ? NULL : cli_query(cli, "waiter", waits, NULL, error);
     if (waiters == NULL)
         return -1;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Rules about jobs, limits in reasons, who submitted a job, and the sure end of one: on real processes."""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -60,9 +61,12 @@ def test_pause():
     all_end([other])
     assert states([held]) == ['queued']
     why = lab.cli('why', str(held))
-    assert f'filter {rule} pauses it' in why, why
+    assert why == (f'Job {held} is queued and\n  waits, because filter {rule} pauses it\n  your rules about jobs, and how '
+                   'to take one away: fettle queue filter list; fettle queue filter remove UUID\n'), why
+    after, = submit(1, depends=[[held, []]])
+    assert lab.cli('why', str(after)) == f'Job {after} is queued and\n  waits for job {held}, which is queued\n'
     remove_rule(rule)
-    all_end([held])
+    all_end([held, after])
 
 
 @title('/rules/reject-refuses-new-jobs-and-cancels-queued-ones#FUT-13')
@@ -110,7 +114,7 @@ def test_user():
         name, uid = next((line.split(':')[0], line.split(':')[2]) for line in file if not line.startswith('root:'))
     code, output, error = as_user(uid, 'tag', 'add', 'cluster', 'of-the-user', '--submit')
     assert code == 0, error
-    job = int(''.join(filter(str.isdigit, output)))
+    job = int(re.search(r'Job (\d+) is submitted', output)[1])
     assert lab.wait_job(job)[0] == 'success'
     nobody, = submit(1)
     assert [row['user'] for row in lab.query('job', ['user'], ['=', 'id', job])] == [name]
@@ -131,7 +135,8 @@ def test_kill():
     os.kill(pid, signal.SIGSTOP)
     begun = time.monotonic()
     lab.cli('job', 'cancel', str(job), '--kill')
-    assert lab.wait_job(job) == ['error', [f'detected death of job {job}']], lab.job_status(job)
+    status, result = lab.wait_job(job)
+    assert (status, result) == ('error', [f'detected death of job {job}']), (status, result)
     assert time.monotonic() - begun > 5, 'it was given no time'
     assert not test_jobs.job_pid(job)
     wait_until('its locks are free', lambda: not [row for row in lab.query('lock', ['name', 'owner'])

@@ -56,6 +56,12 @@ static bool excused(const struct jq *jq, const struct qm_job *job)
     return false;
 }
 
+/* Whoever was picked before fewer were allowed, runs. */
+static guint most_slots(const struct jq *jq)
+{
+    return MAX(jq->model->slots, jq->slots_before);
+}
+
 /* The next in turn; in the first moments of a luxid, and where somebody may have reserved locks,
  * anybody who may run is noted, and passed. */
 static struct qm_job *note_first(struct jq *jq)
@@ -79,7 +85,7 @@ void jq_note(struct jq *jq)
     g_autoptr(GPtrArray) picked = g_ptr_array_new();
     struct qm_job *job;
     jq->news = true;
-    while (!jq->rough && jq->luxid && jq->model->active->len < jq->model->slots &&
+    while (!jq->rough && jq->luxid && jq->model->active->len < most_slots(jq) &&
            (job = note_first(jq))) {
         qm_set_state(jq->model, job, QM_ACTIVE);
         g_ptr_array_add(picked, job);
@@ -173,7 +179,7 @@ static void check_start(struct jq *jq, const struct qm_job *job)
     enum qm_verdict verdict = qm_judge(jq->model, job);
     if (verdict == QM_UNMET || verdict == QM_DOOMED)
         jq_find(jq, "job %" ID " starts, and %s", job->id, qm_verdict_text(verdict));
-    if (jq->model->active->len >= MAX(jq->model->slots, jq->slots_before))
+    if (jq->model->active->len >= most_slots(jq))
         jq_find(jq, "job %" ID " starts beside %u others; at most %u may run", job->id,
                 jq->model->active->len, jq->model->slots);
     if (jq->rough || g_hash_table_contains(jq->could, &job->id))

@@ -183,6 +183,36 @@ static void test_every_command(void)
     g_assert_null(cli_command_find("instance", "fly"));
 }
 
+/* What all jobs have is taken by every command, in words that people type, and told by its help;
+ * what is wrong with it is said before a word that is missing. */
+static void test_common_flags(void)
+{
+    static const struct {
+        const char *word, *message;
+    } mistakes[] = {
+        {"--priority=soon", "--priority: must be a whole number, not \"soon\""},
+        {"--depends=x", "--depends: must be job ids, each with the states that are wanted if it is "
+                        "not success, such as 12,15:success+error; not \"x\""},
+        {"--dry-run=maybe", "--dry-run: must be true or false, not \"maybe\""},
+    };
+    static const char *const shown[] = {"--[no-]dry-run", "--priority", "--reason",
+                                        "--depends",      "--comment",  "--request-id"};
+    size_t count;
+    const struct cli_command *table = cli_command_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        g_autofree char *help = cli_command_help(&table[i]);
+        for (size_t n = 0; n < G_N_ELEMENTS(shown); n++)
+            g_assert_nonnull(strstr(help, shown[n]));
+        for (size_t n = 0; n < G_N_ELEMENTS(mistakes); n++) {
+            const char *const words[] = {mistakes[n].word, NULL};
+            g_autoptr(GError) error = NULL;
+            g_assert_null(cli_command_parse(&table[i], words, &error));
+            g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT);
+            g_assert_cmpstr(error->message, ==, mistakes[n].message);
+        }
+    }
+}
+
 /* Nothing that a job can do is out of the reach of an operator. */
 static void test_every_opcode(void)
 {
@@ -230,6 +260,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli_table/words", test_words);
     g_test_add_func("/cli_table/mistakes", test_mistakes);
     g_test_add_func("/cli_table/every-command", test_every_command);
+    g_test_add_func("/cli_table/common-flags", test_common_flags);
     g_test_add_func("/cli_table/every-opcode", test_every_opcode);
     g_test_add_func("/cli_table/help", test_help);
     return g_test_run();
