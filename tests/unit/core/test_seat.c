@@ -537,27 +537,6 @@ static void test_two_words(void)
     tear_down();
 }
 
-/* The same for one that has never stopped: it hears of it as soon as a node is in reach. */
-static void test_two_words_living(void)
-{
-    set_up();
-    reboot_alone();
-    assert_taken(0, "", "both burned", "node1 2");
-    fake_advance(world, 5000);
-    fake_serve(hosts[2].noded, noded_handle, &hosts[2]);
-    fake_advance(world, 10000);
-    assert_role(0, "master 5/leapt/2");
-    fake_cut(world, NODE1, true);
-    second_word(2);
-    fake_advance(world, 10000);
-    assert_role(0, "master 5/leapt/2");
-    fake_cut(world, NODE1, false);
-    fake_advance(world, 10000);
-    /* By the question of the watch, or by the announcement to the node that is in reach again. */
-    g_assert_true(g_str_has_prefix(hosts[0].ended, "not_master: "));
-    tear_down();
-}
-
 /* A node's record changes while its silent node daemon is asked for its promise. */
 static void test_changed_meanwhile(void)
 {
@@ -797,7 +776,6 @@ int main(int argc, char **argv)
     g_test_add_func("/seat/alone#SAF-07", test_alone);
     g_test_add_func("/seat/engine-alone#SAF-07", test_engine_alone);
     g_test_add_func("/seat/two-words#SAF-06,SAF-07", test_two_words);
-    g_test_add_func("/seat/two-words-living#SAF-06,SAF-07", test_two_words_living);
     g_test_add_func("/seat/changed-meanwhile#SAF-06", test_changed_meanwhile);
     g_test_add_func("/seat/old-master#SAF-01,SAF-07", test_old_master);
     g_test_add_func("/seat/finds-out#SAF-05,SAF-06", test_finds_out);
