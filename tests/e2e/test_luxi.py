@@ -256,7 +256,10 @@ def test_limits():
     refused(client, 'QueryJobs', [1] * 100001, ['id'], message='QueryJobs: ids: must have at most 100000 items')
     # What is too large to be read is answered once, then the connection ends.
     client.stream.sendall(b'[' + b' ' * (8 << 20))
-    reply = json.loads(client.exchange(b''))
+    data = b''
+    while not data.endswith(luxi_client.END):
+        data += client.stream.recv(65536)
+    reply = json.loads(data[:-1])
     assert reply == {'success': False, 'result': 'Failed to parse request: a frame is larger than 8388608 bytes'}, reply
     assert client.closed_by_server()
 

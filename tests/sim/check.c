@@ -9,16 +9,20 @@ bool sim_is_final(const char *status)
            strcmp(status, "canceled") == 0;
 }
 
-/* LUX-06: a record goes only when the archive of the master has the job, as it has ended. */
-static void check_archived(struct sim *sim, const struct job *job)
+const char *sim_job_archived(struct sim *sim, guint64 id)
 {
-    g_autofree char *name =
-        g_strdup_printf("queue/archive/%" G_GUINT64_FORMAT "/job-%" G_GUINT64_FORMAT,
-                        job->id / ARCHIVE_FOLDER_JOBS, job->id);
+    g_autofree char *name = g_strdup_printf(
+        "queue/archive/%" G_GUINT64_FORMAT "/job-%" G_GUINT64_FORMAT, id / ARCHIVE_FOLDER_JOBS, id);
     const char *text =
         fake_file(sim->world, config_cluster(sim->mirror)->master_node, FILE_STATE, name);
     json_autoptr record = text != NULL ? json_loads(text, 0, NULL) : NULL;
-    const char *status = json_string_value(json_object_get(record, "status"));
+    return g_intern_string(json_string_value(json_object_get(record, "status")));
+}
+
+/* LUX-06: a record goes only when the archive of the master has the job, as it has ended. */
+static void check_archived(struct sim *sim, const struct job *job)
+{
+    const char *status = sim_job_archived(sim, job->id);
     if (g_strcmp0(status, job->status) != 0)
         sim_find(sim, "job %" G_GUINT64_FORMAT ", %s, is deleted, and %s in the archive", job->id,
                  job->status, status != NULL ? status : "is not");

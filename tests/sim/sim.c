@@ -174,10 +174,9 @@ const char *sim_job_final(struct sim *sim, guint64 id)
 {
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
     const struct job *job = config_get(sim->mirror, "job", key, NULL);
-    if (job == NULL || (strcmp(job->status, "success") != 0 && strcmp(job->status, "error") != 0 &&
-                        strcmp(job->status, "canceled") != 0))
-        return NULL;
-    return job->status;
+    if (job == NULL)
+        return sim_job_archived(sim, id);
+    return sim_is_final(job->status) ? job->status : NULL;
 }
 
 /* --- birth --- */

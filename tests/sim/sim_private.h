@@ -85,6 +85,8 @@ void sim_jobs_end(struct sim *sim, const struct sim_node *node);
 void sim_jobs_reap(struct sim *sim, bool orphans);
 /* check.c */
 void sim_check(struct sim *sim);
+/* State of a job in the archive of the master's node; NULL: it is not there. */
+const char *sim_job_archived(struct sim *sim, guint64 id);
 bool sim_is_final(const char *status);
 bool sim_checks_all(void);
 /* check_repair.c: what auto-repair promises, of one change of a commit that begins at `first`,
