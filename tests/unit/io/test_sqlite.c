@@ -13,7 +13,6 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -273,28 +272,6 @@ static void test_batch(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(before.order, <, outcomes[0].order);
     g_assert_cmpuint(after.order, >, outcomes[COMMITS - 1].order);
     g_free(outcomes);
-}
-
-/* The write-ahead log is moved into the file behind the answers, so it does not grow for ever. */
-static void test_log_is_moved(struct fixture *fixture, gconstpointer unused)
-{
-    enum { COMMITS = 120, TEXT = KIB(128), LONGEST = 4400 * 4120 };
-    g_autofree char *wal = g_strconcat(fixture->path, "-wal", NULL);
-    g_autofree char *text = g_strnfill(TEXT, 'x');
-    g_autofree char *all = NULL;
-    g_autoptr(GError) error = NULL;
-    struct stat status;
-    guint64 serial = 0;
-
-    for (guint i = 0; i < COMMITS; i++) {
-        g_autofree char *id = g_strdup_printf("commit-%u", i);
-        commit_one(fixture, id, 2 + i, put("tag", "long", text, 2 + i));
-        g_assert_cmpint(stat(wal, &status), ==, 0);
-        g_assert_cmpint(status.st_size, <, LONGEST);
-    }
-    g_assert_true(load(fixture->engine, &all, &serial, &error));
-    g_assert_no_error(error);
-    g_assert_cmpuint(serial, ==, 1 + COMMITS);
 }
 
 static void test_refused(struct fixture *fixture, gconstpointer unused)
@@ -715,7 +692,6 @@ int main(int argc, char **argv)
     ADD("/sqlite/keeps#SAF-01,WCF-16", test_keeps);
     ADD("/sqlite/changes", test_changes);
     ADD("/sqlite/batch#SAF-03", test_batch);
-    ADD("/sqlite/log-is-moved#SAF-03", test_log_is_moved);
     ADD("/sqlite/refused#SAF-04", test_refused);
     ADD("/sqlite/epoch#SAF-01", test_epoch);
     ADD("/sqlite/log-is-cut", test_log_is_cut);
