@@ -125,13 +125,20 @@ static void process_reap(struct process *process)
         process->exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
+/* Its end and the end of the time may both come before the waiting task goes on. */
+static void waiter_wake(struct waiter *waiter)
+{
+    if (!waiter->over.done)
+        promise_complete(&waiter->over);
+}
+
 static void release_waiters(struct process *process)
 {
     for (guint i = 0; i < process->waiters->len; i++) {
         struct waiter *waiter = process->waiters->pdata[i];
         waiter->process = NULL;
         waiter->ended = process->ended;
-        promise_complete(&waiter->over);
+        waiter_wake(waiter);
     }
     g_ptr_array_set_size(process->waiters, 0);
 }
@@ -290,7 +297,7 @@ static void process_wait_expired(void *data)
 {
     struct waiter *waiter = data;
     waiter->timer = 0;
-    promise_complete(&waiter->over);
+    waiter_wake(waiter);
 }
 
 bool process_wait(struct process *process, guint timeout_ms)

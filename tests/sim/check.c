@@ -13,8 +13,9 @@ const char *sim_job_archived(struct sim *sim, guint64 id)
 {
     g_autofree char *name = g_strdup_printf(
         "queue/archive/%" G_GUINT64_FORMAT "/job-%" G_GUINT64_FORMAT, id / ARCHIVE_FOLDER_JOBS, id);
+    const struct cluster *cluster = config_cluster(sim->mirror); /* NULL before the first commit */
     const char *text =
-        fake_file(sim->world, config_cluster(sim->mirror)->master_node, FILE_STATE, name);
+        cluster != NULL ? fake_file(sim->world, cluster->master_node, FILE_STATE, name) : NULL;
     json_autoptr record = text != NULL ? json_loads(text, 0, NULL) : NULL;
     return g_intern_string(json_string_value(json_object_get(record, "status")));
 }

@@ -63,6 +63,21 @@ static void waiting_and_killing(void *unused)
     process_free(process);
 }
 
+/* Stands in the way of the loop until both the process and the time have ended. */
+static void block(void *unused)
+{
+    g_usleep(300000);
+}
+
+static void end_with_the_time(void *unused)
+{
+    struct process *process = start("sleep 0.1");
+    loop_post(block, NULL);
+    process_wait(process, 100); /* either is right */
+    g_assert_true(process_wait(process, 60000));
+    process_free(process);
+}
+
 static void missing_program(void *unused)
 {
     const char *argv[] = {"fettle-no-such-program", NULL};
@@ -243,6 +258,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/process/exit-codes", exit_codes, in_task);
     g_test_add_data_func("/process/wait-and-kill#SAF-15", waiting_and_killing, in_task);
+    g_test_add_data_func("/process/ends-with-the-time", end_with_the_time, in_task);
     g_test_add_data_func("/process/missing-program", missing_program, in_task);
     g_test_add_data_func("/process/inherits-nothing-else", what_it_inherits, in_task);
     g_test_add_data_func("/process/adopted-by-pid-and-start-time#SAF-19", adoption, in_task);
