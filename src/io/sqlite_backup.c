@@ -9,7 +9,6 @@
 
 #include "io/crash.h"
 #include "io/sqlite_internal.h"
-#include "io/sqlite_space.h"
 
 #define BUSY_MS 5000
 #define NOTE_CHARS 128
@@ -44,7 +43,6 @@ static bool copy_failed(const char *path, sqlite3 *db, GError **error)
 static bool copy_pages(const char *from, const char *to, GError **error)
 {
     sqlite3 *source = NULL, *target = NULL;
-    sqlite_space_init();
     bool ok = sqlite3_open_v2(from, &source, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK;
     if (!ok)
         copy_failed(from, source, error);

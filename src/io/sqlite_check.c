@@ -52,12 +52,6 @@ static bool is_of_the_host(int code)
            code != SQLITE_IOERR_CORRUPTFS;
 }
 
-bool store_lacks_space(sqlite3 *db)
-{
-    return (sqlite3_errcode(db) & 0xff) == SQLITE_FULL ||
-           sqlite3_extended_errcode(db) == SQLITE_IOERR_SHMSIZE; /* sqlite_space.h */
-}
-
 bool store_unreadable(const struct sqlite_store *store, sqlite3 *db, GError **error)
 {
     if (!is_of_the_host(sqlite3_extended_errcode(db)))
@@ -66,7 +60,7 @@ bool store_unreadable(const struct sqlite_store *store, sqlite3 *db, GError **er
                      "%s cannot be opened: %s%s. Nothing was changed, and nothing says that the "
                      "file is damaged: wconfd opens it when this is mended",
                      store->path, sqlite3_errmsg(db),
-                     store_lacks_space(db) ? "; free some space" : "");
+                     (sqlite3_errcode(db) & 0xff) == SQLITE_FULL ? "; free some space" : "");
     return false;
 }
 

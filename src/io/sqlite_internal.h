@@ -100,8 +100,6 @@ char *store_note_format(const struct store_meta *meta);
 bool store_sync_path(const char *path, GError **error);
 
 /* STORAGE with what SQLite says; returns false. */
-/* Whether the last error is that the disk is full. */
-bool store_lacks_space(sqlite3 *db);
 bool store_error(struct sqlite_store *store, const char *doing, GError **error);
 /* CORRUPT with the file and what to do; returns false. */
 bool store_corrupt(const struct sqlite_store *store, const char *what, GError **error);

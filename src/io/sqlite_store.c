@@ -2,7 +2,6 @@
 #include "io/sqlite_store.h"
 #include "io/crash.h"
 #include "io/sqlite_internal.h"
-#include "io/sqlite_space.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,11 +81,10 @@ GPtrArray *store_rows_from_changes(const GPtrArray *changes)
 
 bool store_error(struct sqlite_store *store, const char *doing, GError **error)
 {
-    bool full = (sqlite3_errcode(store->db) & 0xff) == SQLITE_FULL;
-
-    if (store_lacks_space(store->db))
-        fettle_set_error(error, STORAGE, "%s: no space left on its disk (%s); free some%s",
-                         store->path, doing, full ? ", nothing was changed" : "");
+    if ((sqlite3_errcode(store->db) & 0xff) == SQLITE_FULL)
+        fettle_set_error(error, STORAGE,
+                         "%s: no space left on its disk (%s); free some, nothing was changed",
+                         store->path, doing);
     else
         fettle_set_error(error, STORAGE, "%s: %s: %s", store->path, doing,
                          sqlite3_errmsg(store->db));
@@ -226,7 +224,6 @@ static struct sqlite_store *open_database(const char *path, int flags, GError **
 
     store->path = g_strdup(path);
     store->lock_fd = -1;
-    sqlite_space_init();
     if (sqlite3_open_v2(path, &store->db, flags | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK) {
         store_error(store, "open", error);
         sqlite_store_close(store);

@@ -1,7 +1,6 @@
 /* See store_reader.h. Checksums are those of sqlite_check.c. */
 #include "io/store_reader.h"
 #include "io/sqlite_internal.h"
-#include "io/sqlite_space.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -66,7 +65,6 @@ static bool open_handle(struct store_reader *reader, GError **error)
     store->path = g_strdup(reader->path);
     store->lock_fd = -1;
     reader->store = store;
-    sqlite_space_init();
     if (sqlite3_open_v2(reader->path, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK)
         return store_error(store, "open", error);

@@ -91,13 +91,13 @@ def candidate():
 # --- disks ---
 
 @contextlib.contextmanager
-def small_disk(node, block=4096):
+def small_disk(node):
     """The node's var/ is a small ext4 of its own meanwhile, which becomes read-only at its first error."""
     path, aside, image = node.path('var'), node.path('var.aside'), node.path('var.img')
     node.down()
     with open(image, 'wb') as file:
         file.truncate(32 << 20)
-    subprocess.run(['mkfs.ext4', '-q', '-m', '0', '-b', str(block), '-O', '^has_journal', image], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(['mkfs.ext4', '-q', '-m', '0', '-b', '4096', '-O', '^has_journal', image], check=True, stdout=subprocess.DEVNULL)
     os.rename(path, aside)
     os.mkdir(path)
     mount(node)
@@ -259,32 +259,6 @@ def test_full_open():
     whole()
 
 
-@title('/seats-faults/index-on-small-blocks#SAF-07,SAF-08')
-def test_small_blocks():
-    """What SQLite maps has all of its room or is refused: nobody dies of SIGBUS in a hole of it (io/sqlite_space.h)."""
-    for node in (candidate(), world.wait_master()):
-        with small_disk(node, block=1024):
-            for leave in range(1024, 64 << 10, 7 << 10):
-                world.wait_equal()
-                node.end('wconfd')
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(node.path('var/store.db-shm'))
-                fill(node, leave)
-                before, node.ended = len(node.said('wconfd')), {}
-                node.start('wconfd')
-                def tried(node=node, before=before):
-                    return node.ready('wconfd') or 'store.db cannot be opened: ' in node.said('wconfd')[before:]
-                world.wait('it starts, or refuses to', tried)
-                with contextlib.suppress(*LOST):
-                    ask(world.master() or node, new_names(amount=20, size=400), str(uuid.uuid4()))
-                code = node.ended.get('wconfd', (0, 0))[0]
-                report = e2e.REPORT.search(node.said('wconfd')[before:])
-                assert code >= 0 and not report, f'{leave} bytes left: exit code {code}, {report}'
-                unfill(node)
-                whole()
-    whole()
-
-
 @title('/seats-faults/take-over-on-a-bad-disk#SAF-07,SAF-08')
 def test_bad_take_over():
     """The person is told, nothing has changed, and it works when the disk does."""
@@ -443,4 +417,4 @@ if __name__ == '__main__':
         world.wait_master()
         world.wait_equal()
         e2e.run(test_full_master, test_read_only_master, test_bad_take_over, test_full_candidate, test_full_refill, test_full_open,
-                test_small_blocks, test_flips, test_logs)
+                test_flips, test_logs)
