@@ -64,7 +64,7 @@
 #define LIMIT_WAIT_S 86400 /* longest wait that a client may ask for */
 
 /* Queries */
-#define LIMIT_QUERY_FIELDS 256
+#define LIMIT_QUERY_FIELDS 512 /* a client may ask for all that a resource has */
 #define LIMIT_QUERY_NAMES 10000
 #define LIMIT_FILTER_DEPTH 16
 #define LIMIT_FILTER_TERMS 4096

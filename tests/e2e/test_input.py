@@ -228,7 +228,7 @@ def test_command_line():
             (2, 'DURATION: must be a number, not "x"', 'test', 'delay', 'x'),
             (2, 'unknown option --bogus; usage: fettle instance list [NAME…]', 'instance', 'list', '--bogus'),
             (2, 'an argument is missing; usage: fettle instance info NAME', 'instance', 'info'),
-            (2, 'too many arguments; usage: fettle job list', 'job', 'list', 'x'),
+            (2, 'too many arguments; usage: fettle job list [--archived]', 'job', 'list', 'x'),
             (2, 'an argument is missing; usage: fettle why INSTANCE|NODE|JOB|cluster', 'why'),
             (2, '-o needs a value', 'instance', 'list', '-o'),
             (2, '--separator needs a value', 'instance', 'list', '--separator'),
@@ -331,7 +331,7 @@ def test_tables():
 def test_help():
     text = lab.cli('help')
     assert lab.cli('--help') == text
-    commands = re.findall(r'^  ([a-z]+(?: [a-z-]+){0,2}) {2,}(\S.*)$', text, re.M)
+    commands = re.findall(r'^  ([a-z][a-z-]*(?: [a-z-]+){0,2}) {2,}(\S.*)$', text, re.M)
     listed = [' '.join(filter(None, (noun['noun'], one['verb']))) for noun in lab.json('help')['nouns']
               for one in noun['commands']]
     assert len(listed) > 40 and sorted(listed) == sorted(words for words, _ in commands), (listed, commands)
@@ -460,7 +460,7 @@ def test_luxi_frames():
             ('QueryJobs', [['x'], ['status']], 'QueryJobs: ids[0]: must be a job id'),
             ('QueryJobs', [None, ['nope']], 'Unknown output fields selected: nope'),
             ('Query', ['nope', ['name'], None], 'Query: what: unknown resource "nope"; known are instance, node, group, '
-                                                'job, repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, waiter'),
+                                                'job, repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, waiter, export'),
             ('Query', ['node', ['name'], ['=', 'nope', 'x']], 'Query: filter[1]: unknown field "nope"')):
         try:
             raise AssertionError(f'{method} {args} gave {lab.call(method, *args)}')

@@ -247,7 +247,7 @@ def test_limits():
     refused(client, 'SubmitJob', [noop] * 257, message='ops: must be a list of 1 to 256 opcodes')
     refused(client, 'SubmitManyJobs', [[noop]] * 1025, message='SubmitManyJobs: jobs: must be a list of at most 1024 jobs')
     refused(client, 'SubmitJob', [{**noop, 'comment': 'x' * 1025}], message='ops[0].comment: must have at most 512 characters, has 1025')
-    refused(client, 'Query', 'node', ['name'] * 257, None, message='Query: fields: must have at most 256 elements, has 257')
+    refused(client, 'Query', 'node', ['name'] * 513, None, message='Query: fields: must have at most 512 elements, has 513')
     refused(client, 'QueryNodes', ['node1'] * 10001, ['name'], False, message='QueryNodes: names: must have at most 10000 elements, has 10001')
     assert client.call('Query', 'node', ['name'], nested(16))['data'] is not None
     refused(client, 'Query', 'node', ['name'], nested(18), message='Query: filter: may be nested 16 deep and have 4096 terms')
