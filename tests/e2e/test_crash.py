@@ -15,7 +15,7 @@ import time
 import e2e
 from e2e import fettlelib, title, wait_until
 
-SAMPLE = 3
+SAMPLE = 2
 FINAL = ('success', 'error', 'canceled')
 HEAL_S = 60
 PROCESSES = ('wconfd', 'luxid', 'job-start', 'job', 'primary', 'secondary')

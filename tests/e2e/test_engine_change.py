@@ -13,7 +13,7 @@ import e2e
 from e2e import fettlelib, title, wait_until
 
 WRONG_STATE, WRONG_INPUT = 5, 2
-SAMPLE = 3
+SAMPLE = 2
 LONG_SAMPLE = 40  # of a process that goes on for ever
 
 lab = None
@@ -313,8 +313,8 @@ def main():
     global lab, folder  # pylint: disable=global-statement
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3', '--root-mib', '2048')
     with tempfile.TemporaryDirectory(prefix='fettle-change-') as folder, e2e.new_lab(options=options) as lab:
-        e2e.run(test_refused, test_away, test_there, test_members, test_back, test_deaths_there, test_deaths_back, test_deaths_take,
-                *([test_deaths_next] if e2e.LONG else []))
+        e2e.run(test_refused, test_away, test_there, test_members, test_back, test_deaths_there, test_deaths_back,
+                *([test_deaths_take, test_deaths_next] if e2e.LONG else []))
 
 
 if __name__ == '__main__':

@@ -14,7 +14,7 @@ import time
 import e2e
 from e2e import fettlelib, title, wait_until
 
-ROUNDS = 200 if e2e.LONG else 4
+ROUNDS = 200 if e2e.LONG else 2
 PATIENCE_S = 30  # for the rounds of the short run: what is left over then is not begun
 SEED = int(os.environ.get('FETTLE_SEED', str(random.randrange(1 << 30))))
 chance = random.Random(SEED)
