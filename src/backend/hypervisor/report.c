@@ -29,14 +29,12 @@ static enum guest_state state_of(const struct guest *guest, const json_t *status
     return g_strcmp0(word, "shutdown") == 0 || guest->off ? GUEST_SHUTDOWN : GUEST_PAUSED;
 }
 
-/* A guest that was paused for its migration stands in the same state after a failure as after the
- * end, so the migration itself is asked. */
-static bool tell_migrated(struct guest *guest, const json_t *status, enum guest_state *ret_state,
-                          GError **error)
+/* The run state does not tell: a guest that was paused for its migration stands in the same one
+ * after a failure as after the end, and QEMU says that the migration is over a moment before it
+ * leaves "finish-migrate". So the migration itself is asked. */
+static bool tell_migrated(struct guest *guest, enum guest_state *ret_state, GError **error)
 {
     enum migration_step step = STEP_NONE;
-    if (g_strcmp0(json_string_value(json_object_get(status, "status")), "postmigrate") != 0)
-        return true;
     if (!migrate_step(guest, &step, error))
         return false;
     if (step == STEP_DONE)
@@ -52,7 +50,7 @@ static bool query_guest(struct guest *guest, enum guest_state *ret_state,
     if (status == NULL || !mirror_query(guest, &mirror, error))
         return false;
     enum guest_state state = state_of(guest, status);
-    if (!tell_migrated(guest, status, &state, error))
+    if (!tell_migrated(guest, &state, error))
         return false;
     *ret_state = state;
     *ret_mirror = mirror;
