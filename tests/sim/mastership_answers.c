@@ -1,7 +1,8 @@
 /*
  * What a master answers: no commit that is not stored where the answer says, none without the
  * copies that SAF-07 promises, no lock that another holds or under which an older epoch still acts,
- * nothing at all that was asked for after another one had become master (SAF-03).
+ * nothing that was asked for after another one had become master (SAF-03): except that a commit is
+ * stored which was so already, as that is true for ever.
  */
 #include <string.h>
 
@@ -18,9 +19,24 @@ struct watched {
     struct rpc_request *request;
     json_t *args;
     guint64 newest_epoch; /* when it came */
+    guint last_serial;    /* then, too */
     void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
     void *carrier;
 };
+
+static bool is_over(const struct watched *watched)
+{
+    return watched->host->epoch < watched->newest_epoch;
+}
+
+static void too_late(const struct watched *watched)
+{
+    ms_problem(watched->host->ms,
+               "%s answers %s in epoch %" G_GUINT64_FORMAT
+               ", which was asked for after epoch %" G_GUINT64_FORMAT " had begun",
+               watched->host->uuid, watched->request->name, watched->host->epoch,
+               watched->newest_epoch);
+}
 
 /* --- commits --- */
 
@@ -37,6 +53,8 @@ static void check_commit(const struct watched *watched, const json_t *result)
                    watched->host->uuid, id, serial);
         return;
     }
+    if (is_over(watched) && serial > watched->last_serial)
+        too_late(watched);
     ms->counts->answered += !commit->answered;
     if (!commit->answered && !ms->etcd)
         ms_check_copies(ms, watched->host, serial);
@@ -143,15 +161,13 @@ static void answer(struct rpc_request *request, json_t *result, const GError *er
     request->carrier = watched->carrier;
     request->answer = watched->answer;
     ms->counts->unknown += error && fettle_error_is(error, UNKNOWN_RESULT);
-    if (!error && watched->host->epoch < watched->newest_epoch)
-        ms_problem(ms,
-                   "%s answers %s in epoch %" G_GUINT64_FORMAT
-                   ", which was asked for after epoch %" G_GUINT64_FORMAT " had begun",
-                   watched->host->uuid, request->name, watched->host->epoch, watched->newest_epoch);
+    bool commits = !strcmp(request->name, "commit") || !strcmp(request->name, "change_tags");
+    if (!error && commits)
+        check_commit(watched, result);
+    else if (!error && is_over(watched))
+        too_late(watched);
     if (!error && !strcmp(request->name, "update_locks"))
         check_grant(watched, result);
-    else if (!error && strcmp(request->name, "confirm") != 0)
-        check_commit(watched, result);
     json_decref(watched->args);
     request->answer(request, result, error);
 }
@@ -170,6 +186,7 @@ void ms_saw_request(struct ms_host *host, struct rpc_request *request)
                                 .request = request,
                                 .args = json_incref(request->args),
                                 .newest_epoch = host->ms->newest_epoch,
+                                .last_serial = host->ms->log->len - 1,
                                 .answer = request->answer,
                                 .carrier = request->carrier};
     request->answer = follows ? followed : answer;
