@@ -450,11 +450,9 @@ static char *settled_by(const struct instance *instance)
     const struct disk *disk = instance->disks->len ? instance->disks->pdata[0] : NULL;
     if (instance->task_state == TASK_REINSTALLING)
         return g_strdup_printf("reinstall %s", instance->name);
-    if (instance->task_state == TASK_GROWING_DISK && disk && instance->disks->len == 1)
+    if (instance->task_state == TASK_GROWING_DISK && disk)
         return g_strdup_printf("grow-disk %s 0 %" G_GUINT64_FORMAT " --absolute", instance->name,
                                disk->size);
-    if (instance->task_state == TASK_GROWING_DISK)
-        return g_strdup_printf("grow-disk %s DISK SIZE --absolute", instance->name);
     return g_strdup_printf("%s %s", instance->admin_state == ADMIN_UP ? "startup" : "shutdown",
                            instance->name);
 }

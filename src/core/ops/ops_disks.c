@@ -158,6 +158,7 @@ struct growth {
     guint index;
     guint64 size;
     bool mirrored; /* a guest of it is there, and may be mirrored */
+    bool every;    /* an earlier job has died in the middle, of whatever disk */
     bool recorded; /* out: the new size is on record */
 };
 
@@ -200,15 +201,29 @@ static bool end_mirror(struct op *op, const struct instance *instance, const str
 }
 
 static bool grow_image(struct op *op, const struct instance *instance, const char *node,
-                       const char *replica, const struct growth *growth, GError **error)
+                       const char *replica, guint index, guint64 size, GError **error)
 {
     struct disk_grow_args args = {.instance = instance->uuid,
                                   .replica = (char *)replica,
                                   .generation = instance->generation,
-                                  .disk = growth->index,
-                                  .size = growth->size};
+                                  .disk = index,
+                                  .size = size};
     record_autoptr(nothing) done = op_act(op, node, "disk_grow", &args, ACT_PATIENCE_MS, error);
     return done != NULL;
+}
+
+/* What is as large already stays as it is. */
+static bool grow_node(struct op *op, const struct instance *instance, const char *node,
+                      const char *replica, const struct growth *growth, GError **error)
+{
+    for (guint i = 0; i < instance->disks->len; i++) {
+        const struct disk *disk = instance->disks->pdata[i];
+        guint64 size = i == growth->index ? growth->size : disk->size;
+        if ((i == growth->index || growth->every) &&
+            !grow_image(op, instance, node, replica, i, size, error))
+            return false;
+    }
+    return true;
 }
 
 /* The replica first, then the record, then the images in use: wherever this is cut off, a replica
@@ -219,13 +234,13 @@ static bool grow_images(struct op *op, const struct instance *instance, struct g
     bool replica = *instance->replica;
     if (replica &&
         (!end_mirror(op, instance, growth, error) ||
-         !grow_image(op, instance, instance->secondary_node, instance->replica, growth, error)))
+         !grow_node(op, instance, instance->secondary_node, instance->replica, growth, error)))
         return false;
     if (!instance_edit(op, "grow_disk", instance->uuid, edit_size, growth, error))
         return false;
     growth->recorded = true;
     op_unlock_room(op);
-    return grow_image(op, instance, instance->primary_node, "", growth, error);
+    return grow_node(op, instance, instance->primary_node, "", growth, error);
 }
 
 static bool mirror_again(struct op *op, const struct instance *instance, bool wait, GError **error)
@@ -265,7 +280,8 @@ static bool grow_exec(struct op *op, GError **error)
         return false;
     struct growth growth = {.index = (guint)params->disk,
                             .size = wanted_size(op, instance),
-                            .mirrored = *instance->replica && current_guest(op, instance)};
+                            .mirrored = *instance->replica && current_guest(op, instance),
+                            .every = instance->task_state == TASK_GROWING_DISK};
     GError *local = NULL;
     if (grow_body(op, instance, &growth, &local))
         return true;

@@ -122,30 +122,24 @@ static struct mending mending_of(const struct instance *instance, bool plainly)
     return power;
 }
 
-/* Each disk to the size on record; what has it already stays as it is. */
-static json_t *grow_opcodes(const struct instance *instance)
+/* With the mark of a dead job it sees to every disk. */
+static void add_growth(json_t *opcode, const struct disk *disk)
 {
-    json_t *opcodes = json_array();
-    for (guint i = 0; i < instance->disks->len; i++) {
-        const struct disk *disk = instance->disks->pdata[i];
-        json_array_append_new(opcodes,
-                              json_make("{ss ss si sI sb}", "OP_ID", "OP_INSTANCE_GROW_DISK",
-                                        "instance_name", instance->name, "disk", (int)i, "amount",
-                                        (json_int_t)disk->size, "absolute", 1));
-    }
-    return opcodes;
+    json_object_set_new(opcode, "disk", json_integer(0));
+    json_object_set_new(opcode, "amount", json_integer((json_int_t)disk->size));
+    json_object_set_new(opcode, "absolute", json_true());
 }
 
 static json_t *mending_opcodes(const struct instance *instance, bool plainly)
 {
-    if (instance->task_state == TASK_GROWING_DISK && !plainly)
-        return grow_opcodes(instance);
     json_t *opcodes = opcode_for(mending_of(instance, plainly).opcode, instance);
     json_t *first = json_array_get(opcodes, 0);
     if (instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING)
         json_object_set_new(first, "shutdown_timeout", json_integer(0));
     if (instance->task_state == TASK_MIGRATING)
         json_object_set_new(first, "cleanup", json_true());
+    if (instance->task_state == TASK_GROWING_DISK && !plainly)
+        add_growth(first, instance->disks->pdata[0]);
     return opcodes;
 }
 

@@ -110,6 +110,30 @@ static void test_grow_again(void)
     g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
 }
 
+/* It may have died at any disk, and the one after it too: whoever clears its mark sees to all. */
+static void test_grow_settles(void)
+{
+    ops_put_web(world, "in-sync", false);
+    ops_add_disk(world);
+    ops_set(world, "instance", ops_web(world)->uuid, "task_state", json_string("growing-disk"));
+    ops_set(world, "instance", ops_web(world)->uuid, "task_owner", json_integer(7));
+    ops_fail(world, NODE1, "disk_grow", FETTLE_ERROR_UNREACHABLE, "cut", 1000);
+    g_assert_nonnull(strstr(grow(0, 1000, true), "node1: cut"));
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_GROWING_DISK);
+    g_ptr_array_set_size(world->faults, 0);
+    g_string_truncate(world->trace, 0);
+    g_assert_cmpstr(grow(0, 1000, true), ==, "null");
+    ops_expect(world, "commit instance web1 g1 down @- node1/node2 clean growing-disk\n"
+                      "node2 replica_close g1\n"
+                      "node2 disk_grow g1 0:1000 replica\n"
+                      "node2 disk_grow g1 1:1000 replica\n"
+                      "commit instance web1 g1 down @- node1/node2 clean growing-disk\n"
+                      "node1 disk_grow g1 0:1000\n"
+                      "node1 disk_grow g1 1:1000\n"
+                      "commit instance web1 g1 down @- node1/node2 clean\n"
+                      "commit job success\n");
+}
+
 static void test_grow_refused(void)
 {
     ops_expect_refusal(world, grow(0, 10, false), "instance \"web1\" does not exist",
@@ -334,6 +358,7 @@ static void add(const char *path, void (*fn)(void))
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    add("/grow/settles-every-disk", test_grow_settles);
     add("/grow/locks#FUT-02,FUT-08", test_grow_locks);
     add("/grow/running-mirror#SAF-12,SAF-13", test_grow_running_mirror);
     add("/grow/stopped-mirror", test_grow_stopped_mirror);

@@ -232,6 +232,7 @@ static void test_mark_of_growing(void)
     passes(w, 1);
     g_assert_nonnull(strstr(job(w, 0)->body, "\"absolute\":true"));
     g_assert_nonnull(strstr(job(w, 0)->body, "\"disk\":0"));
+    g_assert_null(strstr(job(w, 0)->body, "\"disk\":1"));
     for (guint n = 0; n < LIMIT_REPAIR_TRIES; n++) {
         g_assert_cmpstr(job(w, n)->op_id, ==, "OP_INSTANCE_GROW_DISK");
         end_job(w, n, "error", job_error("no", "storage_error", false));
