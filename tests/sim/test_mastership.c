@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "mastership.h"
+#include "seeds.h"
 
 static void tell_line(const char *line, void *data)
 {
@@ -20,11 +21,12 @@ static void tell_line(const char *line, void *data)
 static bool run_seed(guint64 seed, struct ms_counts *counts)
 {
     g_autofree char *why = ms_run(seed, counts);
-    if (!why)
-        return true;
-    printf("# seed %" G_GUINT64_FORMAT ": %s\n", seed, why);
-    fflush(stdout);
-    return false;
+    return seeds_passed(seed, "", why);
+}
+
+static bool run_line(guint64 seed, const char *rest, void *counts)
+{
+    return run_seed(seed, counts);
 }
 
 /* Runs in which nothing happens prove nothing. */
@@ -64,23 +66,11 @@ static int report(const char *name, bool ok, const struct ms_counts *counts)
     return ok ? 0 : 1;
 }
 
-/* Seeds that have found something stay for ever; "#" begins a comment. */
 static int run_file(const char *path)
 {
-    g_autofree char *text = NULL;
     struct ms_counts counts = {0};
-    bool ok = g_file_get_contents(path, &text, NULL, NULL);
-    g_auto(GStrv) lines = g_strsplit(ok ? text : "", "\n", -1);
-    for (guint i = 0; lines[i]; i++)
-        if (g_ascii_isdigit(*lines[i]))
-            ok = run_seed(g_ascii_strtoull(lines[i], NULL, 10), &counts) && ok;
-    return report("kept", ok && counts.seeds > 0, &counts);
-}
-
-static guint64 number(const char *variable, const char *text)
-{
-    const char *other = g_getenv(variable);
-    return g_ascii_strtoull(other ? other : text, NULL, 10);
+    bool ok = seeds_each(path, run_line, &counts);
+    return report("kept", ok, &counts);
 }
 
 int main(int argc, char **argv)
@@ -95,8 +85,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s SEEDS [FIRST] | --seeds FILE\n", argv[0]);
         return 2;
     }
-    guint64 seeds = number("FETTLE_SIM_SEEDS", argv[1]);
-    guint64 first = number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
+    guint64 seeds = seeds_number("FETTLE_SIM_SEEDS", argv[1]);
+    guint64 first = seeds_number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
     g_autofree char *name = g_strdup_printf("%" G_GUINT64_FORMAT "-seeds", seeds);
     for (guint64 seed = first; seed < first + seeds; seed++)
         ok = run_seed(seed, &counts) && ok;

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "queue_sim.h"
+#include "seeds.h"
 
 static void tell_line(const char *line, void *data)
 {
@@ -21,11 +22,12 @@ static void tell_line(const char *line, void *data)
 static bool run_seed(guint64 seed, struct jq_counts *counts)
 {
     g_autofree char *why = jq_run(seed, counts);
-    if (!why)
-        return true;
-    printf("# seed %" G_GUINT64_FORMAT ": %s\n", seed, why);
-    fflush(stdout);
-    return false;
+    return seeds_passed(seed, "", why);
+}
+
+static bool run_line(guint64 seed, const char *rest, void *counts)
+{
+    return run_seed(seed, counts);
 }
 
 /* Runs in which nothing happens prove nothing. */
@@ -56,23 +58,11 @@ static int report(const char *name, bool ok, const struct jq_counts *counts)
     return ok ? 0 : 1;
 }
 
-/* Seeds that have found something stay for ever; "#" begins a comment. */
 static int run_file(const char *path)
 {
-    g_autofree char *text = NULL;
     struct jq_counts counts = {0};
-    bool ok = g_file_get_contents(path, &text, NULL, NULL);
-    g_auto(GStrv) lines = g_strsplit(ok ? text : "", "\n", -1);
-    for (guint i = 0; lines[i]; i++)
-        if (g_ascii_isdigit(*lines[i]))
-            ok = run_seed(g_ascii_strtoull(lines[i], NULL, 10), &counts) && ok;
-    return report("kept", ok && counts.runs > 0, &counts);
-}
-
-static guint64 number(const char *variable, const char *text)
-{
-    const char *other = g_getenv(variable);
-    return g_ascii_strtoull(other ? other : text, NULL, 10);
+    bool ok = seeds_each(path, run_line, &counts);
+    return report("kept", ok, &counts);
 }
 
 int main(int argc, char **argv)
@@ -87,8 +77,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s JOBS [FIRST] | --seeds FILE\n", argv[0]);
         return 2;
     }
-    guint64 jobs = number("FETTLE_SIM_JOBS", argv[1]);
-    guint64 seed = number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
+    guint64 jobs = seeds_number("FETTLE_SIM_JOBS", argv[1]);
+    guint64 seed = seeds_number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
     g_autofree char *name = g_strdup_printf("%" G_GUINT64_FORMAT "-jobs", jobs);
     do
         ok = run_seed(seed++, &counts) && ok;

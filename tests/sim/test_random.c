@@ -10,16 +10,13 @@
 #include <string.h>
 
 #include "campaign.h"
+#include "seeds.h"
 
 static bool run_seed(guint64 seed, const struct campaign_shape *shape,
                      struct campaign_counts *counts)
 {
     g_autofree char *why = campaign_run(seed, shape, counts);
-    if (why == NULL)
-        return true;
-    printf("# seed %" G_GUINT64_FORMAT " %s: %s\n", seed, shape->name, why);
-    fflush(stdout);
-    return false;
+    return seeds_passed(seed, shape->name, why);
 }
 
 /* Runs in which nothing happens prove nothing. */
@@ -57,37 +54,28 @@ static int report(const char *name, guint64 seeds, bool ok, const struct campaig
     return ok && enough ? 0 : 1;
 }
 
-static bool run_line(const char *line, struct campaign_counts *counts)
+struct kept {
+    struct campaign_counts counts;
+    guint64 seeds;
+};
+
+static bool run_line(guint64 seed, const char *rest, void *data)
 {
-    g_auto(GStrv) words = g_strsplit(line, " ", 3);
-    const struct campaign_shape *shape = campaign_shape(words[1] != NULL ? words[1] : "");
+    struct kept *kept = data;
+    g_auto(GStrv) words = g_strsplit(rest, " ", 2);
+    const struct campaign_shape *shape = campaign_shape(words[0] != NULL ? words[0] : "");
+    kept->seeds++;
     if (shape != NULL)
-        return run_seed(g_ascii_strtoull(words[0], NULL, 10), shape, counts);
-    printf("# \"%s\" names no shape\n", line);
+        return run_seed(seed, shape, &kept->counts);
+    printf("# \"%s\" names no shape\n", rest);
     return false;
 }
 
-/* Seeds that have found something stay for ever; "#" begins a comment. */
 static int run_file(const char *path)
 {
-    g_autofree char *text = NULL;
-    struct campaign_counts counts = {0};
-    bool ok = g_file_get_contents(path, &text, NULL, NULL);
-    guint64 seeds = 0;
-    g_auto(GStrv) lines = g_strsplit(ok ? text : "", "\n", -1);
-    for (guint i = 0; lines[i] != NULL; i++) {
-        if (!g_ascii_isdigit(*lines[i]))
-            continue;
-        seeds++;
-        ok = run_line(lines[i], &counts) && ok;
-    }
-    return report("kept", seeds, ok && seeds > 0, &counts);
-}
-
-static guint64 number(const char *variable, const char *text)
-{
-    const char *other = g_getenv(variable);
-    return g_ascii_strtoull(other != NULL ? other : text, NULL, 10);
+    struct kept kept = {0};
+    bool ok = seeds_each(path, run_line, &kept);
+    return report("kept", kept.seeds, ok, &kept.counts);
 }
 
 int main(int argc, char **argv)
@@ -100,8 +88,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s small|hours SEEDS [FIRST] | --seeds FILE\n", argv[0]);
         return 2;
     }
-    guint64 seeds = number("FETTLE_SIM_SEEDS", argv[2]);
-    guint64 first = number("FETTLE_SIM_FIRST", argc > 3 ? argv[3] : "1");
+    guint64 seeds = seeds_number("FETTLE_SIM_SEEDS", argv[2]);
+    guint64 first = seeds_number("FETTLE_SIM_FIRST", argc > 3 ? argv[3] : "1");
     struct campaign_counts counts = {0};
     bool ok = true;
     for (guint64 seed = first; seed < first + seeds; seed++)
