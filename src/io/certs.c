@@ -41,30 +41,25 @@ bool certs_make_key(const char *key, GError **error)
     return openssl(argv, error) && g_chmod(key, 0600) == 0;
 }
 
+/* The command that makes a certificate which signs itself, and others. */
+static char **authority_command(const char *key, const char *subject, const char *constraints,
+                                const char *usage, const char *cert)
+{
+    const char *const argv[] = {"openssl",   "req",     "-x509",       "-new",  "-key",  key,
+                                "-sha256",   "-days",   VALIDITY_DAYS, "-subj", subject, "-addext",
+                                constraints, "-addext", usage,         "-out",  cert,    NULL};
+
+    return g_strdupv((char **)argv);
+}
+
 bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
                    GError **error)
 {
     g_autofree char *subject = g_strdup_printf("/O=%s/CN=ca", cluster_uuid);
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-new",
-                                "-key",
-                                ca_key,
-                                "-sha256",
-                                "-days",
-                                VALIDITY_DAYS,
-                                "-subj",
-                                subject,
-                                "-addext",
-                                "basicConstraints=critical,CA:TRUE",
-                                "-addext",
-                                "keyUsage=critical,keyCertSign,cRLSign",
-                                "-out",
-                                ca_cert,
-                                NULL};
+    g_auto(GStrv) argv = authority_command(ca_key, subject, "basicConstraints=critical,CA:TRUE",
+                                           "keyUsage=critical,keyCertSign,cRLSign", ca_cert);
 
-    return certs_make_key(ca_key, error) && openssl(argv, error);
+    return certs_make_key(ca_key, error) && openssl((const char *const *)argv, error);
 }
 
 const char certs_extensions[] = "basicConstraints=critical,CA:FALSE\n"
@@ -84,26 +79,9 @@ char *certs_etcd_extensions(const char *address)
 char **certs_etcd_authority_command(const char *ca_key, const char *cluster_uuid, const char *cert)
 {
     g_autofree char *subject = g_strdup_printf("/O=%s/CN=" CERTS_ETCD_AUTHORITY, cluster_uuid);
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-new",
-                                "-key",
-                                ca_key,
-                                "-sha256",
-                                "-days",
-                                VALIDITY_DAYS,
-                                "-subj",
-                                subject,
-                                "-addext",
-                                "basicConstraints=critical,CA:TRUE,pathlen:0",
-                                "-addext",
-                                "keyUsage=critical,keyCertSign",
-                                "-out",
-                                cert,
-                                NULL};
 
-    return g_strdupv((char **)argv);
+    return authority_command(ca_key, subject, "basicConstraints=critical,CA:TRUE,pathlen:0",
+                             "keyUsage=critical,keyCertSign", cert);
 }
 
 char **certs_sign_command(const char *ca_cert, const char *ca_key, const char *request,

@@ -238,6 +238,12 @@ class World:
             file.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    def assert_no_reports(self):
+        for node in self.nodes:
+            for daemon in DAEMONS:
+                for line in node.said(daemon).splitlines():
+                    assert not e2e.REPORT.search(line), f'{node.name} {daemon}: {line}'
+
     def copy_lab(self):
         with fettlelib.Lab(e2e.build(), options=('--candidates', '3')) as lab:
             def equal():

@@ -363,10 +363,7 @@ def walker(operation, ids):
 
 @title('/seats/no-sanitizer-report')
 def test_logs():
-    for node in world.nodes:
-        for daemon in seats.DAEMONS:
-            for line in node.said(daemon).splitlines():
-                assert not e2e.REPORT.search(line), f'{node.name} {daemon}: {line}'
+    world.assert_no_reports()
 
 
 if __name__ == '__main__':

@@ -406,10 +406,7 @@ def test_flips():
 
 @title('/seats-faults/no-sanitizer-report')
 def test_logs():
-    for node in world.nodes:
-        for daemon in seats.DAEMONS:
-            for line in node.said(daemon).splitlines():
-                assert not e2e.REPORT.search(line), f'{node.name} {daemon}: {line}'
+    world.assert_no_reports()
 
 
 if __name__ == '__main__':
