@@ -2,6 +2,7 @@
 #include "io/sqlite_store.h"
 #include "io/crash.h"
 #include "io/sqlite_internal.h"
+#include "proto/change.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -634,18 +635,14 @@ guint64 sqlite_store_lookup(struct sqlite_store *store, const char *commit_id)
 
 static struct change *change_of(sqlite3_stmt *row)
 {
-    struct change *change = change_new();
+    const char *kind = (const char *)sqlite3_column_text(row, 1);
+    const char *key = (const char *)sqlite3_column_text(row, 2);
     const char *json = (const char *)sqlite3_column_text(row, 4);
+    json_t *object =
+        json != NULL ? json_parse_limited(json, strlen(json), LIMIT_FRAME_BYTES, NULL) : NULL;
 
-    change->version = (guint64)sqlite3_column_int64(row, 0);
-    g_free(change->kind);
-    change->kind = g_strdup((const char *)sqlite3_column_text(row, 1));
-    g_free(change->key);
-    change->key = g_strdup((const char *)sqlite3_column_text(row, 2));
-    change->op = (enum change_op)sqlite3_column_int(row, 3);
-    if (json != NULL)
-        change->object = json_parse_limited(json, strlen(json), LIMIT_FRAME_BYTES, NULL);
-    return change;
+    return change_make((enum change_op)sqlite3_column_int(row, 3), kind, key,
+                       (guint64)sqlite3_column_int64(row, 0), object);
 }
 
 static bool log_reaches(struct sqlite_store *store, guint64 since)

@@ -1,6 +1,7 @@
 /* See store_reader.h. Checksums are those of sqlite_check.c. */
 #include "io/store_reader.h"
 #include "io/sqlite_internal.h"
+#include "proto/change.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -159,19 +160,11 @@ static struct change *make_change(struct store_reader *reader, enum change_op op
                                   const char *key, guint64 version, const char *json,
                                   GError **error)
 {
-    struct change *change = change_new();
-    change->op = op;
-    change->version = version;
-    g_free(change->kind);
-    change->kind = g_strdup(kind);
-    g_free(change->key);
-    change->key = g_strdup(key);
-    if (op == CHANGE_PUT)
-        change->object = json_parse_limited(json, strlen(json), LIMIT_FRAME_BYTES, NULL);
-    if (op == CHANGE_DELETE || change->object)
-        return change;
+    json_t *object =
+        op == CHANGE_PUT ? json_parse_limited(json, strlen(json), LIMIT_FRAME_BYTES, NULL) : NULL;
+    if (op == CHANGE_DELETE || object)
+        return change_make(op, kind, key, version, object);
     damaged(reader, "the JSON of", kind, key, error);
-    change_free(change);
     return NULL;
 }
 
@@ -242,7 +235,7 @@ static GPtrArray *read_changes(struct store_reader *reader, GError **error)
             "SELECT serial, place, epoch, commit_id, kind, key, op, json, sum FROM changes "
             "WHERE serial>?1 ORDER BY serial, place",
             reader->meta.serial, error);
-    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    g_autoptr(GPtrArray) list = change_list_new();
     int result = SQLITE_DONE;
     if (!rows)
         return NULL;

@@ -8,6 +8,7 @@
 #include "io/loop.h"
 #include "io/sqlite_engine.h"
 #include "io/udp.h"
+#include "proto/change.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -33,15 +34,7 @@ static char *uuid_of(char kind, guint number)
 
 static void add(GPtrArray *changes, const char *kind, const char *key, json_t *object)
 {
-    struct change *change = change_new();
-    g_free(change->kind);
-    g_free(change->key);
-    change->op = CHANGE_PUT;
-    change->version = 1;
-    change->kind = g_strdup(kind);
-    change->key = g_strdup(key);
-    change->object = object;
-    g_ptr_array_add(changes, change);
+    g_ptr_array_add(changes, change_make(CHANGE_PUT, kind, key, 1, object));
 }
 
 static void add_instance(GPtrArray *changes, guint i)
@@ -61,7 +54,7 @@ static void add_instance(GPtrArray *changes, guint i)
 
 static void make_store(const char *path)
 {
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    g_autoptr(GPtrArray) changes = change_list_new();
     g_autoptr(GError) error = NULL;
     g_autofree char *master = uuid_of('a', 0);
     add(changes, "cluster", CLUSTER,

@@ -4,6 +4,7 @@
 #include "bench_wire.h"
 #include "core/config/model.h"
 #include "io/sqlite_engine.h"
+#include "proto/change.h"
 #include "proto/digest.h"
 
 #define GROUP "99999999-0000-4000-8000-000000000001"
@@ -96,15 +97,7 @@ char *bench_candidate_text(void)
 static void add(struct bench_store *store, GPtrArray *changes, const char *kind, const char *key,
                 json_t *object)
 {
-    struct change *change = change_new();
-    g_free(change->kind);
-    g_free(change->key);
-    change->op = CHANGE_PUT;
-    change->version = 1;
-    change->kind = g_strdup(kind);
-    change->key = g_strdup(key);
-    change->object = object;
-    g_ptr_array_add(changes, change);
+    g_ptr_array_add(changes, change_make(CHANGE_PUT, kind, key, 1, object));
     store->digest ^= digest_object(kind, key, 1);
 }
 
@@ -126,14 +119,9 @@ static void add_instance(struct bench_store *store, GPtrArray *changes, guint nu
     add_tag(store, changes, uuid, "ganeti:watcher:autorepair:failover");
 }
 
-static void free_change(void *data)
-{
-    change_free(data);
-}
-
 void bench_store_make(struct bench_store *store, const char *path, guint nodes, guint instances)
 {
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(free_change);
+    g_autoptr(GPtrArray) changes = change_list_new();
     g_autoptr(GError) error = NULL;
     *store = (struct bench_store){.nodes = nodes,
                                   .instances = instances,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "proto/change.h"
 #include "proto/records.h"
 
 struct stored_object {
@@ -58,14 +59,9 @@ static void stored_free(void *data)
     g_free(stored);
 }
 
-static void free_change(void *data)
-{
-    change_free(data);
-}
-
 static GPtrArray *copy_changes(const GPtrArray *changes)
 {
-    GPtrArray *copies = g_ptr_array_new_with_free_func(free_change);
+    GPtrArray *copies = change_list_new();
     for (guint i = 0; changes && i < changes->len; i++)
         g_ptr_array_add(copies, change_copy(changes->pdata[i]));
     return copies;
@@ -324,7 +320,7 @@ struct fake_engine *fake_engine_new(guint64 history, const GPtrArray *changes)
     engine->history = history;
     engine->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, stored_free);
     engine->commit_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    engine->log = g_ptr_array_new_with_free_func(free_change);
+    engine->log = change_list_new();
     engine->next = ENGINE_DONE;
     g_queue_init(&engine->queue);
     if (changes)

@@ -1,4 +1,5 @@
 /* What checkers watch after every event (docs/design/safety.md); see sim.h. */
+#include "proto/change.h"
 #include "sim_private.h"
 
 #include <string.h>
@@ -192,7 +193,7 @@ static void follow_store(struct sim *sim)
     sim->checked_epoch = epoch;
     if (serial == sim->checked_serial)
         return;
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    g_autoptr(GPtrArray) changes = change_list_new();
     fake_engine_changes(sim->engine, sim->checked_serial, changes);
     for (guint i = 0; i < changes->len;)
         i = follow_commit_at(sim, changes, i);

@@ -5,6 +5,7 @@
 #include "helper/fake_private.h"
 #include "io/etcd_kv.h"
 #include "mastership.h"
+#include "proto/change.h"
 
 #define GROUP "99999999-0000-4000-8000-000000000001"
 
@@ -184,30 +185,18 @@ static json_t *node_object(const struct ms_host *host)
                      address, "group", GROUP, "master_candidate", 1);
 }
 
-static void free_change(void *data)
-{
-    change_free(data);
-}
-
 static void add(GPtrArray *changes, const char *kind, const char *key, json_t *object)
 {
-    struct change *change = change_new();
-    change->op = CHANGE_PUT;
-    g_free(change->kind);
-    change->kind = g_strdup(kind);
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->version = 1;
     void *value = record_parse(object_record(kind), object, RECORD_STRICT, NULL);
-    change->object = record_to_json(object_record(kind), value);
+    json_t *whole = record_to_json(object_record(kind), value);
     record_free(object_record(kind), value);
     json_decref(object);
-    g_ptr_array_add(changes, change);
+    g_ptr_array_add(changes, change_make(CHANGE_PUT, kind, key, 1, whole));
 }
 
 GPtrArray *ms_objects(const struct ms *ms)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
+    GPtrArray *changes = change_list_new();
     add(changes, "cluster", MS_CLUSTER,
         json_make("{s:s,s:s,s:s,s:i}", "uuid", MS_CLUSTER, "name", "c1", "master_node",
                   ms->hosts[0].uuid, "commit_copies", (int)ms->copies));

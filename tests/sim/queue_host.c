@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/sm.h"
+#include "proto/change.h"
 
 static const char *const nodes[] = {"00000001-0000-4000-8000-000000000000",
                                     "00000002-0000-4000-8000-000000000000"};
@@ -243,14 +244,7 @@ json_t *jq_call(struct jq *jq, const char *method, json_t *args, GError **error)
 
 static struct change *put(const char *kind, const char *key, json_t *object)
 {
-    struct change *change = change_new();
-    change->op = CHANGE_PUT;
-    g_free(change->kind);
-    change->kind = g_strdup(kind);
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->object = object;
-    return change;
+    return change_make(CHANGE_PUT, kind, key, 0, object);
 }
 
 static GPtrArray *first_objects(guint slots)

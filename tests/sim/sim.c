@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sm.h"
+#include "proto/change.h"
 
 /* --- numbers and lines --- */
 
@@ -222,15 +223,9 @@ static GPtrArray *first_objects(const struct sim *sim)
     }
     for (guint i = 1; i < sim->nodes->len; i++) {
         const struct sim_node *node = sim->nodes->pdata[i];
-        struct change *change = change_new();
-        change->op = CHANGE_PUT;
-        g_free(change->kind);
-        change->kind = g_strdup("node");
-        g_free(change->key);
-        change->key = g_strdup(node->uuid);
-        change->object = json_make("{ss ss ss ss}", "uuid", node->uuid, "name", node->name,
+        json_t *object = json_make("{ss ss ss ss}", "uuid", node->uuid, "name", node->name,
                                    "primary_ip", node->name, "group", SIM_GROUP);
-        g_ptr_array_add(changes, change);
+        g_ptr_array_add(changes, change_make(CHANGE_PUT, "node", node->uuid, 0, object));
     }
     return changes;
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/config/engine_tend.h"
 #include "core/config/restored.h"
+#include "proto/change.h"
 
 #define FEWEST_CANDIDATES 3
 #define STILL_PAUSE_MS 5
@@ -132,15 +133,10 @@ static bool hold(struct engine_change *change, GError **error)
 
 /* --- the content --- */
 
-static void free_change(void *data)
-{
-    change_free(data);
-}
-
 /* What the commit of the step says. */
 static GPtrArray *last_changes(const struct config *config, enum engine_kind to)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
+    GPtrArray *changes = change_list_new();
     const struct cluster *now = config_cluster(config);
     record_autoptr(cluster) cluster = cluster_copy(now);
     cluster->engine = to;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/config/invariants.h"
+#include "proto/change.h"
 
 #define SAID_CHARS 900 /* of one sentence; a record takes LIMIT_STRING_CHARS */
 
@@ -53,15 +54,10 @@ struct work {
 
 /* --- sentences --- */
 
-static void free_change(void *data)
-{
-    change_free(data);
-}
-
 struct import *import_new(void)
 {
     struct import *import = g_new0(struct import, 1);
-    import->changes = g_ptr_array_new_with_free_func(free_change);
+    import->changes = change_list_new();
     import->lines = g_ptr_array_new_with_free_func(g_free);
     import->notes = g_ptr_array_new_with_free_func(g_free);
     import->problems = g_ptr_array_new_with_free_func(g_free);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "proto/change.h"
 #include "proto/digest.h"
 #include "proto/reader.h"
 
@@ -527,27 +528,17 @@ const char *config_node_name(const struct config *config, const char *uuid)
 
 /* --- writing --- */
 
-static struct change *change_make(const struct config *config, enum change_op op, const char *kind,
-                                  const char *key, json_t *object)
-{
-    struct change *change = change_new();
-    change->op = op;
-    g_free(change->kind);
-    change->kind = g_strdup(kind);
-    g_free(change->key);
-    change->key = g_strdup(key);
-    config_get(config, kind, key, &change->version);
-    change->object = object;
-    return change;
-}
-
 struct change *config_put(const struct config *config, const char *kind, const char *key,
                           json_t *object)
 {
-    return change_make(config, CHANGE_PUT, kind, key, object);
+    guint64 version = 0;
+    config_get(config, kind, key, &version);
+    return change_make(CHANGE_PUT, kind, key, version, object);
 }
 
 struct change *config_delete(const struct config *config, const char *kind, const char *key)
 {
-    return change_make(config, CHANGE_DELETE, kind, key, NULL);
+    guint64 version = 0;
+    config_get(config, kind, key, &version);
+    return change_make(CHANGE_DELETE, kind, key, version, NULL);
 }

@@ -1,5 +1,6 @@
 /* See restored.h. */
 #include "core/config/restored.h"
+#include "proto/change.h"
 
 #include <string.h>
 
@@ -42,11 +43,6 @@ bool restored_instance_rests(const struct instance *old, const struct instance *
 }
 
 /* --- what a restore commits --- */
-
-static void free_change(void *data)
-{
-    change_free(data);
-}
 
 static void set_text(char **member, const char *text)
 {
@@ -164,7 +160,7 @@ static void pull_brake(GPtrArray *changes, const struct config *config,
 GPtrArray *restored_changes(const struct config *config, const struct restoring *restoring,
                             GError **error)
 {
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(free_change);
+    g_autoptr(GPtrArray) changes = change_list_new();
     if (!make_master(changes, config, restoring->node_uuid, error))
         return NULL;
     end_jobs(changes, config, restoring->now);

@@ -7,16 +7,12 @@
 
 #include "base/log.h"
 #include "core/config/seat_private.h"
-
-static void free_change(void *data)
-{
-    change_free(data);
-}
+#include "proto/change.h"
 
 /* The commit that says what the engine is. */
 static GPtrArray *last_changes(const struct config *config)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
+    GPtrArray *changes = change_list_new();
     const struct cluster *now = config_cluster(config);
     record_autoptr(cluster) cluster = cluster_copy(now);
     cluster->engine = ENGINE_KIND_SQLITE;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/config/gather.h"
 #include "core/config/promises.h"
+#include "proto/change.h"
 
 static void set_text(char **member, const char *text)
 {
@@ -225,21 +226,10 @@ const struct seat_candidate *takeover_pick(const struct env *env,
 
 /* --- the step --- */
 
-static void free_change(void *data)
-{
-    change_free(data);
-}
-
 static void add_put(GPtrArray *changes, const char *kind, const char *key, guint64 version,
                     json_t *object)
 {
-    struct change *change = change_new();
-    change->op = CHANGE_PUT;
-    set_text(&change->kind, kind);
-    set_text(&change->key, key);
-    change->version = version;
-    change->object = object;
-    g_ptr_array_add(changes, change);
+    g_ptr_array_add(changes, change_make(CHANGE_PUT, kind, key, version, object));
 }
 
 static void add_evidence(struct decision *decision, const struct seat_candidates *candidates)
@@ -302,7 +292,7 @@ static GPtrArray *last_changes(const struct env *env, guint64 version, const str
                                const struct seat_candidates *candidates,
                                const struct seat_candidate *self, const struct take_over_args *args)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
+    GPtrArray *changes = change_list_new();
     json_t *cluster = config_object_json(config, "cluster", candidates->cluster);
     json_object_set_new(cluster, "master_node", json_string(self->node));
     json_object_set_new(cluster, "engine", json_string("sqlite")); /* etcd is lost for good */

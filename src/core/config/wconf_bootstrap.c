@@ -1,24 +1,12 @@
 /* The first objects of a cluster (OP_CLUSTER_INIT): itself, a node group, its only node. */
 #include "core/config/wconf.h"
 
+#include "proto/change.h"
 #include "proto/master_ip.h"
-
-static void free_change(void *data)
-{
-    change_free(data);
-}
 
 static void add_put(GPtrArray *changes, const char *kind, const char *key, json_t *object)
 {
-    struct change *change = change_new();
-    change->op = CHANGE_PUT;
-    g_free(change->kind);
-    change->kind = g_strdup(kind);
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->version = 1;
-    change->object = object;
-    g_ptr_array_add(changes, change);
+    g_ptr_array_add(changes, change_make(CHANGE_PUT, kind, key, 1, object));
 }
 
 static void set_text(char **member, const char *text)
@@ -53,7 +41,7 @@ bool wconf_bootstrap_check(const struct op_cluster_init *params, GError **error)
 GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const char *cluster_uuid,
                                    const char *node_uuid, guint port, const char *group_uuid)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
+    GPtrArray *changes = change_list_new();
     record_autoptr(cluster) cluster = cluster_new();
     record_autoptr(nodegroup) group = nodegroup_new();
     record_autoptr(node) node = node_new();

@@ -6,11 +6,7 @@
 #include <string.h>
 
 #include "core/config/wconf_private.h"
-
-static void free_change(void *data)
-{
-    change_free(data);
-}
+#include "proto/change.h"
 
 /* What is read, and which serial has changed what. */
 struct reading {
@@ -194,7 +190,7 @@ static bool record_master(struct wconf *wconf, GError **error)
     if (!strcmp(cluster->master_node, wconf->env->node_uuid))
         return true;
     g_autofree char *id = env_uuid(wconf->env);
-    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
+    GPtrArray *changes = change_list_new();
     json_t *object = config_object_json(wconf->committed, "cluster", cluster->uuid);
     json_object_set_new(object, "master_node", json_string(wconf->env->node_uuid));
     g_ptr_array_add(changes, config_put(wconf->head, "cluster", cluster->uuid, object));

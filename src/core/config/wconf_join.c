@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "core/config/wconf_private.h"
+#include "proto/change.h"
 #include "proto/invitation.h"
 
 #define MAKE_ANOTHER "make another with `fettle node invite`"
@@ -41,7 +42,7 @@ static char *time_text(guint64 seconds)
 
 static GPtrArray *new_changes(void)
 {
-    return g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    return change_list_new();
 }
 
 /* --- the token --- */

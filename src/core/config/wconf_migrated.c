@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/config/wconf_private.h"
+#include "proto/change.h"
 
 static void set_text(char **member, const char *text)
 {
@@ -38,7 +39,7 @@ static struct change *put_left_behind(const struct wconf *wconf, const struct in
 static GPtrArray *moved_changes(const struct wconf *wconf, const struct instance *old,
                                 const struct set_migrated_args *args)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    GPtrArray *changes = change_list_new();
     record_autoptr(instance) moved = instance_copy(old);
     moved->generation++;
     moved->clean = false;

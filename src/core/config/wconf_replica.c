@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/config/wconf_private.h"
+#include "proto/change.h"
 
 struct late_refusal {
     struct rpc_request *request;
@@ -117,7 +118,7 @@ static GPtrArray *replica_change(const struct wconf *wconf, const struct replica
                                  const struct set_replica_state_args *args)
 {
     record_autoptr(replica) replica = replica_copy(old);
-    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    GPtrArray *changes = change_list_new();
     if (replica->state != args->state)
         replica->since = (guint64)(wconf->env->ops->wall_us(wconf->env) / G_USEC_PER_SEC);
     replica->state = args->state;

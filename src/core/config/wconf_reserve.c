@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "core/config/wconf_private.h"
+#include "proto/change.h"
 
 /* Also those that are on their way to the store. */
 static GPtrArray *all_of(const struct wconf *wconf, const char *livelock)
@@ -20,15 +21,10 @@ static GPtrArray *all_of(const struct wconf *wconf, const char *livelock)
     return list;
 }
 
-static void free_change(void *data)
-{
-    change_free(data);
-}
-
 void wconf_end_reservations(struct wconf *wconf, const char *livelock)
 {
     g_autoptr(GPtrArray) dead = all_of(wconf, livelock);
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(free_change);
+    g_autoptr(GPtrArray) changes = change_list_new();
     g_autoptr(GError) error = NULL;
     if (dead->len == 0 || wconf->down)
         return;

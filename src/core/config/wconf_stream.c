@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/config/wconf_private.h"
+#include "proto/change.h"
 
 struct log_entry {
     guint64 serial;
@@ -21,11 +22,6 @@ struct listener {
     guint64 job;    /* that the copy is for; 0: everything */
     guint timer;
 };
-
-static void free_change(void *data)
-{
-    change_free(data);
-}
 
 static void log_entry_free(struct log_entry *entry)
 {
@@ -50,18 +46,11 @@ void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, con
 
 /* --- answers --- */
 
-static struct change *change_make(const struct config *config, enum change_op op, const char *kind,
-                                  const char *key, guint64 version)
+static struct change *present(const struct config *config, enum change_op op, const char *kind,
+                              const char *key, guint64 version)
 {
-    struct change *change = change_new();
-    change->op = op;
-    g_free(change->kind);
-    change->kind = g_strdup(kind);
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->version = version;
-    change->object = op == CHANGE_PUT ? config_object_json(config, kind, key) : NULL;
-    return change;
+    json_t *object = op == CHANGE_PUT ? config_object_json(config, kind, key) : NULL;
+    return change_make(op, kind, key, version, object);
 }
 
 static struct changes *changes_new_at(const struct wconf *wconf)
@@ -70,7 +59,8 @@ static struct changes *changes_new_at(const struct wconf *wconf)
     answer->history = config_history(wconf->committed);
     answer->epoch = wconf->epoch;
     answer->serial = config_serial(wconf->committed);
-    g_ptr_array_set_free_func(answer->changes, free_change);
+    g_ptr_array_unref(answer->changes);
+    answer->changes = change_list_new();
     return answer;
 }
 
@@ -80,9 +70,8 @@ static struct change *entry_change(const struct config *config, const struct log
     guint64 version = 0;
     config_get(config, entry->kind, entry->key, &version);
     if (version == entry->serial)
-        return change_make(config, CHANGE_PUT, entry->kind, entry->key, version);
-    return version ? NULL
-                   : change_make(config, CHANGE_DELETE, entry->kind, entry->key, entry->serial);
+        return present(config, CHANGE_PUT, entry->kind, entry->key, version);
+    return version ? NULL : present(config, CHANGE_DELETE, entry->kind, entry->key, entry->serial);
 }
 
 /* Jobs and decisions are most of a busy store and of no use to a job's process, but for its own

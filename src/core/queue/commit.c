@@ -1,5 +1,6 @@
 /* Batched commits of luxid; see commit.h. */
 #include "core/queue/commit.h"
+#include "proto/change.h"
 
 #define COUNTER_KIND "counter"
 #define COUNTER_JOB "job"
@@ -77,11 +78,6 @@ void commit_put_job(struct commit_batch *batch, const struct job *job)
 
 /* --- putting a transaction together --- */
 
-static void free_change(gpointer change)
-{
-    change_free(change);
-}
-
 static struct commit_batch begin_batch(const struct committer *committer)
 {
     const struct config *config = follow_config(committer->follow);
@@ -89,7 +85,7 @@ static struct commit_batch begin_batch(const struct committer *committer)
     return (struct commit_batch){
         .config = config,
         .stamp = {config_history(config), follow_epoch(committer->follow)},
-        .changes = g_ptr_array_new_with_free_func(free_change),
+        .changes = change_list_new(),
         .requests = g_hash_table_new(g_str_hash, g_str_equal),
     };
 }

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/sm.h"
+#include "proto/change.h"
 
 #include <string.h>
 
@@ -90,7 +91,7 @@ gint64 watcher_pause_ms(guint tries)
 
 GPtrArray *watcher_changes_new(void)
 {
-    return g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    return change_list_new();
 }
 
 bool watcher_commit(struct watcher *watcher, GPtrArray *changes)

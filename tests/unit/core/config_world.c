@@ -1,6 +1,7 @@
 /* A cluster for tests of core/config; see config_world.h. */
 #include "config_world.h"
 
+#include "proto/change.h"
 #include "proto/records.h"
 
 json_t *with(json_t *json, const char *member, json_t *value)
@@ -38,38 +39,19 @@ json_t *object_replica1(void)
                      "generation", 4, "sync", 7, "state", "in-sync");
 }
 
-static struct change *make(enum change_op op, const char *kind, const char *key, guint64 version,
-                           json_t *object)
-{
-    struct change *change = change_new();
-    change->op = op;
-    g_free(change->kind);
-    change->kind = g_strdup(kind);
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->version = version;
-    change->object = object;
-    return change;
-}
-
 struct change *put(const char *kind, const char *key, guint64 version, json_t *object)
 {
-    return make(CHANGE_PUT, kind, key, version, object);
+    return change_make(CHANGE_PUT, kind, key, version, object);
 }
 
 struct change *del(const char *kind, const char *key, guint64 version)
 {
-    return make(CHANGE_DELETE, kind, key, version, NULL);
-}
-
-static void free_change(void *data)
-{
-    change_free(data);
+    return change_make(CHANGE_DELETE, kind, key, version, NULL);
 }
 
 GPtrArray *changes_of(struct change *first, ...)
 {
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_change);
+    GPtrArray *list = change_list_new();
     va_list rest;
     va_start(rest, first);
     for (struct change *change = first; change; change = va_arg(rest, struct change *))

@@ -9,6 +9,7 @@
 #include "io/sqlite_backup.h"
 #include "io/sqlite_copy.h"
 #include "io/sqlite_store.h"
+#include "proto/change.h"
 
 #define CLUSTER "cccccccc-0000-4000-8000-000000000001"
 #define NODE "11111111-0000-4000-8000-000000000001"
@@ -137,22 +138,10 @@ static void test_words(void)
 
 /* --- stores --- */
 
-static void free_change(void *data)
-{
-    change_free(data);
-}
-
 static GPtrArray *one_put(const char *key, json_t *object)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
-    struct change *change = change_new();
-    change->op = CHANGE_PUT;
-    g_free(change->kind);
-    change->kind = g_strdup("cluster");
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->object = object;
-    g_ptr_array_add(changes, change);
+    GPtrArray *changes = change_list_new();
+    g_ptr_array_add(changes, change_make(CHANGE_PUT, "cluster", key, 0, object));
     return changes;
 }
 

@@ -5,6 +5,7 @@
 #include "io/etcd_engine.h"
 #include "io/etcd_kv.h"
 #include "io/loop.h"
+#include "proto/change.h"
 #include "proto/records.h"
 
 #include <signal.h>
@@ -225,17 +226,10 @@ static void committed(enum engine_result result, const GError *error, void *data
 static void commit(struct fixture *fixture, const char *id, guint64 serial, enum change_op op,
                    const char *key, struct outcome *outcome)
 {
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
-    struct change *change = change_new();
+    g_autoptr(GPtrArray) changes = change_list_new();
+    json_t *object = op == CHANGE_PUT ? json_make("{s:s}", "id", id) : NULL;
 
-    change->op = op;
-    g_free(change->kind);
-    change->kind = g_strdup("tag");
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->version = serial;
-    change->object = op == CHANGE_PUT ? json_make("{s:s}", "id", id) : NULL;
-    g_ptr_array_add(changes, change);
+    g_ptr_array_add(changes, change_make(op, "tag", key, serial, object));
     fixture->engine->ops->commit(fixture->engine,
                                  &(struct engine_commit){id, fixture->me.epoch, serial, changes},
                                  committed, outcome);

@@ -5,6 +5,7 @@
 #include "io/sqlite_engine.h"
 #include "io/sqlite_store.h"
 #include "io/store_reader.h"
+#include "proto/change.h"
 #include "proto/records.h"
 
 #include <errno.h>
@@ -30,31 +31,17 @@ struct fixture {
 
 static struct change *put(const char *kind, const char *key, const char *text, guint64 version)
 {
-    struct change *change = change_new();
-
-    change->op = CHANGE_PUT;
-    g_free(change->kind);
-    change->kind = g_strdup(kind);
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->version = version;
-    change->object = json_make("{s:s}", "text", text);
-    return change;
+    return change_make(CHANGE_PUT, kind, key, version, json_make("{s:s}", "text", text));
 }
 
 static struct change *drop(const char *kind, const char *key, guint64 version)
 {
-    struct change *change = put(kind, key, "", version);
-
-    change->op = CHANGE_DELETE;
-    json_decref(change->object);
-    change->object = NULL;
-    return change;
+    return change_make(CHANGE_DELETE, kind, key, version, NULL);
 }
 
 static GPtrArray *one(struct change *change)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    GPtrArray *changes = change_list_new();
 
     g_ptr_array_add(changes, change);
     return changes;
@@ -223,8 +210,8 @@ static bool log_since(struct fixture *fixture, guint64 since, guint max, GPtrArr
 
 static void test_changes(struct fixture *fixture, gconstpointer unused)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
-    g_autoptr(GPtrArray) few = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    g_autoptr(GPtrArray) all = change_list_new();
+    g_autoptr(GPtrArray) few = change_list_new();
 
     commit_one(fixture, "c2", 2, put("node", "n1", "x", 2));
     commit_one(fixture, "c3", 3, drop("node", "n2", 3));
@@ -314,12 +301,12 @@ static void test_epoch(struct fixture *fixture, gconstpointer unused)
 static void test_log_is_cut(struct fixture *fixture, gconstpointer unused)
 {
     enum { EACH = 4096, COMMITS = 18 };
-    g_autoptr(GPtrArray) rest = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    g_autoptr(GPtrArray) rest = change_list_new();
     g_autoptr(GError) error = NULL;
     guint64 serial = 0;
 
     for (guint i = 0; i < COMMITS; i++) {
-        g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+        g_autoptr(GPtrArray) changes = change_list_new();
         g_autofree char *id = g_strdup_printf("c%u", i);
         struct outcome outcome = {0};
         for (guint j = 0; j < EACH; j++) {

@@ -6,6 +6,7 @@
 
 #include "io/sqlite_copy.h"
 #include "io/sqlite_engine.h"
+#include "proto/change.h"
 #include "proto/digest.h"
 #include "proto/records.h"
 
@@ -22,32 +23,19 @@ static char *path;
 
 static struct change *put(const char *key, guint64 version)
 {
-    struct change *change = change_new();
     g_autofree char *text = g_strdup_printf("of %" G_GUINT64_FORMAT, version);
 
-    change->op = CHANGE_PUT;
-    g_free(change->kind);
-    change->kind = g_strdup("tag");
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->version = version;
-    change->object = json_make("{s:s}", "text", text);
-    return change;
+    return change_make(CHANGE_PUT, "tag", key, version, json_make("{s:s}", "text", text));
 }
 
 static struct change *drop(const char *key, guint64 version)
 {
-    struct change *change = put(key, version);
-
-    change->op = CHANGE_DELETE;
-    json_decref(change->object);
-    change->object = NULL;
-    return change;
+    return change_make(CHANGE_DELETE, "tag", key, version, NULL);
 }
 
 static GPtrArray *list(struct change *first, ...)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    GPtrArray *changes = change_list_new();
     va_list more;
 
     va_start(more, first);

@@ -5,6 +5,7 @@
 #include "world.h"
 
 #include "io/sqlite_engine.h"
+#include "proto/change.h"
 #include "proto/records.h"
 
 #include <sqlite3.h>
@@ -174,16 +175,10 @@ struct outcome {
 
 static GPtrArray *one_change(const char *key, guint64 version)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
-    struct change *change = change_new();
+    GPtrArray *changes = change_list_new();
 
-    g_free(change->kind);
-    change->kind = g_strdup("tag");
-    g_free(change->key);
-    change->key = g_strdup(key);
-    change->version = version;
-    change->object = json_make("{s:s}", "text", key);
-    g_ptr_array_add(changes, change);
+    g_ptr_array_add(changes,
+                    change_make(CHANGE_PUT, "tag", key, version, json_make("{s:s}", "text", key)));
     return changes;
 }
 

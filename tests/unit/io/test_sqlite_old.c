@@ -8,6 +8,7 @@
 #include "io/sqlite_copy.h"
 #include "io/sqlite_engine.h"
 #include "io/sqlite_store.h"
+#include "proto/change.h"
 #include "proto/records.h"
 
 #include <glib/gstdio.h>
@@ -77,18 +78,11 @@ static void committed(enum engine_result result, const GError *error, void *data
 
 static void commit_tag(struct engine *engine, guint64 epoch)
 {
-    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
-    struct change *change = change_new();
+    g_autoptr(GPtrArray) changes = change_list_new();
     struct engine_commit commit = {"an-id", epoch, 18, changes};
     bool done = false;
-    change->op = CHANGE_PUT;
-    g_free(change->kind);
-    change->kind = g_strdup("tag");
-    g_free(change->key);
-    change->key = g_strdup("zz");
-    change->version = 18;
-    change->object = json_make("{s:s}", "text", "new");
-    g_ptr_array_add(changes, change);
+    g_ptr_array_add(changes,
+                    change_make(CHANGE_PUT, "tag", "zz", 18, json_make("{s:s}", "text", "new")));
     engine->ops->commit(engine, &commit, committed, &done);
     world_wait(&done);
 }

@@ -1,0 +1,28 @@
+/*
+ * See change.h.
+ */
+#include "proto/change.h"
+
+struct change *change_make(enum change_op op, const char *kind, const char *key, guint64 version,
+                           json_t *object)
+{
+    struct change *change = change_new();
+    change->op = op;
+    g_free(change->kind);
+    change->kind = g_strdup(kind);
+    g_free(change->key);
+    change->key = g_strdup(key);
+    change->version = version;
+    change->object = object;
+    return change;
+}
+
+static void free_change(void *data)
+{
+    change_free(data);
+}
+
+GPtrArray *change_list_new(void)
+{
+    return g_ptr_array_new_with_free_func(free_change);
+}
