@@ -294,6 +294,7 @@
 #define LIMIT_IMAGE_POLL_MS 100u             /* between two looks at its progress */
 #define LIMIT_TOOL_OUTPUT_BYTES MIB(16)      /* what is taken of a program's output */
 #define LIMIT_NETWORK_TOOL_MS 10000u         /* one run of ip or ovs-vsctl */
+#define LIMIT_BRIDGES_MS 10000u              /* what they say of bridges is asked anew after that */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
 #define LIMIT_SHARED_LOOK_MS 500u            /* for a shared folder, whose server may be dead */
 #define SHARED_LOOK_POLL_MS 1u

@@ -21,7 +21,8 @@ struct network_ops {
     bool (*tap_remove)(struct network_driver *network, const char *instance, GError **error);
     /* UUIDs of the instances that have tap devices: GPtrArray of char *. */
     GPtrArray *(*list)(struct network_driver *network, GError **error);
-    /* Names of the bridges of this node: GPtrArray of char *. */
+    /* Names of the bridges of this node: GPtrArray of char *. May be some seconds old,
+     * unless a device came, went or was renamed. */
     GPtrArray *(*bridges)(struct network_driver *network, GError **error);
 
     /* --- an address of the host itself: the master IP --- */

@@ -208,6 +208,14 @@ static void bridged(void *unused)
     g_autoptr(GError) error = NULL;
     g_autofree char *bridges = joined(network->ops->bridges(network, &error));
     g_assert_cmpstr(bridges, ==, "br0 br1");
+    assert_shell("ip link set br1 down && ip link set br1 name br2", "");
+    g_autofree char *renamed = joined(network->ops->bridges(network, &error));
+    g_assert_cmpstr(renamed, ==, "br0 br2");
+    assert_shell("ip link set br2 name br1", "");
+    g_autofree char *same_again = joined(network->ops->bridges(network, &error));
+    g_autofree char *as_before = joined(network->ops->bridges(network, &error));
+    g_assert_cmpstr(same_again, ==, "br0 br1");
+    g_assert_cmpstr(as_before, ==, "br0 br1");
     removed(network, U1);
     removed(network, U1);
     assert_listed(network, U2);
