@@ -7,109 +7,20 @@ the master's node. Argument: the root of that node. Prints one line a figure: na
   config_commits_etcd_per_s   16 clients, each with one commit under way
 """
 import base64
-import fcntl
 import http.client
 import json
 import os
 import select
-import socket
-import sqlite3
 import ssl
 import statistics
-import struct
 import sys
 import time
-import uuid
+
+from bench_wconfd import OWNER, Client, commit_args, fill, hold_everything, pattern, put
 
 COMMITS = 100
 CLIENTS = 16
 RACE = 600
-HOLDER = 'bench'
-FILL_AT_ONCE = 200
-
-
-class Client:
-    """A connection to wconfd, as luxid of this node."""
-
-    def __init__(self, root):
-        with open(os.path.join(root, 'etc', 'node.json'), encoding='utf-8') as file:
-            self.sender = json.load(file)['node_uuid'] + '/luxid'
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        self.socket.connect(os.path.join(root, 'run', 'wconfd.sock'))
-        self.buffer, self.last, self.stamp = b'', 0, {'history': 0, 'epoch': 0}
-        self.send({'hello': {'versions': [1, 1], 'from': self.sender}})
-        self.receive()
-        role = self.call('wait_role', {})
-        self.stamp = {'history': role['history'], 'epoch': role['epoch']}
-
-    def send(self, document):
-        self.socket.sendall(json.dumps(document, separators=(',', ':')).encode() + b'\x03')
-
-    def receive(self):
-        while b'\x03' not in self.buffer:
-            data = self.socket.recv(1 << 20)
-            if not data:
-                raise ConnectionError('wconfd closed the connection')
-            self.buffer += data
-        frame, self.buffer = self.buffer.split(b'\x03', 1)
-        return json.loads(frame)
-
-    def ask(self, method, args):
-        self.last += 1
-        self.send({'v': 1, **self.stamp, 'id': self.last, 'from': self.sender, 'method': method, 'args': args})
-
-    def result(self):
-        answer = self.receive()
-        if 'error' in answer:
-            raise RuntimeError(str(answer['error']))
-        return answer['result']
-
-    def call(self, method, args):
-        self.ask(method, args)
-        return self.result()
-
-
-OWNER = {'job': 'luxid', 'livelock': HOLDER, 'pid': 1}
-
-
-def put(uid, version, instance):
-    return {'op': 'put', 'kind': 'instance', 'key': uid, 'version': version, 'object': instance}
-
-
-def commit_args(*changes):
-    return {'owner': OWNER, 'commit_id': str(uuid.uuid4()), 'changes': list(changes)}
-
-
-def hold_everything(client, root):
-    """A lock file that this process holds, and the locks under which anything may be changed."""
-    file = os.open(os.path.join(root, 'run', 'livelocks', HOLDER), os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.fcntl(file, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
-    locks = [{'name': f'{level}/[lockset]', 'mode': 'exclusive'} for level in ('instance', 'node')]
-    answer = client.call('update_locks', {'owner': OWNER, 'locks': locks, 'wait': True, 'wait_ms': 20000})
-    assert answer['granted'], answer
-
-
-def pattern(root):
-    """The instance that was made by a job: what all others are like."""
-    store = sqlite3.connect(f'file:{os.path.join(root, "var", "store.db")}?mode=ro', uri=True)
-    rows = store.execute("SELECT json FROM objects WHERE kind='instance'").fetchall()
-    store.close()
-    return json.loads(rows[0][0]), len(rows)
-
-
-def fill(client, instance, count):
-    """More of the same; what the last commit has made, as (key, version, object)."""
-    left, made = count, []
-    while left > 0:
-        batch = []
-        for _ in range(min(left, FILL_AT_ONCE)):
-            uid = str(uuid.uuid4())
-            batch.append(put(uid, 0, {**instance, 'uuid': uid, 'name': f'filled-{uid}'}))
-        serial = client.call('commit', commit_args(*batch))['serial']
-        made = [(change['key'], serial, change['object']) for change in batch]
-        left -= len(batch)
-    return made
 
 
 class Etcd:
