@@ -48,10 +48,11 @@
 #define LIMIT_JOB_WAIT_S 600      /* one WaitForJobChange call, in seconds */
 #define LIMIT_WATCHERS 1024       /* WatchChanges calls under way */
 #define LIMIT_WATCH_WAIT_S 600    /* one of them, in seconds */
-#define LIMIT_WATCH_LOG 16384     /* changed objects that luxid remembers */
-#define LIMIT_WATCH_CHANGES 1000  /* in one answer … */
-#define LIMIT_WATCH_BYTES MIB(1)  /* … whose rows have so much in all, or which is one row */
-#define WATCH_GATHER_MS 50 /* from a change to the answers: what comes meanwhile is in them */
+#define LIMIT_WATCH_LOG                                                                            \
+    16384 /* changed objects that luxid remembers; who is further behind begins anew */
+#define LIMIT_WATCH_CHANGES 1000 /* in one answer … */
+#define LIMIT_WATCH_BYTES MIB(1) /* … whose rows have so much in all, or which is one row */
+#define WATCH_GATHER_MS 50       /* from a change to the answers: what comes meanwhile is in them */
 #define LIMIT_QUEUE_RETRY_MS                                                                       \
     1000 /* pause before luxid tries again what failed for a passing reason */
 #define LIMIT_LOCK_RELEASE_LAG_MS                                                                  \
