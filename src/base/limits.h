@@ -46,6 +46,13 @@
 #define LIMIT_DEPENDENCIES 256    /* of one opcode */
 #define LIMIT_JOB_WAITERS 4096    /* WaitForJobChange calls under way */
 #define LIMIT_JOB_WAIT_S 600      /* one WaitForJobChange call, in seconds */
+#define LIMIT_WATCHERS 1024       /* WatchChanges calls under way */
+#define LIMIT_WATCH_WAIT_S 600    /* one of them, in seconds */
+#define LIMIT_WATCH_LOG                                                                            \
+    16384 /* changed objects that luxid remembers; who is further behind begins anew */
+#define LIMIT_WATCH_CHANGES 1000 /* in one answer … */
+#define LIMIT_WATCH_BYTES MIB(1) /* … whose rows have so much in all, or which is one row */
+#define WATCH_GATHER_MS 50       /* from a change to the answers: what comes meanwhile is in them */
 #define LIMIT_QUEUE_RETRY_MS                                                                       \
     1000 /* pause before luxid tries again what failed for a passing reason */
 #define LIMIT_LOCK_RELEASE_LAG_MS                                                                  \
@@ -219,6 +226,10 @@
 #define CONSOLE_TYPE_BYTES 1024 /* typed at once */
 #define CONSOLE_QUIET_MS 1000   /* the input has ended: nothing came for so long */
 #define CONSOLE_LEAVE_MS 3000   /* the input has ended: so long at most */
+
+/* `fettle job list --live` */
+#define LIVE_WAIT_S 20     /* one call; without a change its answer is the sign of life */
+#define LIVE_RETRY_MS 1000 /* between two tries to reach a luxid that does not answer */
 
 /* Completion in shells */
 #define COMPLETE_WAIT_MS 700 /* for names of objects; then none are offered */

@@ -66,6 +66,13 @@ void cli_disconnect(struct cli *cli);
  * JSON. `what` is the resource whose fields (proto/fields.def) `names` are, NULL: they are none. */
 void cli_print_rows(const struct cli *cli, const char *what, const char *const *names,
                     json_t *rows);
+/* The parts of that, for tables that grow: the texts of a row's cells, the titles above them; a
+ * line of them, for which `widths` (of the columns, 0 at first) grow as needed. Free with
+ * g_ptr_array_unref(), g_free(). */
+GPtrArray *cli_row_cells(const struct cli *cli, const char *what, const char *const *names,
+                         const json_t *row);
+GPtrArray *cli_title_cells(const char *what, const char *const *names);
+char *cli_cells_line(const struct cli *cli, const GPtrArray *cells, int *widths);
 /* The fields of a resource with their meaning, for --help; nothing if it is no resource. */
 void cli_print_fields(const char *what);
 /* The same as a list of {"name", "doc"}. */
@@ -140,6 +147,10 @@ bool cli_parse_job(const char *text, guint64 *ret_id, GError **error);
 const char *cli_job_message(const json_t *results, const char **ret_code);
 /* The same as an error that names the job. */
 void cli_set_job_error(guint64 job, const json_t *results, GError **error);
+
+/* --- live.c: job list --live --- */
+/* Lists jobs and then shows each change until Ctrl-C (0) or an error that waiting does not mend. */
+int cli_live_jobs(struct cli *cli, const char *const *names, GError **error);
 
 /* --- children.c: jobs that a job has submitted --- */
 /* Ids of the jobs in an opcode's result {"jobs": …}; NULL if it has none. Array of guint64.

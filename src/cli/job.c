@@ -29,13 +29,16 @@ static GStrv with_archived(GStrv names)
 static int job_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool archived = cli_take_flag(&argc, argv, "--archived");
-    if (!cli_expect(argc, argv, 0, "job list [--archived]", error))
+    bool live = cli_take_flag(&argc, argv, "--live");
+    if (!cli_expect(argc, argv, 0, "job list [--archived] [--live]", error))
         return -1;
     g_auto(GStrv) names = cli_choose_fields(cli, "id,status,summary,received_ts,end_ts");
     if (archived)
         names = with_archived(g_steal_pointer(&names));
     if (!cli_check_fields(cli, "job", (const char *const *)names, error))
         return -1;
+    if (live)
+        return cli_live_jobs(cli, (const char *const *)names, error);
     json_autoptr rows = cli_query(cli, "job", (const char *const *)names, NULL, error);
     if (rows == NULL)
         return -1;
@@ -262,7 +265,10 @@ static int job_priority(struct cli *cli, int argc, char **argv, GError **error)
 }
 
 const struct command job_commands[] = {
-    {"job", "list", "[--archived]", "List jobs; with --archived those in the archive, too.",
+    {"job", "list", "[--archived] [--live]",
+     "List jobs; with --archived those in the archive, too. With --live the list follows what "
+     "happens until Ctrl-C: on a terminal it is drawn anew, elsewhere each change is a line, with "
+     "--json an object a line.",
      job_list},
     {"job", "info", "ID", "Show a job, its opcodes and its log.", job_info},
     {"job", "watch", "ID",

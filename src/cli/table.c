@@ -205,9 +205,9 @@ static const char *colour_of(const struct line_style *style, guint column, const
     return coloured ? screen_colour(text) : "";
 }
 
-static void print_line(const struct line_style *style, const GPtrArray *cells)
+static char *line_text(const struct line_style *style, const GPtrArray *cells)
 {
-    g_autoptr(GString) line = g_string_new(NULL);
+    GString *line = g_string_new(NULL);
     for (guint i = 0; i < cells->len; i++) {
         const char *text = cells->pdata[i], *colour = colour_of(style, i, text);
         int pad = style->widths[i] - (int)g_utf8_strlen(text, -1) + 1;
@@ -219,7 +219,7 @@ static void print_line(const struct line_style *style, const GPtrArray *cells)
         if (i + 1 < cells->len)
             g_string_append_printf(line, "%*s", pad, "");
     }
-    printf("%s\n", line->str);
+    return g_string_free(line, FALSE);
 }
 
 const char *cli_role_word(const char *letter)
@@ -261,6 +261,35 @@ static char *table_cell(const struct cli *cli, const char *what, const char *nam
     return g_strdup("-");
 }
 
+GPtrArray *cli_title_cells(const char *what, const char *const *names)
+{
+    GPtrArray *cells = g_ptr_array_new_with_free_func(g_free);
+    for (; *names != NULL; names++)
+        g_ptr_array_add(cells, title_of(what, *names));
+    return cells;
+}
+
+GPtrArray *cli_row_cells(const struct cli *cli, const char *what, const char *const *names,
+                         const json_t *row)
+{
+    GPtrArray *cells = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; names[i] != NULL; i++)
+        g_ptr_array_add(cells, table_cell(cli, what, names[i], json_array_get(row, i)));
+    return cells;
+}
+
+static void widen(int *widths, const GPtrArray *cells)
+{
+    for (guint i = 0; i < cells->len; i++)
+        widths[i] = MAX(widths[i], (int)g_utf8_strlen(cells->pdata[i], -1));
+}
+
+char *cli_cells_line(const struct cli *cli, const GPtrArray *cells, int *widths)
+{
+    widen(widths, cells);
+    return line_text(&(struct line_style){cli, NULL, widths}, cells);
+}
+
 void cli_print_rows(const struct cli *cli, const char *what, const char *const *names, json_t *rows)
 {
     if (cli->json) {
@@ -268,24 +297,16 @@ void cli_print_rows(const struct cli *cli, const char *what, const char *const *
         return;
     }
     g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
-    GPtrArray *head = g_ptr_array_new_with_free_func(g_free);
-    guint count = 0;
-    for (; names[count] != NULL; count++)
-        g_ptr_array_add(head, title_of(what, names[count]));
-    g_ptr_array_add(lines, head);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        GPtrArray *cells = g_ptr_array_new_with_free_func(g_free);
-        for (guint j = 0; j < count; j++)
-            g_ptr_array_add(
-                cells, table_cell(cli, what, names[j], json_array_get(json_array_get(rows, i), j)));
-        g_ptr_array_add(lines, cells);
+    g_ptr_array_add(lines, cli_title_cells(what, names));
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        g_ptr_array_add(lines, cli_row_cells(cli, what, names, json_array_get(rows, i)));
+    guint first = cli->headers ? 0 : 1;
+    g_autofree int *widths = g_new0(int, ((GPtrArray *)lines->pdata[0])->len + 1);
+    for (guint i = first; i < lines->len; i++)
+        widen(widths, lines->pdata[i]);
+    for (guint i = first; i < lines->len; i++) {
+        const struct line_style style = {cli, i > 0 ? names : NULL, widths};
+        g_autofree char *line = line_text(&style, lines->pdata[i]);
+        printf("%s\n", line);
     }
-    g_autofree int *widths = g_new0(int, count + 1);
-    for (guint i = cli->headers ? 0 : 1; i < lines->len; i++)
-        for (guint j = 0; j < count; j++) {
-            const GPtrArray *cells = lines->pdata[i];
-            widths[j] = MAX(widths[j], (int)g_utf8_strlen(cells->pdata[j], -1));
-        }
-    for (guint i = cli->headers ? 0 : 1; i < lines->len; i++)
-        print_line(&(struct line_style){cli, i > 0 ? names : NULL, widths}, lines->pdata[i]);
 }

@@ -213,7 +213,10 @@ static void hand_out_frames(struct channel *channel)
     const char *frame;
     size_t len;
 
-    while (!channel->closed && !channel->paused && frame_next(&channel->splitter, &frame, &len))
+    /* One that does not take its answers gets no more of them: what it has sent besides is not
+     * looked at. */
+    while (!channel->closed && !channel->broken && !channel->paused &&
+           frame_next(&channel->splitter, &frame, &len))
         channel->events->frame(channel, frame, len, channel->data);
 }
 

@@ -34,12 +34,13 @@ static guint class_timeout_ms(const struct method *method, const json_t *args)
     g_assert_not_reached();
 }
 
-/* WaitForJobChange names its wait in its last argument, in seconds. */
+/* Calls that wait name their wait in their last argument, in seconds. */
 static guint luxi_timeout_ms(const struct rpc_call *call)
 {
-    if (g_strcmp0(call->method, "WaitForJobChange") != 0)
+    bool job = g_strcmp0(call->method, "WaitForJobChange") == 0;
+    if (!job && g_strcmp0(call->method, "WatchChanges") != 0)
         return TIMEOUT_NORMAL_MS;
-    double seconds = json_number_value(json_array_get(call->args, 4));
+    double seconds = json_number_value(json_array_get(call->args, job ? 4 : 3));
     return (guint)(CLAMP(seconds, 0, LIMIT_WAIT_S) * 1000) + TIMEOUT_WAIT_EXTRA_MS;
 }
 

@@ -44,6 +44,24 @@ def test_bar():
     assert out.count(ESCAPE) > 2 and '\r' in out, out
 
 
+@title('/cli/terminal/live-list-of-jobs')
+def test_live():
+    ended = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0})
+    lab.wait_job(ended)
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3})
+    code, out = on_terminal('job', 'list', '--live', '-o', 'id,status,summary', keys=[('1 under way', b''), ('0 under way', b'\x03')])
+    assert code == 0, (code, out)
+    assert re.search(r'1 under way, 0 queued, \d+ ended\. Ctrl-C ends this\.', out), out
+    assert f'{job}  running' in out.replace('   ', '  ') and out.count('\x1b[A\x1b[K') > 2, out
+    # What was shown last stays, without the line below it.
+    last = out.split(ESCAPE)[-1].splitlines()
+    assert any(line.split()[:2] == [str(job), 'success'] for line in last), out
+    assert any(line.split()[:2] == [str(ended), 'success'] for line in last) and 'Ctrl-C' not in last[-1], out
+    # Not a terminal that can be drawn on: line by line.
+    code, out = on_terminal('job', 'list', '--live', '-o', 'id,status', env={'TERM': 'dumb'}, keys=[(f'{job} ', b'\x03')])
+    assert code == 0 and '\x1b' not in out and 'Ctrl-C' not in out, out
+
+
 @title('/cli/terminal/no-color-no-bar')
 def test_no_color():
     code, out = on_terminal('test', 'delay', '2', env={'NO_COLOR': '1'})
@@ -181,5 +199,5 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
-        e2e.run(test_bar, test_no_color, test_interrupt, test_why, test_sure, test_json, test_info, test_bash, test_zsh, test_no_cluster,
+        e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_why, test_sure, test_json, test_info, test_bash, test_zsh, test_no_cluster,
                 test_manual, test_logs)

@@ -3,7 +3,10 @@
 import json
 import os
 import re
-import socket
+import signal
+import subprocess
+import tempfile
+import threading
 import time
 
 import e2e
@@ -117,10 +120,189 @@ def test_archive_crashes():
                 assert archived_on(row['id']) == ALL, row
 
 
-@title('/queue/archive-after-a-change-of-master#LUX-10,LUX-11,SAF-31')
+class Stream:
+    """A client of WatchChanges; `anew` is why it had to begin, each time."""
+
+    def __init__(self, kinds):
+        self.kinds, self.stream, self.serial, self.anew = kinds, '', 0, []
+
+    def ask(self, timeout=20, connection=None):
+        answer = (connection or lab).call('WatchChanges', self.kinds, self.stream, self.serial, timeout)
+        self.stream, self.serial = answer['stream'], answer['serial']
+        if answer['anew']:
+            self.anew.append(answer['why'])
+            assert answer['changes'] == [], answer
+        else:
+            assert answer['why'] == '', answer
+        return answer['changes']
+
+    def until(self, wanted):
+        """Asks until the last row of each object of interest is as wanted: {(kind, key): row or None}; returns all it was told."""
+        told, last = [], {}
+        def there():
+            for kind, key, row in self.ask():
+                last[kind, key] = row and [value for _, value in row]
+                told.append((kind, key, last[kind, key]))
+            return all(one in last and last[one] == row for one, row in wanted.items())
+        wait_until(f'the stream tells {wanted}', there, 60, step=0)
+        return told
+
+
+@title('/queue/stream-of-changes#LUX-03,LUX-33')
+def test_stream():
+    stream = Stream({'job': ['status'], 'instance': ['name', 'admin_state', 'tags'], 'decision': ['summary']})
+    stream.ask()
+    assert stream.anew == ['this is where the stream stands'], stream.anew
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0.5})
+    told = stream.until({('job', str(job)): ['success']})
+    states = [row[0] for kind, key, row in told if (kind, key) == ('job', str(job))]
+    order = ['queued', 'waiting', 'running', 'success']
+    assert 'running' in states and states == sorted(states, key=order.index), states
+    lab.cli('instance', 'create', 'watched', '--disk-template', 'diskless', '--memory', '8M', '--no-start')
+    uuid = e2e.uuid_of(lab, 'watched')
+    stream.until({('instance', uuid): ['watched', 'down', []]})
+    lab.cli('tag', 'add', 'instance', 'watched', 'owner:mail')
+    stream.until({('instance', uuid): ['watched', 'down', ['owner:mail']]})
+    # The watcher leaves a decision: the guest of an instance that should run is gone.
+    lab.cli('instance', 'startup', 'watched')
+    os.kill(lab.qemu_processes(uuid)[0], signal.SIGKILL)
+    told = []
+    wait_until('the stream tells of a decision', lambda: told.extend(stream.ask()) or 'decision' in [c[0] for c in told], 60, step=0)
+    lab.cli('instance', 'remove', 'watched', '--yes', '--shutdown-timeout', '0')
+    stream.until({('instance', uuid): None})
+    lab.cli('job', 'archive', str(job))
+    stream.until({('job', str(job)): None})
+    assert len(stream.anew) == 1, stream.anew
+
+
+@title('/queue/stream-ends-with-its-luxid#LUX-16')
+def test_stream_restart():
+    stream, seen = Stream({'job': ['status']}), []
+    stream.ask()
+    connection = lab.luxi_new()
+    def wait_long():
+        try:
+            stream.ask(60, connection)
+        except (OSError, ConnectionError, EOFError, e2e.fettlelib.LuxiError) as error:
+            seen.append(error)
+    waiting = threading.Thread(target=wait_long)
+    waiting.start()
+    time.sleep(0.2)
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3})
+    waiting.join(30)
+    assert not waiting.is_alive() and not seen, seen
+    lab.lab('kill', 'luxid@node1')
+    connection.close()
+    lab.luxi_connection = None
+    former = stream.stream
+    wait_until('luxid answers', lambda: lab.run('queue', 'info', check=False)[0] == 0, 30)
+    assert stream.ask() == [] and len(stream.anew) == 2 and stream.stream != former
+    assert stream.anew[1] == 'this is another stream: luxid was started anew, or has read the configuration anew', stream.anew
+    # A job that runs is told of by the new luxid as by the one that has started it.
+    if lab.job_status(job)[0] != 'success':
+        stream.until({('job', str(job)): ['success']})
+
+
+@title('/queue/stream-bad-input')
+def test_stream_refused():
+    jobs = {'job': ['id']}
+    answer = lab.call('WatchChanges', jobs)
+    for args, message in (
+            ([], 'WatchChanges: kinds: is missing'),
+            ([{}], 'WatchChanges: kinds: must be {kind: [fields], …}, with at least one of job, instance, decision'),
+            ([{'node': []}], 'WatchChanges: kinds: "node" cannot be watched; what can is job, instance, decision'),
+            ([{'job': ['nope']}], 'WatchChanges: kinds.job: there is no field "nope"'),
+            ([{'instance': ['status']}], 'WatchChanges: kinds.instance: the nodes are asked for "status", so it changes untold; '
+                                         'it can be had by Query only'),
+            ([jobs, answer['stream'], answer['serial'] + 1000000],
+             f'WatchChanges: serial: the stream is at {answer["serial"]} and has no {answer["serial"] + 1000000} yet'),
+            ([jobs, answer['stream'], 'x'], 'WatchChanges: serial: must be a number'),
+            ([jobs, '', 3], 'WatchChanges: stream: is missing, for serial 3; to begin, leave out both'),
+            ([jobs, None, None, 601], 'WatchChanges: timeout: must be at most 600')):
+        try:
+            lab.call('WatchChanges', *args)
+        except e2e.fettlelib.LuxiError as error:
+            assert message in str(error), (message, str(error))
+        else:
+            raise AssertionError(f'{args} was taken')
+    for words, message in (
+            (['--live', '--archived'], 'fettle: --live shows jobs that are not in the archive: leave out "archived"'),
+            (['--live', '-o', 'id,archived'], 'fettle: --live shows jobs that are not in the archive: leave out "archived"'),
+            (['--live', 'now'], 'fettle: too many arguments; usage: fettle job list [--archived] [--live]')):
+        e2e.expect_cli_error(lab, 2, message, 'job', 'list', *words)
+    code, _, err = lab.run('job', 'list', '--live', '-o', 'id,nope', check=False)
+    assert code == 2 and err.startswith('fettle: -o: job has no field "nope"; it has '), err
+
+
+class Live:
+    """`fettle job list --live` with its output in files."""
+
+    def __init__(self, *words, node='node1'):
+        self.out, self.err = tempfile.TemporaryFile('w+'), tempfile.TemporaryFile('w+')
+        self.process = subprocess.Popen([lab.fettle, '--root', lab.root(node), 'job', 'list', '--live', *words],
+                                        stdout=self.out, stderr=self.err)
+
+    def lines(self, file):
+        size = os.fstat(file.fileno()).st_size
+        return os.pread(file.fileno(), size, 0).decode().splitlines()
+
+    def wait(self, what, found, file=None):
+        return wait_until(what, lambda: [line for line in self.lines(file or self.out) if found(line)], 40)
+
+    def end(self):
+        """Ctrl-C; returns (exit code, standard output, standard error) as lines."""
+        self.process.send_signal(signal.SIGINT)
+        return self.ended()
+
+    def ended(self):
+        code = self.process.wait(30)
+        try:
+            return code, self.lines(self.out), self.lines(self.err)
+        finally:
+            self.out.close()
+            self.err.close()
+
+
+@title('/queue/job-list-live#LUX-16')
+def test_live():
+    before = delay()
+    lines = Live('-o', 'id,status,summary')
+    objects = Live('--json', '-o', 'status,request_id')
+    lines.wait('the list is shown', lambda line: line.split()[:2] == [str(before), 'success'])
+    objects.wait('the list is shown', lambda line: json.loads(line)['id'] == before)
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 1.5})
+    lines.wait('it runs', lambda line: line.split()[:2] == [str(job), 'running'])
+    lab.lab('kill', 'luxid@node1')
+    lab.luxi_connection = None
+    lines.wait('it goes on', lambda line: line.startswith('The list is read anew: '), lines.err)
+    lines.wait('it has ended', lambda line: line.split()[:2] == [str(job), 'success'])
+    after = wait_until('a job is taken', lambda: delay(request_id='told'), 30)
+    wait_until('it is archived', lambda: lab.run('job', 'archive', str(after), check=False)[0] == 0, 30)
+    lines.wait('it is gone', lambda line: line.split()[:2] == [str(after), 'archived'])
+    objects.wait('it is gone', lambda line: json.loads(line)['change'] == 'gone')
+    code, out, err = lines.end()
+    assert code == 0 and out[0].split() == ['ID', 'Status', 'Summary'], (code, out)
+    assert err == ['luxid does not answer; it is asked again until it does',
+                   'The list is read anew: this is another stream: luxid was started anew, or has read the configuration anew.'], err
+    # Nothing is said twice, although the list was read twice.
+    assert len(out) == len(set(out)), out
+    assert [line.split()[1] for line in out if line.split()[0] == str(job)][-1] == 'success', out
+    code, out, _ = objects.end()
+    told = [json.loads(line) for line in out]
+    assert code == 0 and all(set(one) == {'change', 'id', 'status', 'request_id'} for one in told), told
+    assert {'change': 'listed', 'id': before, 'status': 'success', 'request_id': ''} in told, told
+    last = {one['id']: one for one in told}
+    assert last[job] == {'change': 'changed', 'id': job, 'status': 'success', 'request_id': ''}, last[job]
+    assert last[after] == {'change': 'gone', 'id': after, 'status': 'success', 'request_id': 'told'}, last[after]
+
+
+@title('/queue/archive-and-stream-after-a-change-of-master#LUX-01,LUX-10,LUX-11,SAF-31')
 def test_change_of_master():
     job = delay(request_id='archived-once')
     lab.cli('job', 'archive', str(job))
+    live, stream = Live(), Stream({'job': ['status']})
+    stream.ask()
+    live.wait('the list is shown', lambda line: line.startswith('ID '))
     lab.lab('power', 'node1', 'off')
     lab.luxi_connection = None
     lab.master = 'node2'
@@ -133,16 +315,25 @@ def test_change_of_master():
     assert lab.call('QueryJobs', [job], ['status', 'archived']) == [['success', True]]
     assert job in [row['id'] for row in lab.json('job', 'list', '--archived')]
     assert lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'request_id': 'archived-once'}) == job
+    assert stream.ask() == [] and len(stream.anew) == 2, stream.anew
     new = delay()
     assert new > job, (new, job)
+    stream.until({('job', str(new)): ['success']})
     lab.cli('job', 'archive', str(new))
     assert archived_on(new) == ['node2', 'node3'], archived_on(new)
+    stream.until({('job', str(new)): None})
+    # The list that was begun on the old master waits for its luxid, which says that this is not the master any more.
+    lab.lab('power', 'node1', 'on')
+    code, _, err = live.ended()
+    assert (code, err[0]) == (9, 'luxid does not answer; it is asked again until it does'), (code, err)
+    assert err[-1].startswith('fettle: this node is not the master'), err
 
 
 def main():
     global lab
     with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '200')) as lab:
-        e2e.run(test_archive_one, test_archive_refused, test_autoarchive, test_by_age, test_archive_waits, test_archive_crashes, test_change_of_master)
+        e2e.run(test_archive_one, test_archive_refused, test_autoarchive, test_by_age, test_archive_waits, test_archive_crashes, test_stream, test_stream_restart,
+                test_stream_refused, test_live, test_change_of_master)
 
 
 if __name__ == '__main__':

@@ -11,6 +11,7 @@ struct holds;
 struct scheduler;
 struct tracker;
 struct waiters;
+struct watches;
 struct archiver;
 
 struct queue_context {
@@ -22,6 +23,7 @@ struct queue_context {
     struct holds *holds;
     struct tracker *tracker;
     struct waiters *waiters;
+    struct watches *watches;
     struct archiver *archiver;
     GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
     char *livelock;       /* luxid's own lock file */

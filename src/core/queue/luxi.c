@@ -13,6 +13,7 @@
 #include "core/queue/submit.h"
 #include "core/queue/track.h"
 #include "core/queue/waiters.h"
+#include "core/queue/watches.h"
 #include "proto/luxi.h"
 
 struct luxi {
@@ -78,6 +79,7 @@ static void config_changed(const GPtrArray *changes, void *data)
 
     if (changes == NULL) {
         take_all_jobs(luxi);
+        watches_reset(luxi->context.watches);
         archiver_nodes_changed(luxi->context.archiver);
         holds_objects_changed(luxi->context.holds);
         holds_rules_changed(luxi->context.holds);
@@ -90,6 +92,7 @@ static void config_changed(const GPtrArray *changes, void *data)
         if (g_str_equal(change->kind, "job") &&
             g_ascii_string_to_unsigned(change->key, 10, 1, G_MAXINT64, &id, NULL))
             job_changed(luxi, id);
+        watches_config_changed(luxi->context.watches, change->kind, change->key);
     }
     scheduler_kick(luxi->context.scheduler);
 }
@@ -109,6 +112,7 @@ struct luxi *luxi_new(const struct env *env)
     context->holds = holds_new(context);
     context->tracker = tracker_new(context);
     context->waiters = waiters_new(context);
+    context->watches = watches_new(context);
     context->archiver = archiver_new(context);
     return luxi;
 }
@@ -147,6 +151,7 @@ void luxi_free(struct luxi *luxi)
         context->env->ops->livelock_drop(context->env, context->livelock);
     committer_free(context->committer);
     waiters_free(context->waiters);
+    watches_free(context->watches);
     archiver_free(context->archiver);
     start_clear(context);
     tracker_free(context->tracker);
@@ -188,6 +193,11 @@ static void call_wait_for_job_change(struct luxi *luxi, struct rpc_request *requ
                                      const void *args)
 {
     waiters_add(luxi->context.waiters, request, args);
+}
+
+static void watch_changes(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    watches_add(luxi->context.watches, request, args);
 }
 
 static void cancel_job(struct luxi *luxi, struct rpc_request *request, const void *args)
@@ -325,6 +335,7 @@ static const struct {
     {"SubmitManyJobs", call_submit_many_jobs},
     {"QueryJobs", call_query_jobs},
     {"WaitForJobChange", call_wait_for_job_change},
+    {"WatchChanges", watch_changes},
     {"CancelJob", cancel_job},
     {"Query", call_query},
     {"QueryFields", call_query_fields},

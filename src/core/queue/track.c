@@ -6,6 +6,7 @@
 #include "core/queue/job_file.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/waiters.h"
+#include "core/queue/watches.h"
 
 #define ID G_GUINT64_FORMAT
 
@@ -59,6 +60,7 @@ static void read_changed(struct tracker *tracker, guint64 id)
         job_free(file);
     else if (queue_put_live(context->queue, job, file)) {
         waiters_notify(context->waiters, id);
+        watches_job_changed(context->watches, id);
         scheduler_kick(context->scheduler); /* it may be at its next opcode */
     }
 }

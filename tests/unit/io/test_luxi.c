@@ -18,6 +18,7 @@ struct fixture {
     GPtrArray *lines;
     GPtrArray *kept;
     GString *order; /* methods as they were handled */
+    guint large;    /* answers of a megabyte that were given */
 };
 
 static void handle(struct rpc_request *request, void *data)
@@ -27,6 +28,11 @@ static void handle(struct rpc_request *request, void *data)
     g_assert_null(request->method);
     g_assert_true(json_is_array(request->args));
     g_assert_cmpstr(request->from_role, ==, ROLE_CLI);
+    if (strcmp(request->name, "QueryLarge") == 0) {
+        g_autofree char *text = g_strnfill(MIB(1), 'x');
+        rpc_answer(request, json_make("[i, s]", (int)fixture->large++, text));
+        return;
+    }
     g_string_append_printf(fixture->order, "%s ", request->name);
     if (strcmp(request->name, "WaitForJobChange") == 0)
         g_ptr_array_add(fixture->kept, request);
@@ -187,6 +193,81 @@ static void test_oversized(struct fixture *fixture, gconstpointer unused)
     g_assert_nonnull(strstr(next, "QueryJobs"));
 }
 
+/* --- who reads slowly --- */
+
+/* Asks for so many answers of a megabyte without reading one. */
+static int ask_for_much(struct fixture *fixture, guint count)
+{
+    static const char request[] = "{\"method\":\"QueryLarge\",\"args\":[]}\x03";
+    g_autoptr(GError) error = NULL;
+    int fd = unix_connect(fixture->path, &error);
+
+    g_assert_no_error(error);
+    for (guint i = 0; i < count; i++)
+        g_assert_cmpint(send(fd, request, sizeof request - 1, MSG_NOSIGNAL), ==,
+                        sizeof request - 1);
+    return fd;
+}
+
+/* What a client does not read waits for it, up to the limit; then it is dropped, the rest of its
+ * requests is not looked at, and the others notice nothing. */
+static void test_never_reads(struct fixture *fixture, gconstpointer unused)
+{
+    const guint asked = 2 * LIMIT_CONNECTION_OUT_BYTES / MIB(1);
+    int fd = ask_for_much(fixture, asked);
+    bool ended;
+
+    while (fixture->large == 0)
+        world_pause(1);
+    g_autofree char *other =
+        talk(fixture, "{\"method\":\"QueryGroups\",\"args\":[]}\x03", 1, &ended);
+    g_assert_nonnull(strstr(other, "QueryGroups"));
+    world_wait_line(fixture->lines, "connection ended: the peer does not read: ");
+    world_pause(20);
+    /* What was written before fits, one answer more or less, and what the kernel took. */
+    g_assert_cmpuint(fixture->large, >=, LIMIT_CONNECTION_OUT_BYTES / MIB(1));
+    g_assert_cmpuint(fixture->large, <=, LIMIT_CONNECTION_OUT_BYTES / MIB(1) + 3);
+    g_assert_cmpuint(luxi_server_connections(fixture->server), ==, 0);
+    close(fd);
+    g_autofree char *next =
+        talk(fixture, "{\"method\":\"QueryGroups\",\"args\":[]}\x03", 1, &ended);
+    g_assert_nonnull(strstr(next, "QueryGroups"));
+}
+
+/* One that begins to read late, and then a little at a time, gets all, in order. */
+static void test_reads_slowly(struct fixture *fixture, gconstpointer unused)
+{
+    const guint asked = LIMIT_CONNECTION_OUT_BYTES / MIB(1) - 4;
+    int fd = ask_for_much(fixture, asked);
+    g_autoptr(GByteArray) got = g_byte_array_new();
+    gint64 end = loop_boot_ms() + 60000;
+    guint8 buffer[KIB(32)];
+    guint frames = 0;
+
+    while (fixture->large < asked)
+        world_pause(1);
+    while (frames < asked && loop_boot_ms() < end) {
+        ssize_t now = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
+        if (now < 0)
+            world_pause(1);
+        for (ssize_t i = 0; i < now; i++) {
+            if (buffer[i] != '\x03') {
+                if (got->len < 48)
+                    g_byte_array_append(got, buffer + i, 1);
+                continue;
+            }
+            g_autofree char *head = g_strndup((const char *)got->data, got->len);
+            g_autofree char *expected = g_strdup_printf("[%u,\"xxx", frames++);
+            if (strstr(head, expected) == NULL)
+                g_error("answer %u begins with %s", frames - 1, head);
+            g_byte_array_set_size(got, 0);
+        }
+    }
+    g_assert_cmpuint(frames, ==, asked);
+    g_assert_cmpuint(fixture->lines->len, ==, 0);
+    close(fd);
+}
+
 /* --- the client --- */
 
 static void call(struct fixture *fixture, const char *method, json_t *args, guint timeout_ms,
@@ -258,6 +339,8 @@ int main(int argc, char **argv)
     ADD("/luxi/words", test_words);
     ADD("/luxi/in-order", test_in_order);
     ADD("/luxi/oversized", test_oversized);
+    ADD("/luxi/never-reads", test_never_reads);
+    ADD("/luxi/reads-slowly", test_reads_slowly);
     ADD("/luxi/client", test_client);
     ADD("/luxi/client-faults#SAF-04", test_client_faults);
     return g_test_run();

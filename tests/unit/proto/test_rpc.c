@@ -35,6 +35,9 @@ static void test_named_waits(void)
     g_assert_cmpuint(
         timeout_of(ROLE_LUXID, "WaitForJobChange", json_make("[i, [], n, n, f]", 5, 2.5), 0), ==,
         2500 + TIMEOUT_WAIT_EXTRA_MS);
+    g_assert_cmpuint(
+        timeout_of(ROLE_LUXID, "WatchChanges", json_make("[{s[]}, s, i, i]", "job", "", 0, 7), 0),
+        ==, 7000 + TIMEOUT_WAIT_EXTRA_MS);
 }
 
 /* --- answering --- */
