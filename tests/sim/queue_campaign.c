@@ -343,7 +343,7 @@ char *jq_run(guint64 seed, struct jq_counts *counts)
     enum jq_theme theme = (enum jq_theme)(seed / JQ_THEME);
     bool crowd = theme == JQ_CROWD;
     guint jobs = crowd ? 360 : 60 + (guint)(seed % 5) * 30;
-    guint slots = 1 + (guint)(seed % 6) + (crowd ? 3 : 0);
+    guint slots = 1 + (guint)(seed % 6) + (crowd && seed % 6 > 0 ? 3 : 0);
     struct run run = {jq_new(seed, !crowd && seed % 4 == 3, slots, counts),
                       g_ptr_array_new_with_free_func(g_free)};
     struct jq *jq = run.jq;

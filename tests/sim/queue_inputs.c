@@ -41,12 +41,14 @@ static json_t *draw_delay(struct jq *jq)
                      "on_instances", draw_names(jq, "web", 4, 3));
 }
 
-/* One of two locks; now and then all that there are. */
+/* One of two locks; now and then all that there are. Where one job runs at a time they only wait
+ * for their turn. */
 static json_t *draw_crowd(struct jq *jq)
 {
     bool all = jq_random(jq, 16) == 0;
     return json_make("{ss sf sb s[] so}", "OP_ID", "OP_TEST_DELAY", "duration",
-                     2.0 + 0.5 * jq_random(jq, 5), "no_locks", 0, "on_nodes", "on_instances",
+                     2.0 + 0.5 * jq_random(jq, 5), "no_locks", (int)(jq->model->slots == 1),
+                     "on_nodes", "on_instances",
                      all ? json_make("[s, s]", "web1", "web2")
                          : json_make("[s]", jq_random(jq, 2) ? "web1" : "web2"));
 }
