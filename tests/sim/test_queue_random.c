@@ -33,7 +33,7 @@ static bool enough_happened(const struct jq_counts *counts, enum jq_theme theme)
 {
     guint64 runs = counts->runs;
     if (theme == JQ_CROWD)
-        return counts->claims > 2 * runs;
+        return runs < 6 || counts->claims > 2 * runs;
     if (theme == JQ_LIMITS && runs >= 20 && counts->limited < 20 * runs)
         return false;
     return runs < 20 ||
