@@ -110,6 +110,8 @@ bool cli_done_known(const char *op_id);
 /* Takes `--name value` or `--name=value` out of argv; NULL if it is not there. */
 const char *cli_take_option(int *argc, char **argv, const char *name, GError **error);
 bool cli_take_flag(int *argc, char **argv, const char *name);
+/* The same; WRONG_INPUT if it has a value (`--submit=yes`). */
+bool cli_take_switch(int *argc, char **argv, const char *name, bool *ret_given, GError **error);
 /* Everything that is left must be positional: `count` words. WRONG_INPUT names the usage. */
 bool cli_expect(int argc, char **argv, int count, const char *usage, GError **error);
 
@@ -130,8 +132,10 @@ extern const struct cli_job_flag cli_job_flags[];
 int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
                    GError **error);
 void cli_print_opcode_commands(const char *noun);
-/* Submits one opcode (stolen) as a job; 0 with an error. */
-guint64 cli_submit(struct cli *cli, json_t *opcode, GError **error);
+/* Submits opcodes (a list, stolen) as a job; 0 with an error. */
+guint64 cli_submit(struct cli *cli, json_t *opcodes, GError **error);
+/* What --submit says. */
+int cli_say_submitted(const struct cli *cli, guint64 job);
 
 /* --- follow.c --- */
 /* Follows a job to its end, with its log and progress on standard error; the exit code of its

@@ -337,9 +337,11 @@ static int engine_status(struct cli *cli, GError **error)
 static int cluster_engine(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool yes = cli_take_flag(&argc, argv, "--yes");
-    if (argc == 1 && strcmp(argv[0], "status") == 0)
+    if (!cli_expect(argc, argv, 1, "cluster engine status|etcd|sqlite [--yes]", error))
+        return -1;
+    if (strcmp(argv[0], "status") == 0)
         return engine_status(cli, error);
-    int kind = argc == 1 ? enum_parse(&engine_kind_words, argv[0]) : -1;
+    int kind = enum_parse(&engine_kind_words, argv[0]);
     if (kind >= 0)
         return engine_change(cli, (enum engine_kind)kind, yes, error);
     fettle_set_error(error, WRONG_INPUT, USAGE);

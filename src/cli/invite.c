@@ -54,11 +54,11 @@ static json_t *make_opcode(int argc, char **argv, const char *secret, GError **e
 /* Runs it as a job; the result of its opcode. */
 static json_t *run_job(struct cli *cli, json_t *opcode, GError **error)
 {
-    json_autoptr job = cli_call(cli, "SubmitJob", json_make("[[o]]", opcode), error);
-    if (job == NULL || cli_follow_job(cli, (guint64)json_integer_value(job), true, error) != 0)
+    guint64 job = cli_submit(cli, json_make("[o]", opcode), error);
+    if (job == 0 || cli_follow_job(cli, job, true, error) != 0)
         return NULL;
-    json_autoptr rows = cli_call(cli, "QueryJobs", json_make("[[O][s]]", job, "opresult"), error);
-    return json_incref(json_array_get(json_array_get(json_array_get(rows, 0), 0), 0));
+    json_autoptr results = cli_job_results(cli, job, error);
+    return json_incref(json_array_get(results, 0));
 }
 
 static char *make_token(const json_t *result, char *secret)
@@ -96,11 +96,17 @@ static void print_token(const struct cli *cli, const json_t *result, const char 
 static int invite(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (cli_take_flag(&argc, argv, "--help")) {
-        int code =
-            cli_run_opcode(cli, "node", "invite", 1, (char *[]){(char *)"--help", NULL}, error);
-        printf("\nWhat is open: fettle node invite --list. To take one back: fettle node invite "
-               "--withdraw NODE\n");
-        return code;
+        g_autofree char *help = cli_command_help(cli_command_find("node", "invite"));
+        printf("%s\nWhat is open: fettle node invite --list. To take one back: fettle node invite "
+               "--withdraw NODE\n",
+               help);
+        return 0;
+    }
+    if (cli_take_flag(&argc, argv, "--submit")) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "--submit: the token is made of what the job answers, so this command "
+                         "always waits for it");
+        return -1;
     }
     g_autofree char *secret = make_secret();
     json_autoptr opcode = make_opcode(argc, argv, secret, error);
@@ -110,6 +116,11 @@ static int invite(struct cli *cli, int argc, char **argv, GError **error)
     json_autoptr result = run_job(cli, json_incref(opcode), error);
     if (result == NULL)
         return -1;
+    if (json_is_true(json_object_get(opcode, "dry_run"))) {
+        g_autofree char *checked = cli_done_text(cli, opcode);
+        cli_say(cli, json_make("{ss}", "node", name), "%s", checked);
+        return 0;
+    }
     g_autofree char *token = make_token(result, secret);
     print_token(cli, result, name, token);
     return 0;

@@ -13,15 +13,15 @@ const struct cli_job_flag cli_job_flags[] = {
     {0},
 };
 
-guint64 cli_submit(struct cli *cli, json_t *opcode, GError **error)
+guint64 cli_submit(struct cli *cli, json_t *opcodes, GError **error)
 {
     /* Ctrl-C waits for the answer: a job whose id nobody knows would be of no use. */
     cli_interrupt_catch();
-    json_autoptr answer = cli_call(cli, "SubmitJob", json_make("[[o]]", opcode), error);
+    json_autoptr answer = cli_call(cli, "SubmitJob", json_make("[o]", opcodes), error);
     return answer == NULL ? 0 : (guint64)json_integer_value(answer);
 }
 
-static int say_submitted(const struct cli *cli, guint64 job)
+int cli_say_submitted(const struct cli *cli, guint64 job)
 {
     cli_say(cli, json_make("{sI ss}", "job", (json_int_t)job, "status", "queued"),
             "Job %" G_GUINT64_FORMAT
@@ -122,17 +122,19 @@ int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc
             printf("  %-28s %s\n", flag->name, flag->doc);
         return 0;
     }
-    bool submit_only = cli_take_flag(&argc, argv, "--submit");
-    bool sure = cli_take_flag(&argc, argv, "--yes");
+    bool submit_only, sure;
+    if (!cli_take_switch(&argc, argv, "--submit", &submit_only, error) ||
+        !cli_take_switch(&argc, argv, "--yes", &sure, error))
+        return -1;
     argv[argc] = NULL;
     json_autoptr opcode = cli_command_parse(command, (const char *const *)argv, error);
     if (opcode == NULL || (!sure && !cli_may_lose(cli, opcode, error)))
         return -1;
-    guint64 job = cli_submit(cli, json_incref(opcode), error);
+    guint64 job = cli_submit(cli, json_make("[O]", opcode), error);
     if (job == 0)
         return -1;
     if (submit_only)
-        return say_submitted(cli, job);
+        return cli_say_submitted(cli, job);
     if (cli_follow_job(cli, job, cli->json, error) != 0)
         return -1;
     return finish(cli, job, opcode, error);

@@ -45,6 +45,19 @@ bool cli_take_flag(int *argc, char **argv, const char *name)
     return false;
 }
 
+bool cli_take_switch(int *argc, char **argv, const char *name, bool *ret_given, GError **error)
+{
+    size_t len = strlen(name);
+    for (int i = 0; i < *argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], name, len) != 0 || argv[i][len] != '=')
+            continue;
+        fettle_set_error(error, WRONG_INPUT, "%s: takes no value", name);
+        return false;
+    }
+    *ret_given = cli_take_flag(argc, argv, name);
+    return true;
+}
+
 bool cli_expect(int argc, char **argv, int count, const char *usage, GError **error)
 {
     for (int i = 0; i < argc; i++)

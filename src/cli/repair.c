@@ -1,14 +1,15 @@
 /*
- * `fettle repair`: what auto-repair may do (policy, suspend, resume: tags, set by a job), and what
- * it has done (history, show). `repair list` is a list like others (query.c), `repair continue` an
- * opcode.
+ * `fettle repair`: what auto-repair may do (policy, suspend, resume: tags, set by a job). What it
+ * has done (history, show) is in repair_show.c; `repair list` is a list like others (query.c),
+ * `repair continue` an opcode.
  */
 #include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/repair_next.h"
+#include "cli/repair_show.h"
+#include "proto/cli_table.h"
 #include "proto/repair_tag.h"
 
 /* --- the object that is meant: cluster, or KIND NAME --- */
@@ -89,6 +90,19 @@ static int show_policy(struct cli *cli, const struct object *object, GError **er
 
 /* --- changing tags --- */
 
+/* What the flags of every job say, on a command that makes its opcodes itself. */
+struct wishes {
+    json_t *common; /* fields of each opcode */
+    bool submit;
+};
+
+static bool take_wishes(int *argc, char **argv, struct wishes *wishes, GError **error)
+{
+    if (cli_take_switch(argc, argv, "--submit", &wishes->submit, error))
+        wishes->common = cli_common_take(argc, argv, error);
+    return wishes->common != NULL;
+}
+
 static void add_tags_opcode(json_t *ops, const char *id, const struct object *object, json_t *tags)
 {
     if (json_array_size(tags) > 0)
@@ -96,21 +110,23 @@ static void add_tags_opcode(json_t *ops, const char *id, const struct object *ob
                                              "name", object->name, "tags", tags));
 }
 
-/* In one job: new tags first, so that there is no moment without a policy. */
+/* In one job: new tags first, so that there is no moment without a policy. `ret_job` 0: there was
+ * nothing to change. */
 static bool change_tags(struct cli *cli, const struct object *object, json_t *add, json_t *remove,
-                        GError **error)
+                        const struct wishes *wishes, guint64 *ret_job, GError **error)
 {
-    json_t *ops = json_array();
+    json_t *ops = json_array(), *op;
+    size_t i;
     add_tags_opcode(ops, "OP_TAGS_SET", object, add);
     add_tags_opcode(ops, "OP_TAGS_DEL", object, remove);
+    json_array_foreach(ops, i, op) json_object_update(op, wishes->common);
+    *ret_job = 0;
     if (json_array_size(ops) == 0) {
         json_decref(ops);
         return true;
     }
-    json_autoptr answer = cli_call(cli, "SubmitJob", json_make("[o]", ops), error);
-    if (answer == NULL)
-        return false;
-    return cli_follow_job(cli, (guint64)json_integer_value(answer), true, error) == 0;
+    *ret_job = cli_submit(cli, ops, error);
+    return *ret_job != 0 && (wishes->submit || cli_follow_job(cli, *ret_job, true, error) == 0);
 }
 
 static const char *tag_rest(const json_t *tag)
@@ -142,16 +158,23 @@ static json_t *own_tags(const json_t *rows, bool suspensions, const char *keep)
 
 /* `tag` (NULL: none) takes the place of all others of its sort. */
 static int replace_tags(struct cli *cli, const struct object *object, bool suspensions,
-                        const char *tag, GError **error)
+                        const char *tag, const struct wishes *wishes, GError **error)
 {
+    guint64 job;
     json_autoptr rows = policy_rows(cli, object, error);
     if (rows == NULL)
         return -1;
     json_autoptr add = tag != NULL ? json_make("[s]", tag) : json_array();
     json_autoptr remove = own_tags(rows, suspensions, tag);
-    if (!change_tags(cli, object, add, remove, error))
+    if (!change_tags(cli, object, add, remove, wishes, &job, error))
         return -1;
-    return show_policy(cli, object, error);
+    if (job == 0 || !(wishes->submit || json_is_true(json_object_get(wishes->common, "dry_run"))))
+        return show_policy(cli, object, error);
+    if (wishes->submit)
+        return cli_say_submitted(cli, job);
+    cli_say(cli, json_make("{sI ss}", "job", (json_int_t)job, "status", "success"),
+            "Checked only, nothing was changed: it could be done now.");
+    return 0;
 }
 
 /* --- suspend, resume, policy --- */
@@ -219,7 +242,8 @@ static bool take_end(int *argc, char **argv, gint64 *ret_end, GError **error)
 
 #define SUSPEND_USAGE "repair suspend [--for 2h|--until TIME] cluster|nodegroup NAME|instance NAME"
 
-static int repair_suspend(struct cli *cli, int argc, char **argv, GError **error)
+static int suspend(struct cli *cli, const struct wishes *wishes, int argc, char **argv,
+                   GError **error)
 {
     struct object object;
     gint64 end;
@@ -230,17 +254,18 @@ static int repair_suspend(struct cli *cli, int argc, char **argv, GError **error
     g_autofree char *tag =
         end == 0 ? g_strdup(REPAIR_TAG_PREFIX "suspend")
                  : g_strdup_printf(REPAIR_TAG_PREFIX "suspend:%" G_GINT64_FORMAT, end);
-    return replace_tags(cli, &object, true, tag, error);
+    return replace_tags(cli, &object, true, tag, wishes, error);
 }
 
-static int repair_resume(struct cli *cli, int argc, char **argv, GError **error)
+static int resume(struct cli *cli, const struct wishes *wishes, int argc, char **argv,
+                  GError **error)
 {
     struct object object;
     const char *usage = "repair resume cluster|nodegroup NAME|instance NAME";
     if (!take_object(&argc, &argv, usage, &object, error) ||
         !cli_expect(argc, argv, 0, usage, error))
         return -1;
-    return replace_tags(cli, &object, true, NULL, error);
+    return replace_tags(cli, &object, true, NULL, wishes, error);
 }
 
 /* Everything that has policy tags of its own, and the cluster. */
@@ -264,18 +289,31 @@ static int list_policies(struct cli *cli, GError **error)
     "repair policy [cluster|nodegroup NAME|instance NAME "                                         \
     "[fix-storage|migrate|failover|reinstall|none]]"
 
-static int repair_policy(struct cli *cli, int argc, char **argv, GError **error)
+/* Shows the policies, or that of the object. */
+static int tell_policy(struct cli *cli, const struct object *object, const struct wishes *wishes,
+                       GError **error)
+{
+    if (!wishes->submit && json_object_size(wishes->common) == 0)
+        return object == NULL ? list_policies(cli, error) : show_policy(cli, object, error);
+    fettle_set_error(error, WRONG_INPUT,
+                     "the flags of every job are for a change of the policy, and none is given; "
+                     "usage: fettle " POLICY_USAGE);
+    return -1;
+}
+
+static int policy(struct cli *cli, const struct wishes *wishes, int argc, char **argv,
+                  GError **error)
 {
     struct object object;
     if (argc == 0)
-        return list_policies(cli, error);
+        return tell_policy(cli, NULL, wishes, error);
     if (!take_object(&argc, &argv, POLICY_USAGE, &object, error) ||
         (argc > 0 && !cli_expect(argc, argv, 1, POLICY_USAGE, error)))
         return -1;
     if (argc == 0)
-        return show_policy(cli, &object, error);
+        return tell_policy(cli, &object, wishes, error);
     if (strcmp(argv[0], "none") == 0)
-        return replace_tags(cli, &object, false, NULL, error);
+        return replace_tags(cli, &object, false, NULL, wishes, error);
     if (enum_parse(&repair_type_words, argv[0]) < 0) {
         fettle_set_error(error, WRONG_INPUT,
                          "\"%s\" is no type of repair; from least to most risky: fix-storage, "
@@ -284,140 +322,38 @@ static int repair_policy(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     }
     g_autofree char *tag = g_strconcat(REPAIR_TAG_PREFIX, argv[0], NULL);
-    return replace_tags(cli, &object, false, tag, error);
+    return replace_tags(cli, &object, false, tag, wishes, error);
 }
 
-/* --- history, show --- */
-
-static const char *const repair_fields[] = {"started", "ended", "type",     "state",
-                                            "jobs",    "id",    "instance", NULL};
-enum { R_STARTED, R_ENDED, R_TYPE, R_STATE, R_JOBS, R_ID, R_INSTANCE };
-
-static bool instance_exists(struct cli *cli, const char *name, GError **error)
+static int with_wishes(struct cli *cli, int argc, char **argv,
+                       int (*command)(struct cli *cli, const struct wishes *wishes, int argc,
+                                      char **argv, GError **error),
+                       GError **error)
 {
-    json_autoptr rows = cli_query(cli, "instance", (const char *const[]){"name", NULL},
-                                  json_make("[sss]", "=", "name", name), error);
-    if (rows != NULL && json_array_size(rows) == 0)
-        fettle_set_error(error, UNKNOWN_ENTITY, "instance \"%s\" does not exist", name);
-    return rows != NULL && json_array_size(rows) > 0;
+    struct wishes wishes = {0};
+    int code =
+        take_wishes(&argc, argv, &wishes, error) ? command(cli, &wishes, argc, argv, error) : -1;
+    json_decref(wishes.common);
+    return code;
 }
 
-static int repair_history(struct cli *cli, int argc, char **argv, GError **error)
+static int repair_suspend(struct cli *cli, int argc, char **argv, GError **error)
 {
-    if (!cli_expect(argc, argv, 1, "repair history INSTANCE", error) ||
-        !instance_exists(cli, argv[0], error))
-        return -1;
-    json_autoptr rows = cli_query(cli, "repair", repair_fields,
-                                  json_make("[sss]", "=", "instance", argv[0]), error);
-    if (rows == NULL)
-        return -1;
-    if (json_array_size(rows) > 0 || cli->json)
-        cli_print_rows(cli, "repair", repair_fields, rows);
-    else
-        printf("%s has never been repaired, as far as its tags tell.\n", argv[0]);
-    if (!cli->json && json_array_size(rows) > 0)
-        printf("\nOne of them:  fettle repair show %.8s     What is thought now:  fettle why %s\n",
-               cli_cell_string(json_array_get(rows, json_array_size(rows) - 1), R_ID), argv[0]);
-    return cli->json || repair_print_next(cli, argv[0], error) ? 0 : -1;
+    return with_wishes(cli, argc, argv, suspend, error);
 }
 
-/* The repair whose id begins so. */
-static const json_t *find_repair(const json_t *rows, const char *id, GError **error)
+static int repair_resume(struct cli *cli, int argc, char **argv, GError **error)
 {
-    const json_t *found = NULL;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (!g_str_has_prefix(cli_cell_string(row, R_ID), id))
-            continue;
-        if (found != NULL && strcmp(cli_cell_string(row, R_ID), id) != 0) {
-            fettle_set_error(error, WRONG_INPUT,
-                             "several repairs begin with \"%s\": give more of "
-                             "the id; see fettle repair list",
-                             id);
-            return NULL;
-        }
-        found = row;
-    }
-    if (found == NULL)
-        fettle_set_error(error, UNKNOWN_ENTITY,
-                         "there is no repair \"%s\", or its tag is gone; see fettle repair list",
-                         id);
-    return found;
+    return with_wishes(cli, argc, argv, resume, error);
 }
 
-static const char *const step_fields[] = {"at", "state", "summary", "jobs", NULL};
-static const char *const job_fields[] = {"id", "status", "summary", "end_ts", NULL};
-
-static json_t *jobs_of(struct cli *cli, const json_t *repair, GError **error)
+static int repair_policy(struct cli *cli, int argc, char **argv, GError **error)
 {
-    const json_t *ids = cli_cell_value(repair, R_JOBS);
-    if (json_array_size(ids) == 0)
-        return json_array();
-    json_t *filter = json_make("[s]", "|");
-    for (size_t i = 0; i < json_array_size(ids); i++)
-        json_array_append_new(filter, json_make("[ssO]", "=", "id", json_array_get(ids, i)));
-    return cli_query(cli, "job", job_fields, filter, error);
+    return with_wishes(cli, argc, argv, policy, error);
 }
 
-static void print_repair(const struct cli *cli, const json_t *repair, json_t *steps, json_t *jobs)
-{
-    for (size_t i = 0; repair_fields[i] != NULL; i++) {
-        g_autofree char *text =
-            cli_cell_text("repair", repair_fields[i], json_array_get(repair, i));
-        printf("%-12s %s\n", repair_fields[i], *text ? text : "-");
-    }
-    printf("\nWhat was decided:\n");
-    cli_print_rows(cli, "decision", step_fields, steps);
-    printf("\nJobs:\n");
-    cli_print_rows(cli, "job", job_fields, jobs);
-}
-
-static json_t *rows_as_objects(const char *const *names, const json_t *rows)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *object = json_object();
-        for (size_t k = 0; names[k] != NULL; k++) {
-            const json_t *value = cli_cell_value(json_array_get(rows, i), k);
-            json_object_set_new(object, names[k],
-                                value != NULL ? json_deep_copy(value) : json_null());
-        }
-        json_array_append_new(list, object);
-    }
-    return list;
-}
-
-static void print_repair_json(const json_t *repair, const json_t *steps, const json_t *jobs)
-{
-    json_autoptr one = json_make("[O]", (json_t *)repair);
-    json_autoptr list = rows_as_objects(repair_fields, one);
-    json_t *object = json_array_get(list, 0);
-    json_object_set_new(object, "decisions", rows_as_objects(step_fields, steps));
-    json_object_set_new(object, "job_details", rows_as_objects(job_fields, jobs));
-    g_autofree char *text = json_dumps(object, JSON_INDENT(2));
-    printf("%s\n", text);
-}
-
-static int repair_show(struct cli *cli, int argc, char **argv, GError **error)
-{
-    if (!cli_expect(argc, argv, 1, "repair show ID", error))
-        return -1;
-    json_autoptr rows = cli_query(cli, "repair", repair_fields, NULL, error);
-    const json_t *repair = rows == NULL ? NULL : find_repair(rows, argv[0], error);
-    if (repair == NULL)
-        return -1;
-    json_autoptr steps =
-        cli_query(cli, "decision", step_fields,
-                  json_make("[sss]", "=", "repair_id", cli_cell_string(repair, R_ID)), error);
-    json_autoptr jobs = steps == NULL ? NULL : jobs_of(cli, repair, error);
-    if (jobs == NULL)
-        return -1;
-    if (cli->json)
-        print_repair_json(repair, steps, jobs);
-    else
-        print_repair(cli, repair, steps, jobs);
-    return cli->json || repair_print_next(cli, cli_cell_string(repair, R_INSTANCE), error) ? 0 : -1;
-}
+#define TAKES_JOB_FLAGS                                                                            \
+    "Takes --dry-run, --submit, --priority, --reason and --depends, as every job does."
 
 const struct command repair_commands[] = {
     {"repair", "history", "INSTANCE",
@@ -428,14 +364,14 @@ const struct command repair_commands[] = {
      repair_show},
     {"repair", "suspend", "[--for 2h|--until TIME] cluster|nodegroup NAME|instance NAME",
      "Stop auto-repair of the cluster, a node group or an instance, for a time or until it is "
-     "resumed; a repair under way waits as it is.",
+     "resumed; a repair under way waits as it is. " TAKES_JOB_FLAGS,
      repair_suspend},
-    {"repair", "resume", "cluster|nodegroup NAME|instance NAME", "End a suspension of auto-repair.",
-     repair_resume},
+    {"repair", "resume", "cluster|nodegroup NAME|instance NAME",
+     "End a suspension of auto-repair. " TAKES_JOB_FLAGS, repair_resume},
     {"repair", "policy",
      "[cluster|nodegroup NAME|instance NAME [fix-storage|migrate|failover|reinstall|none]]",
      "Show or set what auto-repair may do: of each type also the less risky ones before it. "
-     "Without words: who has a policy.",
+     "Without words: who has a policy. " TAKES_JOB_FLAGS,
      repair_policy},
     {0},
 };

@@ -137,7 +137,8 @@ GPtrArray *cli_args(const struct cli_command *command)
     for (int i = 0; words[i] != NULL; i++)
         g_ptr_array_add(args, word_new(params, words[i]));
     add_flags(args, params, false);
-    add_flags(args, &op_common_record, true);
+    if (cli_command_is_job(command))
+        add_flags(args, &op_common_record, true);
     return args;
 }
 

@@ -19,8 +19,8 @@ struct cli_arg {
     char *unless_word;  /* ... was given as this; NULL: always takes one */
 };
 
-/* Plain words in their order, then flags; OP_ID is not among them. Free with g_ptr_array_unref().
- */
+/* Plain words in their order, then flags of its own, then those of every job if it becomes one;
+ * OP_ID is not among them. Free with g_ptr_array_unref(). */
 GPtrArray *cli_args(const struct cli_command *command);
 /* Whether it may be given several times. */
 bool cli_arg_repeats(const struct cli_arg *arg);

@@ -28,6 +28,11 @@ const struct cli_command *cli_command_find(const char *noun, const char *verb)
     return NULL;
 }
 
+bool cli_command_is_job(const struct cli_command *command)
+{
+    return strcmp(command->op_id, "OP_CLUSTER_INIT") != 0;
+}
+
 const char *cli_command_doc(const struct cli_command *command)
 {
     return opcode_find(command->op_id)->doc;
@@ -169,4 +174,42 @@ json_t *cli_command_parse(const struct cli_command *command, const char *const *
         return NULL;
     record_free(row->params, params);
     return json_steal(&opcode);
+}
+
+/* The flags of every job, of any command that is one. */
+static GPtrArray *common_args(void)
+{
+    GPtrArray *args = cli_args(cli_command_find("test", "delay"));
+    for (guint i = args->len; i > 0; i--)
+        if (!((const struct cli_arg *)args->pdata[i - 1])->common)
+            g_ptr_array_remove_index(args, i - 1);
+    return args;
+}
+
+static bool is_flag_of(const GPtrArray *args, const char *word)
+{
+    g_autofree char *name = g_strndup(word, strcspn(word, "="));
+    bool no;
+    return cli_arg_flag(args, name, &no) != NULL;
+}
+
+json_t *cli_common_take(int *argc, char **argv, GError **error)
+{
+    g_autoptr(GPtrArray) args = common_args();
+    json_autoptr fields = json_object();
+    struct parser parser = {.args = args, .opcode = fields};
+    int kept = 0, i = 0;
+    for (; i < *argc && strcmp(argv[i], "--") != 0; i++) {
+        bool took = false;
+        if (!is_flag_of(args, argv[i]))
+            argv[kept++] = argv[i];
+        else if (!parse_flag(&parser, argv[i], i + 1 < *argc ? argv[i + 1] : NULL, &took, error))
+            return NULL;
+        if (took)
+            i++;
+    }
+    while (i < *argc)
+        argv[kept++] = argv[i++];
+    *argc = kept;
+    return json_steal(&fields);
 }

@@ -16,6 +16,9 @@ struct cli_command {
 const struct cli_command *cli_command_table(size_t *ret_count);
 /* NULL if there is none. */
 const struct cli_command *cli_command_find(const char *noun, const char *verb);
+/* Whether it becomes a job; `cluster init` is carried out before there is a queue, and has none of
+ * the flags of every job. */
+bool cli_command_is_job(const struct cli_command *command);
 /* The sentence that says what it does. */
 const char *cli_command_doc(const struct cli_command *command);
 
@@ -29,6 +32,10 @@ const char *cli_command_doc(const struct cli_command *command);
  */
 json_t *cli_command_parse(const struct cli_command *command, const char *const *words,
                           GError **error);
+
+/* Takes the flags of every job out of a command line, for commands that make their opcodes
+ * themselves: their fields as an object, to be put into each opcode. The same errors. */
+json_t *cli_common_take(int *argc, char **argv, GError **error);
 
 /* What stands behind `fettle NOUN VERB`: "INSTANCE-NAME [flags]"; free with g_free(). */
 char *cli_command_usage(const struct cli_command *command);

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """The queue on real processes: cancel, kill, restart of luxid, damaged job files, repeated submissions."""
+import fcntl
+import json
 import os
 import signal
 import socket
+import struct
 import time
 
 import e2e
@@ -128,6 +131,48 @@ def test_end_without_daemons():
     assert lab.wait_job(job)[0] == 'success'
 
 
+F_OFD_GETLK = 36
+FLOCK = 'hhqqi4x'  # type, whence, start, len, pid
+
+
+def lives(job):
+    """Whether the process of a job lives, from nothing but its file: the lock file that it names is locked."""
+    with open(os.path.join(lab.root('node1'), 'var', 'queue', f'job-{job}'), encoding='utf-8') as file:
+        name = json.load(file)['livelock']
+    with open(os.path.join(lab.root('node1'), 'run', 'livelocks', name), 'rb') as file:
+        answer = fcntl.fcntl(file, F_OFD_GETLK, struct.pack(FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+    return struct.unpack(FLOCK, answer)[0] != fcntl.F_UNLCK
+
+
+@title('/jobs/its-file-tells-whether-its-process-lives#LUX-29,DTH-01')
+def test_file_tells():
+    """With all daemons stopped; and one that only stands still is not dead, for those who come back either."""
+    job, pid = start_delay(300)
+    doomed, other = start_delay(300)
+    for daemon in ('luxid', 'wconfd', 'noded', 'watcher'):
+        lab.lab('pause', f'{daemon}@node1')
+    try:
+        assert lives(job) and lives(doomed)
+        os.kill(pid, signal.SIGSTOP)
+        os.kill(other, signal.SIGKILL)
+        wait_until('it is seen to be dead', lambda: not lives(doomed))
+        assert lives(job)
+    finally:
+        for daemon in ('watcher', 'noded', 'wconfd', 'luxid'):
+            lab.lab('resume', f'{daemon}@node1')
+    assert lab.wait_job(doomed) == ('error', [f'detected death of job {doomed}'])
+    lab.lab('kill', 'luxid@node1')
+    lab.luxi_connection = None
+    wait_until('luxid is back', lambda: lab.job_status(job)[0] is not None)
+    # Its death would be found at once, as that of the other was.
+    for _ in range(20):
+        assert lab.job_status(job)[0] == 'running' and lives(job)
+        time.sleep(0.1)
+    os.kill(pid, signal.SIGCONT)
+    assert lab.call('CancelJob', job)[0] is True
+    assert lab.wait_job(job)[0] == 'canceled'
+
+
 @title('/jobs/same-request-id-same-job#SAF-31')
 def test_request_id():
     opcode = {'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'request_id': 'once'}
@@ -233,5 +278,5 @@ if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='web', disk_template='diskless', memory=8, start=False)
         e2e.run(test_kill, test_cancel, test_limit, test_luxid_restart, test_daemons_restart_then_death,
-                test_end_without_daemons, test_request_id, test_master_power_cut, test_damaged_job_file, test_garbage,
+                test_end_without_daemons, test_file_tells, test_request_id, test_master_power_cut, test_damaged_job_file, test_garbage,
                 test_torn_store, test_logs)

@@ -287,8 +287,52 @@ def test_connections():
             client.close()
 
 
+# Asks a stream socket as a client of LUXI does; prints 1 if it answers as a server of LUXI.
+ASK = r"""
+import json, socket, sys
+def speaks(address):
+    with socket.socket(socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX) as stream:
+        stream.settimeout(3)
+        try:
+            stream.connect(address)
+            stream.sendall(json.dumps({'method': 'QueryInstances', 'args': [[], ['name'], False]}).encode() + b'\3')
+            data = b''
+            while not data.endswith(b'\3'):
+                more = stream.recv(65536)
+                if not more:
+                    return False
+                data += more
+            return json.loads(data[:-1]) == {'success': True, 'result': [['instance1']]}
+        except (OSError, ValueError):
+            return False
+for text in sys.argv[1:]:
+    host, _, port = text.rpartition(':')
+    print(int(speaks((host, int(port)) if port.isdigit() else text)))
+"""
+
+
+@title('/luxi/one-server-of-it-and-no-other#LUX-02')
+def test_one_server():
+    paths = set()
+    for line in lab.exec('node1', 'cat', '/proc/net/unix').splitlines()[1:]:
+        words = line.split()
+        # Flags 0x10000: it listens.
+        if len(words) == 8 and int(words[3], 16) & 0x10000 and words[7].startswith(lab.root('node1')):
+            paths.add(words[7])
+    ports = {words[3].replace('0.0.0.0:', '127.0.0.1:').replace('*:', '127.0.0.1:')
+             for words in map(str.split, lab.exec('node1', 'ss', '-H', '-l', '-t', '-n', '-4').splitlines())}
+    luxid = os.path.join(lab.root('node1'), 'run', 'luxid.sock')
+    assert luxid in paths and len(paths) > 3 and ports, (paths, ports)
+    known = [*sorted(paths), *sorted(ports)]
+    answers = lab.exec('node1', sys.executable, '-c', ASK, *known).split()
+    speaking = [where for where, answer in zip(known, answers) if answer == '1']
+    assert speaking == [luxid], (speaking, known)
+    # What submits jobs is at the same door.
+    assert isinstance(new_client().call('SubmitJob', [{'OP_ID': 'OP_TEST_DELAY', 'duration': 0}]), int)
+
+
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='instance1', disk_template='diskless', memory=8, pnode='node1')
         lab.do('OP_NETWORK_ADD', network_name='prod', network='192.0.2.0/24')
-        e2e.run(test_methods, test_replay, test_fields, test_limits, test_connections)
+        e2e.run(test_methods, test_replay, test_fields, test_limits, test_one_server, test_connections)

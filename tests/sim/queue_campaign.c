@@ -267,7 +267,7 @@ static void fate_acts(struct run *run)
 static void person_acts(struct run *run)
 {
     struct jq *jq = run->jq;
-    guint what = jq_random(jq, 100);
+    guint what = jq_random(jq, jq->theme == JQ_CROWD ? 86 : 100);
     struct qm_job *job = pick_job(jq);
     if (what < 55)
         submit(run);
@@ -312,7 +312,7 @@ static void one_round(struct run *run)
     jq_look(jq);
     if (jq->problem || !jq->luxid)
         return;
-    if (jq_random(jq, 14) == 0)
+    if (jq_random(jq, jq->theme == JQ_CROWD ? 400 : 14) == 0)
         fate_acts(run);
     else
         person_acts(run);
@@ -340,10 +340,14 @@ static void come_to_rest(struct run *run)
 
 char *jq_run(guint64 seed, struct jq_counts *counts)
 {
-    guint jobs = 60 + (guint)(seed % 5) * 30;
-    struct run run = {jq_new(seed, seed % 4 == 3, 1 + (guint)(seed % 6), counts),
+    enum jq_theme theme = (enum jq_theme)(seed / JQ_THEME);
+    bool crowd = theme == JQ_CROWD;
+    guint jobs = crowd ? 360 : 60 + (guint)(seed % 5) * 30;
+    guint slots = 1 + (guint)(seed % 6) + (crowd && seed % 6 > 0 ? 3 : 0);
+    struct run run = {jq_new(seed, !crowd && seed % 4 == 3, slots, counts),
                       g_ptr_array_new_with_free_func(g_free)};
     struct jq *jq = run.jq;
+    jq->theme = theme;
     counts->runs++;
     pass_to(jq, jq_take_slot(jq, 4000));
     while (!jq->problem && jq->submitted < jobs)

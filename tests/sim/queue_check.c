@@ -10,7 +10,10 @@
 #define PATIENCE_MS (60 * 1000) /* then a job reserves its locks */
 /* After a restart luxid settles what had been under way, in any order. */
 #define SETTLED_MS 3000
-#define LONGEST_STUCK_MS (PATIENCE_MS + 240 * 1000)
+/* By then the first of those who wait has surely been looked at: what it waited for has ended, or
+ * gone on to its next opcode. */
+#define CLAIMED_MS (60 * 1000)
+#define LONGEST_CLAIM_MS (180 * 1000)
 
 void jq_find(struct jq *jq, const char *format, ...)
 {
@@ -43,17 +46,44 @@ static bool settled(const struct jq *jq)
     return jq->luxid_since && fake_now_ms(jq->world) >= jq->luxid_since + SETTLED_MS;
 }
 
-/* A job that has waited for long for locks may have reserved them. */
+/* A job that has waited for long for locks may have reserved them; not while a rule pauses it. */
 static bool excused(const struct jq *jq, const struct qm_job *job)
 {
     for (guint i = 0; i < jq->model->queued->len; i++) {
         const struct qm_job *other = jq->model->queued->pdata[i];
         if (other->stuck_ms &&
             fake_now_ms(jq->world) - other->stuck_ms >= PATIENCE_MS - JQ_SLOT_MS &&
+            qm_in_the_way(job, other) && !qm_paused(jq->model, other))
+            return true;
+    }
+    return false;
+}
+
+/* Somebody who has waited for at least as long (as far as the model can tell) wants its locks. */
+static bool is_behind(const struct jq *jq, const struct qm_job *job)
+{
+    for (guint i = 0; i < jq->model->queued->len; i++) {
+        const struct qm_job *other = jq->model->queued->pdata[i];
+        if (other->stuck_ms && other->stuck_ms <= job->stuck_ms + SETTLED_MS &&
             qm_in_the_way(job, other))
             return true;
     }
     return false;
+}
+
+/* Nobody passes a job that has been the first to wait for its locks for so long. */
+static void check_claims(struct jq *jq, const struct qm_job *job)
+{
+    gint64 now = fake_now_ms(jq->world);
+    if (jq->rough || !settled(jq) || ((const struct qm_op *)job->ops->pdata[0])->urgent)
+        return;
+    for (guint i = 0; i < jq->model->queued->len; i++) {
+        const struct qm_job *other = jq->model->queued->pdata[i];
+        if (other->claim_ms > jq->luxid_since && now - other->claim_ms > CLAIMED_MS &&
+            qm_in_the_way(job, other))
+            jq_find(jq, "job %" ID " starts, and takes locks that job %" ID " waits for first",
+                    job->id, other->id);
+    }
 }
 
 /* Whoever was picked before fewer were allowed, runs. */
@@ -182,6 +212,7 @@ static void check_start(struct jq *jq, const struct qm_job *job)
     if (jq->model->active->len >= most_slots(jq))
         jq_find(jq, "job %" ID " starts beside %u others; at most %u may run", job->id,
                 jq->model->active->len, jq->model->slots);
+    check_claims(jq, job);
     if (jq->rough || g_hash_table_contains(jq->could, &job->id))
         return;
     /* How far jobs had come that a lost master ran, nobody knows any more. */
@@ -290,6 +321,26 @@ void jq_look(struct jq *jq)
 
 /* --- after a slot --- */
 
+/* Since when it may be stuck that is seen to be so now: nothing is compared before a new luxid has
+ * settled. */
+static gint64 stuck_since(const struct jq *jq)
+{
+    gint64 now = fake_now_ms(jq->world);
+    return now < jq->luxid_since + SETTLED_MS + 2 * JQ_SLOT_MS ? jq->luxid_since : now;
+}
+
+/* It has been locked out for long. */
+static void note_claim(struct jq *jq, struct qm_job *job)
+{
+    gint64 now = fake_now_ms(jq->world), since = MAX(job->locked_ms, jq->luxid_since);
+    bool first = now - since > PATIENCE_MS + SETTLED_MS && !is_behind(jq, job);
+    jq->counts->claims += first && !job->claim_ms;
+    job->claim_ms = !first ? 0 : job->claim_ms ? job->claim_ms : now;
+    if (first && now - job->claim_ms > LONGEST_CLAIM_MS)
+        jq_find(jq, "job %" ID " starves: it has waited for %d s, and nobody for longer", job->id,
+                (int)(now - since) / 1000);
+}
+
 static void compare_line(struct jq *jq)
 {
     g_autoptr(GPtrArray) line = qm_line(jq->model);
@@ -305,16 +356,18 @@ static void compare_line(struct jq *jq)
                     jq->model->active->len, jq->model->slots);
         job->locked_ms = verdict != QM_LOCKED || !free ? 0 : job->locked_ms ? job->locked_ms : now;
         if (verdict == QM_LOCKED && !job->stuck_ms)
-            job->stuck_ms = now;
+            job->stuck_ms = stuck_since(jq);
         if (verdict != QM_READY && verdict != QM_UNMET)
             jq->counts->held++;
-        if (!job->locked_ms)
+        if (verdict == QM_LIMITED)
+            jq->counts->limited++;
+        if (!job->locked_ms) {
+            job->claim_ms = 0;
             continue;
+        }
         jq->counts->worst_stuck_s =
             MAX(jq->counts->worst_stuck_s, (guint64)(now - job->locked_ms) / 1000);
-        if (now - job->locked_ms > LONGEST_STUCK_MS)
-            jq_find(jq, "job %" ID " starves: it has waited %d s for locks", job->id,
-                    (int)(now - job->locked_ms) / 1000);
+        note_claim(jq, job);
     }
 }
 

@@ -41,8 +41,22 @@ static json_t *draw_delay(struct jq *jq)
                      "on_instances", draw_names(jq, "web", 4, 3));
 }
 
+/* One of two locks; now and then all that there are. Where one job runs at a time they only wait
+ * for their turn. */
+static json_t *draw_crowd(struct jq *jq)
+{
+    bool all = jq_random(jq, 16) == 0;
+    return json_make("{ss sf sb s[] so}", "OP_ID", "OP_TEST_DELAY", "duration",
+                     2.0 + 0.5 * jq_random(jq, 5), "no_locks", (int)(jq->model->slots == 1),
+                     "on_nodes", "on_instances",
+                     all ? json_make("[s, s]", "web1", "web2")
+                         : json_make("[s]", jq_random(jq, 2) ? "web1" : "web2"));
+}
+
 static json_t *draw_op(struct jq *jq)
 {
+    if (jq->theme == JQ_CROWD)
+        return draw_crowd(jq);
     guint what = jq_random(jq, 40);
     g_autofree char *name = g_strdup_printf("t%u", jq_random(jq, 5));
     if (what == 0 && !jq->rough)
@@ -89,7 +103,7 @@ static json_t *draw_depends(struct jq *jq, guint earlier)
 static json_t *draw_reasons(struct jq *jq)
 {
     json_t *trail = json_array();
-    guint count = jq_random(jq, 3);
+    guint count = jq->theme == JQ_LIMITS ? 1 + jq_random(jq, 3) : jq_random(jq, 3);
     for (guint i = 0; i < count; i++)
         json_array_append_new(trail, json_make("[s, s, i]", "user",
                                                reasons[jq_random(jq, G_N_ELEMENTS(reasons))], 1));
@@ -99,9 +113,11 @@ static json_t *draw_reasons(struct jq *jq)
 json_t *jq_draw_job(struct jq *jq, guint earlier)
 {
     json_t *ops = json_array();
-    guint count = jq_random(jq, 4) == 0 ? 1 + jq_random(jq, 3) : 1;
-    gint64 priority = draw_priority(jq);
-    bool limited = jq_random(jq, 6) == 0;
+    bool crowd = jq->theme == JQ_CROWD;
+    guint count = !crowd && jq_random(jq, 4) == 0 ? 1 + jq_random(jq, 3) : 1;
+    /* A step of priority is worth less than the time that a crowd waits. */
+    gint64 priority = crowd ? jq_random(jq, 4) == 0 : draw_priority(jq);
+    bool limited = jq_random(jq, jq->theme == JQ_LIMITS ? 2 : 6) == 0;
     for (guint i = 0; i < count; i++) {
         json_t *op = draw_op(jq);
         json_object_set_new(op, "priority", json_integer(priority));
@@ -109,7 +125,7 @@ json_t *jq_draw_job(struct jq *jq, guint earlier)
         json_object_set_new(op, "reason", limited ? draw_reasons(jq) : json_array());
         json_array_append_new(ops, op);
     }
-    if (jq_random(jq, 5) == 0)
+    if (!crowd && jq_random(jq, 5) == 0)
         json_object_set_new(json_array_get(ops, 0), "depends", draw_depends(jq, earlier));
     g_autofree char *comment = g_strdup_printf("s%u", ++jq->submitted);
     json_object_set_new(json_array_get(ops, 0), "comment", json_string(comment));

@@ -10,8 +10,6 @@ struct qm_rule {
     json_t *filter; /* the object */
 };
 
-/* --- life --- */
-
 static void lock_free(void *data)
 {
     struct qm_lock *lock = data;
@@ -458,6 +456,11 @@ enum qm_verdict qm_judge(const struct qm *qm, const struct qm_job *job)
     if (own_limit_is_full(qm, job))
         return QM_LIMITED;
     return would_wait(qm, job) ? QM_LOCKED : QM_READY;
+}
+
+bool qm_paused(const struct qm *qm, const struct qm_job *job)
+{
+    return says(ruling(qm, job), "PAUSE");
 }
 
 const char *qm_verdict_text(enum qm_verdict verdict)

@@ -35,6 +35,8 @@ struct qm_job {
     bool asked;       /* to give up */
     guint may_end;    /* QM_SET() of the states that it may end in, beside those of `doom` */
     gint64 stuck_ms;  /* when nothing but locks was in its way for the first time; 0: never */
+    gint64 claim_ms;  /* since when it is the first of those who have waited for its locks for long;
+                         0: it is not */
     gint64 locked_ms; /* since when nothing else has been; 0: something is, or it is not queued */
 };
 
@@ -80,6 +82,8 @@ bool qm_refuses(const struct qm *qm, guint64 id, const char *user, const json_t 
 
 enum qm_verdict qm_judge(const struct qm *qm, const struct qm_job *job);
 const char *qm_verdict_text(enum qm_verdict verdict);
+/* Whether a rule pauses it. */
+bool qm_paused(const struct qm *qm, const struct qm_job *job);
 /* In which states (QM_SET) a job that is doomed ends. */
 guint qm_doom(const struct qm *qm, const struct qm_job *job);
 /* Queued jobs in the order of their turn: GPtrArray of struct qm_job, to be unreffed. */

@@ -10,6 +10,10 @@
  * jobs at once; it gets exactly one final state; and when fate rests all have one, and no lock,
  * file or process is left.
  *
+ * A run has a theme, which says what jobs are like: all kinds mixed; or a crowd that wants few
+ * locks, and some jobs among it that want all of them, which it must not pass for ever; or jobs
+ * with several limits in their reasons. Themes other than the mixed one begin at seed JQ_THEME.
+ *
  *   queue_model.c     what the queue is to do
  *   queue_host.c      the two candidates and their processes
  *   queue_check.c     what is committed and seen, compared with the model
@@ -26,12 +30,15 @@
 #include "queue_model.h"
 
 #define JQ_SLOT_MS 400
+#define JQ_THEME 1000000 /* seed / JQ_THEME is the theme */
 #define JQ_CLUSTER "cccccccc-0000-4000-8000-000000000001"
 #define JQ_GROUP "bbbbbbbb-0000-4000-8000-000000000001"
 
+enum jq_theme { JQ_MIXED, JQ_CROWD, JQ_LIMITS };
+
 struct jq_counts {
     guint64 runs, jobs, refused, canceled, killed, priorities, rules, drains, deaths, restarts,
-        masters, depends, held, children, compared, virtual_s;
+        masters, depends, held, children, compared, claims, limited, virtual_s;
     guint64 worst_stuck_s;
 };
 
@@ -48,6 +55,7 @@ struct jq_process {
 struct jq {
     struct jq_counts *counts;
     guint64 random;
+    enum jq_theme theme;
     bool rough, calm;
     struct fake_world *world;
     struct fake_engine *engine;

@@ -3,8 +3,8 @@
  *
  * Usage: test_queue_random JOBS [FIRST] runs seeds until so many jobs were accepted;
  * test_queue_random --seeds FILE runs the seeds that a file names, one a line: SEED what it found.
- * A failing seed is named and can be run alone: test_queue_random 1 SEED; with FETTLE_SIM_LOG=1 it
- * tells what happens.
+ * FIRST above JQ_THEME chooses another theme. A failing seed is named and can be run alone:
+ * test_queue_random 1 SEED; with FETTLE_SIM_LOG=1 it tells what happens.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +31,13 @@ static bool run_line(guint64 seed, const char *rest, void *counts)
 }
 
 /* Runs in which nothing happens prove nothing. */
-static bool enough_happened(const struct jq_counts *counts)
+static bool enough_happened(const struct jq_counts *counts, enum jq_theme theme)
 {
     guint64 runs = counts->runs;
+    if (theme == JQ_CROWD)
+        return runs < 6 || counts->claims > 2 * runs;
+    if (theme == JQ_LIMITS && runs >= 20 && counts->limited < 20 * runs)
+        return false;
     return runs < 20 ||
            (counts->canceled > 3 * runs && counts->killed > runs / 2 &&
             counts->priorities > 3 * runs && counts->rules > 3 * runs && counts->drains > runs &&
@@ -42,16 +46,18 @@ static bool enough_happened(const struct jq_counts *counts)
             counts->compared > 10 * runs);
 }
 
-static int report(const char *name, bool ok, const struct jq_counts *counts)
+static int report(const char *name, bool ok, const struct jq_counts *counts, enum jq_theme theme)
 {
 #define N(field) (guint) counts->field
     printf("# %u runs: %u jobs, %u refused, %u canceled (%u to be killed), %u changes of priority, "
            "%u of rules, %u of the drain, %u jobs killed, %u restarts of luxid, %u masters; "
-           "%u hours, %u times all answers compared, at most %u s without a lock\n",
+           "%u hours, %u times all answers compared, at most %u s without a lock, %u waited "
+           "for long, %u times held by a limit\n",
            N(runs), N(jobs), N(refused), N(canceled), N(killed), N(priorities), N(rules), N(drains),
-           N(deaths), N(restarts), N(masters), N(virtual_s) / 3600, N(compared), N(worst_stuck_s));
+           N(deaths), N(restarts), N(masters), N(virtual_s) / 3600, N(compared), N(worst_stuck_s),
+           N(claims), N(limited));
 #undef N
-    ok = ok && enough_happened(counts);
+    ok = ok && enough_happened(counts, theme);
     printf("%s 1 /sim/queue-%s#LUX-06,LUX-08,LUX-11,LUX-12,LUX-13,LUX-16,LUX-28,LUX-34,LUX-36,"
            "FUT-13,SAF-30\n",
            ok ? "ok" : "not ok", name);
@@ -62,7 +68,7 @@ static int run_file(const char *path)
 {
     struct jq_counts counts = {0};
     bool ok = seeds_each(path, run_line, &counts);
-    return report("kept", ok, &counts);
+    return report("kept", ok, &counts, JQ_MIXED);
 }
 
 int main(int argc, char **argv)
@@ -79,9 +85,15 @@ int main(int argc, char **argv)
     }
     guint64 jobs = seeds_number("FETTLE_SIM_JOBS", argv[1]);
     guint64 seed = seeds_number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
-    g_autofree char *name = g_strdup_printf("%" G_GUINT64_FORMAT "-jobs", jobs);
+    static const char *const themes[] = {"", "-of-a-crowd", "-with-limits"};
+    guint64 theme = seed / JQ_THEME;
+    if (theme >= G_N_ELEMENTS(themes)) {
+        fprintf(stderr, "there is no theme %" G_GUINT64_FORMAT "\n", theme);
+        return 2;
+    }
+    g_autofree char *name = g_strdup_printf("%" G_GUINT64_FORMAT "-jobs%s", jobs, themes[theme]);
     do
         ok = run_seed(seed++, &counts) && ok;
     while (counts.jobs < jobs);
-    return report(name, ok, &counts);
+    return report(name, ok, &counts, (enum jq_theme)theme);
 }

@@ -212,7 +212,6 @@ static bool fill(struct engine_change *change, const GPtrArray *last, GError **e
  * among them, so that nobody gets the others' promises. */
 static bool decide(struct engine_change *change, GError **error)
 {
-    g_autoptr(GError) own = NULL;
     g_autoptr(GString) silent = g_string_new(NULL);
     guint told = 0;
     change->config->state = ENGINE_DECIDING;

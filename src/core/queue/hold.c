@@ -182,25 +182,60 @@ static guint64 blocker(struct locks *locks, guint64 id, const GPtrArray *wanted)
     return first == NULL ? 0 : g_ascii_strtoull(first->job, NULL, 10);
 }
 
-static void reserve_if_due(struct holds *holds, struct queue_job *job, const GPtrArray *wanted)
-{
-    gint64 now = holds->context->env->ops->boot_ms(holds->context->env);
-
-    if (job->held_since_ms == 0)
-        job->held_since_ms = now;
-    if (g_hash_table_contains(holds->reserving, &job->id) ||
-        now - job->held_since_ms < LIMIT_HOLD_PATIENCE_S * 1000)
-        return;
-    g_hash_table_add(holds->reserving, g_memdup2(&job->id, sizeof(job->id)));
-    give(holds->reserved, job->id, wanted);
-}
-
 static void stop_reserving(struct holds *holds, guint64 id)
 {
     g_autofree char *key = job_key(id);
 
     take_back(holds->reserved, id);
     hold_release(holds, key);
+}
+
+/* Whoever has been set aside for longer goes first. */
+static bool is_before(const struct queue_job *job, const struct queue_job *other)
+{
+    return job->held_since_ms != other->held_since_ms ? job->held_since_ms < other->held_since_ms
+                                                      : job->id < other->id;
+}
+
+/* Takes back the reservations in its way; false if one is of a job that goes first. */
+static bool outrank(struct holds *holds, const struct queue_job *job, const GPtrArray *wanted)
+{
+    char text[24];
+    struct owner owner = owner_of(job->id, text);
+    record_autoptr(update_locks_result) result =
+        locks_explain(holds->reserved, &owner, wanted, NULL);
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(guint64));
+
+    for (guint i = 0; result->blockers != NULL && i < result->blockers->len; i++) {
+        const struct owner *blocking = g_ptr_array_index(result->blockers, i);
+        guint64 id = g_ascii_strtoull(blocking->job, NULL, 10);
+        const struct queue_job *other = queue_find(holds->context->queue, id);
+
+        if (other != NULL && !is_before(job, other))
+            return false;
+        g_array_append_val(ids, id);
+    }
+    for (guint i = 0; i < ids->len; i++) {
+        g_hash_table_remove(holds->reserving, &g_array_index(ids, guint64, i));
+        stop_reserving(holds, g_array_index(ids, guint64, i));
+    }
+    return true;
+}
+
+/* Whether its locks are its own from now on, as soon as nobody has them who runs. */
+static bool reserve_if_due(struct holds *holds, struct queue_job *job, const GPtrArray *wanted)
+{
+    gint64 now = holds->context->env->ops->boot_ms(holds->context->env);
+
+    if (job->held_since_ms == 0)
+        job->held_since_ms = now;
+    if (g_hash_table_contains(holds->reserving, &job->id))
+        return true;
+    if (now - job->held_since_ms < LIMIT_HOLD_PATIENCE_S * 1000 || !outrank(holds, job, wanted))
+        return false;
+    g_hash_table_add(holds->reserving, g_memdup2(&job->id, sizeof(job->id)));
+    give(holds->reserved, job->id, wanted);
+    return true;
 }
 
 static gboolean end_idle(gpointer id, gpointer value, gpointer data)
@@ -232,10 +267,8 @@ static bool locks_allow(struct holds *holds, struct queue_job *job)
         return true;
     runs = blocker(holds->locks, job->id, wanted);
     first = runs != 0 ? runs : blocker(holds->reserved, job->id, wanted);
-    if (first == 0)
+    if (first == 0 || (reserve_if_due(holds, job, wanted) && runs == 0))
         return true;
-    if (runs != 0 && blocker(holds->reserved, job->id, wanted) == 0)
-        reserve_if_due(holds, job, wanted);
     hold_set_aside(holds, job, job_key(first),
                    g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s",
                                    first, runs != 0 ? "has or waits for" : "is to have first"));
@@ -318,7 +351,14 @@ bool holds_allow(struct holds *holds, struct queue_job *job)
 {
     const struct job *record = context_record(holds->context, job->id);
 
-    return record == NULL || (hold_limits_allow(holds, job, record) && locks_allow(holds, job));
+    if (record == NULL)
+        return true;
+    if (hold_limits_allow(holds, job, record))
+        return locks_allow(holds, job);
+    /* Nobody waits for a job that a rule may hold for days. */
+    if (g_hash_table_remove(holds->reserving, &job->id))
+        stop_reserving(holds, job->id);
+    return false;
 }
 
 void holds_started(struct holds *holds, struct queue_job *job)

@@ -6,7 +6,8 @@
  *
  * Of locks the scheduler knows what the present opcodes of running jobs declare (predict.h). A job
  * that has been set aside for LIMIT_HOLD_PATIENCE_S because of locks reserves its own: what comes
- * later and would take them waits behind it, so nobody starves.
+ * later and would take them waits behind it. Of two that want the same the one that has been set
+ * aside for longer has the reservation, so nobody starves.
  */
 #pragma once
 

@@ -176,6 +176,36 @@ static void test_reservation_ends(void)
     queue_world_free(w);
 }
 
+/* Behind a lock with a long line everybody comes to wait for long; who needs more than that lock,
+ * and has waited for longer, takes the reservation from them. */
+static void test_older_reserves(void)
+{
+    struct queue_world *w = queue_world_new(10);
+    guint64 left = submit_on(w, "a"), right = submit_on(w, "b");
+    guint64 both =
+        queue_submit(w, json_make("{s[ss] sb}", "on_instances", "a", "b", "no_locks", 0));
+    guint64 young, younger, late;
+
+    fake_advance(w->world, 1000);
+    young = submit_on(w, "b");
+    younger = submit_on(w, "b");
+    fake_advance(w->world, 61000);
+    queue_job_runs(w, right); /* `young` passes `both`, and `younger` reserves */
+    assert_started(w, young, true);
+    queue_job_runs(w, left);
+    assert_started(w, both, false);
+    late = submit_on(w, "a");
+    assert_started(w, late, false);
+    assert_why(w, late, "it would wait for locks that job 3 is to have first");
+    queue_job_runs(w, young);
+    assert_started(w, both, true);
+    assert_started(w, younger, false);
+    queue_job_runs(w, both);
+    assert_started(w, younger, true);
+    assert_started(w, late, true);
+    queue_world_free(w);
+}
+
 /* --- rules --- */
 
 static char *add_rule(struct queue_world *w, json_t *predicates, json_t *action)
@@ -239,6 +269,31 @@ static void test_pause(void)
     assert_started(w, id, false);
     delete_rule(w, rule);
     assert_started(w, id, true);
+    queue_world_free(w);
+}
+
+/* A rule may pause a job for days: nobody waits for what it has reserved. */
+static void test_pause_reserves_nothing(void)
+{
+    struct queue_world *w = queue_world_new(10);
+    guint64 left = submit_on(w, "a"), right = submit_on(w, "b");
+    guint64 both =
+        queue_submit(w, json_make("{s[ss] sb}", "on_instances", "a", "b", "no_locks", 0));
+    guint64 late;
+    g_autofree char *rule = NULL;
+
+    fake_advance(w->world, 61000);
+    queue_job_runs(w, left);
+    late = submit_on(w, "a");
+    assert_started(w, late, false);
+    rule = add_rule(w, json_make("[[s, [s, s, I]]]", "jobid", "=", "id", (json_int_t)both),
+                    json_string("PAUSE"));
+    assert_started(w, late, true);
+    delete_rule(w, rule);
+    queue_job_runs(w, right);
+    assert_started(w, both, false);
+    queue_job_runs(w, late);
+    assert_started(w, both, true);
     queue_world_free(w);
 }
 
@@ -450,8 +505,10 @@ int main(int argc, char **argv)
     g_test_add_func("/hold/locks/luxid-restarts#LUX-13", test_luxid_restarts);
     g_test_add_func("/hold/locks/no-starvation", test_no_starvation);
     g_test_add_func("/hold/locks/reservation-ends", test_reservation_ends);
+    g_test_add_func("/hold/locks/older-reserves#LUX-13", test_older_reserves);
     g_test_add_func("/hold/rules/rate-limit#FUT-13", test_rate_limit);
     g_test_add_func("/hold/rules/pause#FUT-13", test_pause);
+    g_test_add_func("/hold/rules/pause-reserves-nothing#FUT-13", test_pause_reserves_nothing);
     g_test_add_func("/hold/rules/reject#FUT-13", test_reject);
     g_test_add_func("/hold/rules/order#FUT-13", test_order);
     g_test_add_func("/hold/rules/watermark#FUT-13", test_watermark);

@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+"""Every command of the command line, by its own description (`fettle help --json`).
+
+A command that becomes a job has the flags of every job, and each does what it says: a dry run checks and changes nothing, a
+submitted job is on record with its reason, priority and dependencies. Every other command prints one JSON document, and
+refuses those flags instead of passing them over. The reasons of the few exceptions stand in the tables below.
+"""
+import json
+import os
+import re
+import subprocess
+
+import e2e
+from e2e import title, wait_until
+
+UUID = '11111111-2222-4333-8444-555555555555'
+CHECKED = 'Checked only, nothing was changed: it could be done now.'
+FLAGS = ('--dry-run', '--priority', '--reason', '--depends')
+lab = None
+described = {}   # (noun, verb) -> the command's description
+blocker = None   # job that runs for long
+
+# Words with which each opcode could be carried out in the lab of main().
+OPCODES = {
+    ('node', 'add'): ['host8', '--primary-ip', '10.99.0.8', '--node-uuid', UUID],
+    ('node', 'remove'): ['node3'],
+    ('node', 'modify'): ['node3', '--drained', 'yes'],
+    ('node', 'migrate'): ['node2'],
+    ('node', 'evacuate'): ['node2'],
+    ('node', 'invite --withdraw'): ['host9'],
+    ('node', 'advise'): ['node3', '--author', 'a test'],
+    ('network', 'add'): ['lan2', '--network', '192.0.2.16/28'],
+    ('network', 'modify'): ['lan', '--gateway', '192.0.2.1'],
+    ('network', 'remove'): ['lan'],
+    ('instance', 'create'): ['new', '--disk-template', 'file', '--disk', 'size=8'],
+    ('instance', 'remove'): ['old'],
+    ('instance', 'startup'): ['old'],
+    ('instance', 'shutdown'): ['web'],
+    ('instance', 'reboot'): ['web'],
+    ('instance', 'failover'): ['web'],
+    ('instance', 'migrate'): ['web'],
+    ('instance', 'replace-disks'): ['web'],
+    ('instance', 'grow-disk'): ['web', '0', '8'],
+    ('instance', 'activate-disks'): ['still'],
+    ('instance', 'deactivate-disks'): ['still'],
+    ('instance', 'recreate-disks'): ['blank'],
+    ('instance', 'reinstall'): ['old'],
+    ('instance', 'verify'): ['web'],
+    ('tag', 'add'): ['instance', 'web', 'new'],
+    ('tag', 'remove'): ['cluster', 'seen'],
+    ('test', 'delay'): ['0'],
+    ('cluster', 'modify'): ['--job-archive-age-s', '600'],
+    ('repair', 'continue'): [],
+}
+# What a dry run finds in the way here: of what is well nothing is made anew, or released.
+IN_THE_WAY = {
+    ('instance', 'recreate-disks'): ('unsafe', 'node1 has the disks of instance "blank"; they are not given up (to write an image onto '
+                                               'them: fettle instance reinstall blank)'),
+    ('repair', 'continue'): ('wrong_state', 'auto-repair is not stopped; there is nothing to release'),
+}
+# Opcodes whose command is not only a job.
+SPECIAL = {
+    ('cluster', 'init'): 'there is no queue before there is a cluster',
+    ('node', 'invite'): 'its token is made of what the job answers',
+}
+# Commands that make opcodes of their own (tags), with the flags of every job.
+MAKERS = {
+    ('repair', 'policy'): ['instance', 'web', 'failover'],
+    ('repair', 'suspend'): ['instance', 'web'],
+    ('repair', 'resume'): ['instance', 'still'],
+}
+# All others: words with which they print one JSON document.
+ANSWERS = {
+    ('cluster', 'info'): [], ('cluster', 'verify'): [], ('cluster', 'engine'): ['status'],
+    ('cluster', 'export'): [], ('cluster', 'backup'): ['--to', '{folder}/backup'],
+    ('cluster', 'import'): ['{folder}/export', '--dry-run'],
+    ('instance', 'list'): [], ('instance', 'info'): ['web'], ('node', 'list'): [], ('node', 'info'): ['node2'],
+    ('node', 'invite --list'): [], ('network', 'list'): [], ('network', 'info'): ['lan'],
+    ('tag', 'list'): ['cluster'], ('repair', 'list'): [], ('repair', 'history'): ['web'], ('decision', 'list'): [],
+    ('reservation', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
+    ('job', 'list'): [], ('job', 'info'): ['{done}'], ('job', 'watch'): ['{done}'], ('job', 'wait'): ['{done}'],
+    ('job', 'change-priority'): ['{blocker}', '1'], ('job', 'autoarchive'): ['1d'], ('job', 'archive'): ['{done}'],
+    ('job', 'cancel'): ['{extra}'],
+    ('queue', 'info'): [], ('queue', 'filter list'): [], ('queue', 'filter add'): ['--user', 'nobody', 'PAUSE'],
+    ('queue', 'filter replace'): ['{filter}', '--user', 'nobody', 'ACCEPT'], ('queue', 'filter remove'): ['{filter}'],
+    ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
+    ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
+}
+# Commands that are walked elsewhere, or have no document to print.
+ELSEWHERE = {
+    'lab': 'makes clusters, and has no cluster to ask (test_power, test_demo)',
+    'completion': 'prints a script for a shell (test_cli)',
+    'confd': 'asks without a master, with a key of its own (test_confd)',
+    ('instance', 'console'): 'is a terminal (test_console)',
+    ('cluster', 'import-ganeti'): 'needs the file of another cluster (test_archive)',
+    ('cluster', 'restore'): 'needs a host whose daemons are stopped (test_archive)',
+    ('cluster', 'master-failover'): 'changes the master (test_mastership)',
+    ('repair', 'show'): 'needs a repair (test_repair)',
+}
+
+
+def describe():
+    """The tables, as the program tells them."""
+    document = json.loads(lab.cli('help', '--json'))
+    for noun in document['nouns']:
+        for command in noun['commands']:
+            described[noun['noun'], command['verb']] = command
+    return document
+
+
+def words_of(key):
+    return [key[0], *(key[1] or '').split()]
+
+
+def made(words, **more):
+    return [word.format(**more) if '{' in word else word for word in words]
+
+
+def configuration():
+    """Everything on record but what happened."""
+    objects = lab.json('cluster', 'export')['objects']
+    return {kind: rows for kind, rows in objects.items() if kind not in ('job', 'decision', 'counter')}
+
+
+def assert_same(before):
+    after = configuration()
+    changed = {kind: (before.get(kind), after.get(kind)) for kind in {*before, *after} if before.get(kind) != after.get(kind)}
+    assert not changed, changed
+
+
+def record(job):
+    row, = lab.query('job', ['status', 'ops'], ['=', 'id', job])
+    return row
+
+
+@title('/commands/tables-no-command-lacks-a-flag')
+def test_tables():
+    document = describe()
+    opcodes = {key for key, command in described.items() if 'flags' in command}
+    assert opcodes == set(OPCODES) | set(SPECIAL), opcodes ^ (set(OPCODES) | set(SPECIAL))
+    for key in opcodes - {('cluster', 'init')}:
+        flags = {flag['name'] for flag in described[key]['flags'] if flag['common']}
+        assert flags >= set(FLAGS), (key, flags)
+    assert not [flag for flag in described['cluster', 'init']['flags'] if flag['common']]
+    assert {flag['name'] for flag in document['job_flags']} == {'--submit', '--yes'}, document['job_flags']
+    known = set(MAKERS) | set(ANSWERS) | set(ELSEWHERE)
+    others = {key for key in described if key not in opcodes and key[0] not in ELSEWHERE}
+    assert others == {key for key in known if isinstance(key, tuple)}, others ^ known
+    for key in MAKERS:
+        assert 'Takes --dry-run, --submit, --priority, --reason and --depends' in described[key]['doc'], key
+
+
+@title('/commands/help-shows-what-is-taken')
+def test_help():
+    for key in described:
+        text = lab.cli(*words_of(key), '--help')
+        has = {flag: f' {flag} ' in text.replace('--[no-]', '--').replace(',', ' ') for flag in (*FLAGS, '--submit')}
+        if key in OPCODES or key in MAKERS:
+            assert all(has.values()), (key, has)
+        elif key == ('node', 'invite'):
+            assert not has.pop('--submit') and all(has.values()), has
+        elif key == ('cluster', 'init'):
+            assert not any(has.values()), has
+
+
+@title('/commands/dry-run-of-every-opcode')
+def test_dry_run():
+    before, wrong = configuration(), []
+    for key, words in {**OPCODES, **MAKERS}.items():
+        code, out, err = lab.run(*words_of(key), *words, '--dry-run', '--reason', 'only to see', '--priority', 'high', '--json', check=False)
+        said = json.loads(out or err)
+        if key in IN_THE_WAY:
+            error = said['error']
+            job = int(re.search(r' \(job (\d+)\)$', error['message']).group(1))
+            expected = (code, error['code'], error['message']) == (error['exit_code'], IN_THE_WAY[key][0], f'{IN_THE_WAY[key][1]} (job {job})')
+        else:
+            job = said.get('job')
+            expected = said.get('status') == 'success' and said['message'] == CHECKED
+        if not expected:
+            wrong.append((key, said))
+            continue
+        ops = record(job)['ops']
+        assert all(op['dry_run'] and op['priority'] == -10 and op['reason'][0][1] == 'only to see' for op in ops), (key, ops)
+    assert not wrong, wrong
+    said = lab.json('node', 'invite', 'host7', '--primary-ip', '10.99.0.7', '--dry-run')
+    assert said == {'node': 'host7', 'message': CHECKED}, said
+    assert_same(before)
+
+
+@title('/commands/submit-of-every-opcode')
+def test_submit():
+    jobs, before = {}, configuration()
+    for key, words in {**OPCODES, **MAKERS}.items():
+        flags = ('--submit', '--depends', f'{blocker}:success+error', '--priority=-3', '--reason', 'later', '--yes', '--json')
+        said = json.loads(lab.cli(*words_of(key), *words, *(flag for flag in flags if key not in MAKERS or flag != '--yes')))
+        job = said['job']
+        assert said == {'job': job, 'status': 'queued',
+                        'message': f'Job {job} is submitted; follow it with: fettle job watch {job}'}, (key, said)
+        jobs[key] = job
+    for key, job in jobs.items():
+        row = record(job)
+        assert row['status'] == 'queued', (key, row)
+        for op in row['ops']:
+            assert op['depends'] == [[blocker, ['success', 'error']]] and op['priority'] == -3, (key, op)
+            assert op['reason'][0][:2] == ['fettle:client', 'later'] and not op.get('dry_run'), (key, op)
+    for job in jobs.values():
+        assert lab.json('job', 'cancel', str(job)) == {'job': job, 'status': 'canceled', 'message': f'Job {job} is canceled.'}
+    assert_same(before)
+
+
+BAD = {
+    '--priority=99': '--priority: must be at most 19',
+    '--priority=soon': '--priority: must be a whole number, not "soon"',
+    '--depends=x': '--depends: must be job ids, each with the states that are wanted if it is not success, such as '
+                   '12,15:success+error; not "x"',
+    '--depends=1:done': '--depends: "done" is no state that a job ends in; it must be success, error, canceled or any',
+    '--dry-run=maybe': '--dry-run: must be true or false, not "maybe"',
+    '--reason': '--reason: needs a value',
+}
+
+
+@title('/commands/bad-values-of-every-flag')
+def test_bad_values():
+    for key, words in {**OPCODES, **MAKERS}.items():
+        for flag, message in BAD.items():
+            e2e.expect_cli_error(lab, 2, f'fettle: {message}', *words_of(key), *words, flag)
+    for words, message in (
+            (('test', 'delay', '0', '--submit=1'), '--submit: takes no value'),
+            (('repair', 'policy', 'instance', 'web', 'failover', '--submit=1'), '--submit: takes no value'),
+            (('test', 'delay', '0', '--priority', '1', '--priority', '2'), '--priority: is given twice'),
+            (('repair', 'policy', '--dry-run'), 'the flags of every job are for a change of the policy, and none is given; usage: fettle '
+             'repair policy [cluster|nodegroup NAME|instance NAME [fix-storage|migrate|failover|reinstall|none]]'),
+            (('node', 'invite', 'host7', '--primary-ip', '10.99.0.7', '--submit'),
+             '--submit: the token is made of what the job answers, so this command always waits for it'),
+            (('cluster', 'init', 'c2', '--node-name', 'n1', '--primary-ip', '10.99.0.1', '--dry-run'),
+             '--dry-run: unknown flag; see "fettle cluster init --help"')):
+        e2e.expect_cli_error(lab, 2, f'fettle: {message}', *words)
+    e2e.expect_cli_error(lab, 3, 'fettle: depends: job 999999 does not exist', 'test', 'delay', '0', '--depends', '999999')
+    code, out, err = lab.run('test', 'delay', '0', '--priority', '99', '--json', check=False)
+    assert (code, out) == (2, '') and json.loads(err) == {
+        'error': {'code': 'wrong_input', 'message': '--priority: must be at most 19', 'exit_code': 2}}, (code, out, err)
+
+
+def answer_of(key, words):
+    """What a command answers with --json."""
+    text = lab.cli(*words_of(key), *words, '--json')
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise AssertionError(f'{key}: no JSON: {text[:200]}') from error
+
+
+@title('/commands/json-of-every-query')
+def test_answers():
+    export = f'{lab.directory}/export'
+    lab.cli('cluster', 'export', '--to', export)
+    names = {'folder': lab.directory, 'blocker': str(blocker), 'done': str(lab.do('OP_TEST_DELAY', duration=0)),
+             'extra': str(lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'depends': [[blocker, ['success']]]}))}
+    for key, words in ANSWERS.items():
+        said = answer_of(key, made(['{folder}/export', '--dry-run'] if key == ('cluster', 'import') else words, **names))
+        assert isinstance(said, (dict, list)), (key, said)
+        if key == ('queue', 'filter add'):
+            names['filter'] = said['uuid']
+        if key[1] and key[1].endswith('list') and key != ('tag', 'list'):
+            assert isinstance(said, list), (key, said)
+
+
+@title('/commands/other-commands-pass-no-flag-over')
+def test_not_passed_over():
+    """A dry run of what has none would change something after all."""
+    names = {'folder': lab.directory, 'blocker': str(blocker), 'done': '1', 'extra': '1', 'filter': UUID}
+    takes = {('cluster', 'import'): ('--dry-run',)}
+    before, wrong = configuration(), []
+    for key, words in ANSWERS.items():
+        for flag in ('--dry-run', '--submit'):
+            if key == ('help', None) or flag in takes.get(key, ()):
+                continue
+            code, out, err = lab.run(*words_of(key), *made(words, **names), flag, check=False)
+            line = err.strip().splitlines()[-1] if err.strip() else out
+            if code != 2 or flag not in line:
+                wrong.append((key, flag, code, line))
+    assert not wrong, wrong
+    assert_same(before)
+
+
+# Commands that do not ask the master, or not luxid: they have to work where it does not.
+OTHER_DOORS = {
+    ('cluster', 'engine'): 'says how the members of etcd are, also without a master',
+    ('cluster', 'import'): 'writes what no job may: fettle-wconfd works out what it would do',
+    ('cluster', 'export'): 'reads the store of this host, also when no daemon runs',
+    ('cluster', 'backup'): 'the same',
+    ('help', None): 'needs no cluster',
+}
+CONNECT = re.compile(r'connect\(\d+, \{sa_family=(\w+)(?:, sun_path="([^"]*)")?')
+
+
+def doors(*words):
+    """What a command connects to: paths of sockets, or the family of an address."""
+    trace = os.path.join(lab.directory, 'trace')
+    # The leak checker cannot work beside strace.
+    subprocess.run(['strace', '-f', '-qq', '-e', 'trace=connect', '-o', trace, lab.fettle, '--root', lab.root('node1'), *words],
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                   env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
+    with open(trace, encoding='utf-8') as file:
+        found = CONNECT.findall(file.read())
+    return {path or family for family, path in found if not path.startswith('/var/run/nscd')}
+
+
+@title('/commands/reach-the-cluster-through-luxid-only#LUX-15')
+def test_doors():
+    luxid = os.path.join(lab.root('node1'), 'run', 'luxid.sock')
+    names = {'folder': lab.directory, 'blocker': str(blocker), 'done': '1', 'extra': '1', 'filter': UUID}
+    wrong = {}
+    for key, words in {**OPCODES, **MAKERS, **ANSWERS}.items():
+        if key in OTHER_DOORS:
+            continue
+        more = ('--dry-run',) if key in OPCODES or key in MAKERS else ()
+        found = doors(*words_of(key), *made(words, **names), *more)
+        if found != {luxid}:
+            wrong[key] = found
+    assert not wrong, wrong
+    for key in (('cluster', 'export'), ('help', None)):
+        assert doors(*words_of(key)) == set(), key
+
+
+@title('/commands/no-sanitizer-report')
+def test_logs():
+    lab.call('CancelJob', blocker)
+    lab.wait_job(blocker)
+    e2e.verify_clean(lab)
+    e2e.check_logs(lab)
+
+
+def prepare():
+    """What the words of OPCODES speak of."""
+    global blocker
+    lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node1', **e2e.TICK)
+    lab.do('OP_INSTANCE_CREATE', instance_name='still', pnode='node2', snode='node1', start=False, **e2e.TICK)
+    for name in ('old', 'blank'):
+        lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node1', start=False, **{**e2e.TICK, 'disk_template': 'file'})
+    lab.cli('network', 'add', 'lan', '--network', '192.0.2.0/28')
+    lab.cli('tag', 'add', 'cluster', 'seen')
+    lab.cli('node', 'invite', 'host9', '--primary-ip', '10.99.0.9')
+    lab.cli('repair', 'suspend', 'instance', 'still')
+    blocker = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3000})
+    wait_until('the long job runs', lambda: lab.job_status(blocker)[0] == 'running')
+
+
+def main():
+    global lab
+    with e2e.new_lab() as lab:
+        prepare()
+        e2e.run(test_tables, test_help, test_dry_run, test_submit, test_bad_values, test_answers, test_not_passed_over, test_doors, test_logs)
+
+
+if __name__ == '__main__':
+    main()
