@@ -293,8 +293,9 @@ static bool engine_left(struct engine *base, struct engine_left *ret_left, GErro
 }
 
 /* Everything since serial 1 is in the log. */
-static guint64 engine_log_from(struct engine *base)
+static guint64 engine_log_from(struct engine *base, guint64 *ret_epoch)
 {
+    *ret_epoch = 0;
     return base->replicated ? 1 : 0;
 }
 

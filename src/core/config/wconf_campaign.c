@@ -67,7 +67,7 @@ static int compare_serials(const void *a, const void *b)
 static void begin_log(struct wconf *wconf, const struct reading *reading)
 {
     struct engine *engine = wconf->engine;
-    guint64 from = reading->logged ? engine->ops->log_from(engine) : 0;
+    guint64 from = reading->logged ? engine->ops->log_from(engine, &wconf->log_epoch) : 0;
     wconf->log_floor = from ? from : config_serial(wconf->committed);
     if (!from)
         return;
