@@ -170,6 +170,17 @@ struct seat_candidates *takeover_look(const struct env *env, const struct config
 
 /* --- which one --- */
 
+const struct seat_candidate *takeover_master(const struct seat_candidates *candidates)
+{
+    for (guint i = 0; i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (candidate->status &&
+            (candidate->status->seat == SEAT_MASTER || candidate->status->seat == SEAT_CAMPAIGNS))
+            return candidate;
+    }
+    return NULL;
+}
+
 static const struct seat_candidate *find_named(const struct seat_candidates *candidates,
                                                const char *node, GError **error)
 {
@@ -202,7 +213,10 @@ const struct seat_candidate *takeover_pick(const struct env *env,
     const struct seat_candidate *named = *node ? find_named(candidates, node, error) : newest;
     if (*node && !named)
         return NULL;
-    if (*candidates->master_lives)
+    const struct seat_candidate *master = takeover_master(candidates);
+    if (*node && named == master && master->status->seat == SEAT_MASTER)
+        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the master already", named->name);
+    else if (*candidates->master_lives)
         fettle_set_error(error, UNSAFE, "%s; power it off first if it cannot be master any more",
                          candidates->master_lives);
     else if (!newest)
@@ -367,7 +381,7 @@ struct take_over_result *takeover(const struct env *env, struct copy *copy,
     struct copy_position at;
     copy->ops->position(copy, &at);
     const struct seat_candidate *self = find_named(candidates, env->node_uuid, error);
-    struct promise_wish wish = {.epoch = at.epoch + 1, .since = at.epoch};
+    struct promise_wish wish = {.epoch = at.epoch + 1, .since = at.epoch, .by_copy = true};
     if (args->alone)
         promises_alone(env, &wish);
     if (!self || !check_args(args, error) || !promises_ask(env, config, &wish, error))

@@ -339,6 +339,7 @@ static void test_master_lives(void)
     assert_taken(1, "", "",
                  "unsafe: node node1 is the master, and answers; power it off first if it cannot "
                  "be master any more");
+    assert_taken(1, "node1", "", "wrong_state: node \"node1\" is the master already");
     assert_taken(1, "node9", "", "unknown_entity: node \"node9\" is no master candidate");
     wconfd_kill(&hosts[0]);
     assert_taken(1, "", "",
@@ -384,6 +385,65 @@ static void test_takes_over(void)
     g_assert_cmpint(at.role, ==, COPY_ENGINE);
     g_assert_cmpuint(at.epoch, ==, 2);
     tear_down();
+}
+
+static void answer_as_master(struct rpc_request *request, void *data)
+{
+    g_assert_cmpstr(request->name, ==, "wait_role");
+    rpc_answer(request, json_make("{s:s,s:i,s:i,s:i}", "seat", "master", "history", 5, "epoch", 2,
+                                  "serial", 2));
+}
+
+/* Node3 is the master of epoch 2, in the place of node1, as node2's node daemon knows. */
+static struct env *become_master(void)
+{
+    g_autoptr(GError) error = NULL;
+    lose_master();
+    wconfd_kill(&hosts[2]);
+    struct env *other = fake_process(world, NODE3, ROLE_WCONFD);
+    fake_serve(other, answer_as_master, NULL);
+    json_autoptr answer = fake_call(other, NODE2, ROLE_NODED, "promise_epoch",
+                                    json_make("{s:i,s:i,s:i,s:s,s:b}", "history", 5, "epoch", 2,
+                                              "since", 1, "node", NODE3, "begins", 1),
+                                    &error);
+    g_assert_true(json_is_true(json_object_get(answer, "granted")));
+    return other;
+}
+
+/* Two words, or the same one again after its answer was lost: node3 has become the master, and its
+ * wconfd did not answer when node2 looked. */
+static void test_has_happened(void)
+{
+    static const struct {
+        const char *to, *said;
+    } words[] = {
+        {"", "node3 2"},
+        {"node3", "wrong_state: wconfd of node node3 does not answer"},
+        {"node2",
+         "stale_epoch: node node3 has become master meanwhile: this one is made it no more"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        struct fake_reply reply;
+        set_up();
+        struct env *other = become_master();
+        fake_pause(other);
+        fake_call_start(hosts[1].cli, 0, NODE2, ROLE_WCONFD, "take_over",
+                        json_make("{s:s}", "node", words[i].to), &reply);
+        fake_advance(world, TIMEOUT_QUICK_MS + 50);
+        fake_resume(other);
+        fake_advance(world, 20000);
+        g_assert_true(reply.done);
+        g_autofree char *said =
+            reply.error
+                ? g_strdup_printf("%s: %s", fettle_error_name(reply.error), reply.error->message)
+                : g_strdup_printf("%s %d", json_string_value(json_object_get(reply.result, "name")),
+                                  (int)json_integer_value(json_object_get(reply.result, "serial")));
+        g_assert_cmpstr(said, ==, words[i].said);
+        fake_reply_clear(&reply);
+        fake_kill(other);
+        wconfd_start(&hosts[2]);
+        tear_down();
+    }
 }
 
 static void find_master(const char *kind, const char *key, guint64 version, json_t *object,
@@ -772,6 +832,7 @@ int main(int argc, char **argv)
     g_test_add_func("/seat/wrong-copy#SAF-07", test_wrong_copy);
     g_test_add_func("/seat/refuses-calls#WCF-01", test_refuses_calls);
     g_test_add_func("/seat/master-lives#SAF-07", test_master_lives);
+    g_test_add_func("/seat/failover-that-has-happened#SAF-07", test_has_happened);
     g_test_add_func("/seat/takes-over#SAF-07", test_takes_over);
     g_test_add_func("/seat/alone#SAF-07", test_alone);
     g_test_add_func("/seat/engine-alone#SAF-07", test_engine_alone);
