@@ -58,9 +58,27 @@ static bool is_etcd(const struct seat_candidates *candidates)
     return false;
 }
 
+static bool is_undecided(const struct seat_candidates *candidates)
+{
+    for (guint i = 0; i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (candidate->status != NULL && candidate->status->undecided != 0)
+            return true;
+    }
+    return false;
+}
+
 /* What may be lost, and what must not be; g_free() it. */
 static char *warning(const struct seat_candidates *candidates)
 {
+    if (is_undecided(candidates))
+        return g_strdup_printf(
+            "\nNode %s has begun to change the engine to etcd, and nobody in reach knows whether "
+            "it "
+            "was made. From\nnow on it is: nothing that was stored before is lost. If it was not "
+            "made, whatever node %s has stored\nsince is lost, for good: at most what it answered "
+            "while no copy was in reach. It must not run any more: power it off.\n\n",
+            candidates->master_name, candidates->master_name);
     if (is_etcd(candidates))
         return g_strdup_printf("\nThe master is %s. With the engine etcd no change is lost, and "
                                "guests are not touched; "

@@ -79,6 +79,13 @@ static bool take_answer(guint index, void *value, const GError *error, void *dat
     return round->hurry && round->own && round->granted >= round->needed;
 }
 
+/* What it has of the engine sqlite. */
+static guint64 serial_of(const struct config *config)
+{
+    const struct cluster *cluster = config_cluster(config);
+    return cluster && cluster->engine == ENGINE_KIND_SQLITE ? config_serial(config) : 0;
+}
+
 static bool ask_all(const struct env *env, const struct config *config,
                     const struct promise_wish *wish, bool begins, struct round *round)
 {
@@ -86,7 +93,8 @@ static bool ask_all(const struct env *env, const struct config *config,
                                       .epoch = wish->epoch,
                                       .since = wish->alone ? RECORD_NUMBER_MAX : wish->since,
                                       .node = (char *)env->node_uuid,
-                                      .begins = begins};
+                                      .begins = begins,
+                                      .serial = serial_of(config)};
     struct stamp stamp = {args.history, args.epoch};
     g_autoptr(GPtrArray) uuids = g_ptr_array_new();
     for (guint i = 0; i < round->voters->nodes->len; i++)

@@ -205,6 +205,26 @@ static const struct seat_candidate *find_newest(const struct env *env,
     return found;
 }
 
+/* One that was told of a change to etcd, which may have been made as far as the newest copy knows;
+ * `named`, or this node, rather than others. NULL: nobody. */
+static const struct seat_candidate *find_undecided(const struct env *env,
+                                                   const struct seat_candidates *candidates,
+                                                   const struct seat_candidate *newest,
+                                                   const struct seat_candidate *named)
+{
+    const struct seat_candidate *found = NULL;
+    for (guint i = 0; newest && i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (!candidate->status || candidate->status->undecided <= newest->status->serial)
+            continue;
+        if (candidate == named)
+            return candidate;
+        if (!found || !strcmp(candidate->node, env->node_uuid))
+            found = candidate;
+    }
+    return found;
+}
+
 const struct seat_candidate *takeover_pick(const struct env *env,
                                            const struct seat_candidates *candidates,
                                            const char *node, GError **error)
@@ -214,6 +234,9 @@ const struct seat_candidate *takeover_pick(const struct env *env,
     if (*node && !named)
         return NULL;
     const struct seat_candidate *master = takeover_master(candidates);
+    const struct seat_candidate *undecided = find_undecided(env, candidates, newest, named);
+    if (!*node && undecided)
+        named = undecided;
     if (*node && named == master && master->status->seat == SEAT_MASTER)
         fettle_set_error(error, WRONG_STATE, "node \"%s\" is the master already", named->name);
     else if (*candidates->master_lives)
@@ -224,7 +247,13 @@ const struct seat_candidate *takeover_pick(const struct env *env,
                          "no candidate that can be reached has a whole copy of the configuration");
     else if (!named->answers)
         fettle_set_error(error, WRONG_STATE, "wconfd of node %s does not answer", named->name);
-    else if (!named->newest)
+    else if (undecided && named != undecided)
+        fettle_set_error(error, UNSAFE,
+                         "node %s was told of a change of the engine to etcd, which may have been "
+                         "made, and node %s was not; say it for that one: fettle cluster "
+                         "master-failover --to %s",
+                         undecided->name, named->name, undecided->name);
+    else if (!undecided && !named->newest)
         fettle_set_error(error, UNSAFE,
                          "the copy of node %s is newer: it has serial %" G_GUINT64_FORMAT
                          " of epoch %" G_GUINT64_FORMAT
@@ -310,6 +339,14 @@ static void add_demotions(GPtrArray *changes, guint64 version, const struct conf
         json_object_set_new(node, "master_candidate", json_false());
         add_put(changes, "node", candidate->node, version, node);
     }
+}
+
+GPtrArray *takeover_record(const struct env *env, const struct seat_candidates *candidates,
+                           const struct seat_candidate *self, const struct take_over_args *args)
+{
+    GPtrArray *changes = g_ptr_array_new_with_free_func(free_change);
+    add_record(env, changes, 0, candidates, self, args);
+    return changes;
 }
 
 static GPtrArray *last_changes(const struct env *env, guint64 version, const struct config *config,

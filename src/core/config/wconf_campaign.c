@@ -201,11 +201,16 @@ static bool record_master(struct wconf *wconf, GError **error)
     return wconf_commit(wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error);
 }
 
-void wconf_go_alone(struct wconf *wconf, GPtrArray *changes)
+void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes)
 {
     if (wconf->word)
         g_ptr_array_unref(wconf->word);
     wconf->word = changes;
+}
+
+void wconf_go_alone(struct wconf *wconf, GPtrArray *changes)
+{
+    wconf_put_on_record(wconf, changes);
     promises_alone(wconf->env, &wconf->wish);
 }
 

@@ -446,6 +446,24 @@ static void test_has_happened(void)
     }
 }
 
+/* Node3 was told of a change to etcd that the commit of serial 2 was to decide, and node2 was not:
+ * etcd may be the engine, unless a copy has that serial. */
+static void test_undecided(void)
+{
+    for (guint64 step = 2; step >= 1; step--) {
+        set_up();
+        lose_master();
+        seat_set_engine(hosts[2].seat, ENGINE_KIND_ETCD, "not decided (made by the test)", true);
+        seat_set_step(hosts[2].seat, step);
+        assert_taken(1, "node2", "",
+                     step == 2 ? "unsafe: node node3 was told of a change of the engine to etcd, "
+                                 "which may have been made, and node node2 was not; say it for "
+                                 "that one: fettle cluster master-failover --to node3"
+                               : "node2 2");
+        tear_down();
+    }
+}
+
 static void find_master(const char *kind, const char *key, guint64 version, json_t *object,
                         void *data)
 {
@@ -832,6 +850,7 @@ int main(int argc, char **argv)
     g_test_add_func("/seat/wrong-copy#SAF-07", test_wrong_copy);
     g_test_add_func("/seat/refuses-calls#WCF-01", test_refuses_calls);
     g_test_add_func("/seat/master-lives#SAF-07", test_master_lives);
+    g_test_add_func("/seat/undecided-elsewhere#SAF-07", test_undecided);
     g_test_add_func("/seat/failover-that-has-happened#SAF-07", test_has_happened);
     g_test_add_func("/seat/takes-over#SAF-07", test_takes_over);
     g_test_add_func("/seat/alone#SAF-07", test_alone);
