@@ -4,6 +4,7 @@ comes; the loss of the node that makes the change, in the middle; and, with FETT
 import contextlib
 import json
 import os
+import random
 import signal
 import sqlite3
 import tempfile
@@ -156,6 +157,83 @@ def test_members():
     nothing_lost()
 
 
+# --- a file that is not what it was ---
+
+def on(node, *words):
+    master, lab.master = lab.master, node
+    try:
+        return lab.run(*words, check=False)
+    finally:
+        lab.master = master
+
+
+def replace(path, data):
+    with open(path + '.new', 'wb') as file:
+        file.write(data)
+    os.replace(path + '.new', path)
+
+
+def damaged(data, chance):
+    """Bits flipped at some places, or a cut; the name of the checksum apart, without which a file counts as an older one."""
+    begin = data.index(b'"check"')
+    if chance.random() < 0.3:
+        return data[:chance.randrange(len(data))]
+    bad = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 8))):
+        at = chance.choice([place for place in range(len(data)) if not begin <= place < begin + len('"check"')])
+        bad[at] ^= 1 << chance.randrange(8)
+    return bytes(bad)
+
+
+@title('/engine-change/file-damaged#SAF-01,SAF-07')
+def test_file():
+    """It is never taken for another engine; the node says what is wrong, and goes on when the file is back."""
+    find_master()
+    node = next(node for node in ('node3', 'node2') if node != lab.master)
+    path, chance = os.path.join(lab.root(node), 'etc', 'engine.json'), random.Random(20)
+    with open(path, 'rb') as file:
+        good = file.read()
+    for _ in range(20):
+        bad = damaged(good, chance)
+        if bad == good:
+            continue
+        replace(path, bad)
+        code, _, err = on(node, 'cluster', 'engine', 'status')
+        assert code != 0 and f'{path}: ' in err and err.endswith('; put back the file as it was\n'), (bad, code, err)
+    said = []
+    def refused():
+        said[:] = lab.run('cluster', 'master-failover', '--to', node, '--yes', check=False)
+        return said[0] == WRONG_STATE and 'put back the file as it was' in said[2]
+    try:
+        wait_until('it cannot become master', refused, 30, step=0.5)
+    except TimeoutError as error:
+        raise AssertionError(f'{error}: {said}') from error
+    replace(path, good)
+    wait_until('it can', lambda: lab.run('cluster', 'master-failover', '--to', node, '--yes', check=False)[0] == 0, 30, step=0.5)
+    nothing_lost()
+
+
+@title('/engine-change/file-of-another-cluster#SAF-01,SAF-07')
+def test_foreign_file():
+    """The master of etcd puts it right; nobody is asked who is no member here."""
+    find_master()
+    node = next(node for node in ('node3', 'node2') if node != lab.master)
+    path = os.path.join(lab.root(node), 'etc', 'engine.json')
+    with open(path, 'rb') as file:
+        good = json.load(file)
+    foreign = dict(good, token='77777777-0000-4000-8000-000000000077')
+    foreign.pop('check')
+    foreign['members'] = [{'node': f'88888888-0000-4000-8000-00000000000{i}', 'name': f'other{i}', 'peer_url': f'https://127.9.9.{i}:2380',
+                           'client_url': f'https://127.9.9.{i}:2379'} for i in range(1, 4)]
+    replace(path, json.dumps(foreign).encode())
+    def mended():
+        with open(path, 'rb') as file:
+            return json.load(file)['token'] == good['token']
+    wait_until('the master has put it right', mended, 60)
+    wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 60)
+    nothing_lost()
+
+
 @title('/engine-change/back-under-load#SAF-04,SAF-07')
 def test_back():
     with Load('back') as load:
@@ -280,6 +358,17 @@ def die(at, name):
     return os.path.exists(once) and state('node2') == 'deciding'
 
 
+def is_copy(node):
+    """Its store; it is away for a moment when it was the engine, and is put away."""
+    master, lab.master = lab.master, node
+    try:
+        return not in_store()
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        lab.master = master
+
+
 def lose(at, name):
     wait_until('node1 is the master', lambda: find_master() and lab.master == 'node1', 60)
     made = die(at, name)
@@ -316,9 +405,7 @@ def test_lost():
         lab.lab('power', 'node1', 'on')
         wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 120)
         wait_until('node1 knows the engine', lambda: state('node1') == 'active', 60)
-        master, lab.master = lab.master, 'node1'
-        wait_until('its store is a copy', lambda: not in_store(), 60)
-        lab.master = master
+        wait_until('its store is a copy', lambda: is_copy('node1'), 60)
         wait_until('it can be the master', lambda: lab.run('cluster', 'master-failover', '--to', 'node1', '--yes', check=False)[0] == 0, 60, step=1)
         settle('sqlite')
 
@@ -398,7 +485,7 @@ def main():
     global lab, folder  # pylint: disable=global-statement
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3', '--root-mib', '2048')
     with tempfile.TemporaryDirectory(prefix='fettle-change-') as folder, e2e.new_lab(options=options) as lab:
-        e2e.run(test_refused, test_away, test_there, test_members, test_back, test_lost,
+        e2e.run(test_refused, test_away, test_there, test_members, test_file, test_foreign_file, test_back, test_lost,
                 *([test_deaths_there, test_deaths_back, test_deaths_take, test_deaths_next] if e2e.LONG else []))
 
 
