@@ -185,6 +185,17 @@ def damaged(data, chance):
     return bytes(bad)
 
 
+def cannot_be_master(node, why):
+    said = []
+    def refused():
+        said[:] = lab.run('cluster', 'master-failover', '--to', node, '--yes', check=False)
+        return said[0] == WRONG_STATE and why in said[2]
+    try:
+        wait_until(f'{node} cannot become master', refused, 30, step=0.5)
+    except TimeoutError as error:
+        raise AssertionError(f'{error}: {said}') from error
+
+
 @title('/engine-change/file-damaged#SAF-01,SAF-07')
 def test_file():
     """It is never taken for another engine; the node says what is wrong, and goes on when the file is back."""
@@ -193,22 +204,17 @@ def test_file():
     path, chance = os.path.join(lab.root(node), 'etc', 'engine.json'), random.Random(20)
     with open(path, 'rb') as file:
         good = file.read()
-    for _ in range(20):
-        bad = damaged(good, chance)
-        if bad == good:
-            continue
-        replace(path, bad)
-        code, _, err = on(node, 'cluster', 'engine', 'status')
-        assert code != 0 and f'{path}: ' in err and err.endswith('; put back the file as it was\n'), (bad, code, err)
-    said = []
-    def refused():
-        said[:] = lab.run('cluster', 'master-failover', '--to', node, '--yes', check=False)
-        return said[0] == WRONG_STATE and 'put back the file as it was' in said[2]
     try:
-        wait_until('it cannot become master', refused, 30, step=0.5)
-    except TimeoutError as error:
-        raise AssertionError(f'{error}: {said}') from error
-    replace(path, good)
+        for _ in range(20):
+            bad = damaged(good, chance)
+            if bad == good:
+                continue
+            replace(path, bad)
+            code, _, err = on(node, 'cluster', 'engine', 'status')
+            assert code != 0 and f'{path}: ' in err and err.endswith('; put back the file as it was\n'), (bad, code, err)
+        cannot_be_master(node, 'put back the file as it was')
+    finally:
+        replace(path, good)
     wait_until('it can', lambda: lab.run('cluster', 'master-failover', '--to', node, '--yes', check=False)[0] == 0, 30, step=0.5)
     nothing_lost()
 

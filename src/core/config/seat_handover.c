@@ -43,14 +43,14 @@ static bool is_ready(const struct seat *seat, const char *name, const struct rol
 {
     guint64 history, epoch, serial;
     wconf_position(seat->wconf, &history, &epoch, &serial);
-    if (status->engine != ENGINE_KIND_ETCD)
+    if (*status->why)
+        fettle_set_error(error, WRONG_STATE, "node %s cannot become the master now: %s", name,
+                         status->why);
+    else if (status->engine != ENGINE_KIND_ETCD)
         fettle_set_error(error, WRONG_STATE,
                          "node %s does not know that the engine is etcd: its etc/engine.json is "
                          "missing, or its wconfd was not started since",
                          name);
-    else if (*status->why)
-        fettle_set_error(error, WRONG_STATE, "node %s cannot become the master now: %s", name,
-                         status->why);
     else if (status->seat != SEAT_FOLLOWS)
         fettle_set_error(error, WRONG_STATE, "node %s is no follower of this master (it says: %s)",
                          name, enum_word(&seat_role_words, (int)status->seat));
