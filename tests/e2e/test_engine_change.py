@@ -334,6 +334,10 @@ def points_of_step():
     """The crash points before and behind the commit that is the step."""
     log = os.path.join(folder, 'log-step')
     armed('etcd', variables(log=log))
+    nothing_lost()
+    if lab.master != 'node1':
+        wait_until('node1 is the master', lambda: lab.run('cluster', 'master-failover', '--to', 'node1', '--yes', check=False)[0] == 0, 60, step=1)
+        nothing_lost()
     settle('sqlite')
     with open(log, encoding='utf-8', errors='replace') as file:
         lines = [line.split(maxsplit=1) for line in file]
