@@ -58,9 +58,27 @@ static bool is_etcd(const struct seat_candidates *candidates)
     return false;
 }
 
+static bool is_undecided(const struct seat_candidates *candidates)
+{
+    for (guint i = 0; i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (candidate->status != NULL && candidate->status->undecided != 0)
+            return true;
+    }
+    return false;
+}
+
 /* What may be lost, and what must not be; g_free() it. */
 static char *warning(const struct seat_candidates *candidates)
 {
+    if (is_undecided(candidates))
+        return g_strdup_printf(
+            "\nNode %s has begun to change the engine to etcd, and nobody in reach knows whether "
+            "it "
+            "was made. From\nnow on it is: nothing that was stored before is lost. If it was not "
+            "made, whatever node %s has stored\nsince is lost, for good: at most what it answered "
+            "while no copy was in reach. It must not run any more: power it off.\n\n",
+            candidates->master_name, candidates->master_name);
     if (is_etcd(candidates))
         return g_strdup_printf("\nThe master is %s. With the engine etcd no change is lost, and "
                                "guests are not touched; "
@@ -102,6 +120,24 @@ static json_t *wish_args(const struct wish *wish)
                      wish->statement != NULL ? wish->statement : "", "alone", wish->alone);
 }
 
+/* Whether somebody lives who may be the master; `to` is whom the person wants, or NULL. */
+static bool has_master(const struct seat_candidates *candidates, const char *to, GError **error)
+{
+    for (guint i = 0; to != NULL && i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (candidate->status == NULL || candidate->status->seat != SEAT_MASTER ||
+            strcmp(candidate->name, to) != 0)
+            continue;
+        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the master already", to);
+        return true;
+    }
+    if (*candidates->master_lives == '\0' || is_etcd(candidates))
+        return false;
+    fettle_set_error(error, UNSAFE, "%s; power it off first if it cannot be master any more",
+                     candidates->master_lives);
+    return true;
+}
+
 static int fail_over(struct cli *cli, struct wconfd_line *line, const struct wish *wish,
                      GError **error)
 {
@@ -111,11 +147,8 @@ static int fail_over(struct cli *cli, struct wconfd_line *line, const struct wis
     if (candidates == NULL)
         return -1;
     show(cli, candidates);
-    if (*candidates->master_lives != '\0' && !is_etcd(candidates)) {
-        fettle_set_error(error, UNSAFE, "%s; power it off first if it cannot be master any more",
-                         candidates->master_lives);
+    if (has_master(candidates, wish->to, error))
         return -1;
-    }
     if (!wish->yes && !is_sure(candidates, error))
         return -1;
     json_autoptr answer = wconfd_call(line, "take_over", wish_args(wish), error);

@@ -429,9 +429,11 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
     return serial != NULL ? *serial : 0;
 }
 
-static guint64 engine_log_from(struct engine *base)
+static guint64 engine_log_from(struct engine *base, guint64 *ret_epoch)
 {
-    return ((struct etcd_engine *)base)->log_from;
+    const struct etcd_engine *engine = (const struct etcd_engine *)base;
+    *ret_epoch = engine->epoch_base;
+    return engine->log_from;
 }
 
 /* --- life --- */

@@ -62,6 +62,7 @@ typedef bool (*text_fn)(const char *kind, const char *key, guint64 version, cons
 
 struct loading {
     struct etcd_engine *engine;
+    bool logged; /* a batch was read */
     text_fn each;
     void *data;
 };
@@ -124,18 +125,35 @@ static void give_deleted(const struct loading *loading, const char *name, guint6
         loading->each(kind, slash + 1, serial, NULL, loading->data);
 }
 
+/* Of a batch: each of its serials has an id. */
+static guint64 first_serial(const json_t *ids, guint64 last)
+{
+    guint64 first = last + 1;
+    size_t index;
+    json_t *item;
+    json_array_foreach((json_t *)ids, index, item)
+    {
+        const char *id;
+        json_int_t serial;
+        if (json_unpack(item, "[s, I]", &id, &serial) == 0 && serial > 0)
+            first = MIN(first, (guint64)serial);
+    }
+    return first;
+}
+
 /* The ids of a batch, and what it has deleted. */
 static bool take_ids(const struct etcd_kv *kv, void *data, GError **error)
 {
-    const struct loading *loading = data;
+    struct loading *loading = data;
     struct etcd_engine *engine = loading->engine;
     guint64 last = g_ascii_strtoull(kv->key + strlen(engine->prefix) + strlen("c/"), NULL, 10);
     json_autoptr ids = json_parse_limited(kv->value, strlen(kv->value), LIMIT_FRAME_BYTES, NULL);
     size_t index;
     json_t *item;
 
-    if (engine->log_from == 0 || ids == NULL)
-        engine->log_from = last;
+    if (!loading->logged || ids == NULL)
+        engine->log_from = MAX(first_serial(ids, last) - 1, 1);
+    loading->logged = true;
     json_array_foreach(ids, index, item)
     {
         const char *id;
@@ -177,7 +195,7 @@ bool etcd_load_text(struct engine *base, guint64 *ret_history, guint64 *ret_seri
                     void *data, GError **error)
 {
     struct etcd_engine *engine = (struct etcd_engine *)base;
-    struct loading loading = {engine, each, data};
+    struct loading loading = {engine, false, each, data};
 
     etcd_engine_ref(engine);
     engine->log_from = 0;
@@ -274,18 +292,23 @@ static bool put_next(struct etcd_client *client, const char *prefix, const char 
                    error);
 }
 
-/* The head comes last: without it nobody takes what is there for a configuration. */
+/* The head comes last: without it nobody takes what is there for a configuration. The log of
+ * changes begins with this serial, which deletes nothing: the copies have the one before. */
 static json_t *last_operations(const char *prefix, const struct etcd_import *import)
 {
     struct etcd_head head = {.history = import->history, .serial = import->serial};
     g_autofree char *id = g_uuid_string_random();
     g_autofree char *head_key = g_strconcat(prefix, "head", NULL);
     g_autofree char *base_key = g_strconcat(prefix, "epoch_base", NULL);
+    g_autofree char *ids_key = g_strdup_printf("%sc/%020" G_GUINT64_FORMAT, prefix, import->serial);
     g_autofree char *base = g_strdup_printf("%" G_GUINT64_FORMAT, import->epoch_base);
+    json_autoptr ids = json_make("[[s, I]]", id, (json_int_t)import->serial);
+    g_autofree char *ids_text = json_to_text(ids);
 
     g_strlcpy(head.batch, id, sizeof head.batch);
     g_autofree char *text = etcd_head_text(&head);
-    return json_make("[o, o]", etcd_put(base_key, base, 0), etcd_put(head_key, text, 0));
+    return json_make("[o, o, o]", etcd_put(base_key, base, 0), etcd_put(ids_key, ids_text, 0),
+                     etcd_put(head_key, text, 0));
 }
 
 bool etcd_engine_import(struct etcd_client *client, const char *cluster,

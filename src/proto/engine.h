@@ -89,8 +89,8 @@ struct engine_ops {
     bool (*left)(struct engine *engine, struct engine_left *ret_left, GError **error);
     /* After load(): the serial after which that has given every change: deleted objects too, with
      * the serial of their deletion and no object, after all others. 0, or NULL in its place: it has
-     * not. */
-    guint64 (*log_from)(struct engine *engine);
+     * not. What a copy of the mastership `*ret_epoch`, or of a later one, has was never lost. */
+    guint64 (*log_from)(struct engine *engine, guint64 *ret_epoch);
     void (*close)(struct engine *engine);
 };
 

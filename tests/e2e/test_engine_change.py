@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """`fettle cluster engine etcd|sqlite` with real members: under changes and jobs, there and back; a candidate that goes and
-comes; and, with FETTLE_LONG=1, a death of the master's wconfd at its crash points. What was answered is never lost."""
+comes; the loss of the node that makes the change, in the middle; and, with FETTLE_LONG=1, a death of the master's wconfd at its crash points. What was answered is never lost."""
 import contextlib
 import json
 import os
+import random
+import signal
 import sqlite3
 import tempfile
 import threading
@@ -155,6 +157,89 @@ def test_members():
     nothing_lost()
 
 
+# --- a file that is not what it was ---
+
+def on(node, *words):
+    master, lab.master = lab.master, node
+    try:
+        return lab.run(*words, check=False)
+    finally:
+        lab.master = master
+
+
+def replace(path, data):
+    with open(path + '.new', 'wb') as file:
+        file.write(data)
+    os.replace(path + '.new', path)
+
+
+def damaged(data, chance):
+    """Bits flipped at some places, or a cut; the name of the checksum apart, without which a file counts as an older one."""
+    begin = data.index(b'"check"')
+    if chance.random() < 0.3:
+        return data[:chance.randrange(len(data))]
+    bad = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 8))):
+        at = chance.choice([place for place in range(len(data)) if not begin <= place < begin + len('"check"')])
+        bad[at] ^= 1 << chance.randrange(8)
+    return bytes(bad)
+
+
+def cannot_be_master(node, why):
+    said = []
+    def refused():
+        said[:] = lab.run('cluster', 'master-failover', '--to', node, '--yes', check=False)
+        return said[0] == WRONG_STATE and why in said[2]
+    try:
+        wait_until(f'{node} cannot become master', refused, 30, step=0.5)
+    except TimeoutError as error:
+        raise AssertionError(f'{error}: {said}') from error
+
+
+@title('/engine-change/file-damaged#SAF-01,SAF-07')
+def test_file():
+    """It is never taken for another engine; the node says what is wrong, and goes on when the file is back."""
+    find_master()
+    node = next(node for node in ('node3', 'node2') if node != lab.master)
+    path, chance = os.path.join(lab.root(node), 'etc', 'engine.json'), random.Random(20)
+    with open(path, 'rb') as file:
+        good = file.read()
+    try:
+        for _ in range(20):
+            bad = damaged(good, chance)
+            if bad == good:
+                continue
+            replace(path, bad)
+            code, _, err = on(node, 'cluster', 'engine', 'status')
+            assert code != 0 and f'{path}: ' in err and err.endswith('; put back the file as it was\n'), (bad, code, err)
+        cannot_be_master(node, 'put back the file as it was')
+    finally:
+        replace(path, good)
+    wait_until('it can', lambda: lab.run('cluster', 'master-failover', '--to', node, '--yes', check=False)[0] == 0, 30, step=0.5)
+    nothing_lost()
+
+
+@title('/engine-change/file-of-another-cluster#SAF-01,SAF-07')
+def test_foreign_file():
+    """The master of etcd puts it right; nobody is asked who is no member here."""
+    find_master()
+    node = next(node for node in ('node3', 'node2') if node != lab.master)
+    path = os.path.join(lab.root(node), 'etc', 'engine.json')
+    with open(path, 'rb') as file:
+        good = json.load(file)
+    foreign = dict(good, token='77777777-0000-4000-8000-000000000077')
+    foreign.pop('check')
+    foreign['members'] = [{'node': f'88888888-0000-4000-8000-00000000000{i}', 'name': f'other{i}', 'peer_url': f'https://127.9.9.{i}:2380',
+                           'client_url': f'https://127.9.9.{i}:2379'} for i in range(1, 4)]
+    replace(path, json.dumps(foreign).encode())
+    def mended():
+        with open(path, 'rb') as file:
+            return json.load(file)['token'] == good['token']
+    wait_until('the master has put it right', mended, 60)
+    wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 60)
+    nothing_lost()
+
+
 @title('/engine-change/back-under-load#SAF-04,SAF-07')
 def test_back():
     with Load('back') as load:
@@ -220,21 +305,122 @@ def test_deaths_back():
     walk('sqlite', 'etcd')
 
 
-# --- deaths of the processes that come after the step back ---
+# --- the node that makes the change is lost for good ---
 
-def wconfd_of(node):
-    """The process id of a node's wconfd; None: none runs."""
+def process_of(node, name):
+    """The process id of a daemon of a node; None: none runs."""
     wanted = f'FETTLE_ROOT={lab.root(node)}'.encode()
     for entry in filter(str.isdigit, os.listdir('/proc')):
         with contextlib.suppress(OSError):
             with open(f'/proc/{entry}/cmdline', 'rb') as file:
-                if not file.read().split(b'\0')[0].endswith(b'/fettle-wconfd'):
+                if not file.read().split(b'\0')[0].endswith(f'/fettle-{name}'.encode()):
                     continue
             with open(f'/proc/{entry}/environ', 'rb') as file:
                 if wanted in file.read().split(b'\0'):
                     return int(entry)
     return None
 
+
+def state(node):
+    """What etc/engine.json of a node says; empty: there is none."""
+    try:
+        with open(os.path.join(lab.root(node), 'etc', 'engine.json'), encoding='utf-8') as file:
+            return json.load(file)['state']
+    except FileNotFoundError:
+        return ''
+
+
+def points_of_step():
+    """The crash points before and behind the commit that is the step."""
+    log = os.path.join(folder, 'log-step')
+    armed('etcd', variables(log=log))
+    nothing_lost()
+    if lab.master != 'node1':
+        wait_until('node1 is the master', lambda: lab.run('cluster', 'master-failover', '--to', 'node1', '--yes', check=False)[0] == 0, 60, step=1)
+        nothing_lost()
+    settle('sqlite')
+    with open(log, encoding='utf-8', errors='replace') as file:
+        lines = [line.split(maxsplit=1) for line in file]
+    ends = next((place for place, line in enumerate(lines) if place and line[0] == '1'), len(lines))
+    return [max(int(number) for number, what in lines[:ends] if what.strip() == name) for name in ('sqlite: commit', 'sqlite: committed')]
+
+
+def die(at, name):
+    """The master's wconfd dies at this point of the step; its host does nothing from then on. Whether others had been told."""
+    once = os.path.join(folder, f'once-{name}')
+    noded = process_of(lab.master, 'noded')
+    ended = threading.Event()
+    def stop():
+        while not os.path.exists(once) and not ended.is_set():
+            time.sleep(0.001)
+        os.kill(noded, signal.SIGSTOP)
+    watcher = threading.Thread(target=stop)
+    lab.lab('restart', f'wconfd@{lab.master}', *('+' + word for word in variables(at=at, once=name)))
+    nothing_lost()
+    with open(os.path.join(folder, 'since'), 'w', encoding='utf-8'):
+        pass
+    watcher.start()
+    try:
+        change('etcd', check=False)
+    finally:
+        ended.set()
+        watcher.join()
+    return os.path.exists(once) and state('node2') == 'deciding'
+
+
+def is_copy(node):
+    """Its store; it is away for a moment when it was the engine, and is put away."""
+    master, lab.master = lab.master, node
+    try:
+        return not in_store()
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        lab.master = master
+
+
+def lose(at, name):
+    wait_until('node1 is the master', lambda: find_master() and lab.master == 'node1', 60)
+    made = die(at, name)
+    lab.lab('power', 'node1', 'off')
+    return made
+
+
+def succeed():
+    """A person on node2, as often as it is refused for the moment."""
+    lab.master, lab.luxi_connection = 'node2', None
+    said = []
+    def done():
+        said[:] = lab.run('cluster', 'master-failover', '--yes', check=False)
+        return said[0] == 0
+    try:
+        wait_until('the person decides', done, 60, step=0.5)
+    except TimeoutError as error:
+        raise AssertionError(f'{error}: {said}') from error
+    lab.master = said[1].split(' becomes the master')[0].split()[-1]
+    wait_until('it serves', lambda: lab.run('node', 'list', check=False)[0] == 0, 60)
+
+
+@title('/engine-change/decider-lost#SAF-01,SAF-07')
+def test_lost():
+    before, behind = points_of_step()
+    for name, at in [('before', before)] + ([('behind', behind)] if e2e.LONG else []):
+        assert lose(at, name), 'the others were not told that it is being decided'
+        succeed()
+        wait_until('a change is answered', lambda: add(f'lost-{name}'), 60)
+        missing = set(answered) - tags()
+        assert not missing, f'answered and lost: {sorted(missing)}'
+        wait_until('all know the engine', lambda: state('node2') == state('node3') == 'active', 60)
+        # What it has in its store does not count any more, whatever it had come to.
+        lab.lab('power', 'node1', 'on')
+        wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 120)
+        wait_until('node1 knows the engine', lambda: state('node1') == 'active', 60)
+        wait_until('its store is a copy', lambda: is_copy('node1'), 60)
+        wait_until('it can be the master', lambda: lab.run('cluster', 'master-failover', '--to', 'node1', '--yes', check=False)[0] == 0, 60, step=1)
+        settle('sqlite')
+
+
+# --- deaths of the processes that come after the step back ---
 
 class After(threading.Thread):
     """Crash points count from the moment on at which wconfd of a node has ended so often: the process that made the step
@@ -246,7 +432,7 @@ class After(threading.Thread):
 
     def run(self):
         for _ in range(self.ends):
-            while not (pid := wconfd_of(self.node)) and not self.over:
+            while not (pid := process_of(self.node, 'wconfd')) and not self.over:
                 pass
             while os.path.exists(f'/proc/{pid}') and not self.over:
                 time.sleep(0.002)
@@ -309,7 +495,7 @@ def main():
     global lab, folder  # pylint: disable=global-statement
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3', '--root-mib', '2048')
     with tempfile.TemporaryDirectory(prefix='fettle-change-') as folder, e2e.new_lab(options=options) as lab:
-        e2e.run(test_refused, test_away, test_there, test_members, test_back,
+        e2e.run(test_refused, test_away, test_there, test_members, test_file, test_foreign_file, test_back, test_lost,
                 *([test_deaths_there, test_deaths_back, test_deaths_take, test_deaths_next] if e2e.LONG else []))
 
 

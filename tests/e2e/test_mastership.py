@@ -251,8 +251,7 @@ def test_engine_file():
         wait_until('it says so', lambda: said(other, re.escape('cannot become master: ' + reason)), 20)
         lab.cli('tag', 'add', 'cluster', 'two')
         wait_until('it keeps its copy all the same', lambda: equal(*NODES), 20)
-        refused(f'node {other} does not know that the engine is etcd: its etc/engine.json is missing, or its wconfd was not '
-                'started since', WRONG_STATE, '--to', other)
+        refused(f'node {other} cannot become the master now: {reason}', WRONG_STATE, '--to', other)
     finally:
         with open(path, 'w', encoding='utf-8') as file:
             file.write(whole)

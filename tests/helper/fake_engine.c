@@ -288,9 +288,10 @@ static bool engine_left(struct engine *base, struct engine_left *ret_left, GErro
     return true;
 }
 
-/* Everything since serial 1 is in the log. */
-static guint64 engine_log_from(struct engine *base)
+/* Everything since serial 1 is in the log, and mastership 1 was of this engine already. */
+static guint64 engine_log_from(struct engine *base, guint64 *ret_epoch)
 {
+    *ret_epoch = 1;
     return base->replicated ? 1 : 0;
 }
 

@@ -43,7 +43,8 @@ struct etcd_client;
 
 /* What a master knows of a candidate's copy, by its questions. */
 struct ms_follower {
-    bool in; /* counted as in reach */
+    bool in;    /* counted as in reach */
+    bool whole; /* its last question was of what the masters had, at some serial */
     guint64 serial;
 };
 
@@ -77,7 +78,7 @@ struct ms_host {
     gint64 epoch_ms;       /* since when */
     GPtrArray *operations; /* struct ms_operation, under way there */
 
-    struct ms_follower followers[MS_HOSTS]; /* while it is master of a store of its own */
+    struct ms_follower followers[MS_HOSTS]; /* while it is master */
 
     bool member; /* its member of etcd runs */
     bool word;   /* a person has said that the others are gone: it may go on with what it has */

@@ -6,6 +6,9 @@
  * to be filled anew. So a master may answer with fewer copies only what it has given them that time
  * for. A master that has just begun has been asked by nobody: what it answers before its followers
  * have asked again may be on no copy.
+ *
+ * With etcd no copy that is whole, however far it lags, is filled anew: what is in one is never
+ * lost, and no run is so long that etcd forgets what was deleted.
  */
 #include <string.h>
 
@@ -79,11 +82,14 @@ void ms_saw_follow(struct ms_host *master, const struct rpc_request *request)
     guint64 history = (guint64)json_integer_value(json_object_get(request->args, "history"));
     const char *digest = json_string_value(json_object_get(request->args, "digest"));
     const struct ms_commit *commit = ms_commit_at(ms, serial);
-    if (!asker || asker == master || ms->etcd || !master->epoch)
+    if (!asker || asker == master || !master->epoch)
         return;
     struct ms_follower *follower = follower_of(master, asker->index);
     bool whole = history == MS_HISTORY && commit && digest &&
                  g_ascii_strtoull(digest, NULL, 16) == commit->digest;
+    follower->whole = whole;
+    if (ms->etcd)
+        return;
     follower->in = whole && (is_in_reach(master, asker->index) || serial + 1 == ms->log->len);
     follower->serial = whole ? serial : 0;
 }
@@ -91,8 +97,13 @@ void ms_saw_follow(struct ms_host *master, const struct rpc_request *request)
 void ms_saw_followed(struct ms_host *master, const char *asker, const json_t *result)
 {
     const struct ms_host *host = ms_host_of(master->ms, asker);
-    if (host && (!result || json_is_true(json_object_get(result, "snapshot"))))
-        follower_of(master, host->index)->in = false;
+    if (!host || (result && !json_is_true(json_object_get(result, "snapshot"))))
+        return;
+    struct ms_follower *follower = follower_of(master, host->index);
+    follower->in = false;
+    if (result && master->ms->etcd && follower->whole)
+        ms_problem(master->ms, "the copy of %s is filled anew, and needs only what it lacks: %s",
+                   asker, json_string_value(json_object_get(result, "why")));
 }
 
 /* --- an answer --- */

@@ -192,6 +192,13 @@ static guint64 looked_lookup(struct engine *engine, const char *commit_id)
     return real->ops->lookup(real, commit_id);
 }
 
+/* Of etcd only: the log of a store's master begins with it. */
+static guint64 looked_log_from(struct engine *engine, guint64 *ret_epoch)
+{
+    struct engine *real = host_of_engine(engine)->real;
+    return real->ops->log_from ? real->ops->log_from(real, ret_epoch) : 0;
+}
+
 static const struct engine_ops looked_ops = {
     .load = looked_load,
     .observe = looked_observe,
@@ -201,6 +208,7 @@ static const struct engine_ops looked_ops = {
     .commit = looked_commit,
     .barrier = looked_barrier,
     .lookup = looked_lookup,
+    .log_from = looked_log_from,
 };
 
 static void wconfd_start(struct ms_host *host);

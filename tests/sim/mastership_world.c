@@ -251,6 +251,8 @@ static void fill_etcd(struct ms *ms, const GPtrArray *changes)
         g_autofree char *value = value_of(change);
         json_array_append_new(puts, etcd_put(key, value, 0));
     }
+    json_array_append_new(puts,
+                          etcd_put(MS_PREFIX "c/00000000000000000001", "[[\"import\",1]]", 0));
     json_array_append_new(puts, etcd_put(MS_PREFIX "epoch_base", G_STRINGIFY(MS_EPOCH_BASE), 0));
     json_array_append_new(
         puts, etcd_put(MS_PREFIX "head", "{\"history\":5,\"serial\":1,\"batch\":\"import\"}", 0));

@@ -215,6 +215,7 @@ static bool decide(struct engine_change *change, GError **error)
     g_autoptr(GString) silent = g_string_new(NULL);
     guint told = 0;
     change->config->state = ENGINE_DECIDING;
+    change->config->serial = config_serial(change->wconf->committed) + 1;
     for (guint i = 0; i < change->nodes->len; i++) {
         const struct node *node = change->nodes->pdata[i];
         g_autoptr(GError) local = NULL;
@@ -250,6 +251,7 @@ static bool leave(struct engine_change *change, const GPtrArray *last, GError **
 static void activate(struct engine_change *change)
 {
     change->config->state = ENGINE_ACTIVE;
+    change->config->serial = 0;
     for (guint i = 0; i < change->nodes->len; i++) {
         g_autoptr(GError) error = NULL;
         const struct node *node = change->nodes->pdata[i];

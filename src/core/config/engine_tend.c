@@ -74,6 +74,7 @@ static struct engine_config *make_wanted(const struct pass *pass, const struct n
 {
     struct engine_config *config = engine_config_copy(pass->known);
     config->state = ENGINE_ACTIVE;
+    config->serial = 0;
     g_clear_pointer(&config->members, g_ptr_array_unref);
     config->members = g_ptr_array_new_with_free_func(free_member);
     for (guint i = 0; i < pass->nodes->len; i++) {

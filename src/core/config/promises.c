@@ -79,6 +79,13 @@ static bool take_answer(guint index, void *value, const GError *error, void *dat
     return round->hurry && round->own && round->granted >= round->needed;
 }
 
+/* What it has of the engine sqlite. */
+static guint64 serial_of(const struct config *config)
+{
+    const struct cluster *cluster = config_cluster(config);
+    return cluster && cluster->engine == ENGINE_KIND_SQLITE ? config_serial(config) : 0;
+}
+
 static bool ask_all(const struct env *env, const struct config *config,
                     const struct promise_wish *wish, bool begins, struct round *round)
 {
@@ -86,7 +93,8 @@ static bool ask_all(const struct env *env, const struct config *config,
                                       .epoch = wish->epoch,
                                       .since = wish->alone ? RECORD_NUMBER_MAX : wish->since,
                                       .node = (char *)env->node_uuid,
-                                      .begins = begins};
+                                      .begins = begins,
+                                      .serial = serial_of(config)};
     struct stamp stamp = {args.history, args.epoch};
     g_autoptr(GPtrArray) uuids = g_ptr_array_new();
     for (guint i = 0; i < round->voters->nodes->len; i++)
@@ -146,14 +154,14 @@ static voters_t with_witnesses(const struct env *env, const struct config *confi
 enum next { NEXT_DONE, NEXT_HIGHER, NEXT_AGAIN, NEXT_END };
 
 static enum next judge(const struct env *env, const struct config *config,
-                       const struct round *round, GError **error)
+                       const struct promise_wish *wish, const struct round *round, GError **error)
 {
     bool ours = round->seen_node && !strcmp(round->seen_node, env->node_uuid);
     if (round->seen_begun && !ours) {
-        fettle_set_error(error, STALE_EPOCH,
-                         "node %s has become master meanwhile: the store of this node is not the "
-                         "engine any more",
-                         config_node_name(config, round->seen_node));
+        fettle_set_error(error, STALE_EPOCH, "node %s has become master meanwhile: %s",
+                         config_node_name(config, round->seen_node),
+                         wish->by_copy ? "this one is made it no more"
+                                       : "the store of this node is not the engine any more");
         return NEXT_END;
     }
     bool enough = round->own && round->granted >= round->needed;
@@ -195,7 +203,7 @@ static enum next ask(const struct env *env, const struct config *config,
     if (wish->alone)
         round.needed = 1;
     if (ask_all(env, config, wish, begins, &round)) {
-        next = judge(env, config, &round, error);
+        next = judge(env, config, wish, &round, error);
     } else {
         fettle_set_error(error, KILLED, "the process has ended");
     }

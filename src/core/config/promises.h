@@ -19,6 +19,7 @@ struct promise_wish {
     guint64 since; /* newest mastership whose changes this node has */
     bool alone;    /* a person's word stands for the candidates that do not answer, and for a
                       mastership that was later than `since`; set by promises_alone() */
+    bool by_copy;  /* this node has a copy, and becomes master by a person's word */
 };
 
 /* The person's word; may come while the candidates are asked. Those that are silent may have had

@@ -49,6 +49,8 @@ struct role_status *seat_status(const struct seat *seat)
     struct role_status *status = role_status_new();
     status->seat = seats[seat->state];
     status->engine = seat->engine;
+    if (seat->undecided)
+        status->undecided = seat->step ? seat->step : RECORD_NUMBER_MAX;
     if (seat->wconf && seat->state != ENDED) {
         wconf_position(seat->wconf, &status->history, &status->epoch, &status->serial);
         g_free(status->master_node);
@@ -211,6 +213,11 @@ void seat_set_engine(struct seat *seat, enum engine_kind kind, const char *barre
     seat->undecided = undecided;
 }
 
+void seat_set_step(struct seat *seat, guint64 serial)
+{
+    seat->step = serial;
+}
+
 bool seat_is_master(const struct seat *seat)
 {
     return seat->state == IS_MASTER;
@@ -241,6 +248,8 @@ void seat_free(struct seat *seat)
     wconf_free(seat->wconf);
     g_ptr_array_unref(seat->waits);
     g_clear_error(&seat->end);
+    if (seat->word)
+        g_ptr_array_unref(seat->word);
     g_free(seat->barred);
     g_free(seat->trouble);
     g_free(seat);

@@ -18,6 +18,11 @@ struct seat *seat_new(const struct env *env, struct copy *copy);
  * told, and why this node must not become master by itself, nor by a person's word; NULL: it may.
  * `undecided`: that holds until its copy names the engine, or the engine a master. */
 void seat_set_engine(struct seat *seat, enum engine_kind kind, const char *barred, bool undecided);
+/* The serial whose commit decides it; 0: not known. */
+void seat_set_step(struct seat *seat, guint64 serial);
+/* Whether a copy proves that a change to etcd, which that serial was to decide, was not made: it
+ * has the serial, and sqlite is the engine. */
+bool seat_not_made(struct copy *copy, guint64 serial);
 /* In a task. False: this process is of no use as it is, with the reason. */
 bool seat_start(struct seat *seat, GError **error);
 /* Called once when this process must end, and be started anew. */

@@ -26,9 +26,12 @@ bool seat_become_master(struct seat *seat, GError **error)
     GError *reason = NULL;
     seat->state = CAMPAIGNS;
     seat->wconf = wconf_new(seat->env);
+    if (seat->word)
+        wconf_put_on_record(seat->wconf, g_ptr_array_ref(seat->word));
     if (wconf_start(seat->wconf, &reason)) {
         wconf_on_step_down(seat->wconf, stepped_down, seat);
         seat->state = IS_MASTER;
+        g_clear_pointer(&seat->word, g_ptr_array_unref);
         seat_tell_role(seat);
         return true;
     }
@@ -68,12 +71,24 @@ static void each_cluster(const char *kind, const char *key, guint64 version, jso
         *engine = cluster->engine;
 }
 
+static bool copy_names(struct copy *copy, enum engine_kind kind)
+{
+    guint64 engine = G_MAXUINT64;
+    return copy->ops->load(copy, each_cluster, &engine, NULL) && engine == kind;
+}
+
 /* A copy that names the engine has that from the step itself, or from a master of that engine. */
 static bool copy_says_so(const struct seat *seat)
 {
-    guint64 engine = ENGINE_KIND_SQLITE;
-    return seat->copy->ops->load(seat->copy, each_cluster, &engine, NULL) &&
-           engine == ENGINE_KIND_ETCD;
+    return copy_names(seat->copy, ENGINE_KIND_ETCD);
+}
+
+bool seat_not_made(struct copy *copy, guint64 serial)
+{
+    struct copy_position at;
+    copy->ops->position(copy, &at);
+    return serial && at.role == COPY_FOLLOWS && at.serial >= serial &&
+           copy_names(copy, ENGINE_KIND_SQLITE);
 }
 
 /* While a change of engine is under way the seat is free in the new one although the old one may
@@ -85,7 +100,14 @@ static bool may_try(struct seat *seat)
         g_clear_pointer(&seat->barred, g_free);
         log_info("", "the change of the engine was made");
     }
-    return !seat->barred;
+    if (seat->undecided && seat_not_made(seat->copy, seat->step)) {
+        g_autoptr(GError) end = NULL;
+        fettle_set_error(&end, TEMPORARY,
+                         "the change of the engine was not made: the copy of this node has later "
+                         "changes of the engine sqlite; starting anew");
+        seat_end(seat, end);
+    }
+    return !seat->barred && seat->state == FOLLOWS;
 }
 
 static bool is_wanted(const struct seat *seat)

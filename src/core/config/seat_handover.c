@@ -43,14 +43,14 @@ static bool is_ready(const struct seat *seat, const char *name, const struct rol
 {
     guint64 history, epoch, serial;
     wconf_position(seat->wconf, &history, &epoch, &serial);
-    if (status->engine != ENGINE_KIND_ETCD)
+    if (*status->why)
+        fettle_set_error(error, WRONG_STATE, "node %s cannot become the master now: %s", name,
+                         status->why);
+    else if (status->engine != ENGINE_KIND_ETCD)
         fettle_set_error(error, WRONG_STATE,
                          "node %s does not know that the engine is etcd: its etc/engine.json is "
                          "missing, or its wconfd was not started since",
                          name);
-    else if (*status->why)
-        fettle_set_error(error, WRONG_STATE, "node %s cannot become the master now: %s", name,
-                         status->why);
     else if (status->seat != SEAT_FOLLOWS)
         fettle_set_error(error, WRONG_STATE, "node %s is no follower of this master (it says: %s)",
                          name, enum_word(&seat_role_words, (int)status->seat));
@@ -172,6 +172,41 @@ static struct take_over_result *ask_master(struct seat *seat, const struct confi
     return result;
 }
 
+/* --- a change of engine that nobody knows the end of --- */
+
+/* The node that made it is lost for good, and no copy in reach has what came after it. Etcd was
+ * filled with everything that was stored before the step: so it is the engine from now on, whether
+ * the step was done or not. A copy in reach that had a later serial would prove that it was not,
+ * and would be the newest. */
+static struct take_over_result *decide(struct seat *seat, const struct config *config,
+                                       struct take_over_args *args, GError **error)
+{
+    record_autoptr(role_status) own = seat_status(seat);
+    record_autoptr(seat_candidates) seen = takeover_look(seat->env, config, own, error);
+    const struct seat_candidate *chosen =
+        seen ? takeover_pick(seat->env, seen, args->node, error) : NULL;
+    if (!chosen)
+        return NULL;
+    if (strcmp(chosen->node, seat->env->node_uuid) != 0)
+        return seat_ask_other(seat, config, chosen, args, error);
+    if (seat->trouble || !seat->undecided || seat->state != FOLLOWS) {
+        fettle_set_error(error, TEMPORARY,
+                         "whether the engine is etcd can be decided with a majority of its members "
+                         "only: %s",
+                         seat->trouble ? seat->trouble
+                                       : "this node has just heard of it; look "
+                                         "again");
+        return NULL;
+    }
+    if (seat->word)
+        g_ptr_array_unref(seat->word);
+    seat->word = takeover_record(seat->env, seen, chosen, args);
+    seat->undecided = false;
+    g_clear_pointer(&seat->barred, g_free);
+    log_warning("", "the engine is etcd from now on, by a person's word");
+    return seat_word_result(chosen);
+}
+
 /* --- the word --- */
 
 static bool check_args(const struct take_over_args *args, GError **error)
@@ -191,6 +226,8 @@ struct take_over_result *seat_hand_over(struct seat *seat, const struct config *
         return NULL;
     if (seat->state == IS_MASTER)
         return hand_over_here(seat, config, args, error);
+    if (seat->undecided && !seat->observed.epoch && seat->state == FOLLOWS)
+        return decide(seat, config, args, error);
     if (seat->barred)
         fettle_set_error(error, WRONG_STATE, "%s", seat->barred);
     else if (seat->state != FOLLOWS)

@@ -120,8 +120,49 @@ static struct take_over_result *go_alone(struct seat *seat, const struct config 
     return NULL;
 }
 
-static struct take_over_result *take_over(struct seat *seat, const struct config *config,
-                                          struct take_over_args *args, GError **error)
+struct take_over_result *seat_word_result(const struct seat_candidate *to)
+{
+    struct take_over_result *result = take_over_result_new();
+    g_free(result->node);
+    result->node = g_strdup(to->node);
+    g_free(result->name);
+    result->name = g_strdup(to->name);
+    result->epoch = to->status->epoch;
+    result->serial = to->status->serial;
+    return result;
+}
+
+struct take_over_result *seat_ask_other(struct seat *seat, const struct config *config,
+                                        const struct seat_candidate *to,
+                                        struct take_over_args *args, GError **error)
+{
+    struct stamp stamp = {config_history(config), 0};
+    g_free(args->node);
+    args->node = g_strdup(to->node);
+    struct take_over_result *result =
+        env_call_record(seat->env, to->node, ROLE_WCONFD, "take_over", args, stamp, 0, 0, error);
+    if (!result)
+        g_prefix_error(error, "node %s: ", to->name);
+    return result;
+}
+
+/* Another word was faster, or the same one when it was given before and its answer was lost: that
+ * made a master, which may be all that is wanted. */
+static struct take_over_result *has_happened(struct seat *seat, const struct config *config,
+                                             const char *wanted, bool alone, const GError *reason)
+{
+    if (!fettle_error_is(reason, STALE_EPOCH) || alone || task_killed())
+        return NULL;
+    record_autoptr(seat_candidates) candidates = look(seat, config, NULL);
+    const struct seat_candidate *master = candidates ? takeover_master(candidates) : NULL;
+    if (!master || !strcmp(master->node, seat->env->node_uuid) ||
+        (*wanted && strcmp(wanted, master->name) != 0 && strcmp(wanted, master->node) != 0))
+        return NULL;
+    return seat_word_result(master);
+}
+
+static struct take_over_result *try_take_over(struct seat *seat, const struct config *config,
+                                              struct take_over_args *args, GError **error)
 {
     record_autoptr(seat_candidates) candidates = look(seat, config, error);
     const struct seat_candidate *chosen =
@@ -133,13 +174,19 @@ static struct take_over_result *take_over(struct seat *seat, const struct config
         return go_alone(seat, config, candidates, args, error);
     if (here)
         return take_over_here(seat, config, candidates, args, error);
-    g_free(args->node);
-    args->node = g_strdup(chosen->node);
-    struct stamp stamp = {config_history(config), 0};
-    struct take_over_result *result = env_call_record(seat->env, chosen->node, ROLE_WCONFD,
-                                                      "take_over", args, stamp, 0, 0, error);
+    return seat_ask_other(seat, config, chosen, args, error);
+}
+
+static struct take_over_result *take_over(struct seat *seat, const struct config *config,
+                                          struct take_over_args *args, GError **error)
+{
+    g_autofree char *wanted = g_strdup(args->node);
+    g_autoptr(GError) reason = NULL;
+    struct take_over_result *result = try_take_over(seat, config, args, &reason);
     if (!result)
-        g_prefix_error(error, "node %s: ", chosen->name);
+        result = has_happened(seat, config, wanted, args->alone, reason);
+    if (!result)
+        g_propagate_error(error, g_steal_pointer(&reason));
     return result;
 }
 

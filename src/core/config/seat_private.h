@@ -20,6 +20,8 @@ struct seat {
     enum engine_kind engine; /* also when that is closed already */
     char *barred;            /* why this node must not become master by itself; NULL: it may */
     bool undecided;          /* that, until something here proves that the engine is in use */
+    guint64 step;            /* serial that decides it; 0: not known */
+    GPtrArray *word;         /* struct change: a person's word that decided it; or NULL */
     char *trouble;           /* what keeps it from being chosen at this moment; NULL: nothing */
     enum { FOLLOWS, CAMPAIGNS, IS_MASTER, ENDED } state;
     struct copying *copying;
@@ -52,6 +54,12 @@ void seat_handle_candidates(struct seat *seat, struct rpc_request *request);
 void seat_handle_take_over(struct seat *seat, struct rpc_request *request);
 /* What this node knows; NULL with TEMPORARY: nothing yet. To be freed with config_free(). */
 struct config *seat_known_config(const struct seat *seat, GError **error);
+
+/* The same word, given to another node; its name and UUID are `to`'s. */
+struct take_over_result *seat_ask_other(struct seat *seat, const struct config *config,
+                                        const struct seat_candidate *to,
+                                        struct take_over_args *args, GError **error);
+struct take_over_result *seat_word_result(const struct seat_candidate *to);
 
 /* --- seat_left.c --- */
 /* In a task: whether the replicated engine was left for the store of this node. Then that becomes

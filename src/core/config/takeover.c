@@ -171,6 +171,17 @@ struct seat_candidates *takeover_look(const struct env *env, const struct config
 
 /* --- which one --- */
 
+const struct seat_candidate *takeover_master(const struct seat_candidates *candidates)
+{
+    for (guint i = 0; i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (candidate->status &&
+            (candidate->status->seat == SEAT_MASTER || candidate->status->seat == SEAT_CAMPAIGNS))
+            return candidate;
+    }
+    return NULL;
+}
+
 static const struct seat_candidate *find_named(const struct seat_candidates *candidates,
                                                const char *node, GError **error)
 {
@@ -195,6 +206,26 @@ static const struct seat_candidate *find_newest(const struct env *env,
     return found;
 }
 
+/* One that was told of a change to etcd, which may have been made as far as the newest copy knows;
+ * `named`, or this node, rather than others. NULL: nobody. */
+static const struct seat_candidate *find_undecided(const struct env *env,
+                                                   const struct seat_candidates *candidates,
+                                                   const struct seat_candidate *newest,
+                                                   const struct seat_candidate *named)
+{
+    const struct seat_candidate *found = NULL;
+    for (guint i = 0; newest && i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (!candidate->status || candidate->status->undecided <= newest->status->serial)
+            continue;
+        if (candidate == named)
+            return candidate;
+        if (!found || !strcmp(candidate->node, env->node_uuid))
+            found = candidate;
+    }
+    return found;
+}
+
 const struct seat_candidate *takeover_pick(const struct env *env,
                                            const struct seat_candidates *candidates,
                                            const char *node, GError **error)
@@ -203,7 +234,13 @@ const struct seat_candidate *takeover_pick(const struct env *env,
     const struct seat_candidate *named = *node ? find_named(candidates, node, error) : newest;
     if (*node && !named)
         return NULL;
-    if (*candidates->master_lives)
+    const struct seat_candidate *master = takeover_master(candidates);
+    const struct seat_candidate *undecided = find_undecided(env, candidates, newest, named);
+    if (!*node && undecided)
+        named = undecided;
+    if (*node && named == master && master->status->seat == SEAT_MASTER)
+        fettle_set_error(error, WRONG_STATE, "node \"%s\" is the master already", named->name);
+    else if (*candidates->master_lives)
         fettle_set_error(error, UNSAFE, "%s; power it off first if it cannot be master any more",
                          candidates->master_lives);
     else if (!newest)
@@ -211,7 +248,13 @@ const struct seat_candidate *takeover_pick(const struct env *env,
                          "no candidate that can be reached has a whole copy of the configuration");
     else if (!named->answers)
         fettle_set_error(error, WRONG_STATE, "wconfd of node %s does not answer", named->name);
-    else if (!named->newest)
+    else if (undecided && named != undecided)
+        fettle_set_error(error, UNSAFE,
+                         "node %s was told of a change of the engine to etcd, which may have been "
+                         "made, and node %s was not; say it for that one: fettle cluster "
+                         "master-failover --to %s",
+                         undecided->name, named->name, undecided->name);
+    else if (!undecided && !named->newest)
         fettle_set_error(error, UNSAFE,
                          "the copy of node %s is newer: it has serial %" G_GUINT64_FORMAT
                          " of epoch %" G_GUINT64_FORMAT
@@ -288,6 +331,14 @@ static void add_demotions(GPtrArray *changes, guint64 version, const struct conf
     }
 }
 
+GPtrArray *takeover_record(const struct env *env, const struct seat_candidates *candidates,
+                           const struct seat_candidate *self, const struct take_over_args *args)
+{
+    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    add_record(env, changes, 0, candidates, self, args);
+    return changes;
+}
+
 static GPtrArray *last_changes(const struct env *env, guint64 version, const struct config *config,
                                const struct seat_candidates *candidates,
                                const struct seat_candidate *self, const struct take_over_args *args)
@@ -357,7 +408,7 @@ struct take_over_result *takeover(const struct env *env, struct copy *copy,
     struct copy_position at;
     copy->ops->position(copy, &at);
     const struct seat_candidate *self = find_named(candidates, env->node_uuid, error);
-    struct promise_wish wish = {.epoch = at.epoch + 1, .since = at.epoch};
+    struct promise_wish wish = {.epoch = at.epoch + 1, .since = at.epoch, .by_copy = true};
     if (args->alone)
         promises_alone(env, &wish);
     if (!self || !check_args(args, error) || !promises_ask(env, config, &wish, error))

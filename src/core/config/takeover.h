@@ -20,6 +20,14 @@ const struct seat_candidate *takeover_pick(const struct env *env,
                                            const struct seat_candidates *candidates,
                                            const char *node, GError **error);
 
+/* Who is the master, or has the store of the engine and is about to become it; NULL: nobody that
+ * answers. */
+const struct seat_candidate *takeover_master(const struct seat_candidates *candidates);
+
+/* What such a word puts on record, which made `self` the master; a GPtrArray of struct change. */
+GPtrArray *takeover_record(const struct env *env, const struct seat_candidates *candidates,
+                           const struct seat_candidate *self, const struct take_over_args *args);
+
 /* For a node whose store is the engine already and that waits for promises: what a person's word
  * puts on record, so that the silent candidates need not be waited for any more; a GPtrArray of
  * struct change. NULL: WRONG_INPUT, or WRONG_STATE if it is not given for them. */

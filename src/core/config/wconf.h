@@ -14,6 +14,9 @@ struct wconf *wconf_new(const struct env *env);
 bool wconf_start(struct wconf *wconf, GError **error);
 /* One call; answers now or later. */
 void wconf_handle(struct wconf *wconf, struct rpc_request *request);
+/* Before wconf_start(): these changes (GPtrArray of struct change, stolen; their versions do not
+ * matter) are on record before anything is answered. */
+void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes);
 /* While wconf_start() waits for promises: a person says that the candidates that are silent are
  * gone for good. `changes` (GPtrArray of struct change, stolen; their versions do not matter) are
  * its first commit. */

@@ -63,7 +63,7 @@ static int compare_serials(const void *a, const void *b)
 static void begin_log(struct wconf *wconf, const struct reading *reading)
 {
     struct engine *engine = wconf->engine;
-    guint64 from = reading->logged ? engine->ops->log_from(engine) : 0;
+    guint64 from = reading->logged ? engine->ops->log_from(engine, &wconf->log_epoch) : 0;
     wconf->log_floor = from ? from : config_serial(wconf->committed);
     if (!from)
         return;
@@ -197,11 +197,16 @@ static bool record_master(struct wconf *wconf, GError **error)
     return wconf_commit(wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error);
 }
 
-void wconf_go_alone(struct wconf *wconf, GPtrArray *changes)
+void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes)
 {
     if (wconf->word)
         g_ptr_array_unref(wconf->word);
     wconf->word = changes;
+}
+
+void wconf_go_alone(struct wconf *wconf, GPtrArray *changes)
+{
+    wconf_put_on_record(wconf, changes);
     promises_alone(wconf->env, &wconf->wish);
 }
 

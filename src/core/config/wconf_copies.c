@@ -214,8 +214,16 @@ static bool digest_at(const struct wconf *wconf, guint64 serial, guint64 *ret_di
 
 /* --- follow --- */
 
-/* Why the copy cannot go on from what it has; NULL: it can. Free with g_free(). */
-static char *why_anew(const struct wconf *wconf, const struct follow_args *args)
+/* Whether a copy of this mastership can have what was lost with its master, under serials that
+ * other changes have got since. */
+static bool may_be_astray(const struct wconf *wconf, guint64 epoch)
+{
+    return epoch < (wconf->log_epoch ? wconf->log_epoch : wconf->epoch);
+}
+
+/* Why the copy, which is of the mastership `epoch`, cannot go on from what it has; NULL: it can.
+ * Free with g_free(). */
+static char *why_anew(const struct wconf *wconf, const struct follow_args *args, guint64 epoch)
 {
     guint64 digest = 0;
     if (args->history == 0)
@@ -232,8 +240,12 @@ static char *why_anew(const struct wconf *wconf, const struct follow_args *args)
     if (!wconf_stream_reaches(wconf, args->history, args->serial))
         return g_strdup_printf("the log of changes begins behind its serial %" G_GUINT64_FORMAT,
                                args->serial);
-    if (digest_at(wconf, args->serial, &digest) &&
-        digest != g_ascii_strtoull(args->digest, NULL, 16))
+    bool known = digest_at(wconf, args->serial, &digest);
+    if (!known && may_be_astray(wconf, epoch))
+        return g_strdup_printf("it is at serial %" G_GUINT64_FORMAT " of epoch %" G_GUINT64_FORMAT
+                               ", and what the content was there is not known any more",
+                               args->serial, epoch);
+    if (known && digest != g_ascii_strtoull(args->digest, NULL, 16))
         return g_strdup_printf(
             "its content at serial %" G_GUINT64_FORMAT " differs from the master's", args->serial);
     return NULL;
@@ -300,7 +312,7 @@ void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
         return;
     }
     follower_of(wconf, request->from_node)->authority = args->authority;
-    g_autofree char *why = why_anew(wconf, args);
+    g_autofree char *why = why_anew(wconf, args, request->stamp.epoch);
     if (why) {
         follower_of(wconf, request->from_node)->reachable = false;
         release(wconf);

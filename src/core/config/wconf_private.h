@@ -46,6 +46,7 @@ struct wconf {
 
     GQueue log;           /* struct log_entry, oldest first */
     guint64 log_floor;    /* changes after this serial are all in it */
+    guint64 log_epoch;    /* what copies of an earlier mastership have may have been lost */
     GPtrArray *listeners; /* struct listener: wait_changes with nothing new yet */
     guint wake_timer;
 

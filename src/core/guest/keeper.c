@@ -347,7 +347,7 @@ json_t *keeper_engine_set(struct node_core *node, struct fence_op *op, const voi
 }
 
 bool keeper_may_promise(const struct keeper *keeper, const char *node, const char *master,
-                        GError **error)
+                        guint64 serial, GError **error)
 {
     if (keeper == NULL || strcmp(node, keeper->env->node_uuid) == 0)
         return true;
@@ -357,7 +357,8 @@ bool keeper_may_promise(const struct keeper *keeper, const char *node, const cha
         return false;
     if (config->kind == ENGINE_KIND_SQLITE || config->state == ENGINE_PREPARING)
         return true;
-    if (config->state == ENGINE_DECIDING && strcmp(node, master) == 0)
+    bool not_made = config->serial && serial >= config->serial;
+    if (config->state == ENGINE_DECIDING && (strcmp(node, master) == 0 || not_made))
         return true;
     fettle_set_error(error, WRONG_STATE,
                      "this node promises no mastership of the engine sqlite: etc/engine.json says "

@@ -24,10 +24,11 @@ void keeper_start(struct keeper *keeper);
 
 /* Whether a mastership of the SQLite engine may be promised to that node. To this one itself
  * always: what its store says decides. Else, while the engine is etcd to nobody; while a change to
- * it is being decided to `master` alone, who decides it. WRONG_STATE with the reason; CORRUPT. NULL
- * is allowed. */
+ * it is being decided to `master` alone, who decides it, and to whoever has a later serial of the
+ * engine sqlite, `serial`, so that it was not made. WRONG_STATE with the reason; CORRUPT. NULL is
+ * allowed. */
 bool keeper_may_promise(const struct keeper *keeper, const char *node, const char *master,
-                        GError **error);
+                        guint64 serial, GError **error);
 
 json_t *keeper_engine_set(struct node_core *node, struct fence_op *op, const void *args,
                           GError **error);

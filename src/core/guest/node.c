@@ -187,8 +187,11 @@ static json_t *work_announce(struct work *work, const void *args, GError **error
 
 static json_t *work_promise(struct work *work, const void *args, GError **error)
 {
-    g_autofree char *master = g_strdup(fence_announced(work->node->fence)->master_node);
-    if (!keeper_may_promise(work->node->keeper, work->request->from_node, master, error))
+    const struct promise_epoch_args *asked = args;
+    const struct announce_args *announced = fence_announced(work->node->fence);
+    guint64 serial = asked->history == announced->history ? asked->serial : 0;
+    g_autofree char *master = g_strdup(announced->master_node);
+    if (!keeper_may_promise(work->node->keeper, work->request->from_node, master, serial, error))
         return NULL;
     record_autoptr(promise_epoch_result) result =
         fence_promise(work->node->fence, work->request->from_node, args, error);

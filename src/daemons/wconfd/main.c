@@ -161,6 +161,7 @@ static struct env *setup(const char *root, GError **error)
     wconfd.env->ensemble = etcd_ensemble_new(paths, wconfd.env->node_uuid);
     wconfd.seat = seat_new(wconfd.env, opened->copy);
     seat_set_engine(wconfd.seat, opened->kind, opened->barred, opened->undecided);
+    seat_set_step(wconfd.seat, opened->step);
     seat_on_end(wconfd.seat, seat_ended, NULL);
     struct rpc_server_options listen = {.path = socket,
                                         .role = ROLE_WCONFD,

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "core/config/announced.h"
+#include "core/config/seat.h"
 #include "io/engine_file.h"
 #include "io/etcd_engine.h"
 #include "io/sqlite_copy.h"
@@ -13,7 +14,8 @@
 
 #define UNDECIDED                                                                                  \
     "the change of the engine to etcd has begun, and nothing here proves yet that it was made: "   \
-    "the node that makes it decides when it runs again"
+    "the node that makes it decides when it runs again; if that is lost for good, a person does: " \
+    "fettle cluster master-failover"
 
 /* --- etc/engine.json --- */
 
@@ -21,6 +23,13 @@ static bool is_etcd(const struct engine_config *config)
 {
     return config && config->kind == ENGINE_KIND_ETCD &&
            (config->state == ENGINE_DECIDING || config->state == ENGINE_ACTIVE);
+}
+
+/* The same of a node with a copy, which may know that the step was not done. */
+static bool uses_etcd(const struct opened *opened, const struct engine_config *config)
+{
+    return is_etcd(config) &&
+           !(config->state == ENGINE_DECIDING && seat_not_made(opened->copy, config->serial));
 }
 
 /* Whether it is another file than it was; remembers it. */
@@ -86,9 +95,10 @@ static void open_engine(struct opened *opened, const struct engine_config *confi
                         const GError *broken)
 {
     g_autoptr(GError) error = NULL;
-    if (is_etcd(config)) {
+    if (uses_etcd(opened, config)) {
         opened->kind = ENGINE_KIND_ETCD;
         opened->undecided = config->state == ENGINE_DECIDING;
+        opened->step = config->serial;
         if (open_etcd(opened, config, &error))
             opened->barred = opened->undecided ? g_strdup(UNDECIDED) : NULL;
         broken = error;
@@ -147,7 +157,7 @@ bool opened_refresh(struct opened *opened, bool *ret_changed, GError **error)
     if (!opened->copy || !look_at_file(opened))
         return true;
     record_autoptr(engine_config) config = engine_file_read(real_env_paths(opened->env), NULL);
-    if (is_etcd(config) != (opened->client != NULL) || !config) {
+    if (!config || uses_etcd(opened, config) != (opened->client != NULL)) {
         fettle_set_error(error, TEMPORARY, "etc/" ENGINE_FILE_NAME " has changed; starting anew");
         return false;
     }

@@ -18,6 +18,7 @@ struct opened {
     enum engine_kind kind;
     char *barred;
     bool undecided;
+    guint64 step;      /* serial that decides it; 0: not known */
     gint64 changed[3]; /* etc/engine.json as it was read: time of change, inode, bytes */
 };
 

@@ -203,6 +203,9 @@ static void test_unknown(void)
     g_assert_false(fake_engine_left(world.engine));
     g_assert_cmpstr(world.stepped_down, ==, "resource_not_available: disk full (made by the test)");
     g_assert_cmpstr(engine_state_of(2), ==, "deciding");
+    /* The serial that the commit of the step has, by which others can tell. */
+    g_assert_cmpuint(it.members[2]->config->serial, ==,
+                     config_serial(wconf_config(world.wconf)) + 1);
     config_world_restart(&world);
     engine_give();
     config_world_start(&world);

@@ -326,16 +326,17 @@ static void test_due(void)
 
 /* "yes", or why not; `file`: what etc/engine.json says, NULL: there is none. */
 static char *may_promise(struct fixture *fixture, enum engine_kind kind, enum engine_phase state,
-                         const char *node, const char *master)
+                         const char *node, const char *master, guint64 serial)
 {
     struct keeper *keeper = fixture->nw->a.core->keeper;
     struct engine_config *config = engine_config_new();
     g_autoptr(GError) error = NULL;
     config->kind = kind;
     config->state = state;
+    config->serial = state == ENGINE_DECIDING ? 40 : 0;
     engine_config_free(fixture->fake->config);
     fixture->fake->config = config;
-    return keeper_may_promise(keeper, node, master, &error)
+    return keeper_may_promise(keeper, node, master, serial, &error)
                ? g_strdup("yes")
                : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
 }
@@ -348,12 +349,18 @@ static void test_promises(struct fixture *fixture, gconstpointer unused)
         enum engine_kind kind;
         enum engine_phase state;
         const char *node, *master, *said;
+        guint64 serial; /* that the asker has */
     } cases[] = {
         {ENGINE_KIND_SQLITE, ENGINE_ACTIVE, NODE_B, NODE_M, "yes"},
         {ENGINE_KIND_ETCD, ENGINE_PREPARING, NODE_B, NODE_M, "yes"},
         {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_B, NODE_M, "deciding"},
         {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_M, NODE_M, "yes"},
         {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_A, NODE_M, "yes"},
+        /* That it was not made is proven by what came after it with the engine sqlite. */
+        {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_B, NODE_M, "deciding", 39},
+        {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_B, NODE_M, "yes", 40},
+        {ENGINE_KIND_ETCD, ENGINE_DECIDING, NODE_B, NODE_M, "yes", 41},
+        {ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_B, NODE_M, "active", 41},
         {ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_B, NODE_M, "active"},
         {ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_M, NODE_M, "active"},
         {ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_A, NODE_M, "yes"},
@@ -365,8 +372,8 @@ static void test_promises(struct fixture *fixture, gconstpointer unused)
                 : g_strdup_printf("wrong_state: this node promises no mastership of the engine "
                                   "sqlite: etc/engine.json says etcd, %s",
                                   cases[i].said);
-        g_autofree char *said =
-            may_promise(fixture, cases[i].kind, cases[i].state, cases[i].node, cases[i].master);
+        g_autofree char *said = may_promise(fixture, cases[i].kind, cases[i].state, cases[i].node,
+                                            cases[i].master, cases[i].serial);
         g_assert_cmpstr(said, ==, expected);
     }
 }
@@ -375,7 +382,8 @@ static void test_promises(struct fixture *fixture, gconstpointer unused)
 static void test_promise_refused(struct fixture *fixture, gconstpointer unused)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *said = may_promise(fixture, ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_M, NODE_M);
+    g_autofree char *said =
+        may_promise(fixture, ENGINE_KIND_ETCD, ENGINE_ACTIVE, NODE_M, NODE_M, 0);
     for (guint i = 0; i < 2; i++) {
         json_autoptr answer = call(fixture, "promise_epoch",
                                    json_make("{s:I, s:i, s:i, s:s, s:b}", "history",
@@ -386,7 +394,7 @@ static void test_promise_refused(struct fixture *fixture, gconstpointer unused)
             g_assert_cmpstr(error ? error->message : "", ==, said + strlen("wrong_state: "));
             g_assert_null(answer);
             g_clear_error(&error);
-            g_free(may_promise(fixture, ENGINE_KIND_SQLITE, ENGINE_ACTIVE, NODE_M, NODE_M));
+            g_free(may_promise(fixture, ENGINE_KIND_SQLITE, ENGINE_ACTIVE, NODE_M, NODE_M, 0));
             continue;
         }
         g_assert_no_error(error);

@@ -52,6 +52,11 @@ static void noded_handle(struct rpc_request *request, void *data)
 {
     struct call *call = g_new(struct call, 1);
     *call = (struct call){data, request};
+    if (!strcmp(request->name, "node_report")) { /* it lives */
+        g_free(call);
+        rpc_fail_new(request, FETTLE_ERROR_WRONG_STATE, "made by the test");
+        return;
+    }
     g_assert_cmpstr(request->name, ==, "announce");
     task_spawn(call->host->noded->tasks, call_task, call);
 }
@@ -324,6 +329,18 @@ static void test_log_goes_on(void)
     fake_copy_base(hosts[1].copy)->ops->position(fake_copy_base(hosts[1].copy), &left);
     fake_copy_base(hosts[2].copy)->ops->position(fake_copy_base(hosts[2].copy), &right);
     g_assert_cmpuint(left.digest, ==, right.digest);
+
+    /* Of a mastership before etcd's it may have what was lost with that, under the same serial. */
+    struct fake_reply reply;
+    fake_call_start_stamped(hosts[2].wconfd, 0, (struct stamp){5, 0}, NODE2, ROLE_WCONFD, "follow",
+                            json_make("{s:i,s:i,s:s}", "history", 5, "serial", 4, "digest", "12"),
+                            &reply);
+    fake_advance(world, 10);
+    g_assert_true(reply.done);
+    g_assert_cmpstr(json_string_value(json_object_get(reply.result, "why")), ==,
+                    "it is at serial 4 of epoch 0, and what the content was there is not known "
+                    "any more");
+    fake_reply_clear(&reply);
     tear_down();
 }
 
@@ -347,6 +364,87 @@ static void test_silent_engine(void)
 
 /* A change of engine has begun: nobody takes the seat of the new one until it is proven that the
  * old one is over; a master of the new one proves it. */
+static void undecided_start(guint node, guint64 step)
+{
+    wconfd_open(&hosts[node]);
+    seat_set_engine(hosts[node].seat, ENGINE_KIND_ETCD, "not decided (made by the test)", true);
+    seat_set_step(hosts[node].seat, step);
+    wconfd_run(&hosts[node]);
+}
+
+/* Copies at serial 3 of the engine sqlite, and a change to etcd that node1 was to decide with the
+ * commit of a serial. Its wconfd has ended; `told`: how many of the others know of it. */
+static void set_up_lost(guint64 step, guint told)
+{
+    set_up();
+    commit_tags(0, 2);
+    fake_advance(world, 100);
+    for (guint i = 0; i < NODES; i++)
+        wconfd_kill(&hosts[i]);
+    fake_engine_expire(engine);
+    for (guint i = 1; i < NODES; i++)
+        undecided_start(i, i <= told ? step : 0);
+    fake_advance(world, 1000);
+}
+
+static guint decisions;
+
+static void count_decision(const char *kind, const char *key, guint64 version, json_t *object,
+                           void *data)
+{
+    if (!strcmp(kind, "decision") &&
+        !strcmp(json_string_value(json_object_get(object, "summary")),
+                "made the master in the place of node node1 by a person's word"))
+        decisions++;
+}
+
+/* The one node that may know whether the step was done is lost for good. Etcd has everything that
+ * was stored before it: a person's word makes that the engine. */
+static void test_decided_by_word(void)
+{
+    set_up_lost(4, 2);
+    assert_role(1, "follows 1/3 not decided (made by the test)");
+    assert_taken(1, "", "",
+                 "unsafe: the node daemon of node node1, which is the master, answers; power it "
+                 "off first if it cannot be master any more");
+    assert_taken(1, "", "all burned",
+                 "wrong_input: alone, statement: are for the engine sqlite; with etcd nobody is "
+                 "master without a majority of its members, and nothing of what they have is lost");
+    fake_cut(world, NODE1, true);
+    fake_advance(world, 60000);
+    assert_role(1, "follows 1/3 not decided (made by the test)");
+    fake_engine_silence(engine, true);
+    fake_advance(world, 1000);
+    assert_taken(
+        1, "", "",
+        "resource_not_available: whether the engine is etcd can be decided with a majority "
+        "of its members only: etcd does not answer (made by the test)");
+    fake_engine_silence(engine, false);
+    fake_advance(world, 1000);
+    /* Asked for on node2. */
+    assert_taken(1, "node3", "", "node3 3");
+    fake_advance(world, 3000);
+    assert_role(2, "master 2/5"); /* with what it has put on record */
+    assert_role(1, "follows 2/5");
+    decisions = 0;
+    fake_copy_base(hosts[1].copy)
+        ->ops->load(fake_copy_base(hosts[1].copy), count_decision, NULL, NULL);
+    g_assert_cmpuint(decisions, ==, 1);
+    tear_down();
+}
+
+/* A copy that has the serial proves that the step was not done: this process is of no use. */
+static void test_not_made(void)
+{
+    set_up_lost(3, 1);
+    g_assert_cmpstr(hosts[1].ended, ==,
+                    "resource_not_available: the change of the engine was not made: the copy of "
+                    "this node has later changes of the engine sqlite; starting anew");
+    g_assert_null(hosts[2].ended); /* its file does not say which serial it is */
+    assert_role(2, "follows 1/3 not decided (made by the test)");
+    tear_down();
+}
+
 static void test_undecided(void)
 {
     set_up_nodes();
@@ -504,6 +602,8 @@ int main(int argc, char **argv)
     g_test_add_func("/seat-etcd/log-goes-on#SAF-07,WCF-04", test_log_goes_on);
     g_test_add_func("/seat-etcd/silent-engine#SAF-08", test_silent_engine);
     g_test_add_func("/seat-etcd/undecided#SAF-01", test_undecided);
+    g_test_add_func("/seat-etcd/decided-by-a-word#SAF-01,SAF-07", test_decided_by_word);
+    g_test_add_func("/seat-etcd/change-not-made#SAF-01,SAF-07", test_not_made);
     g_test_add_func("/seat-etcd/hand-over#SAF-01,SAF-08", test_hand_over);
     g_test_add_func("/seat-etcd/unfit#SAF-07", test_unfit);
     g_test_add_func("/seat-etcd/resign-fails#SAF-04,SAF-08", test_resign_fails);

@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include <glib/gstdio.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -114,6 +115,63 @@ static void test_bad(void)
     world_remove(paths);
 }
 
+static void write_bytes(const char *path, const char *bytes, size_t length)
+{
+    FILE *file = fopen(path, "w");
+    g_assert_nonnull(file);
+    g_assert_cmpuint(fwrite(bytes, 1, length, file), ==, length);
+    g_assert_cmpint(fclose(file), ==, 0);
+}
+
+/* What decides is as it was; what a flipped bit has made an unknown member counts for nothing. */
+static bool is_same(const struct engine_config *a, const struct engine_config *b)
+{
+    g_autofree char *left = engine_initial_cluster(a);
+    g_autofree char *right = engine_initial_cluster(b);
+    return a->kind == b->kind && a->state == b->state && a->serial == b->serial &&
+           strcmp(a->token, b->token) == 0 && strcmp(left, right) == 0;
+}
+
+/* Every bit flipped, every cut: refused with what to do next, or the very same engine. */
+static void test_flipped(void)
+{
+    g_autoptr(GError) error = NULL;
+    paths = world_new(NODE_A);
+    record_autoptr(engine_config) good =
+        read_text("{\"kind\":\"etcd\",\"state\":\"deciding\",\"serial\":35,\"token\":\"" TOKEN
+                  "\",\"members\":[" ONE "," TWO "]}",
+                  &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(good->serial, ==, 35);
+    g_assert_true(engine_file_write(paths, good, &error));
+    g_autofree char *path = path_of();
+    g_autofree char *text = NULL;
+    gsize length = 0;
+    guint refused = 0, same = 0;
+    g_assert_true(g_file_get_contents(path, &text, &length, NULL));
+    for (gsize bit = 0; bit < 9 * length; bit++) {
+        gsize cut = bit < 8 * length ? length : bit - 8 * length;
+        g_autofree char *bad = g_memdup2(text, length);
+        g_autoptr(GError) why = NULL;
+        if (bit < 8 * length)
+            bad[bit / 8] ^= (char)(1 << bit % 8);
+        write_bytes(path, bad, cut);
+        record_autoptr(engine_config) config = engine_file_read(paths, &why);
+        if (config) {
+            g_assert_true(is_same(config, good));
+            same++;
+            continue;
+        }
+        g_assert_error(why, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+        g_assert_true(g_str_has_prefix(why->message, path));
+        g_assert_true(g_str_has_suffix(why->message, "; put back the file as it was"));
+        refused++;
+    }
+    g_test_message("%u refused, %u the same", refused, same);
+    g_assert_cmpuint(refused, >, 8 * length);
+    world_remove(paths);
+}
+
 static void test_damaged(void)
 {
     paths = world_new(NODE_A);
@@ -145,5 +203,6 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-file/good", test_good);
     g_test_add_func("/engine-file/bad", test_bad);
     g_test_add_func("/engine-file/damaged", test_damaged);
+    g_test_add_func("/engine-file/every-bit#SAF-01", test_flipped);
     return g_test_run();
 }

@@ -1,0 +1,279 @@
+/* See seat_world.h. */
+#include "seat_world.h"
+
+#include <string.h>
+
+const char *const uuids[NODES] = {NODE1, NODE2, NODE3};
+
+struct fake_world *world;
+struct host hosts[NODES];
+
+/* --- node daemons, of which only the fence counts --- */
+
+struct call {
+    struct host *host;
+    struct rpc_request *request;
+};
+
+static json_t *answer_of(struct host *host, struct rpc_request *request, GError **error)
+{
+    if (!strcmp(request->name, "node_report"))
+        return json_make("{s:s}", "node", host->noded->node_uuid);
+    if (!strcmp(request->name, "announce")) {
+        record_autoptr(announce_args) args = announce_args_parse(request->args, RECORD_LAX, error);
+        return args && fence_announce(host->fence, request->from_node, args, error) ? json_object()
+                                                                                    : NULL;
+    }
+    record_autoptr(promise_epoch_args) args =
+        promise_epoch_args_parse(request->args, RECORD_LAX, error);
+    record_autoptr(promise_epoch_result) result =
+        args ? fence_promise(host->fence, request->from_node, args, error) : NULL;
+    return result ? promise_epoch_result_to_json(result) : NULL;
+}
+
+static void call_task(void *data)
+{
+    g_autofree struct call *call = data;
+    g_autoptr(GError) error = NULL;
+    json_t *answer = answer_of(call->host, call->request, &error);
+    if (answer)
+        rpc_answer(call->request, answer);
+    else
+        rpc_fail(call->request, error);
+}
+
+void noded_handle(struct rpc_request *request, void *data)
+{
+    struct call *call = g_new(struct call, 1);
+    *call = (struct call){data, request};
+    task_spawn(call->host->noded->tasks, call_task, call);
+}
+
+/* --- wconfd --- */
+
+static void wconfd_handle(struct rpc_request *request, void *data)
+{
+    seat_handle(((struct host *)data)->seat, request);
+}
+
+static void ended(const GError *reason, void *data)
+{
+    struct host *host = data;
+    host->ended = g_strdup_printf("%s: %s", fettle_error_name(reason), reason->message);
+}
+
+static void start_task(void *data)
+{
+    g_autoptr(GError) error = NULL;
+    if (!seat_start(((struct host *)data)->seat, &error))
+        ended(error, data);
+}
+
+void wconfd_start(struct host *host)
+{
+    host->wconfd = fake_process(world, host->noded->node_uuid, ROLE_WCONFD);
+    host->wconfd->engine = host->engine ? fake_engine_base(host->engine) : NULL;
+    host->wconfd->authority = fake_authority_base(host->authority);
+    host->seat = seat_new(host->wconfd, host->engine ? NULL : fake_copy_base(host->copy));
+    seat_on_end(host->seat, ended, host);
+    fake_serve(host->wconfd, wconfd_handle, host);
+    task_spawn(host->wconfd->tasks, start_task, host);
+    fake_advance(world, 1);
+}
+
+/* Whoever waits for its role meanwhile is answered to the last. */
+void wconfd_kill(struct host *host)
+{
+    struct fake_reply waits;
+    fake_call_start(
+        host->cli, 0, host->noded->node_uuid, ROLE_WCONFD, "wait_role",
+        json_make("{s:s,s:i,s:i}", "seat",
+                  enum_word(&seat_role_words, host->engine ? SEAT_MASTER : SEAT_FOLLOWS), "epoch",
+                  1, "wait_ms", 60000),
+        &waits);
+    fake_settle(world);
+    if (host->engine)
+        fake_engine_crash(host->engine);
+    /* It is closed by now. */
+    host->wconfd->engine = host->engine ? (struct engine *)host : NULL;
+    fake_kill(host->wconfd);
+    seat_free(host->seat);
+    host->seat = NULL;
+    fake_settle(world);
+    g_assert_true(waits.done);
+    fake_reply_clear(&waits);
+    g_clear_pointer(&host->ended, g_free);
+}
+
+static GPtrArray *objects(void)
+{
+    GPtrArray *all = initial_changes();
+    for (guint i = 0; i < NODES; i++)
+        g_ptr_array_add(all, put("node", uuids[i], 1,
+                                 with(object_node(uuids[i]), "master_candidate", json_true())));
+    return all;
+}
+
+void set_up(void)
+{
+    g_autoptr(GPtrArray) start = objects();
+    world = fake_world_new();
+    fake_world_set_master(world, NODE1);
+    for (guint i = 0; i < NODES; i++) {
+        struct host *host = &hosts[i];
+        *host = (struct host){.noded = fake_process(world, uuids[i], ROLE_NODED)};
+        host->cli = fake_process(world, uuids[i], ROLE_CLI);
+        host->fence = fence_new(host->noded, CLUSTER);
+        host->engine = i == 0 ? fake_engine_new(5, start) : NULL;
+        host->copy = i > 0 ? fake_copy_new() : NULL;
+        host->authority = fake_authority_new("ca", i == 0 ? "ca key" : NULL);
+        fake_serve(host->noded, noded_handle, host);
+    }
+    for (guint i = 0; i < NODES; i++)
+        wconfd_start(&hosts[i]);
+    fake_advance(world, 500);
+}
+
+void tear_down(void)
+{
+    for (guint i = 0; i < NODES; i++) {
+        struct host *host = &hosts[i];
+        if (host->seat)
+            wconfd_kill(host);
+        fake_kill(host->noded);
+        fence_free(host->fence);
+        if (host->copy)
+            fake_copy_free(host->copy);
+        fake_authority_free(host->authority);
+    }
+    fake_world_free(world);
+    fake_engine_free(hosts[0].engine);
+}
+
+/* --- questions --- */
+
+/* "ROLE history/epoch/serial" (an epoch after a leap: "leapt"), with " why" if there is a reason.
+ */
+char *role_of(guint node)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr json =
+        fake_call(hosts[node].cli, uuids[node], ROLE_WCONFD, "wait_role", json_object(), &error);
+    g_assert_no_error(error);
+    record_autoptr(role_status) status = role_status_parse(json, RECORD_LAX, &error);
+    g_assert_no_error(error);
+    g_autofree char *epoch = status->epoch > LIMIT_EPOCH_LEAP
+                                 ? g_strdup("leapt")
+                                 : g_strdup_printf("%d", (int)status->epoch);
+    return g_strdup_printf("%s %d/%s/%d%s%s", enum_word(&seat_role_words, (int)status->seat),
+                           (int)status->history, epoch, (int)status->serial,
+                           *status->why ? " " : "", status->why);
+}
+
+/* By luxid of node1. */
+void commit_tag(const char *text)
+{
+    static guint number;
+    g_autoptr(GError) error = NULL;
+    struct env *luxid = fake_process(world, NODE1, ROLE_LUXID);
+    g_autofree char *key = g_strdup_printf("instance/" WEB1 "/%s", text);
+    g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-%012x", ++number);
+    json_autoptr answer = fake_call(
+        luxid, NODE1, ROLE_WCONFD, "commit",
+        json_make("{s:{s:s,s:s},s:s,s:[{s:s,s:s,s:s,s:{s:s,s:s,s:s}}]}", "owner", "job", "luxid",
+                  "livelock", "luxid-1", "commit_id", id, "changes", "op", "put", "kind", "tag",
+                  "key", key, "object", "kind", "instance", "object", WEB1, "tag", text),
+        &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(answer);
+}
+
+/* By a job of node1 that holds the node's lock; `version` is the record's. */
+void set_candidate(const char *node, bool candidate, guint version)
+{
+    struct env *job = fake_process(world, NODE1, ROLE_JOB);
+    struct fake_reply reply;
+    g_autofree char *lock = g_strdup_printf("node-param/%s", node);
+    g_autofree char *id = g_strdup_printf("00000000-0000-4000-9000-%012x", version);
+    fake_livelock(world, NODE1, "job-17", LIVELOCK_ALIVE);
+    fake_call_start_stamped(job, 17, (struct stamp){5, 1}, NODE1, ROLE_WCONFD, "update_locks",
+                            json_make("{s:o,s:[{s:s,s:s}]}", "owner", owner_json(17), "locks",
+                                      "name", lock, "mode", "exclusive"),
+                            &reply);
+    fake_settle(world);
+    fake_reply_clear(&reply);
+    fake_call_start_stamped(
+        job, 17, (struct stamp){5, 1}, NODE1, ROLE_WCONFD, "commit",
+        json_make("{s:o,s:s,s:[{s:s,s:s,s:s,s:i,s:o}]}", "owner", owner_json(17), "commit_id", id,
+                  "changes", "op", "put", "kind", "node", "key", node, "version", version, "object",
+                  with(object_node(node), "master_candidate", json_boolean(candidate))),
+        &reply);
+    fake_advance(world, 10);
+    g_assert_true(reply.done);
+    g_assert_no_error(reply.error);
+    fake_reply_clear(&reply);
+    fake_advance(world, 1000);
+}
+
+/* A person on a node: "node SERIAL", or the error. */
+char *take_over(guint node, const char *to, const char *statement)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr json = fake_call(
+        hosts[node].cli, uuids[node], ROLE_WCONFD, "take_over",
+        json_make("{s:s,s:b,s:s}", "node", to, "alone", *statement != '\0', "statement", statement),
+        &error);
+    if (!json)
+        return g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+    return g_strdup_printf("%s %d", json_string_value(json_object_get(json, "name")),
+                           (int)json_integer_value(json_object_get(json, "serial")));
+}
+
+guint64 digest_of(guint node)
+{
+    struct copy *copy = fake_copy_base(hosts[node].copy);
+    struct copy_position at;
+    copy->ops->position(copy, &at);
+    return at.digest;
+}
+
+/* --- what happens to them --- */
+
+/* Node1 has lost its power. */
+void lose_master(void)
+{
+    wconfd_kill(&hosts[0]);
+    fake_kill(hosts[0].noded);
+    fake_cut(world, NODE1, true);
+}
+
+void reboot_node1(void)
+{
+    struct host *host = &hosts[0];
+    fake_kill(host->noded);
+    fence_free(host->fence);
+    fake_reboot(world, NODE1);
+    host->noded = fake_process(world, NODE1, ROLE_NODED);
+    host->cli = fake_process(world, NODE1, ROLE_CLI);
+    host->fence = fence_new(host->noded, CLUSTER);
+    fake_serve(host->noded, noded_handle, host);
+}
+
+/* After a power cut of all, only the one with the engine comes back. */
+void reboot_alone(void)
+{
+    for (guint i = 0; i < NODES; i++) {
+        struct host *host = &hosts[i];
+        wconfd_kill(host);
+        fake_kill(host->noded);
+        fence_free(host->fence);
+        fake_reboot(world, uuids[i]);
+        host->noded = fake_process(world, uuids[i], ROLE_NODED);
+        host->cli = fake_process(world, uuids[i], ROLE_CLI);
+        host->fence = fence_new(host->noded, CLUSTER);
+        if (i == 0)
+            fake_serve(host->noded, noded_handle, host);
+    }
+    wconfd_start(&hosts[0]);
+    fake_advance(world, 60000);
+}
