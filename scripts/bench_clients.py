@@ -4,19 +4,11 @@ import resource
 import time
 
 import fettlelib
+from bench_queue import luxid_pid, resident_mb
 
 IDLE = 2000
 WATCHERS = 1000
 KINDS = {'job': ['id', 'status']}
-
-
-def resident_mb(pid):
-    with open(f'/proc/{pid}/status', encoding='utf-8') as file:
-        return next(int(line.split()[1]) / 1024 for line in file if line.startswith('VmRSS:'))
-
-
-def luxid_pid(lab):
-    return next(d['pid'] for n in lab.status()['nodes'] for d in n['daemons'] if d['name'] == 'luxid' and n['name'] == lab.master)
 
 
 def raise_limit():

@@ -133,8 +133,7 @@ static bool hold(struct engine_change *change, GError **error)
 
 /* --- the content --- */
 
-/* What the commit of the step says. */
-static GPtrArray *last_changes(const struct config *config, enum engine_kind to)
+GPtrArray *engine_change_commit(const struct config *config, enum engine_kind to)
 {
     GPtrArray *changes = change_list_new();
     const struct cluster *now = config_cluster(config);
@@ -266,7 +265,7 @@ static bool go_to_etcd(struct engine_change *change, GError **error)
 {
     if (!prepare(change, error) || !start_members(change, error) || !hold(change, error))
         return false;
-    g_autoptr(GPtrArray) last = last_changes(change->wconf->committed, ENGINE_KIND_ETCD);
+    g_autoptr(GPtrArray) last = engine_change_commit(change->wconf->committed, ENGINE_KIND_ETCD);
     if (!fill(change, last, error) || !decide(change, error) || !leave(change, last, error))
         return false;
     engine_change_say(change, "the engine is etcd");
@@ -305,7 +304,7 @@ static bool go_to_sqlite(struct engine_change *change, GError **error)
     if (!hold(change, error) || !wait_for_copy(change, error))
         return false;
     engine_change_say(change, "the copy of this node has everything");
-    g_autoptr(GPtrArray) last = last_changes(change->wconf->committed, ENGINE_KIND_SQLITE);
+    g_autoptr(GPtrArray) last = engine_change_commit(change->wconf->committed, ENGINE_KIND_SQLITE);
     if (!leave(change, last, error) || !goes_on(change, error))
         return false;
     engine_change_say(change, "the configuration has left etcd for the store of this node");

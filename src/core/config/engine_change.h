@@ -24,6 +24,8 @@ struct engine_change {
 
 /* Whether it may begin; nothing was asked of any node yet. WRONG_STATE, UNSAFE. */
 bool engine_change_check(const struct wconf *wconf, enum engine_kind to, GError **error);
+/* What the commit of the step says: the cluster has that engine. Free it. */
+GPtrArray *engine_change_commit(const struct config *config, enum engine_kind to);
 /* In its task. False before the step: everything is as it was, but for what engine_change_clear()
  * takes away. After it `stepped` is set, and wconf has to end whatever comes back. */
 bool engine_change_run(struct engine_change *change, GError **error);

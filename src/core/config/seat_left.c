@@ -6,21 +6,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/engine_change.h"
 #include "core/config/seat_private.h"
-#include "proto/change.h"
-
-/* The commit that says what the engine is. */
-static GPtrArray *last_changes(const struct config *config)
-{
-    GPtrArray *changes = change_list_new();
-    const struct cluster *now = config_cluster(config);
-    record_autoptr(cluster) cluster = cluster_copy(now);
-    cluster->engine = ENGINE_KIND_SQLITE;
-    struct change *change = config_put(config, "cluster", now->uuid, cluster_to_json(cluster));
-    change->version = config_serial(config) + 1;
-    g_ptr_array_add(changes, change);
-    return changes;
-}
 
 static bool become_engine(struct seat *seat, const struct engine_left *left, GError **error)
 {
@@ -28,7 +15,7 @@ static bool become_engine(struct seat *seat, const struct engine_left *left, GEr
     if (!config)
         return false;
     bool ok = config_history(config) == left->history && config_serial(config) == left->serial;
-    g_autoptr(GPtrArray) changes = ok ? last_changes(config) : NULL;
+    g_autoptr(GPtrArray) changes = ok ? engine_change_commit(config, ENGINE_KIND_SQLITE) : NULL;
     const struct copy_batch last = {left->history, left->epoch, left->serial + 1, changes};
     if (ok)
         ok = seat->copy->ops->set_role(seat->copy, COPY_ENGINE, &last, error);

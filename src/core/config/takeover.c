@@ -334,7 +334,7 @@ static void add_demotions(GPtrArray *changes, guint64 version, const struct conf
 GPtrArray *takeover_record(const struct env *env, const struct seat_candidates *candidates,
                            const struct seat_candidate *self, const struct take_over_args *args)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
+    GPtrArray *changes = change_list_new();
     add_record(env, changes, 0, candidates, self, args);
     return changes;
 }

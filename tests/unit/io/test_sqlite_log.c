@@ -9,6 +9,7 @@
 #include "world.h"
 
 #include "io/sqlite_engine.h"
+#include "proto/change.h"
 #include "proto/records.h"
 
 #include <signal.h>
@@ -50,17 +51,11 @@ static char *text_of(guint64 serial)
 
 static GPtrArray *put(guint64 serial)
 {
-    GPtrArray *changes = g_ptr_array_new_with_free_func((GDestroyNotify)change_free);
-    struct change *change = change_new();
+    GPtrArray *changes = change_list_new();
     g_autofree char *text = text_of(serial);
-    change->op = CHANGE_PUT;
-    g_free(change->kind);
-    change->kind = g_strdup("tag");
-    g_free(change->key);
-    change->key = g_strdup_printf("%u", (guint)(serial % KEYS));
-    change->version = serial;
-    change->object = json_make("{s:s}", "text", text);
-    g_ptr_array_add(changes, change);
+    g_autofree char *key = g_strdup_printf("%u", (guint)(serial % KEYS));
+    g_ptr_array_add(changes,
+                    change_make(CHANGE_PUT, "tag", key, serial, json_make("{s:s}", "text", text)));
     return changes;
 }
 
