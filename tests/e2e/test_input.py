@@ -228,7 +228,7 @@ def test_command_line():
             (2, 'DURATION: must be a number, not "x"', 'test', 'delay', 'x'),
             (2, 'unknown option --bogus; usage: fettle instance list [NAME…]', 'instance', 'list', '--bogus'),
             (2, 'an argument is missing; usage: fettle instance info NAME', 'instance', 'info'),
-            (2, 'too many arguments; usage: fettle job list [--archived]', 'job', 'list', 'x'),
+            (2, 'too many arguments; usage: fettle job list [--archived] [--live]', 'job', 'list', 'x'),
             (2, 'an argument is missing; usage: fettle why INSTANCE|NODE|JOB|cluster', 'why'),
             (2, '-o needs a value', 'instance', 'list', '-o'),
             (2, '--separator needs a value', 'instance', 'list', '--separator'),

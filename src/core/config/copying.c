@@ -222,6 +222,21 @@ static bool fetch_rest(struct copying *copying, const struct snapshot_piece *fir
     return true;
 }
 
+/* A master that is over, and has not heard so, would give what the copy had long ago. */
+static bool is_not_older(const struct copying *copying, guint64 history, guint64 epoch,
+                         GError **error)
+{
+    struct copy_position at;
+    copying->copy->ops->position(copying->copy, &at);
+    if (at.history != history || epoch >= at.epoch)
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "who was asked is master of epoch %" G_GUINT64_FORMAT
+                     ", and the copy is of epoch %" G_GUINT64_FORMAT " already",
+                     epoch, at.epoch);
+    return false;
+}
+
 static bool refill(struct copying *copying, const char *why, GError **error)
 {
     struct copy *copy = copying->copy;
@@ -230,6 +245,7 @@ static bool refill(struct copying *copying, const char *why, GError **error)
     log_info("", "the copy of the configuration is filled anew: %s", why);
     bool ok = copy->ops->refill_begin(copy, error) && fetch_pieces(copying, &first, error) &&
               fetch_rest(copying, first, &rest, error) &&
+              is_not_older(copying, rest->history, rest->epoch, error) &&
               copy->ops->refill_end(copy, rest->history, rest->epoch, rest->serial, error);
     if (first)
         snapshot_piece_free(first);
@@ -243,7 +259,8 @@ static bool take(struct copying *copying, const struct changes *answer, GError *
     struct copy_position at;
     copying->copy->ops->position(copying->copy, &at);
     if (answer->snapshot)
-        return refill(copying, answer->why && *answer->why ? answer->why : "the master says so",
+        return is_not_older(copying, answer->history, answer->epoch, error) &&
+               refill(copying, answer->why && *answer->why ? answer->why : "the master says so",
                       error);
     if (answer->serial <= at.serial && answer->epoch <= at.epoch)
         return true;

@@ -286,11 +286,27 @@ static void acknowledge(struct wconf *wconf, const char *node, guint64 serial)
     release(wconf);
 }
 
-/* A candidate; or one that was, and has to be told so: until it has that change. */
-static bool may_follow(const struct wconf *wconf, const char *uuid, const struct follow_args *args,
-                       GError **error)
+/* A copy that has something of a later mastership proves that this one is over, whoever has not
+ * been told yet: it learns nothing here, and what it has says nothing of what was changed here. */
+static bool is_over(const struct wconf *wconf, const struct stamp *copy)
 {
+    return copy->history == config_history(wconf->committed) && copy->epoch > wconf->epoch;
+}
+
+/* A candidate; or one that was, and has to be told so: until it has that change. */
+static bool may_follow(const struct wconf *wconf, const struct rpc_request *request,
+                       const struct follow_args *args, GError **error)
+{
+    const char *uuid = request->from_node;
     const struct node *node = config_get(wconf->committed, "node", uuid, NULL);
+    if (is_over(wconf, &request->stamp)) {
+        fettle_set_error(error, NOT_MASTER,
+                         "this is the master of epoch %" G_GUINT64_FORMAT
+                         ", and the copy is of epoch %" G_GUINT64_FORMAT
+                         ": another node has become master since",
+                         wconf->epoch, request->stamp.epoch);
+        return false;
+    }
     if (node &&
         (node->master_candidate || (wconf_stream_reaches(wconf, args->history, args->serial) &&
                                     args->serial < config_serial(wconf->committed))))
@@ -305,7 +321,7 @@ void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(follow_args) args = rpc_request_args(request, &follow_args_record, &error);
-    if (!args || !may_follow(wconf, request->from_node, args, &error)) {
+    if (!args || !may_follow(wconf, request, args, &error)) {
         g_hash_table_remove(wconf->followers, request->from_node);
         release(wconf);
         rpc_fail(request, error);

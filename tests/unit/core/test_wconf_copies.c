@@ -29,15 +29,20 @@ static void set_up(void)
     config_world_start(&world);
 }
 
-static void ask_start(struct env *from, guint64 history, guint64 serial, const char *digest,
-                      guint wait_ms, struct fake_reply *reply)
+static void ask_start_of(struct env *from, guint64 epoch, guint64 history, guint64 serial,
+                         const char *digest, guint wait_ms, struct fake_reply *reply)
 {
-    fake_call_start_stamped(from, 0, (struct stamp){history, world.epoch}, NODE1, ROLE_WCONFD,
-                            "follow",
+    fake_call_start_stamped(from, 0, (struct stamp){history, epoch}, NODE1, ROLE_WCONFD, "follow",
                             json_make("{s:I,s:I,s:s,s:i}", "history", (json_int_t)history, "serial",
                                       (json_int_t)serial, "digest", digest, "wait_ms", wait_ms),
                             reply);
     fake_settle(world.world);
+}
+
+static void ask_start(struct env *from, guint64 history, guint64 serial, const char *digest,
+                      guint wait_ms, struct fake_reply *reply)
+{
+    ask_start_of(from, world.epoch, history, serial, digest, wait_ms, reply);
 }
 
 /* The digest that the master has now, as a follower would compute it. */
@@ -93,6 +98,30 @@ static void test_refill(void)
     expect(node2, 5, 1, "1234", "refill: its content at serial 1 differs from the master's");
     expect(node2, 5, 0, "0", "refill: the log of changes begins behind its serial 0");
     expect(node2, 5, 1, now, "1: 0 changes");
+    world_tear_down();
+}
+
+/* It neither goes back to what an earlier master has nor vouches for it: not with the same serial
+ * either, whose content the earlier one may have forgotten. */
+static void test_later_copy(void)
+{
+    static const char over[] =
+        "not_master: this is the master of epoch 1, and the copy is of epoch 2: another node has "
+        "become master since";
+    set_up();
+    g_autofree char *now = digest();
+    struct fake_reply ahead, same, empty, stranger;
+    ask_start_of(node2, 2, 5, 9, now, 0, &ahead);
+    assert_says(said(&ahead), over);
+    ask_start_of(node2, 2, 5, 1, now, 0, &same);
+    assert_says(said(&same), over);
+    ask_start_of(node2, 2, 5, 0, "0", 0, &empty);
+    assert_says(said(&empty), over);
+    g_free(job_locks(&world, 17, "x node-param/" NODE2, false));
+    assert_says(job_commit(&world, 17, changes_of(put("node", NODE2, 1, object_node(NODE2)), NULL)),
+                "{\"serial\":2}");
+    ask_start_of(node2, 2, 5, 2, now, 0, &stranger); /* the later master may have made it one */
+    assert_says(said(&stranger), over);
     world_tear_down();
 }
 
@@ -289,6 +318,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/copies/refill#SAF-07", test_refill);
+    g_test_add_func("/copies/later-copy#SAF-03,SAF-07", test_later_copy);
     g_test_add_func("/copies/pieces#SAF-07", test_pieces);
     g_test_add_func("/copies/waits#SAF-07,WCF-05", test_waits);
     g_test_add_func("/copies/patience#SAF-07", test_patience);
