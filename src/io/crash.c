@@ -19,6 +19,7 @@ static GMutex lock;
 static bool active;
 static guint64 passed;
 static guint64 end_at;
+static char *end_name; /* NULL: it goes by the number */
 static int log_fd = -1;
 static char *once_file;
 static char *since_file; /* NULL: it counts */
@@ -33,11 +34,11 @@ static void read_environment(void)
     const char *log = g_getenv(VARIABLE_LOG);
     once_file = g_strdup(g_getenv(VARIABLE_ONCE));
     since_file = g_strdup(g_getenv(VARIABLE_SINCE));
-    if (at != NULL)
-        end_at = g_ascii_strtoull(at, NULL, 10);
+    if (at != NULL && !g_ascii_string_to_unsigned(at, 10, 0, G_MAXUINT64, &end_at, NULL))
+        end_name = g_strdup(at);
     if (log != NULL && log[0] != '\0')
         log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    active = end_at != 0 || log_fd >= 0;
+    active = end_at != 0 || end_name != NULL || log_fd >= 0;
     g_once_init_leave(&once, 1);
 }
 
@@ -76,7 +77,8 @@ void crash_point(const char *what)
         /* A lost line only makes a test count fewer points. */
         (void)!write(log_fd, line, MIN((size_t)len, sizeof line - 1));
     }
-    if (number == end_at && may_end())
+    bool there = end_name != NULL ? strcmp(what, end_name) == 0 : number == end_at;
+    if (there && may_end())
         raise(SIGKILL);
     g_mutex_unlock(&lock);
 }

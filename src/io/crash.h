@@ -3,11 +3,11 @@
  * that a test can end the process right before the n-th one and see what the others and a restart
  * make of it. Used by all of io and backend, with one line before each such call.
  *
- * FETTLE_CRASH_AT=n   the process kills itself (SIGKILL) at its n-th crash point, counted from 1
- * FETTLE_CRASH_LOG=F  each point appends "n what" to the file F, so that a test can count them
- * FETTLE_CRASH_ONCE=F crash only if the file F does not exist yet; it is made then
- * FETTLE_CRASH_SINCE=F count only from the moment on at which the file F exists: points of one
- * operation in a daemon
+ * FETTLE_CRASH_AT=n   the process kills itself (SIGKILL) at its n-th crash point, counted from 1;
+ * or at the first one of that name ("engine: leave") FETTLE_CRASH_LOG=F  each point appends "n
+ * what" to the file F, so that a test can count them FETTLE_CRASH_ONCE=F crash only if the file F
+ * does not exist yet; it is made then FETTLE_CRASH_SINCE=F count only from the moment on at which
+ * the file F exists: points of one operation in a daemon
  *
  * They are read once, and taken out of the environment of child processes by the spawner. Job
  * processes are given theirs by name: with FETTLE_CRASH_AT_JOB=n (…_JOB_START=n) in luxid's

@@ -1,5 +1,6 @@
 /* See sqlite_engine.h. */
 #include "io/sqlite_engine.h"
+#include "io/crash.h"
 #include "io/loop.h"
 #include "io/sqlite_store.h"
 
@@ -394,7 +395,10 @@ static enum engine_result engine_leave(struct engine *base, const struct engine_
     wait_until_idle(engine);
     g_mutex_lock(&engine->store_lock);
     bool ok = !engine->broken && sqlite_store_begin(engine->store, error) &&
-              add_last(engine, last, error) && sqlite_store_finish(engine->store, &unknown, error);
+              add_last(engine, last, error);
+    crash_point("engine: leave");
+    ok = ok && sqlite_store_finish(engine->store, &unknown, error);
+    crash_point("engine: left");
     if (!ok)
         sqlite_store_rollback(engine->store);
     if (engine->broken && error != NULL && *error == NULL)

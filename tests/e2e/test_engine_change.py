@@ -185,13 +185,18 @@ def damaged(data, chance):
     return bytes(bad)
 
 
+def wconfd_log(node):
+    with open(os.path.join(lab.root(node), 'log', 'wconfd.log'), 'rb') as file:
+        return file.read()
+
+
 def cannot_be_master(node, why):
     said = []
     def refused():
         said[:] = lab.run('cluster', 'master-failover', '--to', node, '--yes', check=False)
         return said[0] == WRONG_STATE and why in said[2]
     try:
-        wait_until(f'{node} cannot become master', refused, 30, step=0.5)
+        wait_until(f'{node} cannot become master', refused, 60, step=0.5)
     except TimeoutError as error:
         raise AssertionError(f'{error}: {said}') from error
 
@@ -204,6 +209,7 @@ def test_file():
     path, chance = os.path.join(lab.root(node), 'etc', 'engine.json'), random.Random(20)
     with open(path, 'rb') as file:
         good = file.read()
+    before = len(wconfd_log(node))
     try:
         for _ in range(20):
             bad = damaged(good, chance)
@@ -212,6 +218,8 @@ def test_file():
             replace(path, bad)
             code, _, err = on(node, 'cluster', 'engine', 'status')
             assert code != 0 and f'{path}: ' in err and err.endswith('; put back the file as it was\n'), (bad, code, err)
+        # It looks at the file each second, and starts anew: until then it is as ready as it was.
+        wait_until('wconfd has seen it', lambda: b'cannot become master: ' + path.encode() in wconfd_log(node)[before:], 60)
         cannot_be_master(node, 'put back the file as it was')
     finally:
         replace(path, good)
@@ -330,21 +338,6 @@ def state(node):
         return ''
 
 
-def points_of_step():
-    """The crash points before and behind the commit that is the step."""
-    log = os.path.join(folder, 'log-step')
-    armed('etcd', variables(log=log))
-    nothing_lost()
-    if lab.master != 'node1':
-        wait_until('node1 is the master', lambda: lab.run('cluster', 'master-failover', '--to', 'node1', '--yes', check=False)[0] == 0, 60, step=1)
-        nothing_lost()
-    settle('sqlite')
-    with open(log, encoding='utf-8', errors='replace') as file:
-        lines = [line.split(maxsplit=1) for line in file]
-    ends = next((place for place, line in enumerate(lines) if place and line[0] == '1'), len(lines))
-    return [max(int(number) for number, what in lines[:ends] if what.strip() == name) for name in ('sqlite: commit', 'sqlite: committed')]
-
-
 def die(at, name):
     """The master's wconfd dies at this point of the step; its host does nothing from then on. Whether others had been told."""
     once = os.path.join(folder, f'once-{name}')
@@ -380,10 +373,13 @@ def is_copy(node):
 
 
 def lose(at, name):
-    wait_until('node1 is the master', lambda: find_master() and lab.master == 'node1', 60)
-    made = die(at, name)
+    """The master dies at this point, and is gone."""
+    if lab.master != 'node1':
+        wait_until('node1 is the master', lambda: lab.run('cluster', 'master-failover', '--to', 'node1', '--yes', check=False)[0] == 0, 60, step=1)
+        find_master()
+    settle('sqlite')
+    assert die(at, name), 'the others were not told that it is being decided'
     lab.lab('power', 'node1', 'off')
-    return made
 
 
 def succeed():
@@ -403,9 +399,8 @@ def succeed():
 
 @title('/engine-change/decider-lost#SAF-01,SAF-07')
 def test_lost():
-    before, behind = points_of_step()
-    for name, at in [('before', before)] + ([('behind', behind)] if e2e.LONG else []):
-        assert lose(at, name), 'the others were not told that it is being decided'
+    for name, at in [('before', 'engine: leave')] + ([('behind', 'engine: left')] if e2e.LONG else []):
+        lose(at, name)
         succeed()
         wait_until('a change is answered', lambda: add(f'lost-{name}'), 60)
         missing = set(answered) - tags()
