@@ -374,10 +374,13 @@ def is_copy(node):
 
 def lose(at, name):
     """The master dies at this point, and is gone."""
-    if lab.master != 'node1':
+    find_master()
+    if lab.master != 'node1':  # only etcd hands over at will
+        settle('etcd')
         wait_until('node1 is the master', lambda: lab.run('cluster', 'master-failover', '--to', 'node1', '--yes', check=False)[0] == 0, 60, step=1)
-        find_master()
+        nothing_lost()
     settle('sqlite')
+    assert lab.master == 'node1', lab.master
     assert die(at, name), 'the others were not told that it is being decided'
     lab.lab('power', 'node1', 'off')
 
