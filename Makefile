@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 PYTHON := python3
 GUEST ?= tick
 
-.PHONY: all help packages demo check check-long bench install deb requirements reference format clean
+.PHONY: all help packages demo check check-long bench fuzz install deb requirements reference format clean
 
 all: $(RELEASE)/build.ninja ## build everything into build/release
 	@ninja -C $(RELEASE) --quiet
@@ -36,6 +36,9 @@ check-long: root $(CHECK)/build.ninja ## the longer suites too
 bench: root all ## measure; figures go to build/bench.json
 	@ninja -C $(RELEASE) --quiet tests/bench/bench_repair tests/bench/bench_locks tests/bench/bench_config tests/bench/bench_confd
 	@$(PYTHON) scripts/bench --build $(RELEASE) --out build/bench.json
+
+fuzz: packages ## search the fuzz targets with libFuzzer; TARGET=frame SECONDS=60, KEEP=yes: keep what reaches new code
+	@$(PYTHON) scripts/fuzz $(TARGET) --seconds $(or $(SECONDS),60) $(if $(KEEP),--keep)
 
 install: packages ## install below PREFIX (/usr/local), with DESTDIR in front of it
 	@[ -e build/install/build.ninja ] || meson setup build/install -Dtests=false --prefix=$(PREFIX) >/dev/null

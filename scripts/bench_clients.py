@@ -1,5 +1,4 @@
 """What luxid needs for many clients: such as are silent, and such as wait for changes."""
-import json
 import resource
 import time
 
@@ -33,12 +32,12 @@ def watchers(lab, figures, clients):
     begun = last.call('WatchChanges', KINDS)
     asked = {'method': 'WatchChanges', 'args': [KINDS, begun['stream'], begun['serial'], 60]}
     for client in clients[:WATCHERS]:
-        client.send_raw(json.dumps(asked).encode() + b'\x03')
+        client.send(asked)
     last.call('QueryTags', 'cluster', '')
     figures.add(f'watchers_{WATCHERS}_mb', resident_mb(luxid) - before, 'MB', '', 1)
     start = time.perf_counter()
     last.call('SubmitJob', [{'OP_ID': 'OP_TEST_DELAY', 'duration': 0}])
-    told = [client.receive_raw()['result']['changes'] for client in clients[:WATCHERS]]
+    told = [client.receive()['result']['changes'] for client in clients[:WATCHERS]]
     figures.add(f'watchers_{WATCHERS}_told_ms', 1000 * (time.perf_counter() - start), 'ms', '', 0)
     assert all(told)
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What a commit costs with the engine etcd, and the same transaction without us; run by bench_mastership.py in the network of
-the master's node. Argument: the root of that node. Prints one line a figure: name and value.
+the master's node. Arguments: the root of that node, and how many instances; with 1 only one is made and changed.
+Prints one line a figure: name and value.
 
   floor_etcd_txn_ms           one transaction of the size of a commit, sent to this node's member by hand
   config_commit_etcd_ms       one client: one instance changed and answered, in turn with that
-  config_commits_etcd_per_s   16 clients, each with one commit under way
+  config_commits_etcd_per_s   16 clients, each with one commit under way; not with 1 instance
 """
 import base64
 import http.client
@@ -37,11 +38,14 @@ class Etcd:
         context.load_cert_chain(os.path.join(etc, 'etcd', 'client.crt'), os.path.join(etc, 'etcd', 'client.key'))
         self.connection = http.client.HTTPSConnection(member['client_url'].split('://')[1], context=context)
 
-    def txn(self, body):
-        self.connection.request('POST', '/v3/kv/txn', body, {'Content-Type': 'application/json'})
+    def post(self, path, body):
+        self.connection.request('POST', path, body, {'Content-Type': 'application/json'})
         answer = self.connection.getresponse()
         text = answer.read()
         assert answer.status == 200, text
+
+    def txn(self, body):
+        self.post('/v3/kv/txn', body)
 
 
 def encoded(text):
@@ -103,10 +107,12 @@ def main():
     client = Client(root)
     instance, there = pattern(root)
     hold_everything(client, root)
-    objects = fill(client, instance, max(CLIENTS, count - there))
+    objects = fill(client, instance, 1 if count == 1 else max(CLIENTS, count - there))
     one_by_one(client, Etcd(root), objects[:CLIENTS])
-    race([Client(root) for _ in range(CLIENTS)], fill(client, instance, CLIENTS))
+    if count > 1:
+        race([Client(root) for _ in range(CLIENTS)], fill(client, instance, CLIENTS))
     client.call('free_locks', {'owner': OWNER})
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -1,5 +1,4 @@
 """The job queue and its queries with one instance and with 10,000, and with as many archived jobs."""
-import json
 import os
 import signal
 import statistics
@@ -44,7 +43,7 @@ def end_all(luxi, jobs):
 
 
 def job_process(lab, job):
-    """The process that runs a job: fettle-job --root DIR JOB LOCK-DESCRIPTOR LOCK-NAME."""
+    """The process that runs a job: fettle-job --root DIR JOB LOCK-NAME."""
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
             with open(f'/proc/{pid}/cmdline', 'rb') as file:
@@ -150,7 +149,7 @@ def query_ms(lab, condition):
     luxi = lab.luxi_new()
     luxi.call('Query', 'instance', FIELDS, condition)
     def ask():
-        luxi.send_raw(json.dumps({'method': 'Query', 'args': ['instance', FIELDS, condition]}).encode() + b'\x03')
+        luxi.send({'method': 'Query', 'args': ['instance', FIELDS, condition]})
         data = b''
         while not data.endswith(b'\x03'):
             data += luxi.socket.recv(1 << 20)

@@ -2,41 +2,28 @@
 import fcntl
 import json
 import os
-import socket
 import sqlite3
 import struct
 import uuid
+
+from fettlelib import Frames
 
 HOLDER = 'bench'
 FILL_AT_ONCE = 200
 
 
-class Client:
+class Client(Frames):
     """A connection to wconfd, as luxid of this node."""
 
     def __init__(self, root):
+        super().__init__(os.path.join(root, 'run', 'wconfd.sock'))
         with open(os.path.join(root, 'etc', 'node.json'), encoding='utf-8') as file:
             self.sender = json.load(file)['node_uuid'] + '/luxid'
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        self.socket.connect(os.path.join(root, 'run', 'wconfd.sock'))
-        self.buffer, self.last, self.stamp = b'', 0, {'history': 0, 'epoch': 0}
+        self.last, self.stamp = 0, {'history': 0, 'epoch': 0}
         self.send({'hello': {'versions': [1, 1], 'from': self.sender}})
         self.receive()
         role = self.call('wait_role', {})
         self.stamp = {'history': role['history'], 'epoch': role['epoch']}
-
-    def send(self, document):
-        self.socket.sendall(json.dumps(document, separators=(',', ':')).encode() + b'\x03')
-
-    def receive(self):
-        while b'\x03' not in self.buffer:
-            data = self.socket.recv(1 << 20)
-            if not data:
-                raise ConnectionError('wconfd closed the connection')
-            self.buffer += data
-        frame, self.buffer = self.buffer.split(b'\x03', 1)
-        return json.loads(frame)
 
     def ask(self, method, args):
         self.last += 1

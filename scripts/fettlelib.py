@@ -40,36 +40,54 @@ class LuxiError(Exception):
         super().__init__(str(message))
 
 
-class Luxi:
-    """One LUXI connection: a JSON document and a byte 3, strictly request and reply."""
+class Frames:
+    """A daemon's socket: JSON documents, each with a byte 3 behind it."""
 
     def __init__(self, path, timeout=60):
+        self.path = path
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
-        self.socket.connect(path)
         self.buffer = b''
+        try:
+            self.socket.connect(path)
+        except OSError:
+            self.socket.close()
+            raise
 
     def send_raw(self, data):
         self.socket.sendall(data)
 
-    def receive_raw(self):
+    def send(self, document):
+        self.send_raw(json.dumps(document, separators=(',', ':')).encode() + b'\x03')
+
+    def receive(self):
         while b'\x03' not in self.buffer:
             data = self.socket.recv(1 << 20)
             if not data:
-                raise ConnectionError('luxid closed the connection')
+                raise ConnectionError(f'{os.path.basename(self.path)} was closed by its daemon')
             self.buffer += data
         frame, self.buffer = self.buffer.split(b'\x03', 1)
         return json.loads(frame)
 
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Luxi(Frames):
+    """One LUXI connection: strictly request and reply."""
+
     def call(self, method, *args):
-        self.send_raw(json.dumps({'method': method, 'args': list(args)}).encode() + b'\x03')
-        reply = self.receive_raw()
+        self.send({'method': method, 'args': list(args)})
+        reply = self.receive()
         if not reply['success']:
             raise LuxiError(reply['result'])
         return reply['result']
-
-    def close(self):
-        self.socket.close()
 
 
 def namespace_prefix(directory):

@@ -55,6 +55,61 @@ char *json_to_text(const json_t *json)
     return text;
 }
 
+static void append_escaped(GString *out, unsigned char letter)
+{
+    static const char short_ones[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    for (const char *pair = short_ones; *pair != '\0'; pair += 2) {
+        if ((unsigned char)pair[0] == letter) {
+            g_string_append_c(out, '\\');
+            g_string_append_c(out, pair[1]);
+            return;
+        }
+    }
+    g_string_append_printf(out, "\\u%04X", letter);
+}
+
+void json_append_string(GString *out, const char *text)
+{
+    g_string_append_c(out, '"');
+    for (const char *rest = text; *rest != '\0';) {
+        size_t plain = 0;
+        while ((unsigned char)rest[plain] >= 0x20 && rest[plain] != '"' && rest[plain] != '\\')
+            plain++;
+        g_string_append_len(out, rest, (gssize)plain);
+        rest += plain;
+        if (*rest != '\0')
+            append_escaped(out, (unsigned char)*rest++);
+    }
+    g_string_append_c(out, '"');
+}
+
+void json_append_integer(GString *out, gint64 number)
+{
+    char digits[24];
+    char *at = digits + sizeof digits;
+    guint64 left = number < 0 ? -(guint64)number : (guint64)number;
+    do
+        *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (number < 0)
+        *--at = '-';
+    g_string_append_len(out, at, digits + sizeof digits - at);
+}
+
+void json_append(GString *out, const json_t *json)
+{
+    char *text;
+    if (json_is_string(json) && strlen(json_string_value(json)) == json_string_length(json)) {
+        json_append_string(out, json_string_value(json));
+    } else if (json_is_integer(json)) {
+        json_append_integer(out, json_integer_value(json));
+    } else {
+        text = json_to_text(json);
+        g_string_append(out, text);
+        free(text);
+    }
+}
+
 json_t *json_make(const char *format, ...)
 {
     json_error_t problem;

@@ -25,6 +25,12 @@ json_t *json_parse_limited(const char *data, size_t len, size_t max_bytes, GErro
 /* Compact text with sorted keys; free with g_free(). */
 char *json_to_text(const json_t *json);
 
+/* The same of any value, at the end of `out`; of a text in UTF-8, as a JSON string. For answers of
+ * many values, which need no tree. */
+void json_append(GString *out, const json_t *json);
+void json_append_string(GString *out, const char *text);
+void json_append_integer(GString *out, gint64 number);
+
 /* json_pack() that aborts on a bad format: for literals in our own code only. */
 json_t *json_make(const char *format, ...);
 

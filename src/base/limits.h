@@ -14,7 +14,10 @@
 #define LIMIT_HELLO_BYTES KIB(4)      /* a peer that is not known yet may send no more */
 #define LIMIT_HELLO_WAIT_MS 5000      /* from connecting to the hello */
 #define LIMIT_JSON_DEPTH 32
+#define LIMIT_UNREAD_BYTES MIB(1)          /* of answers, before LUXI requests are not looked at */
 #define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
+#define LIMIT_UNREAD_IN_ALL MIB(256)       /* … of all connections, before the slowest one is */
+#define LIMIT_SLOW_READER_MS 30000         /* within which what waits for a client must be taken */
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
 #define LIMIT_CALLS_IN_FLIGHT 4096         /* per connection */
 #define LIMIT_DIAL_MS 3000                 /* from dialling another node to the TCP connection */
@@ -41,6 +44,8 @@
 #define LIMIT_QUEUED_JOBS 100000
 #define LIMIT_JOB_LOG_ENTRIES 1000
 #define LIMIT_JOB_FILE_BYTES MIB(4)
+#define LIMIT_NURSERY_REQUESTS 1000
+#define LIMIT_NURSERY_REQUEST_COST 1024
 #define LIMIT_JOB_BYTES MIB(1)    /* one job as submitted, defaults filled in */
 #define LIMIT_COMMIT_BYTES MIB(8) /* one transaction of luxid, so that it fits a frame */
 #define LIMIT_DEPENDENCIES 256    /* of one opcode */
@@ -91,6 +96,7 @@
 #define LIMIT_SNAPSHOT_BYTES MIB(1) /* of one piece */
 #define LIMIT_COMMITS_PER_BATCH 256
 #define LIMIT_COMMIT_IDS 65536          /* by which a commit can be looked up later */
+#define LIMIT_IDS_PIECE 4096            /* of them, in one answer or one key of etcd */
 #define LIMIT_HANDOVER_LAG 1000         /* serials that the copy of the next master may lack */
 #define LIMIT_ROLE_WHY_CHARS 500        /* of what keeps a candidate from its duty */
 #define LIMIT_ETCD_OPERATIONS 4096      /* of one transaction; a commit alone may be as large */
@@ -125,6 +131,7 @@
 #define COMPACT_REVISIONS 1000000       /* … and when so many were made */
 #define DEFRAGMENT_LEAST_BYTES MIB(16)  /* smaller files are left as they are */
 #define DEFRAGMENT_INTERVAL_MS 3600000u /* between two of one member */
+#define MEMBER_FULL_PAUSE_MS 600000u    /* between two tries to make room in a file at its limit */
 #define UPKEEP_TURN_S 120u              /* how long one member has the others' turn at most */
 
 /* Scheduling */
@@ -136,6 +143,7 @@
 
 /* Healing */
 #define LIMIT_REPAIR_TRIES 3
+#define LIMIT_REPAIR_DEATHS 6         /* of jobs that had not begun: these are no tries */
 #define LIMIT_REPAIR_FIRST_PAUSE_S 10 /* after a try that failed for a passing reason … */
 #define LIMIT_REPAIR_NEXT_PAUSE_S 60  /* … and after every further one */
 #define LIMIT_REPAIR_JOBS 16          /* of one repair, so that its list fits a tag */

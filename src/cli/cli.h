@@ -33,7 +33,8 @@ struct command {
 extern const struct command cluster_commands[], query_commands[], info_commands[], job_commands[],
     console_commands[], why_commands[], lab_commands[], node_commands[], help_commands[],
     repair_commands[], plan_commands[], confd_commands[], export_commands[], import_commands[],
-    backup_commands[], engine_commands[], failover_commands[], queue_commands[], archive_commands[];
+    backup_commands[], engine_commands[], failover_commands[], queue_commands[], archive_commands[],
+    verify_commands[];
 
 /* --- main.c: every command there is --- */
 /* All parts, NULL-terminated; commands that are opcodes are in proto/cli_table.h. */
@@ -95,6 +96,8 @@ void cli_print_details(const char *what, const char *const *fields, const json_t
 const char *cli_role_word(const char *letter);
 /* Prints one JSON document, indented. */
 void cli_print_json(const json_t *json);
+/* Each row as an object with those names, for --json. */
+json_t *cli_rows_as_objects(const char *const *names, const json_t *rows);
 
 /* --- say.c --- */
 /* One line of success: `format` on standard output, or with --json `object` (stolen, may be NULL)

@@ -149,9 +149,9 @@ static void judge_member(struct survey *survey, const struct asked *asked)
     for (guint i = 0; i < status->alarms->len; i++)
         if (!strcmp(status->alarms->pdata[i], "NOSPACE"))
             advise(survey,
-                   "%s: its file has reached its limit of %zu MiB, and no member takes writes; "
-                   "nothing should need so much: look at what writes, then compact, defragment and "
-                   "disarm the alarm with etcdctl",
+                   "%s: its file has reached its limit of %zu MiB, and no member takes changes; "
+                   "its node daemon makes room and takes the alarm back within two minutes; if it "
+                   "does not, the log of fettle-noded there says why",
                    name, LIMIT_ETCD_STORE_BYTES >> 20);
         else
             advise(survey,

@@ -89,28 +89,13 @@ static void print_repair(const struct cli *cli, const json_t *repair, json_t *st
     cli_print_rows(cli, "job", job_fields, jobs);
 }
 
-static json_t *rows_as_objects(const char *const *names, const json_t *rows)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *object = json_object();
-        for (size_t k = 0; names[k] != NULL; k++) {
-            const json_t *value = cli_cell_value(json_array_get(rows, i), k);
-            json_object_set_new(object, names[k],
-                                value != NULL ? json_deep_copy(value) : json_null());
-        }
-        json_array_append_new(list, object);
-    }
-    return list;
-}
-
 static void print_repair_json(const json_t *repair, const json_t *steps, const json_t *jobs)
 {
     json_autoptr one = json_make("[O]", (json_t *)repair);
-    json_autoptr list = rows_as_objects(repair_fields, one);
+    json_autoptr list = cli_rows_as_objects(repair_fields, one);
     json_t *object = json_array_get(list, 0);
-    json_object_set_new(object, "decisions", rows_as_objects(step_fields, steps));
-    json_object_set_new(object, "job_details", rows_as_objects(job_fields, jobs));
+    json_object_set_new(object, "decisions", cli_rows_as_objects(step_fields, steps));
+    json_object_set_new(object, "job_details", cli_rows_as_objects(job_fields, jobs));
     g_autofree char *text = json_dumps(object, JSON_INDENT(2));
     printf("%s\n", text);
 }

@@ -43,12 +43,29 @@ static const struct shown_field {
 #undef NONE
 };
 
+static guint field_hash(gconstpointer data)
+{
+    const struct shown_field *field = data;
+    return g_str_hash(field->what) * 31 + g_str_hash(field->name);
+}
+
+static gboolean field_equal(gconstpointer left, gconstpointer right)
+{
+    const struct shown_field *one = left, *other = right;
+    return strcmp(one->what, other->what) == 0 && strcmp(one->name, other->name) == 0;
+}
+
+/* It is asked for each cell of a table. */
 static const struct shown_field *find_field(const char *what, const char *name)
 {
-    for (size_t i = 0; what != NULL && i < G_N_ELEMENTS(shown_fields); i++)
-        if (strcmp(shown_fields[i].what, what) == 0 && strcmp(shown_fields[i].name, name) == 0)
-            return &shown_fields[i];
-    return NULL;
+    static GHashTable *known;
+    if (known == NULL) {
+        known = g_hash_table_new(field_hash, field_equal);
+        for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++)
+            g_hash_table_add(known, (gpointer)&shown_fields[i]);
+    }
+    const struct shown_field wanted = {.what = what, .name = name};
+    return what == NULL ? NULL : g_hash_table_lookup(known, &wanted);
 }
 
 void cli_print_fields(const char *what)
@@ -174,9 +191,9 @@ void cli_print_json(const json_t *json)
     free(text);
 }
 
-static void print_json(const char *const *names, json_t *rows)
+json_t *cli_rows_as_objects(const char *const *names, const json_t *rows)
 {
-    json_autoptr list = json_array();
+    json_t *list = json_array();
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *object = json_object();
         for (size_t j = 0; names[j] != NULL; j++) {
@@ -186,6 +203,12 @@ static void print_json(const char *const *names, json_t *rows)
         }
         json_array_append_new(list, object);
     }
+    return list;
+}
+
+static void print_json(const char *const *names, const json_t *rows)
+{
+    json_autoptr list = cli_rows_as_objects(names, rows);
     cli_print_json(list);
 }
 
@@ -194,15 +217,22 @@ struct line_style {
     const struct cli *cli;
     const char *const *names;
     const int *widths;
+    bool coloured; /* it is for a terminal */
 };
 
 /* Columns whose words have a colour on a terminal. */
 static const char *colour_of(const struct line_style *style, guint column, const char *text)
 {
     static const char *const columns[] = {"status", "replica.state", "role", "state", NULL};
-    bool coloured = style->names != NULL && style->cli->separator == NULL &&
-                    g_strv_contains(columns, style->names[column]) && screen_live();
-    return coloured ? screen_colour(text) : "";
+    return style->coloured && g_strv_contains(columns, style->names[column]) ? screen_colour(text)
+                                                                             : "";
+}
+
+static void append_spaces(GString *line, int count)
+{
+    static const char spaces[] = "                                ";
+    for (int left = count; left > 0; left -= (int)sizeof spaces - 1)
+        g_string_append_len(line, spaces, MIN(left, (int)sizeof spaces - 1));
 }
 
 static char *line_text(const struct line_style *style, const GPtrArray *cells)
@@ -215,9 +245,11 @@ static char *line_text(const struct line_style *style, const GPtrArray *cells)
             g_string_append_printf(line, "%s%s", i > 0 ? style->cli->separator : "", text);
             continue;
         }
-        g_string_append_printf(line, "%s%s%s", colour, text, *colour ? screen_plain : "");
+        g_string_append(line, colour);
+        g_string_append(line, text);
+        g_string_append(line, *colour ? screen_plain : "");
         if (i + 1 < cells->len)
-            g_string_append_printf(line, "%*s", pad, "");
+            append_spaces(line, pad);
     }
     return g_string_free(line, FALSE);
 }
@@ -287,7 +319,7 @@ static void widen(int *widths, const GPtrArray *cells)
 char *cli_cells_line(const struct cli *cli, const GPtrArray *cells, int *widths)
 {
     widen(widths, cells);
-    return line_text(&(struct line_style){cli, NULL, widths}, cells);
+    return line_text(&(struct line_style){cli, NULL, widths, false}, cells);
 }
 
 void cli_print_rows(const struct cli *cli, const char *what, const char *const *names, json_t *rows)
@@ -304,8 +336,9 @@ void cli_print_rows(const struct cli *cli, const char *what, const char *const *
     g_autofree int *widths = g_new0(int, ((GPtrArray *)lines->pdata[0])->len + 1);
     for (guint i = first; i < lines->len; i++)
         widen(widths, lines->pdata[i]);
+    bool coloured = cli->separator == NULL && screen_live();
     for (guint i = first; i < lines->len; i++) {
-        const struct line_style style = {cli, i > 0 ? names : NULL, widths};
+        const struct line_style style = {cli, i > 0 ? names : NULL, widths, coloured && i > 0};
         g_autofree char *line = line_text(&style, lines->pdata[i]);
         printf("%s\n", line);
     }

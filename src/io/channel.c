@@ -5,9 +5,11 @@
 #include "proto/frame.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define READ_BYTES KIB(64)
 #define READS_PER_TURN 16 /* then the other connections have theirs */
+#define TICKS 4 /* quarters of a reader's time: one is lost when this process stands still */
 
 struct channel {
     guint refs;                  /* the owner, callbacks under way, posted events */
@@ -20,17 +22,26 @@ struct channel {
     GByteArray *out;
     size_t out_written; /* bytes at the front of `out` that are written */
     guint64 position;   /* of the end of `out` in the stream */
-    bool flushing;      /* what was sent in this turn of the loop is written when it is over */
+    bool lost;          /* what waited was forgotten: nothing more is sent */
+    guint patience_ms;  /* 0: the peer has any time */
+    guint slow_timer;
+    guint ticks;      /* for which it has not taken … */
+    guint64 expected; /* … what was sent up to here */
+    bool flushing;    /* what was sent in this turn of the loop is written when it is over */
     bool paused;
     bool closed;
     bool broken;
     GError *why;
 };
 
+static size_t waiting_in_all;
+static GHashTable *slow; /* set of channels whose peer is waited for */
+
 static void channel_unref(struct channel *channel)
 {
     if (--channel->refs > 0)
         return;
+    waiting_in_all -= channel_waiting(channel);
     frame_splitter_clear(&channel->splitter);
     g_byte_array_unref(channel->out);
     g_clear_error(&channel->why);
@@ -78,6 +89,107 @@ static void set_broken_errno(struct channel *channel, const char *doing, int cod
     set_broken(channel, why);
 }
 
+/* --- who does not read --- */
+
+static void slow_cb(void *data);
+
+static void reader_is_done(struct channel *channel)
+{
+    loop_timer_cancel(channel->slow_timer);
+    channel->slow_timer = 0;
+    if (slow != NULL)
+        g_hash_table_remove(slow, channel);
+    if (slow != NULL && g_hash_table_size(slow) == 0)
+        g_clear_pointer(&slow, g_hash_table_unref);
+}
+
+static void wait_for_reader(struct channel *channel)
+{
+    if (channel->patience_ms == 0 || channel->slow_timer != 0 || channel->closed || channel->lost)
+        return;
+    if (slow == NULL)
+        slow = g_hash_table_new(NULL, NULL);
+    g_hash_table_add(slow, channel);
+    channel->ticks = 0;
+    channel->expected = channel->position;
+    channel->slow_timer = loop_timer(channel->patience_ms / TICKS, slow_cb, channel);
+}
+
+/* Half a frame may have gone out: nothing can follow it. */
+static void drop_reader(struct channel *channel, GError *why)
+{
+    size_t waiting = channel_waiting(channel);
+
+    reader_is_done(channel);
+    waiting_in_all -= waiting;
+    channel->position -= waiting;
+    g_byte_array_unref(channel->out);
+    channel->out = g_byte_array_new();
+    channel->out_written = 0;
+    channel->lost = true;
+    drop_source(&channel->writable);
+    set_broken(channel, why);
+}
+
+static void does_not_read(struct channel *channel)
+{
+    GError *why = NULL;
+
+    fettle_set_error(&why, LIMIT, "the peer does not read: %zu bytes wait for it",
+                     channel_waiting(channel));
+    drop_reader(channel, why);
+}
+
+static void slow_cb(void *data)
+{
+    struct channel *channel = data;
+
+    channel->slow_timer = 0;
+    channel->ticks++;
+    if (channel_written(channel) >= channel->expected) {
+        channel->ticks = 0;
+        channel->expected = channel->position;
+    }
+    if (channel->ticks >= TICKS)
+        does_not_read(channel);
+    else
+        channel->slow_timer = loop_timer(channel->patience_ms / TICKS, slow_cb, channel);
+}
+
+/* Whoever has kept us waiting for longest, and for most; nobody who has just been sent something.
+ */
+static struct channel *slowest(void)
+{
+    struct channel *found = NULL;
+    GHashTableIter iter;
+    void *key;
+
+    if (slow == NULL)
+        return NULL;
+    g_hash_table_iter_init(&iter, slow);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        struct channel *channel = key;
+        if (channel->ticks > 0 &&
+            (found == NULL || channel->ticks > found->ticks ||
+             (channel->ticks == found->ticks && channel_waiting(channel) > channel_waiting(found))))
+            found = channel;
+    }
+    return found;
+}
+
+static void make_room(void)
+{
+    struct channel *channel;
+
+    while (waiting_in_all > LIMIT_UNREAD_IN_ALL && (channel = slowest()) != NULL) {
+        GError *why = NULL;
+        fettle_set_error(&why, LIMIT,
+                         "the peer does not read: %zu bytes wait for it, and %zu for all",
+                         channel_waiting(channel), waiting_in_all);
+        drop_reader(channel, why);
+    }
+}
+
 /* --- writing --- */
 
 static void transport_fault(struct channel *channel, const char *doing, GError *error)
@@ -103,7 +215,26 @@ static void watch_writable(struct channel *channel)
             channel->transport->ops->watch(channel->transport, G_IO_OUT, writable_cb, channel);
 }
 
-static void flush(struct channel *channel)
+/* What is written is let go when that costs little, and room for much is not kept. */
+static void forget_written(struct channel *channel)
+{
+    size_t waiting = channel_waiting(channel);
+
+    if (waiting == 0 && channel->out->len > LIMIT_UNREAD_BYTES) {
+        g_byte_array_unref(channel->out);
+        channel->out = g_byte_array_new();
+    } else if (waiting == 0) {
+        g_byte_array_set_size(channel->out, 0);
+    } else if (channel->out_written > LIMIT_UNREAD_BYTES && channel->out_written > waiting) {
+        memmove(channel->out->data, channel->out->data + channel->out_written, waiting);
+        g_byte_array_set_size(channel->out, (guint)waiting);
+    } else {
+        return;
+    }
+    channel->out_written = 0;
+}
+
+static void write_out(struct channel *channel)
 {
     while (channel->out_written < channel->out->len) {
         GError *error = NULL;
@@ -113,12 +244,14 @@ static void flush(struct channel *channel)
             channel->out->len - channel->out_written, &error);
         if (sent > 0) {
             channel->out_written += (size_t)sent;
+            waiting_in_all -= (size_t)sent;
             continue;
         }
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             watch_writable(channel);
+            wait_for_reader(channel);
             return;
         }
         /* What has come until now is still read: the end shows there too, with the better reason.
@@ -129,8 +262,17 @@ static void flush(struct channel *channel)
         return;
     }
     drop_source(&channel->writable);
-    g_byte_array_set_size(channel->out, 0);
-    channel->out_written = 0;
+    reader_is_done(channel);
+}
+
+static void flush(struct channel *channel)
+{
+    bool much = channel_waiting(channel) > LIMIT_UNREAD_BYTES;
+
+    write_out(channel);
+    forget_written(channel);
+    if (much && channel_waiting(channel) <= LIMIT_UNREAD_BYTES && channel->events->taken != NULL)
+        channel->events->taken(channel, channel->data);
 }
 
 static void writable_cb(void *data)
@@ -172,19 +314,19 @@ bool channel_send_within(struct channel *channel, const char *before, const stru
     if (!frame_append(channel->out, before, body, after, limit, error))
         return false;
     size_t len = channel->out->len - start;
-    if (channel->closed || channel_waiting(channel) > LIMIT_CONNECTION_OUT_BYTES)
+    bool full = channel_waiting(channel) > LIMIT_CONNECTION_OUT_BYTES;
+    if (channel->closed || channel->lost || full)
         g_byte_array_set_size(channel->out, start);
-    if (channel->closed)
+    if (channel->closed || channel->lost)
         return true;
-    if (channel->out->len == start) {
-        GError *why = NULL;
-        fettle_set_error(&why, LIMIT, "the peer does not read: %zu bytes wait for it",
-                         channel_waiting(channel));
-        set_broken(channel, why);
+    if (full) {
+        does_not_read(channel);
         return true;
     }
     channel->position += len;
+    waiting_in_all += len;
     flush_after_turn(channel);
+    make_room();
     return true;
 }
 
@@ -204,6 +346,16 @@ guint64 channel_written(const struct channel *channel)
 size_t channel_waiting(const struct channel *channel)
 {
     return channel->out->len - channel->out_written;
+}
+
+size_t channel_waiting_in_all(void)
+{
+    return waiting_in_all;
+}
+
+void channel_expect_reader(struct channel *channel, guint patience_ms)
+{
+    channel->patience_ms = patience_ms;
 }
 
 /* --- reading --- */
@@ -329,6 +481,7 @@ void channel_close(struct channel *channel)
         return;
     flush(channel);
     channel->closed = true;
+    reader_is_done(channel);
     drop_source(&channel->readable);
     drop_source(&channel->writable);
     channel->transport->ops->close(channel->transport);

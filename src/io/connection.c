@@ -333,11 +333,14 @@ static void broken_cb(struct channel *channel, const GError *why, void *user)
         connection_close(connection, why);
 }
 
-static const struct channel_events channel_events = {frame_cb, broken_cb};
+static const struct channel_events channel_events = {frame_cb, broken_cb, NULL};
 
 void connection_use(struct connection *connection, struct transport *transport)
 {
     connection->channel = channel_new(transport, LIMIT_HELLO_BYTES, &channel_events, connection);
+    /* A server that we have asked may be busy for long. */
+    if (!connection->dials)
+        channel_expect_reader(connection->channel, LIMIT_SLOW_READER_MS);
     connection->phase = PHASE_HELLO;
     connection->last_heard = loop_boot_ms();
     connection->hello_timer = loop_timer(LIMIT_HELLO_WAIT_MS, hello_timeout_cb, connection);

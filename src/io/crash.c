@@ -24,22 +24,49 @@ static int log_fd = -1;
 static char *once_file;
 static char *since_file; /* NULL: it counts */
 
-static void read_environment(void)
-{
-    static gsize once = 0;
+static gsize was_read;
 
-    if (!g_once_init_enter(&once))
-        return;
-    const char *at = g_getenv(VARIABLE_AT);
-    const char *log = g_getenv(VARIABLE_LOG);
-    once_file = g_strdup(g_getenv(VARIABLE_ONCE));
-    since_file = g_strdup(g_getenv(VARIABLE_SINCE));
+static const char *variable(const char *name, const char *suffix)
+{
+    g_autofree char *whole = g_strconcat(name, suffix, NULL);
+    return g_getenv(whole);
+}
+
+static void read_variables(const char *suffix)
+{
+    const char *at = variable(VARIABLE_AT, suffix);
+    const char *log = variable(VARIABLE_LOG, suffix);
+    once_file = g_strdup(variable(VARIABLE_ONCE, suffix));
+    since_file = g_strdup(variable(VARIABLE_SINCE, suffix));
     if (at != NULL && !g_ascii_string_to_unsigned(at, 10, 0, G_MAXUINT64, &end_at, NULL))
         end_name = g_strdup(at);
     if (log != NULL && log[0] != '\0')
         log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     active = end_at != 0 || end_name != NULL || log_fd >= 0;
-    g_once_init_leave(&once, 1);
+}
+
+static void read_environment(void)
+{
+    if (!g_once_init_enter(&was_read))
+        return;
+    read_variables("");
+    g_once_init_leave(&was_read, 1);
+}
+
+void crash_become(const char *part)
+{
+    g_autofree char *suffix = g_strconcat("_", part, NULL);
+
+    read_environment();
+    if (log_fd >= 0)
+        close(log_fd);
+    log_fd = -1;
+    g_clear_pointer(&end_name, g_free);
+    g_clear_pointer(&once_file, g_free);
+    g_clear_pointer(&since_file, g_free);
+    end_at = 0;
+    passed = 0;
+    read_variables(suffix);
 }
 
 static bool may_end(void)

@@ -9,10 +9,10 @@
  * does not exist yet; it is made then FETTLE_CRASH_SINCE=F count only from the moment on at which
  * the file F exists: points of one operation in a daemon
  *
- * They are read once, and taken out of the environment of child processes by the spawner. Job
- * processes are given theirs by name: with FETTLE_CRASH_AT_JOB=n (…_JOB_START=n) in luxid's
- * environment, each fettle-job (fettle-job-start) gets FETTLE_CRASH_AT=n; the same for _LOG, _ONCE
- * and _SINCE.
+ * They are read once, and taken out of the environment of child processes by the spawner. What has
+ * to do with jobs is given its variables by name, in luxid's environment: FETTLE_CRASH_AT_NURSERY=n
+ * for the nursery of job processes, …_JOB_START=n for each process that it forks, up to the
+ * confirmation, …_JOB=n from then on; the same for _LOG, _ONCE and _SINCE.
  */
 #pragma once
 
@@ -27,5 +27,9 @@ guint64 crash_count(void);
 
 /* The environment for a child process, without the variables; free with g_strfreev(). */
 char **crash_environment(void);
-/* The same for a child that can be given variables of its own; `child` is "JOB" or "JOB_START". */
+/* The same for a child that can be given variables of its own; `child` is "NURSERY". */
 char **crash_environment_for(const char *child);
+
+/* From now on the process is what these variables call `part`, "JOB_START" or "JOB": it counts from
+ * 1. Before any other thread is there. */
+void crash_become(const char *part);

@@ -11,6 +11,7 @@
 #include "io/loop.h"
 
 #define PIECE_BYTES KIB(64)
+#define NO_SPACE "database space exceeded" /* in what etcd says then */
 
 struct etcd_client {
     SoupSession *session;
@@ -146,6 +147,15 @@ static void answer_refused(struct call *call, guint status, json_t *answer)
         g_autoptr(GError) reason =
             g_error_new(G_IO_ERROR, G_IO_ERROR_FAILED, "%s (HTTP %u)", words, status);
         attempt_failed(call, reason, true);
+        return;
+    }
+    if (strstr(words, NO_SPACE) != NULL) {
+        error = g_error_new(FETTLE_ERROR,
+                            call->sent ? FETTLE_ERROR_UNKNOWN_RESULT : FETTLE_ERROR_STORAGE,
+                            "etcd takes no changes: the file of a member has reached its limit "
+                            "(%s); its node makes room, see fettle cluster engine status",
+                            words);
+        call_end(call, NULL, error);
         return;
     }
     fettle_set_error(&error, PROTOCOL, "etcd refused %s: %s (HTTP %u)", call->path, words, status);

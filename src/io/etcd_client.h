@@ -9,8 +9,9 @@
  * What an end of a call means:
  *   UNREACHABLE     no member took the request: surely not done
  *   UNKNOWN_RESULT  it was sent, and no answer came: perhaps done, perhaps done later
- *   PROTOCOL        etcd refused it (its own words are in the message): surely not done
- *   LIMIT           the answer is larger than LIMIT_ETCD_ANSWER_BYTES
+ *   STORAGE         etcd has no space for it (alarm NOSPACE), which it also says of what it has
+ * just done: read whether it has PROTOCOL        etcd refused it (its own words are in the
+ * message): surely not done LIMIT           the answer is larger than LIMIT_ETCD_ANSWER_BYTES
  *   KILLED          the client was freed
  */
 #pragma once

@@ -115,12 +115,16 @@ bool etcd_head_parse(const GPtrArray *kvs, struct etcd_head *ret_head, GError **
 
 void etcd_remember_id(struct etcd_engine *engine, const char *id, guint64 serial)
 {
+    guint64 *known = g_hash_table_lookup(engine->ids, id);
+    if (known != NULL) {
+        *known = serial;
+        return;
+    }
     char *key = g_strdup(id);
     guint64 *value = g_new(guint64, 1);
 
     *value = serial;
-    if (!g_hash_table_replace(engine->ids, key, value))
-        return;
+    g_hash_table_insert(engine->ids, key, value);
     g_queue_push_tail(&engine->id_order, key);
     while (g_queue_get_length(&engine->id_order) > LIMIT_COMMIT_IDS)
         g_hash_table_remove(engine->ids, g_queue_pop_head(&engine->id_order));
@@ -179,6 +183,11 @@ static char *ids_key(const struct etcd_engine *engine, guint64 serial)
     return g_strdup_printf("%sc/%020" G_GUINT64_FORMAT, engine->prefix, serial);
 }
 
+static bool drops_carried(const struct etcd_engine *engine, const struct etcd_batch *batch)
+{
+    return engine->carried != 0 && batch->serial > engine->carried + LIMIT_COMMIT_IDS;
+}
+
 /* Ids are kept as far back as they are promised. */
 static void drop_old_ids(const struct etcd_engine *engine, const struct etcd_batch *batch,
                          json_t *operations)
@@ -188,6 +197,10 @@ static void drop_old_ids(const struct etcd_engine *engine, const struct etcd_bat
     g_autofree char *from = ids_key(engine, 0);
     g_autofree char *end = ids_key(engine, batch->serial - LIMIT_COMMIT_IDS);
     json_array_append_new(operations, etcd_delete_range(from, end));
+    if (drops_carried(engine, batch)) {
+        g_autofree char *carried = etcd_engine_key(engine, "i/");
+        json_array_append_new(operations, etcd_delete_prefix(carried));
+    }
 }
 
 static json_t *guarded(const struct etcd_engine *engine)
@@ -217,7 +230,13 @@ static json_t *batch_txn(const struct etcd_engine *engine, const struct etcd_bat
 
 /* --- what became of it --- */
 
-enum outcome { OUTCOME_DONE, OUTCOME_NOT_DONE, OUTCOME_OPEN, OUTCOME_LOST };
+enum outcome {
+    OUTCOME_DONE,
+    OUTCOME_NOT_DONE,
+    OUTCOME_OPEN,
+    OUTCOME_LOST,
+    OUTCOME_FULL, /* etcd says that it has no space, which it also says of what it has just done */
+};
 
 static enum outcome head_tells(struct etcd_engine *engine, const struct etcd_batch *batch,
                                const GPtrArray *kvs)
@@ -255,9 +274,20 @@ static enum outcome read_head(struct etcd_engine *engine, const struct etcd_batc
     return head_tells(engine, batch, kvs);
 }
 
-/* Rewrites the head under its old revision: what was sent before cannot arrive any more. */
-static bool fence_out(struct etcd_engine *engine)
+static enum outcome no_answer(struct etcd_engine *engine, const GError *error)
 {
+    if (fettle_error_is(error, STORAGE))
+        return OUTCOME_FULL;
+    if (!fettle_error_is(error, PROTOCOL))
+        return OUTCOME_OPEN;
+    etcd_engine_lose(engine, "%s", error->message);
+    return OUTCOME_LOST;
+}
+
+/* Rewrites the head under its old revision: what was sent before cannot arrive any more. */
+static enum outcome fence_out(struct etcd_engine *engine)
+{
+    g_autoptr(GError) error = NULL;
     struct etcd_head head = engine->head;
     g_autofree char *key = etcd_engine_key(engine, "head");
     g_autofree char *nonce = g_uuid_string_random();
@@ -268,13 +298,15 @@ static bool fence_out(struct etcd_engine *engine)
     json_t *then = json_make("[o]", etcd_put(key, text, 0));
     json_t *otherwise = json_make("[o]", etcd_get(key));
     json_autoptr answer =
-        etcd_engine_call(engine, ETCD_TXN, etcd_txn(guarded(engine), then, otherwise), NULL);
+        etcd_engine_call(engine, ETCD_TXN, etcd_txn(guarded(engine), then, otherwise), &error);
+    if (answer == NULL && fettle_error_is(error, STORAGE))
+        return OUTCOME_FULL;
     if (answer == NULL || !etcd_succeeded(answer))
-        return false;
+        return OUTCOME_OPEN;
     engine->head = head;
     engine->head.revision = etcd_revision(answer);
     engine->fence[0] = '\0';
-    return true;
+    return OUTCOME_DONE;
 }
 
 /* One sending. */
@@ -283,12 +315,8 @@ static enum outcome send_batch(struct etcd_engine *engine, const struct etcd_bat
     g_autoptr(GError) error = NULL;
     json_autoptr answer = etcd_engine_call(engine, ETCD_TXN, batch_txn(engine, batch), &error);
 
-    if (answer == NULL && fettle_error_is(error, PROTOCOL)) {
-        etcd_engine_lose(engine, "%s", error->message);
-        return OUTCOME_LOST;
-    }
     if (answer == NULL)
-        return OUTCOME_OPEN;
+        return no_answer(engine, error);
     if (!etcd_succeeded(answer)) {
         g_autoptr(GPtrArray) kvs = etcd_txn_kvs(answer, 0, NULL);
         enum outcome outcome = head_tells(engine, batch, kvs);
@@ -298,24 +326,39 @@ static enum outcome send_batch(struct etcd_engine *engine, const struct etcd_bat
         }
         return outcome;
     }
+    if (drops_carried(engine, batch))
+        engine->carried = 0;
     engine->head.revision = etcd_revision(answer);
     engine->head.serial = batch->serial;
     g_strlcpy(engine->head.batch, batch->id, sizeof engine->head.batch);
     return OUTCOME_DONE;
 }
 
-/* Until it is known, or the lease is over. */
+/* What is not done is fenced out and sent again; neither can be done with a full etcd. */
+static enum outcome push_again(struct etcd_engine *engine, const struct etcd_batch *batch)
+{
+    enum outcome outcome = fence_out(engine);
+    return outcome == OUTCOME_DONE ? send_batch(engine, batch) : outcome;
+}
+
+/* Until it is known, or the lease is over, or etcd is full and it was not done. */
 static enum outcome push_batch(struct etcd_engine *engine, const struct etcd_batch *batch)
 {
     enum outcome outcome = send_batch(engine, batch);
+    bool full = false;
 
-    while (outcome == OUTCOME_OPEN || outcome == OUTCOME_NOT_DONE) {
+    while (outcome == OUTCOME_OPEN || outcome == OUTCOME_NOT_DONE || outcome == OUTCOME_FULL) {
+        full = full || outcome == OUTCOME_FULL;
+        if (outcome == OUTCOME_NOT_DONE && full)
+            etcd_engine_lose(engine, "etcd takes no changes: a member's file has reached its "
+                                     "limit; see fettle cluster engine status");
         if (engine->closed || !etcd_engine_holds(engine))
             return OUTCOME_OPEN;
         if (outcome == OUTCOME_NOT_DONE)
-            outcome = fence_out(engine) ? send_batch(engine, batch) : OUTCOME_OPEN;
+            outcome = push_again(engine, batch);
         else
-            outcome = loop_sleep(RETRY_MS) ? read_head(engine, batch) : OUTCOME_OPEN;
+            outcome = outcome == OUTCOME_FULL || loop_sleep(RETRY_MS) ? read_head(engine, batch)
+                                                                      : OUTCOME_OPEN;
     }
     return outcome;
 }

@@ -273,16 +273,19 @@ static void revoke_lease(struct etcd_engine *engine, gint64 lease)
 }
 
 /* The transaction that makes the key; what stands there afterwards decides, as it may have been
- * sent twice. */
+ * sent twice. To whom the seat was handed is over with it: should this node be lost at once, nobody
+ * is to wait for it. */
 static bool put_master(struct etcd_engine *engine, const struct mastership *me,
                        struct standing *seat, GError **error)
 {
     g_autofree char *key = etcd_engine_key(engine, "master");
     g_autofree char *moved = etcd_engine_key(engine, "moved");
+    g_autofree char *next = etcd_engine_key(engine, "next");
     g_autofree char *value = mastership_text(me);
     json_t *compares = json_make("[o, o]", etcd_compare(key, ETCD_CREATE_REVISION, 0),
                                  etcd_compare(moved, ETCD_CREATE_REVISION, 0));
-    json_t *then = json_make("[o, o]", etcd_put(key, value, seat->lease), etcd_get(key));
+    json_t *then =
+        json_make("[o, o, o]", etcd_put(key, value, seat->lease), etcd_get(key), etcd_delete(next));
     json_t *otherwise = json_make("[o]", etcd_get(key));
     GError *reason = NULL;
 
@@ -318,13 +321,16 @@ static bool take_free_seat(struct etcd_engine *engine, struct mastership *me, st
     return true;
 }
 
-/* The same process's successor within the lease: the epoch stays (SAF-01). */
+/* The same process's successor within the lease: the epoch stays (SAF-01). One that cannot write is
+ * no master (SAF-08): an etcd that is full reads, keeps leases alive, and grants none. */
 static bool continue_seat(struct etcd_engine *engine, struct mastership *me,
                           const struct standing *seat, GError **error)
 {
     bool gone = false;
     GError *reason = NULL;
 
+    if (grant_lease(engine, 1, error) == 0)
+        return false;
     if (!keep_lease(engine, seat->lease, &gone, &reason))
         return no_answer(error, reason);
     taken(engine, me, seat);
@@ -381,8 +387,10 @@ static bool resign(struct etcd_engine *engine, const char *next, GError **error)
     }
     json_autoptr answer = etcd_engine_call(
         engine, ETCD_TXN, etcd_txn(etcd_engine_is_master(engine), then, NULL), &reason);
-    if (answer == NULL && fettle_error_is(reason, UNKNOWN_RESULT)) {
-        g_propagate_error(error, reason);
+    if (answer == NULL &&
+        (fettle_error_is(reason, UNKNOWN_RESULT) || fettle_error_is(reason, STORAGE))) {
+        fettle_set_error(error, UNKNOWN_RESULT, "%s", reason->message);
+        g_error_free(reason);
         return false;
     }
     if (answer == NULL)
@@ -429,6 +437,16 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
     return serial != NULL ? *serial : 0;
 }
 
+static bool engine_each_id(struct engine *base,
+                           void (*each)(const char *commit_id, guint64 serial, void *data),
+                           void *data, GError **error)
+{
+    const struct etcd_engine *engine = (const struct etcd_engine *)base;
+    for (const GList *link = engine->id_order.head; link != NULL; link = link->next)
+        each(link->data, *(const guint64 *)g_hash_table_lookup(engine->ids, link->data), data);
+    return true;
+}
+
 static guint64 engine_log_from(struct engine *base, guint64 *ret_epoch)
 {
     const struct etcd_engine *engine = (const struct etcd_engine *)base;
@@ -459,6 +477,7 @@ static const struct engine_ops ops = {
     .commit = etcd_queue_commit,
     .barrier = etcd_queue_barrier,
     .lookup = engine_lookup,
+    .each_id = engine_each_id,
     .log_from = engine_log_from,
     .leave = etcd_leave,
     .left = etcd_left,

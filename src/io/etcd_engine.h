@@ -27,6 +27,9 @@ struct etcd_import {
     void (*objects)(void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
                                  void *data),
                     void *data, void *source);
+    /* The same for the ids of commits, in order of serial; NULL: there are none. */
+    void (*ids)(void (*each)(const char *commit_id, guint64 serial, void *data), void *data,
+                void *source);
     void *source;
 };
 /* In a task: empties the cluster's keys and fills them; nobody may be master. */

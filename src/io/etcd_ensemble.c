@@ -43,6 +43,7 @@ static bool fill(struct ensemble *base, const struct engine_config *config,
                                        .epoch_base = content->epoch,
                                        .next = ((struct etcd_ensemble *)base)->node_uuid,
                                        .objects = content->objects,
+                                       .ids = content->ids,
                                        .source = content->source};
     struct etcd_client *client = make_client(base, config, error);
     bool ok = client != NULL && etcd_engine_import(client, content->cluster, &import, error);

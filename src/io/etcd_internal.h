@@ -38,11 +38,12 @@ struct etcd_engine {
 
     /* Commits. */
     struct etcd_head head;
-    char fence[37];           /* batch id of a rewritten head whose answer has not come */
-    GQueue queue;             /* struct etcd_entry that are not on their way */
-    GHashTable *ids;          /* commit id -> guint64 * */
-    GQueue id_order;          /* the same ids, oldest first; borrowed from `ids` */
-    guint64 log_from;         /* from this serial on deletes are known too; 0: from none */
+    char fence[37];   /* batch id of a rewritten head whose answer has not come */
+    GQueue queue;     /* struct etcd_entry that are not on their way */
+    GHashTable *ids;  /* commit id -> guint64 * */
+    GQueue id_order;  /* the same ids, oldest first; borrowed from `ids` */
+    guint64 carried;  /* serial of the last id of the engine before (`i/`); 0: none is left */
+    guint64 log_from; /* from this serial on deletes are known too; 0: from none */
     struct etcd_batch *batch; /* on its way, or not told yet; NULL: none */
     bool closed;
 };

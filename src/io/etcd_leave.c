@@ -55,7 +55,8 @@ static enum engine_result put_moved(struct etcd_engine *engine, const char *valu
             fettle_set_error(error, NOT_MASTER, "etcd does not know this mastership any more");
             return ENGINE_UNKNOWN; /* an earlier one may have arrived */
         }
-        if (fettle_error_is(reason, KILLED) || fettle_error_is(reason, PROTOCOL)) {
+        if (fettle_error_is(reason, KILLED) || fettle_error_is(reason, PROTOCOL) ||
+            fettle_error_is(reason, STORAGE)) {
             g_propagate_error(error, g_steal_pointer(&reason));
             return ENGINE_UNKNOWN;
         }

@@ -166,6 +166,25 @@ static bool take_ids(const struct etcd_kv *kv, void *data, GError **error)
     return true;
 }
 
+/* A page of ids that come from the engine before. */
+static bool take_carried(const struct etcd_kv *kv, void *data, GError **error)
+{
+    struct etcd_engine *engine = ((const struct loading *)data)->engine;
+    json_autoptr ids = json_parse_limited(kv->value, strlen(kv->value), LIMIT_FRAME_BYTES, NULL);
+    size_t index;
+    json_t *item;
+    json_array_foreach(ids, index, item)
+    {
+        const char *id;
+        json_int_t serial;
+        if (json_unpack(item, "[s, I]", &id, &serial) != 0 || serial <= 0)
+            continue;
+        etcd_remember_id(engine, id, (guint64)serial);
+        engine->carried = MAX(engine->carried, (guint64)serial);
+    }
+    return true;
+}
+
 static bool read_head(struct etcd_engine *engine, gint64 *ret_revision, GError **error)
 {
     g_autofree char *key = etcd_engine_key(engine, "head");
@@ -188,6 +207,7 @@ static bool load(struct etcd_engine *engine, struct loading *loading, GError **e
     gint64 revision = 0;
     return read_head(engine, &revision, error) &&
            read_all(engine, "o/", revision, take_object, loading, error) != 0 &&
+           read_all(engine, "i/", revision, take_carried, loading, error) != 0 &&
            read_all(engine, "c/", revision, take_ids, loading, error) != 0;
 }
 
@@ -198,7 +218,7 @@ bool etcd_load_text(struct engine *base, guint64 *ret_history, guint64 *ret_seri
     struct loading loading = {engine, false, each, data};
 
     etcd_engine_ref(engine);
-    engine->log_from = 0;
+    engine->log_from = engine->carried = 0;
     bool ok = load(engine, &loading, error);
     if (ok) {
         *ret_history = engine->head.history;
@@ -240,6 +260,8 @@ struct filling {
     const char *prefix;
     GPtrArray *transactions; /* json_t *: arrays of operations */
     size_t bytes;            /* of the last one */
+    json_t *ids;             /* of the page that is being filled; NULL: none is */
+    guint64 last_id;         /* serial of its last one */
 };
 
 static void free_json(void *data)
@@ -265,6 +287,29 @@ static void fill_object(const char *kind, const char *key, guint64 version, json
     }
     filling->bytes += strlen(text);
     json_array_append_new(last, etcd_put(name, text, 0));
+}
+
+/* The page has a transaction of its own. */
+static void end_page(struct filling *filling)
+{
+    if (filling->ids == NULL)
+        return;
+    g_autofree char *name =
+        g_strdup_printf("%si/%020" G_GUINT64_FORMAT, filling->prefix, filling->last_id);
+    g_autofree char *text = json_to_text(filling->ids);
+    g_ptr_array_add(filling->transactions, json_make("[o]", etcd_put(name, text, 0)));
+    json_decref(g_steal_pointer(&filling->ids));
+}
+
+static void fill_id(const char *commit_id, guint64 serial, void *data)
+{
+    struct filling *filling = data;
+    if (filling->ids == NULL)
+        filling->ids = json_array();
+    json_array_append_new(filling->ids, json_make("[s, I]", commit_id, (json_int_t)serial));
+    filling->last_id = serial;
+    if (json_array_size(filling->ids) >= LIMIT_IDS_PIECE)
+        end_page(filling);
 }
 
 static bool run_txn(struct etcd_client *client, const char *prefix, json_t *operations,
@@ -316,9 +361,12 @@ bool etcd_engine_import(struct etcd_client *client, const char *cluster,
 {
     g_autofree char *prefix = g_strdup_printf("/fettle/%s/", cluster);
     g_autoptr(GPtrArray) transactions = g_ptr_array_new_with_free_func(free_json);
-    struct filling filling = {prefix, transactions, 0};
+    struct filling filling = {.prefix = prefix, .transactions = transactions};
 
     import->objects(fill_object, &filling, import->source);
+    if (import->ids != NULL)
+        import->ids(fill_id, &filling, import->source);
+    end_page(&filling);
     if (!run_txn(client, prefix, json_make("[o]", etcd_delete_prefix(prefix)), error))
         return false;
     for (guint i = 0; i < transactions->len; i++)

@@ -39,7 +39,7 @@ static char *area_folder(const struct node_paths *paths, enum file_area area)
     case FILE_STATE:
         return g_strdup(paths->var);
     case FILE_QUEUE:
-        return g_build_filename(paths->var, "queue", NULL);
+        return g_build_filename(paths->run, "queue", NULL);
     case FILE_RUN:
         return g_strdup(paths->run);
     }

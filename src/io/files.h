@@ -1,6 +1,6 @@
 /*
  * The files of a node by what they must survive (enum file_area of proto/env.h): var/ is synced,
- * var/queue/ and run/ are not. A file is replaced as a whole: temporary name, rename; nobody ever
+ * run/ with run/queue/ is not. A file is replaced as a whole: temporary name, rename; nobody ever
  * reads half of one. Names are relative to the area, may have folders (made where missing), and
  * never leave it: "..", "." and absolute names are WRONG_INPUT.
  *

@@ -84,45 +84,9 @@ struct livelock *livelock_make(const struct node_paths *paths, const char *stem,
     return livelock;
 }
 
-struct livelock *livelock_adopt(const struct node_paths *paths, const char *name, int fd,
-                                GError **error)
-{
-    struct stat by_name, by_fd;
-
-    if (!name_is_plain(name)) {
-        fettle_set_error(error, WRONG_INPUT, "lock file \"%s\": must be a plain file name",
-                         name != NULL ? name : "");
-        return NULL;
-    }
-    g_autofree char *path = path_of(paths, name);
-    /* Locking again is granted only to the description that has the lock already, or if nobody has
-     * it. */
-    if (fstat(fd, &by_fd) != 0 || stat(path, &by_name) != 0 || by_fd.st_dev != by_name.st_dev ||
-        by_fd.st_ino != by_name.st_ino || livelock_probe(paths, name) != LIVELOCK_ALIVE ||
-        !lock_exclusively(fd)) {
-        fettle_set_error(error, WRONG_STATE,
-                         "descriptor %d does not hold the lock of %s; it must be inherited from "
-                         "the process that made it",
-                         fd, path);
-        return NULL;
-    }
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    struct livelock *livelock = g_new0(struct livelock, 1);
-    livelock->name = g_strdup(name);
-    livelock->path = g_steal_pointer(&path);
-    livelock->fd = fd;
-    return livelock;
-}
-
 const char *livelock_name(const struct livelock *livelock)
 {
     return livelock->name;
-}
-
-int livelock_pass(struct livelock *livelock)
-{
-    fcntl(livelock->fd, F_SETFD, 0);
-    return livelock->fd;
 }
 
 void livelock_drop(struct livelock *livelock)

@@ -4,10 +4,9 @@
  * way, the kernel drops the lock, and whoever probes the file knows. No pid, no connection and no
  * timeout is ever asked.
  *
- * Locks are open-file-description locks: closing another descriptor of the file does not drop them,
- * and they pass with the descriptor over an exec. The file is made under a temporary name, locked,
- * then renamed: nobody ever meets a lock file that is not locked yet. Used by wconfd, luxid, the
- * watcher, job processes and the job starter.
+ * Locks are open-file-description locks: closing another descriptor of the file does not drop them.
+ * The file is made under a temporary name, locked, then renamed: nobody ever meets a lock file that
+ * is not locked yet. Used by wconfd, luxid, the watcher and job processes.
  */
 #pragma once
 
@@ -19,13 +18,7 @@ struct livelock; /* one that this process holds */
 /* `ROOT/run/livelocks/STEM-PID-RANDOM`, made, locked and in place. WRONG_INPUT for a stem that is
  * no plain file name, STORAGE otherwise. */
 struct livelock *livelock_make(const struct node_paths *paths, const char *stem, GError **error);
-/* Takes over a lock that this process inherited as descriptor `fd` (now close-on-exec). WRONG_STATE
- * unless `fd` is that file and really holds its lock. */
-struct livelock *livelock_adopt(const struct node_paths *paths, const char *name, int fd,
-                                GError **error);
 const char *livelock_name(const struct livelock *livelock);
-/* The descriptor, made to survive the next exec; for the job starter only. */
-int livelock_pass(struct livelock *livelock);
 /* Removes the file and gives up the lock. */
 void livelock_drop(struct livelock *livelock);
 

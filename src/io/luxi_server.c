@@ -3,6 +3,7 @@
 #include "io/channel.h"
 #include "io/loop.h"
 #include "io/unix_socket.h"
+#include "proto/frame.h"
 #include "proto/luxi.h"
 
 #include <unistd.h>
@@ -13,6 +14,7 @@ struct luxi_server {
     void (*handle)(struct rpc_request *request, void *data);
     void (*complain)(const char *line, void *data);
     void *data;
+    guint patience_ms;
     struct unix_listener *listener;
     GHashTable *clients; /* set */
 };
@@ -22,6 +24,7 @@ struct client {
     struct luxi_server *server; /* NULL once the server or the connection has ended */
     struct channel *channel;
     char *user; /* NULL: unknown */
+    bool asks;  /* its request is under way */
 };
 
 static void complain(struct luxi_server *server, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -59,6 +62,18 @@ static void client_end(struct client *client)
 
 /* --- answers --- */
 
+/* The next request is looked at when the answers before it have been taken, but for a little. */
+static void go_on(struct client *client)
+{
+    if (!client->asks && channel_waiting(client->channel) <= LIMIT_UNREAD_BYTES)
+        channel_pause(client->channel, false);
+}
+
+static void taken_cb(struct channel *channel, void *user)
+{
+    go_on(user);
+}
+
 static void reply(struct client *client, json_t *document)
 {
     g_autoptr(GError) too_large = NULL;
@@ -94,7 +109,26 @@ static void answer(struct rpc_request *request, json_t *result, const GError *er
         reply_unparsed(client, error);
     } else {
         reply(client, error != NULL ? luxi_reply_error(error) : luxi_reply_result(result));
-        channel_pause(client->channel, false);
+        client->asks = false;
+        go_on(client);
+    }
+    client_unref(client);
+    rpc_request_free(request);
+}
+
+/* The same for a result that is written already. */
+static void answer_text(struct rpc_request *request, const char *text)
+{
+    struct client *client = ((struct luxi_request *)request)->client;
+    const struct frame_body body = {.text = text};
+    g_autoptr(GError) too_large = NULL;
+
+    if (client->server != NULL) {
+        if (!channel_send_within(client->channel, LUXI_RESULT_BEFORE, &body, LUXI_RESULT_AFTER,
+                                 LIMIT_FRAME_BYTES, NULL, &too_large))
+            reply(client, luxi_reply_error(too_large));
+        client->asks = false;
+        go_on(client);
     }
     client_unref(client);
     rpc_request_free(request);
@@ -125,6 +159,8 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     carried->request.user = g_strdup(client->user);
     carried->request.args = args;
     carried->request.answer = answer;
+    carried->request.answer_text = answer_text;
+    client->asks = true;
     channel_pause(channel, true);
     server->handle(&carried->request, server->data);
 }
@@ -142,7 +178,7 @@ static void broken_cb(struct channel *channel, const GError *why, void *user)
     client_end(client);
 }
 
-static const struct channel_events channel_events = {frame_cb, broken_cb};
+static const struct channel_events channel_events = {frame_cb, broken_cb, taken_cb};
 
 /* --- the socket --- */
 
@@ -162,6 +198,7 @@ static void accepted_cb(int fd, void *data)
     client->user = unix_peer_user(fd);
     client->channel =
         channel_new(transport_fd(fd), LIMIT_LUXI_FRAME_BYTES, &channel_events, client);
+    channel_expect_reader(client->channel, server->patience_ms);
     g_hash_table_add(server->clients, client);
 }
 
@@ -186,6 +223,7 @@ struct luxi_server *luxi_server_new(const struct luxi_server_options *options, G
     server->handle = options->handle;
     server->complain = options->complain;
     server->data = options->data;
+    server->patience_ms = options->patience_ms > 0 ? options->patience_ms : LIMIT_SLOW_READER_MS;
     server->clients = g_hash_table_new_full(NULL, NULL, client_drop, NULL);
     server->listener = unix_listener_new(options->path, &listener_events, server, error);
     if (server->listener == NULL)

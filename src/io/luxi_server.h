@@ -1,7 +1,9 @@
 /*
  * luxid's socket: the LUXI protocol as Ganeti's clients speak it. Frames as in the internal
  * protocol, but no hello, no ids: requests of a connection are handled one after the other, the
- * next one when the answer to the former was sent. A request becomes a struct rpc_request with the
+ * next one when the answers to the former ones have been taken, but for LIMIT_UNREAD_BYTES: so much
+ * and one answer is all that is kept for a client, and one that takes nothing is dropped
+ * (channel.h). A request becomes a struct rpc_request with the
  * method's name, the positional array as args, from_role "cli" and no method row.
  *
  * A request that cannot be parsed is answered with a plain string and the connection is closed. A
@@ -21,6 +23,7 @@ struct luxi_server_options {
     void (*handle)(struct rpc_request *request, void *data);
     void (*complain)(const char *line, void *data); /* may be NULL */
     void *data;
+    guint patience_ms; /* with whoever does not read; 0: LIMIT_SLOW_READER_MS */
 };
 
 struct luxi_server *luxi_server_new(const struct luxi_server_options *options, GError **error);

@@ -77,7 +77,7 @@ bool node_paths_make(const struct node_paths *paths, GError **error)
     static const char *const etc[] = {"", NULL};
     static const char *const var[] = {"",      "queue",       "node",   "node/guests",
                                       "disks", "disks/aside", "images", NULL};
-    static const char *const run[] = {"", "livelocks", "guests", "exports", NULL};
+    static const char *const run[] = {"", "queue", "livelocks", "guests", "exports", NULL};
     static const char *const log[] = {"", "guests", NULL};
 
     return make_below(paths->etc, etc, error) && make_below(paths->var, var, error) &&

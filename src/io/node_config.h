@@ -25,8 +25,8 @@ typedef struct node_paths node_paths_t;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(node_paths_t, node_paths_free)
 
 /* Makes etc, var, var/queue, var/node, var/node/guests, var/disks, var/disks/aside, var/images,
- * run, run/livelocks, run/guests, run/exports, log, log/guests where they are missing. STORAGE with
- * the folder's name. */
+ * run/queue, run, run/livelocks, run/guests, run/exports, log, log/guests where they are missing.
+ * STORAGE with the folder's name. */
 bool node_paths_make(const struct node_paths *paths, GError **error);
 
 /* "ROOT/run/ROLE.sock"; free with g_free(). */

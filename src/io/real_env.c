@@ -17,7 +17,7 @@ struct real_env {
     struct node_config *config;
     char *role;
     char *boot_id;
-    char *bin_folder;
+    struct nursery *nursery; /* of job processes */
     struct rpc_client *client;
     real_env_call call; /* instead of the client, NULL: none */
     void *carrier;
@@ -205,7 +205,7 @@ static struct starter *real_starter_spawn(const struct env *env, guint64 job,
                                           const struct starter_events *events, void *data,
                                           GError **error)
 {
-    return starter_spawn(real(env)->paths, real(env)->bin_folder, job, events, data, error);
+    return starter_spawn(real(env)->nursery, job, events, data, error);
 }
 
 static void real_job_signal(const struct env *env, const struct job_process *job, bool kill)
@@ -262,19 +262,6 @@ static const struct env_ops ops = {
 
 /* --- life --- */
 
-static bool adopt_livelock(struct real_env *self, const struct real_env_options *options,
-                           GError **error)
-{
-    if (options == NULL || options->livelock == NULL)
-        return true;
-    struct livelock *livelock =
-        livelock_adopt(self->paths, options->livelock, options->livelock_fd, error);
-    if (livelock == NULL)
-        return false;
-    g_hash_table_insert(self->livelocks, (char *)livelock_name(livelock), livelock);
-    return true;
-}
-
 /* FETTLE_BOOT_ID stands in for the kernel's in a lab, where "power off" does not reboot the host.
  */
 static char *read_boot_id(GError **error)
@@ -302,17 +289,21 @@ struct env *real_env_new(const char *root, const char *role, const struct real_e
     self->role = g_strdup(role);
     self->livelocks = g_hash_table_new(g_str_hash, g_str_equal);
     self->watches = g_ptr_array_new_with_free_func(file_watch_free);
-    self->bin_folder = starter_bin_folder(options != NULL ? options->bin_folder : NULL);
     self->env.role = self->role;
     self->paths = node_paths_new(root, error);
-    if (self->paths == NULL || !node_paths_make(self->paths, error) ||
+    struct livelock *livelock = options != NULL ? options->livelock : NULL;
+    if (livelock != NULL)
+        g_hash_table_insert(self->livelocks, (char *)livelock_name(livelock), livelock);
+    if (self->paths == NULL || (livelock == NULL && !node_paths_make(self->paths, error)) ||
         (self->config = node_config_read(self->paths, error)) == NULL ||
-        (self->boot_id = read_boot_id(error)) == NULL || !adopt_livelock(self, options, error)) {
+        (self->boot_id = read_boot_id(error)) == NULL) {
         real_env_free(&self->env);
         return NULL;
     }
     self->env.node_uuid = self->config->node_uuid;
     self->env.boot_id = self->boot_id;
+    g_autofree char *programs = starter_bin_folder(options != NULL ? options->bin_folder : NULL);
+    self->nursery = nursery_new(self->paths, programs);
     self->client = rpc_client_new(self->paths, self->config->node_uuid, role);
     return &self->env;
 }
@@ -335,12 +326,12 @@ void real_env_free(struct env *env)
     task_group_kill(self->env.tasks);
     task_group_unref(self->env.tasks);
     rpc_client_free(self->client);
+    nursery_free(self->nursery);
     livelock_watcher_free(self->watcher);
     g_ptr_array_unref(self->watches);
     drop_livelocks(self);
     node_paths_free(self->paths);
     node_config_free(self->config);
-    g_free(self->bin_folder);
     g_free(self->boot_id);
     g_free(self->role);
     g_free(self);

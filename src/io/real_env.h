@@ -8,19 +8,19 @@
  */
 #pragma once
 
+#include "io/livelock.h"
 #include "io/node_config.h"
 #include "proto/env.h"
 
 struct bus;
 
 struct real_env_options {
-    /* Folder of the programs fettle-job-start and fettle-job; NULL: FETTLE_BINDIR, else that of
-     * this program. */
+    /* Folder of the program fettle-job; NULL: FETTLE_BINDIR, else that of this program. */
     const char *bin_folder;
-    /* For a job process: descriptor and name of the lock file that it inherited; env's
-     * livelock_drop() of that name then unlocks and removes it. NULL: none. */
-    const char *livelock;
-    int livelock_fd;
+    /* For a job process, which finds all folders made: the lock file that it has; the environment's
+     * from then on, also when it cannot be made. env's livelock_drop() of its name unlocks and
+     * removes it. NULL: none. */
+    struct livelock *livelock;
 };
 
 /* `root`: as for node_paths_new(). Reads etc/node.json; makes missing folders. Members engine,

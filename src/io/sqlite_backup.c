@@ -122,10 +122,10 @@ static bool renew(struct sqlite_store *store, guint64 history, const GPtrArray *
     guint64 epoch = store->pending.master.epoch;
     store->pending.history = history;
     store->pending.master = (struct mastership){.epoch = epoch};
-    /* It may have been taken from a candidate's copy. */
-    bool was_copy = store->pending.role != COPY_ENGINE;
+    /* It may have been taken from a candidate's copy. No commit of another history is a repeated
+     * one of this. */
     store->pending.role = COPY_ENGINE;
-    if (was_copy && !store_begin_log(store, error))
+    if (!store_begin_log(store, error) || !store_run(store, "DELETE FROM ids", error))
         return false;
     return sqlite_store_add(store, commit_id, epoch, store->pending.serial + 1, rows, &refused,
                             error) &&

@@ -384,7 +384,7 @@ bool sqlite_store_load_text(struct sqlite_store *store,
 
     store->whole = check_structure(store, error) && store_load_meta(store, error) &&
                    check_progress(store, error) && check_log(store, error) &&
-                   load_objects(store, &loading, error);
+                   store_check_ids(store, error) && load_objects(store, &loading, error);
     return store->whole;
 }
 

@@ -91,7 +91,7 @@ static bool log_batch(struct sqlite_copy *copy, const struct copy_batch *batch, 
     }
     store->pending.serial = batch->serial;
     store->pending.master.epoch = batch->epoch;
-    return true;
+    return store_take_ids(store, batch->ids, error);
 }
 
 static bool apply_body(struct sqlite_copy *copy, void *args, GError **error)
@@ -210,9 +210,12 @@ static bool end_body(struct sqlite_copy *copy, void *args, GError **error)
                                          .role = COPY_FOLLOWS,
                                          .master.epoch = end->epoch};
     store->pending_log_rows = 0;
-    return store_run(store, "DELETE FROM objects; DELETE FROM changes; DELETE FROM commits",
+    return store_run(store,
+                     "DELETE FROM objects; DELETE FROM changes; DELETE FROM commits; "
+                     "DELETE FROM ids",
                      error) &&
-           take_refilled(copy, error) && store_run(store, "DROP TABLE refill", error);
+           take_refilled(copy, error) && store_take_ids(store, end->ids, error) &&
+           store_run(store, "DROP TABLE refill", error);
 }
 
 static bool end_work(struct sqlite_copy *copy, void *args, GError **error)
@@ -290,11 +293,9 @@ static bool copy_refill_piece(struct copy *base, const GPtrArray *changes, GErro
     return run_work((struct sqlite_copy *)base, piece_work, (void *)changes, error);
 }
 
-static bool copy_refill_end(struct copy *base, guint64 history, guint64 epoch, guint64 serial,
-                            GError **error)
+static bool copy_refill_end(struct copy *base, const struct copy_batch *end, GError **error)
 {
-    struct copy_batch end = {history, epoch, serial, NULL};
-    return run_work((struct sqlite_copy *)base, end_work, &end, error);
+    return run_work((struct sqlite_copy *)base, end_work, (void *)end, error);
 }
 
 static bool copy_set_role(struct copy *base, enum copy_role role, const struct copy_batch *last,

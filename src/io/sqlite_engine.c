@@ -374,6 +374,19 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
     return sqlite_store_lookup(engine->store, commit_id);
 }
 
+/* With the writing handle: before the first commit, as load(). */
+static bool engine_each_id(struct engine *base,
+                           void (*each)(const char *commit_id, guint64 serial, void *data),
+                           void *data, GError **error)
+{
+    struct sqlite_engine *engine = (struct sqlite_engine *)base;
+
+    g_mutex_lock(&engine->store_lock);
+    bool ok = sqlite_store_each_id(engine->store, each, data, error);
+    g_mutex_unlock(&engine->store_lock);
+    return ok;
+}
+
 static bool add_last(struct sqlite_engine *engine, const struct engine_commit *last, GError **error)
 {
     g_autoptr(GPtrArray) rows = store_rows_from_changes(last->changes);
@@ -432,6 +445,7 @@ static const struct engine_ops ops = {
     .commit = engine_commit,
     .barrier = engine_barrier,
     .lookup = engine_lookup,
+    .each_id = engine_each_id,
     .leave = engine_leave,
     .close = engine_close,
 };

@@ -24,6 +24,8 @@ enum store_statement {
     STATEMENT_LOG_OLDEST,
     STATEMENT_LOG_TRIM,
     STATEMENT_COMMITS_TRIM,
+    STATEMENT_ID_PUT,
+    STATEMENT_IDS_TRIM,
     /* of the reading handle */
     STATEMENT_LOOKUP,
     STATEMENT_CHANGES,
@@ -86,6 +88,17 @@ bool store_put_row(struct sqlite_store *store, const struct store_row *row, guin
 /* The same, and in the change log. */
 bool store_log_row(struct sqlite_store *store, const char *commit_id, guint64 epoch, guint64 serial,
                    guint place, const struct store_row *row, GError **error);
+/* In the open transaction: one more id of a commit that is not in the log; those that are too old
+ * go. Each serial has one. */
+bool store_put_id(struct sqlite_store *store, const char *commit_id, guint64 serial,
+                  GError **error);
+bool store_trim_ids(struct sqlite_store *store, GError **error);
+/* The ids of all commits of the log up to there, which is about to be cut off. */
+bool store_keep_ids(struct sqlite_store *store, guint64 upto, GError **error);
+/* GPtrArray of struct stored_commit; NULL: none. */
+bool store_take_ids(struct sqlite_store *store, const GPtrArray *ids, GError **error);
+/* CORRUPT if one is damaged. */
+bool store_check_ids(struct sqlite_store *store, GError **error);
 bool store_log_commit(struct sqlite_store *store, const char *commit_id, guint64 serial,
                       guint changes, GError **error);
 /* The log of an engine has no gaps, that of a copy may: it begins here. */

@@ -33,6 +33,11 @@ static const char *const schema = "PRAGMA application_id=" G_STRINGIFY(
                                             " count INTEGER NOT NULL, sum INTEGER NOT NULL) "
                                             "WITHOUT ROWID;";
 
+/* Stores of earlier versions are without it. */
+static const char *const ids_schema =
+    "CREATE TABLE IF NOT EXISTS ids(serial INTEGER PRIMARY KEY, commit_id TEXT NOT NULL UNIQUE,"
+    " sum INTEGER NOT NULL)";
+
 static const char *const log_mode = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL";
 
 static const char *const statements[STATEMENT_COUNT] = {
@@ -45,7 +50,10 @@ static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_LOG_OLDEST] = "SELECT serial FROM changes ORDER BY serial, place LIMIT 1 OFFSET ?1",
     [STATEMENT_LOG_TRIM] = "DELETE FROM changes WHERE serial<=?1",
     [STATEMENT_COMMITS_TRIM] = "DELETE FROM commits WHERE serial<=?1",
-    [STATEMENT_LOOKUP] = "SELECT serial FROM commits WHERE commit_id=?1",
+    [STATEMENT_ID_PUT] = "INSERT OR REPLACE INTO ids VALUES(?1,?2,?3)",
+    [STATEMENT_IDS_TRIM] = "DELETE FROM ids WHERE serial<=?1",
+    [STATEMENT_LOOKUP] = ("SELECT serial FROM commits WHERE commit_id=?1 UNION ALL "
+                          "SELECT serial FROM ids WHERE commit_id=?1 LIMIT 1"),
     [STATEMENT_CHANGES] = ("SELECT serial,kind,key,op,json FROM changes WHERE serial>?1 "
                            "ORDER BY serial, place LIMIT ?2"),
     [STATEMENT_LOG_RANGE] = ("SELECT a.value, b.value FROM meta a, meta b "
@@ -295,7 +303,9 @@ struct sqlite_store *sqlite_store_open(const char *path, GError **error)
     bool logs = store_check_form(store, error) &&
                 (sqlite3_exec(store->db, log_mode, NULL, NULL, NULL) == SQLITE_OK ||
                  store_unreadable(store, store->db, error));
-    if (!logs || !prepare(store, error)) {
+    bool has_ids = logs && (sqlite3_exec(store->db, ids_schema, NULL, NULL, NULL) == SQLITE_OK ||
+                            store_unreadable(store, store->db, error));
+    if (!has_ids || !prepare(store, error)) {
         sqlite_store_close(store);
         return NULL;
     }
@@ -342,7 +352,8 @@ static bool fill_new(struct sqlite_store *store, guint64 history, const GPtrArra
 
     store->meta.history = history;
     return store_run(store, log_mode, error) && store_run(store, schema, error) &&
-           prepare(store, error) && sqlite_store_begin(store, error) &&
+           store_run(store, ids_schema, error) && prepare(store, error) &&
+           sqlite_store_begin(store, error) &&
            sqlite_store_add(store, commit_id, 0, 1, rows, &refused, error) &&
            sqlite_store_finish(store, &unknown, error);
 }
@@ -467,11 +478,25 @@ bool store_log_commit(struct sqlite_store *store, const char *commit_id, guint64
                      (guint64)changes, store_sum_commit(commit_id, serial, changes));
 }
 
+bool store_put_id(struct sqlite_store *store, const char *commit_id, guint64 serial, GError **error)
+{
+    return run_bound(store, error, STATEMENT_ID_PUT, "iti", serial, commit_id,
+                     store_sum_commit(commit_id, serial, 0));
+}
+
+bool store_trim_ids(struct sqlite_store *store, GError **error)
+{
+    guint64 serial = store->pending.serial;
+    return serial <= LIMIT_COMMIT_IDS ||
+           run_bound(store, error, STATEMENT_IDS_TRIM, "i", serial - LIMIT_COMMIT_IDS);
+}
+
 bool store_begin_log(struct sqlite_store *store, GError **error)
 {
     store->pending.log_from = store->pending.serial;
     store->pending_log_rows = 0;
-    return store_run(store, "DELETE FROM changes; DELETE FROM commits", error);
+    return store_keep_ids(store, store->pending.serial, error) &&
+           store_run(store, "DELETE FROM changes; DELETE FROM commits", error);
 }
 
 bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64 epoch,
@@ -517,7 +542,8 @@ static bool trim_log(struct sqlite_store *store, GError **error)
         return false;
     store->pending_log_rows -= (guint64)sqlite3_changes(store->db);
     store->pending.log_from = upto;
-    return run_bound(store, error, STATEMENT_COMMITS_TRIM, "i", upto);
+    return store_keep_ids(store, upto, error) &&
+           run_bound(store, error, STATEMENT_COMMITS_TRIM, "i", upto);
 }
 
 /* Notes how far the store has come beside it, without syncing: what is noted was answered, so a

@@ -3,9 +3,10 @@
  * Blocking and without threads; sqlite_engine.c puts the queue and the worker around it.
  *
  * Tables: meta(key, value); objects(kind, key, version, json); changes(epoch, serial, …), the
- * change log; commits(commit_id, serial). Each row has a checksum; meta has one over itself
- * (`check`) and one over the set of objects (`digest`: the checksums of all rows, xor-ed), so that
- * a lost or an old row is noticed.
+ * change log; commits(commit_id, serial), of that log; ids(serial, commit_id), of commits that are
+ * not in it: of this store's own that were cut off it, and of those that a copy was told. Each row
+ * has a checksum; meta has one over itself (`check`) and one over the set of objects (`digest`: the
+ * checksums of all rows, xor-ed), so that a lost or an old row is noticed.
  */
 #pragma once
 
@@ -72,6 +73,10 @@ void sqlite_store_leave(struct sqlite_store *store);
 bool sqlite_store_is_copy(const struct sqlite_store *store);
 
 guint64 sqlite_store_lookup(struct sqlite_store *store, const char *commit_id);
+/* Every id that can be looked up, in order of serial. CORRUPT. */
+bool sqlite_store_each_id(struct sqlite_store *store,
+                          void (*each)(const char *commit_id, guint64 serial, void *data),
+                          void *data, GError **error);
 bool sqlite_store_changes(struct sqlite_store *store, guint64 since, guint max,
                           GPtrArray *ret_changes);
 

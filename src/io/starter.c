@@ -4,14 +4,9 @@
 #include "io/loop.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glib-unix.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct starter {
@@ -24,32 +19,6 @@ struct starter {
     bool named;
     bool confirmed;
 };
-
-/* --- the child's end, seen so that it leaves no zombie; it outlives the channel --- */
-
-struct child {
-    pid_t pid;
-    int pidfd;
-};
-
-static gboolean exited_cb(gint fd, GIOCondition condition, gpointer data)
-{
-    struct child *child = data;
-    siginfo_t info;
-
-    waitid(P_PIDFD, (id_t)child->pidfd, &info, WEXITED | WNOHANG);
-    close(child->pidfd);
-    g_free(child);
-    return G_SOURCE_REMOVE;
-}
-
-static void watch_child(pid_t pid)
-{
-    struct child *child = g_new(struct child, 1);
-
-    *child = (struct child){pid, (int)syscall(SYS_pidfd_open, pid, 0)};
-    g_unix_fd_add(child->pidfd, G_IO_IN, exited_cb, child);
-}
 
 /* --- the channel --- */
 
@@ -154,72 +123,22 @@ char *starter_program(const char *bin_folder, const char *name)
     return g_steal_pointer(&path);
 }
 
-static void prepare_files(posix_spawn_file_actions_t *actions, const char *log, int channel)
-{
-    posix_spawn_file_actions_init(actions);
-    posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
-                                     0640);
-    posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
-    /* Also clears close-on-exec if the descriptor happens to have that very number. */
-    posix_spawn_file_actions_adddup2(actions, channel, STARTER_CHANNEL_FD);
-}
-
-/* A session of its own and plain signals: what happens to luxid does not happen to its jobs. */
-static void prepare_attributes(posix_spawnattr_t *attributes)
-{
-    sigset_t none, plain;
-
-    sigemptyset(&none);
-    sigemptyset(&plain);
-    sigaddset(&plain, SIGPIPE);
-    sigaddset(&plain, SIGTERM);
-    sigaddset(&plain, SIGINT);
-    posix_spawnattr_init(attributes);
-    posix_spawnattr_setsigmask(attributes, &none);
-    posix_spawnattr_setsigdefault(attributes, &plain);
-    posix_spawnattr_setflags(attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
-
-static int spawn(const struct node_paths *paths, const char *program, guint64 job, int channel,
-                 pid_t *ret_pid)
-{
-    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, job);
-    g_autofree char *log = g_strdup_printf("%s/job-%s.log", paths->log, id);
-    g_auto(GStrv) environment = crash_environment_for("JOB_START");
-    char *argv[] = {(char *)program, (char *)"--root", paths->root, id, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-
-    prepare_files(&actions, log, channel);
-    prepare_attributes(&attributes);
-    crash_point("starter: spawn");
-    int code = posix_spawn(ret_pid, program, &actions, &attributes, argv, environment);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return code;
-}
-
-struct starter *starter_spawn(const struct node_paths *paths, const char *bin_folder, guint64 job,
+struct starter *starter_spawn(struct nursery *nursery, guint64 job,
                               const struct starter_events *events, void *data, GError **error)
 {
-    g_autofree char *program = starter_program(bin_folder, "fettle-job-start");
     int ends[2];
-    pid_t pid = 0;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         fettle_set_error(error, ENVIRONMENT, "cannot make a channel: %s", g_strerror(errno));
         return NULL;
     }
-    int code = spawn(paths, program, job, ends[1], &pid);
+    crash_point("starter: spawn");
+    bool asked = nursery_ask(nursery, job, ends[1], error);
     close(ends[1]);
-    if (code != 0) {
+    if (!asked) {
         close(ends[0]);
-        fettle_set_error(error, ENVIRONMENT, "cannot start %s: %s", program, g_strerror(code));
         return NULL;
     }
-    watch_child(pid);
     struct starter *starter = g_new0(struct starter, 1);
     starter->events = *events;
     starter->data = data;

@@ -1,24 +1,21 @@
 /*
- * luxid's side of starting a job process (architecture.md 6): spawns fettle-job-start with a
- * two-way channel, reads the name of its lock file from it, sends the confirmation, and sees when
- * the channel breaks: by the exec of fettle-job after the confirmation, by the end of either side
- * before.
+ * luxid's side of starting a job process (architecture.md 6): has the nursery fork one, with a
+ * two-way channel to luxid, reads the name of its lock file from that, sends the confirmation, and
+ * sees when the channel breaks: after the confirmation, when the process has become the job's, or
+ * by the end of either side before.
  *
- * On the channel: the child sends one line "NAME PID START_TICKS\n", the parent one byte. The
- * child's channel is descriptor STARTER_CHANNEL_FD.
+ * On the channel: the child sends one line "NAME PID START_TICKS\n", the parent one byte.
  */
 #pragma once
 
-#include "io/node_config.h"
+#include "io/nursery.h"
 #include "proto/env.h"
 
-#define STARTER_CHANNEL_FD 3
 #define STARTER_LINE_BYTES 256
 #define STARTER_CONFIRMATION '\n'
 
-/* `bin_folder`: of fettle-job-start. ENVIRONMENT if it cannot be run. The starter is gone after
- * broken(). */
-struct starter *starter_spawn(const struct node_paths *paths, const char *bin_folder, guint64 job,
+/* As nursery_ask() for what can fail. The starter is gone after broken(). */
+struct starter *starter_spawn(struct nursery *nursery, guint64 job,
                               const struct starter_events *events, void *data, GError **error);
 bool starter_confirm(struct starter *starter);
 

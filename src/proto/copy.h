@@ -34,6 +34,9 @@ struct copy_batch {
     guint64 history, epoch;
     guint64 serial; /* that the copy has afterwards */
     const GPtrArray *changes;
+    /* GPtrArray of struct stored_commit, in order of serial: the commits that these are of, or all
+     * that are known with a refill. NULL: none. */
+    const GPtrArray *ids;
 };
 
 struct copy_ops {
@@ -47,12 +50,12 @@ struct copy_ops {
     /* Durable when it returns. STORAGE: nothing of it was done. */
     bool (*apply)(struct copy *copy, const struct copy_batch *batch, GError **error);
     /* A refill in pieces: what is there stays readable until the end, then the new content is there
-     * at once. `begin` drops what an earlier attempt has left; a later piece may put again, or
-     * delete, what an earlier one has put. */
+     * at once; `end` tells its position and its ids, and has no changes. `begin` drops what an
+     * earlier attempt has left; a later piece may put again, or delete, what an earlier one has
+     * put. */
     bool (*refill_begin)(struct copy *copy, GError **error);
     bool (*refill_piece)(struct copy *copy, const GPtrArray *changes, GError **error);
-    bool (*refill_end)(struct copy *copy, guint64 history, guint64 epoch, guint64 serial,
-                       GError **error);
+    bool (*refill_end)(struct copy *copy, const struct copy_batch *end, GError **error);
     /* Becomes an engine whose next mastership has at least this epoch, with this as its last commit
      * (struct copy_batch; serial + 1), or a follower, or retired: in one transaction. */
     bool (*set_role)(struct copy *copy, enum copy_role role, const struct copy_batch *last,

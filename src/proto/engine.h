@@ -77,6 +77,10 @@ struct engine_ops {
     /* The serial that a commit id got; 0: not stored, as far back as ids are kept
      * (LIMIT_COMMIT_IDS at least). */
     guint64 (*lookup)(struct engine *engine, const char *commit_id);
+    /* After load(): every id that lookup() knows, in order of serial. A torn store: CORRUPT. */
+    bool (*each_id)(struct engine *engine,
+                    void (*each)(const char *commit_id, guint64 serial, void *data), void *data,
+                    GError **error);
     /* The step of a change of engine, when nothing is on its way: from then on nobody becomes
      * master of this one (docs/design/mastership.md, "Change of engine"). In a task. SQLite: `last`
      * is stored, and in the same transaction the store becomes a copy. etcd: `moved` is put, with

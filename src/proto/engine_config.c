@@ -122,7 +122,7 @@ bool engine_config_check(const struct engine_config *config, GError **error)
         fettle_set_error(error, WRONG_INPUT, "members: SQLite has neither members nor a token");
     else if (!etcd && config->state != ENGINE_ACTIVE)
         fettle_set_error(error, WRONG_INPUT, "state: SQLite is always active, not %s",
-                         enum_word(&engine_phase_words, config->state));
+                         enum_word(&engine_phase_words, (int)config->state));
     else
         return check_members(config, error);
     return false;

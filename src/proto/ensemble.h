@@ -23,6 +23,10 @@ struct ensemble_content {
     void (*objects)(void (*each)(const char *kind, const char *key, guint64 version, json_t *object,
                                  void *data),
                     void *data, void *source);
+    /* The same for the ids of commits, in order of serial, so that a commit whose answer was lost
+     * is known when it is repeated. */
+    void (*ids)(void (*each)(const char *commit_id, guint64 serial, void *data), void *data,
+                void *source);
     void *source;
 };
 

@@ -28,7 +28,7 @@ struct env;
 enum file_area {
     FILE_STATE, /* var/: survives a power cut: written to a temporary name, synced, renamed, folder
                    synced */
-    FILE_QUEUE, /* var/queue/: survives the death of a process: written and renamed, not synced */
+    FILE_QUEUE, /* run/queue/ (tmpfs): survives the death of a process: written and renamed */
     FILE_RUN,   /* run/ (tmpfs): gone after a reboot */
 };
 
@@ -39,7 +39,7 @@ enum livelock_verdict {
     LIVELOCK_UNSURE, /* any other failure: proof of nothing (DTH-15) */
 };
 
-struct starter; /* a fettle-job-start under way */
+struct starter; /* a job process under way to its confirmation */
 struct starter_events {
     /* The child has made and locked its lock file. */
     void (*named)(struct starter *starter, const char *livelock, guint64 pid, guint64 start_ticks,

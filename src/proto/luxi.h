@@ -33,6 +33,9 @@ const struct luxi_method *luxi_check_method(const char *name, GError **error);
 
 /* {"success":true,"result":X}; `result` is stolen, NULL is null. */
 json_t *luxi_reply_result(json_t *result);
+/* What stands around the text of a result in such a reply. */
+#define LUXI_RESULT_BEFORE "{\"result\":"
+#define LUXI_RESULT_AFTER ",\"success\":true}"
 /* {"success":false,"result":"Failed to parse request: ..."}. */
 json_t *luxi_reply_unparsed(const GError *error);
 /* {"success":false,"result":[class,[message,code]]} */

@@ -12,6 +12,8 @@
 
 struct members;
 
+#define ALARM_NOSPACE "NOSPACE" /* the file has reached its limit: no member takes changes */
+
 struct members_ops {
     /* `ended` is called once from the loop for each process that ends without stop(); `why` in
      * words. NULL: nobody is told. */
@@ -58,8 +60,10 @@ struct members_ops {
     /* Drops what is older than `revision`. */
     bool (*compact)(struct members *members, guint64 revision, GError **error);
     /* Gives free pages of the member's file back; it answers nobody meanwhile, so members take
-     * turns: TEMPORARY if it is another's. */
-    bool (*defragment)(struct members *members, GError **error);
+     * turns: TEMPORARY if it is another's. Not if it is `urgent`: taking a turn is a change. */
+    bool (*defragment)(struct members *members, bool urgent, GError **error);
+    /* Takes back the alarm of the member `id` that its file has reached its limit. */
+    bool (*disarm)(struct members *members, const char *id, GError **error);
     /* Keeps the log below its limit. */
     void (*trim_log)(struct members *members);
 };

@@ -454,6 +454,31 @@ json_t *record_field_to_json(const struct field *field, const void *value)
     return write_field(field, value);
 }
 
+static void append_text(GString *out, const char *text)
+{
+    g_autofree char *valid =
+        text == NULL || g_utf8_validate(text, -1, NULL) ? NULL : g_utf8_make_valid(text, -1);
+    json_append_string(out, valid != NULL ? valid : text != NULL ? text : "");
+}
+
+void record_field_append(const struct field *field, const void *value, GString *out)
+{
+    if (field->type == FIELD_TYPE_STRING || field->type == FIELD_TYPE_NAME ||
+        field->type == FIELD_TYPE_UUID) {
+        append_text(out, CONST_MEMBER(value, field, char *));
+    } else if (field->type == FIELD_TYPE_UINT) {
+        json_append_integer(out, (gint64)CONST_MEMBER(value, field, guint64));
+    } else if (field->type == FIELD_TYPE_ENUM) {
+        json_append_string(out, enum_word(field->words, CONST_MEMBER(value, field, int)));
+    } else {
+        json_autoptr json = write_field(field, value);
+        if (json != NULL)
+            json_append(out, json);
+        else
+            g_string_append(out, "null");
+    }
+}
+
 json_t *record_to_json(const struct record *record, const void *value)
 {
     if (value == NULL)

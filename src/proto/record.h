@@ -88,6 +88,8 @@ void *record_copy(const struct record *record, const void *value);
 json_t *record_to_json(const struct record *record, const void *value);
 /* One field of it; NULL for an absent object. */
 json_t *record_field_to_json(const struct field *field, const void *value);
+/* The same as JSON text, at the end of `out`. */
+void record_field_append(const struct field *field, const void *value, GString *out);
 /* Frees the struct; NULL is allowed. */
 void record_free(const struct record *record, void *value);
 /* Applies one `name=text` setting as given on a command line; lists append. */

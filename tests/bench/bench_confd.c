@@ -1,7 +1,7 @@
 /*
  * What one question to ConfD costs, from the datagram to the verified answer, over the loopback
- * interface, at 10,000 instances; beside it the floor: the same datagrams to a process that only
- * sends them back. `bench_confd FETTLE-RCONFD` prints "name value" lines, medians.
+ * interface, at so many instances; beside it the floor: the same datagrams to a process that only
+ * sends them back. `bench_confd FETTLE-RCONFD INSTANCES` prints "name value" lines, medians.
  */
 #include "core/confd/copy.h"
 #include "io/confd_client.h"
@@ -19,13 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define INSTANCES 10000
 #define NODES 40
 #define ROUNDS 5000
 #define PORT 18140
 #define CLUSTER "cccccccc-0000-4000-8000-000000000001"
 #define GROUP "99999999-0000-4000-8000-000000000001"
 #define KEY "00112233445566778899aabbccddeeff"
+
+static guint instances;
 
 static char *uuid_of(char kind, guint number)
 {
@@ -67,7 +68,7 @@ static void make_store(const char *path)
             json_make("{ss ss ss ss}", "uuid", uuid, "name", name, "primary_ip", "127.0.0.1",
                       "group", GROUP));
     }
-    for (guint i = 0; i < INSTANCES; i++)
+    for (guint i = 0; i < instances; i++)
         add_instance(changes, i);
     if (!sqlite_engine_create(path, 1, changes, &error))
         g_error("%s", error->message);
@@ -137,7 +138,8 @@ static double median(guint port, bool verify)
     g_autofree char *buffer = g_malloc(LIMIT_CONFD_REPLY_BYTES);
     int fd = udp_dial("127.0.0.1", port, NULL);
     for (guint i = 0; i < ROUNDS; i++) {
-        g_autofree char *ip = g_strdup_printf("10.0.%u.%u", i / 250, i % 250);
+        guint asked = i % instances;
+        g_autofree char *ip = g_strdup_printf("10.0.%u.%u", asked / 250, asked % 250);
         json_autoptr query = json_make("{ss}", "1", ip);
         times[i] = one_question(fd, key, query, buffer, verify);
     }
@@ -188,8 +190,9 @@ static void wait_ready(const char *root)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: bench_confd FETTLE-RCONFD\n");
+    instances = argc == 3 ? (guint)g_ascii_strtoull(argv[2], NULL, 10) : 0;
+    if (instances == 0) {
+        fprintf(stderr, "usage: bench_confd FETTLE-RCONFD INSTANCES\n");
         return 2;
     }
     g_autofree char *root = make_root();

@@ -4,6 +4,7 @@ import glob
 import itertools
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,16 @@ def check_logs(lab):
 
 def uuid_of(lab, name):
     return lab.instance(name, 'uuid')['uuid']
+
+
+def store_of(lab, node):
+    """What a candidate's store says of itself: {"serial", "versions", "epoch", "role", …}; {} while it is made anew."""
+    path = os.path.join(lab.root(node), 'var', 'store.db')
+    try:
+        with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
+            return dict(db.execute('SELECT key, value FROM meta'))
+    except sqlite3.OperationalError:
+        return {}
 
 
 def running_copies(lab, uuid):

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import struct
 import subprocess
@@ -63,40 +62,19 @@ class CallFailed(Exception):
         self.code, self.message = error['code'], error['message']
 
 
-class Line:
+class Line(fettlelib.Frames):
     """A connection to a node's wconfd, as one of its local daemons has it."""
 
     def __init__(self, node, role='luxid', timeout=20):
         self.me = f'{node.uuid}/{role}'
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(timeout)
-        self.buffer = b''
         self.last = 0
         try:
-            self.socket.connect(node.path('run/wconfd.sock'))
+            super().__init__(node.path('run/wconfd.sock'), timeout)
             self.send({'hello': {'versions': [1, 1], 'from': self.me}})
             self.receive()
         except OSError as error:
-            self.socket.close()
+            self.close()
             raise ConnectionError(str(error)) from error
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
-
-    def send(self, document):
-        self.socket.sendall(json.dumps(document).encode() + b'\x03')
-
-    def receive(self):
-        while b'\x03' not in self.buffer:
-            data = self.socket.recv(1 << 20)
-            if not data:
-                raise ConnectionError('wconfd has closed the connection')
-            self.buffer += data
-        frame, self.buffer = self.buffer.split(b'\x03', 1)
-        return json.loads(frame)
 
     def call(self, method, **args):
         self.last += 1

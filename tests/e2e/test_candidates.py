@@ -17,13 +17,7 @@ old = {}  # the store of the first master, when its power was cut
 
 
 def store(node):
-    """What a candidate's store says of itself: {"serial", "versions", "epoch", "role", …}; {} while it is made anew."""
-    path = os.path.join(lab.root(node), 'var', 'store.db')
-    try:
-        with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
-            return dict(db.execute('SELECT key, value FROM meta'))
-    except sqlite3.OperationalError:
-        return {}
+    return e2e.store_of(lab, node)
 
 
 def equal(*nodes):

@@ -6,11 +6,12 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import time
 
 import e2e
-from e2e import title
+from e2e import title, wait_until
 
 lab = None
 ESCAPE = '\x1b['
@@ -138,6 +139,82 @@ def test_info():
     lab.cli('node', 'modify', 'node3', '--drained', 'no')
 
 
+def problems(*words):
+    """What `node verify` or `cluster verify` finds; its exit code has to say the same."""
+    code, out, err = lab.run(*words, '--json', check=False)
+    said = json.loads(out or err)
+    assert code == (1 if said['problems'] else 0), (code, said)
+    return said['problems']
+
+
+def node_finds(node, *wanted):
+    """Waits until `node verify` says just this of a node, and checks that the cluster's says it too."""
+    last = []
+    def finds():
+        last[:] = problems('node', 'verify', node)
+        return len(last) == len(wanted) and all(re.fullmatch(pattern, line) for pattern, line in zip(wanted, last))
+    try:
+        wait_until(f'node verify {node} finds it', finds, 30, step=0.2)
+    except TimeoutError as error:
+        raise AssertionError(f'node verify {node}: {last}, expected {wanted}') from error
+    everything = problems('cluster', 'verify')
+    assert set(last) <= set(everything), (last, everything)
+
+
+@title('/cli/verify/one-node#ARP-70')
+def test_verify_node():
+    """What the check of the cluster says, as far as it concerns the node; each of its instances is that of two nodes."""
+    well = 'Node node2 is as it should be.'
+    assert lab.run('node', 'verify', 'node2') == (0, well + '\n', '')
+    uuid = lab.query('node', ['uuid'], ['=', 'name', 'node2'])[0]['uuid']
+    assert lab.json('node', 'verify', uuid) == {'message': well, 'notes': [], 'problems': []}
+    e2e.expect_cli_error(lab, 3, 'fettle: node "node9" does not exist', 'node', 'verify', 'node9')
+    e2e.expect_cli_error(lab, 2, 'fettle: an argument is missing; usage: fettle node verify NODE', 'node', 'verify')
+    stale = r'instance web: its replica is stale: .+'
+    lab.lab('link', 'node3', 'down')
+    try:
+        node_finds('node3', 'node node3: does not answer', stale)
+        code, out, _ = lab.run('node', 'verify', 'node3', check=False)
+        assert code == 1 and out.startswith('node node3: does not answer\n') and out.endswith('\n2 things are not as it should be.\n'), out
+        node_finds('node2', stale)
+        node_finds('node1')
+    finally:
+        lab.lab('link', 'node3', 'up')
+    node_finds('node3', stale)
+    lab.cli('instance', 'replace-disks', 'web')
+    e2e.wait_healthy(lab, 'web')
+    node_finds('node3')
+    lab.lab('pause', 'watcher@node1')  # which would start it again
+    try:
+        os.kill(lab.qemu_processes(e2e.uuid_of(lab, 'web'))[0], signal.SIGKILL)
+        node_finds('node2', 'instance web: status is ERROR_down')
+        node_finds('node3')
+        node_finds('node1')
+    finally:
+        lab.lab('resume', 'watcher@node1')
+    e2e.wait_healthy(lab, 'web')
+    assert lab.run('node', 'verify', 'node2') == (0, well + '\n', '')
+
+
+@title('/cli/verify/a-replica-without-image-is-for-the-check-of-its-instance#ARP-70')
+def test_verify_apart():
+    row = lab.instance('web', 'uuid', 'replica')
+    folder = os.path.join(lab.root('node3'), 'var', 'disks')
+    image, kept = os.path.join(folder, f'{row["uuid"]}.{row["replica"]}.disk0.raw'), os.path.join(folder, 'kept')
+    assert lab.run('instance', 'verify', 'web')[:2] == (0, 'Instance web is as it should be.\n')
+    os.rename(image, kept)
+    try:
+        found = lab.run('instance', 'verify', 'web', check=False)[:2]
+        assert found == (1, 'node3 does not have the images of its replica\nInstance web has 1 problem.\n'), found
+        node_finds('node3')
+        node_finds('node2')
+        assert problems('cluster', 'verify') == []
+    finally:
+        os.rename(kept, image)
+    assert lab.run('instance', 'verify', 'web')[:2] == (0, 'Instance web is as it should be.\n')
+    e2e.wait_healthy(lab, 'web')
+
+
 def in_bash(*words):
     """What bash offers for a command line whose last word is being typed."""
     script = f'. {os.path.join(lab.build, "src/cli/fettle.bash")}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fettle; ' \
@@ -153,6 +230,7 @@ def test_bash():
     assert in_bash('insta') == ['instance']
     assert in_bash('instance', 'sh') == ['shutdown']
     assert in_bash('instance', 'info', 'w') == ['web']
+    assert in_bash('node', 'verify', '') == ['node1', 'node2', 'node3']
     assert in_bash('instance', 'create', 'x', '--disk-te') == ['--disk-template']
     assert in_bash('instance', 'create', 'x', '--disk-template', 'mi') == ['mirror']
     assert in_bash('instance', 'create', 'x', '--disk-template', '=', 'mi') == ['mirror']
@@ -199,5 +277,5 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
-        e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_why, test_sure, test_json, test_info, test_bash, test_zsh, test_no_cluster,
-                test_manual, test_logs)
+        e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_why, test_sure, test_json, test_info, test_verify_node, test_verify_apart,
+                test_bash, test_zsh, test_no_cluster, test_manual, test_logs)

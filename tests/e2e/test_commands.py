@@ -75,6 +75,7 @@ ANSWERS = {
     ('cluster', 'export'): [], ('cluster', 'backup'): ['--to', '{folder}/backup'],
     ('cluster', 'import'): ['{folder}/export', '--dry-run'],
     ('instance', 'list'): [], ('instance', 'info'): ['web'], ('node', 'list'): [], ('node', 'info'): ['node2'],
+    ('node', 'verify'): ['node2'],
     ('node', 'invite --list'): [], ('network', 'list'): [], ('network', 'info'): ['lan'],
     ('tag', 'list'): ['cluster'], ('repair', 'list'): [], ('repair', 'history'): ['web'], ('decision', 'list'): [],
     ('reservation', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],

@@ -147,30 +147,33 @@ def job_processes(job):
                 fields = file.read().rsplit(')', 1)[1].split()
         except (OSError, IndexError):
             continue
-        # fettle-job --root DIR JOB LOCK-DESCRIPTOR LOCK-NAME
+        # fettle-job --root DIR JOB LOCK-NAME
         if words[2:4] == [lab.root(lab.master).encode(), str(job).encode()] and fields[0] != 'Z':
-            found[int(entry)] = (int(fields[19]), words[5].decode(), int(fields[1]))
+            found[int(entry)] = (int(fields[19]), words[4].decode(), int(fields[1]))
     # A child of such a process is the leak checker, which the sanitized build clones at its end.
     return {(pid, start, lock) for pid, (start, lock, parent) in found.items() if parent not in found}
 
 
-def lock_in_file(job):
-    """The lock file that the job file names, None if there is no job file (any more)."""
+def job_file(job):
+    """What the job file says, None if there is none (any more)."""
     try:
-        with open(os.path.join(lab.root(lab.master), 'var', 'queue', f'job-{job}'), encoding='utf-8') as file:
-            return json.load(file)['livelock']
+        with open(os.path.join(lab.root(lab.master), 'run', 'queue', f'job-{job}'), encoding='utf-8') as file:
+            return json.load(file)
     except FileNotFoundError:
         return None
 
 
 def follow(job, name, most):
     """Watches a job to its final state; at no moment may more than so many QEMU processes of the instance be there."""
-    seen = set()
+    seen, in_file = set(), None
     end = time.monotonic() + HEAL_S
     while True:
         now = job_processes(job)
+        said = job_file(job)
+        in_file = said['status'] if said and said['status'] in FINAL else in_file
         for _, _, lock in now:
-            named = lock_in_file(job)
+            said = job_file(job)
+            named = said['livelock'] if said else None
             assert named in (None, lock), f'job {job} runs under {lock}, its file names {named}'
         seen |= now
         assert len(seen) <= 1, f'job {job} ran in {len(seen)} processes: {seen}'
@@ -178,6 +181,7 @@ def follow(job, name, most):
         assert len(copies) <= most, f'{name} runs {len(copies)} times'
         status = lab.job_status(job)[0]
         if status in FINAL:
+            assert in_file in (None, status), f'job {job} is {status}, its file said {in_file}'
             return status
         assert time.monotonic() < end, f'job {job} is {status} after {HEAL_S} s'
         time.sleep(0.02)
@@ -186,6 +190,17 @@ def follow(job, name, most):
 def check_one_final_state(job, status, request_id):
     rows = lab.query('job', ['id', 'status'], ['=', 'request_id', request_id])
     assert [(row['id'], row['status']) for row in rows] == [(job, status)], (job, status, rows)
+
+
+def check_file(job, status):
+    """A final state in the job file is that of the record, in each opcode; a file without one is on its way out."""
+    ops = lab.query('job', ['opstatus'], ['=', 'id', job])[0]['opstatus']
+    def settled():
+        said = job_file(job)
+        if said and said['status'] in FINAL:
+            assert (said['status'], [op['status'] for op in said['ops']]) == (status, ops), (job, status, ops, said)
+        return not said or said['status'] in FINAL
+    wait_until(f'the file of job {job}, which is {status}, says so or is gone', settled, HEAL_S)
 
 
 NOT_BEGUN = re.compile(r'job (\d+) did not start: .*|detected death of job (\d+) before its first opcode began')
@@ -225,7 +240,8 @@ def strangers():
 # --- what must be true afterwards ---
 
 def sessions(name, uuid, node):
-    """What the guest printed on a node: a list of [count found at the start, highest count printed]."""
+    """What the guest printed on a node: a list of [count found at the start, highest count printed]. One that came there
+    by a migration goes on with its count."""
     try:
         with open(lab.console_path(name, uuid, node), 'rb') as file:
             lines = SESSION.findall(file.read())
@@ -235,7 +251,9 @@ def sessions(name, uuid, node):
     for word, number in lines:
         if word == b'START':
             found.append([int(number), 0])
-        elif found:
+        elif not found:
+            found.append([int(number), int(number)])
+        else:
             found[-1][1] = max(found[-1][1], int(number))
     return found
 
@@ -257,13 +275,15 @@ def wait_guests_reported(name):
 
 
 def remove(name):
-    """Where the point was not reached by now it may be, by this very job; before it has run it can be given again."""
-    try:
-        lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
-    except AssertionError as error:
-        if 'nothing has run' not in str(error):
-            raise
-        lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+    """Where the point was not reached by now it may be, by this very job: its answer may get lost, so it is asked
+    for under one id, and before it has run it can be given again."""
+    for attempt in range(2):
+        job = submit_surely({'OP_ID': 'OP_INSTANCE_REMOVE', 'instance_name': name, 'shutdown_timeout': 0,
+                             'request_id': f'remove-{run_number}-{attempt}'})
+        status, result = lab.wait_job(job)
+        if status == 'success':
+            return
+        assert 'nothing has run' in str(result) and attempt == 0, f'job {job} ended in {status}: {result}'
 
 
 def after_create(status):
@@ -341,6 +361,7 @@ def perform(operation, process, arming):
     OPERATIONS[operation][1](status)
     e2e.verify_clean(lab, HEAL_S)
     check_one_final_state(job, status, request_id)
+    check_file(job, status)
     return status
 
 
@@ -402,12 +423,13 @@ def crash(operation, process, at):
     return arming.happened()
 
 
-def walk(operation, process):
+def walk(process, count, kill_at):
+    """kill_at(at), which says whether it came to that, at the chosen ones of so many points; the long run tells of all."""
     failures = []
     reached = 0
-    for at in chosen(points[operation, process]):
+    for at in chosen(count):
         try:
-            reached += crash(operation, process, at)
+            reached += kill_at(at)
         except AssertionError as error:
             if not e2e.LONG:
                 raise
@@ -417,7 +439,8 @@ def walk(operation, process):
 
 
 def walker(operation, process, ids):
-    return title(f'/crash/{operation}/{process}#{ids}')(lambda: walk(operation, process))
+    return title(f'/crash/{operation}/{process}#{ids}')(
+        lambda: walk(process, points[operation, process], lambda at: crash(operation, process, at)))
 
 
 @title('/crash/count/create')
@@ -470,6 +493,8 @@ if __name__ == '__main__':
     try:
         with e2e.new_lab() as lab:
             lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
+            # Each death may cost a repair, and a long walk has more of them than an hour's budget.
+            lab.cli('cluster', 'modify', '--repair-max-per-hour', '100000')
             e2e.run(test_count_create, test_count_failover, test_count_migrate,
                     *(walker(*key, ids) for key, ids in PROVEN.items() if only in ' '.join(key)), test_logs)
     finally:

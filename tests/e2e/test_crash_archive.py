@@ -117,21 +117,9 @@ def kill_at(process, at):
     return arming.happened()
 
 
-def walk(process):
-    failures, reached = [], 0
-    for at in crash.chosen(points[process]):
-        try:
-            reached += kill_at(process, at)
-        except AssertionError as error:
-            if not e2e.LONG:
-                raise
-            failures.append(str(error))
-    assert not failures, '\n'.join(failures)
-    assert reached, f'no crash point of {process} was reached'
-
-
 def walker(process):
-    return title(f'/crash/archive/{process}#LUX-06,LUX-10,SAF-30,SAF-31')(lambda: walk(process))
+    return title(f'/crash/archive/{process}#LUX-06,LUX-10,SAF-30,SAF-31')(
+        lambda: crash.walk(process, points[process], lambda at: kill_at(process, at)))
 
 
 @title('/crash/archive/no-sanitizer-report')

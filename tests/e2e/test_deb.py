@@ -53,7 +53,7 @@ def test_contents():
                    'qemu-system-x86', 'qemu-utils', 'iproute2', 'libnbd0'):
         assert needed in re.split(r'[ ,]+', fields['Depends']), (needed, fields['Depends'])
     root = unpacked()
-    for path in ('usr/bin/fettle', 'usr/lib/fettle/fettle-job', 'usr/lib/fettle/fettle-job-start',
+    for path in ('usr/bin/fettle', 'usr/lib/fettle/fettle-job',
                  'usr/lib/fettle/fettle-failstop.so', 'usr/lib/fettle/fettle-relay.so', 'usr/lib/fettle/fettle-lab',
                  'usr/sbin/fettle-noded',
                  'usr/lib/tmpfiles.d/fettle.conf', 'usr/share/doc/fettle/install.md', 'usr/share/doc/fettle/copyright',

@@ -10,8 +10,10 @@ import sqlite3
 import tempfile
 import threading
 import time
+import uuid
 
 import e2e
+import bench_wconfd
 from e2e import fettlelib, title, wait_until
 
 WRONG_STATE, WRONG_INPUT = 5, 2
@@ -83,6 +85,34 @@ def nothing_lost():
     assert not missing, f'answered and lost: {sorted(missing)}'
 
 
+def one_object(kind):
+    """Its key, in the master's store."""
+    path = os.path.join(lab.root(lab.master), 'var', 'store.db')
+    with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
+        return db.execute('SELECT key FROM objects WHERE kind=?', (kind,)).fetchone()[0]
+
+
+class Commit:
+    """A tag of the cluster by one commit, which is sent again as by a client that has lost the answer."""
+
+    def __init__(self, tag):
+        cluster = one_object('cluster')
+        self.tag = tag
+        self.args = {'owner': bench_wconfd.OWNER, 'commit_id': str(uuid.uuid4()),
+                     'changes': [{'op': 'put', 'kind': 'tag', 'key': f'cluster/{cluster}/{tag}', 'version': 0,
+                                  'object': {'kind': 'cluster', 'object': cluster, 'tag': tag}}]}
+        self.serial = self.send()
+        answered.append(tag)
+
+    def send(self):
+        wait_until('somebody serves', find_master, 60)
+        return bench_wconfd.Client(lab.root(lab.master)).call('commit', self.args)['serial']
+
+    def check(self):
+        serial = self.send()
+        assert serial == self.serial, f'the commit of {self.tag} was answered as {self.serial}, repeated as {serial}'
+
+
 class Load:
     """Changes, each in a job of its own, one after the other."""
 
@@ -136,12 +166,14 @@ def test_away():
 
 @title('/engine-change/to-etcd-under-load#SAF-04,SAF-07')
 def test_there():
+    early = Commit('early')
     with Load('there') as load:
         wait_until('changes come', lambda: load.count > 2, 30)
         change('etcd')
         count = load.count
         wait_until('changes come again', lambda: load.count > count + 2, 60)
     nothing_lost()
+    early.check()
     assert '"active"' in engine()
     wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 30)
 
@@ -250,12 +282,14 @@ def test_foreign_file():
 
 @title('/engine-change/back-under-load#SAF-04,SAF-07')
 def test_back():
+    late = Commit('late')
     with Load('back') as load:
         wait_until('changes come', lambda: load.count > 2, 30)
         change('sqlite')
         count = load.count
         wait_until('changes come again', lambda: load.count > count + 2, 60)
     nothing_lost()
+    late.check()
     wait_until('nothing of etcd is left', lambda: engine() == '', 60)
 
 

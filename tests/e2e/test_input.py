@@ -645,7 +645,7 @@ def test_job_file():
     """A job dies and half of its file is gone: luxid says so, sets it aside, ends the job, and the queue serves."""
     job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 600})
     wait_until('the job runs', lambda: lab.job_status(job)[0] == 'running')
-    queue = os.path.join(lab.root('node1'), 'var', 'queue')
+    queue = os.path.join(lab.root('node1'), 'run', 'queue')
     lab.lab('pause', 'luxid@node1')
     os.kill(job_pid(job), signal.SIGKILL)
     with open(os.path.join(queue, f'job-{job}'), 'r+b') as file:

@@ -29,7 +29,7 @@ def job_pid(job):
                     continue
         except OSError:
             continue
-        # fettle-job --root DIR JOB LOCK-DESCRIPTOR LOCK-NAME
+        # fettle-job --root DIR JOB LOCK-NAME
         if len(words) > 3 and words[3] == str(job).encode():
             return int(entry)
     return 0
@@ -137,7 +137,7 @@ FLOCK = 'hhqqi4x'  # type, whence, start, len, pid
 
 def lives(job):
     """Whether the process of a job lives, from nothing but its file: the lock file that it names is locked."""
-    with open(os.path.join(lab.root('node1'), 'var', 'queue', f'job-{job}'), encoding='utf-8') as file:
+    with open(os.path.join(lab.root('node1'), 'run', 'queue', f'job-{job}'), encoding='utf-8') as file:
         name = json.load(file)['livelock']
     with open(os.path.join(lab.root('node1'), 'run', 'livelocks', name), 'rb') as file:
         answer = fcntl.fcntl(file, F_OFD_GETLK, struct.pack(FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
@@ -211,7 +211,7 @@ def test_master_power_cut():
 
 @title('/jobs/damaged-job-file-is-set-aside')
 def test_damaged_job_file():
-    folder = os.path.join(lab.root('node1'), 'var', 'queue')
+    folder = os.path.join(lab.root('node1'), 'run', 'queue')
     with open(os.path.join(folder, 'job-99999999'), 'w', encoding='utf-8') as file:
         file.write('{"id": 99999999, "ops": [{"inp')
     lab.lab('kill', 'luxid@node1')

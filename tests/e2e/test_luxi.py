@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """LUXI as Ganeti's clients speak it: recorded exchanges are replayed, every method is called by a client of its own."""
+import contextlib
 import json
 import os
 import re
+import select
 import sys
 
 import e2e
-from e2e import title
+from e2e import title, wait_until
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'luxi')
 sys.path.insert(0, FOLDER)
@@ -287,6 +289,28 @@ def test_connections():
             client.close()
 
 
+@title('/luxi/who-does-not-read-is-dropped')
+def test_never_reads():
+    """2,000 questions in one go, whose answers nobody takes: few are made, others are served, then it is over."""
+    client, other = new_client(), new_client()
+    question = json.dumps({'method': 'QueryFields', 'args': ['instance', None]}).encode() + luxi_client.END
+    answer = len(json.dumps(other.call('QueryFields', 'instance', None)))
+    client.stream.sendall(question * 2000)
+    gone = select.poll()
+    gone.register(client.stream, 0)  # only that the other side has closed
+    def dropped():
+        assert other.call('QueryConfigValues', ['master_node']) == ['node1']
+        return gone.poll(0)
+    wait_until('it is dropped', dropped, 90)
+    got = 0
+    with contextlib.suppress(ConnectionResetError):
+        while data := client.stream.recv(1 << 20):
+            got += len(data)
+    assert answer < got < min(2 << 20, 1000 * answer), f'{got} bytes of answers of {answer}'
+    with open(os.path.join(lab.root('node1'), 'log', 'luxid.log'), encoding='utf-8') as file:
+        assert 'connection ended: the peer does not read: ' in file.read()
+
+
 # Asks a stream socket as a client of LUXI does; prints 1 if it answers as a server of LUXI.
 ASK = r"""
 import json, socket, sys
@@ -335,4 +359,4 @@ if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='instance1', disk_template='diskless', memory=8, pnode='node1')
         lab.do('OP_NETWORK_ADD', network_name='prod', network='192.0.2.0/24')
-        e2e.run(test_methods, test_replay, test_fields, test_limits, test_one_server, test_connections)
+        e2e.run(test_methods, test_replay, test_fields, test_limits, test_never_reads, test_one_server, test_connections)

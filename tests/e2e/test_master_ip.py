@@ -50,8 +50,8 @@ def carried_by(node, address=ADDRESS, seconds=15):
     wait_until(f'{node} alone carries {address}', lambda: carriers(address) == {node: 'br0'}, seconds)
 
 
-def verify():
-    code, out, _ = lab.run('cluster', 'verify', check=False)
+def verify(*words):
+    code, out, _ = lab.run(*(words or ('cluster', 'verify')), check=False)
     return code, [line for line in out.splitlines() if 'master IP' in line]
 
 
@@ -98,7 +98,7 @@ def test_carried():
     assert route['prefsrc'] == '10.99.0.1', route
 
 
-@title('/master-ip/verify-tells-of-a-doubled-one')
+@title('/master-ip/verify-tells-of-a-doubled-one#ARP-70')
 def test_verify():
     lab.exec('node1', 'ip', 'address', 'del', f'{ADDRESS}/24', 'dev', 'br0')
     carried_by('node1')  # it comes back
@@ -106,6 +106,7 @@ def test_verify():
     code, lines = verify()
     assert code == 1 and lines == [f'node node3: has the master IP {ADDRESS} on lo, and is not the master; remove it there: '
                                    f'ip address del {ADDRESS}/24 dev lo'], lines
+    assert verify('node', 'verify', 'node3') == (1, lines) and verify('node', 'verify', 'node1') == (0, [])
     assert lab.json('cluster', 'info')['master_ip_nodes'] == ['node1', 'node3']
     lab.exec('node3', 'ip', 'address', 'del', f'{ADDRESS}/32', 'dev', 'lo')
     wait_until('all is well', lambda: verify() == (0, []), 10)

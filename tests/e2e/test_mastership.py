@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import sqlite3
 import threading
 import time
 
@@ -20,13 +19,7 @@ uuid = None  # of the guest, on node2 and node3
 
 
 def store(node):
-    """What a candidate's store says of itself; {} while it is made anew."""
-    path = os.path.join(lab.root(node), 'var', 'store.db')
-    try:
-        with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
-            return dict(db.execute('SELECT key, value FROM meta'))
-    except sqlite3.OperationalError:
-        return {}
+    return e2e.store_of(lab, node)
 
 
 def equal(*nodes):

@@ -414,6 +414,67 @@ def restart_noded(node):
     e2e.verify_clean(lab, 60)
 
 
+# --- a whole node ---
+
+def empty(verb, node, names):
+    """`node migrate` or `node evacuate`, to the end of the jobs that it gives out: one for each of these."""
+    said = lab.json('node', verb, node)
+    assert said['result']['failed'] == [] and len(said['result']['jobs']) == len(names), said
+    assert [job['status'] for job in said['jobs']] == ['success'] * len(names), said
+    row, = lab.query('node', ['pinst_list', 'sinst_list'], ['=', 'name', node])
+    return row['pinst_list'], row['sinst_list']
+
+
+def check_emptied(node, guests, printed):
+    """Nothing is left on the node; every guest goes on elsewhere, in one process, without a boot, and no count was lost."""
+    for name, uuid in guests.items():
+        now = place(name)
+        assert now != node, f'{name} is on {node}'
+        e2e.wait_counting(lab, name, uuid, now, printed[name])
+        one_process(name, uuid)
+        check_counts(name, uuid)
+        assert sum(starts(name, uuid, f'node{number}') for number in range(1, lab.nodes + 1)) == 1, f'{name} was booted anew'
+        assert not images(node, uuid), images(node, uuid)
+
+
+def highest(guests):
+    return {name: check_counts(name, uuid) for name, uuid in guests.items()}
+
+
+@title('/migrate/a-whole-node-and-its-replicas#SAF-17')
+def test_whole_node():
+    """`node migrate` takes the guests, `node evacuate` what is left: a replica; and from a full node both."""
+    node = place('full')
+    away, third = other(node), 'node1'
+    guests = {'pair': create('pair', 'mirror', disks=[{'size': 8}], nodes=(node, away)),
+              'shared': create('shared', 'sharedfile', disks=[{'size': 8}], nodes=(node,)),
+              'local': create('local', 'file', disks=[{'size': 8}], nodes=(node,))}
+    migrate('full', '--target-node', third)
+    for name in ('pair', 'shared', 'local'):
+        assert place(name) == node
+    printed = highest(guests)
+    assert empty('migrate', node, guests) == ([], ['pair'])
+    for name in guests:
+        e2e.wait_counting(lab, name, guests[name], place(name), printed[name])
+    assert lab.instance('pair', 'pnode', 'snodes') == {'pnode': away, 'snodes': [node]}
+    printed = highest(guests)
+    assert empty('evacuate', node, ['pair']) == ([], [])
+    assert lab.instance('pair', 'pnode', 'snodes') == {'pnode': away, 'snodes': [third]}
+    check_emptied(node, guests, printed)
+    e2e.verify_clean(lab)
+    # Now a node with the guest of a mirror on it, and what came to it besides.
+    there = [name for name in guests if place(name) == away]
+    printed = highest(guests)
+    assert empty('evacuate', away, there) == ([], [])
+    assert lab.instance('pair', 'pnode', 'snodes') == {'pnode': third, 'snodes': [node]}
+    check_emptied(away, guests, printed)
+    e2e.wait_healthy(lab, 'pair')
+    assert lab.run('node', 'verify', away)[0] == 0
+    e2e.verify_clean(lab)
+    for name in guests:
+        remove(name)
+
+
 # --- torture ---
 
 def power(node):
@@ -550,4 +611,4 @@ if __name__ == '__main__':
         create('full', 'file', disks=[{'size': FULL_MIB}], os_type='full')
         e2e.run(test_mirror, test_file_raw, test_file_qcow2, test_sharedfile, test_diskless, test_cancel, test_timeout,
                 test_cleanup, test_bandwidth, test_refusals, test_no_room, test_no_memory, test_disk_full, test_network, test_backing_file,
-                test_newer_qemu, test_torture, test_logs)
+                test_newer_qemu, test_whole_node, test_torture, test_logs)

@@ -106,7 +106,7 @@ def test_archive_crashes():
         lab.wait_job(job)
     for _ in range(6):
         with_luxi = lab.luxi_new()
-        with_luxi.send_raw(json.dumps({'method': 'AutoArchiveJobs', 'args': [-1, 5]}).encode() + b'\x03')
+        with_luxi.send({'method': 'AutoArchiveJobs', 'args': [-1, 5]})
         time.sleep(0.02)
         lab.lab('kill', 'luxid@node1')
         with_luxi.close()

@@ -193,6 +193,61 @@ def test_migrate_sharedfile():
     check_drained('sharedfile', 'shared')
 
 
+@title('/repair/stopped-guest-of-a-drained-node#ARP-62')
+def test_stopped():
+    """It is moved without being started, by a policy that allows no more; started there it goes on from its last count."""
+    uuid = create('still')
+    lab.cli('instance', 'shutdown', 'still', '--timeout', '0')
+    printed = lab.printed('still', uuid, 'node2')
+    policy('still', 'migrate')
+    plan = planned('drain', 'node2', 'still')
+    assert plan['type'] == 'migrate' and plan['to'] == ['node3', 'node1'], plan
+    try:
+        type_what_it_says(lab.cli('plan', 'drain', 'node2'), 'node modify')
+        kind, jobs = result('still', 'success')
+        assert (kind, opcodes(jobs)) == ('migrate', ['INSTANCE_MIGRATE', 'INSTANCE_REPLACE_DISKS']), (kind, opcodes(jobs))
+        row = lab.instance('still', 'pnode', 'snodes', 'status', 'replica.state')
+        assert row == {'pnode': 'node3', 'snodes': ['node1'], 'status': 'ADMIN_down', 'replica.state': 'in-sync'}, row
+        assert not lab.qemu_processes(uuid) and not lab.printed('still', uuid, 'node3'), 'it was started'
+        assert lab.run('node', 'verify', 'node3')[0] == 0
+        lab.cli('instance', 'startup', 'still')
+        e2e.wait_counting(lab, 'still', uuid, 'node3', printed)
+        check_counts('still', uuid)
+        remove('still')
+    finally:
+        lab.cli('node', 'modify', 'node2', '--drained', 'no')
+
+
+@title('/repair/drained-primary-and-offline-secondary#ARP-61,ARP-62')
+def test_drained_and_offline():
+    """A new replica to go to, there by migration, and another replica once there is a node for it: one repair."""
+    uuid = create('cornered')
+    policy('cornered', 'migrate')
+    lab.cli('repair', 'suspend', 'instance', 'cornered')
+    cut('node3')
+    lab.cli('node', 'modify', 'node2', '--drained', 'yes')
+    try:
+        lab.cli('repair', 'resume', 'instance', 'cornered')
+        wait_until('it has left the drained node', lambda: lab.instance('cornered', 'pnode', 'task_state') ==
+                   {'pnode': 'node1', 'task_state': ''}, PATIENCE_S)
+        passes(2)
+        pending = tags('cornered', 'pending')
+        assert placed('cornered') == ['node1', 'node2'] and len(pending) == 1, (placed('cornered'), pending)
+        back('node3')
+        kind, jobs = result('cornered', 'success')
+        assert (kind, opcodes(jobs)) == ('migrate', ['INSTANCE_REPLACE_DISKS', 'INSTANCE_MIGRATE', 'INSTANCE_REPLACE_DISKS']), \
+            (kind, opcodes(jobs))
+        assert tags('cornered', 'result')[0][1] == pending[0][1], 'another repair than the one that was begun'
+        assert placed('cornered') == ['node1', 'node3'], placed('cornered')
+        e2e.wait_counting(lab, 'cornered', uuid, 'node1', lab.printed('cornered', uuid, 'node2'))
+        with open(lab.console_path('cornered', uuid, 'node1'), 'rb') as file:
+            assert b'START ' not in file.read(), 'the guest was booted anew'
+        check_counts('cornered', uuid)
+        remove('cornered')
+    finally:
+        lab.cli('node', 'modify', 'node2', '--drained', 'no')
+
+
 @title('/repair/failover-in-two-steps#ARP-11,ARP-50,ARP-58,ARP-61')
 def test_failover():
     """The primary is gone: failover, then a new replica, under one id; the policy's tag stays."""
@@ -392,5 +447,5 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='witness', disk_template='diskless', memory=8, pnode='node1')
-        e2e.run(test_fix_storage, test_migrate_mirror, test_migrate_sharedfile, test_failover, test_failover_shared, test_reinstall,
-                test_suspended, test_suspended_in_the_middle, test_capacity, test_weak, test_storm, test_logs)
+        e2e.run(test_fix_storage, test_migrate_mirror, test_migrate_sharedfile, test_stopped, test_drained_and_offline,
+                test_failover, test_failover_shared, test_reinstall, test_suspended, test_suspended_in_the_middle, test_capacity, test_weak, test_storm, test_logs)

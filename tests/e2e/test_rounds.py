@@ -4,7 +4,7 @@
 After each round: no answered change is lost, no job is there twice, one node is master, (history, epoch, serial) has not gone
 back, all copies come to the same. The engine is the argument: `sqlite`, or `etcd`, where the candidates find the next master
 themselves; with sqlite the person who makes another node the master is this test, when the power of the old one is cut.
-FETTLE_ROUNDS sets how many rounds, FETTLE_SEED which ones, FETTLE_LONG=1 makes it 100.
+FETTLE_ROUNDS sets how many rounds, FETTLE_SEED which ones, FETTLE_LONG=1 makes it 100; FETTLE_FAULTS="A FAULT;ANOTHER" takes these.
 """
 import contextlib
 import json
@@ -25,9 +25,12 @@ ENGINE = sys.argv[1] if len(sys.argv) > 1 else 'sqlite'
 SEED = int(os.environ.get('FETTLE_SEED', '20261122'))
 NODES = ('node1', 'node2', 'node3')
 FAULTS = ['power of the master', 'link of the master', 'kill of the master', 'pause of the master', 'kill of a candidate',
-          'link of a candidate', 'power of a candidate']
+          'link of a candidate', 'power of a candidate', 'pause of a candidate']
 if ENGINE == 'etcd':
-    FAULTS += ['member of the master', 'link of the master, then its power', 'two links']
+    FAULTS += ['member of the master', 'link of the master, then its power', 'two links', 'member of a candidate',
+               'frozen member of the master', 'frozen member of a candidate']
+if 'FETTLE_FAULTS' in os.environ:
+    FAULTS = [FAULTS[FAULTS.index(fault)] for fault in os.environ['FETTLE_FAULTS'].split(';')]
 ROUNDS = int(os.environ.get('FETTLE_ROUNDS', '100' if e2e.LONG else str(len(FAULTS))))
 PAUSE_S = 6  # longer than a lease
 LEASE_S = 5
@@ -112,17 +115,33 @@ def cut(nodes, seconds):
         time.sleep(seconds)
 
 
-def kill_member(node):
-    """Etcd's process of a node; its noded starts it again."""
+def member_of(node):
+    """The process of a node's etcd."""
     mark = os.path.join(lab.root(node), 'var', 'etcd').encode()
     for entry in filter(str.isdigit, os.listdir('/proc')):
         with contextlib.suppress(OSError):
             with open(f'/proc/{entry}/cmdline', 'rb') as file:
                 words = file.read().split(b'\0')
             if words[0].endswith(b'etcd') and any(mark in word for word in words):
-                os.kill(int(entry), signal.SIGKILL)
-                return
+                return int(entry)
     raise AssertionError(f'no member of etcd runs on {node}')
+
+
+def kill_member(node):
+    """Its noded starts it again."""
+    os.kill(member_of(node), signal.SIGKILL)
+
+
+def freeze_member(node):
+    """It is there and answers nobody, for longer than a lease; then it goes on where it was."""
+    member = os.pidfd_open(member_of(node))
+    try:
+        signal.pidfd_send_signal(member, signal.SIGSTOP)
+        time.sleep(PAUSE_S)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(member, signal.SIGCONT)
+        os.close(member)
 
 
 def play(fault, chance):
@@ -138,6 +157,8 @@ def play(fault, chance):
         lab.lab('kill', f'wconfd@{victim}')
     elif fault.startswith('member'):
         kill_member(victim)
+    elif fault.startswith('frozen'):
+        freeze_member(victim)
     elif fault.startswith('pause'):
         lab.lab('pause', f'wconfd@{victim}')
         time.sleep(PAUSE_S)
@@ -246,8 +267,8 @@ def test_rounds():
     check_epochs()
     assert len(load.answered) >= ROUNDS and ended >= ROUNDS, f'{len(load.answered)} changes, {ended} jobs are no load'
     print(f'# {ROUNDS} rounds, {len(load.jobs)} jobs and {len(load.answered)} changes answered, {load.repeated} times nobody '
-          f'answered; failovers: {len(failovers)}, median {statistics.median(failovers):.1f} s, worst {max(failovers):.1f} s',
-          flush=True)
+          f'answered; failovers: {len(failovers)}'
+          + (f', median {statistics.median(failovers):.1f} s, worst {max(failovers):.1f} s' if failovers else ''), flush=True)
 
 
 @title('/mastership/no-sanitizer-report')

@@ -274,6 +274,7 @@ def failover(arming, armed):
     after = change('after')
     old.up()
     assert settle(arming, before, after) is new
+    before.ask(new)  # as somebody who has lost the answer of the old master
     assert os.path.exists(old.path(f'var/store.db.epoch-{old_epoch(old)}')), 'its store is kept aside'
 
 

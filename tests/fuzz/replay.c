@@ -1,7 +1,8 @@
 /*
  * Plays a corpus to a fuzz target without a fuzzer: every file as it is, cut at every length, and
  * with single bytes changed. What is damaged is decided by position alone, so each run is the same.
- * Prints TAP.
+ * What libFuzzer has found, the second folder if there is one, is damaged already: it is played as
+ * it is. Prints TAP.
  */
 #include "fuzz.h"
 
@@ -43,7 +44,7 @@ static void play_changed(const char *data, size_t len)
     }
 }
 
-static bool play_file(const char *path)
+static bool play_file(const char *path, bool damage)
 {
     g_autofree char *data = NULL;
     gsize len = 0;
@@ -51,29 +52,42 @@ static bool play_file(const char *path)
         return false;
     g_autofree uint8_t *copy = g_memdup2(data, len);
     LLVMFuzzerTestOneInput(copy, len);
-    play_cut(data, len);
-    play_changed(data, len);
+    if (damage) {
+        play_cut(data, len);
+        play_changed(data, len);
+    }
     return true;
+}
+
+static bool play_folder(const char *folder, GDir *dir, bool damage, int *played)
+{
+    bool good = true;
+    const char *name;
+    while ((name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        bool read = play_file(path, damage);
+        printf("%s %d /fuzz/%s\n", read ? "ok" : "not ok", ++*played, name);
+        good = good && read;
+    }
+    return good;
 }
 
 int main(int argc, char **argv)
 {
-    g_autoptr(GDir) dir = argc == 2 ? g_dir_open(argv[1], 0, NULL) : NULL;
+    g_autoptr(GDir) dir = argc == 2 || argc == 3 ? g_dir_open(argv[1], 0, NULL) : NULL;
+    g_autoptr(GDir) found = argc == 3 ? g_dir_open(argv[2], 0, NULL) : NULL;
     if (dir == NULL) {
-        printf("Bail out! usage: %s FOLDER-OF-INPUTS\n", argv[0]);
+        printf("Bail out! usage: %s FOLDER-OF-INPUTS [FOLDER-OF-FOUND-ONES]\n", argv[0]);
         return 1;
     }
     int played = 0;
-    bool good = true;
-    const char *name;
-    while ((name = g_dir_read_name(dir)) != NULL) {
-        g_autofree char *path = g_build_filename(argv[1], name, NULL);
-        bool read = play_file(path);
-        printf("%s %d /fuzz/%s\n", read ? "ok" : "not ok", ++played, name);
-        good = good && read;
+    bool good = play_folder(argv[1], dir, true, &played);
+    if (played == 0) {
+        printf("Bail out! the corpus %s is empty\n", argv[1]);
+        return 1;
     }
-    if (played == 0)
-        printf("not ok 1 the corpus %s is empty\n", argv[1]);
-    printf("1..%d\n", played > 0 ? played : 1);
-    return good && played > 0 ? 0 : 1;
+    if (found != NULL)
+        good = play_folder(argv[2], found, false, &played) && good;
+    printf("1..%d\n", played);
+    return good ? 0 : 1;
 }

@@ -9,6 +9,7 @@ struct fake_copy {
     struct copy base;
     struct copy_position at;
     GHashTable *objects, *filling; /* "kind key" -> struct change */
+    GHashTable *ids;               /* commit id -> serial (pointer) */
     guint fail, refills;
 };
 
@@ -47,6 +48,15 @@ static void put_all(GHashTable *table, const GPtrArray *changes)
             g_hash_table_remove(table, name);
             g_free(name);
         }
+    }
+}
+
+static void take_ids(struct fake_copy *copy, const GPtrArray *ids)
+{
+    for (guint i = 0; ids && i < ids->len; i++) {
+        const struct stored_commit *commit = ids->pdata[i];
+        g_hash_table_replace(copy->ids, g_strdup(commit->id),
+                             GUINT_TO_POINTER((guint)commit->serial));
     }
 }
 
@@ -95,6 +105,7 @@ static bool apply(struct copy *base, const struct copy_batch *batch, GError **er
     g_assert_true(batch->serial > copy->at.serial ||
                   (batch->serial == copy->at.serial && batch->changes->len == 0));
     put_all(copy->objects, batch->changes);
+    take_ids(copy, batch->ids);
     copy->at.serial = batch->serial;
     copy->at.epoch = batch->epoch;
     return true;
@@ -115,8 +126,7 @@ static bool refill_piece(struct copy *base, const GPtrArray *changes, GError **e
     return true;
 }
 
-static bool refill_end(struct copy *base, guint64 history, guint64 epoch, guint64 serial,
-                       GError **error)
+static bool refill_end(struct copy *base, const struct copy_batch *end, GError **error)
 {
     struct fake_copy *copy = of(base);
     if (!may_write(copy, error))
@@ -124,7 +134,9 @@ static bool refill_end(struct copy *base, guint64 history, guint64 epoch, guint6
     g_hash_table_unref(copy->objects);
     copy->objects = copy->filling;
     copy->filling = table_new();
-    copy->at = (struct copy_position){COPY_FOLLOWS, history, epoch, serial, 0};
+    copy->at = (struct copy_position){COPY_FOLLOWS, end->history, end->epoch, end->serial, 0};
+    g_hash_table_remove_all(copy->ids);
+    take_ids(copy, end->ids);
     copy->refills++;
     return true;
 }
@@ -152,6 +164,7 @@ struct fake_copy *fake_copy_new(void)
     copy->at.role = COPY_FOLLOWS;
     copy->objects = table_new();
     copy->filling = table_new();
+    copy->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return copy;
 }
 
@@ -159,6 +172,7 @@ void fake_copy_free(struct fake_copy *copy)
 {
     g_hash_table_unref(copy->objects);
     g_hash_table_unref(copy->filling);
+    g_hash_table_unref(copy->ids);
     g_free(copy);
 }
 
@@ -170,6 +184,11 @@ struct copy *fake_copy_base(struct fake_copy *copy)
 void fake_copy_fail(struct fake_copy *copy, guint count)
 {
     copy->fail = count;
+}
+
+guint64 fake_copy_lookup(const struct fake_copy *copy, const char *commit_id)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(copy->ids, commit_id));
 }
 
 guint fake_copy_refills(const struct fake_copy *copy)

@@ -234,6 +234,38 @@ static guint64 engine_lookup(struct engine *base, const char *commit_id)
     return GPOINTER_TO_UINT(g_hash_table_lookup(engine->commit_ids, commit_id));
 }
 
+struct id_row {
+    const char *id;
+    guint64 serial;
+};
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct id_row *one = a, *other = b;
+    return one->serial < other->serial ? -1 : one->serial > other->serial;
+}
+
+static bool engine_each_id(struct engine *base,
+                           void (*each)(const char *commit_id, guint64 serial, void *data),
+                           void *data, GError **error)
+{
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(struct id_row));
+    GHashTableIter iter;
+    void *id;
+    void *serial;
+    g_hash_table_iter_init(&iter, ((struct fake_engine *)base)->commit_ids);
+    while (g_hash_table_iter_next(&iter, &id, &serial)) {
+        struct id_row row = {id, GPOINTER_TO_UINT(serial)};
+        g_array_append_val(rows, row);
+    }
+    g_array_sort(rows, compare_ids);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct id_row *row = &g_array_index(rows, struct id_row, i);
+        each(row->id, row->serial, data);
+    }
+    return true;
+}
+
 static bool engine_observe(struct engine *base, struct mastership *ret_master, GError **error)
 {
     const struct fake_engine *engine = (struct fake_engine *)base;
@@ -308,6 +340,7 @@ static const struct engine_ops fake_engine_ops = {
     .commit = engine_commit,
     .barrier = engine_barrier,
     .lookup = engine_lookup,
+    .each_id = engine_each_id,
     .log_from = engine_log_from,
     .leave = engine_leave,
     .left = engine_left,

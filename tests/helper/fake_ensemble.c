@@ -47,6 +47,12 @@ static void take_object(const char *kind, const char *key, guint64 version, json
                          json_make("{s:I,s:O}", "version", (json_int_t)version, "object", object));
 }
 
+static void take_id(const char *commit_id, guint64 serial, void *data)
+{
+    struct fake_ensemble *fake = data;
+    g_hash_table_replace(fake->ids, g_strdup(commit_id), GUINT_TO_POINTER((guint)serial));
+}
+
 static bool fill(struct ensemble *ensemble, const struct engine_config *config,
                  const struct ensemble_content *content, GError **error)
 {
@@ -55,7 +61,9 @@ static bool fill(struct ensemble *ensemble, const struct engine_config *config,
         return false;
     g_string_append(fake->did, " fill");
     g_hash_table_remove_all(fake->objects);
+    g_hash_table_remove_all(fake->ids);
     content->objects(take_object, fake, content->source);
+    content->ids(take_id, fake, content->source);
     if (fake->fill_ms > 0 && !env_sleep(fake->env, fake->fill_ms)) {
         fettle_set_error(error, KILLED, "the process has ended");
         return false;
@@ -144,6 +152,7 @@ struct fake_ensemble *fake_ensemble_new(const struct env *env, struct engine_con
     fake->env = env;
     fake->config = config;
     fake->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_json);
+    fake->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     fake->members = g_ptr_array_new_with_free_func(free_member);
     fake->did = g_string_new(NULL);
     return fake;
@@ -152,6 +161,7 @@ struct fake_ensemble *fake_ensemble_new(const struct env *env, struct engine_con
 void fake_ensemble_free(struct fake_ensemble *fake)
 {
     g_hash_table_unref(fake->objects);
+    g_hash_table_unref(fake->ids);
     g_ptr_array_unref(fake->members);
     g_string_free(fake->did, TRUE);
     g_free(fake);

@@ -15,6 +15,7 @@ struct fake_ensemble {
     /* The last filling; history 0: there was none. */
     guint64 history, serial, epoch;
     GHashTable *objects; /* "kind key" -> json_t: {"version", "object"} */
+    GHashTable *ids;     /* commit id -> serial (pointer) */
     GPtrArray *members;  /* struct ensemble_member */
     guint fail;          /* so many calls fail from the next one on … */
     guint pass;          /* … after so many that do not */

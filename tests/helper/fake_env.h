@@ -113,6 +113,8 @@ void fake_livelock(struct fake_world *world, const char *node, const char *name,
 
 /* --- starters (luxid) --- */
 
+/* The next `count` that are asked for are refused for now (TEMPORARY). */
+void fake_starters_busy(struct fake_world *world, guint count);
 /* Number of starters spawned so far; `index` in order of their birth. */
 guint fake_starters(const struct fake_world *world);
 guint64 fake_starter_job(const struct fake_world *world, guint index);

@@ -108,6 +108,10 @@ static bool ask(struct members *members, struct member_status *status, GError **
     status->revision = says->revision;
     status->store_bytes = says->store_bytes;
     status->used_bytes = says->used_bytes;
+    g_free(status->id);
+    status->id = g_strdup(says->id);
+    for (guint i = 0; i < says->alarms->len; i++)
+        g_ptr_array_add(status->alarms, g_strdup(says->alarms->pdata[i]));
     return true;
 }
 
@@ -139,15 +143,24 @@ static bool compact(struct members *members, guint64 revision, GError **error)
     return true;
 }
 
-static bool defragment(struct members *members, GError **error)
+static bool defragment(struct members *members, bool urgent, GError **error)
 {
     struct fake_members *fake = fake_of(members);
-    did(fake, "defragment");
-    if (fake->others_turn)
+    did(fake, urgent ? "defragment-now" : "defragment");
+    if (fake->others_turn && !urgent)
         fettle_set_error(error, TEMPORARY, "it is the turn of node2");
     else
         fake->says->store_bytes = fake->says->used_bytes;
-    return !fake->others_turn;
+    return !fake->others_turn || urgent;
+}
+
+static bool disarm(struct members *members, const char *id, GError **error)
+{
+    struct fake_members *fake = fake_of(members);
+    did(fake, "disarm");
+    g_assert_cmpstr(id, ==, fake->says->id);
+    g_ptr_array_set_size(fake->says->alarms, 0);
+    return true;
 }
 
 static void trim_log(struct members *members)
@@ -170,6 +183,7 @@ static const struct members_ops ops = {
     .forget = forget,
     .compact = compact,
     .defragment = defragment,
+    .disarm = disarm,
     .trim_log = trim_log,
 };
 

@@ -343,6 +343,11 @@ static struct starter *op_starter_spawn(const struct env *env, guint64 job,
                                         GError **error)
 {
     struct fake_process *process = fake_process_of(env);
+    if (process->world->starters_busy > 0) {
+        process->world->starters_busy--;
+        fettle_set_error(error, TEMPORARY, "it is behind with its work");
+        return NULL;
+    }
     struct starter *starter = g_new0(struct starter, 1);
     *starter = (struct starter){process->world, process, job, *events, data, false, false};
     g_ptr_array_add(process->world->starters, starter);
@@ -359,6 +364,11 @@ static bool op_starter_confirm(const struct env *env, struct starter *starter)
     g_ptr_array_find(starter->world->starters, starter, &index);
     hook_post(starter->world, index, true);
     return true;
+}
+
+void fake_starters_busy(struct fake_world *world, guint count)
+{
+    world->starters_busy = count;
 }
 
 guint fake_starters(const struct fake_world *world)

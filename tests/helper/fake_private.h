@@ -96,6 +96,7 @@ struct fake_world {
     GPtrArray *lock_watches;
     GPtrArray *file_watches;
     GPtrArray *starters;
+    guint starters_busy; /* so many are refused */
     fake_delay delay;
     void *delay_data;
     fake_starter_hook starter_hook;

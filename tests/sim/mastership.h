@@ -92,7 +92,7 @@ struct ms_host {
 /* What happened in a run; campaigns add them up. */
 struct ms_counts {
     guint64 seeds, steps, virtual_s;
-    guint64 commits, answered, unknown, grants, operations, stale;
+    guint64 commits, answered, unknown, grants, operations, stale, repeated;
     guint64 masters, restarts, reboots, refills, pauses, cuts, lost_disks, lost_members, late;
     guint64 takeovers, alone, handovers, promoted, lost_changes, lost_alone;
     guint worst_rest_ms;
@@ -130,6 +130,7 @@ struct ms {
     GPtrArray *log;     /* struct ms_commit by serial; [0] is nothing */
     GHashTable *ids;    /* commit id -> serial, of the log */
     GHashTable *wishes; /* commit id -> struct ms_wish */
+    json_t *unanswered; /* arguments of a commit whose asker has got no answer; NULL: none */
     GHashTable *epochs; /* epoch -> who had it first */
     guint64 newest_epoch;
     guint64 key_epoch; /* of the key that says who is master; 0: there is none */

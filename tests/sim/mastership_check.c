@@ -450,6 +450,7 @@ void ms_check_free(struct ms *ms)
     g_ptr_array_unref(ms->log);
     g_hash_table_unref(ms->ids);
     g_hash_table_unref(ms->wishes);
+    json_decref(ms->unanswered);
     g_hash_table_unref(ms->epochs);
     g_hash_table_unref(ms->locks);
     g_hash_table_unref(ms->ended);

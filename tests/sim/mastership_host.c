@@ -6,6 +6,7 @@
 
 #include "core/config/announced.h"
 #include "helper/fake_private.h"
+#include "helper/fence_calls.h"
 #include "io/etcd_engine.h"
 #include "mastership.h"
 
@@ -36,20 +37,11 @@ static json_t *noded_answers(struct ms_host *host, struct rpc_request *request, 
 {
     if (!strcmp(request->name, "node_report"))
         return report_of(host);
-    if (!strcmp(request->name, "announce")) {
-        record_autoptr(announce_args) args = announce_args_parse(request->args, RECORD_LAX, error);
-        if (!args || !fence_announce(host->fence, request->from_node, args, error))
-            return NULL;
-        ms_saw_promise(host, args->history, args->epoch);
-        return json_object();
-    }
-    record_autoptr(promise_epoch_args) args =
-        promise_epoch_args_parse(request->args, RECORD_LAX, error);
-    record_autoptr(promise_epoch_result) result =
-        args ? fence_promise(host->fence, request->from_node, args, error) : NULL;
-    if (result && result->granted)
-        ms_saw_promise(host, args->history, args->epoch);
-    return result ? promise_epoch_result_to_json(result) : NULL;
+    struct stamp promised;
+    json_t *answer = fence_call(host->fence, request, &promised, error);
+    if (promised.epoch)
+        ms_saw_promise(host, promised.history, promised.epoch);
+    return answer;
 }
 
 static void asked_task(void *data)
@@ -192,6 +184,14 @@ static guint64 looked_lookup(struct engine *engine, const char *commit_id)
     return real->ops->lookup(real, commit_id);
 }
 
+static bool looked_each_id(struct engine *engine,
+                           void (*each)(const char *commit_id, guint64 serial, void *data),
+                           void *data, GError **error)
+{
+    struct engine *real = host_of_engine(engine)->real;
+    return real->ops->each_id(real, each, data, error);
+}
+
 /* Of etcd only: the log of a store's master begins with it. */
 static guint64 looked_log_from(struct engine *engine, guint64 *ret_epoch)
 {
@@ -208,6 +208,7 @@ static const struct engine_ops looked_ops = {
     .commit = looked_commit,
     .barrier = looked_barrier,
     .lookup = looked_lookup,
+    .each_id = looked_each_id,
     .log_from = looked_log_from,
 };
 

@@ -21,8 +21,8 @@ static bool is_passing(const GError *error)
 }
 
 /* Asks this node's wconfd, again and again while that may help; `args` is stolen. */
-static json_t *ask(const struct env *env, guint job, guint64 epoch, const char *method,
-                   json_t *args, guint tries)
+static json_t *ask_why(const struct env *env, guint job, guint64 epoch, const char *method,
+                       json_t *args, guint tries, GError **ret_error)
 {
     for (guint i = 0; i < tries; i++) {
         g_autoptr(GError) error = NULL;
@@ -35,11 +35,19 @@ static json_t *ask(const struct env *env, guint job, guint64 epoch, const char *
         json_t *answer = env_call_wait(env, &call, &error);
         if (answer || !is_passing(error) || !env_sleep(env, 100)) {
             json_decref(args);
+            if (error && ret_error)
+                *ret_error = g_steal_pointer(&error);
             return answer;
         }
     }
     json_decref(args);
     return NULL;
+}
+
+static json_t *ask(const struct env *env, guint job, guint64 epoch, const char *method,
+                   json_t *args, guint tries)
+{
+    return ask_why(env, job, epoch, method, args, tries, NULL);
 }
 
 /* --- commits --- */
@@ -83,6 +91,32 @@ static json_t *owner_json(const char *job, const char *livelock)
     return json_make("{s:s,s:s}", "job", job, "livelock", livelock);
 }
 
+/* A commit that nobody has answered, to another process or another node (SAF-04): what is stored is
+ * answered with its serial, whoever is the master by now. */
+static void repeat_unanswered(struct ms_host *host)
+{
+    struct ms *ms = host->ms;
+    g_autoptr(GError) error = NULL;
+    json_t *args = g_steal_pointer(&ms->unanswered);
+    g_autofree char *id = g_strdup(json_string_value(json_object_get(args, "commit_id")));
+    json_autoptr answer = ask_why(host->luxid, 0, 0, "commit", args, 1, &error);
+    guint stored = GPOINTER_TO_UINT(g_hash_table_lookup(ms->ids, id));
+    guint said = (guint)json_integer_value(json_object_get(answer, "serial"));
+    ms->counts->repeated += answer != NULL;
+    if (stored && fettle_error_is(error, VERSION_CONFLICT))
+        ms_problem(ms, "commit %s is stored as serial %u, and was refused when it was repeated", id,
+                   stored);
+    if (stored && answer && said != stored)
+        ms_problem(ms, "commit %s is stored as serial %u, and was answered as %u", id, stored,
+                   said);
+}
+
+static void keep_unanswered(struct ms *ms, json_t *args)
+{
+    json_decref(ms->unanswered);
+    ms->unanswered = args;
+}
+
 /* It waits until this node is the master; now and then it asks without that. */
 static void luxid_task(void *data)
 {
@@ -90,12 +124,18 @@ static void luxid_task(void *data)
     struct ms *ms = host->ms;
     struct env *env = host->luxid;
     while (env_sleep(env, 10 + ms_random(ms, 400))) {
+        if (ms->unanswered && host->epoch)
+            repeat_unanswered(host);
         if (ms->calm || (!host->epoch && ms_random(ms, 50) > 0))
             continue;
         json_t *args = commit_args(ms, 0);
         json_object_set_new(args, "owner", owner_json("luxid", "luxid-1"));
         ms->counts->commits++;
+        bool master = host->epoch != 0;
+        json_autoptr again = json_incref(args);
         json_autoptr answer = ask(env, 0, 0, "commit", args, 1 + ms_random(ms, 60));
+        if (!answer && master)
+            keep_unanswered(ms, json_incref(again));
     }
 }
 

@@ -195,8 +195,18 @@ static bool can_apply(const struct model_store *store, const struct copy_batch *
     return false;
 }
 
+static void take_ids(struct model_store *store, const GPtrArray *ids)
+{
+    for (guint i = 0; ids && i < ids->len; i++) {
+        const struct stored_commit *commit = ids->pdata[i];
+        g_hash_table_replace(store->ids, g_strdup(commit->id),
+                             GUINT_TO_POINTER((guint)commit->serial));
+    }
+}
+
 static void take_batch(struct model_store *store, const struct copy_batch *batch)
 {
+    take_ids(store, batch->ids);
     store_put_changes(store, batch->changes, 0);
     store->at.serial = batch->serial;
     store->at.epoch = batch->epoch;
@@ -236,8 +246,7 @@ static bool refill_piece(struct copy *base, const GPtrArray *changes, GError **e
     return true;
 }
 
-static bool refill_end(struct copy *base, guint64 history, guint64 epoch, guint64 serial,
-                       GError **error)
+static bool refill_end(struct copy *base, const struct copy_batch *end, GError **error)
 {
     struct model_store *store = of(base)->store;
     struct copy_position before = store->at;
@@ -247,8 +256,10 @@ static bool refill_end(struct copy *base, guint64 history, guint64 epoch, guint6
     store->objects = store->filling;
     store->filling = table_new();
     g_hash_table_remove_all(store->ids);
-    store->at = (struct copy_position){COPY_FOLLOWS, history, epoch, serial, store->filling_digest};
-    store->master = (struct mastership){.epoch = epoch};
+    take_ids(store, end->ids);
+    store->at = (struct copy_position){COPY_FOLLOWS, end->history, end->epoch, end->serial,
+                                       store->filling_digest};
+    store->master = (struct mastership){.epoch = end->epoch};
     store->filling_digest = 0;
     store->refills++;
     store_moved(store, &before);

@@ -107,11 +107,20 @@ static bool defragment_in_turn(struct etcd_host *host, struct etcd_client *clien
     return ok;
 }
 
-static bool defragment(struct members *members, GError **error)
+static bool defragment(struct members *members, bool urgent, GError **error)
 {
     struct etcd_host *host = host_of(members);
     struct etcd_client *client = make_client(host, ETCD_UPKEEP_MS, error);
-    bool ok = client != NULL && defragment_in_turn(host, client, error);
+    bool ok = client != NULL &&
+              (urgent ? etcd_defragment(client, error) : defragment_in_turn(host, client, error));
+    etcd_client_free(client);
+    return ok;
+}
+
+static bool disarm(struct members *members, const char *id, GError **error)
+{
+    struct etcd_client *client = make_client(host_of(members), ETCD_UPKEEP_MS, error);
+    bool ok = client != NULL && etcd_alarm_disarm(client, etcd_id_parse(id), ALARM_NOSPACE, error);
     etcd_client_free(client);
     return ok;
 }
@@ -134,6 +143,7 @@ static const struct members_ops ops = {
     .forget = etcd_forget,
     .compact = compact,
     .defragment = defragment,
+    .disarm = disarm,
     .trim_log = etcd_trim_log,
 };
 

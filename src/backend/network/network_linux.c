@@ -8,6 +8,7 @@
 
 #include "backend/network/address.h"
 #include "backend/network/ip.h"
+#include "backend/network/known_bridges.h"
 #include "backend/network/tap.h"
 #include "backend/reach.h"
 #include "backend/tool.h"
@@ -17,7 +18,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,11 +27,7 @@
 struct network_linux {
     struct network_driver base;
     guint32 uid;
-    /* What was asked last, as each report wants it: who had which names then, and until when it may
-     * be given again. NULL: nothing. */
-    GPtrArray *bridges; /* char * */
-    char *devices;
-    gint64 bridges_until_ms;
+    struct known_bridges bridges;
 };
 
 /* --- what a card asks for --- */
@@ -416,49 +412,13 @@ static GPtrArray *ask_bridges(GError **error)
     return g_steal_pointer(&list);
 }
 
-/* Every device of the host with its number: as long as that is the same no bridge comes or goes. */
-static char *device_names(void)
-{
-    GString *names = g_string_new(NULL);
-    struct if_nameindex *devices = if_nameindex();
-    for (const struct if_nameindex *at = devices; at != NULL && at->if_index != 0; at++)
-        g_string_append_printf(names, "%u:%s ", at->if_index, at->if_name);
-    if (devices != NULL)
-        if_freenameindex(devices);
-    return g_string_free(names, FALSE);
-}
-
-static GPtrArray *copy_names(const GPtrArray *names)
-{
-    GPtrArray *copy = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < names->len; i++)
-        g_ptr_array_add(copy, g_strdup(names->pdata[i]));
-    return copy;
-}
-
-static void forget_bridges(struct network_linux *network)
-{
-    if (network->bridges != NULL)
-        g_ptr_array_unref(network->bridges);
-    g_free(network->devices);
-    network->bridges = NULL;
-    network->devices = NULL;
-}
-
 static GPtrArray *linux_bridges(struct network_driver *base, GError **error)
 {
     struct network_linux *network = (struct network_linux *)base;
-    g_autofree char *devices = device_names();
-    if (network->bridges != NULL && loop_boot_ms() < network->bridges_until_ms &&
-        strcmp(network->devices, devices) == 0)
-        return copy_names(network->bridges);
-    GPtrArray *list = ask_bridges(error);
-    if (list == NULL)
-        return NULL;
-    forget_bridges(network);
-    network->bridges = copy_names(list);
-    network->devices = g_steal_pointer(&devices);
-    network->bridges_until_ms = loop_boot_ms() + LIMIT_BRIDGES_MS;
+    g_autofree char *devices = known_bridges_devices();
+    GPtrArray *list = known_bridges_get(&network->bridges, devices, loop_boot_ms());
+    if (list == NULL && (list = ask_bridges(error)) != NULL)
+        known_bridges_set(&network->bridges, list, devices, loop_boot_ms());
     return list;
 }
 
@@ -486,6 +446,6 @@ struct network_driver *network_linux_new(guint32 qemu_uid)
 void network_linux_free(struct network_driver *base)
 {
     struct network_linux *network = (struct network_linux *)base;
-    forget_bridges(network);
+    known_bridges_clear(&network->bridges);
     g_free(network);
 }

@@ -131,16 +131,49 @@ static char *user_of(const struct config *config, const struct network *network,
     return config_address_user(config, key, "");
 }
 
+/* What no card of the network gets, read once: what is reserved, and its gateway. */
+static GArray *kept_ranges(const struct network *network)
+{
+    GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct ip_range));
+    struct ip_range range;
+    guint32 gateway = 0;
+    for (guint i = 0; i < network->reserved->len; i++) {
+        if (ip_range_of_reserved(network->reserved->pdata[i], &range, NULL))
+            g_array_append_val(ranges, range);
+    }
+    if (ip_parse(network->gateway, &gateway)) {
+        range = (struct ip_range){gateway, gateway};
+        g_array_append_val(ranges, range);
+    }
+    return ranges;
+}
+
+static const struct ip_range *kept_in(const GArray *ranges, guint32 address)
+{
+    for (guint i = 0; i < ranges->len; i++) {
+        const struct ip_range *range = &g_array_index(ranges, struct ip_range, i);
+        if (address >= range->first && address <= range->last)
+            return range;
+    }
+    return NULL;
+}
+
 char *network_draw(const struct config *config, const struct network *network,
                    const GPtrArray *nics, GError **error)
 {
     struct ip_range range;
     if (!ip_range_of_network(network->network, &range, error))
         return NULL;
-    for (guint32 address = range.first; address < range.last; address++) {
+    g_autoptr(GArray) kept = kept_ranges(network);
+    for (guint32 address = range.first + 1; address < range.last; address++) {
+        const struct ip_range *over = kept_in(kept, address);
+        if (over) {
+            address = MIN(over->last, range.last);
+            continue;
+        }
         g_autofree char *text = ip_text(address);
         g_autofree char *user = user_of(config, network, text);
-        if (!user && !keeps(network, &range, address) && !in_list(nics, network, text))
+        if (!user && !in_list(nics, network, text))
             return g_steal_pointer(&text);
     }
     fettle_set_error(error, LIMIT,
@@ -156,11 +189,14 @@ void network_count(const struct config *config, const struct network *network, g
     *ret_all = *ret_free = 0;
     if (!ip_range_of_network(network->network, &range, NULL))
         return;
+    g_autoptr(GArray) kept = kept_ranges(network);
     *ret_all = range.last - range.first + 1;
-    for (guint32 address = range.first; address < range.last; address++) {
+    for (guint32 address = range.first + 1; address < range.last; address++) {
+        if (kept_in(kept, address))
+            continue;
         g_autofree char *text = ip_text(address);
         g_autofree char *user = user_of(config, network, text);
-        *ret_free += !user && !keeps(network, &range, address) ? 1 : 0;
+        *ret_free += user ? 0 : 1;
     }
 }
 

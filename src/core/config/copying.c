@@ -159,6 +159,12 @@ static struct snapshot_piece *ask_piece(struct copying *copying, const struct ch
     return call_master(copying, "snapshot", &args, copy_stamp(copying), 0, error);
 }
 
+static struct commit_ids_piece *ask_ids(struct copying *copying, guint64 after, GError **error)
+{
+    struct commit_ids_args args = {.after = after};
+    return call_master(copying, "commit_ids", &args, copy_stamp(copying), 0, error);
+}
+
 /* What has changed while the pieces came. */
 static struct changes *ask_rest(struct copying *copying, const struct snapshot_piece *first,
                                 GError **error)
@@ -222,6 +228,37 @@ static bool fetch_rest(struct copying *copying, const struct snapshot_piece *fir
     return true;
 }
 
+/* Of the commits that the copy has then: by them it knows those that are repeated, should it be
+ * the engine one day. */
+static bool fetch_ids(struct copying *copying, const struct changes *rest, GPtrArray *ids,
+                      GError **error)
+{
+    guint64 after = 0;
+    bool more = true, ok = true;
+    while (more && ok) {
+        record_autoptr(commit_ids_piece) piece = ask_ids(copying, after, error);
+        if (!piece && error && fettle_error_is(*error, PROTOCOL)) {
+            g_clear_error(error); /* a master of the version before knows nothing of them */
+            return true;
+        }
+        ok = piece && !copying->stopping;
+        if (ok && (piece->history != rest->history || piece->epoch != rest->epoch)) {
+            fettle_set_error(error, TEMPORARY, "the master has changed while the copy was filled");
+            return false;
+        }
+        more = ok && piece->more;
+        for (guint i = 0; ok && i < piece->commits->len; i++) {
+            const struct stored_commit *commit = piece->commits->pdata[i];
+            more = more && commit->serial > after;
+            after = commit->serial;
+            if (after <= rest->serial)
+                g_ptr_array_add(ids, stored_commit_copy(commit));
+        }
+        more = more && piece->commits->len > 0;
+    }
+    return ok;
+}
+
 /* A master that is over, and has not heard so, would give what the copy had long ago. */
 static bool is_not_older(const struct copying *copying, guint64 history, guint64 epoch,
                          GError **error)
@@ -242,11 +279,15 @@ static bool refill(struct copying *copying, const char *why, GError **error)
     struct copy *copy = copying->copy;
     struct snapshot_piece *first = NULL;
     record_autoptr(changes) rest = NULL;
+    g_autoptr(GPtrArray) ids = g_ptr_array_new_with_free_func((GDestroyNotify)stored_commit_free);
     log_info("", "the copy of the configuration is filled anew: %s", why);
     bool ok = copy->ops->refill_begin(copy, error) && fetch_pieces(copying, &first, error) &&
-              fetch_rest(copying, first, &rest, error) &&
-              is_not_older(copying, rest->history, rest->epoch, error) &&
-              copy->ops->refill_end(copy, rest->history, rest->epoch, rest->serial, error);
+              fetch_rest(copying, first, &rest, error) && fetch_ids(copying, rest, ids, error) &&
+              is_not_older(copying, rest->history, rest->epoch, error);
+    if (ok) {
+        struct copy_batch end = {rest->history, rest->epoch, rest->serial, NULL, ids};
+        ok = copy->ops->refill_end(copy, &end, error);
+    }
     if (first)
         snapshot_piece_free(first);
     return ok;
@@ -258,13 +299,15 @@ static bool take(struct copying *copying, const struct changes *answer, GError *
 {
     struct copy_position at;
     copying->copy->ops->position(copying->copy, &at);
+    if (!is_not_older(copying, answer->history, answer->epoch, error))
+        return false;
     if (answer->snapshot)
-        return is_not_older(copying, answer->history, answer->epoch, error) &&
-               refill(copying, answer->why && *answer->why ? answer->why : "the master says so",
+        return refill(copying, answer->why && *answer->why ? answer->why : "the master says so",
                       error);
     if (answer->serial <= at.serial && answer->epoch <= at.epoch)
         return true;
-    struct copy_batch batch = {answer->history, answer->epoch, answer->serial, answer->changes};
+    struct copy_batch batch = {answer->history, answer->epoch, answer->serial, answer->changes,
+                               answer->commits};
     return copying->copy->ops->apply(copying->copy, &batch, error);
 }
 

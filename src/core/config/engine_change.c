@@ -146,6 +146,7 @@ GPtrArray *engine_change_commit(const struct config *config, enum engine_kind to
 }
 
 struct source {
+    const struct wconf *wconf;
     const struct config *config;
     const GPtrArray *last;
     void (*each)(const char *kind, const char *key, guint64 version, json_t *object, void *data);
@@ -182,17 +183,31 @@ static void give_objects(void (*each)(const char *kind, const char *key, guint64
     config_each(source->config, give_object, source);
 }
 
+static void give_ids(void (*each)(const char *commit_id, guint64 serial, void *data), void *data,
+                     void *source_in)
+{
+    const struct source *source = source_in;
+    g_autoptr(GPtrArray) commits =
+        g_ptr_array_new_with_free_func((GDestroyNotify)stored_commit_free);
+    wconf_ids_list(source->wconf, 0, G_MAXUINT, commits);
+    for (guint i = 0; i < commits->len; i++) {
+        const struct stored_commit *commit = commits->pdata[i];
+        each(commit->id, commit->serial, data);
+    }
+}
+
 static bool fill(struct engine_change *change, const GPtrArray *last, GError **error)
 {
     struct wconf *wconf = change->wconf;
     struct ensemble *ensemble = change->asker.env->ensemble;
-    struct source source = {.config = wconf->committed, .last = last};
+    struct source source = {.wconf = wconf, .config = wconf->committed, .last = last};
     g_autofree char *cluster = g_strdup(config_cluster(wconf->committed)->uuid);
     const struct ensemble_content content = {.cluster = cluster,
                                              .history = config_history(wconf->committed),
                                              .serial = config_serial(wconf->committed) + 1,
                                              .epoch = wconf->epoch,
                                              .objects = give_objects,
+                                             .ids = give_ids,
                                              .source = &source};
     guint count = config_total(wconf->committed);
     if (!ensemble->ops->fill(ensemble, change->config, &content, error)) {

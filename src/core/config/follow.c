@@ -17,7 +17,9 @@ struct follow {
     const struct env *env;
     struct config *config;
     guint64 epoch;
-    guint64 job; /* the copy is for its process; 0: everything */
+    guint64 job;          /* the copy is for its process; 0: everything */
+    GPtrArray *instances; /* of char *: of all instances it has these; NULL: all */
+    GHashTable *names;    /* set of the same, borrowed */
     void (*changed)(const GPtrArray *changes, void *data);
     void *data;
     bool following;     /* a task of its own keeps it up to date */
@@ -37,14 +39,25 @@ struct follow *follow_new(const struct env *env,
     return follow;
 }
 
-void follow_for_job(struct follow *follow, guint64 job)
+void follow_for_job(struct follow *follow, guint64 job, const GPtrArray *instances)
 {
     follow->job = job;
+    if (!instances)
+        return;
+    follow->instances = g_ptr_array_new_with_free_func(g_free);
+    follow->names = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < instances->len; i++) {
+        g_ptr_array_add(follow->instances, g_strdup(instances->pdata[i]));
+        g_hash_table_add(follow->names, follow->instances->pdata[i]);
+    }
+    config_set_names(follow->config, follow->names);
 }
 
 static void follow_destroy(struct follow *follow)
 {
     config_free(follow->config);
+    g_clear_pointer(&follow->names, g_hash_table_unref);
+    g_clear_pointer(&follow->instances, g_ptr_array_unref);
     g_ptr_array_unref(follow->waiting);
     g_free(follow);
 }
@@ -99,6 +112,7 @@ static bool apply_change(struct config *config, const struct change *change, GEr
 static bool apply_snapshot(struct follow *follow, const struct changes *answer, GError **error)
 {
     struct config *fresh = config_new();
+    config_set_names(fresh, follow->names);
     for (guint i = 0; i < answer->changes->len; i++) {
         if (!apply_change(fresh, answer->changes->pdata[i], error)) {
             config_free(fresh);
@@ -191,8 +205,12 @@ static bool add_rest(struct changes *whole, struct changes *rest, GError **error
 static struct changes *ask_changes(const struct follow *follow, guint64 history, guint64 serial,
                                    guint wait_ms, GError **error)
 {
-    struct wait_changes_args args = {
-        .history = history, .serial = serial, .wait_ms = wait_ms, .job = follow->job};
+    struct wait_changes_args args = {.history = history,
+                                     .serial = serial,
+                                     .wait_ms = wait_ms,
+                                     .job = follow->job,
+                                     .named = follow->instances != NULL,
+                                     .instances = follow->instances};
     struct changes *answer = ask(follow, "wait_changes", &args, error);
     if (!answer || !answer->pieces || fetch_pieces(follow, answer, error))
         return answer;
@@ -295,8 +313,9 @@ static bool ask_again(const struct follow *follow, const GError *error, gint64 b
            env_sleep(follow->env, FOLLOW_PAUSE_MS);
 }
 
-bool follow_commit(struct follow *follow, const char *change, const struct owner *owner,
-                   GPtrArray *changes, struct stamp stamp, guint job, GError **error)
+/* The serial of what is stored; 0: nothing is. */
+static guint64 commit(struct follow *follow, const char *change, const struct owner *owner,
+                      GPtrArray *changes, struct stamp stamp, guint job, GError **error)
 {
     g_autofree char *commit_id = env_uuid(follow->env);
     struct commit_args args = {
@@ -308,7 +327,7 @@ bool follow_commit(struct follow *follow, const char *change, const struct owner
         record_autoptr(commit_result) result = env_call_record(
             follow->env, NODE_LOCAL, ROLE_WCONFD, change, &args, stamp, job, 0, &local);
         if (result)
-            return wait_for_serial(follow, result->serial, error);
+            return result->serial;
         if (ask_again(follow, local, begun, &unknown))
             continue;
         if (unknown && is_passing(local))
@@ -316,6 +335,20 @@ bool follow_commit(struct follow *follow, const char *change, const struct owner
                              local->message);
         else
             g_propagate_error(error, g_steal_pointer(&local));
-        return false;
+        return 0;
     }
+}
+
+bool follow_commit(struct follow *follow, const char *change, const struct owner *owner,
+                   GPtrArray *changes, struct stamp stamp, guint job, GError **error)
+{
+    guint64 serial = commit(follow, change, owner, changes, stamp, job, error);
+
+    return serial > 0 && wait_for_serial(follow, serial, error);
+}
+
+bool follow_commit_last(struct follow *follow, const char *change, const struct owner *owner,
+                        GPtrArray *changes, struct stamp stamp, guint job, GError **error)
+{
+    return commit(follow, change, owner, changes, stamp, job, error) > 0;
 }

@@ -14,9 +14,10 @@ struct follow;
 struct follow *follow_new(const struct env *env,
                           void (*changed)(const GPtrArray *changes, void *data), void *data);
 void follow_free(struct follow *follow);
-/* Before the first copy: it is for this job's process and leaves out what that does not need, other
- * jobs and decisions. */
-void follow_for_job(struct follow *follow, guint64 job);
+/* Before the first copy: it is for this job's process and leaves out what that does not need: other
+ * jobs and decisions, and with `instances` (of char *, names or UUIDs; NULL: it needs all) also
+ * other instances (view.h). */
+void follow_for_job(struct follow *follow, guint64 job, const GPtrArray *instances);
 /* Fetches the first copy (waits, in a task), then keeps following in a task of its own, through
  * restarts of wconfd. */
 bool follow_start(struct follow *follow, GError **error);
@@ -33,3 +34,6 @@ guint64 follow_epoch(const struct follow *follow);
  * UNKNOWN_RESULT then; a wconfd that is away is waited for, 10 s at most. */
 bool follow_commit(struct follow *follow, const char *change, const struct owner *owner,
                    GPtrArray *changes, struct stamp stamp, guint job, GError **error);
+/* The same for who ends after it: the copy stays as it was. */
+bool follow_commit_last(struct follow *follow, const char *change, const struct owner *owner,
+                        GPtrArray *changes, struct stamp stamp, guint job, GError **error);

@@ -26,6 +26,7 @@ struct config {
     guint64 digest;    /* of all objects (proto/digest.h) */
     GHashTable *kinds; /* name of kind -> struct kind */
     struct config_indexes indexes;
+    GHashTable *names; /* of the instances that it is limited to; NULL: it has all */
 };
 
 /* --- objects --- */
@@ -128,6 +129,27 @@ struct config *config_new(void)
     return config;
 }
 
+void config_set_names(struct config *config, GHashTable *names)
+{
+    g_clear_pointer(&config->names, g_hash_table_unref);
+    config->names = names ? g_hash_table_ref(names) : NULL;
+}
+
+void config_need_all(const struct config *config, const char *what)
+{
+    if (config->names)
+        g_error("%s: this copy of the configuration has only the instances that the job names",
+                what);
+}
+
+/* A kind of which such a copy has a part. */
+static void need_all_of(const struct config *config, const char *kind)
+{
+    static const char *const parts[] = {"instance", "replica", "tag", "removed", NULL};
+    if (g_strv_contains(parts, kind))
+        config_need_all(config, kind);
+}
+
 const struct config_indexes *config_indexes(const struct config *config)
 {
     return &config->indexes;
@@ -138,6 +160,7 @@ void config_free(struct config *config)
     if (!config)
         return;
     config_indexes_free(&config->indexes);
+    config_set_names(config, NULL);
     g_hash_table_unref(config->kinds);
     g_free(config);
 }
@@ -401,6 +424,8 @@ const void *config_find(const struct config *config, const char *kind_name,
     const struct config_object *object = config_peek(config, kind_name, name_or_uuid);
     if (object)
         return object->value;
+    if (config->names && !g_hash_table_contains(config->names, name_or_uuid))
+        need_all_of(config, kind_name);
     fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", kind_name, name_or_uuid);
     return NULL;
 }
@@ -425,6 +450,7 @@ static void kind_sort(struct kind *kind)
 
 GPtrArray *config_list(const struct config *config, const char *kind_name)
 {
+    need_all_of(config, kind_name);
     struct kind *kind = kind_find(config, kind_name);
     if (!kind)
         return g_ptr_array_new();
@@ -438,6 +464,7 @@ GPtrArray *config_list(const struct config *config, const char *kind_name)
 
 guint config_count(const struct config *config, const char *kind_name)
 {
+    need_all_of(config, kind_name);
     const struct kind *kind = kind_find(config, kind_name);
     return kind ? g_hash_table_size(kind->by_key) : 0;
 }
@@ -447,6 +474,7 @@ guint config_total(const struct config *config)
     GHashTableIter kinds;
     void *value;
     guint total = 0;
+    config_need_all(config, "total");
     g_hash_table_iter_init(&kinds, config->kinds);
     while (g_hash_table_iter_next(&kinds, NULL, &value))
         total += g_hash_table_size(((const struct kind *)value)->by_key);
@@ -477,6 +505,7 @@ GPtrArray *config_kinds(const struct config *config)
 
 GPtrArray *config_keys(const struct config *config, const char *kind_name)
 {
+    need_all_of(config, kind_name);
     const struct kind *kind = kind_find(config, kind_name);
     return kind ? sorted_keys(kind->by_key) : g_ptr_array_new();
 }

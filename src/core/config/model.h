@@ -33,6 +33,10 @@ void config_load_object(const char *kind, const char *key, guint64 version, json
 /* For `load_text`. */
 bool config_load_text(const char *kind, const char *key, guint64 version, const char *text,
                       void *loading);
+/* Of instances and of what belongs to them it has only those of these names and UUIDs (a set of
+ * texts, referenced; view.h). What it would answer wrongly then it does not answer: lists, counts,
+ * users of addresses, sums and the question whether another instance exists end the process. */
+void config_set_names(struct config *config, GHashTable *names);
 /* Puts everything of one into the other; objects are shared, the position stays. */
 void config_share(const struct config *from, struct config *to);
 

@@ -65,6 +65,7 @@ static void change_reserved(struct config_indexes *indexes, struct config_object
 
 char *config_address_user(const struct config *config, const char *address, const char *except)
 {
+    config_need_all(config, "user of an address");
     for (const GSList *item = g_hash_table_lookup(config_indexes(config)->addresses, address); item;
          item = item->next) {
         const struct config_object *object = item->data;
@@ -83,6 +84,7 @@ char *config_address_user(const struct config *config, const char *address, cons
 const struct instance *config_mac_user(const struct config *config, const char *mac,
                                        const char *except)
 {
+    config_need_all(config, "user of a MAC address");
     for (const GSList *item = g_hash_table_lookup(config_indexes(config)->addresses, mac); item;
          item = item->next) {
         const struct config_object *object = item->data;
@@ -217,6 +219,7 @@ static int compare_names(const void *a, const void *b)
 
 GPtrArray *config_node_instances(const struct config *config, const char *node)
 {
+    config_need_all(config, "instances of a node");
     const struct node_use *use = g_hash_table_lookup(config_indexes(config)->uses, node);
     GPtrArray *instances = g_ptr_array_new();
     GHashTableIter iter;
@@ -232,6 +235,7 @@ GPtrArray *config_node_instances(const struct config *config, const char *node)
 
 struct promised config_promised(const struct config *config, const char *node)
 {
+    config_need_all(config, "what is promised of a node");
     const struct node_use *use = g_hash_table_lookup(config_indexes(config)->uses, node);
     return use ? use->promised : (struct promised){0};
 }

@@ -29,6 +29,8 @@ void config_indexes_clear(struct config_indexes *indexes);
 void config_indexes_free(struct config_indexes *indexes);
 void config_indexes_change(struct config_indexes *indexes, struct config_object *object, bool add);
 const struct config_indexes *config_indexes(const struct config *config);
+/* Ends the process if the copy has not all instances: `what` asks for all. */
+void config_need_all(const struct config *config, const char *what);
 
 /* Text -> GSList of struct config_object. */
 GHashTable *index_lists_new(void);

@@ -16,7 +16,7 @@ static bool become_engine(struct seat *seat, const struct engine_left *left, GEr
         return false;
     bool ok = config_history(config) == left->history && config_serial(config) == left->serial;
     g_autoptr(GPtrArray) changes = ok ? engine_change_commit(config, ENGINE_KIND_SQLITE) : NULL;
-    const struct copy_batch last = {left->history, left->epoch, left->serial + 1, changes};
+    const struct copy_batch last = {left->history, left->epoch, left->serial + 1, changes, NULL};
     if (ok)
         ok = seat->copy->ops->set_role(seat->copy, COPY_ENGINE, &last, error);
     else

@@ -414,7 +414,7 @@ struct take_over_result *takeover(const struct env *env, struct copy *copy,
     if (!self || !check_args(args, error) || !promises_ask(env, config, &wish, error))
         return NULL;
     g_autoptr(GPtrArray) changes = last_changes(env, at.serial + 1, config, candidates, self, args);
-    struct copy_batch last = {at.history, wish.epoch, at.serial + 1, changes};
+    struct copy_batch last = {at.history, wish.epoch, at.serial + 1, changes, NULL};
     if (!copy->ops->set_role(copy, COPY_ENGINE, &last, error))
         return NULL;
     log_warning("", "this node becomes master by a person's word%s%s", *args->statement ? ": " : "",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/look.h"
 #include "core/config/narrow.h"
 #include "core/config/wconf_private.h"
 
@@ -180,6 +181,20 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     rpc_answer(request, cluster_status_to_json(status));
 }
 
+/* Of what is on its way to the store too: another job may be about to take it. */
+static void handle_look(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    const struct record *record = method_find(ROLE_WCONFD, request->name)->args;
+    void *args = rpc_request_args(request, record, &error);
+    json_t *answer = args ? look_answer(wconf->head, request->name, args, &error) : NULL;
+    if (answer)
+        rpc_answer(request, answer);
+    else
+        rpc_fail(request, error);
+    record_free(record, args);
+}
+
 static void handle_ping(struct wconf *wconf, struct rpc_request *request)
 {
     rpc_answer(request, NULL);
@@ -193,11 +208,15 @@ static const struct {
     {"wait_changes", wconf_handle_wait_changes, false},
     {"snapshot", wconf_handle_snapshot, false},
     {"follow", wconf_handle_follow, false},
+    {"commit_ids", wconf_handle_commit_ids, false},
     {"commit", wconf_handle_commit, true},
     {"confirm", wconf_handle_confirm, false},
     {"set_replica_state", wconf_handle_set_replica_state, false},
     {"set_migrated", wconf_handle_set_migrated, false},
     {"cluster_status", handle_cluster_status, false},
+    {"promised", handle_look, false},
+    {"address_user", handle_look, false},
+    {"draw_address", handle_look, false},
     {"write_config", wconf_handle_write_config, false},
     {"update_locks", wconf_handle_update_locks, true},
     {"list_locks", wconf_handle_list_locks, false},
@@ -326,6 +345,7 @@ struct wconf *wconf_new(const struct env *env)
     g_queue_init(&wconf->pending);
     g_queue_init(&wconf->log);
     wconf->pending_ids = g_hash_table_new(g_str_hash, g_str_equal);
+    wconf->ids = wconf_ids_new();
     wconf->listeners = g_ptr_array_new();
     wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
     wconf->locks = locks_new(wconf_gate, wconf);
@@ -358,6 +378,7 @@ void wconf_free(struct wconf *wconf)
     wconf_announce_end(wconf);
     g_queue_clear(&wconf->log);
     g_hash_table_unref(wconf->pending_ids);
+    g_array_unref(wconf->ids);
     g_ptr_array_unref(wconf->listeners);
     g_ptr_array_unref(wconf->lock_waits);
     g_ptr_array_unref(wconf->joins);

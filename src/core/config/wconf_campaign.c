@@ -102,6 +102,8 @@ static bool load_store(struct wconf *wconf, GError **error)
     g_array_set_clear_func(entries, entry_clear);
     if (!read_all(wconf, &reading, error))
         return false;
+    if (!wconf_ids_load(wconf, error))
+        return false;
     config_share(wconf->committed, wconf->head);
     begin_log(wconf, &reading);
     wconf_copies_note(wconf);

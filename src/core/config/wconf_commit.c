@@ -88,6 +88,7 @@ static bool commit_publish(struct commit *commit)
         members = members || !strcmp(change->kind, "node") || !strcmp(change->kind, "cluster");
     }
     config_set_position(wconf->committed, config_history(wconf->committed), commit->serial);
+    wconf_ids_note(wconf, commit->id, commit->serial);
     wconf_copies_note(wconf);
     return members;
 }

@@ -9,6 +9,7 @@
  *   wconf_cover.c     does the owner hold the locks of what it changes?
  *   wconf_stream.c    wait_changes: deltas and snapshots
  *   wconf_copies.c    follow: the copies of other candidates, and waiting for them
+ *   wconf_ids.c       which commits are known by their ids, for copies and another engine
  *   wconf_engine.c    change_engine, engine_progress
  *   wconf_watch.c     does every candidate still follow this mastership?
  *   wconf_confirm.c   confirm
@@ -65,6 +66,8 @@ struct wconf {
     guint64 spoken_serial;
 
     GPtrArray *joins; /* struct join: hosts that are being let in */
+
+    GArray *ids; /* struct known_id: of the newest commits, in order of serial */
 
     GArray *digests;       /* struct serial_digest: of the newest commits, in order */
     GHashTable *followers; /* node UUID -> struct follower */
@@ -150,9 +153,10 @@ void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
 void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request);
 /* Whether deltas from there can be had. */
 bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 serial);
-/* Deltas since a serial that it reaches, now or when there are some. */
-void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since,
-                         guint64 job, guint wait_ms);
+/* Deltas since a serial that it reaches, now or when there are some; `ids`: with the ids of the
+ * commits that made them, for a candidate. */
+void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since, bool ids,
+                         guint wait_ms);
 /* The answer that tells a subscriber to fetch everything; a new reference. */
 json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why);
 /* One committed change. */
@@ -179,6 +183,16 @@ void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies);
 guint64 wconf_copies_serial(const struct wconf *wconf, const char *node);
 /* How many are in reach. */
 guint wconf_copies_reachable(const struct wconf *wconf);
+
+/* --- wconf_ids.c --- */
+GArray *wconf_ids_new(void);
+/* After the store was loaded. CORRUPT. */
+bool wconf_ids_load(struct wconf *wconf, GError **error);
+/* One more is stored. */
+void wconf_ids_note(struct wconf *wconf, const char *id, guint64 serial);
+/* Adds a struct stored_commit of each serial behind `after`, `max` at most. */
+void wconf_ids_list(const struct wconf *wconf, guint64 after, guint max, GPtrArray *commits);
+void wconf_handle_commit_ids(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_watch.c --- */
 /* Asks the candidates now and then, until it has stepped down; nothing if there is no other. */

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/config/view.h"
 #include "core/config/wconf_private.h"
 #include "proto/change.h"
 
@@ -18,8 +19,8 @@ struct log_entry {
 struct listener {
     struct wconf *wconf;
     struct rpc_request *request;
-    guint64 serial; /* of its copy */
-    guint64 job;    /* that the copy is for; 0: everything */
+    guint64 serial; /* of its copy, which has everything */
+    bool ids;       /* it is a candidate's, and gets the ids of commits too */
     guint timer;
 };
 
@@ -74,28 +75,21 @@ static struct change *entry_change(const struct config *config, const struct log
     return version ? NULL : present(config, CHANGE_DELETE, entry->kind, entry->key, entry->serial);
 }
 
-/* Jobs and decisions are most of a busy store and of no use to a job's process, but for its own
- * record. */
-static bool is_wanted(guint64 job, const char *kind, const char *key)
-{
-    if (job == 0)
-        return true;
-    if (!strcmp(kind, "job"))
-        return g_ascii_strtoull(key, NULL, 10) == job;
-    return strcmp(kind, "decision") != 0;
-}
-
-static json_t *deltas_since(const struct wconf *wconf, guint64 since, guint64 job)
+/* `view` NULL: everything; `ids`: with the ids of commits. */
+static json_t *deltas_since(const struct wconf *wconf, guint64 since, const struct view *view,
+                            bool ids)
 {
     record_autoptr(changes) answer = changes_new_at(wconf);
     GList *first = NULL;
+    if (ids)
+        wconf_ids_list(wconf, since, G_MAXUINT, answer->commits);
     for (GList *link = wconf->log.tail; link && ((struct log_entry *)link->data)->serial > since;
          link = link->prev)
         first = link;
     for (GList *link = first; link; link = link->next) {
         const struct log_entry *entry = link->data;
-        struct change *change =
-            is_wanted(job, entry->kind, entry->key) ? entry_change(wconf->committed, entry) : NULL;
+        bool wanted = !view || view_has(view, wconf->committed, entry->kind, entry->key);
+        struct change *change = wanted ? entry_change(wconf->committed, entry) : NULL;
         if (change)
             g_ptr_array_add(answer->changes, change);
     }
@@ -104,7 +98,6 @@ static json_t *deltas_since(const struct wconf *wconf, guint64 since, guint64 jo
 
 struct snapshot {
     const struct config *config;
-    guint64 job;
     json_t *changes;
 };
 
@@ -112,21 +105,19 @@ static void snapshot_object(const char *kind, const char *key, guint64 version, 
                             void *data)
 {
     struct snapshot *snapshot = data;
-    if (!is_wanted(snapshot->job, kind, key))
-        return;
     json_array_append_new(snapshot->changes,
                           json_make("{s:s,s:s,s:s,s:I,s:o}", "op", "put", "kind", kind, "key", key,
                                     "version", (json_int_t)version, "object",
                                     config_object_json(snapshot->config, kind, key)));
 }
 
-static json_t *snapshot_json(const struct wconf *wconf, guint64 job)
+static json_t *snapshot_json(const struct wconf *wconf, const struct view *view)
 {
     record_autoptr(changes) answer = changes_new_at(wconf);
     answer->snapshot = true;
     json_t *json = changes_to_json(answer);
-    struct snapshot snapshot = {wconf->committed, job, json_array()};
-    config_each(wconf->committed, snapshot_object, &snapshot);
+    struct snapshot snapshot = {wconf->committed, json_array()};
+    view_each(view, wconf->committed, snapshot_object, &snapshot);
     json_object_set_new(json, "changes", snapshot.changes);
     return json;
 }
@@ -162,6 +153,7 @@ static bool piece_add(json_t *changes, size_t *bytes, const struct config *confi
 static bool piece_fill(json_t *changes, const struct config *config,
                        const struct snapshot_args *args)
 {
+    const struct view view = {.job = args->job};
     g_autoptr(GPtrArray) kinds = config_kinds(config);
     size_t bytes = 0;
     for (guint k = 0; k < kinds->len; k++) {
@@ -172,7 +164,7 @@ static bool piece_fill(json_t *changes, const struct config *config,
         g_autoptr(GPtrArray) keys = config_keys(config, kind);
         for (guint i = 0; i < keys->len; i++) {
             const char *key = keys->pdata[i];
-            if ((order == 0 && strcmp(key, args->key) <= 0) || !is_wanted(args->job, kind, key))
+            if ((order == 0 && strcmp(key, args->key) <= 0) || !view_has(&view, config, kind, key))
                 continue;
             if (!piece_add(changes, &bytes, config, kind, key))
                 return true;
@@ -216,7 +208,8 @@ static void listener_timeout(void *data)
     struct wconf *wconf = listener->wconf;
     listener->timer = 0;
     g_ptr_array_remove_fast(wconf->listeners, listener);
-    rpc_answer(listener->request, deltas_since(wconf, config_serial(wconf->committed), 0));
+    rpc_answer(listener->request,
+               deltas_since(wconf, config_serial(wconf->committed), NULL, false));
     listener_free(listener);
 }
 
@@ -225,17 +218,18 @@ static void wake_cb(void *data)
     struct wconf *wconf = data;
     g_autoptr(GPtrArray) listeners = wconf->listeners;
     g_autofree char *shared = NULL; /* most wait from the same serial */
-    guint64 shared_since = 0, shared_job = 0;
+    guint64 shared_since = 0;
+    bool shared_ids = false;
     wconf->wake_timer = 0;
     wconf->listeners = g_ptr_array_new();
     for (guint i = 0; i < listeners->len; i++) {
         struct listener *listener = listeners->pdata[i];
-        if (!shared || shared_since != listener->serial || shared_job != listener->job) {
-            json_autoptr deltas = deltas_since(wconf, listener->serial, listener->job);
+        if (!shared || shared_since != listener->serial || shared_ids != listener->ids) {
+            json_autoptr deltas = deltas_since(wconf, listener->serial, NULL, listener->ids);
             g_free(shared);
             shared = json_to_text(deltas);
             shared_since = listener->serial;
-            shared_job = listener->job;
+            shared_ids = listener->ids;
         }
         rpc_answer_text(listener->request, shared);
         listener_free(listener);
@@ -265,19 +259,19 @@ void wconf_stream_end(struct wconf *wconf)
         log_entry_free(entry);
 }
 
-void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since,
-                         guint64 job, guint wait_ms)
+void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since, bool ids,
+                         guint wait_ms)
 {
     const struct env *env = wconf->env;
     if (since < config_serial(wconf->committed) || wait_ms == 0) {
-        rpc_answer(request, deltas_since(wconf, since, job));
+        rpc_answer(request, deltas_since(wconf, since, NULL, ids));
         return;
     }
     struct listener *listener = g_new0(struct listener, 1);
     listener->wconf = wconf;
     listener->request = request;
     listener->serial = since;
-    listener->job = job;
+    listener->ids = ids;
     listener->timer = env->ops->timer(env, wait_ms, listener_timeout, listener);
     g_ptr_array_add(wconf->listeners, listener);
 }
@@ -288,17 +282,37 @@ bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 se
            serial <= config_serial(wconf->committed) && serial >= wconf->log_floor;
 }
 
+/* What a job's process is given; it does not wait. */
+static void answer_view(struct wconf *wconf, struct rpc_request *request,
+                        const struct wait_changes_args *args, bool reached)
+{
+    struct view view = view_new(args->job, args->named, args->instances);
+    rpc_answer(request, reached ? deltas_since(wconf, args->serial, &view, false)
+                                : snapshot_json(wconf, &view));
+    view_clear(&view);
+}
+
 void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(wait_changes_args) args =
         rpc_request_args(request, &wait_changes_args_record, &error);
-    if (!args)
+    if (!args) {
         rpc_fail(request, error);
-    else if (wconf_stream_reaches(wconf, args->history, args->serial))
-        wconf_stream_answer(wconf, request, args->serial, args->job, (guint)args->wait_ms);
-    else if (config_total(wconf->committed) > LIMIT_SNAPSHOT_OBJECTS)
+        return;
+    }
+    if (args->named && !args->job) {
+        rpc_fail_new(request, FETTLE_ERROR_WRONG_INPUT,
+                     "named: such a copy is for a job's process; "
+                     "job: says for which");
+        return;
+    }
+    bool reached = wconf_stream_reaches(wconf, args->history, args->serial);
+    bool small = args->named || config_total(wconf->committed) <= LIMIT_SNAPSHOT_OBJECTS;
+    if (!reached && !small)
         rpc_answer(request, wconf_snapshot_in_pieces(wconf, "the copy is to be fetched whole"));
+    else if (!reached || args->job)
+        answer_view(wconf, request, args, reached);
     else
-        rpc_answer(request, snapshot_json(wconf, args->job));
+        wconf_stream_answer(wconf, request, args->serial, false, (guint)args->wait_ms);
 }

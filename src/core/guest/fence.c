@@ -177,8 +177,8 @@ static bool is_method(const struct method *method, const char *server, const cha
 /* What any member may ask under any epoch: it does nothing here, or looks at epochs itself. */
 static bool is_free(const struct method *method)
 {
-    static const char *const of_wconfd[] = {"follow", "snapshot", "take_over", "wait_changes",
-                                            "wait_role"};
+    static const char *const of_wconfd[] = {"commit_ids", "follow",       "snapshot",
+                                            "take_over",  "wait_changes", "wait_role"};
     for (guint i = 0; i < G_N_ELEMENTS(of_wconfd); i++)
         if (is_method(method, ROLE_WCONFD, of_wconfd[i]))
             return true;

@@ -153,28 +153,49 @@ static bool start_process(struct keeper *keeper, GError **error)
     return true;
 }
 
-static void run_upkeep(struct keeper *keeper, const struct member_status *status)
+static void disarm(struct keeper *keeper, const struct member_status *status)
+{
+    g_autoptr(GError) error = NULL;
+    if (keeper->members->ops->disarm(keeper->members, status->id, &error))
+        log_info("",
+                 "member of etcd: its file of %" G_GUINT64_FORMAT
+                 " MiB has room again; the alarm is taken back, and etcd takes changes",
+                 status->store_bytes >> 20);
+    else if (!task_killed())
+        log_warning("", "member of etcd: the alarm NOSPACE is not taken back: %s", error->message);
+}
+
+/* Whether the next look is to come soon. */
+static bool run_upkeep(struct keeper *keeper, const struct member_status *status)
 {
     struct members *members = keeper->members;
     g_autoptr(GError) error = NULL;
     struct upkeep_due due = upkeep_look(&keeper->upkeep, status, now_ms(keeper));
+    if (due.disarm)
+        disarm(keeper, status);
+    if (due.urgent)
+        log_error("",
+                  "member of etcd: its file of %" G_GUINT64_FORMAT
+                  " MiB has reached its limit, and no member takes changes; room is being made",
+                  status->store_bytes >> 20);
     if (due.compact != 0 && members->ops->compact(members, due.compact, &error))
         upkeep_compacted(&keeper->upkeep, due.compact, now_ms(keeper));
     if (error != NULL && !task_killed())
         log_warning("", "member of etcd: old revisions are not dropped: %s", error->message);
     g_clear_error(&error);
     if (!due.defragment || task_killed())
-        return;
-    if (members->ops->defragment(members, &error))
+        return false;
+    if (members->ops->defragment(members, due.urgent, &error))
         log_info("",
                  "member of etcd: its file of %" G_GUINT64_FORMAT
                  " MiB was rewritten, %" G_GUINT64_FORMAT " MiB of it were in use",
                  status->store_bytes >> 20, status->used_bytes >> 20);
     else if (fettle_error_is(error, TEMPORARY) || task_killed())
-        return; /* another's turn */
+        return false; /* another's turn */
     else
         log_warning("", "member of etcd: its file is not rewritten: %s", error->message);
     upkeep_defragmented(&keeper->upkeep, now_ms(keeper));
+    return due.urgent;
 }
 
 /* Once it was healthy it counts: from then on its data must not be missing. */
@@ -203,8 +224,8 @@ static void look(struct keeper *keeper)
     }
     if (now_ms(keeper) - keeper->running_since_ms >= MEMBER_SETTLED_MS)
         keeper->failures = 0;
-    run_upkeep(keeper, status);
-    turn_later(keeper, keeper->record->made ? MEMBER_LOOK_MS : MEMBER_FIRST_LOOK_MS);
+    bool soon = run_upkeep(keeper, status) || !keeper->record->made;
+    turn_later(keeper, soon ? MEMBER_FIRST_LOOK_MS : MEMBER_LOOK_MS);
 }
 
 static void turn(struct keeper *keeper)

@@ -1,6 +1,11 @@
 /* See upkeep.h. */
 #include "core/guest/upkeep.h"
 
+#include <string.h>
+
+#include "base/limits.h"
+#include "proto/members.h"
+
 static guint64 compaction_due(const struct upkeep *upkeep, gint64 now_ms)
 {
     if (upkeep->seen <= upkeep->compacted)
@@ -19,6 +24,28 @@ static bool defragmentation_due(const struct upkeep *upkeep, const struct member
            status->used_bytes < status->store_bytes / 2;
 }
 
+static bool is_full(const struct member_status *status)
+{
+    for (guint i = 0; i < status->alarms->len; i++)
+        if (strcmp(status->alarms->pdata[i], ALARM_NOSPACE) == 0)
+            return true;
+    return false;
+}
+
+/* How much of the file is in use is not known until something is written, so both are done; there
+ * is always something to be had, as what is in use is a small part of the limit. */
+static void make_room(struct upkeep *upkeep, const struct member_status *status, gint64 now_ms,
+                      struct upkeep_due *due)
+{
+    due->disarm = status->store_bytes < LIMIT_ETCD_STORE_BYTES / 4 * 3;
+    if (due->disarm || (upkeep->full && now_ms - upkeep->full_ms < MEMBER_FULL_PAUSE_MS))
+        return;
+    upkeep->full = true;
+    upkeep->full_ms = now_ms;
+    due->urgent = due->defragment = true;
+    due->compact = status->revision;
+}
+
 struct upkeep_due upkeep_look(struct upkeep *upkeep, const struct member_status *status,
                               gint64 now_ms)
 {
@@ -35,6 +62,10 @@ struct upkeep_due upkeep_look(struct upkeep *upkeep, const struct member_status 
     upkeep->leads = status->leads;
     upkeep->seen = status->revision;
     due.defragment = defragmentation_due(upkeep, status, now_ms);
+    if (is_full(status))
+        make_room(upkeep, status, now_ms, &due);
+    else
+        upkeep->full = false;
     return due;
 }
 

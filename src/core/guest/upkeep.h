@@ -1,7 +1,9 @@
 /*
  * What is due in the upkeep of a member of etcd, which etcd leaves to its users: old revisions are
  * dropped by the leader's node each hour and when a million were made; a file that is more than
- * half free is rewritten by its own node. Pure: the caller looks, asks here, acts.
+ * half free is rewritten by its own node. One that has reached its limit (alarm NOSPACE, with which
+ * no member takes changes) is made smaller at once, and the alarm is taken back when it fits. Pure:
+ * the caller looks, asks here, acts.
  */
 #pragma once
 
@@ -14,11 +16,15 @@ struct upkeep {
     guint64 seen;           /* revision at the last look */
     bool defragmented;      /* once, at … */
     gint64 defragmented_ms; /* … this time */
+    bool full;              /* it has reached its limit, and room was made … */
+    gint64 full_ms;         /* … at this time the last time */
 };
 
 struct upkeep_due {
     guint64 compact; /* what is older than this revision is to be dropped; 0: nothing */
     bool defragment;
+    bool urgent; /* the file has reached its limit: no member takes changes, so not even a turn */
+    bool disarm; /* it has room again, and its alarm NOSPACE is to be taken back */
 };
 
 /* After a look at `now_ms` that found the member as `status`; remembers what it needs for the next.

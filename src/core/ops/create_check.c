@@ -125,6 +125,7 @@ static struct placement_need need_of(const struct op *op, bool primary, const GP
         .nics = cards,
         .shared = placement_shared(op->reports, params->disk_template, ""),
         .now = op_now_seconds(op),
+        .sums = op->sums,
     };
 }
 
@@ -158,7 +159,8 @@ static bool find_nodes(struct op *op, GError **error)
     if (second && *params->snode && !named_node(op, params->snode, &op->secondary, error))
         return false;
     bool choose_second = second && !*params->snode;
-    if ((!*params->pnode || choose_second) && !instance_gather_online(op, error))
+    if ((!*params->pnode || choose_second) &&
+        (!instance_gather_online(op, error) || !op_gather_room(op, NULL, error)))
         return false;
     if (!*params->pnode && !choose(op, true, *params->snode ? op->secondary : NULL, error))
         return false;
@@ -276,7 +278,7 @@ static bool cards_can_be_had(struct op *op, GError **error)
 
 bool create_room_is_there(struct op *op, GError **error)
 {
-    return node_takes_it(op, true, error) &&
+    return op_gather_room(op, NULL, error) && node_takes_it(op, true, error) &&
            (!create_is_mirror(op->params) || node_takes_it(op, false, error));
 }
 

@@ -500,8 +500,8 @@ static void commit_end(struct runner *runner)
             g_autoptr(GPtrArray) changes = op_changes_new();
             g_ptr_array_add(changes, config_put(follow_config(runner->follow), "job", runner->key,
                                                 job_to_json(runner->job)));
-            if (follow_commit(runner->follow, "end_job", &runner->owner, changes, runner->stamp,
-                              (guint)runner->job->id, &error))
+            if (follow_commit_last(runner->follow, "end_job", &runner->owner, changes,
+                                   runner->stamp, (guint)runner->job->id, &error))
                 return;
             if (!passing(error) && !fettle_error_is(error, VERSION_CONFLICT))
                 return;
@@ -556,7 +556,8 @@ bool job_run(const struct env *env, guint64 job_id, const char *livelock, GError
         op_set_text(&runner.job->livelock, livelock);
         runner.follow = follow_new(env, NULL, NULL);
         env->ops->on_asked(env, asked_cb, &runner);
-        follow_for_job(runner.follow, job_id);
+        g_autoptr(GPtrArray) seen = op_names_seen(runner.job);
+        follow_for_job(runner.follow, job_id, seen);
         run_ops(&runner);
         if (!runner.job->end_us)
             runner.job->end_us = now_us(&runner);

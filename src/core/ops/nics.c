@@ -64,7 +64,9 @@ static char *draw_mac(struct op *op, const char *prefix, const GPtrArray *nics, 
         op->env->ops->random(op->env, rest, sizeof(rest));
         g_autofree char *mac =
             g_strdup_printf("%s:%02x:%02x:%02x", prefix, rest[0], rest[1], rest[2]);
-        g_autofree char *user = config_address_user(op_config(op), mac, "");
+        g_autofree char *user = NULL;
+        if (!op_address_user(op, mac, &user, error))
+            return NULL;
         if (!has_mac(nics, mac) && !user)
             return g_steal_pointer(&mac);
     }
@@ -163,14 +165,16 @@ void nics_connect(const struct op *op, const struct nic_spec *spec, enum nic_mod
 
 /* --- cards --- */
 
-static bool address_taken(const struct op *op, const char *key, const char *field,
-                          const char *address, guint index, GError **error)
+static bool address_is_free(const struct op *op, const char *key, const char *field,
+                            const char *address, guint index, GError **error)
 {
-    g_autofree char *user = config_address_user(op_config(op), key, "");
+    g_autofree char *user = NULL;
+    if (!op_address_user(op, key, &user, error))
+        return false;
     if (user)
         fettle_set_error(error, ALREADY_EXISTS, "nics[%u].%s: %s is taken by %s", index, field,
                          address, user);
-    return user != NULL;
+    return user == NULL;
 }
 
 /* Given out, or as it was asked for. */
@@ -183,7 +187,7 @@ static bool set_mac(struct op *op, struct nic *nic, const struct nic_spec *spec,
                                                          : "aa:00:00";
     g_autofree char *mac =
         is_auto(spec) ? draw_mac(op, prefix, nics, error) : mac_normal(spec->mac, error);
-    if (!mac || (!is_auto(spec) && address_taken(op, mac, "mac", mac, nics->len, error)))
+    if (!mac || (!is_auto(spec) && !address_is_free(op, mac, "mac", mac, nics->len, error)))
         return false;
     op_set_text(&nic->mac, mac);
     return true;
@@ -194,7 +198,7 @@ static bool set_ip(struct op *op, struct nic *nic, const struct nic_spec *spec,
 {
     bool drawn = network && !strcmp(spec->ip, POOL);
     g_autofree char *address =
-        drawn ? network_draw(op_config(op), network, nics, error) : g_strdup(spec->ip);
+        drawn ? op_draw_address(op, network, nics, error) : g_strdup(spec->ip);
     if (!address) {
         g_prefix_error(error, "nics[%u].ip: ", nics->len);
         return false;
@@ -211,7 +215,7 @@ static bool set_ip(struct op *op, struct nic *nic, const struct nic_spec *spec,
                          "the network: ip=pool",
                          nics->len);
     else
-        return !*address || !address_taken(op, key, "ip", address, nics->len, error);
+        return !*address || address_is_free(op, key, "ip", address, nics->len, error);
     return false;
 }
 

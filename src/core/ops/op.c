@@ -3,12 +3,15 @@
  */
 #include "core/ops/op.h"
 
+#include "core/ops/placement.h"
+
 #include <stdarg.h>
 #include <string.h>
 
 void op_clear(struct op *op)
 {
     g_clear_pointer(&op->locks, g_ptr_array_unref);
+    g_clear_pointer(&op->sums, placement_sums_free);
     g_clear_pointer(&op->reports, g_ptr_array_unref);
     g_clear_pointer(&op->result, json_decref);
     g_clear_pointer(&op->primary, g_free);
@@ -253,6 +256,7 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
     if (--gathering->open)
         alive = promise_wait(&gathering->all);
     if (alive) {
+        g_clear_pointer(&op->sums, placement_sums_free);
         g_clear_pointer(&op->reports, g_ptr_array_unref);
         op->reports = g_ptr_array_ref(gathering->reports);
     } else {

@@ -16,12 +16,22 @@
 #include "core/config/follow.h"
 
 struct op;
+struct placement_sums;
 
 typedef bool (*op_step)(struct op *op, GError **error);
+
+/* Which instances the steps look at: a job's process is given no others (core/config/view.h). Room
+ * and addresses, which depend on all, are asked for: op_gather_room(), op_address_user(). */
+enum op_sees {
+    SEES_ALL,    /* lists them, or counts on their being all there */
+    SEES_NAMED,  /* that of its field instance_name; none, if it has no such field */
+    SEES_TAGGED, /* the one that is tagged, if it is one; all with a filter */
+};
 
 struct op_impl {
     const char *id; /* "OP_INSTANCE_STARTUP" */
     op_step declare, check, exec;
+    enum op_sees sees;
     bool urgent; /* its locks go before all that wait */
     bool
         submits; /* its result has `jobs`, lists of opcodes that are queued when it has succeeded */
@@ -29,6 +39,10 @@ struct op_impl {
 
 /* NULL for an opcode that jobs cannot run. */
 const struct op_impl *op_impl_find(const char *id);
+
+/* Names and UUIDs of the instances that a job's opcodes look at: array of char * borrowed from the
+ * job; unref it. NULL: all. */
+GPtrArray *op_names_seen(const struct job *job);
 
 struct op {
     const struct env *env;
@@ -51,10 +65,11 @@ struct op {
     char *progress_what;
 
     /* What the body carries from one step to the next; freed by the runner. */
-    char *primary;      /* chosen node */
-    char *secondary;    /* chosen node */
-    GPtrArray *reports; /* of struct node_report: nodes that have answered */
-    char *reservation;  /* UUID of what op_reserve_room() has made; NULL: nothing */
+    char *primary;               /* chosen node */
+    char *secondary;             /* chosen node */
+    GPtrArray *reports;          /* of struct node_report: nodes that have answered */
+    struct placement_sums *sums; /* what is promised of these nodes; NULL: not asked for */
+    char *reservation;           /* UUID of what op_reserve_room() has made; NULL: nothing */
 };
 
 void op_clear(struct op *op);
@@ -119,6 +134,16 @@ void *op_act(struct op *op, const char *node_uuid, const char *method, const voi
 /* Reports of all these nodes, asked at the same time (GPtrArray of char *, borrowed); those who do
  * not answer are left out. Kept in op->reports. False: the process is killed. */
 bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **error);
+/* What all instances are promised of the nodes that have reported, but for `skip` (NULL: none), for
+ * placement; asked of the configuration daemon. Kept in op->sums until reports are gathered anew.
+ */
+bool op_gather_room(struct op *op, const struct instance *skip, GError **error);
+/* Who has an address, or has reserved it (config_address_user()); NULL: nobody; free with g_free().
+ * False: there was no answer. */
+bool op_address_user(const struct op *op, const char *address, char **ret_user, GError **error);
+/* A free address of the network, none of `nics` (may be NULL); free with g_free(). */
+char *op_draw_address(const struct op *op, const struct network *network, const GPtrArray *nics,
+                      GError **error);
 /* A gathered report; NULL if the node did not answer. */
 const struct node_report *op_report(const struct op *op, const char *node_uuid);
 /* Whether an error of a question proves nothing about the node but that it is not there. */

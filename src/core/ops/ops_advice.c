@@ -167,7 +167,7 @@ static bool continue_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_advice[] = {
-    {"OP_ADVICE_SET", declare_nothing, advice_check, advice_exec},
+    {"OP_ADVICE_SET", declare_nothing, advice_check, advice_exec, SEES_NAMED},
     {"OP_REPAIR_CONTINUE", continue_declare, continue_check, continue_exec},
     {NULL},
 };

@@ -218,6 +218,6 @@ static bool set_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_cluster[] = {
-    {"OP_CLUSTER_SET_PARAMS", set_declare, set_check, set_exec},
+    {"OP_CLUSTER_SET_PARAMS", set_declare, set_check, set_exec, SEES_NAMED},
     {NULL},
 };

@@ -294,6 +294,6 @@ static bool create_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_create[] = {
-    {"OP_INSTANCE_CREATE", create_declare, create_check, create_exec},
+    {"OP_INSTANCE_CREATE", create_declare, create_check, create_exec, SEES_NAMED},
     {NULL},
 };

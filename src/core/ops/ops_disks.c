@@ -126,11 +126,15 @@ static bool nodes_have_room(struct op *op, const struct instance *instance, GErr
     guint64 more = wanted_size(op, instance) - disk_of(op, instance)->size;
     const char *nodes[] = {instance->primary_node, instance->secondary_node};
     bool shared = instance->disk_template == TEMPLATE_SHAREDFILE;
-    for (guint i = 0; i < G_N_ELEMENTS(nodes) && more && !shared; i++) {
+    if (shared || !more)
+        return true;
+    if (!op_gather_room(op, NULL, error))
+        return false;
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
         struct placement_room room;
         if (!*nodes[i])
             continue;
-        placement_room(op_config(op), op_report(op, nodes[i]), NULL, &room);
+        placement_room(op_config(op), op_report(op, nodes[i]), op->sums, &room);
         if ((gint64)more <= room.disk)
             continue;
         fettle_set_error(error, NO_RESOURCES,
@@ -437,8 +441,9 @@ static bool deactivate_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_disks[] = {
-    {"OP_INSTANCE_GROW_DISK", grow_declare, grow_check, grow_exec},
-    {"OP_INSTANCE_ACTIVATE_DISKS", activate_declare, activate_check, activate_exec},
-    {"OP_INSTANCE_DEACTIVATE_DISKS", deactivate_declare, deactivate_check, deactivate_exec},
+    {"OP_INSTANCE_GROW_DISK", grow_declare, grow_check, grow_exec, SEES_NAMED},
+    {"OP_INSTANCE_ACTIVATE_DISKS", activate_declare, activate_check, activate_exec, SEES_NAMED},
+    {"OP_INSTANCE_DEACTIVATE_DISKS", deactivate_declare, deactivate_check, deactivate_exec,
+     SEES_NAMED},
     {NULL},
 };

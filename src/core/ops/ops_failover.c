@@ -29,7 +29,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, GErro
         if (!node->offline && strcmp(node->uuid, copy->primary_node))
             g_ptr_array_add(wanted, g_strdup(node->uuid));
     }
-    if (!op_gather_reports(op, wanted, error))
+    if (!op_gather_reports(op, wanted, error) || !op_gather_room(op, copy, error))
         return false;
     g_autofree char *what = g_strdup_printf("the new node of instance \"%s\"", copy->name);
     bool local = copy->disk_template == TEMPLATE_FILE;
@@ -43,6 +43,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, GErro
         .nics = copy->nics,
         .shared = placement_shared(op->reports, copy->disk_template, copy->primary_node),
         .now = op_now_seconds(op),
+        .sums = op->sums,
         .prefer = op->primary};
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
@@ -146,12 +147,15 @@ static bool primary_is_judged(const struct op *op, const struct instance *instan
     return false;
 }
 
-static bool target_has_memory(const struct op *op, const struct instance *instance, GError **error)
+static bool target_has_memory(struct op *op, const struct instance *instance, GError **error)
 {
     const struct node *node = config_get(op_config(op), "node", op->primary, NULL);
+    if (!op_gather_room(op, instance, error))
+        return false;
     struct placement_need need = {
         .memory = instance->memory,
         .skip = instance->uuid,
+        .sums = op->sums,
         .nics = instance->nics,
         .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
     g_autofree char *why = NULL;
@@ -404,6 +408,6 @@ static bool failover_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_failover[] = {
-    {"OP_INSTANCE_FAILOVER", failover_declare, failover_check, failover_exec},
+    {"OP_INSTANCE_FAILOVER", failover_declare, failover_check, failover_exec, SEES_NAMED},
     {NULL},
 };

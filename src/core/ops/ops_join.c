@@ -197,7 +197,7 @@ void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node)
 }
 
 const struct op_impl ops_join[] = {
-    {"OP_NODE_INVITE", declare_nothing, invite_check, invite_exec},
-    {"OP_NODE_WITHDRAW_INVITATION", declare_nothing, withdraw_check, withdraw_exec},
+    {"OP_NODE_INVITE", declare_nothing, invite_check, invite_exec, SEES_NAMED},
+    {"OP_NODE_WITHDRAW_INVITATION", declare_nothing, withdraw_check, withdraw_exec, SEES_NAMED},
     {NULL},
 };

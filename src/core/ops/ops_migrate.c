@@ -110,15 +110,18 @@ static bool versions_fit(const struct op *op, const struct instance *instance, G
     return false;
 }
 
-static bool target_has_room(const struct op *op, const struct instance *instance, GError **error)
+static bool target_has_room(struct op *op, const struct instance *instance, GError **error)
 {
     const struct node *node = config_get(op_config(op), "node", op->primary, NULL);
     const struct node_report *report = op_report(op, node->uuid);
     bool local = instance->disk_template == TEMPLATE_FILE;
+    if (!op_gather_room(op, instance, error))
+        return false;
     struct placement_need need = {
         .memory = instance->memory,
         .disk = local ? promised_disk_size(instance->disks) : 0,
         .skip = instance->uuid,
+        .sums = op->sums,
         .nics = instance->nics,
         .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
     g_autofree char *why = NULL;
@@ -330,6 +333,6 @@ static bool migrate_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_migrate[] = {
-    {"OP_INSTANCE_MIGRATE", migrate_declare, migrate_check, migrate_exec},
+    {"OP_INSTANCE_MIGRATE", migrate_declare, migrate_check, migrate_exec, SEES_NAMED},
     {NULL},
 };

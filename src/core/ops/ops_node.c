@@ -413,7 +413,7 @@ static bool set_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_node[] = {
-    {"OP_NODE_ADD", add_declare, add_check, add_exec},
+    {"OP_NODE_ADD", add_declare, add_check, add_exec, SEES_NAMED},
     {"OP_NODE_REMOVE", remove_declare, remove_check, remove_exec},
     /* Others wait for a dead node until somebody says that it is dead. */
     {"OP_NODE_SET_PARAMS", set_declare, set_check, set_exec, .urgent = true},

@@ -57,7 +57,9 @@ static bool memory_is_there(struct op *op, const struct instance *instance, GErr
 {
     const struct node *node = config_get(op_config(op), "node", instance->primary_node, NULL);
     struct placement_room room;
-    placement_room(op_config(op), op_report(op, node->uuid), instance->uuid, &room);
+    if (!op_gather_room(op, instance, error))
+        return false;
+    placement_room(op_config(op), op_report(op, node->uuid), op->sums, &room);
     if ((gint64)instance->memory <= room.memory)
         return true;
     fettle_set_error(error, NO_RESOURCES,
@@ -221,8 +223,8 @@ static bool reboot_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_power[] = {
-    {"OP_INSTANCE_STARTUP", startup_declare, startup_check, startup_exec},
-    {"OP_INSTANCE_SHUTDOWN", shutdown_declare, shutdown_check, shutdown_exec},
-    {"OP_INSTANCE_REBOOT", reboot_declare, reboot_check, reboot_exec},
+    {"OP_INSTANCE_STARTUP", startup_declare, startup_check, startup_exec, SEES_NAMED},
+    {"OP_INSTANCE_SHUTDOWN", shutdown_declare, shutdown_check, shutdown_exec, SEES_NAMED},
+    {"OP_INSTANCE_REBOOT", reboot_declare, reboot_check, reboot_exec, SEES_NAMED},
     {NULL},
 };

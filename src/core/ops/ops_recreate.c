@@ -25,6 +25,7 @@ static struct placement_need need_of(const struct op *op, const struct instance 
         .memory = primary ? instance->memory : 0,
         .disk = promised_disk_size(instance->disks),
         .skip = instance->uuid,
+        .sums = op->sums,
         .rank_by_disk = !primary,
         .nics = instance->nics,
         .now = op_now_seconds(op),
@@ -71,16 +72,9 @@ static bool named_nodes(struct op *op, const struct instance *instance, GError *
     return false;
 }
 
-static bool gather_online(struct op *op, GError **error)
+static bool gather(struct op *op, const struct instance *instance, GError **error)
 {
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    g_autoptr(GPtrArray) online = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline)
-            g_ptr_array_add(online, g_strdup(node->uuid));
-    }
-    return op_gather_reports(op, online, error);
+    return instance_gather_online(op, error) && op_gather_room(op, instance, error);
 }
 
 static bool template_is_right(const struct instance *instance, GError **error)
@@ -219,7 +213,7 @@ static bool recreate_declare(struct op *op, GError **error)
     if (!found || !template_is_right(found, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
-    if (!gather_online(op, error))
+    if (!gather(op, instance, error))
         return false;
     bool given = params->nodes && params->nodes->len;
     if (given && !named_nodes(op, instance, error))
@@ -267,7 +261,7 @@ static bool recreate_check(struct op *op, GError **error)
     if (!found || (!left_by_a_job(found) && !instance_need_whole(found, error)))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
-    if (!gather_online(op, error))
+    if (!gather(op, instance, error))
         return false;
     if (left_as_it_is(op, instance))
         return true;
@@ -304,7 +298,7 @@ static bool recreate_exec(struct op *op, GError **error)
         return withdraw(op, found, local, error);
     if (!recreate_make(op, uuid, there, &local))
         return instance_fail(op, uuid, local, error);
-    const struct instance *now = op_find_instance(op, uuid, error);
+    record_autoptr(instance) now = instance_now(op, uuid, error);
     if (!now)
         return false;
     op->result = json_make("[s]", op_node_name(op, now->primary_node));
@@ -314,6 +308,6 @@ static bool recreate_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_recreate[] = {
-    {"OP_INSTANCE_RECREATE_DISKS", recreate_declare, recreate_check, recreate_exec},
+    {"OP_INSTANCE_RECREATE_DISKS", recreate_declare, recreate_check, recreate_exec, SEES_NAMED},
     {NULL},
 };

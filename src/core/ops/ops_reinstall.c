@@ -170,6 +170,6 @@ static bool reinstall_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_reinstall[] = {
-    {"OP_INSTANCE_REINSTALL", reinstall_declare, reinstall_check, reinstall_exec},
+    {"OP_INSTANCE_REINSTALL", reinstall_declare, reinstall_check, reinstall_exec, SEES_NAMED},
     {NULL},
 };

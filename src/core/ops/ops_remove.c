@@ -223,6 +223,6 @@ static bool remove_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_remove[] = {
-    {"OP_INSTANCE_REMOVE", remove_declare, remove_check, remove_exec},
+    {"OP_INSTANCE_REMOVE", remove_declare, remove_check, remove_exec, SEES_NAMED},
     {NULL},
 };

@@ -24,7 +24,7 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
         if (!node->offline)
             g_ptr_array_add(wanted, g_strdup(node->uuid));
     }
-    if (!op_gather_reports(op, wanted, error))
+    if (!op_gather_reports(op, wanted, error) || !op_gather_room(op, NULL, error))
         return false;
     g_autofree char *what = g_strdup_printf("the secondary node of instance \"%s\"", copy->name);
     struct placement_need need = {
@@ -36,6 +36,7 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
         .rank_by_disk = true,
         .nics = copy->nics,
         .now = op_now_seconds(op),
+        .sums = op->sums,
     };
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
@@ -120,7 +121,10 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     const struct node *node = config_get(op_config(op), "node", op->secondary, NULL);
     /* On the same node the old replica makes room for the new one. */
     bool same = !strcmp(op->secondary, instance->secondary_node);
+    if (!op_gather_room(op, NULL, error))
+        return false;
     struct placement_need need = {.disk = same ? 0 : promised_disk_size(instance->disks),
+                                  .sums = op->sums,
                                   .excluded = {instance->primary_node},
                                   .because = {"is its primary node"}};
     g_autofree char *why = NULL;
@@ -387,6 +391,6 @@ static bool replace_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_replace[] = {
-    {"OP_INSTANCE_REPLACE_DISKS", replace_declare, replace_check, replace_exec},
+    {"OP_INSTANCE_REPLACE_DISKS", replace_declare, replace_check, replace_exec, SEES_NAMED},
     {NULL},
 };

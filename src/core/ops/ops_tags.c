@@ -260,7 +260,7 @@ static bool del_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_tags[] = {
-    {"OP_TAGS_SET", tags_declare, set_check, set_exec},
-    {"OP_TAGS_DEL", tags_declare, del_check, del_exec},
+    {"OP_TAGS_SET", tags_declare, set_check, set_exec, SEES_TAGGED},
+    {"OP_TAGS_DEL", tags_declare, del_check, del_exec, SEES_TAGGED},
     {NULL},
 };

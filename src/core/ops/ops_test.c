@@ -59,6 +59,6 @@ static bool delay_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_test[] = {
-    {"OP_TEST_DELAY", delay_declare, delay_check, delay_exec},
+    {"OP_TEST_DELAY", delay_declare, delay_check, delay_exec, SEES_NAMED},
     {NULL},
 };

@@ -251,6 +251,6 @@ static bool verify_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_verify[] = {
-    {"OP_INSTANCE_VERIFY", verify_declare, verify_check, verify_exec},
+    {"OP_INSTANCE_VERIFY", verify_declare, verify_check, verify_exec, SEES_NAMED},
     {NULL},
 };

@@ -45,9 +45,9 @@ static void count_promises(const struct config *config, const struct node_report
 /* --- counted once, for many steps --- */
 
 struct placement_sums {
-    const struct config *config;
-    GHashTable *reports; /* uuid of a node -> struct node_report, borrowed */
-    GHashTable *nodes;   /* uuid -> struct node_sums; counted when first asked for */
+    const struct config *config; /* NULL: the sums were given */
+    GHashTable *reports;         /* uuid of a node -> struct node_report, borrowed */
+    GHashTable *nodes;           /* uuid -> struct node_sums; counted when first asked for */
 };
 
 struct node_sums {
@@ -62,23 +62,29 @@ static void node_sums_free(void *data)
     g_free(node);
 }
 
+static struct node_sums *node_sums_add(struct placement_sums *sums, const char *uuid)
+{
+    struct node_sums *node = g_new0(struct node_sums, 1);
+    const struct node_report *report = g_hash_table_lookup(sums->reports, uuid);
+    node->running = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; report && report->guests && i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        if (guest->state != GUEST_ABSENT)
+            g_hash_table_add(node->running, guest->instance);
+    }
+    g_hash_table_insert(sums->nodes, g_strdup(uuid), node);
+    return node;
+}
+
 static struct node_sums *sums_of(struct placement_sums *sums, const char *uuid)
 {
     struct node_sums *node = g_hash_table_lookup(sums->nodes, uuid);
     const struct node_report *report = g_hash_table_lookup(sums->reports, uuid);
     if (node)
         return node;
-    node = g_new0(struct node_sums, 1);
-    node->running = g_hash_table_new(g_str_hash, g_str_equal);
-    g_hash_table_insert(sums->nodes, g_strdup(uuid), node);
-    if (!report) /* nobody asks for the room of a node that does not answer */
-        return node;
-    count_promises(sums->config, report, NULL, &node->counted);
-    for (guint i = 0; report->guests && i < report->guests->len; i++) {
-        const struct guest_report *guest = report->guests->pdata[i];
-        if (guest->state != GUEST_ABSENT)
-            g_hash_table_add(node->running, guest->instance);
-    }
+    node = node_sums_add(sums, uuid);
+    if (report) /* nobody asks for the room of a node that does not answer */
+        count_promises(sums->config, report, NULL, &node->counted);
     return node;
 }
 
@@ -118,6 +124,25 @@ struct placement_sums *placement_sums_new(const struct config *config, const GPt
     return sums;
 }
 
+struct placement_sums *placement_sums_given(const GPtrArray *reports, const GPtrArray *promised,
+                                            GError **error)
+{
+    struct placement_sums *sums = placement_sums_new(NULL, reports);
+    bool same = (reports ? reports->len : 0) == promised->len;
+    for (guint i = 0; same && i < promised->len; i++) {
+        const struct node_promised *given = promised->pdata[i];
+        same = !strcmp(((const struct node_report *)reports->pdata[i])->node, given->node);
+        node_sums_add(sums, given->node)->counted = (struct counted){
+            .promised = {given->memory, given->disk, given->disk_waiting, given->instances},
+            .memory_waiting = given->memory - given->memory_running};
+    }
+    if (same)
+        return sums;
+    fettle_set_error(error, CORRUPT, "the answer is for other nodes than were asked for");
+    placement_sums_free(sums);
+    return NULL;
+}
+
 void placement_sums_free(struct placement_sums *sums)
 {
     if (!sums)
@@ -128,12 +153,12 @@ void placement_sums_free(struct placement_sums *sums)
 }
 
 static void find_promises(const struct config *config, const struct node_report *report,
-                          const struct placement_need *need, struct counted *ret)
+                          struct placement_sums *sums, const char *skip, struct counted *ret)
 {
-    if (need->sums)
-        *ret = sums_of(need->sums, report->node)->counted;
+    if (sums)
+        *ret = sums_of(sums, report->node)->counted;
     else
-        count_promises(config, report, need->skip, ret);
+        count_promises(config, report, skip, ret);
 }
 
 /* --- room --- */
@@ -161,11 +186,11 @@ static void room_from(const struct config *config, const struct node_report *rep
     *ret_room = room;
 }
 
-void placement_room(const struct config *config, const struct node_report *report, const char *skip,
-                    struct placement_room *ret_room)
+void placement_room(const struct config *config, const struct node_report *report,
+                    struct placement_sums *sums, struct placement_room *ret_room)
 {
     struct counted counted;
-    count_promises(config, report, skip, &counted);
+    find_promises(config, report, sums, NULL, &counted);
     room_from(config, report, &counted, ret_room);
 }
 
@@ -275,7 +300,7 @@ static char *why_not(const struct config *config, const struct node *node,
     const char *unshared = placement_unshared(report, need->shared);
     if (unshared)
         return g_strdup(unshared);
-    find_promises(config, report, need, ret_counted);
+    find_promises(config, report, need->sums, need->skip, ret_counted);
     room_from(config, report, ret_counted, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)
         return shortage(config, node->uuid, true, ret_room->memory, need->memory);

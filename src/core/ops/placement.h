@@ -20,6 +20,10 @@
  */
 struct placement_sums;
 struct placement_sums *placement_sums_new(const struct config *config, const GPtrArray *reports);
+/* The same from what the configuration daemon has counted: `promised` of struct node_promised, one
+ * for each report in the same order; CORRUPT if they are of other nodes. */
+struct placement_sums *placement_sums_given(const GPtrArray *reports, const GPtrArray *promised,
+                                            GError **error);
 void placement_sums_free(struct placement_sums *sums);
 /* An instance that was counted on other nodes, or on none (NULL), is counted as `after` says; NULL:
  * no more. */
@@ -33,9 +37,9 @@ struct placement_room {
     gint64 spare_disk;
 };
 
-/* `skip`: UUID of an instance that is not counted, "" for none. */
-void placement_room(const struct config *config, const struct node_report *report, const char *skip,
-                    struct placement_room *ret_room);
+/* `sums` NULL: counted anew. */
+void placement_room(const struct config *config, const struct node_report *report,
+                    struct placement_sums *sums, struct placement_room *ret_room);
 
 struct placement_need {
     const char *what;            /* "the primary node of web1", for the message */

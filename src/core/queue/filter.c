@@ -125,7 +125,7 @@ static bool parse_regex(struct parser *parser, struct filter *filter, GError **e
         return false;
     }
     limited = g_strdup_printf("(*LIMIT_MATCH=%d)%s", LIMIT_FILTER_REGEX_STEPS, pattern);
-    filter->regex = g_regex_new(limited, 0, 0, &broken);
+    filter->regex = g_regex_new(limited, G_REGEX_OPTIMIZE, 0, &broken);
     if (filter->regex == NULL)
         fettle_set_error(error, WRONG_INPUT, "%s[2]: is no regular expression: %s",
                          parser->path->str, broken->message);

@@ -1,5 +1,5 @@
 /*
- * Job files: var/queue/job-N, one record `job` each. luxid writes a job's file before the
+ * Job files: run/queue/job-N, one record `job` each. luxid writes a job's file before the
  * confirmation, its process alone after it (LUX-31). Written without a sync: they must survive a
  * process, not a power cut. All of these may wait, so they are called from tasks.
  */

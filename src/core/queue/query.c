@@ -7,6 +7,8 @@ void query_free(struct query *query)
     g_free(query->what);
     g_ptr_array_unref(query->names);
     g_ptr_array_unref(query->fields);
+    g_ptr_array_unref(query->members);
+    g_string_free(query->data, TRUE);
     filter_free(query->filter);
     if (query->ids != NULL)
         g_array_unref(query->ids);
@@ -64,12 +66,15 @@ static struct query *query_new(struct queue_context *context, const struct luxi_
     query->what = g_strdup(args->what);
     query->names = g_ptr_array_new_with_free_func(g_free);
     query->fields = g_ptr_array_new();
+    query->members = g_ptr_array_new();
+    query->data = g_string_new(NULL);
     for (guint i = 0; i < args->fields->len; i++) {
         const char *name = g_ptr_array_index(args->fields, i);
         const struct query_field *field = query_field_find(args->what, name);
 
         g_ptr_array_add(query->names, g_strdup(name));
         g_ptr_array_add(query->fields, (gpointer)field);
+        g_ptr_array_add(query->members, (gpointer)query_field_member(field));
         query->live_fields = query->live_fields || (field != NULL && field->live);
         query->archived = query->archived || is_archived(field);
     }
@@ -211,45 +216,61 @@ static json_t *describe_field(const struct query_field *field, const char *name)
                      kind_words[field->kind], "doc", field->doc);
 }
 
-json_t *query_answer_row(struct query *query, const void *row)
+static void append_cell(struct query *query, guint index, const void *row)
 {
-    json_t *values = json_array();
+    const struct query_field *field = g_ptr_array_index(query->fields, index);
+    const struct field *member = g_ptr_array_index(query->members, index);
+    enum query_status status = member != NULL ? QUERY_NORMAL : QUERY_UNKNOWN;
+    json_autoptr value = NULL;
 
+    if (member == NULL && field != NULL)
+        value = query_field_value(field, &query->source, row, &status);
+    if (!query->plain) {
+        const char begin[] = {'[', (char)('0' + (int)status), ',', '\0'};
+        g_string_append_len(query->data, begin, 3);
+    }
+    if (member != NULL)
+        record_field_append(member, row, query->data);
+    else if (value != NULL)
+        json_append(query->data, value);
+    else
+        g_string_append(query->data, "null");
+    if (!query->plain)
+        g_string_append_c(query->data, ']');
+}
+
+void query_answer_row(struct query *query, const void *row)
+{
+    g_string_append(query->data, query->data->len > 0 ? ",[" : "[");
     for (guint i = 0; i < query->fields->len; i++) {
-        const struct query_field *field = g_ptr_array_index(query->fields, i);
-        enum query_status status = QUERY_UNKNOWN;
-        json_t *value =
-            field == NULL ? json_null() : query_field_value(field, &query->source, row, &status);
-
-        json_array_append_new(values,
-                              query->plain ? value : json_make("[i, o]", (int)status, value));
+        if (i > 0)
+            g_string_append_c(query->data, ',');
+        append_cell(query, i, row);
     }
-    return values;
+    g_string_append_c(query->data, ']');
 }
 
-static json_t *matching_rows(struct query *query)
+static void answer_matching(struct query *query)
 {
-    json_t *data = json_array();
-
     for (guint i = 0; i < query->matching->len; i++)
-        json_array_append_new(data, query_answer_row(query, g_ptr_array_index(query->matching, i)));
-    return data;
+        query_answer_row(query, g_ptr_array_index(query->matching, i));
+    query_answer(query);
 }
 
-/* `data` is stolen. */
-void query_answer(struct query *query, json_t *data)
+void query_answer(struct query *query)
 {
-    json_t *fields;
-
-    if (query->plain) {
-        rpc_answer(query->request, data);
-        return;
+    g_string_prepend(query->data, query->plain ? "[" : "{\"data\":[");
+    g_string_append_c(query->data, ']');
+    if (!query->plain) {
+        json_autoptr fields = json_array();
+        for (guint i = 0; i < query->fields->len; i++)
+            json_array_append_new(fields, describe_field(g_ptr_array_index(query->fields, i),
+                                                         g_ptr_array_index(query->names, i)));
+        g_string_append(query->data, ",\"fields\":");
+        json_append(query->data, fields);
+        g_string_append_c(query->data, '}');
     }
-    fields = json_array();
-    for (guint i = 0; i < query->fields->len; i++)
-        json_array_append_new(fields, describe_field(g_ptr_array_index(query->fields, i),
-                                                     g_ptr_array_index(query->names, i)));
-    rpc_answer(query->request, json_make("{so, so}", "fields", fields, "data", data));
+    rpc_answer_text(query->request, query->data->str);
 }
 
 static bool gather_live(struct query *query, GError **error)
@@ -279,6 +300,7 @@ static bool gather(struct query *query, GError **error)
         return false;
     query->source.config = follow_config(query->context->follow);
     g_clear_pointer(&query->source.by_node, g_hash_table_unref);
+    g_clear_pointer(&query->source.names, g_hash_table_unref);
     g_clear_pointer(&query->rows, g_ptr_array_unref);
     collect_rows(query);
     return true;
@@ -291,7 +313,7 @@ static void query_task(void *data)
 
     if (gather(query, &error)) {
         apply_filter(query);
-        query_answer(query, matching_rows(query));
+        answer_matching(query);
     } else {
         rpc_fail(query->request, error);
     }

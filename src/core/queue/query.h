@@ -34,6 +34,7 @@ struct query_source {
     const struct config *config;
     struct live *live;   /* NULL: no field needs it */
     GHashTable *by_node; /* node uuid -> struct node_instances; made when first needed */
+    GHashTable *names;   /* node uuid -> its name as JSON; the same */
 };
 
 /* A value, or NULL with a status (QUERY_NO_DATA is preset). */
@@ -64,6 +65,9 @@ const struct query_field *query_field_find(const char *resource, const char *nam
 /* All fields of the names; WRONG_INPUT names the unknown ones. For the old calls, which have no
  * status. */
 GPtrArray *query_fields_find(const char *resource, const GPtrArray *names, GError **error);
+/* The member of the row's record that always is its value; NULL: it is computed, or may have none.
+ */
+const struct field *query_field_member(const struct query_field *field);
 /* Value of a field; never NULL, json null if there is none. */
 json_t *query_field_value(const struct query_field *field, struct query_source *source,
                           const void *row, enum query_status *ret_status);

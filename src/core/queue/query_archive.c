@@ -23,7 +23,7 @@ static bool any_not_on_record(const struct query *query)
 }
 
 /* One after the other, so that no more than one of them is in memory beside the answer. */
-static bool add_jobs(struct query *query, const GArray *ids, json_t *data)
+static bool add_jobs(struct query *query, const GArray *ids)
 {
     for (guint i = 0; i < ids->len; i++) {
         guint64 id = g_array_index(ids, guint64, i);
@@ -31,7 +31,7 @@ static bool add_jobs(struct query *query, const GArray *ids, json_t *data)
 
         query->row = query_job_find(query->context, id, &archived);
         if (query->row != NULL && filter_match(query->filter, query_row_value, query))
-            json_array_append_new(data, query_answer_row(query, query->row));
+            query_answer_row(query, query->row);
         if (archived != NULL && !query_job_pause(query->context, i))
             return false;
         query->source.config = follow_config(query->context->follow);
@@ -66,14 +66,13 @@ void query_jobs_task(void *data)
     g_autoptr(GArray) ids = query->ids != NULL
                                 ? sorted_ids(query->ids)
                                 : query_job_ids(query->context, query->archived, &error);
-    json_autoptr rows = json_array();
 
-    if (ids != NULL && !add_jobs(query, ids, rows))
+    if (ids != NULL && !add_jobs(query, ids))
         fettle_set_error(&error, KILLED, "luxid has ended");
     if (error != NULL)
         rpc_fail(query->request, error);
     else
-        query_answer(query, json_steal(&rows));
+        query_answer(query);
     query_free(query);
 }
 

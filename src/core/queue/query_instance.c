@@ -18,9 +18,24 @@ json_t *query_get_instance_hypervisor(struct query_source *source, const void *r
     return json_string("kvm");
 }
 
-static json_t *node_name(const struct query_source *source, const char *uuid)
+static void json_unref(gpointer json)
 {
-    return uuid[0] == '\0' ? NULL : json_string(config_node_name(source->config, uuid));
+    json_decref(json);
+}
+
+/* Many rows have the same few. */
+static json_t *node_name(struct query_source *source, const char *uuid)
+{
+    if (uuid[0] == '\0')
+        return NULL;
+    if (source->names == NULL)
+        source->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, json_unref);
+    json_t *name = g_hash_table_lookup(source->names, uuid);
+    if (name == NULL) {
+        name = json_string(config_node_name(source->config, uuid));
+        g_hash_table_insert(source->names, g_strdup(uuid), name);
+    }
+    return json_incref(name);
 }
 
 json_t *query_get_instance_pnode(struct query_source *source, const void *row,

@@ -10,8 +10,10 @@ struct query {
     struct queue_context *context;
     struct rpc_request *request;
     char *what;
-    GPtrArray *names;  /* char *, as asked for */
-    GPtrArray *fields; /* const struct query_field *; NULL for an unknown one */
+    GPtrArray *names;   /* char *, as asked for */
+    GPtrArray *fields;  /* const struct query_field *; NULL for an unknown one */
+    GPtrArray *members; /* const struct field * of the row's record; NULL for what is computed */
+    GString *data;      /* rows of the answer, as text */
     struct filter *filter;
     GPtrArray *rows;           /* all of the resource */
     GPtrArray *matching;       /* those that the filter lets through; borrowed from rows */
@@ -32,9 +34,9 @@ void query_free(struct query *query);
 /* A value of the row that the filter looks at; none if there is no data or its node does not
  * answer. */
 json_t *query_row_value(const void *field, void *query);
-json_t *query_answer_row(struct query *query, const void *row);
-/* `data`, the rows, is stolen. */
-void query_answer(struct query *query, json_t *data);
+/* One more row of the answer. */
+void query_answer_row(struct query *query, const void *row);
+void query_answer(struct query *query);
 
 /* --- query_archive.c --- */
 

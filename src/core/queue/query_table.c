@@ -97,6 +97,17 @@ static json_t *take_value(const struct query_field *field, struct query_source *
     return record_field_to_json(record_field(field->record, field->member), row);
 }
 
+const struct field *query_field_member(const struct query_field *field)
+{
+    bool plain = field != NULL && field->get == NULL && field->list == NULL && field->fixed == NULL;
+    const struct field *member =
+        plain && field->member != NULL ? record_field(field->record, field->member) : NULL;
+    bool may_lack =
+        member != NULL && (member->type == FIELD_TYPE_JSON || member->type == FIELD_TYPE_OBJECT);
+
+    return may_lack ? NULL : member;
+}
+
 json_t *query_field_value(const struct query_field *field, struct query_source *source,
                           const void *row, enum query_status *ret_status)
 {
@@ -155,6 +166,7 @@ const struct node_instances *query_node_instances(struct query_source *source, c
 void query_source_clear(struct query_source *source)
 {
     g_clear_pointer(&source->by_node, g_hash_table_unref);
+    g_clear_pointer(&source->names, g_hash_table_unref);
     g_clear_pointer(&source->live, live_free);
 }
 

@@ -138,14 +138,29 @@ static bool write_name(struct starting *starting, GError **error)
     return wait_for_name(starting, error);
 }
 
+/* Whoever makes the processes may be behind with that. */
+static bool spawn(struct starting *starting, GError **error)
+{
+    const struct env *env = starting->context->env;
+    for (;;) {
+        g_autoptr(GError) failed = NULL;
+        starting->starter = env->ops->starter_spawn(env, starting->id, &events, starting, &failed);
+        if (starting->starter != NULL)
+            return true;
+        if (!fettle_error_is(failed, TEMPORARY) || !env_sleep(env, LIMIT_QUEUE_RETRY_MS)) {
+            g_propagate_error(error, g_steal_pointer(&failed));
+            return false;
+        }
+    }
+}
+
 static bool start_procedure(struct starting *starting, GError **error)
 {
     const struct env *env = starting->context->env;
 
     if (!write_file(starting, starting->context->livelock, error))
         return false;
-    starting->starter = env->ops->starter_spawn(env, starting->id, &events, starting, error);
-    if (starting->starter == NULL)
+    if (!spawn(starting, error))
         return false;
     if (!wait_for_name(starting, error) || !write_name(starting, error))
         return false;

@@ -13,6 +13,9 @@ void submit_job(struct queue_context *context, struct rpc_request *request, cons
                 bool anyway);
 void submit_many_jobs(struct queue_context *context, struct rpc_request *request,
                       const json_t *jobs);
+
+/* --- submit_parse.c: what is submitted, without the queue that it comes to --- */
+
 /* A job of these opcodes, checked and completed, without an id yet; NULL with the path of what is
  * wrong. */
 struct job *submit_parse(const struct queue_context *context, const json_t *ops, GError **error);

@@ -4,44 +4,7 @@
 #include <string.h>
 
 #include "core/queue/query.h"
-
-#define KINDS "job, instance, decision"
-
-/* --- what can be watched --- */
-
-static const void *job_row(const struct queue_context *context, const char *key)
-{
-    return context_view(context, g_ascii_strtoull(key, NULL, 10));
-}
-
-static const void *instance_row(const struct queue_context *context, const char *key)
-{
-    return config_get(follow_config(context->follow), "instance", key, NULL);
-}
-
-static const void *decision_row(const struct queue_context *context, const char *key)
-{
-    return config_get(follow_config(context->follow), "decision", key, NULL);
-}
-
-/* Kinds are those of the configuration and resources of Query at once. */
-static const struct watched {
-    const char *kind;
-    /* The object as it is now; NULL: it is gone. */
-    const void *(*row)(const struct queue_context *context, const char *key);
-} kinds[] = {{"job", job_row}, {"instance", instance_row}, {"decision", decision_row}};
-
-#define KIND_COUNT G_N_ELEMENTS(kinds)
-
-/* KIND_COUNT for none of them. */
-static size_t kind_find(const char *kind)
-{
-    size_t i = 0;
-
-    while (i < KIND_COUNT && strcmp(kinds[i].kind, kind) != 0)
-        i++;
-    return i;
-}
+#include "core/queue/watched.h"
 
 /* An object that has changed, at the place of its last change. */
 struct entry {
@@ -66,7 +29,7 @@ struct watches {
 struct watch {
     struct watches *watches;
     struct rpc_request *request;
-    GPtrArray *fields[KIND_COUNT]; /* of const struct query_field *; NULL: kind not asked for */
+    GPtrArray *fields[WATCHED_KINDS]; /* of const struct query_field *; NULL: kind not asked for */
     guint64 serial;
     guint timer;
 };
@@ -91,7 +54,7 @@ static void watch_free(struct watch *watch)
 
     if (watch->timer != 0)
         env->ops->timer_cancel(env, watch->timer);
-    for (size_t i = 0; i < KIND_COUNT; i++)
+    for (size_t i = 0; i < WATCHED_KINDS; i++)
         g_clear_pointer(&watch->fields[i], g_ptr_array_unref);
     g_free(watch);
 }
@@ -156,11 +119,10 @@ static json_t *make_row(struct query_source *source, const GPtrArray *fields, co
 static json_t *make_change(struct query_source *source, const struct entry *entry,
                            const GPtrArray *fields)
 {
-    const struct watched *kind = &kinds[entry->kind];
-    const void *object = kind->row(source->context, entry->key);
+    const void *object = watched_row(source->context, entry->kind, entry->key);
     json_t *row = object == NULL ? json_null() : make_row(source, fields, object);
 
-    return json_make("[s, s, o]", kind->kind, entry->key, row);
+    return json_make("[s, s, o]", watched_name(entry->kind), entry->key, row);
 }
 
 /* The oldest entry behind a serial; NULL: none. */
@@ -292,68 +254,6 @@ static void keep(struct watch *watch, double timeout_s)
 
 /* --- what is asked --- */
 
-static bool take_field(GPtrArray *fields, const char *kind, const char *name, GError **error)
-{
-    const struct query_field *field = query_field_find(kind, name);
-
-    if (field == NULL) {
-        fettle_set_error(error, WRONG_INPUT, "kinds.%s: there is no field \"%s\"", kind, name);
-        return false;
-    }
-    if (field->live) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "kinds.%s: the nodes are asked for \"%s\", so it changes untold; it can "
-                         "be had by Query only",
-                         kind, name);
-        return false;
-    }
-    g_ptr_array_add(fields, (gpointer)field);
-    return true;
-}
-
-static bool take_kind(struct watch *watch, const char *kind, const json_t *names, GError **error)
-{
-    size_t index = kind_find(kind), at;
-    const json_t *name;
-
-    if (index == KIND_COUNT) {
-        fettle_set_error(error, WRONG_INPUT, "kinds: \"%s\" cannot be watched; what can is " KINDS,
-                         kind);
-        return false;
-    }
-    if (!json_is_array(names) || json_array_size(names) > LIMIT_QUERY_FIELDS) {
-        fettle_set_error(error, WRONG_INPUT, "kinds.%s: must be a list of at most %d fields", kind,
-                         LIMIT_QUERY_FIELDS);
-        return false;
-    }
-    watch->fields[index] = g_ptr_array_new();
-    json_array_foreach(names, at, name)
-    {
-        if (!json_is_string(name)) {
-            fettle_set_error(error, WRONG_INPUT, "kinds.%s[%zu]: must be a text", kind, at);
-            return false;
-        }
-        if (!take_field(watch->fields[index], kind, json_string_value(name), error))
-            return false;
-    }
-    return true;
-}
-
-static bool take_kinds(struct watch *watch, const json_t *asked, GError **error)
-{
-    const char *kind;
-    json_t *names;
-
-    if (!json_is_object(asked) || json_object_size(asked) == 0) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "kinds: must be {kind: [fields], …}, with at least one of " KINDS);
-        return false;
-    }
-    json_object_foreach((json_t *)asked, kind,
-                        names) if (!take_kind(watch, kind, names, error)) return false;
-    return true;
-}
-
 /* Whether the serial can be one of ours. */
 static bool check_position(const struct watches *watches,
                            const struct luxi_watch_changes_args *args, GError **error)
@@ -389,7 +289,8 @@ void watches_add(struct watches *watches, struct rpc_request *request,
     watch->watches = watches;
     watch->request = request;
     watch->serial = args->serial;
-    if (!take_kinds(watch, args->kinds, &error) || !check_position(watches, args, &error)) {
+    if (!watched_parse(args->kinds, watch->fields, &error) ||
+        !check_position(watches, args, &error)) {
         g_prefix_error(&error, "WatchChanges: ");
         rpc_fail(request, error);
         watch_free(watch);
@@ -452,7 +353,7 @@ static void note_replica(struct watches *watches, const char *key)
         config_get(follow_config(watches->context->follow), "replica", key, NULL);
 
     if (replica != NULL)
-        note(watches, kind_find("instance"), replica->instance);
+        note(watches, watched_find("instance"), replica->instance);
 }
 
 /* Its key is kind/uuid/tag. */
@@ -461,14 +362,14 @@ static void note_tag(struct watches *watches, const char *key)
     g_auto(GStrv) parts = g_strsplit(key, "/", 3);
 
     if (g_strv_length(parts) == 3 && strcmp(parts[0], "instance") == 0)
-        note(watches, kind_find("instance"), parts[1]);
+        note(watches, watched_find("instance"), parts[1]);
 }
 
 void watches_config_changed(struct watches *watches, const char *kind, const char *key)
 {
-    size_t index = kind_find(kind);
+    size_t index = watched_find(kind);
 
-    if (index < KIND_COUNT)
+    if (index < WATCHED_KINDS)
         note(watches, index, key);
     else if (strcmp(kind, "replica") == 0)
         note_replica(watches, key);
@@ -481,7 +382,7 @@ void watches_job_changed(struct watches *watches, guint64 id)
     char key[24];
 
     g_snprintf(key, sizeof(key), "%" G_GUINT64_FORMAT, id);
-    note(watches, kind_find("job"), key);
+    note(watches, watched_find("job"), key);
 }
 
 void watches_reset(struct watches *watches)

@@ -214,44 +214,102 @@ static bool takes_the_master(const struct config *config, const struct node *nod
            strcmp(cluster->master_node, node->uuid) == 0;
 }
 
-/* What becomes of an instance that only a master could do something for. */
-static const char *without_master(const struct instance *instance, const struct node *node)
+/* Who takes the master's place when it is lost (docs/guide/engines.md, candidates.md). */
+enum heir {
+    HEIR_NONE,     /* nobody can */
+    HEIR_BY_WORD,  /* a candidate that a person names */
+    HEIR_BY_ITSELF /* one that the candidates choose */
+};
+
+static enum heir heir_of(const struct config *config, const struct node *node)
 {
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    guint candidates = 1, left = 0; /* the master is one, whatever its record says */
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *other = nodes->pdata[i];
+        bool candidate = other->master_candidate && other != node;
+        candidates += candidate;
+        left += candidate && !other->offline;
+    }
+    if (config_cluster(config)->engine == ENGINE_KIND_ETCD)
+        return 2 * left > candidates ? HEIR_BY_ITSELF : HEIR_NONE;
+    return left > 0 ? HEIR_BY_WORD : HEIR_NONE;
+}
+
+/* What becomes of an instance that only a master could do something for. */
+static char *without_master(const struct instance *instance, const struct node *node,
+                            enum heir heir)
+{
+    bool word = heir == HEIR_BY_WORD;
     if (*instance->holder == '\0')
-        return "it stays as it is: the master, which would do something about it, is away";
+        return g_strdup(
+            "it stays as it is: the master, which would do something about it, is away");
     if (strcmp(instance->primary_node, node->uuid) == 0)
-        return "it is down until its node, the master, is back";
-    return "it runs, but what it writes waits until the master, which has its replica, is back";
+        return g_strconcat("it is down until its node, the master, is back",
+                           word ? ", or you make another node the master and say that this one is "
+                                  "dead"
+                                : "",
+                           NULL);
+    return g_strconcat(
+        "it runs, but what it writes waits until the master, which has its replica, is back",
+        word ? ", or you make another node the master" : "", NULL);
 }
 
 static void stay(struct forecast *forecast, const struct config *config,
-                 const struct instance *instance, const struct node *node)
+                 const struct instance *instance, const struct node *node, enum heir heir)
 {
     const struct repair_sight nothing = {0};
     struct traveller traveller = traveller_of(forecast, config, instance);
     struct repair_plan plan =
         repair_plan_of(forecast->config, instance, traveller.replica, &nothing);
+    g_autofree char *reason = without_master(instance, node, heir);
     traveller.needed = plan.needed;
     if (!plan.healthy)
-        add_blocked(forecast, &traveller, without_master(instance, node));
+        add_blocked(forecast, &traveller, reason);
     repair_plan_clear(&plan);
     traveller_clear(&traveller);
 }
 
-/* The same holds for instances that have nothing to do with that node. */
-static void note_master(json_t *list, const struct node *node)
+static json_t *what_to_do(const struct config *config, const struct node *node, enum heir heir)
 {
+    if (heir == HEIR_BY_WORD)
+        return json_sprintf("What to do: bring %s back, with its disk: it starts its own guests "
+                            "again, and the repair of all others goes on by itself. If it is gone "
+                            "for longer, power it off and make another candidate the master, on "
+                            "that one: fettle cluster master-failover. Then say that %s is dead: "
+                            "fettle node modify %s --offline yes --statement \"…\".",
+                            node->name, node->name, node->name);
+    bool etcd = config_cluster(config)->engine == ENGINE_KIND_ETCD;
+    return json_sprintf("What to do: bring %s back, with its disk; %s. Then it starts its own "
+                        "guests again, and the repair of all others goes on by itself. So that "
+                        "another node can take its place, have %s before: fettle node modify NODE "
+                        "--master-candidate yes.",
+                        node->name,
+                        etcd ? "no majority of the members of etcd is left without it, so nobody "
+                               "becomes the master"
+                             : "no other node has a copy of the configuration",
+                        etcd ? "three candidates that run" : "another candidate");
+}
+
+/* The same holds for instances that have nothing to do with that node. */
+static void note_master(json_t *list, const struct config *config, const struct node *node)
+{
+    enum heir heir = heir_of(config, node);
+    if (heir == HEIR_BY_ITSELF) {
+        json_array_append_new(
+            list, json_sprintf("%s is the master. The other candidates choose the next one, within "
+                               "seconds; jobs that run end with an error, waiting ones go on. That "
+                               "master does what is listed here once you say that %s is dead.",
+                               node->name, node->name));
+        return;
+    }
     json_array_append_new(
-        list, json_sprintf("%s is the master. While it is away no job runs and nobody repairs "
+        list, json_sprintf("%s is the master. While there is none no job runs and nobody repairs "
                            "anything, on no node: guests elsewhere run on, but one that ends is "
                            "not started again, and one that loses its replica writes nothing "
-                           "until the master has put that on record.",
+                           "until a master has put that on record.",
                            node->name));
-    json_array_append_new(
-        list, json_sprintf("What to do: bring %s back, with its disk, which has the configuration; "
-                           "no other node takes its place in this version. Then it starts its own "
-                           "guests again, and the repair of all others goes on by itself.",
-                           node->name));
+    json_array_append_new(list, what_to_do(config, node, heir));
 }
 
 /* --- the answer --- */
@@ -262,7 +320,7 @@ static json_t *notes(const struct config *config, const struct node *node,
     json_t *list = json_array();
     const struct cluster *cluster = config_cluster(config);
     if (takes_the_master(config, node, event))
-        note_master(list, node);
+        note_master(list, config, node);
     const struct repair_brake *brake = config_get(config, "repair_brake", "cluster", NULL);
     if (brake != NULL)
         json_array_append_new(list, json_sprintf("The storm brake is on, nothing is done until a "
@@ -288,14 +346,15 @@ json_t *forecast_node(const struct config *config, const GPtrArray *reports,
         .moves = json_array(),
         .blocked = json_array(),
     };
-    bool headless = takes_the_master(config, node, event);
+    bool master = takes_the_master(config, node, event);
+    enum heir heir = master ? heir_of(config, node) : HEIR_BY_ITSELF;
     g_autoptr(GPtrArray) instances = config_node_instances(config, node->uuid);
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
         if (strcmp(instance->primary_node, node->uuid) == 0 ||
             strcmp(instance->secondary_node, node->uuid) == 0) {
-            if (headless)
-                stay(&forecast, config, instance, node);
+            if (heir != HEIR_BY_ITSELF)
+                stay(&forecast, config, instance, node, heir);
             else
                 follow(&forecast, config, instance);
         }

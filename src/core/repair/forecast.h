@@ -14,8 +14,9 @@ enum forecast_event { FORECAST_FAIL, FORECAST_DRAIN };
  *    "moves":   [{"instance", "from": [node…], "to": [node…], "operations": [word…], "type",
  * "policy"}], "blocked": [{"instance", "from": [node…], "operations": [what could be done before],
  *                 "type", "policy", "reason"}]}
- * Nodes are names, the primary first. Without the master nothing would be done: if the node that
- * fails is the master, all that it touches is blocked, and the notes say what to do. `reports`: of
+ * Nodes are names, the primary first. Without a master nothing would be done: if the node that
+ * fails is the master, and no candidate takes its place by itself (engine etcd, with a majority of
+ * candidates left), all that it touches is blocked, and the notes say what to do. `reports`: of
  * struct node_report, of the nodes that answer.
  */
 json_t *forecast_node(const struct config *config, const GPtrArray *reports,

@@ -53,6 +53,12 @@ static guint64 act(struct watcher *watcher, struct decision *decision, json_t *o
     return job;
 }
 
+static void forget_tries(struct watched *watched)
+{
+    watched->restart_tries = 0;
+    watched->restart_deaths = 0;
+}
+
 /* Counts one more try, unless it is not time for it yet. */
 static bool next_try(const struct watcher *watcher, struct watched *watched)
 {
@@ -61,7 +67,8 @@ static bool next_try(const struct watcher *watcher, struct watched *watched)
         return false;
     watched->restart_tries++;
     watched->restart_tried_ms = now_ms;
-    watched->restart_after_ms = now_ms + watcher_pause_ms(watched->restart_tries);
+    watched->restart_after_ms =
+        now_ms + watcher_pause_ms(watched->restart_tries + watched->restart_deaths);
     return true;
 }
 
@@ -82,6 +89,28 @@ static void untry(struct watched *watched, guint64 job)
     watched->restart_job = job;
     if (job == 0)
         watched->restart_tries--;
+}
+
+/* Its process died while it waited for its locks: what it was to do was not tried. If that goes on,
+ * it is the job that does not live. */
+static bool died_before_it_began(const struct watcher *watcher, guint64 id)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    const struct job *job = config_get(follow_config(watcher->follow), "job", key, NULL);
+    const struct job_op *first = job != NULL ? job->ops->pdata[0] : NULL;
+    return first != NULL && first->exec_us == 0 && json_is_string(first->result);
+}
+
+static bool try_under_way(const struct watcher *watcher, struct watched *watched)
+{
+    if (under_way(watcher, watched->restart_job))
+        return true;
+    if (watched->restart_tries > 0 && watched->restart_deaths < LIMIT_REPAIR_DEATHS &&
+        died_before_it_began(watcher, watched->restart_job)) {
+        watched->restart_deaths++;
+        untry(watched, 0);
+    }
+    return false;
 }
 
 /* --- marks of dead jobs --- */
@@ -209,7 +238,7 @@ static void wait_for_answer(struct watcher *watcher, const struct instance *inst
 static void mend_mark(struct watcher *watcher, const struct instance *instance)
 {
     struct watched *watched = watcher_watched(watcher, instance->uuid);
-    if (under_way(watcher, watched->restart_job))
+    if (try_under_way(watcher, watched))
         return;
     if (needs_primary(watcher, instance) && !watcher_node_online(watcher, instance->primary_node))
         return;
@@ -220,7 +249,7 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
     }
     if (watched->restart_generation != instance->generation) {
         watched->restart_generation = instance->generation;
-        watched->restart_tries = 0;
+        forget_tries(watched);
         watched->restart_after_ms = 0;
     }
     /* Who came back since the last try may be whom it missed. */
@@ -289,14 +318,14 @@ static bool repair_under_way(const struct watcher *watcher, const struct instanc
 static void restart(struct watcher *watcher, const struct instance *instance, bool switched_off)
 {
     struct watched *watched = watcher_watched(watcher, instance->uuid);
-    if (under_way(watcher, watched->restart_job) || repair_under_way(watcher, instance))
+    if (try_under_way(watcher, watched) || repair_under_way(watcher, instance))
         return;
     if (watched->restart_generation != 0 && instance->generation > watched->restart_generation + 2)
-        watched->restart_tries = 0; /* it has run in between: these are new troubles */
+        forget_tries(watched); /* it has run in between: these are new troubles */
     if (watched->restart_mends) {
         /* The mark is gone: no start was tried yet. */
         watched->restart_mends = false;
-        watched->restart_tries = 0;
+        forget_tries(watched);
         watched->restart_after_ms = 0;
     }
     if (watched->restart_tries >= LIMIT_REPAIR_TRIES) {
@@ -330,7 +359,7 @@ static enum trouble trouble_running(const struct watcher *watcher, const struct 
 {
     struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
     if (watched != NULL)
-        watched->restart_tries = 0;
+        forget_tries(watched);
     return decisions_open(watcher->decisions, instance->uuid, AUTHOR) ? TROUBLE_OVER : TROUBLE_NONE;
 }
 

@@ -17,6 +17,7 @@ struct watched {
     unsigned state; /* of the repair machine */
     guint64 restart_generation;
     guint restart_tries;
+    guint restart_deaths; /* of jobs that had tried nothing yet, and do not count as tries */
     gint64 restart_tried_ms, restart_after_ms; /* boot clock */
     guint64 restart_job;
     bool restart_mends; /* these tries were to mend a mark */

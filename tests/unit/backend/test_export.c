@@ -385,10 +385,8 @@ static void probing(void *unused)
     close(listener);
 }
 
-static int tests(int argc, char **argv)
+static void add_tests(void)
 {
-    loop_init();
-    g_test_init(&argc, &argv, NULL);
     world_test("/export/only-raw", only_raw);
     world_test("/export/what-is-exported-is-left-alone", exported_is_left_alone);
     world_test("/export/open-again-newer-older-close#SAF-14,SAF-16,SAF-20", open_and_close);
@@ -401,10 +399,9 @@ static int tests(int argc, char **argv)
     world_test("/export/probe-needs-a-greeting#SAF-15", probing);
     world_test("/export/settles-the-very-opening#SAF-12,SAF-14", settling);
     world_test("/export/cheap-cipher", cheap_cipher);
-    return g_test_run();
 }
 
 int main(int argc, char **argv)
 {
-    return world_main(argc, argv, tests);
+    return world_tests(argc, argv, add_tests);
 }

@@ -398,10 +398,8 @@ static void plugin_fault(void *unused)
     world_node_free(node);
 }
 
-static int tests(int argc, char **argv)
+static void add_tests(void)
 {
-    loop_init();
-    g_test_init(&argc, &argv, NULL);
     world_test("/failstop/bad-parameters", bad_parameters);
     world_test("/failstop/syncs-every-write#SAF-14", plugin_syncs);
     world_test("/failstop/settles#SAF-12,SAF-14", plugin_settles);
@@ -410,10 +408,9 @@ static int tests(int argc, char **argv)
     world_test("/failstop/told-to-end-it-answers-no-error#SAF-14", plugin_told_to_end);
     world_test("/failstop/outlives-its-parent#SAF-19", plugin_outlives_its_parent);
     world_test("/failstop/fault-ends-it-without-an-answer#SAF-14", plugin_fault);
-    return g_test_run();
 }
 
 int main(int argc, char **argv)
 {
-    return world_main(argc, argv, tests);
+    return world_tests(argc, argv, add_tests);
 }

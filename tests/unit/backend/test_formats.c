@@ -20,28 +20,7 @@
 
 /* --- helpers --- */
 
-static char *shell(const char *format, ...) G_GNUC_PRINTF(1, 2);
-static char *shell(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    g_autofree char *command = g_strdup_vprintf(format, arguments);
-    va_end(arguments);
-    const char *argv[] = {"/bin/sh", "-c", command, NULL};
-    g_autoptr(GError) error = NULL;
-    g_autofree char *errors = NULL;
-    char *output = NULL;
-    int status = 0;
-    g_assert_true(g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &output,
-                               &errors, &status, &error));
-    g_assert_no_error(error);
-    if (status != 0)
-        g_test_message("%s: %s", command, errors);
-    g_assert_cmpint(status, ==, 0);
-    return g_strchomp(output);
-}
-
-#define sh(...) g_free(shell(__VA_ARGS__))
+#define sh(...) g_free(world_shell(__VA_ARGS__))
 
 static char *below(const struct world_node *node, const char *name)
 {
@@ -77,8 +56,8 @@ static void created(struct world_node *node, const struct instance *instance, co
 
 static char *names_in(const struct world_node *node, const char *folder)
 {
-    return shell("cd %s/%s && ls | grep -v -e aside -e lost -e fettle-shared || true",
-                 node->paths->var, folder);
+    return world_shell("cd %s/%s && ls | grep -v -e aside -e lost -e fettle-shared || true",
+                       node->paths->var, folder);
 }
 
 static void assert_names(const struct world_node *node, const char *folder, const char *expected)
@@ -116,8 +95,9 @@ static void make_sources(const struct world_node *node)
 static void assert_image(const struct world_node *node, const char *name, const char *format,
                          const char *source)
 {
-    g_autofree char *info = shell("qemu-img info --output=json -f %s %s/disks/%s | tr -d ' \n'",
-                                  format, node->paths->var, name);
+    g_autofree char *info =
+        world_shell("qemu-img info --output=json -f %s %s/disks/%s | tr -d ' \n'", format,
+                    node->paths->var, name);
     g_assert_nonnull(strstr(info, "\"virtual-size\":4194304"));
     g_assert_null(strstr(info, "backing"));
     g_assert_null(strstr(info, "data-file\":"));
@@ -739,10 +719,8 @@ static void bad_places(void *unused)
     world_node_free(node);
 }
 
-static int tests(int argc, char **argv)
+static void add_tests(void)
 {
-    loop_init();
-    g_test_init(&argc, &argv, NULL);
     world_test("/formats/import-from-every-source", import);
     world_test("/formats/import-tells-its-progress", import_progress);
     world_test("/formats/references-outside-are-refused", references_outside);
@@ -759,10 +737,9 @@ static int tests(int argc, char **argv)
     world_test("/formats/shared-belongs-to-no-node#SAF-19,SAF-21", shared);
     world_test("/formats/shared-folder-that-is-not-mounted", shared_unmounted);
     world_test("/formats/bad-places", bad_places);
-    return g_test_run();
 }
 
 int main(int argc, char **argv)
 {
-    return world_main(argc, argv, tests);
+    return world_tests(argc, argv, add_tests);
 }

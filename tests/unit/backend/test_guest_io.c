@@ -298,20 +298,17 @@ static void version(void *unused)
     world_node_free(node);
 }
 
-static int tests(int argc, char **argv)
+static void add_tests(void)
 {
-    loop_init();
-    g_test_init(&argc, &argv, NULL);
     world_test("/guest-io/serial-line-both-ways", console);
     world_test("/guest-io/console-file-is-bounded", console_bounded);
     world_test("/guest-io/disk-grows", resize);
     world_test("/guest-io/network-card-on-a-tap", nics);
     world_test("/guest-io/own-kernel", own_kernel);
     world_test("/guest-io/version", version);
-    return g_test_run();
 }
 
 int main(int argc, char **argv)
 {
-    return world_main(argc, argv, tests);
+    return world_tests(argc, argv, add_tests);
 }

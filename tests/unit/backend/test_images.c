@@ -337,10 +337,8 @@ static void aside(void *unused)
     world_node_free(node);
 }
 
-static int tests(int argc, char **argv)
+static void add_tests(void)
 {
-    loop_init();
-    g_test_init(&argc, &argv, NULL);
     world_test("/images/create", create);
     world_test("/images/bad-creations-leave-nothing", bad_creations);
     world_test("/images/full-disk-leaves-nothing", full_disk);
@@ -349,10 +347,9 @@ static int tests(int argc, char **argv)
     world_test("/images/promote-after-death-halfway#SAF-16", promote_halfway);
     world_test("/images/aside-is-never-overwritten#SAF-19", aside);
     world_test("/images/list-says-which-disks#ARP-70", lacking);
-    return g_test_run();
 }
 
 int main(int argc, char **argv)
 {
-    return world_main(argc, argv, tests);
+    return world_tests(argc, argv, add_tests);
 }

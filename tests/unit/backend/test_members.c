@@ -489,8 +489,10 @@ static void three(void)
 
     /* Upkeep through the interface; turns are given back. */
     g_assert_true(nodes[0].members->ops->compact(nodes[0].members, 1, &error));
-    g_assert_true(nodes[0].members->ops->defragment(nodes[0].members, &error));
-    g_assert_true(nodes[1].members->ops->defragment(nodes[1].members, &error));
+    g_assert_true(nodes[0].members->ops->defragment(nodes[0].members, false, &error));
+    g_assert_true(nodes[1].members->ops->defragment(nodes[1].members, true, &error));
+    record_autoptr(member_status) quiet = ask(1); /* no alarm: nothing to take back */
+    g_assert_true(nodes[1].members->ops->disarm(nodes[1].members, quiet->id, &error));
     remove_nodes();
 }
 

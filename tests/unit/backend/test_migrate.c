@@ -259,10 +259,8 @@ static void bad_incoming(void *unused)
     moving_free(moving);
 }
 
-static int tests(int argc, char **argv)
+static void add_tests(void)
 {
-    loop_init();
-    g_test_init(&argc, &argv, NULL);
     world_test("/migrate/mirror#SAF-17", mirrored);
     world_test("/migrate/mirror-of-two-disks#SAF-17", mirrored_two_disks);
     world_test("/migrate/file", copied);
@@ -275,10 +273,9 @@ static int tests(int argc, char **argv)
     world_test("/migrate/bad-targets", bad_targets);
     world_test("/migrate/wrong-key", wrong_key);
     world_test("/migrate/bad-incoming", bad_incoming);
-    return g_test_run();
 }
 
 int main(int argc, char **argv)
 {
-    return world_main(argc, argv, tests);
+    return world_tests(argc, argv, add_tests);
 }

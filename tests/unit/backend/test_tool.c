@@ -100,19 +100,16 @@ static void dies_with_its_parent(void)
     g_assert_cmpuint(process_find_by_argument("1000.25"), ==, 0);
 }
 
-static int tests(int argc, char **argv)
+static void add_tests(void)
 {
-    loop_init();
-    g_test_init(&argc, &argv, NULL);
     world_test("/tool/reads-and-says", says);
     g_test_add_func("/tool/last-words", last_words);
     world_test("/tool/says-too-much", says_too_much);
     world_test("/tool/bad-programs", refuses);
     g_test_add_func("/tool/dies-with-its-parent", dies_with_its_parent);
-    return g_test_run();
 }
 
 int main(int argc, char **argv)
 {
-    return world_main(argc, argv, tests);
+    return world_tests(argc, argv, add_tests);
 }

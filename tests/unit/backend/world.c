@@ -124,6 +124,41 @@ int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static void (*add_tests)(void);
+
+static int run_tests(int argc, char **argv)
+{
+    loop_init();
+    g_test_init(&argc, &argv, NULL);
+    add_tests();
+    return g_test_run();
+}
+
+int world_tests(int argc, char **argv, void (*add)(void))
+{
+    add_tests = add;
+    return world_main(argc, argv, run_tests);
+}
+
+char *world_shell(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *command = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    const char *argv[] = {"/bin/sh", "-c", command, NULL};
+    g_autoptr(GError) error = NULL;
+    g_autofree char *errors = NULL;
+    char *output = NULL;
+    int status = 0;
+    g_assert_true(g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &output,
+                               &errors, &status, &error));
+    g_assert_no_error(error);
+    if (status != 0)
+        g_error("%s: %s", command, errors);
+    return g_strchomp(output);
+}
+
 void world_link(bool up)
 {
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = up ? IFF_UP : 0};

@@ -25,6 +25,11 @@ struct world_node {
 /* main() of a test program: runs `tests` in a child; when that has ended in whatever way, ends
  * every process that it left, unmounts and removes what it made. */
 int world_main(int argc, char **argv, int (*tests)(int argc, char **argv));
+/* The same for one that only runs the tests that `add` adds. */
+int world_tests(int argc, char **argv, void (*add)(void));
+
+/* What a shell command prints, without the last newline; it has to succeed. g_free() it. */
+char *world_shell(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /* The tests run in a network namespace of their own, whose loopback is the cable between nodes. */
 void world_link(bool up);

@@ -113,6 +113,31 @@ static void test_steal(void)
     g_assert_nonnull(taken);
 }
 
+/* Written without a tree it is the same text. */
+static void test_append(void)
+{
+    static const gint64 numbers[] = {0, 7, -7, 10, G_MAXINT64, G_MININT64};
+    g_autoptr(GString) letters = g_string_new("\x7f\xc3\xa4/\"\\");
+    for (char letter = 1; letter < 0x30; letter++)
+        g_string_append_c(letters, letter);
+    json_autoptr list = json_array();
+    json_array_append_new(list, json_string(letters->str));
+    json_array_append_new(list, json_string(""));
+    json_array_append_new(list, json_stringn("a\0b", 3));
+    json_array_append_new(list, json_true());
+    json_array_append_new(list, json_null());
+    json_array_append_new(list, json_real(1.5));
+    json_array_append_new(list, json_make("{s:[i]}", "b", 1));
+    for (guint i = 0; i < G_N_ELEMENTS(numbers); i++)
+        json_array_append_new(list, json_integer(numbers[i]));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        g_autoptr(GString) out = g_string_new("before ");
+        g_autofree char *text = json_to_text(json_array_get(list, i));
+        json_append(out, json_array_get(list, i));
+        g_assert_cmpstr(out->str + strlen("before "), ==, text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -124,5 +149,6 @@ int main(int argc, char **argv)
     g_test_add_func("/json/make", test_make);
     g_test_add_func("/json/make-bad-format", test_make_bad_format);
     g_test_add_func("/json/steal", test_steal);
+    g_test_add_func("/json/append", test_append);
     return g_test_run();
 }

@@ -72,6 +72,16 @@ GPtrArray *initial_changes(void)
         NULL);
 }
 
+GPtrArray *initial_candidates(void)
+{
+    static const char *const nodes[] = {NODE1, NODE2, NODE3};
+    GPtrArray *all = initial_changes();
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++)
+        g_ptr_array_add(all, put("node", nodes[i], 1,
+                                 with(object_node(nodes[i]), "master_candidate", json_true())));
+    return all;
+}
+
 char *check_as(GPtrArray *setup, GPtrArray *changes_in, enum invariants_author author)
 {
     g_autoptr(GPtrArray) changes = changes_in;

@@ -36,6 +36,8 @@ struct change *del(const char *kind, const char *key, guint64 version);
 GPtrArray *changes_of(struct change *first, ...) G_GNUC_NULL_TERMINATED;
 /* The whole cluster, as a bootstrap would store it. */
 GPtrArray *initial_changes(void);
+/* The same with all three nodes as candidates. */
+GPtrArray *initial_candidates(void);
 
 /* Applies `setup` (NULL: nothing) to that cluster without asking, then asks about `changes`; both
  * are stolen. "ok", or the refusal. */

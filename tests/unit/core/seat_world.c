@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "helper/fence_calls.h"
+#include "seat_calls.h"
+
 const char *const uuids[NODES] = {NODE1, NODE2, NODE3};
 
 struct fake_world *world;
@@ -19,16 +22,7 @@ static json_t *answer_of(struct host *host, struct rpc_request *request, GError 
 {
     if (!strcmp(request->name, "node_report"))
         return json_make("{s:s}", "node", host->noded->node_uuid);
-    if (!strcmp(request->name, "announce")) {
-        record_autoptr(announce_args) args = announce_args_parse(request->args, RECORD_LAX, error);
-        return args && fence_announce(host->fence, request->from_node, args, error) ? json_object()
-                                                                                    : NULL;
-    }
-    record_autoptr(promise_epoch_args) args =
-        promise_epoch_args_parse(request->args, RECORD_LAX, error);
-    record_autoptr(promise_epoch_result) result =
-        args ? fence_promise(host->fence, request->from_node, args, error) : NULL;
-    return result ? promise_epoch_result_to_json(result) : NULL;
+    return fence_call(host->fence, request, NULL, error);
 }
 
 static void call_task(void *data)
@@ -105,18 +99,9 @@ void wconfd_kill(struct host *host)
     g_clear_pointer(&host->ended, g_free);
 }
 
-static GPtrArray *objects(void)
-{
-    GPtrArray *all = initial_changes();
-    for (guint i = 0; i < NODES; i++)
-        g_ptr_array_add(all, put("node", uuids[i], 1,
-                                 with(object_node(uuids[i]), "master_candidate", json_true())));
-    return all;
-}
-
 void set_up(void)
 {
-    g_autoptr(GPtrArray) start = objects();
+    g_autoptr(GPtrArray) start = initial_candidates();
     world = fake_world_new();
     fake_world_set_master(world, NODE1);
     for (guint i = 0; i < NODES; i++) {
@@ -156,12 +141,7 @@ void tear_down(void)
  */
 char *role_of(guint node)
 {
-    g_autoptr(GError) error = NULL;
-    json_autoptr json =
-        fake_call(hosts[node].cli, uuids[node], ROLE_WCONFD, "wait_role", json_object(), &error);
-    g_assert_no_error(error);
-    record_autoptr(role_status) status = role_status_parse(json, RECORD_LAX, &error);
-    g_assert_no_error(error);
+    record_autoptr(role_status) status = ask_seat(hosts[node].cli);
     g_autofree char *epoch = status->epoch > LIMIT_EPOCH_LEAP
                                  ? g_strdup("leapt")
                                  : g_strdup_printf("%d", (int)status->epoch);
@@ -170,22 +150,19 @@ char *role_of(guint node)
                            *status->why ? " " : "", status->why);
 }
 
+static guint number; /* of the last commit */
+
+const char *last_commit_id(void)
+{
+    static char id[37];
+    g_snprintf(id, sizeof id, "00000000-0000-4000-8000-%012x", number);
+    return id;
+}
+
 /* By luxid of node1. */
 void commit_tag(const char *text)
 {
-    static guint number;
-    g_autoptr(GError) error = NULL;
-    struct env *luxid = fake_process(world, NODE1, ROLE_LUXID);
-    g_autofree char *key = g_strdup_printf("instance/" WEB1 "/%s", text);
-    g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-%012x", ++number);
-    json_autoptr answer = fake_call(
-        luxid, NODE1, ROLE_WCONFD, "commit",
-        json_make("{s:{s:s,s:s},s:s,s:[{s:s,s:s,s:s,s:{s:s,s:s,s:s}}]}", "owner", "job", "luxid",
-                  "livelock", "luxid-1", "commit_id", id, "changes", "op", "put", "kind", "tag",
-                  "key", key, "object", "kind", "instance", "object", WEB1, "tag", text),
-        &error);
-    g_assert_no_error(error);
-    g_assert_nonnull(answer);
+    ask_commit_tag(fake_process(world, NODE1, ROLE_LUXID), ++number, text);
 }
 
 /* By a job of node1 that holds the node's lock; `version` is the record's. */
@@ -218,15 +195,7 @@ void set_candidate(const char *node, bool candidate, guint version)
 /* A person on a node: "node SERIAL", or the error. */
 char *take_over(guint node, const char *to, const char *statement)
 {
-    g_autoptr(GError) error = NULL;
-    json_autoptr json = fake_call(
-        hosts[node].cli, uuids[node], ROLE_WCONFD, "take_over",
-        json_make("{s:s,s:b,s:s}", "node", to, "alone", *statement != '\0', "statement", statement),
-        &error);
-    if (!json)
-        return g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
-    return g_strdup_printf("%s %d", json_string_value(json_object_get(json, "name")),
-                           (int)json_integer_value(json_object_get(json, "serial")));
+    return ask_take_over(hosts[node].cli, to, statement);
 }
 
 guint64 digest_of(guint node)
@@ -247,33 +216,41 @@ void lose_master(void)
     fake_cut(world, NODE1, true);
 }
 
-void reboot_node1(void)
+static void reboot(struct host *host)
 {
-    struct host *host = &hosts[0];
+    const char *uuid = host->noded->node_uuid;
     fake_kill(host->noded);
     fence_free(host->fence);
-    fake_reboot(world, NODE1);
-    host->noded = fake_process(world, NODE1, ROLE_NODED);
-    host->cli = fake_process(world, NODE1, ROLE_CLI);
+    fake_reboot(world, uuid);
+    host->noded = fake_process(world, uuid, ROLE_NODED);
+    host->cli = fake_process(world, uuid, ROLE_CLI);
     host->fence = fence_new(host->noded, CLUSTER);
-    fake_serve(host->noded, noded_handle, host);
+}
+
+void reboot_node1(void)
+{
+    fake_cut(world, NODE1, false);
+    reboot(&hosts[0]);
+    fake_serve(hosts[0].noded, noded_handle, &hosts[0]);
 }
 
 /* After a power cut of all, only the one with the engine comes back. */
 void reboot_alone(void)
 {
     for (guint i = 0; i < NODES; i++) {
-        struct host *host = &hosts[i];
-        wconfd_kill(host);
-        fake_kill(host->noded);
-        fence_free(host->fence);
-        fake_reboot(world, uuids[i]);
-        host->noded = fake_process(world, uuids[i], ROLE_NODED);
-        host->cli = fake_process(world, uuids[i], ROLE_CLI);
-        host->fence = fence_new(host->noded, CLUSTER);
-        if (i == 0)
-            fake_serve(host->noded, noded_handle, host);
+        wconfd_kill(&hosts[i]);
+        reboot(&hosts[i]);
     }
+    fake_serve(hosts[0].noded, noded_handle, &hosts[0]);
     wconfd_start(&hosts[0]);
     fake_advance(world, 60000);
+}
+
+void assert_replaced(void)
+{
+    wconfd_start(&hosts[0]);
+    fake_advance(world, 5000);
+    g_assert_cmpstr(hosts[0].ended, ==,
+                    "stale_epoch: node node2 has become master meanwhile: the store of this node "
+                    "is not the engine any more");
 }

@@ -37,12 +37,15 @@ void wconfd_kill(struct host *host);
 
 /* Node1 has lost its power. */
 void lose_master(void);
-void reboot_node1(void);
+void reboot_node1(void); /* it is in reach again */
 /* After a power cut of all, only node1, which has the engine, comes back. */
 void reboot_alone(void);
+/* The wconfd of node1 starts, and hears that node2 has become master meanwhile. */
+void assert_replaced(void);
 
 /* By a job of node1. */
 void commit_tag(const char *text);
+const char *last_commit_id(void);
 void set_candidate(const char *node, bool candidate, guint version);
 /* Of the copy of a node. */
 guint64 digest_of(guint node);

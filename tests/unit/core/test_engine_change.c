@@ -91,6 +91,9 @@ static void test_change(void)
     g_assert_nonnull(strstr(cluster, "\"version\":3"));
     g_assert_nonnull(g_hash_table_lookup(it.ensemble->objects, "tag instance/" WEB1 "/a"));
     g_assert_null(g_hash_table_lookup(it.ensemble->objects, "tag instance/" WEB1 "/b"));
+    /* What is stored goes along with its id, what was refused does not. */
+    g_assert_cmpuint(GPOINTER_TO_UINT(g_hash_table_lookup(it.ensemble->ids, ID_A)), ==, 2);
+    g_assert_false(g_hash_table_contains(it.ensemble->ids, ID_B));
     g_assert_cmpuint(it.ensemble->serial, ==, 3);
     g_assert_cmpuint(it.ensemble->epoch, ==, world.epoch);
     g_assert_cmpuint(it.ensemble->history, ==, 5);

@@ -212,6 +212,7 @@ struct commit_call {
     const char *tag;
     char *said;
     bool done;
+    bool last; /* follow_commit_last() */
 };
 
 static void commit_task(void *data)
@@ -221,7 +222,8 @@ static void commit_task(void *data)
     struct stamp stamp = {5, call->f->world.epoch};
     g_autoptr(GPtrArray) changes = tag(call->tag);
     g_autoptr(GError) error = NULL;
-    bool ok = follow_commit(call->f->follow, "commit", &owner, changes, stamp, 0, &error);
+    bool ok = (call->last ? follow_commit_last : follow_commit)(call->f->follow, "commit", &owner,
+                                                                changes, stamp, 0, &error);
     call->said =
         ok ? g_strdup("ok") : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
     call->done = true;
@@ -229,7 +231,7 @@ static void commit_task(void *data)
 
 static char *commit_tag(struct follower *f, const char *text)
 {
-    struct commit_call call = {f, text, NULL, false};
+    struct commit_call call = {.f = f, .tag = text};
     fake_run(f->world.luxid, commit_task, &call);
     return call.said;
 }
@@ -250,9 +252,27 @@ static void test_commit_brings_the_copy_along(void)
     }
 }
 
+/* Stored, and nothing more is asked. */
+static void test_last_commit_leaves_the_copy(void)
+{
+    struct follower f;
+    follower_init(&f, false);
+    fake_run(f.world.luxid, refresh_task, &f);
+    struct commit_call call = {.f = &f, .tag = "a", .last = true};
+    fake_run(f.world.luxid, commit_task, &call);
+    assert_says(call.said, "ok");
+    g_assert_cmpuint(copy_serial(&f), ==, 1);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(copy_serial(&f), ==, 2);
+    g_assert_cmpuint(tag_count(&f), ==, 1);
+    fake_run(f.world.luxid, commit_task, &call);
+    assert_says(call.said, "version_conflict: tag instance/" WEB1 "/a: exists already (version 2)");
+    follower_clear(&f);
+}
+
 static void start_commit(struct follower *f, struct commit_call *call, const char *text)
 {
-    *call = (struct commit_call){f, text, NULL, false};
+    *call = (struct commit_call){.f = f, .tag = text};
     task_spawn(f->world.luxid->tasks, commit_task, call);
     fake_settle(f->world.world);
 }
@@ -363,6 +383,7 @@ int main(int argc, char **argv)
     g_test_add_func("/follow/start-fails", test_start_fails_for_good);
     g_test_add_func("/follow/bad-snapshot#WCF-11", test_bad_snapshot_keeps_the_copy);
     g_test_add_func("/follow/commit#WCF-21", test_commit_brings_the_copy_along);
+    g_test_add_func("/follow/commit/last", test_last_commit_leaves_the_copy);
     g_test_add_func("/follow/commit/lost-answer#SAF-04", test_lost_answer_is_asked_for_again);
     g_test_add_func("/follow/commit/not-stored#SAF-04,WCF-16", test_kill_before_storing);
     g_test_add_func("/follow/commit/away", test_wconfd_stays_away);

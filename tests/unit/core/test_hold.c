@@ -206,6 +206,35 @@ static void test_older_reserves(void)
     queue_world_free(w);
 }
 
+static guint64 submit_offline(struct queue_world *w, const char *node)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = queue_call(w, "SubmitJob",
+                                     json_make("[[{ss ss ss}]]", "OP_ID", "OP_NODE_SET_PARAMS",
+                                               "node_name", node, "offline", "yes"),
+                                     &error);
+
+    g_assert_no_error(error);
+    fake_settle(w->world);
+    return (guint64)json_integer_value(answer);
+}
+
+/* What says that a node is offline goes before all others where the locks are: it is started to
+ * stand in line there, behind what runs and before what would wait here. */
+static void test_urgent(void)
+{
+    struct queue_world *w = queue_world_new(3);
+    guint64 holder = submit_offline(w, "node1"), urgent = submit_offline(w, "node1");
+    guint64 patient = submit_on(w, "web1"), behind = submit_on(w, "web1");
+
+    assert_started(w, holder, true);
+    assert_started(w, urgent, true);
+    assert_why(w, urgent, NULL);
+    assert_started(w, patient, true);
+    assert_started(w, behind, false);
+    queue_world_free(w);
+}
+
 /* --- rules --- */
 
 static char *add_rule(struct queue_world *w, json_t *predicates, json_t *action)
@@ -506,6 +535,7 @@ int main(int argc, char **argv)
     g_test_add_func("/hold/locks/no-starvation", test_no_starvation);
     g_test_add_func("/hold/locks/reservation-ends", test_reservation_ends);
     g_test_add_func("/hold/locks/older-reserves#LUX-13", test_older_reserves);
+    g_test_add_func("/hold/locks/urgent#LUX-13,SAF-06", test_urgent);
     g_test_add_func("/hold/rules/rate-limit#FUT-13", test_rate_limit);
     g_test_add_func("/hold/rules/pause#FUT-13", test_pause);
     g_test_add_func("/hold/rules/pause-reserves-nothing#FUT-13", test_pause_reserves_nothing);

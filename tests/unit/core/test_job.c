@@ -106,6 +106,50 @@ static void test_progress(void)
     g_assert_cmpint(json_integer_value(json_array_get(json_array_get(log, 2), 0)), ==, 6);
 }
 
+static void assert_entry(const json_t *log, size_t index, json_int_t serial, const char *text)
+{
+    const json_t *entry = json_array_get(log, index);
+    g_assert_cmpint(json_integer_value(json_array_get(entry, 0)), ==, serial);
+    g_assert_cmpstr(json_string_value(json_array_get(entry, 2)), ==, "message");
+    g_assert_cmpstr(json_string_value(json_array_get(entry, 3)), ==, text);
+}
+
+#define EARLIER (LIMIT_JOB_LOG_ENTRIES - 10)
+
+/* The first opcode's log in the job file has so many entries already. */
+static void fill_log(void)
+{
+    json_autoptr json = json_loads(fake_file(world->world, NODE1, FILE_QUEUE, "job-17"), 0, NULL);
+    json_t *log = json_array();
+    for (guint i = 0; i < EARLIER; i++)
+        json_array_append_new(log, json_make("[i, [i, i], s, s]", 1, 1, 0, "message", "earlier"));
+    json_object_set_new(json_array_get(json_object_get(json, "ops"), 0), "log", log);
+    g_autofree char *text = json_to_text(json);
+    fake_file_put(world->world, NODE1, FILE_QUEUE, "job-17", text);
+}
+
+/* Each round has a message and a progress. The last entry is never a progress: it says that the log
+ * is full; after it nothing is kept. The job goes on, and the next opcode has a log of its own. */
+static void test_log_limit(void)
+{
+    json_t *many = delay(2 * PROGRESS_PAUSE_MS / 1000.0), *one = delay(0);
+    json_object_set_new(many, "repeat", json_integer(8));
+    json_object_set_new(one, "repeat", json_integer(1));
+    ops_submit(world, json_make("[o, o]", many, one));
+    fill_log();
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_advance(world->world, 60000);
+    record_autoptr(job) ended = file();
+    g_assert_cmpstr(ended->status, ==, "success");
+    const json_t *log = op_of(ended, 0)->log;
+    g_assert_cmpuint(json_array_size(log), ==, LIMIT_JOB_LOG_ENTRIES);
+    assert_entry(log, EARLIER, 1, "round 1 of 8");
+    assert_entry(log, LIMIT_JOB_LOG_ENTRIES - 2, 9, "round 5 of 8");
+    assert_entry(log, LIMIT_JOB_LOG_ENTRIES - 1, 10, "the log is full; nothing more is kept");
+    assert_entry(op_of(ended, 1)->log, 0, 11, "round 1 of 1");
+    g_assert_cmpstr(record()->status, ==, "success");
+}
+
 static void test_failure_aborts_the_rest(void)
 {
     const char *result = ops_run(world, json_make("[o, o, o]", start_web(), delay(0), delay(0)));
@@ -482,6 +526,7 @@ int main(int argc, char **argv)
     add("/job/progress#LUX-30", test_progress_in_file);
     add("/job/log#LUX-30", test_log);
     add("/job/progress-is-one-entry", test_progress);
+    add("/job/log-limit#LUX-30", test_log_limit);
     add("/job/failure", test_failure_aborts_the_rest);
     add("/job/dry-run", test_dry_run);
     add("/job/unknown-opcode", test_unknown_opcode);

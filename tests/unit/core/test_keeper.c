@@ -286,12 +286,44 @@ static void test_upkeep(struct fixture *fixture, gconstpointer unused)
     assert_did(fixture, " defragment");
 }
 
+/* A file at its limit, with which no member takes changes: room is made without a turn, and the
+ * alarm is taken back once the file fits, and not before. */
+static void test_full(struct fixture *fixture, gconstpointer unused)
+{
+    struct fake_members *fake = fixture->fake;
+    fake->says->revision = 1000;
+    start_member(fixture);
+    g_ptr_array_add(fake->says->alarms, g_strdup("NOSPACE"));
+    fake->says->store_bytes = LIMIT_ETCD_STORE_BYTES;
+    fake->says->used_bytes = LIMIT_ETCD_STORE_BYTES;
+    fake->others_turn = true;
+    nw_pass(fixture->nw, MINUTE_MS + 1000);
+    assert_did(fixture, " compact defragment-now");
+    g_assert_cmpuint(fake->compacted, ==, 1000);
+    nw_pass(fixture->nw, 8 * MINUTE_MS);
+    assert_did(fixture, "");
+    fake->says->used_bytes = LIMIT_ETCD_STORE_BYTES / 2;
+    nw_pass(fixture->nw, 3 * MINUTE_MS);
+    assert_did(fixture, " compact defragment-now disarm");
+    g_assert_cmpuint(fake->says->alarms->len, ==, 0);
+
+    /* Somebody has made room by hand. Other alarms are for a person. */
+    g_ptr_array_add(fake->says->alarms, g_strdup("CORRUPT"));
+    g_ptr_array_add(fake->says->alarms, g_strdup("NOSPACE"));
+    nw_pass(fixture->nw, MINUTE_MS);
+    assert_did(fixture, " disarm");
+    g_ptr_array_add(fake->says->alarms, g_strdup("CORRUPT"));
+    nw_pass(fixture->nw, 5 * MINUTE_MS);
+    assert_did(fixture, "");
+}
+
 /* --- upkeep alone --- */
 
 static void test_due(void)
 {
     struct upkeep upkeep = {0};
-    struct member_status say = {.healthy = true, .leads = true, .revision = 100};
+    g_autoptr(GPtrArray) alarms = g_ptr_array_new();
+    struct member_status say = {.healthy = true, .leads = true, .revision = 100, .alarms = alarms};
     g_assert_cmpuint(upkeep_look(&upkeep, &say, 0).compact, ==, 0);
     say.revision = 100 + COMPACT_REVISIONS;
     g_assert_cmpuint(upkeep_look(&upkeep, &say, 60000).compact, ==, 0); /* seen before: 100 */
@@ -414,6 +446,7 @@ int main(int argc, char **argv)
     TEST("/keeper/refusals", test_refusals);
     TEST("/keeper/damaged", test_damaged);
     TEST("/keeper/upkeep", test_upkeep);
+    TEST("/keeper/full", test_full);
     TEST("/keeper/promises#SAF-07", test_promises);
     TEST("/keeper/promise-refused#SAF-07", test_promise_refused);
     g_test_add_func("/keeper/due", test_due);

@@ -1,6 +1,10 @@
 /* Where guests and replicas can go: room, refusals, ranking. */
 #include "core/ops/placement.h"
 
+#include "core/config/look.h"
+
+#include <string.h>
+
 #define NODE1 "00000000-0000-4000-8000-000000000001"
 #define NODE2 "00000000-0000-4000-8000-000000000002"
 #define NODE3 "00000000-0000-4000-8000-000000000003"
@@ -43,6 +47,15 @@ static struct node_report *put_report(struct fixture *fixture, const char *node,
     struct node_report *report = node_report_parse(json, RECORD_STRICT, NULL);
     g_ptr_array_add(fixture->reports, report);
     return report;
+}
+
+static void run_guest(struct node_report *report, const char *uuid)
+{
+    struct guest_report *guest = guest_report_new();
+    g_free(guest->instance);
+    guest->instance = g_strdup(uuid);
+    guest->state = GUEST_RUNNING;
+    g_ptr_array_add(report->guests, guest);
 }
 
 static char *put_instance(struct fixture *fixture, const char *primary, const char *secondary,
@@ -96,11 +109,7 @@ static void test_room_running_is_not_counted_twice(struct fixture *fixture, cons
 {
     struct node_report *report = put_report(fixture, NODE1, 1000, 5000);
     g_autofree char *uuid = put_instance(fixture, NODE1, "", 300, 700, 1);
-    struct guest_report *guest = guest_report_new();
-    g_free(guest->instance);
-    guest->instance = g_strdup(uuid);
-    guest->state = GUEST_RUNNING;
-    g_ptr_array_add(report->guests, guest);
+    run_guest(report, uuid);
     report->memory_free = 650; /* its memory is in use by now */
     report->disk_free = 4300;
     assert_room(fixture, 0, 650, 4300);
@@ -110,11 +119,7 @@ static void test_room_untouched_memory_is_not_given_away(struct fixture *fixture
 {
     struct node_report *report = put_report(fixture, NODE1, 1000, 5000);
     g_autofree char *uuid = put_instance(fixture, NODE1, "", 900, 4900, 1);
-    struct guest_report *guest = guest_report_new();
-    g_free(guest->instance);
-    guest->instance = g_strdup(uuid);
-    guest->state = GUEST_RUNNING;
-    g_ptr_array_add(report->guests, guest);
+    run_guest(report, uuid);
     assert_room(fixture, 0, 100, 100); /* although the node says that nearly all is free */
 }
 
@@ -312,6 +317,44 @@ static void test_sums_agree(struct fixture *fixture, const void *data)
     placement_sums_free(sums);
 }
 
+/* What the configuration daemon counts leads to the same room as what is counted here. */
+static void test_sums_given(struct fixture *fixture, const void *data)
+{
+    g_autoptr(GError) error = NULL;
+    put_report(fixture, NODE1, 1000, 5000);
+    put_report(fixture, NODE2, 1000, 5000);
+    g_autofree char *runs = put_instance(fixture, NODE1, NODE2, 300, 700, 1);
+    g_autofree char *waits = put_instance(fixture, NODE1, "", 400, 900, 0);
+    run_guest(fixture->reports->pdata[0], runs);
+    json_autoptr json =
+        json_make("{s:[{s:s,s:[s]},{s:s}]}", "nodes", "node", NODE1, "guests", runs, "node", NODE2);
+    record_autoptr(promised_args) args = promised_args_parse(json, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    json_autoptr answer = look_answer(fixture->config, "promised", args, &error);
+    record_autoptr(promised_result) result = promised_result_parse(answer, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    struct placement_sums *sums = placement_sums_given(fixture->reports, result->nodes, &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < fixture->reports->len; i++) {
+        struct placement_room counted, told;
+        placement_room(fixture->config, fixture->reports->pdata[i], NULL, &counted);
+        placement_room(fixture->config, fixture->reports->pdata[i], sums, &told);
+        g_assert_cmpint(memcmp(&counted, &told, sizeof(told)), ==, 0);
+    }
+    /* Without one of them: as if it were not there. */
+    const struct instance *waiting = config_get(fixture->config, "instance", waits, NULL);
+    placement_sums_move(sums, waiting, NULL);
+    struct placement_room room;
+    placement_room(fixture->config, fixture->reports->pdata[0], sums, &room);
+    g_assert_cmpint(room.memory, ==, 700);
+    g_assert_cmpint(room.disk, ==, 4300);
+    placement_sums_free(sums);
+    /* An answer about other nodes. */
+    g_ptr_array_remove_index(result->nodes, 0);
+    g_assert_null(placement_sums_given(fixture->reports, result->nodes, &error));
+    g_assert_cmpstr(error->message, ==, "the answer is for other nodes than were asked for");
+}
+
 /* --- advice and bridges --- */
 
 static void put_advice(struct fixture *fixture, const char *node, const char *reason, int until)
@@ -413,6 +456,7 @@ int main(int argc, char **argv)
     add("/placement/room/sharedfile", test_shared_images_take_no_space);
     add("/placement/room/migration", test_migration_counts_on_both);
     add("/placement/sums", test_sums_agree);
+    add("/placement/sums/given#FUT-08", test_sums_given);
     add("/placement/advice#ARP-69", test_advice);
     add("/placement/bridges", test_bridges);
     add("/placement/shared-folder", test_shared_folder);

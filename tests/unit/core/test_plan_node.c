@@ -170,7 +170,32 @@ static void test_no_room(void)
     place_clear(&place);
 }
 
-/* Without the master nobody does anything, here and elsewhere. */
+static void set(struct place *place, const char *kind, const char *key, const char *field,
+                json_t *value)
+{
+    json_t *object = config_object_json(place->config, kind, key);
+    json_object_set_new(object, field, value);
+    put(place->config, kind, key, object);
+}
+
+/* Nodes 1 to `count` and the master, node4. */
+static void make_candidates(struct place *place, guint count)
+{
+    set(place, "node", UUID("a0", "004"), "master_candidate", json_true());
+    for (guint i = 1; i <= count; i++) {
+        g_autofree char *uuid = uuid_of("a0", i);
+        set(place, "node", uuid, "master_candidate", json_true());
+    }
+}
+
+#define AWAY                                                                                       \
+    "\"notes\":[\"node4 is the master. While there is none no job runs and nobody repairs "        \
+    "anything, on no node: guests elsewhere run on, but one that ends is not started again, and "  \
+    "one that loses its replica writes nothing until a master has put that on record.\",\"What "   \
+    "to "                                                                                          \
+    "do: bring node4 back, with its disk"
+
+/* Without a master, and with nobody who could be, nobody does anything, here and elsewhere. */
 static void test_fail_of_the_master(void)
 {
     struct place place;
@@ -181,9 +206,7 @@ static void test_fail_of_the_master(void)
     put_instance(&place, 3, "sharedfile", 4, 0);
     put_instance(&place, 4, "mirror", 1, 4);
     put_instance(&place, 5, "mirror", 2, 3); /* has nothing to do with it */
-    json_t *web4 = config_object_json(place.config, "instance", UUID("b0", "004"));
-    json_object_set_new(web4, "holder", json_string(""));
-    put(place.config, "instance", UUID("b0", "004"), web4);
+    set(&place, "instance", UUID("b0", "004"), "holder", json_string(""));
     g_autofree char *text = ask(&place, "node4", FORECAST_FAIL);
     assert_has(text, "\"moves\":[]");
     assert_has(text, "{\"from\":[\"node4\",\"node2\"],\"instance\":\"web1\",\"operations\":[],"
@@ -197,16 +220,68 @@ static void test_fail_of_the_master(void)
                      "the cluster\",\"reason\":\"it stays as it is: the master, which would do "
                      "something about it, is away\"");
     g_assert_null(strstr(text, "web5"));
-    assert_has(text, "\"notes\":[\"node4 is the master. While it is away no job runs and nobody "
-                     "repairs anything, on no node: guests elsewhere run on, but one that ends is "
-                     "not started again, and one that loses its replica writes nothing until the "
-                     "master has put that on record.\",\"What to do: bring node4 back, with its "
-                     "disk, which has the configuration; no other node takes its place in this "
-                     "version. Then it starts its own guests again, and the repair of all others "
-                     "goes on by itself.\"]");
+    assert_has(text, AWAY "; no other node has a copy of the configuration. Then it starts its own "
+                          "guests again, and the repair of all others goes on by itself. So that "
+                          "another node can take its place, have another candidate before: fettle "
+                          "node modify NODE --master-candidate yes.\"]");
     g_autofree char *drained = ask(&place, "node4", FORECAST_DRAIN); /* it can do that itself */
     assert_has(drained, "\"instance\":\"web1\",\"operations\":[\"migrate\"");
     assert_has(drained, "\"notes\":[]");
+    place_clear(&place);
+}
+
+/* With the engine sqlite it takes a person to make a candidate the master. */
+static void test_fail_of_the_master_by_word(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    make_candidates(&place, 1);
+    put_tag(&place, "cluster", UUID("c0", "001"), "reinstall");
+    put_instance(&place, 1, "mirror", 4, 2);
+    put_instance(&place, 2, "mirror", 3, 4);
+    g_autofree char *text = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(text, "\"moves\":[]");
+    assert_has(text, "\"reason\":\"it is down until its node, the master, is back, or you make "
+                     "another node the master and say that this one is dead\",");
+    assert_has(text, "\"reason\":\"it runs, but what it writes waits until the master, which has "
+                     "its replica, is back, or you make another node the master\",");
+    assert_has(text, AWAY ": it starts its own guests again, and the repair of all others goes on "
+                          "by itself. If it is gone for longer, power it off and make another "
+                          "candidate the master, on that one: fettle cluster master-failover. Then "
+                          "say that node4 is dead: fettle node modify node4 --offline yes "
+                          "--statement \\\"…\\\".\"]");
+    /* The only other one is offline: there is nobody. */
+    set(&place, "node", UUID("a0", "001"), "offline", json_true());
+    g_autofree char *alone = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(alone, AWAY "; no other node has a copy of the configuration.");
+    place_clear(&place);
+}
+
+/* With etcd the next master does what is listed, if a majority of the members is left. */
+static void test_fail_of_the_master_by_itself(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    make_candidates(&place, 2);
+    set(&place, "cluster", UUID("c0", "001"), "engine", json_string("etcd"));
+    put_tag(&place, "cluster", UUID("c0", "001"), "reinstall");
+    put_instance(&place, 1, "mirror", 4, 2);
+    g_autofree char *text = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(text, "\"blocked\":[]");
+    assert_has(text, "{\"from\":[\"node4\",\"node2\"],\"instance\":\"web1\",\"operations\":["
+                     "\"failover\",");
+    assert_has(text, "\"notes\":[\"node4 is the master. The other candidates choose the next one, "
+                     "within seconds; jobs that run end with an error, waiting ones go on. That "
+                     "master does what is listed here once you say that node4 is dead.\"]");
+    set(&place, "node", UUID("a0", "001"), "offline", json_true());
+    g_autofree char *minority = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(minority, "\"moves\":[]");
+    assert_has(minority, "\"reason\":\"it is down until its node, the master, is back\",");
+    assert_has(minority, AWAY "; no majority of the members of etcd is left without it, so nobody "
+                              "becomes the master. Then it starts its own guests again, and the "
+                              "repair of all others goes on by itself. So that another node can "
+                              "take its place, have three candidates that run before: fettle node "
+                              "modify NODE --master-candidate yes.\"]");
     place_clear(&place);
 }
 
@@ -285,6 +360,8 @@ int main(int argc, char **argv)
     g_test_add_func("/plan-node/drain", test_drain);
     g_test_add_func("/plan-node/no-room", test_no_room);
     g_test_add_func("/plan-node/fail-of-the-master", test_fail_of_the_master);
+    g_test_add_func("/plan-node/fail-of-the-master/by-word", test_fail_of_the_master_by_word);
+    g_test_add_func("/plan-node/fail-of-the-master/by-itself", test_fail_of_the_master_by_itself);
     g_test_add_func("/plan-node/notes", test_notes);
     g_test_add_func("/plan-node/sums", test_sums);
     g_test_add_func("/plan-node/call", test_call);

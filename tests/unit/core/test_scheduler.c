@@ -175,6 +175,21 @@ static void test_start_not_recorded(void)
     queue_world_free(w);
 }
 
+/* Whoever makes the processes is behind with that: the job waits, and is not lost. */
+static void test_start_has_to_wait(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    fake_starters_busy(w->world, 3);
+    guint64 id = queue_submit(w, NULL);
+    assert_status(w, id, "waiting");
+    g_assert_cmpuint(fake_starters(w->world), ==, 0);
+    fake_advance(w->world, 3 * LIMIT_QUEUE_RETRY_MS + 1);
+    g_assert_cmpuint(fake_starters(w->world), ==, 1);
+    queue_job_runs(w, id);
+    assert_status(w, id, "success");
+    queue_world_free(w);
+}
+
 /* --- order --- */
 
 static void test_slots(void)
@@ -681,6 +696,7 @@ int main(int argc, char **argv)
     g_test_add_func("/start/broken-after-confirmation#LUX-24,LUX-31",
                     test_broken_after_confirmation);
     g_test_add_func("/start/not-recorded#SAF-30", test_start_not_recorded);
+    g_test_add_func("/start/has-to-wait#LUX-23", test_start_has_to_wait);
     g_test_add_func("/scheduler/slots#LUX-12", test_slots);
     g_test_add_func("/scheduler/slot-until-gone#LUX-12", test_slot_until_gone);
     g_test_add_func("/scheduler/starts-share-commits", test_starts_share_commits);

@@ -10,6 +10,7 @@
 #include "core/guest/fence.h"
 #include "helper/fake_copy.h"
 #include "proto/records.h"
+#include "seat_calls.h"
 
 #define NODES 3
 
@@ -111,18 +112,9 @@ static void wconfd_kill(struct host *host)
     g_clear_pointer(&host->ended, g_free);
 }
 
-static GPtrArray *objects(void)
-{
-    GPtrArray *all = initial_changes();
-    for (guint i = 0; i < NODES; i++)
-        g_ptr_array_add(all, put("node", uuids[i], 1,
-                                 with(object_node(uuids[i]), "master_candidate", json_true())));
-    return all;
-}
-
 static void set_up_nodes(void)
 {
-    g_autoptr(GPtrArray) start = objects();
+    g_autoptr(GPtrArray) start = initial_candidates();
     world = fake_world_new();
     engine = fake_engine_new(5, start);
     fake_engine_replicate(engine);
@@ -160,21 +152,10 @@ static void tear_down(void)
 
 /* --- questions --- */
 
-static struct role_status *status_of(guint node)
-{
-    g_autoptr(GError) error = NULL;
-    json_autoptr json =
-        fake_call(hosts[node].cli, uuids[node], ROLE_WCONFD, "wait_role", json_object(), &error);
-    g_assert_no_error(error);
-    struct role_status *status = role_status_parse(json, RECORD_LAX, &error);
-    g_assert_no_error(error);
-    return status;
-}
-
 /* "ROLE epoch/serial", with " why" if there is a reason. */
 static char *role_of(guint node)
 {
-    record_autoptr(role_status) status = status_of(node);
+    record_autoptr(role_status) status = ask_seat(hosts[node].cli);
     return g_strdup_printf("%s %d/%d%s%s", enum_word(&seat_role_words, (int)status->seat),
                            (int)status->epoch, (int)status->serial, *status->why ? " " : "",
                            status->why);
@@ -216,39 +197,14 @@ static void commit_tags(guint node, guint count)
 {
     struct env *luxid = fake_process(world, uuids[node], ROLE_LUXID);
     for (guint i = 0; i < count; i++) {
-        g_autoptr(GError) error = NULL;
         g_autofree char *tag = g_strdup_printf("t%u", ++number);
-        g_autofree char *key = g_strdup_printf("instance/" WEB1 "/%s", tag);
-        g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-%012x", number);
-        json_autoptr answer =
-            fake_call(luxid, uuids[node], ROLE_WCONFD, "commit",
-                      json_make("{s:{s:s,s:s},s:s,s:[{s:s,s:s,s:s,s:{s:s,s:s,s:s}}]}", "owner",
-                                "job", "luxid", "livelock", "luxid-1", "commit_id", id, "changes",
-                                "op", "put", "kind", "tag", "key", key, "object", "kind",
-                                "instance", "object", WEB1, "tag", tag),
-                      &error);
-        g_assert_no_error(error);
-        g_assert_nonnull(answer);
+        ask_commit_tag(luxid, number, tag);
     }
-}
-
-/* A person on a node: "node SERIAL", or the error. */
-static char *take_over(guint node, const char *to, const char *statement)
-{
-    g_autoptr(GError) error = NULL;
-    json_autoptr json = fake_call(
-        hosts[node].cli, uuids[node], ROLE_WCONFD, "take_over",
-        json_make("{s:s,s:b,s:s}", "node", to, "alone", *statement != '\0', "statement", statement),
-        &error);
-    if (!json)
-        return g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
-    return g_strdup_printf("%s %d", json_string_value(json_object_get(json, "name")),
-                           (int)json_integer_value(json_object_get(json, "serial")));
 }
 
 #define assert_taken(node, to, statement, expected)                                                \
     do {                                                                                           \
-        g_autofree char *said_ = take_over(node, to, statement);                                   \
+        g_autofree char *said_ = ask_take_over(hosts[node].cli, to, statement);                    \
         g_assert_cmpstr(said_, ==, expected);                                                      \
     } while (0)
 
@@ -265,7 +221,7 @@ static void test_one_master(void)
     fake_advance(world, 100);
     for (guint i = 0; i < NODES; i++)
         g_assert_cmpuint(copied(i), ==, 4);
-    record_autoptr(role_status) status = status_of(1);
+    record_autoptr(role_status) status = ask_seat(hosts[1].cli);
     g_assert_cmpint((int)status->engine, ==, ENGINE_KIND_ETCD);
     g_assert_cmpstr(status->master_node, ==, NODE1);
 
@@ -294,7 +250,7 @@ static void test_next_master(void)
     fake_engine_expire(engine);
     fake_advance(world, 1100);
     assert_role(1, "master 2/4");
-    record_autoptr(role_status) status = status_of(2);
+    record_autoptr(role_status) status = ask_seat(hosts[2].cli);
     g_assert_cmpstr(status->master_node, ==, NODE2);
     fake_advance(world, 30000);
     assert_role(2, "follows 2/4");

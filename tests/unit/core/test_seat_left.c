@@ -50,7 +50,8 @@ static void fill_copy(struct fixture *it)
     json_object_set_new(cluster->object, "engine", json_string("etcd"));
     g_assert_true(copy->ops->refill_begin(copy, NULL));
     g_assert_true(copy->ops->refill_piece(copy, all, NULL));
-    g_assert_true(copy->ops->refill_end(copy, HISTORY, 3, SERIAL, NULL));
+    g_assert_true(
+        copy->ops->refill_end(copy, &(struct copy_batch){HISTORY, 3, SERIAL, NULL, NULL}, NULL));
 }
 
 static void set_up(struct fixture *it, gconstpointer unused)

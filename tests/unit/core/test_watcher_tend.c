@@ -48,6 +48,23 @@ static void test_restart_gives_up(void)
     watcher_world_free(w);
 }
 
+/* Jobs that died while they waited for their locks have tried nothing; but not for ever. */
+static void test_deaths_in_the_queue_are_no_tries(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->guest_node = NULL;
+    for (guint n = 0; n < LIMIT_REPAIR_DEATHS + LIMIT_REPAIR_TRIES; n++) {
+        fake_advance(w->base.world, 600000);
+        g_assert_cmpuint(jobs(w), ==, n + 1);
+        g_assert_cmpint(latest_about(w, WEB1, "watcher/tend")->verdict, !=, VERDICT_LEAVE);
+        end_job(w, n, "error", json_string("Job found dead"));
+    }
+    fake_advance(w->base.world, 600000);
+    g_assert_cmpuint(jobs(w), ==, LIMIT_REPAIR_DEATHS + LIMIT_REPAIR_TRIES);
+    g_assert_cmpint(latest_about(w, WEB1, "watcher/tend")->verdict, ==, VERDICT_LEAVE);
+    watcher_world_free(w);
+}
+
 /* Under the request id of an earlier try luxid would answer with that old job (SAF-31). */
 static void test_new_watcher_counts_on(void)
 {
@@ -349,6 +366,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watcher-tend/restart", test_restart);
     g_test_add_func("/watcher-tend/gives-up#ARP-68", test_restart_gives_up);
+    g_test_add_func("/watcher-tend/deaths-in-the-queue#ARP-68",
+                    test_deaths_in_the_queue_are_no_tries);
     g_test_add_func("/watcher-tend/new-watcher-counts-on#SAF-31", test_new_watcher_counts_on);
     g_test_add_func("/watcher-tend/restored#SAF-02", test_restored);
     g_test_add_func("/watcher-tend/no-restart#ARP-17,ARP-45", test_no_restart);

@@ -77,6 +77,19 @@ static void client_begin(struct client *client, struct queue_world *w, const cha
     expect(ask(client, 60, "this is where the stream stands"), "[]");
 }
 
+/* One that wants the same field of an object so many times: its rows are as large as is wanted. */
+static void client_begin_wide(struct client *client, struct queue_world *w, const char *kind,
+                              const char *field, guint times)
+{
+    g_autoptr(GString) kinds = g_string_new(NULL);
+
+    g_string_printf(kinds, "{\"%s\": [", kind);
+    for (guint i = 0; i < times; i++)
+        g_string_append_printf(kinds, "%s\"%s\"", i > 0 ? "," : "", field);
+    g_string_append(kinds, "]}");
+    client_begin(client, w, kinds->str);
+}
+
 static void client_clear(struct client *client)
 {
     g_free(client->kinds);
@@ -266,17 +279,13 @@ static void test_pieces(void)
 {
     struct queue_world *w = queue_world_new(1);
     g_autofree char *long_text = g_strnfill(500, 'x');
-    g_autoptr(GString) fields = g_string_new("{\"decision\": [");
     struct client client, wide;
     json_autoptr first = NULL;
     json_autoptr rest = NULL;
     json_autoptr piece = NULL;
 
     client_begin(&client, w, "{\"decision\": []}");
-    for (guint i = 0; i < 500; i++)
-        g_string_append_printf(fields, "%s\"summary\"", i > 0 ? "," : "");
-    g_string_append(fields, "]}");
-    client_begin(&wide, w, fields->str);
+    client_begin_wide(&wide, w, "decision", "summary", 500);
     for (guint i = 1; i <= LIMIT_WATCH_CHANGES + 1; i++)
         put_decision(w, i, long_text);
     fake_settle(w->world);
@@ -298,7 +307,6 @@ static void test_large_row(void)
 {
     struct queue_world *w = queue_world_new(1);
     g_autofree char *comment = g_strnfill(512, 'x');
-    g_autoptr(GString) fields = g_string_new("{\"job\": [");
     struct client client;
     json_autoptr ops = json_array();
     g_autoptr(GError) error = NULL;
@@ -306,10 +314,7 @@ static void test_large_row(void)
 
     for (guint i = 0; i < 100; i++)
         json_array_append_new(ops, queue_delay(json_make("{ss}", "comment", comment)));
-    for (guint i = 0; i < 20; i++)
-        g_string_append_printf(fields, "%s\"ops\"", i > 0 ? "," : "");
-    g_string_append(fields, "]}");
-    client_begin(&client, w, fields->str);
+    client_begin_wide(&client, w, "job", "ops", 20);
     for (guint i = 0; i < 2; i++) {
         json_autoptr id = queue_call(w, "SubmitJob", json_make("[O]", ops), &error);
         g_assert_no_error(error);

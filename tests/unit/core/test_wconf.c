@@ -306,15 +306,16 @@ static void test_stream(void)
     g_assert_false(reply.done);
     fake_engine_release(world.engine);
     fake_advance(world.world, 1);
-    assert_says(world_reply(&reply),
-                "{\"changes\":[{\"key\":\"instance/" WEB1
-                "/a\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
-                "\",\"tag\":\"a\"},\"op\":\"put\",\"version\":2},"
-                "{\"key\":\"instance/" WEB1
-                "/b\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
-                "\",\"tag\":\"b\"},\"op\":\"put\",\"version\":3}],"
-                "\"epoch\":1,\"history\":5,\"pieces\":false,\"serial\":3,\"snapshot\":false,"
-                "\"why\":\"\"}");
+    assert_says(
+        world_reply(&reply),
+        "{\"changes\":[{\"key\":\"instance/" WEB1
+        "/a\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
+        "\",\"tag\":\"a\"},\"op\":\"put\",\"version\":2},"
+        "{\"key\":\"instance/" WEB1
+        "/b\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
+        "\",\"tag\":\"b\"},\"op\":\"put\",\"version\":3}],"
+        "\"commits\":[],\"epoch\":1,\"history\":5,\"pieces\":false,\"serial\":3,\"snapshot\":false,"
+        "\"why\":\"\"}");
     fake_reply_clear(&one);
     fake_reply_clear(&two);
     /* Put and deleted since: only the deletion is told. */
@@ -336,7 +337,8 @@ static void test_stream_wait_is_over(void)
     g_assert_false(reply.done);
     fake_advance(world.world, 1);
     assert_says(world_reply(&reply),
-                "{\"changes\":[],\"epoch\":1,\"history\":5,\"pieces\":false,\"serial\":1,"
+                "{\"changes\":[],\"commits\":[],\"epoch\":1,\"history\":5,\"pieces\":false,"
+                "\"serial\":1,"
                 "\"snapshot\":false,\"why\":\"\"}");
     world_tear_down();
 }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/config/wconf_private.h"
 #include "wconf_world.h"
 
 static struct env *node2, *node3;
@@ -276,6 +277,103 @@ static void test_slow_one(void)
     world_tear_down();
 }
 
+/* The ids that an answer has: "ID of SERIAL" for each, of which the last four digits; "…" if there
+ * are more behind them. */
+static char *ids_of(const json_t *answer)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    size_t index;
+    json_t *item;
+    json_array_foreach(json_object_get(answer, "commits"), index, item)
+    {
+        const char *id = json_string_value(json_object_get(item, "id"));
+        g_string_append_printf(text, "%s%s of %d", text->len ? ", " : "", id + strlen(id) - 4,
+                               (int)json_integer_value(json_object_get(item, "serial")));
+    }
+    return g_strdup_printf("%s%s", text->str,
+                           json_is_true(json_object_get(answer, "more")) ? " …" : "");
+}
+
+static char *ask_ids(const char *args)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr json =
+        fake_call(node2, NODE1, ROLE_WCONFD, "commit_ids", json_loads(args, 0, NULL), &error);
+    return json ? ids_of(json)
+                : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+}
+
+/* A copy is told of each commit by its id, all other subscribers are not; one that is filled anew
+ * fetches those that came before. */
+static void test_ids(void)
+{
+    struct fake_reply commit, two, three;
+    set_up();
+    g_autofree char *first = digest();
+    assert_says(ask_ids("{\"after\":0}"), "");
+    ask_start(node2, 5, 1, first, 10000, &two);
+    commit_start(ID_A, "a", &commit);
+    fake_advance(world.world, 1);
+    assert_says(ids_of(two.result), "000a of 2");
+    fake_reply_clear(&two);
+    g_autofree char *second = digest();
+    ask_start(node2, 5, 2, second, 10000, &two);
+    g_free(world_reply(&commit));
+    commit_start(ID_B, "b", &commit);
+    fake_advance(world.world, 1);
+    assert_says(ids_of(two.result), "000b of 3");
+    fake_reply_clear(&two);
+    ask_start(node3, 5, 1, first, 0, &three);
+    fake_advance(world.world, 1);
+    assert_says(ids_of(three.result), "000a of 2, 000b of 3");
+    fake_reply_clear(&three);
+    fake_call_start(world.luxid, 0, NODE1, ROLE_WCONFD, "wait_changes",
+                    json_make("{s:i,s:i}", "history", 5, "serial", 1), &three);
+    fake_advance(world.world, 1);
+    assert_says(ids_of(three.result), "");
+    fake_reply_clear(&three);
+    fake_advance(world.world, 2000);
+    g_free(world_reply(&commit));
+    assert_says(ask_ids("{\"after\":0}"), "000a of 2, 000b of 3");
+    assert_says(ask_ids("{\"after\":2}"), "000b of 3");
+    assert_says(ask_ids("{\"after\":99}"), "");
+    assert_says(ask_ids("{}"), "wrong_input: after: is missing");
+    assert_says(ask_ids("{\"after\":-1}"), "wrong_input: after: must be at least 0");
+    world_tear_down();
+}
+
+/* They come in pieces, and the oldest are forgotten. */
+static void test_many_ids(void)
+{
+    enum { MANY = LIMIT_COMMIT_IDS + 2 * LIMIT_IDS_PIECE };
+    set_up();
+    for (guint i = 0; i < MANY; i++) {
+        g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-%012u", i);
+        wconf_ids_note(world.wconf, id, 2 + i);
+    }
+    guint64 after = 0;
+    guint count = 0, pieces = 0;
+    bool more = true;
+    while (more) {
+        g_autoptr(GError) error = NULL;
+        json_autoptr json = fake_call(node2, NODE1, ROLE_WCONFD, "commit_ids",
+                                      json_make("{s:I}", "after", (json_int_t)after), &error);
+        g_assert_no_error(error);
+        json_t *commits = json_object_get(json, "commits");
+        json_t *last = json_array_get(commits, json_array_size(commits) - 1);
+        g_assert_cmpuint(json_array_size(commits), <=, LIMIT_IDS_PIECE);
+        after = (guint64)json_integer_value(json_object_get(last, "serial"));
+        count += (guint)json_array_size(commits);
+        more = json_is_true(json_object_get(json, "more"));
+        pieces++;
+    }
+    g_assert_cmpuint(after, ==, 1 + MANY);
+    g_assert_cmpuint(count, >=, LIMIT_COMMIT_IDS);
+    g_assert_cmpuint(count, <=, LIMIT_COMMIT_IDS + LIMIT_IDS_PIECE);
+    g_assert_cmpuint(pieces, ==, (count + LIMIT_IDS_PIECE - 1) / LIMIT_IDS_PIECE);
+    world_tear_down();
+}
+
 /* A node that is no candidate any more gets that change, then nothing. */
 static void test_no_candidate(void)
 {
@@ -323,6 +421,8 @@ int main(int argc, char **argv)
     g_test_add_func("/copies/waits#SAF-07,WCF-05", test_waits);
     g_test_add_func("/copies/patience#SAF-07", test_patience);
     g_test_add_func("/copies/slow-one#SAF-07", test_slow_one);
+    g_test_add_func("/copies/ids#SAF-04", test_ids);
+    g_test_add_func("/copies/many-ids#SAF-04", test_many_ids);
     g_test_add_func("/copies/no-candidate#WCF-04", test_no_candidate);
     g_test_add_func("/copies/step-down#SAF-04,SAF-08", test_step_down);
     return g_test_run();

@@ -1,14 +1,16 @@
 /*
- * The program fettle-job: its arguments and its job file with every fault, and that it takes over
- * the lock file of its starter. FETTLE_JOB names the program.
+ * The program fettle-job: what a job's process makes of a job file and a node with every fault, and
+ * that its lock file is gone in the end. Its nursery: tests/unit/io/test_starter.c. FETTLE_JOB
+ * names the program.
  */
 #include <gio/gio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "io/files.h"
 #include "io/livelock.h"
-
-#define CHILD_FD 9 /* the lock file's descriptor in the program */
+#include "io/starter.h"
 
 struct host {
     char *root;
@@ -36,6 +38,29 @@ static void host_init(struct host *host)
     g_assert_true(node_paths_make(host->paths, &error));
 }
 
+static void put_job(const struct host *host, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_true(files_write(host->paths, FILE_QUEUE, "job-17", text, strlen(text), &error));
+}
+
+static void send_descriptor(int fd, const char *text, int descriptor)
+{
+    char control[CMSG_SPACE(sizeof(int))]
+        __attribute__((aligned(__alignof__(struct cmsghdr)))) = {0};
+    struct iovec part = {(char *)text, strlen(text)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+    g_assert_cmpint(sendmsg(fd, &message, 0), ==, (ssize_t)strlen(text));
+}
+
 static void host_clear(struct host *host)
 {
     g_autofree char *command = g_strdup_printf("rm -rf '%s'", host->root);
@@ -44,94 +69,99 @@ static void host_clear(struct host *host)
     g_free(host->root);
 }
 
-/* Runs the program to its end: "CODE last line of what it said" without time and host's names. It
- * ends with its lock, so each gets a new one. */
-static char *run(const struct host *host, const char *job, const char *fd, const char *name)
+static char *log_of(const struct host *host)
+{
+    return g_build_filename(host->root, "log", "luxid.log", NULL);
+}
+
+/* A nursery with one request, whose confirmation is given: the text that it named itself with. */
+static char *request(const struct host *host, const char *job)
 {
     g_autoptr(GError) error = NULL;
-    struct livelock *livelock = livelock_make(host->paths, "job-17", &error);
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_NONE);
+    g_autofree char *log = log_of(host);
+    char line[STARTER_LINE_BYTES + 1] = "";
+    int requests[2], channel[2];
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, requests), ==, 0);
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel), ==, 0);
+    unlink(log);
+    g_subprocess_launcher_set_stderr_file_path(launcher, log);
+    g_subprocess_launcher_take_fd(launcher, requests[1], NURSERY_REQUESTS_FD);
+    g_autoptr(GSubprocess) nursery = g_subprocess_launcher_spawn(
+        launcher, &error, g_getenv("FETTLE_JOB"), "--root", host->root, NURSERY_WORDS, NULL);
     g_assert_no_error(error);
+    send_descriptor(requests[0], job, channel[1]);
+    close(channel[1]);
+    g_assert_cmpint(read(channel[0], line, STARTER_LINE_BYTES), >, 0);
+    g_assert_cmpint(write(channel[0], "\n", 1), ==, 1);
+    g_assert_cmpint(read(channel[0], line + STARTER_LINE_BYTES, 1), ==, 0); /* it is the job's */
+    close(channel[0]);
+    close(requests[0]);
+    g_assert_true(g_subprocess_wait_check(nursery, NULL, &error)); /* it goes, the job stays */
+    return g_strdup(line);
+}
+
+static bool has_locks(const struct host *host)
+{
+    g_autoptr(GPtrArray) names = livelock_list(host->paths);
+    return names->len > 0;
+}
+
+/* Runs job 17 to its end, with its lock file: the last line of what it said, without time. */
+static char *run(const struct host *host)
+{
+    g_autofree char *name = request(host, "17");
+    g_autofree char *path = log_of(host);
     g_autofree char *said = NULL;
-    g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
-    g_subprocess_launcher_take_fd(launcher, dup(livelock_pass(livelock)), CHILD_FD);
-    g_autoptr(GSubprocess) child = g_subprocess_launcher_spawn(
-        launcher, &error, g_getenv("FETTLE_JOB"), "--root", host->root, job, fd, name, NULL);
-    g_assert_no_error(error);
-    g_subprocess_communicate_utf8(child, NULL, NULL, NULL, &said, &error);
-    g_assert_no_error(error);
+    g_assert_true(g_str_has_prefix(name, "job-17-"));
+    while (has_locks(host))
+        g_usleep(2000);
+    g_assert_true(g_file_get_contents(path, &said, NULL, NULL));
     g_strchomp(said);
     const char *line = strrchr(said, '\n');
-    const char *text = strstr(line ? line : said, "fettle-job: ");
+    const char *text = strstr(line ? line : said, "fettle-job 17: ");
     g_assert_nonnull(text);
-    GString *clean = g_string_new(text + strlen("fettle-job: "));
-    g_string_replace(clean, host->root, "ROOT", 0);
-    g_string_replace(clean, livelock_name(livelock), "LOCK", 0);
-    g_string_prepend_c(clean, ' ');
-    livelock_drop(livelock);
-    g_assert_true(g_subprocess_get_if_exited(child));
-    g_autofree char *code = g_strdup_printf("%d", g_subprocess_get_exit_status(child));
-    g_string_prepend(clean, code);
-    return g_string_free(clean, FALSE);
+    return g_strdup(text + strlen("fettle-job 17: "));
 }
 
-#define assert_run(host, job, fd, name, expected)                                                  \
+#define assert_run(host, expected)                                                                 \
     do {                                                                                           \
-        g_autofree char *said_ = run(host, job, fd, name);                                         \
+        g_autofree char *said_ = run(host);                                                        \
         g_assert_cmpstr(said_, ==, expected);                                                      \
     } while (0)
-
-#define USAGE                                                                                      \
-    "2 usage: fettle-job [--root DIR] JOB LOCK-DESCRIPTOR [LOCK-NAME]; it is started by "          \
-    "fettle-job-start only"
-
-static void test_arguments(void)
-{
-    struct host host;
-    host_init(&host);
-    assert_run(&host, NULL, NULL, NULL, USAGE);
-    assert_run(&host, "17", NULL, NULL, USAGE);
-    assert_run(&host, "0", "9", NULL, "2 \"0\" is no job id");
-    assert_run(&host, "seventeen", "9", NULL, "2 \"seventeen\" is no job id");
-    assert_run(&host, "17", "2", NULL, "2 \"2\" is no descriptor of a lock file");
-    assert_run(&host, "17", "x", NULL, "2 \"x\" is no descriptor of a lock file");
-    assert_run(&host, "17", "77", NULL, "2 descriptor 77 is no lock file of a job");
-    host_clear(&host);
-}
-
-static void test_foreign_lock(void)
-{
-    struct host host;
-    host_init(&host);
-    g_autofree char *said = run(&host, "17", "9", "job-17-another");
-    g_assert_true(g_str_has_prefix(said, "5 ")); /* wrong_state: not the lock it was given */
-    g_assert_nonnull(strstr(said, "job-17-another"));
-    host_clear(&host);
-}
 
 static void test_job_file(void)
 {
     struct host host;
     host_init(&host);
-    g_autofree char *missing = run(&host, "17", "9", NULL);
-    g_assert_true(g_str_has_prefix(missing, "3 "));
-    g_assert_nonnull(strstr(missing, "job-17"));
-    write_file(&host, "var/queue/job-17", "{\"id\":17,\"ops\":[{\"inp");
-    assert_run(&host, "17", "9", NULL,
-               "21 job-17: broken JSON at byte 21 (line 1): premature end of input near '\"inp'");
-    write_file(&host, "var/queue/job-17", "{\"id\":18,\"ops\":[]}");
-    assert_run(&host, "17", "9", NULL, "23 job-17 is the file of job 18");
-    write_file(&host, "var/queue/job-17",
-               "{\"id\":17,\"ops\":[{\"input\":{},\"status\":\"running\"}]}");
-    assert_run(&host, "17", "9", NULL, "5 job 17 has run before; it is not run twice");
+    g_autofree char *missing = run(&host);
+    g_assert_true(g_str_has_prefix(missing, "there is no file "));
+    g_assert_true(g_str_has_suffix(missing, "/queue/job-17"));
+    put_job(&host, "{\"id\":17,\"ops\":[{\"inp");
+    assert_run(&host,
+               "job-17: broken JSON at byte 21 (line 1): premature end of input near '\"inp'");
+    put_job(&host, "{\"id\":18,\"ops\":[]}");
+    assert_run(&host, "job-17 is the file of job 18");
+    put_job(&host, "{\"id\":17,\"ops\":[{\"input\":{},\"status\":\"running\"}]}");
+    assert_run(&host, "job 17 has run before; it is not run twice");
+    host_clear(&host);
+}
+
+static void test_no_node(void)
+{
+    struct host host;
+    host_init(&host);
+    g_autofree char *config = g_build_filename(host.root, "etc", "node.json", NULL);
+    unlink(config);
+    g_autofree char *said = run(&host);
+    g_assert_true(g_str_has_prefix(said, "this host belongs to no cluster"));
     host_clear(&host);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/fettle-job/arguments", test_arguments);
-    g_test_add_func("/fettle-job/foreign-lock#DTH-09,SAF-32", test_foreign_lock);
-    g_test_add_func("/fettle-job/job-file", test_job_file);
+    g_test_add_func("/fettle-job/job-file#SAF-32", test_job_file);
+    g_test_add_func("/fettle-job/no-node", test_no_node);
     return g_test_run();
 }

@@ -403,7 +403,7 @@ static void test_one_of_each(void)
     client_tell(&b, WAIT(LOCK("exclusive", "instance/a"), ""));
     wait_waiters(&look, "2");
     g_autofree char *before = all_locks(&look);
-    g_autofree char *queue = g_strdup_printf("rm -rf '%s/var/queue'", host.root);
+    g_autofree char *queue = g_strdup_printf("rm -rf '%s/run/queue'", host.root);
     g_assert_true(g_spawn_command_line_sync(queue, NULL, NULL, NULL, NULL));
     kill_and_start();
     g_autofree char *after = all_locks(&look);

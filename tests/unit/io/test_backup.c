@@ -195,6 +195,12 @@ static void test_copy(void)
     sqlite_store_close(store);
 }
 
+static void count_id(const char *id, guint64 serial, void *count)
+{
+    ++*(guint *)count;
+}
+
+/* What was stored in another history is not taken for stored in this one. */
 static void test_renew_and_replace(void)
 {
     g_autofree char *path = in_folder("store.db");
@@ -227,6 +233,9 @@ static void test_renew_and_replace(void)
     g_assert_no_error(error);
     g_assert_true(sqlite_store_load(store, NULL, NULL, &error));
     g_assert_cmpuint(sqlite_store_history(store), ==, 900);
+    guint known = 0;
+    g_assert_true(sqlite_store_each_id(store, count_id, &known, &error));
+    g_assert_cmpuint(known, ==, 1); /* of the restoring itself */
     g_assert_cmpuint(sqlite_store_serial(store), ==, 2);
     g_assert_cmpstr(sqlite_store_master(store)->node, ==, "");
     guint64 before = sqlite_store_master(store)->epoch;
@@ -249,8 +258,8 @@ static void test_of_a_copy(void)
     g_assert_no_error(error);
     g_assert_true(copy->ops->refill_begin(copy, &error) &&
                   copy->ops->refill_piece(copy, all, &error) &&
-                  copy->ops->refill_end(copy, 7, 2, 4, &error));
-    struct copy_batch batch = {7, 2, 9, all};
+                  copy->ops->refill_end(copy, &(struct copy_batch){7, 2, 4, NULL, NULL}, &error));
+    struct copy_batch batch = {7, 2, 9, all, NULL};
     g_assert_true(copy->ops->apply(copy, &batch, &error));
     g_assert_true(sqlite_store_copy(path, taken, &summary, &error));
     copy->ops->close(copy);

@@ -112,11 +112,41 @@ static void import_objects(void (*each)(const char *kind, const char *key, guint
     }
 }
 
+/* More than one page of them. */
+#define CARRIED (LIMIT_IDS_PIECE + 10)
+
+static guint64 import_serial = 7;
+static const char *import_next;
+
+static void import_ids(void (*each)(const char *commit_id, guint64 serial, void *data), void *data,
+                       void *source)
+{
+    guint64 first = import_serial > CARRIED ? import_serial - CARRIED : import_serial - 3;
+    for (guint64 serial = first; serial < import_serial; serial++) {
+        g_autofree char *id = g_strdup_printf("before-%" G_GUINT64_FORMAT, serial);
+        each(id, serial, data);
+    }
+}
+
 static bool import(struct fixture *fixture, GError **error)
 {
-    struct etcd_import all = {
-        .history = 4, .serial = 7, .epoch_base = 100, .objects = import_objects};
+    struct etcd_import all = {.history = 4,
+                              .serial = import_serial,
+                              .epoch_base = 100,
+                              .next = import_next,
+                              .objects = import_objects,
+                              .ids = import_ids};
     return etcd_engine_import(fixture->client, CLUSTER, &all, error);
+}
+
+static bool resign_to_nobody(struct fixture *fixture, GError **error)
+{
+    return fixture->engine->ops->resign(fixture->engine, "", error);
+}
+
+static bool resign_to_a(struct fixture *fixture, GError **error)
+{
+    return fixture->engine->ops->resign(fixture->engine, NODE_A, error);
 }
 
 static bool campaign(struct fixture *fixture, GError **error)
@@ -296,6 +326,53 @@ static void test_keeps(struct fixture *fixture, gconstpointer unused)
     g_assert_true(run_step(fixture, load, &error));
     g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "commit-599"), ==, 607);
     g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "never"), ==, 0);
+    g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "before-6"), ==, 6);
+}
+
+/* --- ids of the engine before --- */
+
+static guint64 serial_of(struct fixture *fixture, const char *id)
+{
+    return fixture->engine->ops->lookup(fixture->engine, id);
+}
+
+static void count_id(const char *id, guint64 serial, void *count)
+{
+    ++*(guint *)count;
+}
+
+/* Commits that were stored before the cluster moved in are known, and are no part of the log. They
+ * are dropped when they are older than ids are kept. */
+static void test_carried_ids(struct fixture *fixture, gconstpointer unused)
+{
+    struct outcome outcomes[2] = {0};
+    g_autoptr(GError) error = NULL;
+    guint count = 0;
+
+    import_serial = 200000;
+    g_assert_true(run_step(fixture, import, &error));
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpuint(serial_of(fixture, "before-199999"), ==, 199999);
+    g_assert_cmpuint(serial_of(fixture, "before-195894"), ==, 195894);
+    g_assert_cmpuint(serial_of(fixture, "before-195893"), ==, 0);
+    g_assert_cmpuint(serial_of(fixture, "before-6"), ==, 0); /* of an earlier filling */
+    g_assert_true(fixture->engine->ops->each_id(fixture->engine, count_id, &count, &error));
+    g_assert_cmpuint(count, ==, CARRIED + 1); /* and the step itself */
+    g_assert_cmpuint(log_from(fixture), ==, 199999);
+    commit(fixture, "near", 199999 + LIMIT_COMMIT_IDS, CHANGE_PUT, "a", &outcomes[0]);
+    world_wait(&outcomes[0].done);
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpuint(serial_of(fixture, "before-195894"), ==, 195894);
+    commit(fixture, "far", 200000 + LIMIT_COMMIT_IDS, CHANGE_PUT, "a", &outcomes[1]);
+    world_wait(&outcomes[1].done);
+    close_engine(fixture);
+    open_engine(fixture, NODE_A, "boot1");
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpuint(serial_of(fixture, "before-199999"), ==, 0);
+    g_assert_cmpuint(serial_of(fixture, "far"), ==, 200000 + LIMIT_COMMIT_IDS);
+    import_serial = 7;
 }
 
 /* --- values --- */
@@ -389,6 +466,94 @@ static void test_one_master(struct fixture *fixture, gconstpointer unused)
 }
 
 /* While the member is away results are unknown; before the lease ends they become known. */
+static const char *alarm_action;
+
+/* The alarm of the member that its file has reached its limit, which nobody else can tell from a
+ * real one. */
+static bool set_alarm(struct fixture *fixture, GError **error)
+{
+    json_autoptr status =
+        etcd_call_wait(fixture->client, "/v3/maintenance/status", json_object(), 5000, error);
+    const char *id =
+        json_string_value(json_object_get(json_object_get(status, "header"), "member_id"));
+    g_assert_nonnull(id);
+    json_autoptr answer = etcd_call_wait(
+        fixture->client, "/v3/maintenance/alarm",
+        json_make("{s:s, s:s, s:s}", "action", alarm_action, "memberID", id, "alarm", "NOSPACE"),
+        5000, error);
+    return answer != NULL;
+}
+
+/* Nothing of the commit is there, and it is said why; a successor within the lease is no master
+ * either, until there is room. */
+static void test_full(struct fixture *fixture, gconstpointer unused)
+{
+    static const char full[] = "etcd takes no changes: the file of a member has reached its limit "
+                               "(etcdserver: mvcc: database space exceeded); its node makes room, "
+                               "see fettle cluster engine status";
+    struct outcome before = {0}, refused = {0};
+    g_autofree char *why = NULL;
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_true(run_step(fixture, load, &error));
+    fixture->engine->ops->on_lost(fixture->engine, lost_cb, &why);
+    commit(fixture, "before", 8, CHANGE_PUT, "before", &before);
+    world_wait(&before.done);
+    g_assert_cmpint(before.result, ==, ENGINE_DONE);
+    alarm_action = "ACTIVATE";
+    g_assert_true(run_step(fixture, set_alarm, &error));
+    commit(fixture, "refused", 9, CHANGE_PUT, "refused", &refused);
+    world_wait(&refused.done);
+    g_assert_cmpint(refused.result, ==, ENGINE_UNKNOWN);
+    g_assert_cmpstr(refused.why, ==,
+                    "etcd takes no changes: a member's file has reached its limit; see fettle "
+                    "cluster engine status");
+    g_assert_cmpstr(why, ==, refused.why);
+    for (guint i = 0; i < 2; i++) {
+        close_engine(fixture);
+        open_engine(fixture, NODE_A, "boot1");
+        g_assert_false(run_step(fixture, campaign, &error));
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_TEMPORARY);
+        g_assert_cmpstr(error->message, ==, full);
+        g_clear_error(&error);
+    }
+    alarm_action = "DEACTIVATE";
+    g_assert_true(run_step(fixture, set_alarm, &error));
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpuint(loaded_serial, ==, 8);
+    g_assert_cmpuint(serial_of(fixture, "before"), ==, 8);
+    g_assert_cmpuint(serial_of(fixture, "refused"), ==, 0);
+    g_free(refused.why);
+}
+
+/* Others leave the first try to whom the seat was handed, until that one has taken it: if it is
+ * lost soon after, nobody waits for it. */
+static void test_handed_over(struct fixture *fixture, gconstpointer unused)
+{
+    static const char handed[] = "mastership was handed to node " NODE_A;
+    struct fixture other = {.client_url = fixture->client_url};
+    g_autoptr(GError) error = NULL;
+
+    import_next = NODE_A;
+    g_assert_true(run_step(fixture, import, &error));
+    import_next = NULL;
+    open_engine(&other, NODE_B, "boot1");
+    for (guint i = 0; i < 2; i++) {
+        g_assert_false(run_step(&other, campaign, &error));
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NOT_MASTER);
+        g_assert_cmpstr(error->message, ==, handed);
+        g_clear_error(&error);
+        g_assert_true(run_step(fixture, campaign, &error));
+        g_assert_true(run_step(fixture, resign_to_nobody, &error));
+        g_assert_true(run_step(&other, campaign, &error));
+        g_assert_true(run_step(&other, resign_to_a, &error));
+    }
+    g_assert_no_error(error);
+    close_engine(&other);
+}
+
 static void test_member_away(struct fixture *fixture, gconstpointer unused)
 {
     struct outcome first = {0}, second = {0};
@@ -425,9 +590,14 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     loop_init();
     g_test_add("/etcd/keeps#SAF-01,SAF-04", struct fixture, NULL, set_up, test_keeps, tear_down);
+    g_test_add("/etcd/carried-ids#SAF-04", struct fixture, NULL, set_up, test_carried_ids,
+               tear_down);
     g_test_add("/etcd/values#SAF-04", struct fixture, NULL, set_up, test_values, tear_down);
     g_test_add("/etcd/one-master#SAF-01,SAF-08", struct fixture, NULL, set_up, test_one_master,
                tear_down);
+    g_test_add("/etcd/handed-over#SAF-07", struct fixture, NULL, set_up, test_handed_over,
+               tear_down);
+    g_test_add("/etcd/full#SAF-04,SAF-08", struct fixture, NULL, set_up, test_full, tear_down);
     g_test_add("/etcd/member-away#SAF-04,SAF-08", struct fixture, NULL, set_up, test_member_away,
                tear_down);
     return g_test_run();

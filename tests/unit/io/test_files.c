@@ -68,7 +68,7 @@ static void check_area(struct fixture *fixture, enum file_area area, const char 
 static void test_areas(struct fixture *fixture, gconstpointer unused)
 {
     check_area(fixture, FILE_STATE, "var");
-    check_area(fixture, FILE_QUEUE, "var/queue");
+    check_area(fixture, FILE_QUEUE, "run/queue");
     check_area(fixture, FILE_RUN, "run");
 }
 
@@ -297,15 +297,15 @@ static void test_crash_environment(void)
 {
     g_setenv("FETTLE_CRASH_AT", "3", TRUE);
     g_setenv("FETTLE_CRASH_AT_JOB", "5", TRUE);
+    g_setenv("FETTLE_CRASH_AT_NURSERY", "7", TRUE);
     g_auto(GStrv) plain = crash_environment();
-    g_auto(GStrv) job = crash_environment_for("JOB");
-    g_auto(GStrv) start = crash_environment_for("JOB_START");
+    g_auto(GStrv) nursery = crash_environment_for("NURSERY");
     g_assert_null(g_environ_getenv(plain, "FETTLE_CRASH_AT"));
-    g_assert_cmpstr(g_environ_getenv(job, "FETTLE_CRASH_AT"), ==, "5");
-    g_assert_null(g_environ_getenv(start, "FETTLE_CRASH_AT"));
-    g_assert_cmpstr(g_environ_getenv(start, "FETTLE_CRASH_AT_JOB"), ==, "5");
+    g_assert_cmpstr(g_environ_getenv(nursery, "FETTLE_CRASH_AT"), ==, "7");
+    g_assert_cmpstr(g_environ_getenv(nursery, "FETTLE_CRASH_AT_JOB"), ==, "5");
     g_unsetenv("FETTLE_CRASH_AT");
     g_unsetenv("FETTLE_CRASH_AT_JOB");
+    g_unsetenv("FETTLE_CRASH_AT_NURSERY");
 }
 
 /* --- node.json and folders --- */
@@ -422,7 +422,7 @@ static void changed_cb(const char *name, void *data)
 static void test_watch(struct fixture *fixture, gconstpointer unused)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *queue = g_build_filename(fixture->paths->var, "queue", NULL);
+    g_autofree char *queue = g_build_filename(fixture->paths->run, "queue", NULL);
     g_autoptr(GError) error = NULL;
     struct folder_watch *watch = folder_watch_new(queue, changed_cb, names, &error);
 

@@ -591,8 +591,10 @@ static void test_authority(void)
 
 /* --- its key, on its way between candidates --- */
 
+enum keeping_what { READ_KEY, TAKE_KEY, DROP_KEY };
+
 struct keeping {
-    enum { READ_KEY, TAKE_KEY, DROP_KEY } what;
+    enum keeping_what what;
     const char *give;
     char *key;
     GError *error;
@@ -613,7 +615,7 @@ static void keeping_task(void *data)
 }
 
 /* The key that was read, or NULL; free with g_free(). */
-static char *do_keep(struct keeping *keeping, int what, const char *give)
+static char *do_keep(struct keeping *keeping, enum keeping_what what, const char *give)
 {
     g_clear_error(&keeping->error);
     keeping->what = what;

@@ -253,8 +253,9 @@ static void test_eight_probers(struct fixture *fixture, gconstpointer unused)
 static pid_t busy_process(void)
 {
     pid_t pid = fork();
-    for (volatile guint64 i = 0; pid == 0; i++)
-        ;
+    volatile guint64 count = 0;
+    while (pid == 0)
+        count++;
     return pid;
 }
 
@@ -321,40 +322,6 @@ static void test_birth(struct fixture *fixture, gconstpointer unused)
     int status = 0;
     g_assert_cmpint(waitpid(sweeper, &status, 0), ==, sweeper);
     g_assert_true(WIFSIGNALED(status));
-}
-
-/* --- over an exec --- */
-
-static void test_adopt(struct fixture *fixture, gconstpointer unused)
-{
-    struct livelock *livelock = make(fixture, "job-1");
-    struct livelock *other = make(fixture, "job-2");
-    g_autofree char *name = g_strdup(livelock_name(livelock));
-    g_autofree char *path = path_of(fixture, name);
-    g_autoptr(GError) error = NULL;
-
-    int fd = livelock_pass(livelock);
-    g_assert_cmpint(fcntl(fd, F_GETFD) & FD_CLOEXEC, ==, 0);
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    struct livelock *adopted = livelock_adopt(fixture->paths, name, copy, &error);
-    g_assert_no_error(error);
-    g_assert_cmpstr(livelock_name(adopted), ==, name);
-    g_assert_cmpint(fcntl(copy, F_GETFD) & FD_CLOEXEC, !=, 0);
-
-    /* Another file, a second description of the same file, no descriptor at all. */
-    g_assert_null(livelock_adopt(fixture->paths, livelock_name(other), fd, &error));
-    assert_error(&error, WRONG_STATE, "does not hold the lock of");
-    int second = open(path, O_RDWR | O_CLOEXEC);
-    g_assert_null(livelock_adopt(fixture->paths, name, second, &error));
-    assert_error(&error, WRONG_STATE, "does not hold the lock of");
-    close(second);
-    g_assert_null(livelock_adopt(fixture->paths, name, 9999, &error));
-    assert_error(&error, WRONG_STATE, "descriptor 9999 does not hold");
-    g_assert_null(livelock_adopt(fixture->paths, "../x", fd, &error));
-    assert_error(&error, WRONG_INPUT, "must be a plain file name");
-    livelock_drop(adopted);
-    livelock_drop(livelock);
-    livelock_drop(other);
 }
 
 /* --- watching --- */
@@ -438,7 +405,6 @@ int main(int argc, char **argv)
     ADD("/livelock/load#DTH-01,DTH-03", test_load);
     ADD("/livelock/names-are-new", test_names_are_new);
     ADD("/livelock/birth#DTH-19,SAF-32", test_birth);
-    ADD("/livelock/adopt#SAF-32", test_adopt);
     ADD("/livelock/kills-are-seen#DTH-01", test_kills_are_seen);
     ADD("/livelock/watch-kinds", test_watch_kinds);
     return g_test_run();

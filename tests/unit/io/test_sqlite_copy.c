@@ -4,6 +4,7 @@
  */
 #include "world.h"
 
+#include "base/limits.h"
 #include "io/sqlite_copy.h"
 #include "io/sqlite_engine.h"
 #include "proto/change.h"
@@ -64,7 +65,7 @@ static void close_copy(struct copy *copy)
 static bool apply(struct copy *copy, guint64 epoch, guint64 serial, GPtrArray *changes,
                   GError **error)
 {
-    struct copy_batch batch = {HISTORY, epoch, serial, changes};
+    struct copy_batch batch = {HISTORY, epoch, serial, changes, NULL};
     bool ok = copy->ops->apply(copy, &batch, error);
 
     g_ptr_array_unref(changes);
@@ -86,7 +87,7 @@ static bool refill(struct copy *copy, GError **error)
            piece(copy, list(put("a", 5), put("b", 6), NULL), error) &&
            piece(copy, list(put("c", 7), put("d", 12), NULL), error) &&
            piece(copy, list(put("a", 11), drop("b", 13), put("d", 12), NULL), error) &&
-           copy->ops->refill_end(copy, HISTORY, 2, 13, error);
+           copy->ops->refill_end(copy, &(struct copy_batch){HISTORY, 2, 13, NULL, NULL}, error);
 }
 
 /* --- what it is then --- */
@@ -208,7 +209,7 @@ static void test_roles(void)
     g_assert_true(sqlite_copy_role(path, &role, &error) || fettle_error_is(error, WRONG_STATE));
     g_clear_error(&error);
     g_autoptr(GPtrArray) last = list(put("master", 14), NULL);
-    struct copy_batch batch = {HISTORY, 9, 14, last};
+    struct copy_batch batch = {HISTORY, 9, 14, last, NULL};
     g_assert_true(copy->ops->set_role(copy, COPY_ENGINE, &batch, &error));
     close_copy(copy);
     g_assert_true(sqlite_copy_role(path, &role, &error));
@@ -229,6 +230,118 @@ static void test_roles(void)
     g_assert_true(refill(copy, &error));
     assert_copy(copy, REFILLED);
     close_copy(copy);
+}
+
+#define ID(number) "00000000-0000-4000-8000-00000000000" #number
+
+/* GPtrArray of struct stored_commit from "ID SERIAL ID SERIAL …". */
+static GPtrArray *ids(const char *text)
+{
+    GPtrArray *commits = g_ptr_array_new_with_free_func((GDestroyNotify)stored_commit_free);
+    g_auto(GStrv) parts = g_strsplit(text, " ", -1);
+
+    for (char **part = parts; part[0] != NULL && part[1] != NULL; part += 2) {
+        struct stored_commit from = {.id = part[0], .serial = g_ascii_strtoull(part[1], NULL, 10)};
+        g_ptr_array_add(commits, stored_commit_copy(&from));
+    }
+    return commits;
+}
+
+static void add_id(const char *id, guint64 serial, void *text)
+{
+    g_string_append_printf(text, "%c@%" G_GUINT64_FORMAT " ", id[strlen(id) - 1], serial);
+}
+
+/* What the store as an engine knows: "last digit of the id@serial " of each. */
+static char *known(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    guint64 history, serial;
+    struct engine *engine = sqlite_engine_open(path, &error);
+
+    g_assert_no_error(error);
+    g_assert_true(engine->ops->load(engine, &history, &serial, add_object, text, &error));
+    g_string_truncate(text, 0);
+    g_assert_true(engine->ops->each_id(engine, add_id, text, &error));
+    g_assert_cmpuint(engine->ops->lookup(engine, ID(1)), ==, strstr(text->str, "1@") ? 12 : 0);
+    g_assert_cmpuint(engine->ops->lookup(engine, ID(4)), ==, strstr(text->str, "4@") ? 16 : 0);
+    g_assert_cmpuint(engine->ops->lookup(engine, "copy-3-14"), ==, 0);
+    engine->ops->close(engine);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static bool apply_with(struct copy *copy, guint64 serial, const char *commits, GError **error)
+{
+    g_autoptr(GPtrArray) changes = list(put("a", serial), NULL);
+    g_autoptr(GPtrArray) of = ids(commits);
+    struct copy_batch batch = {HISTORY, 2, serial, changes, of};
+    return copy->ops->apply(copy, &batch, error);
+}
+
+/* Refilled, with two commits more in one batch. */
+static struct copy *copy_with_ids(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) before = ids(ID(1) " 12 " ID(2) " 13");
+    struct copy *copy = open_copy();
+
+    g_assert_true(refill(copy, &error));
+    g_assert_true(
+        copy->ops->refill_begin(copy, &error) && piece(copy, list(put("a", 13), NULL), &error) &&
+        copy->ops->refill_end(copy, &(struct copy_batch){HISTORY, 2, 13, NULL, before}, &error));
+    g_assert_true(apply_with(copy, 15, ID(3) " 14 " ID(9) " 15", &error));
+    return copy;
+}
+
+/* A commit that its master has stored is known when the copy becomes the engine. */
+static void test_ids(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct copy *copy = copy_with_ids();
+
+    g_assert_true(copy->ops->set_role(copy, COPY_ENGINE, NULL, &error));
+    close_copy(copy);
+    g_autofree char *all = known();
+    g_assert_cmpstr(all, ==, "1@12 2@13 3@14 9@15 ");
+
+    /* Its own commits as well, once it has been a copy again; a refill has those of its master. */
+    struct engine *engine = sqlite_engine_open(path, &error);
+    struct mastership me = {.node = NODE_A, .boot_id = "b", .journal_id = "j"};
+    guint64 history, serial;
+    g_autoptr(GString) unused = g_string_new(NULL);
+    g_assert_true(engine->ops->load(engine, &history, &serial, add_object, unused, &error));
+    g_assert_true(engine->ops->campaign(engine, &me, &error));
+    g_autoptr(GPtrArray) last = list(put("engine", 16), NULL);
+    struct engine_commit step = {ID(4), me.epoch, 16, last};
+    g_assert_cmpint(engine->ops->leave(engine, &step, NODE_A, &error), ==, ENGINE_DONE);
+    engine->ops->close(engine);
+    copy = open_copy();
+    g_assert_true(apply_with(copy, 18, ID(5) " 17 " ID(6) " 18", &error));
+    g_assert_true(copy->ops->set_role(copy, COPY_ENGINE, NULL, &error));
+    close_copy(copy);
+    g_autofree char *both = known();
+    g_assert_cmpstr(both, ==, "1@12 2@13 3@14 9@15 4@16 5@17 6@18 ");
+    g_assert_true(sqlite_copy_put_away(path, 9, &error));
+    copy = open_copy();
+    g_assert_true(refill(copy, &error));
+    g_assert_true(copy->ops->set_role(copy, COPY_ENGINE, NULL, &error));
+    close_copy(copy);
+    g_autofree char *none = known();
+    g_assert_cmpstr(none, ==, "");
+}
+
+/* As far back as they are promised, and no further. */
+static void test_old_ids(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct copy *copy = copy_with_ids();
+
+    g_assert_true(apply_with(copy, 14 + LIMIT_COMMIT_IDS, ID(7) " 65550", &error));
+    g_assert_true(copy->ops->set_role(copy, COPY_ENGINE, NULL, &error));
+    close_copy(copy);
+    g_autofree char *left = known();
+    g_assert_cmpstr(left, ==, "9@15 7@65550 ");
 }
 
 /* An empty engine, or one that somebody has open, is not taken for a copy. */
@@ -333,7 +446,7 @@ static int run_child(char **argv)
     int say = atoi(argv[3]);
     struct copy *copy = sqlite_copy_open(path, NULL);
     g_autoptr(GPtrArray) last = list(put("master", 15), NULL);
-    struct copy_batch batch = {HISTORY, 9, 15, last};
+    struct copy_batch batch = {HISTORY, 9, 15, last, NULL};
     bool ok = copy != NULL && refill(copy, NULL) && write(say, "r", 1) == 1 &&
               apply(copy, 2, 14, list(put("e", 14), NULL), NULL) && write(say, "a", 1) == 1 &&
               copy->ops->set_role(copy, COPY_ENGINE, &batch, NULL) && write(say, "m", 1) == 1;
@@ -441,6 +554,8 @@ int main(int argc, char **argv)
         {"/sqlite-copy/follows#SAF-07,WCF-04", test_follows},
         {"/sqlite-copy/refill-cut-off#SAF-07", test_refill_cut_off},
         {"/sqlite-copy/roles#SAF-01,SAF-07", test_roles},
+        {"/sqlite-copy/ids#SAF-04", test_ids},
+        {"/sqlite-copy/old-ids#SAF-04", test_old_ids},
         {"/sqlite-copy/in-use", test_in_use},
         {"/sqlite-copy/damaged#SAF-07", test_damaged},
         {"/sqlite-copy/torn#SAF-07", test_torn},

@@ -1,39 +1,92 @@
-/* Starting a job process: starter.c and the program fettle-job-start, through the real environment
- * (real_env.c). A shell script stands in for fettle-job. */
+/* Starting a job process: starter.c, nursery.c and the program fettle-job, through the real
+ * environment (real_env.c). This program itself, as "TEST --as WHAT", stands in for a nursery that
+ * does something wrong. */
 #include "world.h"
 
 #include "io/files.h"
 #include "io/livelock.h"
+#include "io/nursery.h"
 #include "io/real_env.h"
 
+#include <errno.h>
+#include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *job_start; /* path of the program, from the command line */
+static char *job_program; /* path of fettle-job, from the command line */
+static char *test_program;
 
 struct fixture {
     struct node_paths *paths;
     char *bin;
     struct env *env;
+    int wconfd; /* its socket: who asks there for the configuration has begun with the job */
     /* what was heard */
     char *name;
     guint64 pid, ticks;
     guint named, broken;
     bool confirmed;
     bool confirm_at_once;
+    bool dying; /* it may be dead when its name is heard */
 };
 
-static void put_program(struct fixture *fixture, const char *name, const char *script)
+/* What is in the place of fettle-job. */
+static void put_program(struct fixture *fixture, const char *script)
 {
-    g_autofree char *path = g_build_filename(fixture->bin, name, NULL);
+    g_autofree char *path = g_build_filename(fixture->bin, NURSERY_PROGRAM, NULL);
 
     g_unlink(path);
     g_assert_true(g_file_set_contents(path, script, -1, NULL));
     g_assert_cmpint(g_chmod(path, 0755), ==, 0);
+}
+
+static void put_stand_in(struct fixture *fixture, const char *what)
+{
+    g_autofree char *script = g_strdup_printf("#!/bin/sh\nexec %s --as %s\n", test_program, what);
+    put_program(fixture, script);
+}
+
+static void put_job_file(struct fixture *fixture, guint64 job)
+{
+    g_autofree char *name = g_strdup_printf("job-%" G_GUINT64_FORMAT, job);
+    g_autofree char *text = g_strdup_printf(
+        "{\"id\":%" G_GUINT64_FORMAT ",\"ops\":[{\"input\":{},\"status\":\"queued\"}]}", job);
+    g_autoptr(GError) error = NULL;
+
+    files_write(fixture->paths, FILE_QUEUE, name, text, strlen(text), &error);
+    g_assert_no_error(error);
+}
+
+static int listen_as_wconfd(struct fixture *fixture)
+{
+    g_autofree char *path = node_paths_socket(fixture->paths, ROLE_WCONFD);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    g_strlcpy(address.sun_path, path, sizeof address.sun_path);
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
+    g_assert_cmpint(listen(fd, 100), ==, 0);
+    return fd;
+}
+
+/* Whether a job has begun within that time: it reads its file, and asks wconfd. */
+static bool has_begun(struct fixture *fixture, int timeout_ms)
+{
+    struct pollfd begun = {.fd = fixture->wconfd, .events = POLLIN};
+
+    if (poll(&begun, 1, timeout_ms) <= 0)
+        return false;
+    int connection = accept(fixture->wconfd, NULL, NULL);
+    g_assert_cmpint(connection, >=, 0);
+    close(connection);
+    return true;
 }
 
 static void set_up(struct fixture *fixture, gconstpointer unused)
@@ -44,20 +97,18 @@ static void set_up(struct fixture *fixture, gconstpointer unused)
     fixture->paths = world_new(NODE_A);
     fixture->bin = g_build_filename(fixture->paths->root, "bin", NULL);
     g_assert_cmpint(g_mkdir(fixture->bin, 0755), ==, 0);
-    g_autofree char *script = g_strdup_printf("#!/bin/sh\nexec %s \"$@\"\n", job_start);
-    put_program(fixture, "fettle-job-start", script);
-    put_program(
-        fixture, "fettle-job",
-        "#!/bin/sh\necho \"$@\" > \"$2/started.new\"\nmv \"$2/started.new\" \"$2/started\"\n"
-        "exec sleep 1000\n");
+    g_autofree char *link = g_build_filename(fixture->bin, NURSERY_PROGRAM, NULL);
+    g_assert_cmpint(symlink(job_program, link), ==, 0);
     g_setenv("FETTLE_BINDIR", fixture->bin, TRUE);
     fixture->env = real_env_new(fixture->paths->root, ROLE_LUXID, &options, &error);
     g_assert_no_error(error);
+    fixture->wconfd = listen_as_wconfd(fixture);
 }
 
 static void tear_down(struct fixture *fixture, gconstpointer unused)
 {
     real_env_free(fixture->env);
+    close(fixture->wconfd);
     g_free(fixture->name);
     g_free(fixture->bin);
     world_remove(fixture->paths);
@@ -72,7 +123,9 @@ static void named_cb(struct starter *starter, const char *livelock, guint64 pid,
     fixture->name = g_strdup(livelock);
     fixture->pid = pid;
     fixture->ticks = ticks;
-    g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, livelock), ==, LIVELOCK_ALIVE);
+    if (!fixture->dying)
+        g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, livelock), ==,
+                        LIVELOCK_ALIVE);
     if (fixture->confirm_at_once)
         g_assert_true(fixture->env->ops->starter_confirm(fixture->env, starter));
 }
@@ -97,89 +150,152 @@ static struct starter *start(struct fixture *fixture, guint64 job)
     return starter;
 }
 
-static bool has_started(struct fixture *fixture, char **ret_words)
-{
-    g_autofree char *path = g_build_filename(fixture->paths->root, "started", NULL);
-    return g_file_get_contents(path, ret_words, NULL, NULL);
-}
-
 static void wait_gone(struct fixture *fixture)
 {
     while (fixture->env->ops->livelock_probe(fixture->env, fixture->name) == LIVELOCK_ALIVE)
         world_pause(2);
 }
 
-static void test_starts(struct fixture *fixture, gconstpointer unused)
+/* Words of a process, as everybody sees them. */
+static char **words_of(guint64 pid)
 {
-    g_autofree char *words = NULL;
+    g_autofree char *path = g_strdup_printf("/proc/%u/cmdline", (guint)pid);
+    char *text = NULL;
+    gsize len = 0;
 
+    g_assert_true(g_file_get_contents(path, &text, &len, NULL));
+    while (len > 1 && text[len - 1] == '\0')
+        len--;
+    for (gsize i = 0; i < len; i++)
+        if (text[i] == '\0')
+            text[i] = '\n';
+    g_autofree char *lines = g_strndup(text, len);
+    g_free(text);
+    return g_strsplit(lines, "\n", -1);
+}
+
+/* A job that has begun; it waits for wconfd, which never answers, until it is killed. */
+static void begin(struct fixture *fixture, guint64 job)
+{
     fixture->confirm_at_once = true;
-    start(fixture, 17);
+    put_job_file(fixture, job);
+    start(fixture, job);
     world_wait_count(&fixture->broken, 1);
     g_assert_true(fixture->confirmed);
+    g_assert_true(has_begun(fixture, 60000));
+}
+
+static void end(struct fixture *fixture)
+{
+    kill((pid_t)fixture->pid, SIGKILL);
+    wait_gone(fixture);
+    g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, fixture->name), ==,
+                    LIVELOCK_DEAD);
+}
+
+static void test_starts(struct fixture *fixture, gconstpointer unused)
+{
+    begin(fixture, 17);
     g_assert_cmpuint(fixture->named, ==, 1);
     g_assert_true(g_str_has_prefix(fixture->name, "job-17-"));
-    while (!has_started(fixture, &words))
-        world_pause(5);
-    /* The same process, with the lock, as fettle-job expects it. */
-    g_auto(GStrv) arguments = g_strsplit(g_strstrip(words), " ", -1);
-    g_assert_cmpuint(g_strv_length(arguments), ==, 5);
-    g_assert_cmpstr(arguments[0], ==, "--root");
-    g_assert_cmpstr(arguments[1], ==, fixture->paths->root);
-    g_assert_cmpstr(arguments[2], ==, "17");
-    g_assert_cmpstr(arguments[4], ==, fixture->name);
+    /* The same process, and it says which. */
+    g_auto(GStrv) words = words_of(fixture->pid);
+    g_assert_cmpuint(g_strv_length(words), ==, 5);
+    g_assert_true(g_str_has_suffix(words[0], "/" NURSERY_PROGRAM));
+    g_assert_cmpstr(words[1], ==, "--root");
+    g_assert_cmpstr(words[2], ==, fixture->paths->root);
+    g_assert_cmpstr(words[3], ==, "17");
+    g_assert_cmpstr(words[4], ==, fixture->name);
     g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, fixture->name), ==,
                     LIVELOCK_ALIVE);
+    g_assert_cmpint(getpgid((pid_t)fixture->pid), ==,
+                    (pid_t)fixture->pid); /* a session of its own */
     g_autofree char *stat_path = g_strdup_printf("/proc/%u/stat", (guint)fixture->pid);
     g_autofree char *stat_text = NULL;
     g_assert_true(g_file_get_contents(stat_path, &stat_text, NULL, NULL));
     g_autofree char *ticks = g_strdup_printf(" %u ", (guint)fixture->ticks);
     g_assert_nonnull(strstr(stat_text, ticks));
-    kill((pid_t)fixture->pid, SIGKILL);
-    wait_gone(fixture);
-    g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, fixture->name), ==,
-                    LIVELOCK_DEAD);
+    end(fixture);
     world_pause(20);
     g_assert_cmpuint(fixture->broken, ==, 1);
     /* No zombie is left. */
-    g_assert_false(g_file_test(stat_path, G_FILE_TEST_EXISTS));
+    while (g_file_test(stat_path, G_FILE_TEST_EXISTS))
+        world_pause(5);
 }
 
-/* Without the confirmation there is no job; the end of luxid stands in for a closed channel. */
+static void wait_text(const char *path, const char *part)
+{
+    g_autofree char *text = NULL;
+
+    while (text == NULL || strstr(text, part) == NULL) {
+        g_clear_pointer(&text, g_free);
+        world_pause(5);
+        g_file_get_contents(path, &text, NULL, NULL);
+    }
+}
+
+/* Every descriptor of the process but the three plain ones, its lock file and its loop's. */
+static void test_nothing_inherited(struct fixture *fixture, gconstpointer unused)
+{
+    guint sockets = 0;
+
+    begin(fixture, 1);
+    g_autofree char *folder = g_strdup_printf("/proc/%u/fd", (guint)fixture->pid);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    for (const char *each; (each = g_dir_read_name(dir)) != NULL;) {
+        g_autofree char *path = g_build_filename(folder, each, NULL);
+        g_autofree char *target = g_file_read_link(path, NULL);
+        sockets += target != NULL && g_str_has_prefix(target, "socket:");
+    }
+    g_assert_cmpuint(sockets, <=, 1); /* its connection to wconfd */
+    g_autofree char *status_path = g_strdup_printf("/proc/%u/status", (guint)fixture->pid);
+    g_autofree char *status = NULL;
+    g_assert_true(g_file_get_contents(status_path, &status, NULL, NULL));
+    const char *ignored = strstr(status, "SigIgn:");
+    /* SIGPIPE is ignored, SIGCHLD (17) is not. */
+    g_assert_cmpuint(g_ascii_strtoull(ignored + strlen("SigIgn:\t"), NULL, 16) & (1 << 16), ==, 0);
+    end(fixture);
+}
+
+/* Without the confirmation there is no job; the end of luxid stands in for a closed channel. The
+ * nursery ends with it. */
 static void test_not_confirmed(struct fixture *fixture, gconstpointer unused)
 {
-    g_autofree char *words = NULL;
+    g_autofree char *log = g_build_filename(fixture->paths->log, "luxid.log", NULL);
     int status = 0;
-    pid_t luxid = fork();
+    int alive[2];
+    char byte;
+    pid_t luxid;
 
+    put_job_file(fixture, 18);
+    g_assert_cmpint(pipe(alive), ==, 0); /* the nursery has the writing end as long as it lives */
+    luxid = fork();
     if (luxid == 0) {
+        if (freopen(log, "a", stderr) == NULL)
+            _exit(2);
         start(fixture, 18);
         world_wait_count(&fixture->named, 1);
-        world_pause(300); /* held back: no exec in that time */
-        g_autofree char *early = NULL;
-        _exit(has_started(fixture, &early) ? 1 : 0);
+        /* Held back: nothing begins in that time. */
+        _exit(has_begun(fixture, 300) ? 1 : 0);
     }
+    close(alive[1]);
     g_assert_cmpint(waitpid(luxid, &status, 0), ==, luxid);
     g_assert_cmpint(status, ==, 0);
-    g_autofree char *log = g_build_filename(fixture->paths->log, "job-18.log", NULL);
-    g_autofree char *text = NULL;
-    while (text == NULL || strstr(text, "does not start") == NULL) {
-        g_clear_pointer(&text, g_free);
-        g_file_get_contents(log, &text, NULL, NULL);
-        world_pause(5);
-    }
+    wait_text(log, "fettle-job 18: job 18 does not start: the channel to fettle-luxid ended");
     for (;;) {
         g_autoptr(GPtrArray) names = fixture->env->ops->livelock_list(fixture->env);
         if (names->len == 0)
             break;
         world_pause(5);
     }
-    g_assert_false(has_started(fixture, &words));
+    g_assert_cmpint(read(alive[0], &byte, 1), ==, 0);
+    close(alive[0]);
+    g_assert_false(has_begun(fixture, 0));
 }
 
 static void test_child_dies_first(struct fixture *fixture, gconstpointer unused)
 {
-    put_program(fixture, "fettle-job-start", "#!/bin/sh\nexit 3\n");
+    put_stand_in(fixture, "one-that-dies");
     start(fixture, 1);
     world_wait_count(&fixture->broken, 1);
     g_assert_false(fixture->confirmed);
@@ -201,31 +317,28 @@ static void named_and_kill_cb(struct starter *starter, const char *livelock, gui
 static void test_child_killed(struct fixture *fixture, gconstpointer unused)
 {
     static const struct starter_events killing = {named_and_kill_cb, broken_cb};
-    g_autofree char *words = NULL;
     g_autoptr(GError) error = NULL;
 
+    put_job_file(fixture, 5);
     fixture->env->ops->starter_spawn(fixture->env, 5, &killing, fixture, &error);
     g_assert_no_error(error);
     world_wait_count(&fixture->broken, 1);
     world_pause(50);
     g_assert_cmpuint(fixture->broken, ==, 1);
     g_assert_false(fixture->confirmed);
-    g_assert_false(has_started(fixture, &words));
+    g_assert_false(has_begun(fixture, 0));
 }
 
 static void test_bad_lines(struct fixture *fixture, gconstpointer unused)
 {
-    static const char *const scripts[] = {
-        "#!/bin/sh\necho only-a-name >&3\nread x <&3\n",
-        "#!/bin/sh\necho job-1 nought 7 >&3\nread x <&3\n",
-        "#!/bin/sh\necho job-1 1 7 8 >&3\nread x <&3\n",
-        "#!/bin/sh\nhead -c 1000 /dev/zero | tr '\\0' x >&3\nread x <&3\n",
-        "#!/bin/sh\n",
-    };
+    static const char *const lines[] = {"only-a-name", "job-1,nought,7", "job-1,1,7,8", "long",
+                                        "nothing"};
 
-    for (size_t i = 0; i < G_N_ELEMENTS(scripts); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(lines); i++) {
+        real_env_free(fixture->env);
+        fixture->env = real_env_new(fixture->paths->root, ROLE_LUXID, NULL, NULL);
         fixture->broken = 0;
-        put_program(fixture, "fettle-job-start", scripts[i]);
+        put_stand_in(fixture, lines[i]);
         start(fixture, 3);
         world_wait_count(&fixture->broken, 1);
         g_assert_cmpuint(fixture->named, ==, 0);
@@ -234,7 +347,7 @@ static void test_bad_lines(struct fixture *fixture, gconstpointer unused)
 
 static void test_no_program(struct fixture *fixture, gconstpointer unused)
 {
-    g_autofree char *path = g_build_filename(fixture->bin, "fettle-job-start", NULL);
+    g_autofree char *path = g_build_filename(fixture->bin, NURSERY_PROGRAM, NULL);
     g_autoptr(GError) error = NULL;
 
     g_unlink(path);
@@ -242,29 +355,199 @@ static void test_no_program(struct fixture *fixture, gconstpointer unused)
     assert_error(&error, ENVIRONMENT, "cannot start");
 }
 
+/* --- the nursery --- */
+
+static guint64 parent_of(guint64 pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%u/stat", (guint)pid);
+    g_autofree char *text = NULL;
+    guint64 parent = 0;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) fields = g_strsplit(strrchr(text, ')'), " ", 4);
+    g_assert_true(g_ascii_string_to_unsigned(fields[2], 10, 1, G_MAXINT32, &parent, NULL));
+    return parent;
+}
+
+/* Until it is reaped, which is after its socket is closed. */
+static void wait_no_child(void)
+{
+    siginfo_t info;
+
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+        world_pause(2);
+}
+
+/* What it has made lives on, and the next job gets another one. */
+static void test_nursery_killed(struct fixture *fixture, gconstpointer unused)
+{
+    begin(fixture, 1);
+    guint64 first = fixture->pid, nursery = parent_of(first);
+    g_autofree char *first_name = g_steal_pointer(&fixture->name);
+    g_auto(GStrv) words = words_of(nursery);
+    g_assert_true(g_str_has_suffix(words[0], "/" NURSERY_PROGRAM NURSERY_SUFFIX));
+    g_assert_cmpstr(words[3], ==, NURSERY_WORDS);
+    kill((pid_t)nursery, SIGKILL);
+    wait_no_child();
+    g_assert_cmpuint(parent_of(first), !=, nursery);
+    fixture->broken = 0;
+    begin(fixture, 2);
+    g_assert_cmpuint(parent_of(fixture->pid), !=, nursery);
+    g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, first_name), ==,
+                    LIVELOCK_ALIVE);
+    kill((pid_t)first, SIGKILL);
+    end(fixture);
+}
+
+/* A request that it had taken is lost with it, and that is seen. */
+static void test_nursery_dies_before_fork(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *once = g_build_filename(fixture->paths->root, "once", NULL);
+
+    g_setenv("FETTLE_CRASH_AT_NURSERY", "nursery: fork", TRUE);
+    g_setenv("FETTLE_CRASH_ONCE_NURSERY", once, TRUE);
+    start(fixture, 1);
+    world_wait_count(&fixture->broken, 1);
+    g_assert_cmpuint(fixture->named, ==, 0);
+    g_assert_false(fixture->confirmed);
+    g_assert_true(g_file_test(once, G_FILE_TEST_EXISTS));
+    wait_no_child();
+    fixture->broken = 0;
+    begin(fixture, 2);
+    end(fixture);
+    g_unsetenv("FETTLE_CRASH_AT_NURSERY");
+    g_unsetenv("FETTLE_CRASH_ONCE_NURSERY");
+}
+
+/* At each of its points, before the confirmation and after: by the variables of its own. */
+static void test_child_crashes(struct fixture *fixture, gconstpointer unused)
+{
+    g_setenv("FETTLE_CRASH_AT_JOB_START", "job-start: wait for confirmation", TRUE);
+    fixture->dying = true;
+    start(fixture, 1);
+    world_wait_count(&fixture->broken, 1);
+    g_assert_cmpuint(fixture->named, ==, 1);
+    g_assert_false(fixture->confirmed);
+    g_clear_pointer(&fixture->name, g_free);
+    g_unsetenv("FETTLE_CRASH_AT_JOB_START");
+
+    g_setenv("FETTLE_CRASH_AT_JOB", "1", TRUE);
+    real_env_free(fixture->env);
+    fixture->env = real_env_new(fixture->paths->root, ROLE_LUXID, NULL, NULL);
+    fixture->broken = 0;
+    fixture->dying = false;
+    fixture->confirm_at_once = true;
+    start(fixture, 2); /* without a job file: its first point is the end of its lock file */
+    world_wait_count(&fixture->broken, 1);
+    g_assert_true(fixture->confirmed);
+    wait_gone(fixture);
+    g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, fixture->name), ==,
+                    LIVELOCK_DEAD);
+    g_unsetenv("FETTLE_CRASH_AT_JOB");
+}
+
+/* One that takes nothing: as many as may run at once wait, then luxid is told; it never waits. */
+static void test_nursery_stands_still(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    guint asked = 0;
+
+    put_stand_in(fixture, "one-that-stands-still");
+    while (fixture->env->ops->starter_spawn(fixture->env, 1, &events, fixture, &error) != NULL)
+        asked++;
+    assert_error(&error, TEMPORARY, "has not made the processes of earlier jobs yet");
+    g_assert_cmpuint(asked, >=, LIMIT_NURSERY_REQUESTS);
+    real_env_free(fixture->env); /* ends it */
+    fixture->env = real_env_new(fixture->paths->root, ROLE_LUXID, NULL, NULL);
+    world_wait_count(&fixture->broken, asked);
+}
+
+static void assert_complaint(const char *const *words, int requests, const char *part)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *said = NULL;
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
+
+    if (requests >= 0)
+        g_subprocess_launcher_take_fd(launcher, requests, NURSERY_REQUESTS_FD);
+    g_autoptr(GSubprocess) child = g_subprocess_launcher_spawnv(launcher, words, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_subprocess_communicate_utf8(child, NULL, NULL, NULL, &said, &error));
+    g_assert_true(g_subprocess_get_if_exited(child));
+    g_assert_cmpint(g_subprocess_get_exit_status(child) != 0, ==, part != NULL);
+    if (part != NULL && strstr(said, part) == NULL)
+        g_error("%s instead of %s", said, part);
+}
+
 /* The program's own bad input. */
 static void test_program_usage(struct fixture *fixture, gconstpointer unused)
 {
+    const char *root = fixture->paths->root;
     const char *const rows[][5] = {
-        {job_start, NULL},
-        {job_start, "--root", "/nonexistent", "1", NULL},
-        {job_start, "--root", fixture->paths->root, "zero", NULL},
-        {job_start, "--root", fixture->paths->root, "0", NULL},
-        {job_start, "--root", fixture->paths->root, "4", NULL}, /* no channel */
+        {job_program, NULL},
+        {job_program, "--root", root, NULL},
+        {job_program, "root", root, "words", NULL},
+        {job_program, "--root", "/nonexistent", "words", NULL},
+        {job_program, "--root", root, "words", NULL}, /* no socket */
     };
-    static const char *const parts[] = {"usage: fettle-job-start", "there is no such folder",
-                                        "\"zero\" is no job id", "\"0\" is no job id",
-                                        "job 4 does not start"};
+    static const char *const parts[] = {
+        "usage: fettle-job --root DIR WORDS; it is started by fettle-luxid only",
+        "usage: fettle-job --root DIR WORDS; it is started by fettle-luxid only",
+        "usage: fettle-job --root DIR WORDS; it is started by fettle-luxid only",
+        "there is no such folder", "no requests of fettle-luxid come as descriptor 3: "};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        assert_complaint(rows[i], -1, parts[i]);
+}
+
+static void send_bad(int fd, const char *text, const int *descriptors, guint count)
+{
+    char control[CMSG_SPACE(4 * sizeof(int))]
+        __attribute__((aligned(__alignof__(struct cmsghdr)))) = {0};
+    struct iovec part = {(char *)text, strlen(text)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (count > 0) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(header), descriptors, count * sizeof(int));
+    }
+    g_assert_cmpint(sendmsg(fd, &message, 0), ==, (ssize_t)strlen(text));
+}
+
+static void test_bad_requests(struct fixture *fixture, gconstpointer unused)
+{
+    static const struct {
+        const char *text;
+        guint descriptors;
+    } rows[] = {{"zero", 1},
+                {"0", 1},
+                {"17 ", 1},
+                {"-1", 1},
+                {"17", 0},
+                {"17", 3},
+                {"0000000000000000000000000000000000000000017", 1}};
+    const char *const words[] = {job_program, "--root", fixture->paths->root, "words", NULL};
+    const int descriptors[] = {1, 1, 1};
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        g_autofree char *complaint = NULL;
-        int status = 0;
-        g_assert_true(g_spawn_sync(NULL, (char **)rows[i], NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL,
-                                   &complaint, &status, NULL));
-        g_assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
-        if (strstr(complaint, parts[i]) == NULL)
-            g_error("row %zu: %s", i, complaint);
+        int ends[2];
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), ==, 0);
+        send_bad(ends[0], rows[i].text, descriptors, rows[i].descriptors);
+        close(ends[0]);
+        assert_complaint(words, ends[1],
+                         "a request of fettle-luxid is no job id with one descriptor");
     }
+    /* Nothing at all: luxid has ended. */
+    int ends[2];
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), ==, 0);
+    close(ends[0]);
+    assert_complaint(words, ends[1], NULL);
 }
 
 /* --- the rest of the real environment --- */
@@ -323,23 +606,15 @@ static void test_starts_under_sweeps(struct fixture *fixture, gconstpointer unus
     pid_t sweeper;
     int status;
 
-    put_program(fixture, "fettle-job", "#!/bin/sh\n: > \"$2/started\"\nexec sleep 1000\n");
-    fixture->confirm_at_once = true;
     sweeper = sweep_for_ever(fixture);
     for (guint i = 0; i < starts; i++) {
-        g_autofree char *words = NULL;
-        g_autofree char *flag = g_build_filename(fixture->paths->root, "started", NULL);
-        start(fixture, i + 1);
-        world_wait_count(&fixture->broken, i + 1);
-        g_assert_true(fixture->confirmed);
-        while (!has_started(fixture, &words))
-            world_pause(1);
+        fixture->broken = 0;
+        begin(fixture, i + 1);
         g_autofree char *path =
             g_build_filename(fixture->paths->run, "livelocks", fixture->name, NULL);
         g_assert_cmpint(access(path, F_OK), ==, 0);
         g_assert_cmpint(fixture->env->ops->livelock_probe(fixture->env, fixture->name), ==,
                         LIVELOCK_ALIVE);
-        g_unlink(flag);
         kill((pid_t)fixture->pid, SIGKILL);
         wait_gone(fixture);
         g_clear_pointer(&fixture->name, g_free);
@@ -351,19 +626,70 @@ static void test_starts_under_sweeps(struct fixture *fixture, gconstpointer unus
 
 #define ADD(path, fn) g_test_add(path, struct fixture, NULL, set_up, fn, tear_down)
 
+/* --- in place of the nursery --- */
+
+static int take_request(void)
+{
+    char text[NURSERY_REQUEST_BYTES];
+    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(__alignof__(struct cmsghdr))));
+    struct iovec part = {text, sizeof text};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    int channel;
+
+    g_assert_cmpint(recvmsg(NURSERY_REQUESTS_FD, &message, 0), >, 0);
+    memcpy(&channel, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof channel);
+    return channel;
+}
+
+static int stand_in(const char *what)
+{
+    g_autofree char *line = g_strdelimit(g_strdup_printf("%s\n", what), ",", ' ');
+    char byte;
+
+    if (!strcmp(what, "one-that-stands-still")) {
+        struct pollfd luxid = {.fd = NURSERY_REQUESTS_FD, .events = POLLRDHUP};
+        poll(&luxid, 1, -1);
+        return 0;
+    }
+    int channel = take_request();
+    if (!strcmp(what, "one-that-dies") || !strcmp(what, "nothing"))
+        return 3;
+    if (!strcmp(what, "long")) {
+        g_free(line);
+        line = g_strnfill(1000, 'x');
+    }
+    g_assert_cmpint(write(channel, line, strlen(line)), >, 0);
+    return read(channel, &byte, 1) == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && !strcmp(argv[1], "--as"))
+        return stand_in(argv[2]);
     g_test_init(&argc, &argv, NULL);
     g_assert_cmpint(argc, ==, 2);
-    job_start = argv[1];
+    job_program = g_canonicalize_filename(argv[1], NULL);
+    test_program = g_file_read_link("/proc/self/exe", NULL);
     ADD("/starter/starts#LUX-18,LUX-19,LUX-21,LUX-24,DTH-09", test_starts);
     ADD("/starter/not-confirmed#LUX-21,LUX-22", test_not_confirmed);
     ADD("/starter/child-dies-first#LUX-23", test_child_dies_first);
     ADD("/starter/child-killed#LUX-23", test_child_killed);
     ADD("/starter/bad-lines", test_bad_lines);
     ADD("/starter/no-program", test_no_program);
+    ADD("/starter/nothing-is-inherited#LUX-18", test_nothing_inherited);
+    ADD("/starter/nursery-killed#LUX-07,LUX-28", test_nursery_killed);
+    ADD("/starter/nursery-dies-before-the-fork#LUX-23", test_nursery_dies_before_fork);
+    ADD("/starter/child-crashes#LUX-23,LUX-25", test_child_crashes);
+    ADD("/starter/nursery-stands-still", test_nursery_stands_still);
     ADD("/starter/program-usage", test_program_usage);
+    ADD("/starter/bad-requests", test_bad_requests);
     ADD("/starter/sweeps#DTH-19,LUX-19", test_starts_under_sweeps);
     ADD("/real-env/parts", test_environment);
-    return g_test_run();
+    int code = g_test_run();
+    g_free(job_program);
+    g_free(test_program);
+    return code;
 }

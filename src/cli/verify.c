@@ -1,0 +1,360 @@
+/*
+ * `fettle cluster verify` and `fettle node verify`: what is not as it should be, of the whole
+ * cluster or only as far as it concerns one node (ARP-70). Both only ask. The check of one
+ * instance, which looks at its images and its replica, is a job: OP_INSTANCE_VERIFY.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct findings {
+    GPtrArray *lines; /* what is not as it should be */
+    GPtrArray *notes; /* what is worth knowing, and no fault */
+    const char *node; /* only what concerns this one is asked and found; NULL: all */
+};
+
+static bool concerns(const struct findings *findings, const char *node)
+{
+    return findings->node == NULL || g_strcmp0(findings->node, node) == 0;
+}
+
+static void find(struct findings *findings, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void find(struct findings *findings, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(findings->lines, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+static void note(struct findings *findings, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void note(struct findings *findings, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(findings->notes, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+/* Hosts can join as long as the master has the key, whoever that is. */
+static void verify_authority(struct findings *findings, const json_t *info)
+{
+    size_t index;
+    const json_t *copy;
+    const char *master = json_string_value(json_object_get(info, "master"));
+    if (concerns(findings, master) && !json_is_true(json_object_get(info, "authority_key")))
+        find(findings, "master: /etc/fettle/ca.key is missing, so no host can join; put it back "
+                       "from a backup or from a node that has it, with mode 0600");
+    json_array_foreach(json_object_get(info, "copies"), index, copy)
+    {
+        const char *node = json_string_value(json_object_get(copy, "node"));
+        bool reachable = json_is_true(json_object_get(copy, "reachable"));
+        if (concerns(findings, node) && reachable &&
+            !json_is_true(json_object_get(copy, "authority")))
+            find(findings,
+                 "node %s: does not have the key of the cluster's authority, so as master it "
+                 "could let no host in; the log of its fettle-wconfd says why",
+                 node);
+    }
+}
+
+/* Filters for cli_query(): the node, and the instances whose primary or secondary node it is. */
+static json_t *only_node(const struct findings *findings)
+{
+    return findings->node != NULL ? json_make("[sss]", "=", "name", findings->node) : NULL;
+}
+
+static json_t *only_its_instances(const struct findings *findings)
+{
+    const char *node = findings->node;
+    return node != NULL ? json_make("[s[sss][sss]]", "|", "=", "pnode", node, "=[]", "snodes", node)
+                        : NULL;
+}
+
+/* Carried by the master's node, on its device, and nowhere else. */
+static void verify_carrier(struct findings *findings, const json_t *info, const json_t *row)
+{
+    const char *address = json_string_value(json_object_get(info, "master_ip"));
+    const char *netdev = json_string_value(json_object_get(info, "master_netdev"));
+    const char *master = json_string_value(json_object_get(info, "master"));
+    const char *name = cli_cell_string(row, 0);
+    const json_t *devices = cli_cell_value(row, 1), *device;
+    bool is_master = g_strcmp0(name, master) == 0, carries = false;
+    size_t index;
+    json_array_foreach(devices, index, device)
+    {
+        const char *on = json_string_value(device);
+        if (is_master && g_strcmp0(on, netdev) == 0)
+            carries = true;
+        else
+            find(findings,
+                 "node %s: has the master IP %s on %s%s; remove it there: ip address del "
+                 "%s/%" G_GINT64_FORMAT " dev %s",
+                 name, address, on,
+                 is_master ? ", which is not its device" : ", and is not the master", address,
+                 (gint64)json_integer_value(json_object_get(info, "master_netmask")), on);
+    }
+    if (is_master && devices != NULL && !carries)
+        find(findings,
+             "node %s: is the master and does not carry the master IP %s on %s; the log of its "
+             "fettle-noded says why",
+             name, address, netdev != NULL ? netdev : "");
+}
+
+static bool verify_master_ip(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name", "master_ip", NULL};
+    json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
+    const char *address = json_string_value(json_object_get(info, "master_ip"));
+    if (address == NULL || *address == '\0')
+        return info != NULL;
+    json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        verify_carrier(findings, info, json_array_get(rows, i));
+    return rows != NULL;
+}
+
+static bool verify_master(struct cli *cli, struct findings *findings, GError **error)
+{
+    json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
+    if (info == NULL)
+        return false;
+    size_t index;
+    const json_t *value;
+    json_array_foreach(json_object_get(info, "problems"), index, value)
+    {
+        if (findings->node == NULL)
+            find(findings, "configuration: %s", json_string_value(value));
+    }
+    json_array_foreach(json_object_get(info, "nodes_pending"), index, value)
+    {
+        const char *node = json_string_value(value);
+        if (concerns(findings, node))
+            find(findings,
+                 "node %s: has not answered this epoch yet; no lock that covers it is granted",
+                 node);
+    }
+    verify_authority(findings, info);
+    return true;
+}
+
+/* Images that a returned node keeps aside (SAF-19) are no fault; a person should know of them. */
+static void note_leftovers(struct findings *findings, const char *node, const json_t *leftovers)
+{
+    size_t i;
+    const json_t *image;
+    json_array_foreach(leftovers, i, image)
+        note(findings,
+             "node %s: keeps images aside of %s (instance, generation); they go when it holds an "
+             "in-sync replica again, or remove them from var/disks/aside",
+             node, json_string_value(image));
+}
+
+static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name", "offline", "mfree", "dtotal", "leftovers", NULL};
+    json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = cli_cell_string(row, 0);
+        if (json_is_true(cli_cell_value(row, 1))) {
+            find(findings, "node %s: is offline", name);
+            continue;
+        }
+        if (cli_cell_value(row, 2) == NULL)
+            find(findings, "node %s: does not answer", name);
+        else if (json_integer_value(cli_cell_value(row, 3)) == 0)
+            find(findings, "node %s: the folder of its disks cannot be read", name);
+        note_leftovers(findings, name, cli_cell_value(row, 4));
+    }
+    return rows != NULL;
+}
+
+static void verify_replica(struct findings *findings, const json_t *row)
+{
+    const char *name = cli_cell_string(row, 0);
+    const char *state = cli_cell_string(row, 3), *why = cli_cell_string(row, 6);
+    if (strcmp(cli_cell_string(row, 2), "mirror") != 0)
+        return;
+    if (*state == '\0')
+        find(findings, "instance %s: has no replica", name);
+    else if (strcmp(state, "in-sync") != 0)
+        find(findings, "instance %s: its replica is %s%s%s", name, state, *why ? ": " : "", why);
+}
+
+/* How a guest runs concerns the node where it has to run; its replica concerns both its nodes. */
+static bool verify_instances(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name",          "status",     "disk_template",
+                                         "replica.state", "task_state", "task_owner",
+                                         "replica.why",   "pnode",      NULL};
+    json_autoptr rows = cli_query(cli, "instance", fields, only_its_instances(findings), error);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = cli_cell_string(row, 0), *status = cli_cell_string(row, 1);
+        bool well = strcmp(status, "running") == 0 || strcmp(status, "ADMIN_down") == 0;
+        bool its = concerns(findings, cli_cell_string(row, 7)) ||
+                   strcmp(status, "ERROR_wrongnode") == 0; /* it runs on its secondary node */
+        if (!well && its)
+            find(findings, "instance %s: status is %s", name, *status ? status : "unknown");
+        if (*cli_cell_string(row, 4))
+            find(findings, "instance %s: job %" G_GINT64_FORMAT " is or was %s it", name,
+                 (gint64)json_integer_value(cli_cell_value(row, 5)), cli_cell_string(row, 4));
+        verify_replica(findings, row);
+    }
+    return rows != NULL;
+}
+
+/* An invitation is no fault; a person should know of one that nobody uses, or that somebody tries
+ * to guess. */
+static bool note_invitations(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name", "state", "expires", "wrong_secrets", NULL};
+    json_autoptr rows = cli_query(cli, "invitation", fields,
+                                  json_make("[s[sss]]", "!", "=", "state", "used"), error);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = cli_cell_string(row, 0), *state = cli_cell_string(row, 1);
+        g_autofree char *when = cli_time_text(json_integer_value(cli_cell_value(row, 2)));
+        int wrong = (int)json_integer_value(cli_cell_value(row, 3));
+        if (strcmp(state, "expired") == 0)
+            note(findings,
+                 "invitation of %s: ended at %s and was not used; forget it with: fettle node "
+                 "invite --withdraw %s",
+                 name, when, name);
+        if (wrong > 0)
+            note(
+                findings,
+                "invitation of %s: hosts came with a wrong secret %d time%s%s; if that was none of "
+                "yours: fettle node invite --withdraw %s",
+                name, wrong, wrong == 1 ? "" : "s",
+                strcmp(state, "void") == 0 ? ", so it is void" : "", name);
+    }
+    return rows != NULL;
+}
+
+/* Locks of jobs that have ended: none may outlive its owner. */
+static bool verify_locks(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name", "owner", NULL};
+    g_autofree char *its = g_strdup_printf("node/%s", findings->node ? findings->node : "");
+    json_t *filter = findings->node != NULL ? json_make("[sss]", "=", "name", its) : NULL;
+    json_autoptr locks = cli_query(cli, "lock", fields, filter, error);
+    json_autoptr jobs =
+        locks == NULL
+            ? NULL
+            : cli_query(cli, "job", (const char *const[]){"id", "status", NULL}, NULL, error);
+    if (jobs == NULL)
+        return false;
+    g_autoptr(GHashTable) live = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *row = json_array_get(jobs, i);
+        const char *status = cli_cell_string(row, 1);
+        if (strcmp(status, "success") != 0 && strcmp(status, "error") != 0 &&
+            strcmp(status, "canceled") != 0)
+            g_hash_table_add(live,
+                             g_strdup_printf("%" G_GINT64_FORMAT,
+                                             (gint64)json_integer_value(cli_cell_value(row, 0))));
+    }
+    for (size_t i = 0; i < json_array_size(locks); i++) {
+        const json_t *row = json_array_get(locks, i);
+        const json_t *owners = cli_cell_value(row, 1), *owner;
+        size_t index;
+        json_array_foreach(owners, index, owner)
+        {
+            const char *text = json_string_value(owner);
+            if (text != NULL && g_ascii_isdigit(text[0]) && !g_hash_table_contains(live, text))
+                find(findings, "lock %s: is held by job %s, which has ended",
+                     cli_cell_string(row, 0), text);
+        }
+    }
+    return true;
+}
+
+static json_t *texts(const GPtrArray *lines)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < lines->len; i++)
+        json_array_append_new(list, json_string(lines->pdata[i]));
+    return list;
+}
+
+/* `whole`: the sentence if nothing was found. Returns the exit code. */
+static int print_findings(const struct cli *cli, const struct findings *findings, const char *whole)
+{
+    guint count = findings->lines->len;
+    for (guint i = 0; i < count && !cli->json; i++)
+        printf("%s\n", (const char *)findings->lines->pdata[i]);
+    for (guint i = 0; i < findings->notes->len && !cli->json; i++)
+        printf("note: %s\n", (const char *)findings->notes->pdata[i]);
+    json_t *object =
+        json_make("{so so}", "problems", texts(findings->lines), "notes", texts(findings->notes));
+    if (count == 0)
+        cli_say(cli, object, "%s", whole);
+    else
+        cli_say(cli, object, "%u thing%s not as it should be.", count,
+                count == 1 ? " is" : "s are");
+    return count == 0 ? 0 : 1;
+}
+
+static bool verify(struct cli *cli, struct findings *findings, GError **error)
+{
+    return verify_master(cli, findings, error) && verify_nodes(cli, findings, error) &&
+           verify_master_ip(cli, findings, error) && verify_instances(cli, findings, error) &&
+           verify_locks(cli, findings, error);
+}
+
+static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 0, "cluster verify", error))
+        return -1;
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    struct findings findings = {lines, notes, NULL};
+    if (!verify(cli, &findings, error) || !note_invitations(cli, &findings, error))
+        return -1;
+    return print_findings(cli, &findings, "The cluster is as it should be.");
+}
+
+/* The name of the node with this name or UUID; NULL with UNKNOWN_ENTITY. */
+static char *find_node(struct cli *cli, const char *word, GError **error)
+{
+    static const char *const fields[] = {"name", NULL};
+    json_autoptr rows =
+        cli_query(cli, "node", fields,
+                  json_make("[s[sss][sss]]", "|", "=", "name", word, "=", "uuid", word), error);
+    if (rows == NULL)
+        return NULL;
+    if (json_array_size(rows) == 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "node \"%s\" does not exist", word);
+        return NULL;
+    }
+    return g_strdup(cli_cell_string(json_array_get(rows, 0), 0));
+}
+
+static int node_verify(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 1, "node verify NODE", error))
+        return -1;
+    g_autofree char *node = find_node(cli, argv[0], error);
+    if (node == NULL)
+        return -1;
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    struct findings findings = {lines, notes, node};
+    if (!verify(cli, &findings, error))
+        return -1;
+    g_autofree char *whole = g_strdup_printf("Node %s is as it should be.", node);
+    return print_findings(cli, &findings, whole);
+}
+
+const struct command verify_commands[] = {
+    {"cluster", "verify", "", "Say what is not as it should be; exit code 1 if anything is.",
+     cluster_verify},
+    {"node", "verify", "NODE",
+     "Say what is not as it should be with a node and the instances on it; exit code 1 if anything "
+     "is.",
+     node_verify},
+    {0},
+};

@@ -1,0 +1,183 @@
+/* See view.h. */
+#include "core/config/view.h"
+
+#include <string.h>
+
+struct view view_new(guint64 job, bool named, const GPtrArray *names)
+{
+    struct view view = {.job = job};
+    if (!job || !named)
+        return view;
+    view.names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; names && i < names->len; i++)
+        g_hash_table_add(view.names, g_strdup(names->pdata[i]));
+    return view;
+}
+
+void view_clear(struct view *view)
+{
+    g_clear_pointer(&view->names, g_hash_table_unref);
+}
+
+/* --- single objects --- */
+
+static bool is_named(const struct view *view, const char *name, const char *uuid)
+{
+    return g_hash_table_contains(view->names, name) || g_hash_table_contains(view->names, uuid);
+}
+
+static bool has_instance(const struct view *view, const struct config *config, const char *uuid)
+{
+    const struct instance *instance = config_get(config, "instance", uuid, NULL);
+    return is_named(view, instance ? instance->name : uuid, uuid);
+}
+
+static bool has_replica(const struct view *view, const struct config *config, const void *value)
+{
+    return has_instance(view, config, ((const struct replica *)value)->instance);
+}
+
+static bool has_tag(const struct view *view, const struct config *config, const void *value)
+{
+    const struct tag *tag = value;
+    return tag->kind != TAG_INSTANCE || has_instance(view, config, tag->object);
+}
+
+static bool has_removed(const struct view *view, const struct config *config, const void *value)
+{
+    const struct removed *removed = value;
+    return is_named(view, removed->name, removed->uuid);
+}
+
+static bool has_itself(const struct view *view, const struct config *config, const void *value)
+{
+    const struct instance *instance = value;
+    return is_named(view, instance->name, instance->uuid);
+}
+
+/* Kinds of which it has a part. */
+static const struct {
+    const char *kind;
+    bool (*has)(const struct view *view, const struct config *config, const void *value);
+} parts[] = {
+    {"instance", has_itself},
+    {"replica", has_replica},
+    {"tag", has_tag},
+    {"removed", has_removed},
+};
+
+static bool is_of_a_job(const char *kind)
+{
+    return !strcmp(kind, "job") || !strcmp(kind, "decision");
+}
+
+bool view_has(const struct view *view, const struct config *config, const char *kind,
+              const char *key)
+{
+    if (view->job && is_of_a_job(kind))
+        return !strcmp(kind, "job") && g_ascii_strtoull(key, NULL, 10) == view->job;
+    for (guint i = 0; view->names && i < G_N_ELEMENTS(parts); i++) {
+        const void *value =
+            strcmp(parts[i].kind, kind) ? NULL : config_get(config, kind, key, NULL);
+        if (value)
+            return parts[i].has(view, config, value);
+    }
+    return true;
+}
+
+/* --- all of them --- */
+
+struct walk {
+    const struct view *view;
+    const struct config *config;
+    config_visit visit;
+    void *data;
+};
+
+static void visit_any(const char *kind, const char *key, guint64 version, const void *value,
+                      void *data)
+{
+    const struct walk *walk = data;
+    if (view_has(walk->view, walk->config, kind, key))
+        walk->visit(kind, key, version, value, walk->data);
+}
+
+static void visit_key(const struct walk *walk, const char *kind, const char *key)
+{
+    guint64 version = 0;
+    const void *value = config_get(walk->config, kind, key, &version);
+    if (value)
+        walk->visit(kind, key, version, value, walk->data);
+}
+
+static void visit_tags(const struct walk *walk, enum tag_kind kind, const char *object)
+{
+    g_autoptr(GPtrArray) tags = config_tags(walk->config, kind, object);
+    for (guint i = 0; i < tags->len; i++) {
+        g_autofree char *key = config_tag_key(kind, object, tags->pdata[i]);
+        visit_key(walk, "tag", key);
+    }
+}
+
+static bool is_part(const char *kind)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (!strcmp(parts[i].kind, kind))
+            return true;
+    }
+    return is_of_a_job(kind);
+}
+
+static void visit_kind(const struct walk *walk, const char *kind)
+{
+    static const struct {
+        const char *kind;
+        enum tag_kind tags;
+    } tagged[] = {{"cluster", TAG_CLUSTER}, {"nodegroup", TAG_NODEGROUP}, {"node", TAG_NODE}};
+    g_autoptr(GPtrArray) keys = config_keys(walk->config, kind);
+    for (guint i = 0; i < keys->len; i++) {
+        visit_key(walk, kind, keys->pdata[i]);
+        for (guint k = 0; k < G_N_ELEMENTS(tagged); k++) {
+            if (!strcmp(tagged[k].kind, kind))
+                visit_tags(walk, tagged[k].tags, keys->pdata[i]);
+        }
+    }
+}
+
+static void visit_instance(const struct walk *walk, const struct instance *instance)
+{
+    visit_key(walk, "instance", instance->uuid);
+    visit_key(walk, "replica", instance->replica);
+    visit_tags(walk, TAG_INSTANCE, instance->uuid);
+}
+
+static void visit_named(const struct walk *walk)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_direct_hash, g_direct_equal);
+    GHashTableIter iter;
+    void *name;
+    g_hash_table_iter_init(&iter, walk->view->names);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        const struct instance *instance = config_find(walk->config, "instance", name, NULL);
+        visit_key(walk, "removed", name);
+        if (instance && g_hash_table_add(seen, (void *)instance))
+            visit_instance(walk, instance);
+    }
+}
+
+void view_each(const struct view *view, const struct config *config, config_visit visit, void *data)
+{
+    struct walk walk = {view, config, visit, data};
+    if (!view->names) {
+        config_each(config, visit_any, &walk);
+        return;
+    }
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, view->job);
+    g_autoptr(GPtrArray) kinds = config_kinds(config);
+    for (guint i = 0; i < kinds->len; i++) {
+        if (!is_part(kinds->pdata[i]))
+            visit_kind(&walk, kinds->pdata[i]);
+    }
+    visit_key(&walk, "job", job);
+    visit_named(&walk);
+}

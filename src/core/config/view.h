@@ -1,0 +1,28 @@
+/*
+ * What a job's process is given of the configuration: what its opcodes may look at, not what there
+ * is, so that a job costs the same with one instance and with ten thousand. Of all jobs it has its
+ * own, and no decisions. If it has names, then of instances, their replicas, their tags and what is
+ * left of removed ones only those of these names; all else whole. What such a job needs to know of
+ * other instances are sums and single addresses, for which it asks (`promised`, `address_user`,
+ * `draw_address` in methods.def).
+ */
+#pragma once
+
+#include "core/config/model.h"
+
+struct view {
+    guint64 job;       /* 0: everything, for whom is no job */
+    GHashTable *names; /* set of names and UUIDs of instances; NULL: of all instances */
+};
+
+/* `named`, `names` (of char *): as in wait_changes_args. */
+struct view view_new(guint64 job, bool named, const GPtrArray *names);
+void view_clear(struct view *view);
+
+/* Whether it is given an object of `config`; one that is not there any more counts as gone from it
+ * in any case, which does no harm. */
+bool view_has(const struct view *view, const struct config *config, const char *kind,
+              const char *key);
+/* Each object that it is given. With names that costs no look at any other instance. */
+void view_each(const struct view *view, const struct config *config, config_visit visit,
+               void *data);

@@ -1,0 +1,85 @@
+/*
+ * What a job asks the configuration daemon of all instances, because its own copy has only those
+ * that it names (core/config/view.h). Questions only: a configuration daemon that is away is waited
+ * for, as when a job begins. See op.h.
+ */
+#include "core/ops/op.h"
+
+#include "core/ops/placement.h"
+
+static void *look(const struct op *op, const char *method, const void *args, GError **error)
+{
+    gint64 deadline = op->env->ops->boot_ms(op->env) + JOB_RELEASE_MS;
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        void *answer = env_call_record(op->env, NODE_LOCAL, ROLE_WCONFD, method, args, op->stamp,
+                                       (guint)op->job, 0, &local);
+        if (answer)
+            return answer;
+        bool passing = op_no_answer(local) || fettle_error_is(local, TEMPORARY);
+        if (!passing || op->env->ops->boot_ms(op->env) >= deadline ||
+            !env_sleep(op->env, JOB_RETRY_MS)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return NULL;
+        }
+    }
+}
+
+/* --- room --- */
+
+static void node_guests_unref(void *node)
+{
+    node_guests_free(node);
+}
+
+static struct node_guests *guests_of(const struct node_report *report)
+{
+    struct node_guests *node = node_guests_new();
+    op_set_text(&node->node, report->node);
+    for (guint i = 0; i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        if (guest->state != GUEST_ABSENT)
+            g_ptr_array_add(node->guests, g_strdup(guest->instance));
+    }
+    return node;
+}
+
+bool op_gather_room(struct op *op, const struct instance *skip, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new_with_free_func(node_guests_unref);
+    for (guint i = 0; op->reports && i < op->reports->len; i++)
+        g_ptr_array_add(nodes, guests_of(op->reports->pdata[i]));
+    struct promised_args args = {.nodes = nodes};
+    record_autoptr(promised_result) promised = look(op, "promised", &args, error);
+    g_clear_pointer(&op->sums, placement_sums_free);
+    op->sums = promised ? placement_sums_given(op->reports, promised->nodes, error) : NULL;
+    if (!op->sums) {
+        g_prefix_error(error, "what is promised of the nodes: ");
+        return false;
+    }
+    if (skip)
+        placement_sums_move(op->sums, skip, NULL);
+    return true;
+}
+
+/* --- addresses --- */
+
+bool op_address_user(const struct op *op, const char *address, char **ret_user, GError **error)
+{
+    struct address_user_args args = {.address = (char *)address};
+    record_autoptr(address_user_result) result = look(op, "address_user", &args, error);
+    if (!result) {
+        g_prefix_error(error, "who has %s: ", address);
+        return false;
+    }
+    *ret_user = *result->user ? g_strdup(result->user) : NULL;
+    return true;
+}
+
+char *op_draw_address(const struct op *op, const struct network *network, const GPtrArray *nics,
+                      GError **error)
+{
+    struct draw_address_args args = {.network = network->uuid, .nics = (GPtrArray *)nics};
+    record_autoptr(draw_address_result) result = look(op, "draw_address", &args, error);
+    return result ? g_strdup(result->address) : NULL;
+}

@@ -1,0 +1,161 @@
+/* What a candidate's copy takes from whoever answers as the master: nothing that is older than what
+ * it has. The answers are the test's own, so that they can be what no master of today would say. */
+#include "core/config/copying.h"
+
+#include <string.h>
+
+#include "config_world.h"
+#include "helper/fake_copy.h"
+#include "proto/records.h"
+
+/* Who is asked. Each answer names a mastership of its own, as if another one answered. */
+struct master {
+    guint64 history;
+    guint64 followed, pieces, rest; /* the epochs of its answers */
+    guint64 serial;
+    bool snapshot; /* the copy is to be filled anew */
+    bool told;     /* it has answered; another question finds nobody */
+};
+
+static struct fake_world *world;
+static struct env *wconfd;
+static struct fake_copy *copy;
+static struct copying *copying;
+static struct master master;
+
+static json_t *changes_json(guint64 epoch, bool snapshot)
+{
+    return json_make("{sI sI sI sb sb}", "history", (json_int_t)master.history, "epoch",
+                     (json_int_t)epoch, "serial", (json_int_t)master.serial, "snapshot", snapshot,
+                     "pieces", snapshot);
+}
+
+static json_t *answer_follow(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    if (master.told) {
+        fettle_set_error(error, UNREACHABLE, "it asks again");
+        return NULL;
+    }
+    master.told = true;
+    return changes_json(master.followed, master.snapshot);
+}
+
+static json_t *answer_snapshot(const struct rpc_request *request, const char *to_node, void *data,
+                               GError **error)
+{
+    return json_make("{sI sI sI s[{ss ss ss sI so}]}", "history", (json_int_t)master.history,
+                     "epoch", (json_int_t)master.pieces, "serial", (json_int_t)master.serial,
+                     "changes", "op", "put", "kind", "node", "key", NODE1, "version",
+                     (json_int_t)master.serial, "object", object_node(NODE1));
+}
+
+static json_t *answer_rest(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    return changes_json(master.rest, false);
+}
+
+static json_t *answer_ids(const struct rpc_request *request, const char *to_node, void *data,
+                          GError **error)
+{
+    return json_make("{sI sI}", "history", (json_int_t)master.history, "epoch",
+                     (json_int_t)master.rest);
+}
+
+/* What the copy is at: "history epoch serial", then how often it was filled, then why it does not
+ * go on; g_free() it. */
+static char *at(void)
+{
+    struct copy_position position;
+    struct copying_state state;
+    struct copy *base = fake_copy_base(copy);
+    base->ops->position(base, &position);
+    copying_state(copying, &state);
+    return g_strdup_printf(
+        "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT ", %u refills%s%s",
+        position.history, position.epoch, position.serial, fake_copy_refills(copy),
+        state.why ? ": " : "", state.why ? state.why : "");
+}
+
+/* Between two questions after a failure the copy waits for so long. */
+#define PAUSE_MS 300
+
+/* The next question is answered by this one; then what the copy is at is as expected. */
+static void expect(struct master answering, const char *expected)
+{
+    master = answering;
+    fake_advance(world, PAUSE_MS);
+    g_autofree char *found = at();
+    g_assert_cmpstr(found, ==, expected);
+}
+
+static void set_up(void)
+{
+    world = fake_world_new();
+    fake_world_set_master(world, NODE1);
+    wconfd = fake_process(world, NODE2, ROLE_WCONFD);
+    fake_script(world, NODE1, ROLE_WCONFD, "follow", answer_follow, NULL);
+    fake_script(world, NODE1, ROLE_WCONFD, "snapshot", answer_snapshot, NULL);
+    fake_script(world, NODE1, ROLE_WCONFD, "wait_changes", answer_rest, NULL);
+    fake_script(world, NODE1, ROLE_WCONFD, "commit_ids", answer_ids, NULL);
+    copy = fake_copy_new();
+    copying = copying_new(wconfd, fake_copy_base(copy), NULL, NULL);
+    copying_start(copying);
+    expect((struct master){5, 4, 4, 4, 7, .snapshot = true}, "5 4 7, 1 refills: it asks again");
+}
+
+static void tear_down(void)
+{
+    fake_kill(wconfd);
+    copying_free(copying);
+    fake_copy_free(copy);
+    fake_world_free(world);
+}
+
+#define OLDER "who was asked is master of epoch 3, and the copy is of epoch 4 already"
+
+/* A master that was deposed and has not heard so. */
+static void test_no_older_refill(void)
+{
+    set_up();
+    expect((struct master){5, 3, 3, 3, 9, .snapshot = true}, "5 4 7, 1 refills: " OLDER);
+    /* Nothing was asked for that is thrown away then. */
+    g_assert_cmpuint(fake_count_calls(world, NODE1 "/wconfd snapshot"), ==, 1);
+    /* It is replaced meanwhile by one that knows better, or the other way round. */
+    expect((struct master){5, 4, 3, 3, 9, .snapshot = true}, "5 4 7, 1 refills: " OLDER);
+    expect((struct master){5, 3, 4, 4, 9, .snapshot = true}, "5 4 7, 1 refills: " OLDER);
+    expect((struct master){5, 4, 4, 3, 9, .snapshot = true},
+           "5 4 7, 1 refills: the master has changed while the copy was filled, or its log of "
+           "changes was too short");
+    tear_down();
+}
+
+static void test_no_older_changes(void)
+{
+    set_up();
+    expect((struct master){5, 3, 3, 3, 9}, "5 4 7, 1 refills: " OLDER);
+    expect((struct master){5, 3, 3, 3, 7}, "5 4 7, 1 refills: " OLDER);
+    tear_down();
+}
+
+/* The same mastership, a later one, and one of another history, which a restore has begun. */
+static void test_others_are_taken(void)
+{
+    set_up();
+    expect((struct master){5, 4, 4, 4, 8}, "5 4 8, 1 refills: it asks again");
+    expect((struct master){5, 4, 4, 4, 8, .snapshot = true}, "5 4 8, 2 refills: it asks again");
+    expect((struct master){5, 6, 6, 6, 8, .snapshot = true}, "5 6 8, 3 refills: it asks again");
+    expect((struct master){5, 7, 7, 7, 9}, "5 7 9, 3 refills: it asks again");
+    expect((struct master){6, 1, 1, 1, 2, .snapshot = true}, "6 1 2, 4 refills: it asks again");
+    tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/copying/no-older-refill#SAF-03,SAF-07", test_no_older_refill);
+    g_test_add_func("/copying/no-older-changes#SAF-03,SAF-07", test_no_older_changes);
+    g_test_add_func("/copying/others-are-taken#SAF-07", test_others_are_taken);
+    return g_test_run();
+}

@@ -1,0 +1,209 @@
+/* What a channel does with a peer that does not read, or too slowly, or in large company
+ * (channel.h). Frames, their limits and damage are in test_rpc.c and test_luxi.c. */
+#include "world.h"
+
+#include "io/channel.h"
+#include "proto/frame.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LONG_MS 600000
+
+struct peer {
+    struct channel *channel;
+    int fd; /* its end */
+    GError *why;
+    bool broken;
+    guint taken;
+};
+
+static void frame_cb(struct channel *channel, const char *data, size_t len, void *user)
+{
+}
+
+static void broken_cb(struct channel *channel, const GError *why, void *user)
+{
+    struct peer *peer = user;
+    g_assert_false(peer->broken);
+    peer->broken = true;
+    peer->why = why != NULL ? g_error_copy(why) : NULL;
+}
+
+static void taken_cb(struct channel *channel, void *user)
+{
+    ((struct peer *)user)->taken++;
+}
+
+static const struct channel_events events = {frame_cb, broken_cb, taken_cb};
+
+static void peer_init(struct peer *peer, guint patience_ms)
+{
+    int fds[2];
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), ==, 0);
+    *peer = (struct peer){.fd = fds[1]};
+    peer->channel = channel_new(transport_fd(fds[0]), KIB(4), &events, peer);
+    channel_expect_reader(peer->channel, patience_ms);
+}
+
+static void peer_clear(struct peer *peer)
+{
+    channel_free(peer->channel);
+    close(peer->fd);
+    g_clear_error(&peer->why);
+}
+
+static void give(struct peer *peer, size_t bytes)
+{
+    g_autofree char *text = g_strnfill(bytes, 'x');
+    const struct frame_body body = {.text = text};
+    g_assert_true(channel_send_within(peer->channel, "", &body, "", bytes, NULL, NULL));
+}
+
+/* How many bytes were there. */
+static size_t read_up_to(struct peer *peer, size_t most)
+{
+    g_autofree char *buffer = g_malloc(most);
+    ssize_t got = recv(peer->fd, buffer, most, 0);
+    g_assert_true(got >= 0 || errno == EAGAIN);
+    return got > 0 ? (size_t)got : 0;
+}
+
+/* One that reads gets all, however much that is, is told of once, and nothing is left. */
+static void test_reads(void)
+{
+    const size_t bytes = 3 * LIMIT_UNREAD_BYTES;
+    struct peer peer;
+    size_t got = 0;
+    peer_init(&peer, LONG_MS);
+    give(&peer, bytes);
+    g_assert_cmpuint(channel_waiting_in_all(), ==, bytes + 1);
+    world_pause(1);
+    g_assert_cmpuint(channel_waiting(peer.channel), >, LIMIT_UNREAD_BYTES);
+    g_assert_cmpuint(peer.taken, ==, 0);
+    while (got < bytes + 1) {
+        got += read_up_to(&peer, KIB(64));
+        world_pause(1);
+        g_assert_cmpuint(channel_waiting_in_all(), ==, channel_waiting(peer.channel));
+        g_assert_cmpuint(peer.taken, ==,
+                         channel_waiting(peer.channel) > LIMIT_UNREAD_BYTES ? 0 : 1);
+    }
+    give(&peer, 100);
+    while (channel_waiting_in_all() > 0)
+        world_pause(1);
+    g_assert_cmpuint(peer.taken, ==, 1);
+    g_assert_cmpuint(channel_written(peer.channel), ==, bytes + 1 + 101);
+    g_assert_false(peer.broken);
+    peer_clear(&peer);
+}
+
+static void assert_dropped(struct peer *peer, const char *message)
+{
+    guint64 taken = channel_written(peer->channel);
+    world_wait(&peer->broken);
+    g_assert_cmpuint(channel_written(peer->channel), ==, taken);
+    g_assert_true(fettle_error_is(peer->why, LIMIT));
+    if (strcmp(peer->why->message, message) != 0)
+        g_error("dropped because: %s", peer->why->message);
+    g_assert_cmpuint(channel_waiting(peer->channel), ==, 0);
+    give(peer, 100); /* behind half a frame: it goes nowhere */
+    world_pause(1);
+    g_assert_cmpuint(channel_written(peer->channel), ==, taken);
+    g_assert_cmpuint(channel_waiting_in_all(), ==, 0);
+}
+
+static char *message_of(const struct peer *peer)
+{
+    return g_strdup_printf("the peer does not read: %zu bytes wait for it",
+                           channel_waiting(peer->channel));
+}
+
+static void test_never_reads(void)
+{
+    struct peer peer;
+    peer_init(&peer, 200);
+    give(&peer, LIMIT_UNREAD_BYTES);
+    while (channel_written(peer.channel) == 0)
+        world_pause(1);
+    g_autofree char *message = message_of(&peer);
+    assert_dropped(&peer, message);
+    peer_clear(&peer);
+}
+
+/* A byte now and then is not what it was given the time for. */
+static void test_drips(void)
+{
+    struct peer peer;
+    peer_init(&peer, 200);
+    give(&peer, LIMIT_UNREAD_BYTES);
+    while (!peer.broken) {
+        read_up_to(&peer, 1);
+        world_pause(1);
+    }
+    g_assert_true(g_str_has_prefix(peer.why->message, "the peer does not read: "));
+    peer_clear(&peer);
+}
+
+/* Who has no time set may let anything wait, up to the limit of one channel. */
+static void test_one_limit(void)
+{
+    struct peer peer;
+    peer_init(&peer, 0);
+    for (guint i = 0; i < 3; i++)
+        give(&peer, LIMIT_CONNECTION_OUT_BYTES / 4);
+    world_pause(50);
+    g_assert_false(peer.broken);
+    give(&peer, LIMIT_CONNECTION_OUT_BYTES / 4);
+    give(&peer, LIMIT_CONNECTION_OUT_BYTES / 4);
+    world_wait(&peer.broken);
+    g_assert_true(fettle_error_is(peer.why, LIMIT));
+    g_assert_cmpuint(channel_waiting_in_all(), ==, 0);
+    peer_clear(&peer);
+}
+
+/* When too much waits in all, who has kept us waiting for longest and for most goes; but nobody who
+ * has just been sent it. */
+static void test_in_all(void)
+{
+    enum { PEERS = 5 };
+    static const size_t mib[PEERS] = {60, 55, 50, 56, 54};
+    struct peer peers[PEERS];
+    guint broken = 0;
+    for (guint i = 0; i < PEERS; i++) {
+        peer_init(&peers[i], 12000);
+        give(&peers[i], MIB(mib[i]));
+        world_pause(1);
+    }
+    give(&peers[4], 1);
+    world_pause(1);
+    g_assert_cmpuint(channel_waiting_in_all(), >, LIMIT_UNREAD_IN_ALL);
+    for (guint i = 0; i < PEERS; i++)
+        g_assert_false(peers[i].broken);
+    while (!peers[0].broken) {
+        give(&peers[4], 1);
+        world_pause(10);
+    }
+    for (guint i = 0; i < PEERS; i++)
+        broken += peers[i].broken;
+    g_assert_cmpuint(broken, ==, 1);
+    g_assert_nonnull(strstr(peers[0].why->message, " bytes wait for it, and "));
+    g_assert_true(g_str_has_suffix(peers[0].why->message, " for all"));
+    g_assert_cmpuint(channel_waiting_in_all(), <, LIMIT_UNREAD_IN_ALL);
+    for (guint i = 0; i < PEERS; i++)
+        peer_clear(&peers[i]);
+    g_assert_cmpuint(channel_waiting_in_all(), ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    loop_init();
+    g_test_add_func("/channel/reads", test_reads);
+    g_test_add_func("/channel/never-reads", test_never_reads);
+    g_test_add_func("/channel/drips", test_drips);
+    g_test_add_func("/channel/one-limit", test_one_limit);
+    g_test_add_func("/channel/in-all", test_in_all);
+    return g_test_run();
+}
