@@ -267,6 +267,7 @@
 #define IMAGE_PROGRESS_MS 1000u    /* between two questions how far an image is */
 #define LIMIT_NETWORK_RESERVED 256 /* reserved addresses, or ranges of them, of one network */
 #define LIMIT_MAC_TRIES 64         /* addresses drawn before the pool counts as full */
+#define LIMIT_RESERVE_TRIES 1024   /* reservations of one creation that others were faster than */
 #define LIMIT_RESERVED_CHARS 200   /* names of reservations in one message, about */
 #define MIRROR_WAIT_MS 2000u       /* one question about a copy */
 #define MIGRATION_WAIT_MS 1000u    /* one question about a migration; how soon a cancel is seen */

@@ -215,7 +215,7 @@ static bool set_ip(struct op *op, struct nic *nic, const struct nic_spec *spec,
                          "the network: ip=pool",
                          nics->len);
     else
-        return !*address || address_is_free(op, key, "ip", address, nics->len, error);
+        return !*address || drawn || address_is_free(op, key, "ip", address, nics->len, error);
     return false;
 }
 

@@ -120,11 +120,18 @@ static json_t *reservation_of(const struct op *op, const struct instance *instan
     return reservation_to_json(&reservation);
 }
 
+struct making {
+    struct instance *instance;
+    bool built; /* Nothing stood in the way when this was last looked at. */
+};
+
 /* Room, name and addresses are looked at anew with each try: others may have taken them. */
 static bool build_reservation(struct op *op, GPtrArray *changes, void *data, GError **error)
 {
     const struct op_instance_create *params = op->params;
-    struct instance *instance = data;
+    struct making *making = data;
+    struct instance *instance = making->instance;
+    making->built = false;
     GPtrArray *nics = create_name_is_free(op, error) && create_room_is_there(op, error)
                           ? nics_new(op, params->nics, error)
                           : NULL;
@@ -133,22 +140,25 @@ static bool build_reservation(struct op *op, GPtrArray *changes, void *data, GEr
     g_clear_pointer(&instance->nics, g_ptr_array_unref);
     instance->nics = nics;
     op_put(op, changes, "reservation", instance->uuid, reservation_of(op, instance));
+    making->built = true;
     return true;
 }
 
 /* Addresses that were drawn may have been drawn by another creation at the same moment: wconfd
- * takes the first and refuses the second, which draws anew. What was named stays taken. */
+ * takes the first and refuses the others, which draw anew. Each refusal is another's success, so
+ * this ends by itself at the latest when the pool is empty; what was named and is taken, is found
+ * before anything is asked for. */
 static bool reserve(struct op *op, struct instance *instance, GError **error)
 {
-    const struct op_instance_create *params = op->params;
+    struct making making = {.instance = instance};
     for (guint tries = 1;; tries++) {
         g_autoptr(GError) local = NULL;
         if (!follow_refresh(op->follow, error))
             return false;
-        if (op_commit_built(op, "reserve", build_reservation, instance, &local))
+        if (op_commit_built(op, "reserve", build_reservation, &making, &local))
             return true;
-        bool drawn = params->nics && params->nics->len > 0;
-        if (!drawn || !fettle_error_is(local, ALREADY_EXISTS) || tries >= LIMIT_COMMIT_TRIES) {
+        bool overtaken = making.built && fettle_error_is(local, ALREADY_EXISTS);
+        if (!overtaken || tries >= LIMIT_RESERVE_TRIES) {
             g_propagate_error(error, g_steal_pointer(&local));
             return false;
         }

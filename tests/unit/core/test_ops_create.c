@@ -206,20 +206,22 @@ static void refuse_address(struct ops_world *changed, guint number)
 
 static void test_drawn_anew(void)
 {
-    refusals = 2;
+    refusals = 30;
     world->on_commit = refuse_address;
     g_assert_cmpstr(with_nics(json_make("[{}]")), ==, "[\"node1\", \"node2\"]");
-    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd reserve"), ==, 3);
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd reserve"), ==, 31);
 }
 
 static void test_drawn_too_often(void)
 {
-    refusals = 1000;
+    refusals = G_MAXUINT;
     world->on_commit = refuse_address;
     g_assert_cmpstr(
         with_nics(json_make("[{}]")), ==,
         "[\"OpExecError\", [\"instance web1: nics[0].mac: aa:00:00:01:02:03 is taken by "
         "instance \\\"web2\\\"\", \"already_exists\", false]]");
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd reserve"), ==,
+                     LIMIT_RESERVE_TRIES);
     g_assert_null(web());
 }
 

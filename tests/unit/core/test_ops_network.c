@@ -239,6 +239,38 @@ static void test_reserved_by_a_job(void)
         "nics[0].ip: 192.0.2.2 is taken by job 18 for instance \"other\"", "already_exists");
 }
 
+static guint others;
+
+/* Another creation is faster by a moment, each time with the address that this one has drawn. */
+static void overtake(struct ops_world *changed, guint number)
+{
+    if (number > others)
+        return;
+    g_autofree char *uuid = g_strdup_printf("00000000-0000-4000-8000-0000000001%02u", number);
+    g_autofree char *key = g_strdup_printf("192.0.2.%u@br0", number);
+    ops_put(changed, "reservation", uuid,
+            json_make("{ss ss s{ss ss} s[s]}", "uuid", uuid, "name", uuid, "owner", "job", "18",
+                      "livelock", "job-18", "ips", key));
+    ops_fail(changed, "wconfd", "commit", FETTLE_ERROR_ALREADY_EXISTS,
+             "instance a: nics[0].ip: that is taken by job 18", 1);
+}
+
+/* However many are faster: while the pool has an address, it is drawn. */
+static void test_overtaken(void)
+{
+    done(add("prod", "192.0.2.0/27", "", json_array()), "null");
+    others = 29;
+    world->commits = 0;
+    world->on_commit = overtake;
+    done(create("a", pool()), "[\"node1\"]");
+    world->on_commit = NULL;
+    g_assert_cmpstr(address("a", 0), ==, "192.0.2.30");
+    ops_expect_refusal(world, create("b", pool()),
+                       "nics[0].ip: network \"prod\" (192.0.2.0/27) has no free address left; see "
+                       "fettle network info prod",
+                       "limit_exceeded");
+}
+
 /* The address that the master carries is no guest's. */
 static void test_master_ip(void)
 {
@@ -270,6 +302,7 @@ int main(int argc, char **argv)
     add_case("/network/pool#WCF-22,FUT-08", test_pool);
     add_case("/network/card-refused", test_card_refused);
     add_case("/network/reserved-by-a-job#FUT-06", test_reserved_by_a_job);
+    add_case("/network/overtaken#WCF-22,FUT-08", test_overtaken);
     add_case("/network/master-ip", test_master_ip);
     add_case("/network/mac-prefix", test_mac_prefix);
     return g_test_run();
