@@ -384,8 +384,13 @@ def image_count(path):
     return count
 
 
+# How much longer a machine may take that has other things to do as well.
+PATIENCE = 4
+
+
 def wait_until(what, condition, timeout=30, step=0.05):
-    """Waits until condition() is true and returns its value."""
+    """Waits until condition() is true and returns its value. `timeout`: in s, of a machine that has nothing else to do."""
+    timeout *= PATIENCE
     end = time.monotonic() + timeout
     while True:
         value = condition()

@@ -22,6 +22,14 @@ static inline void json_unref_ptr(json_t **json)
  * PROTOCOL with position, LIMIT. */
 json_t *json_parse_limited(const char *data, size_t len, size_t max_bytes, GError **error);
 
+/* The same of a document with a long list in it, at `path` (names of members, NULL at the end):
+ * each of the list's items, arrays or objects, is given to `give`, which may keep a reference, and
+ * the list is empty in what is returned. A document without a list there is returned as it is. In
+ * an error some of the items have been given. */
+typedef void (*json_item_fn)(json_t *item, void *data);
+json_t *json_parse_items(const char *text, size_t len, size_t max_bytes, const char *const *path,
+                         json_item_fn give, void *data, GError **error);
+
 /* Compact text with sorted keys; free with g_free(). */
 char *json_to_text(const json_t *json);
 

@@ -254,6 +254,7 @@
 #define LOCK_PRIORITY_URGENT (-20)
 #define LOCK_WAIT_MS 60000u    /* one request for locks; repeated for as long as it takes */
 #define LIMIT_COMMIT_TRIES 8   /* commits built anew because an object changed meanwhile */
+#define COMMIT_PAUSE_MS 20u    /* between two of them in luxid */
 #define LIMIT_ACT_TRIES 4      /* calls to a node whose fate stays unknown */
 #define ACT_PAUSE_MS 250u      /* between two of them */
 #define ACT_PATIENCE_MS 10000u /* for a node daemon that is being restarted */

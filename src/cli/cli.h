@@ -56,6 +56,9 @@ json_t *cli_call(struct cli *cli, const char *method, json_t *args,
 /* Query: the "data" rows, each a list of [status, value]. `filter` is stolen, NULL: all. */
 json_t *cli_query(struct cli *cli, const char *what, const char *const *fields, json_t *filter,
                   GError **error);
+/* The same, row by row: for lists that may be long. */
+bool cli_query_each(struct cli *cli, const char *what, const char *const *fields, json_t *filter,
+                    json_item_fn give, void *data, GError **error);
 /* The two halves of cli_call(), and what to poll for between them. */
 bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error);
 json_t *cli_receive(struct cli *cli, GError **error);
@@ -67,7 +70,13 @@ void cli_disconnect(struct cli *cli);
  * JSON. `what` is the resource whose fields (proto/fields.def) `names` are, NULL: they are none. */
 void cli_print_rows(const struct cli *cli, const char *what, const char *const *names,
                     json_t *rows);
-/* The parts of that, for tables that grow: the texts of a row's cells, the titles above them; a
+/* The same from rows that come one by one; what is borrowed here must outlive the table. */
+struct cli_table *cli_table_new(const struct cli *cli, const char *what, const char *const *names);
+void cli_table_add(json_t *row, void *table);
+guint cli_table_rows(const struct cli_table *table);
+void cli_table_print(const struct cli_table *table);
+void cli_table_free(struct cli_table *table);
+/* The parts of that, for tables that change while they are shown: the texts of a row's cells, the titles above them; a
  * line of them, for which `widths` (of the columns, 0 at first) grow as needed. Free with
  * g_ptr_array_unref(), g_free(). */
 GPtrArray *cli_row_cells(const struct cli *cli, const char *what, const char *const *names,
@@ -96,7 +105,7 @@ void cli_print_details(const char *what, const char *const *fields, const json_t
 const char *cli_role_word(const char *letter);
 /* Prints one JSON document, indented. */
 void cli_print_json(const json_t *json);
-/* Each row as an object with those names, for --json. */
+/* Each row as an object with those names, as --json shows it. */
 json_t *cli_rows_as_objects(const char *const *names, const json_t *rows);
 
 /* --- say.c --- */

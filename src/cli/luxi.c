@@ -91,7 +91,14 @@ static bool wait_for_bytes(const struct cli *cli, GError **error)
     g_assert_not_reached();
 }
 
-static json_t *receive(const struct cli *cli, GError **error)
+/* Where a list of an answer goes, whose items are taken one by one. */
+struct items {
+    const char *const *path;
+    json_item_fn give;
+    void *data;
+};
+
+static json_t *receive(const struct cli *cli, const struct items *items, GError **error)
 {
     struct luxi_client *client = cli->luxi;
     const char *data;
@@ -113,7 +120,9 @@ static json_t *receive(const struct cli *cli, GError **error)
         if (!frame_push(&client->splitter, buffer, (size_t)got, error))
             return NULL;
     }
-    return json_parse_limited(data, len, LIMIT_ANSWER_BYTES, error);
+    return items == NULL ? json_parse_limited(data, len, LIMIT_ANSWER_BYTES, error)
+                         : json_parse_items(data, len, LIMIT_ANSWER_BYTES, items->path, items->give,
+                                            items->data, error);
 }
 
 /* {"success":false,"result":"text" or [class,[message,code…]]} as an error. */
@@ -139,9 +148,9 @@ bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error)
     return frame != NULL && send_all(cli->luxi->fd, frame, len, error);
 }
 
-json_t *cli_receive(struct cli *cli, GError **error)
+static json_t *receive_result(struct cli *cli, const struct items *items, GError **error)
 {
-    json_autoptr reply = receive(cli, error);
+    json_autoptr reply = receive(cli, items, error);
     if (reply == NULL)
         return NULL;
     json_t *result = json_object_get(reply, "result");
@@ -150,6 +159,11 @@ json_t *cli_receive(struct cli *cli, GError **error)
         return NULL;
     }
     return json_incref(result);
+}
+
+json_t *cli_receive(struct cli *cli, GError **error)
+{
+    return receive_result(cli, NULL, error);
 }
 
 int cli_descriptor(const struct cli *cli)
@@ -162,14 +176,28 @@ json_t *cli_call(struct cli *cli, const char *method, json_t *args, GError **err
     return cli_send(cli, method, args, error) ? cli_receive(cli, error) : NULL;
 }
 
-json_t *cli_query(struct cli *cli, const char *what, const char *const *fields, json_t *filter,
-                  GError **error)
+static json_t *query_args(const char *what, const char *const *fields, json_t *filter)
 {
     json_t *names = json_array();
     for (; *fields != NULL; fields++)
         json_array_append_new(names, json_string(*fields));
-    json_autoptr result =
-        cli_call(cli, "Query",
-                 json_make("[soo]", what, names, filter != NULL ? filter : json_null()), error);
+    return json_make("[soo]", what, names, filter != NULL ? filter : json_null());
+}
+
+json_t *cli_query(struct cli *cli, const char *what, const char *const *fields, json_t *filter,
+                  GError **error)
+{
+    json_autoptr result = cli_call(cli, "Query", query_args(what, fields, filter), error);
     return result == NULL ? NULL : json_incref(json_object_get(result, "data"));
+}
+
+bool cli_query_each(struct cli *cli, const char *what, const char *const *fields, json_t *filter,
+                    json_item_fn give, void *data, GError **error)
+{
+    static const char *const path[] = {"result", "data", NULL};
+    const struct items rows = {path, give, data};
+    if (!cli_send(cli, "Query", query_args(what, fields, filter), error))
+        return false;
+    json_autoptr result = receive_result(cli, &rows, error);
+    return result != NULL;
 }

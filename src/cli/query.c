@@ -28,36 +28,47 @@ static json_t *names_filter(const char *field, int argc, char **argv)
     return filter;
 }
 
+/* Names that do not exist are an error: a shorter list alone would be overlooked. */
+static bool names_exist(struct cli *cli, const char *noun, const char *what, int count,
+                        char **names, GError **error)
+{
+    for (int i = 0; i < count; i++) {
+        json_autoptr one = cli_query(cli, what, (const char *const[]){"name", NULL},
+                                     names_filter("name", 1, names + i), error);
+        if (one == NULL)
+            return false;
+        if (json_array_size(one) == 0) {
+            fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", noun, names[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 static int show_list(struct cli *cli, const char *noun, int argc, char **argv, GError **error)
 {
     guint row = 0;
     while (strcmp(lists[row].noun, noun) != 0)
         row++;
+    const char *what = lists[row].what;
     g_autofree char *usage = g_strdup_printf("%s list [NAME…]", noun);
     if (!cli_expect(argc, argv, argc, usage, error))
         return -1;
     g_auto(GStrv) fields = cli_choose_fields(cli, lists[row].fields);
-    if (!cli_check_fields(cli, lists[row].what, (const char *const *)fields, error))
+    if (!cli_check_fields(cli, what, (const char *const *)fields, error))
         return -1;
     const char *key = strcmp(noun, "repair") == 0     ? "instance"
                       : strcmp(noun, "decision") == 0 ? "subject_name"
                                                       : "name";
-    json_autoptr rows = cli_query(cli, lists[row].what, (const char *const *)fields,
-                                  names_filter(key, argc, argv), error);
-    if (rows == NULL)
-        return -1;
-    for (int i = 0; i < argc && json_array_size(rows) < (size_t)argc && key[0] == 'n'; i++) {
-        json_autoptr one = cli_query(cli, lists[row].what, (const char *const[]){"name", NULL},
-                                     names_filter(key, 1, argv + i), error);
-        if (one == NULL)
-            return -1;
-        if (json_array_size(one) == 0) {
-            fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", noun, argv[i]);
-            return -1;
-        }
-    }
-    cli_print_rows(cli, lists[row].what, (const char *const *)fields, rows);
-    return 0;
+    struct cli_table *table = cli_table_new(cli, what, (const char *const *)fields);
+    bool fine = cli_query_each(cli, what, (const char *const *)fields,
+                               names_filter(key, argc, argv), cli_table_add, table, error);
+    if (fine && cli_table_rows(table) < (guint)argc && key[0] == 'n')
+        fine = names_exist(cli, noun, what, argc, argv, error);
+    if (fine)
+        cli_table_print(table);
+    cli_table_free(table);
+    return fine ? 0 : -1;
 }
 
 static int instance_list(struct cli *cli, int argc, char **argv, GError **error)

@@ -55,7 +55,6 @@ static gboolean field_equal(gconstpointer left, gconstpointer right)
     return strcmp(one->what, other->what) == 0 && strcmp(one->name, other->name) == 0;
 }
 
-/* It is asked for each cell of a table. */
 static const struct shown_field *find_field(const char *what, const char *name)
 {
     static GHashTable *known;
@@ -155,20 +154,46 @@ static bool is_pair_of_job(const char *name, const json_t *value)
     return g_str_has_suffix(name, "_ts") && json_is_array(value);
 }
 
-char *cli_cell_text(const char *what, const char *name, const json_t *cell)
+/* One column of a table, looked up once for all of its rows. */
+struct column {
+    const char *name;
+    const struct shown_field *field; /* NULL: not one of the cluster's */
+    bool roles;                      /* letters that a person is told as words */
+};
+
+static struct column column_of(const struct cli *cli, const char *what, const char *name)
+{
+    return (struct column){
+        .name = name,
+        .field = find_field(what, name),
+        .roles = cli != NULL && cli->separator == NULL && g_strcmp0(what, "node") == 0 &&
+                 strcmp(name, "role") == 0,
+    };
+}
+
+/* What a person reads in a cell; made into `*ret_made` unless it is somewhere already. */
+static const char *cell_text(const struct column *column, const json_t *cell, char **ret_made)
 {
     static const char *const words[] = {NULL, "?", "-", "(unavailable)", "(offline)"};
     json_int_t status = json_integer_value(json_array_get(cell, 0));
     if (status != CELL_NORMAL)
-        return g_strdup(status > 0 && status < (json_int_t)G_N_ELEMENTS(words) ? words[status]
-                                                                               : "?");
+        return status > 0 && status < (json_int_t)G_N_ELEMENTS(words) ? words[status] : "?";
     const json_t *value = json_array_get(cell, 1);
-    const struct shown_field *field = find_field(what, name);
-    if (field != NULL && field->kind == KIND_TIMESTAMP && json_is_number(value))
-        return cli_time_text((gint64)json_number_value(value));
-    if (field != NULL && is_pair_of_job(name, value))
-        return cli_time_text(json_integer_value(json_array_get(value, 0)));
-    return value_text(value);
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (column->field != NULL && column->field->kind == KIND_TIMESTAMP && json_is_number(value))
+        return *ret_made = cli_time_text((gint64)json_number_value(value));
+    if (column->field != NULL && is_pair_of_job(column->name, value))
+        return *ret_made = cli_time_text(json_integer_value(json_array_get(value, 0)));
+    return *ret_made = value_text(value);
+}
+
+char *cli_cell_text(const char *what, const char *name, const json_t *cell)
+{
+    const struct column column = column_of(NULL, what, name);
+    g_autofree char *made = NULL;
+    const char *text = cell_text(&column, cell, &made);
+    return made != NULL ? g_steal_pointer(&made) : g_strdup(text);
 }
 
 const json_t *cli_cell_value(const json_t *row, size_t index)
@@ -191,67 +216,22 @@ void cli_print_json(const json_t *json)
     free(text);
 }
 
+static json_t *row_as_object(const char *const *names, const json_t *row)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; names[i] != NULL; i++) {
+        const json_t *value = cli_cell_value(row, i);
+        json_object_set_new(object, names[i], value != NULL ? json_deep_copy(value) : json_null());
+    }
+    return object;
+}
+
 json_t *cli_rows_as_objects(const char *const *names, const json_t *rows)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *object = json_object();
-        for (size_t j = 0; names[j] != NULL; j++) {
-            const json_t *value = cli_cell_value(json_array_get(rows, i), j);
-            json_object_set_new(object, names[j],
-                                value != NULL ? json_deep_copy(value) : json_null());
-        }
-        json_array_append_new(list, object);
-    }
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        json_array_append_new(list, row_as_object(names, json_array_get(rows, i)));
     return list;
-}
-
-static void print_json(const char *const *names, const json_t *rows)
-{
-    json_autoptr list = cli_rows_as_objects(names, rows);
-    cli_print_json(list);
-}
-
-/* How the cells of a table are shown; `names` NULL: its first line. */
-struct line_style {
-    const struct cli *cli;
-    const char *const *names;
-    const int *widths;
-    bool coloured; /* it is for a terminal */
-};
-
-/* Columns whose words have a colour on a terminal. */
-static const char *colour_of(const struct line_style *style, guint column, const char *text)
-{
-    static const char *const columns[] = {"status", "replica.state", "role", "state", NULL};
-    return style->coloured && g_strv_contains(columns, style->names[column]) ? screen_colour(text)
-                                                                             : "";
-}
-
-static void append_spaces(GString *line, int count)
-{
-    static const char spaces[] = "                                ";
-    for (int left = count; left > 0; left -= (int)sizeof spaces - 1)
-        g_string_append_len(line, spaces, MIN(left, (int)sizeof spaces - 1));
-}
-
-static char *line_text(const struct line_style *style, const GPtrArray *cells)
-{
-    GString *line = g_string_new(NULL);
-    for (guint i = 0; i < cells->len; i++) {
-        const char *text = cells->pdata[i], *colour = colour_of(style, i, text);
-        int pad = style->widths[i] - (int)g_utf8_strlen(text, -1) + 1;
-        if (style->cli->separator != NULL) {
-            g_string_append_printf(line, "%s%s", i > 0 ? style->cli->separator : "", text);
-            continue;
-        }
-        g_string_append(line, colour);
-        g_string_append(line, text);
-        g_string_append(line, *colour ? screen_plain : "");
-        if (i + 1 < cells->len)
-            append_spaces(line, pad);
-    }
-    return g_string_free(line, FALSE);
 }
 
 const char *cli_role_word(const char *letter)
@@ -275,22 +255,14 @@ static char *title_of(const char *what, const char *name)
 }
 
 /* An empty cell of a table is "-", so that every line has as many words as the first. */
-static char *table_cell(const struct cli *cli, const char *what, const char *name,
-                        const json_t *cell)
+static const char *table_cell(const struct cli *cli, const struct column *column,
+                              const json_t *cell, char **ret_made)
 {
-    char *text = cli_cell_text(what, name, cell);
-    const char *role =
-        g_strcmp0(what, "node") == 0 && strcmp(name, "role") == 0 && cli->separator == NULL
-            ? cli_role_word(text)
-            : NULL;
-    if (role != NULL) {
-        g_free(text);
-        return g_strdup(role);
-    }
-    if (*text != '\0' || cli->separator != NULL)
-        return text;
-    g_free(text);
-    return g_strdup("-");
+    const char *text = cell_text(column, cell, ret_made);
+    const char *role = column->roles ? cli_role_word(text) : NULL;
+    if (role != NULL)
+        return role;
+    return *text != '\0' || cli->separator != NULL ? text : "-";
 }
 
 GPtrArray *cli_title_cells(const char *what, const char *const *names)
@@ -305,41 +277,187 @@ GPtrArray *cli_row_cells(const struct cli *cli, const char *what, const char *co
                          const json_t *row)
 {
     GPtrArray *cells = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; names[i] != NULL; i++)
-        g_ptr_array_add(cells, table_cell(cli, what, names[i], json_array_get(row, i)));
+    for (guint i = 0; names[i] != NULL; i++) {
+        const struct column column = column_of(cli, what, names[i]);
+        g_autofree char *made = NULL;
+        const char *text = table_cell(cli, &column, json_array_get(row, i), &made);
+        g_ptr_array_add(cells, made == text ? g_steal_pointer(&made) : g_strdup(text));
+    }
     return cells;
 }
 
-static void widen(int *widths, const GPtrArray *cells)
+/* --- lines --- */
+
+/* Characters of UTF-8: bytes that do not continue one. */
+static int width_of(const char *text)
 {
-    for (guint i = 0; i < cells->len; i++)
-        widths[i] = MAX(widths[i], (int)g_utf8_strlen(cells->pdata[i], -1));
+    int width = 0;
+    for (; *text != '\0'; text++)
+        width += (*text & 0xc0) != 0x80;
+    return width;
+}
+
+/* How the cells of a table are shown; `names` NULL: its first line. */
+struct line_style {
+    const struct cli *cli;
+    const char *const *names;
+    const int *widths;
+    guint columns;
+    bool coloured; /* it is for a terminal */
+};
+
+/* Columns whose words have a colour on a terminal. */
+static const char *colour_of(const struct line_style *style, guint column, const char *text)
+{
+    static const char *const columns[] = {"status", "replica.state", "role", "state", NULL};
+    return style->coloured && g_strv_contains(columns, style->names[column]) ? screen_colour(text)
+                                                                             : "";
+}
+
+static void append_spaces(GString *line, int count)
+{
+    static const char spaces[] = "                                ";
+    for (int left = count; left > 0; left -= (int)sizeof spaces - 1)
+        g_string_append_len(line, spaces, MIN(left, (int)sizeof spaces - 1));
+}
+
+static void append_line(GString *out, const struct line_style *style, const char *const *cells)
+{
+    const char *separator = style->cli->separator;
+    for (guint i = 0; i < style->columns; i++) {
+        if (separator != NULL) {
+            g_string_append(out, i > 0 ? separator : "");
+            g_string_append(out, cells[i]);
+            continue;
+        }
+        const char *colour = colour_of(style, i, cells[i]);
+        g_string_append(out, colour);
+        g_string_append(out, cells[i]);
+        g_string_append(out, *colour != '\0' ? screen_plain : "");
+        if (i + 1 < style->columns)
+            append_spaces(out, style->widths[i] - width_of(cells[i]) + 1);
+    }
+}
+
+static void widen(int *widths, const char *const *cells, guint columns)
+{
+    for (guint i = 0; i < columns; i++)
+        widths[i] = MAX(widths[i], width_of(cells[i]));
 }
 
 char *cli_cells_line(const struct cli *cli, const GPtrArray *cells, int *widths)
 {
-    widen(widths, cells);
-    return line_text(&(struct line_style){cli, NULL, widths, false}, cells);
+    const char *const *texts = (const char *const *)cells->pdata;
+    const struct line_style style = {cli, NULL, widths, cells->len, false};
+    GString *line = g_string_new(NULL);
+    widen(widths, texts, cells->len);
+    append_line(line, &style, texts);
+    return g_string_free(line, FALSE);
+}
+
+/* --- tables --- */
+
+/* A table of any size: its texts lie one behind the other, and its cells point there. */
+struct cli_table {
+    const struct cli *cli;
+    const char *const *names;
+    struct column *columns;
+    guint width; /* columns */
+    guint rows;
+    GStringChunk *texts;
+    GPtrArray *cells; /* `width` of each line */
+    int *widths;
+    json_t *objects; /* for --json, in place of lines */
+};
+
+static void add_line(struct cli_table *table, const char *const *texts)
+{
+    for (guint i = 0; i < table->width; i++)
+        g_ptr_array_add(table->cells, g_string_chunk_insert(table->texts, texts[i]));
+    widen(table->widths, texts, table->width);
+}
+
+struct cli_table *cli_table_new(const struct cli *cli, const char *what, const char *const *names)
+{
+    struct cli_table *table = g_new0(struct cli_table, 1);
+    table->cli = cli;
+    table->names = names;
+    table->width = g_strv_length((char **)names);
+    table->columns = g_new0(struct column, table->width + 1);
+    for (guint i = 0; i < table->width; i++)
+        table->columns[i] = column_of(cli, what, names[i]);
+    table->texts = g_string_chunk_new(1 << 16);
+    table->cells = g_ptr_array_new();
+    table->widths = g_new0(int, table->width + 1);
+    table->objects = json_array();
+    if (cli->headers) {
+        g_autoptr(GPtrArray) titles = cli_title_cells(what, names);
+        add_line(table, (const char *const *)titles->pdata);
+    }
+    return table;
+}
+
+void cli_table_add(json_t *row, void *data)
+{
+    struct cli_table *table = data;
+    table->rows++;
+    if (table->cli->json) {
+        json_array_append_new(table->objects, row_as_object(table->names, row));
+        return;
+    }
+    g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
+    g_autofree const char **texts = g_new0(const char *, table->width + 1);
+    for (guint i = 0; i < table->width; i++) {
+        char *text = NULL;
+        texts[i] = table_cell(table->cli, &table->columns[i], json_array_get(row, i), &text);
+        if (text != NULL)
+            g_ptr_array_add(made, text);
+    }
+    add_line(table, texts);
+}
+
+guint cli_table_rows(const struct cli_table *table)
+{
+    return table->rows;
+}
+
+static void print_lines(const struct cli_table *table)
+{
+    bool coloured = table->cli->separator == NULL && screen_live();
+    g_autoptr(GString) out = g_string_sized_new(1 << 16);
+    for (guint at = 0; at < table->cells->len; at += table->width) {
+        bool title = table->cli->headers && at == 0;
+        const struct line_style style = {table->cli, title ? NULL : table->names, table->widths,
+                                         table->width, coloured && !title};
+        append_line(out, &style, (const char *const *)table->cells->pdata + at);
+        g_string_append_c(out, '\n');
+    }
+    fwrite(out->str, 1, out->len, stdout);
+}
+
+void cli_table_print(const struct cli_table *table)
+{
+    if (table->cli->json)
+        cli_print_json(table->objects);
+    else
+        print_lines(table);
+}
+
+void cli_table_free(struct cli_table *table)
+{
+    g_string_chunk_free(table->texts);
+    g_ptr_array_unref(table->cells);
+    json_decref(table->objects);
+    g_free(table->columns);
+    g_free(table->widths);
+    g_free(table);
 }
 
 void cli_print_rows(const struct cli *cli, const char *what, const char *const *names, json_t *rows)
 {
-    if (cli->json) {
-        print_json(names, rows);
-        return;
-    }
-    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
-    g_ptr_array_add(lines, cli_title_cells(what, names));
+    struct cli_table *table = cli_table_new(cli, what, names);
     for (size_t i = 0; i < json_array_size(rows); i++)
-        g_ptr_array_add(lines, cli_row_cells(cli, what, names, json_array_get(rows, i)));
-    guint first = cli->headers ? 0 : 1;
-    g_autofree int *widths = g_new0(int, ((GPtrArray *)lines->pdata[0])->len + 1);
-    for (guint i = first; i < lines->len; i++)
-        widen(widths, lines->pdata[i]);
-    bool coloured = cli->separator == NULL && screen_live();
-    for (guint i = first; i < lines->len; i++) {
-        const struct line_style style = {cli, i > 0 ? names : NULL, widths, coloured && i > 0};
-        g_autofree char *line = line_text(&style, lines->pdata[i]);
-        printf("%s\n", line);
-    }
+        cli_table_add(json_array_get(rows, i), table);
+    cli_table_print(table);
+    cli_table_free(table);
 }

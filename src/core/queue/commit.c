@@ -122,8 +122,18 @@ static bool may_split(const GError *error)
            fettle_error_is(error, LIMIT) || fettle_error_is(error, REFUSED);
 }
 
-/* Commits `items` (array of struct commit_item *) as one transaction and ends each. */
-static void commit_items(struct committer *committer, const GPtrArray *items)
+/* A record was changed by its job's process a moment ago. Whether our copy has been brought up to
+ * date, so that the item can be built anew; what is still on its way to the store is waited for. */
+static bool catch_up(const struct committer *committer, const GError *error, guint tries)
+{
+    return fettle_error_is(error, VERSION_CONFLICT) && tries < LIMIT_COMMIT_TRIES &&
+           (tries == 0 || env_sleep(committer->env, COMMIT_PAUSE_MS)) &&
+           follow_refresh(committer->follow, NULL);
+}
+
+/* Commits `items` (array of struct commit_item *) as one transaction and ends each. `tries`: how
+ * often they have met a newer record. */
+static void commit_items(struct committer *committer, const GPtrArray *items, guint tries)
 {
     struct commit_batch batch = begin_batch(committer);
     g_autoptr(GPtrArray) changes = batch.changes;
@@ -148,8 +158,12 @@ static void commit_items(struct committer *committer, const GPtrArray *items)
             g_autoptr(GPtrArray) single = g_ptr_array_new();
 
             g_ptr_array_add(single, g_ptr_array_index(built, i));
-            commit_items(committer, single);
+            commit_items(committer, single, 0);
         }
+        return;
+    }
+    if (error != NULL && catch_up(committer, error, tries)) {
+        commit_items(committer, built, tries + 1);
         return;
     }
     for (guint i = 0; i < built->len; i++)
@@ -188,7 +202,7 @@ static void commit_loop(void *data)
         } else {
             g_autoptr(GPtrArray) items = take_items(committer);
 
-            commit_items(committer, items);
+            commit_items(committer, items, 0);
             if (task_group_killed(committer->env->tasks))
                 break;
         }

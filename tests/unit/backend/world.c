@@ -398,7 +398,7 @@ json_t *world_monitor(const struct world_node *node, const struct instance *inst
     g_autofree char *path =
         g_build_filename(node->paths->run, "guests", instance->uuid, "rescue.sock", NULL);
     struct qmp *qmp = qmp_connect(path, LIMIT_QMP_COMMAND_MS, &none, error);
-    g_assert_nonnull(qmp);
+    g_assert_no_error(*error);
     json_t *answer = qmp_execute(qmp, command, arguments, LIMIT_QMP_COMMAND_MS, error);
     qmp_close(qmp);
     return answer;

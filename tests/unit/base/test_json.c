@@ -113,6 +113,79 @@ static void test_steal(void)
     g_assert_nonnull(taken);
 }
 
+/* --- a long list, item by item --- */
+
+static void join(json_t *item, void *data)
+{
+    g_autofree char *text = json_to_text(item);
+    g_string_append_printf(data, "%s;", text);
+}
+
+/* The items and the rest, or the error, as one text. */
+static char *items_of(const char *text, size_t max_bytes)
+{
+    static const char *const path[] = {"result", "data", NULL};
+    g_autoptr(GError) error = NULL;
+    GString *out = g_string_new(NULL);
+    json_autoptr rest = json_parse_items(text, strlen(text), max_bytes, path, join, out, &error);
+    if (rest == NULL) {
+        g_string_assign(out, error->message);
+        g_assert_nonnull(error);
+    } else {
+        g_autofree char *left = json_to_text(rest);
+        g_string_append(out, left);
+    }
+    return g_string_free(out, FALSE);
+}
+
+static void test_items(void)
+{
+    static const struct {
+        const char *text, *expected;
+    } all[] = {
+        {"{\"result\":{\"data\":[[1],[\"a]\"]]},\"success\":true}",
+         "[1];[\"a]\"];{\"result\":{\"data\":[]},\"success\":true}"},
+        {" { \"success\" : [ {\"data\":1} , 2 ] , \"result\" : { \"a\":\"\\\"},{\",\n\"data\" :\t[ "
+         "{} , "
+         "[ [ ] ] ] , \"b\" : null } } ",
+         "{};[[]];{\"result\":{\"a\":\"\\\"},{\",\"b\":null,\"data\":[]},\"success\":[{\"data\":1},"
+         "2]}"},
+        {"{\"result\":{\"data\":[]}}", "{\"result\":{\"data\":[]}}"},
+        /* There is no list: as it is. */
+        {"{\"result\":[[1]],\"data\":[[2]]}", "{\"data\":[[2]],\"result\":[[1]]}"},
+        {"{\"result\":{\"data\":7}}", "{\"result\":{\"data\":7}}"},
+        {"{\"result\":{\"more\":{\"data\":[[1]]}}}", "{\"result\":{\"more\":{\"data\":[[1]]}}}"},
+        {"[1]", "[1]"},
+        /* Broken in the list, before it, behind it. */
+        {"{\"result\":{\"data\":[[1],]}}",
+         "an item of a list: broken JSON at byte 0 (line 1): '[' or '{' expected near end of file"},
+        {"{\"result\":{\"data\":[[1] [2]]}}",
+         "an item of a list: broken JSON at byte 5 (line 1): end of file expected near '['"},
+        {"{\"result\":{\"data\":[[1}]}}",
+         "an item of a list: broken JSON at byte 3 (line 1): ']' expected near '}'"},
+        {"{\"result\":{\"data\":[[1]", "broken JSON: a list is not ended"},
+        {"{\"result\":{\"data\":[[1],[\"",
+         "an item of a list: broken JSON at byte 2 (line 1): premature end of input near '\"'"},
+        {"{\"result\":{\"data\":[[1]]}",
+         "broken JSON at byte 21 (line 1): '}' expected near end of file"},
+        {"{\"result\":{\"data\":[[1]]},\"result\":1}",
+         "broken JSON at byte 30 (line 1): duplicate object key near '\"result\"'"},
+        {"{\"result\" {\"data\":[]}}", "broken JSON at byte 11 (line 1): ':' expected near '{'"},
+        {"{\"result\\", "broken JSON at byte 9 (line 1): invalid escape near '\"result\\'"},
+        {"", "broken JSON at byte 0 (line 1): '[' or '{' expected near end of file"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_autofree char *found = items_of(all[i].text, 1000);
+        g_assert_cmpstr(found, ==, all[i].expected);
+    }
+    g_autofree char *large = items_of("{\"result\":{\"data\":[[1]]}}", 24);
+    g_assert_cmpstr(large, ==, "JSON of 25 bytes: at most 24 are allowed");
+    g_autofree char *deep = g_strnfill(LIMIT_JSON_DEPTH + 1, '[');
+    g_autofree char *text = g_strdup_printf("{\"result\":{\"data\":[%s", deep);
+    g_autofree char *refused_deep = items_of(text, 1000);
+    g_assert_cmpstr(refused_deep, ==, "an item of a list: JSON is nested deeper than 32 levels");
+}
+
 /* Written without a tree it is the same text. */
 static void test_append(void)
 {
@@ -149,6 +222,7 @@ int main(int argc, char **argv)
     g_test_add_func("/json/make", test_make);
     g_test_add_func("/json/make-bad-format", test_make_bad_format);
     g_test_add_func("/json/steal", test_steal);
+    g_test_add_func("/json/items", test_items);
     g_test_add_func("/json/append", test_append);
     return g_test_run();
 }

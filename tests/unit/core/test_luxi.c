@@ -319,6 +319,51 @@ static void test_priority(void)
     queue_world_free(w);
 }
 
+/* What is asked of a running job at the moment at which its process commits its record. */
+static char *asked_beside(const char *status, const char *method, json_t *args)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+    struct fake_reply reply = {0};
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, status);
+    store_hold(w->store, true);
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, method, args, &reply);
+    fake_settle(w->world);
+    queue_job_commits(w, id);
+    store_hold(w->store, false);
+    fake_advance(w->world, 1000);
+    g_assert_true(reply.done);
+    g_assert_no_error(reply.error);
+    char *text = json_to_text(reply.result);
+    fake_reply_clear(&reply);
+    queue_world_free(w);
+    return text;
+}
+
+static void test_verb_beside_its_process(void)
+{
+    static const struct {
+        const char *status, *method, *answer;
+    } all[] = {
+        {"running", "ChangeJobPriority",
+         "[true,\"Priority of the opcodes that have not ended changed\"]"},
+        {"success", "ChangeJobPriority", "[false,\"Job 1 has ended already\"]"},
+        {"running", "CancelJob",
+         "[true,\"Job will be canceled: it is asked to give up at the next safe point\"]"},
+        {"success", "CancelJob", "[false,\"Job 1 has ended already\"]"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        bool priority = g_str_equal(all[i].method, "ChangeJobPriority");
+        json_t *args = priority ? json_make("[i, i]", 1, -5) : json_make("[i]", 1);
+        g_autofree char *answer = asked_beside(all[i].status, all[i].method, args);
+
+        g_assert_cmpstr(answer, ==, all[i].answer);
+    }
+}
+
 static void set_drained(struct queue_world *w, bool drained)
 {
     g_autoptr(GError) error = NULL;
@@ -507,6 +552,7 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/cancel-under-way#LUX-08", test_cancel_under_way);
     g_test_add_func("/luxi/cancel-in-time#LUX-08", test_cancel_in_time);
     g_test_add_func("/luxi/priority#LUX-06", test_priority);
+    g_test_add_func("/luxi/verb-beside-its-process#LUX-06", test_verb_beside_its_process);
     g_test_add_func("/luxi/drained#LUX-05", test_drained);
     g_test_add_func("/luxi/wait-at-once", test_wait_at_once);
     g_test_add_func("/luxi/wait-pushed#LUX-33", test_wait_pushed);
