@@ -69,6 +69,7 @@
 #define LIMIT_ARCHIVE_STEP 64     /* jobs that are archived, or copied, at once */
 #define LIMIT_ARCHIVE_ROWS 100000 /* archived jobs that one query reads */
 #define ARCHIVE_LOOK_MS 60000u    /* between two looks for jobs that are old enough … */
+#define ARCHIVE_RETRY_MS 10000u   /* … when one did not get on … */
 #define ARCHIVE_STEP_MS 200u      /* … and between two steps, while there are more */
 #define ARCHIVE_END_MS 2000u /* for the process of a job that has ended, before it is archived */
 #define LIMIT_ARCHIVE_AGE_S 31536000

@@ -108,6 +108,33 @@ bool env_sleep(const struct env *env, guint ms)
     return alive;
 }
 
+static void pause_cb(void *data)
+{
+    env_pause_end(data);
+}
+
+bool env_pause(const struct env *env, struct env_pause *pause, guint ms)
+{
+    bool alive = !task_killed();
+    if (alive && !pause->ended) {
+        struct promise over = {0};
+        pause->over = &over;
+        guint timer = env->ops->timer(env, ms, pause_cb, pause);
+        alive = promise_wait(&over);
+        pause->over = NULL;
+        env->ops->timer_cancel(env, timer);
+    }
+    pause->ended = false;
+    return alive;
+}
+
+void env_pause_end(struct env_pause *pause)
+{
+    pause->ended = true;
+    if (pause->over && !pause->over->done)
+        promise_complete(pause->over);
+}
+
 /* --- names --- */
 
 char *env_uuid(const struct env *env)

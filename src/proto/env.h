@@ -141,5 +141,13 @@ void *env_call_record(const struct env *env, const char *to_node, const char *to
                       guint timeout_ms, GError **error);
 /* Waits in a task; false if the process is killed. */
 bool env_sleep(const struct env *env, guint ms);
+/* A wait of one task that others may end early; an end that comes before it counts for the next
+ * one. Embedded, plain; must outlive the wait. */
+struct env_pause {
+    struct promise *over;
+    bool ended;
+};
+bool env_pause(const struct env *env, struct env_pause *pause, guint ms);
+void env_pause_end(struct env_pause *pause);
 /* A random UUID, lower case; free with g_free(). */
 char *env_uuid(const struct env *env);

@@ -20,8 +20,7 @@ struct master_ip {
     guint tells;    /* how often the neighbours are still told */
     gint64 told_ms; /* when they were last */
     char *said;     /* the last complaint */
-    bool kicked;    /* since the turn began */
-    struct promise *pause;
+    struct env_pause pause;
     guint users; /* the owner, and each task */
     bool ended;
 };
@@ -48,9 +47,7 @@ static void release(struct master_ip *ip)
 
 void master_ip_kick(struct master_ip *ip)
 {
-    ip->kicked = true;
-    if (ip->pause && !ip->pause->done)
-        promise_complete(ip->pause);
+    env_pause_end(&ip->pause);
 }
 
 void master_ip_free(struct master_ip *ip)
@@ -281,23 +278,6 @@ static void turn(struct master_ip *ip)
 
 /* --- the task --- */
 
-static void pause_cb(void *data)
-{
-    master_ip_kick(data);
-}
-
-static bool wait_ms(struct master_ip *ip, guint ms)
-{
-    const struct env *env = ip->node->env;
-    struct promise pause = {0};
-    ip->pause = &pause;
-    guint timer = env->ops->timer(env, ms, pause_cb, ip);
-    bool alive = promise_wait(&pause);
-    ip->pause = NULL;
-    env->ops->timer_cancel(env, timer);
-    return alive && !ip->ended;
-}
-
 static void run(void *data)
 {
     struct master_ip *ip = data;
@@ -306,13 +286,14 @@ static void run(void *data)
     if (alive)
         load(ip);
     while (alive && !task_killed()) {
-        ip->kicked = false;
         bool announced = is_announced(ip);
         if (announced)
             ask(ip);
         turn(ip);
-        alive = !ip->ended && !task_killed() &&
-                (ip->kicked || wait_ms(ip, announced ? MASTER_IP_LOOK_MS : MASTER_IP_SWEEP_MS));
+        alive =
+            !ip->ended &&
+            env_pause(node->env, &ip->pause, announced ? MASTER_IP_LOOK_MS : MASTER_IP_SWEEP_MS) &&
+            !ip->ended;
     }
     release(ip);
     node_release(node);

@@ -43,8 +43,7 @@ struct node_core {
     bool ended;           /* node_core_free() was called */
     bool taps_left;       /* tap devices may be there that no process needs */
     guint users;          /* tasks that hold a pointer to this, and the owner */
-    struct promise *kick; /* of the task that asks the master, while it pauses */
-    bool kicked;
+    struct env_pause pause; /* of the task that asks the master */
     struct task_mutex ssconf; /* one writer of those files */
     guint64 ssconf_serial;    /* of the announcement that they are known to agree with; 0: none */
 };

@@ -347,33 +347,12 @@ static bool return_round(struct node_core *node)
     return taps_sweep(node) && !task_killed();
 }
 
-static void return_timer_cb(void *data)
-{
-    struct promise *kick = data;
-    if (!kick->done)
-        promise_complete(kick);
-}
-
-/* Pauses until the interval is over or somebody asks for a round. */
-static bool return_pause(struct node_core *node)
-{
-    struct promise *kick = g_new0(struct promise, 1);
-    guint timer = node->env->ops->timer(node->env, RETURN_INTERVAL_MS, return_timer_cb, kick);
-    node->kick = kick;
-    if (node->kicked)
-        promise_complete(kick);
-    bool alive = promise_wait(kick);
-    node->kick = NULL;
-    node->kicked = false;
-    node->env->ops->timer_cancel(node->env, timer);
-    g_free(kick);
-    return alive;
-}
-
 static void return_run(void *data)
 {
     struct node_core *node = data;
-    while (!node->ended && return_round(node) && return_pause(node))
+    /* A round at the interval, or when somebody asks for one. */
+    while (!node->ended && return_round(node) &&
+           env_pause(node->env, &node->pause, RETURN_INTERVAL_MS))
         ;
     node_release(node);
 }
@@ -386,9 +365,7 @@ void return_start(struct node_core *node)
 
 void return_kick(struct node_core *node)
 {
-    node->kicked = true;
-    if (node->kick && !node->kick->done)
-        promise_complete(node->kick);
+    env_pause_end(&node->pause);
 }
 
 bool return_adopt(struct guest *guest, GError **error)

@@ -165,6 +165,7 @@ static gboolean counts_no_more(gpointer uuid, gpointer unused, gpointer archiver
 void archiver_nodes_changed(struct archiver *archiver)
 {
     g_hash_table_foreach_remove(archiver->equal, counts_no_more, archiver);
+    env_pause_end(&archiver->pause);
 }
 
 /* In turn with steps: what is archived meanwhile goes to the new one, too. */

@@ -191,17 +191,6 @@ static bool archive_some(struct archiver *archiver, gint64 age_s, guint *ret_arc
 
 /* --- by itself --- */
 
-/* Said once for each spell in which it does not get on. */
-static void note_outcome(struct archiver *archiver, const char *what, const GError *error)
-{
-    if (error == NULL)
-        archiver->complained = false;
-    else if (!archiver->complained && !fettle_error_is(error, KILLED)) {
-        archiver->complained = true;
-        log_warning("", "%s: %s; tried again each minute", what, error->message);
-    }
-}
-
 static gint64 wanted_age(const struct archiver *archiver)
 {
     const struct cluster *cluster = config_cluster(follow_config(archiver->context->follow));
@@ -209,45 +198,63 @@ static gint64 wanted_age(const struct archiver *archiver)
     return cluster == NULL ? 0 : (gint64)cluster->job_archive_age_s;
 }
 
-/* False if luxid is to end. */
-static bool archive_old(struct archiver *archiver)
+static bool archive_old(struct archiver *archiver, GError **error)
 {
-    const struct env *env = archiver->context->env;
-    guint archived = 0, left = 0;
+    guint archived = 0, left = 1;
 
-    while (wanted_age(archiver) != 0) {
-        g_autoptr(GError) error = NULL;
-
-        if (!archive_some(archiver, wanted_age(archiver), &archived, &left, &error)) {
-            note_outcome(archiver, "old jobs stay on record", error);
-            return !fettle_error_is(error, KILLED);
-        }
-        note_outcome(archiver, "", NULL);
-        if (left == 0)
-            break;
-        if (!env_sleep(env, ARCHIVE_STEP_MS))
+    while (wanted_age(archiver) != 0 && left > 0) {
+        if (!archive_some(archiver, wanted_age(archiver), &archived, &left, error)) {
+            g_prefix_error(error, "old jobs stay on record: ");
             return false;
+        }
+        if (left > 0 && !env_sleep(archiver->context->env, ARCHIVE_STEP_MS)) {
+            fettle_set_error(error, KILLED, "luxid has ended");
+            return false;
+        }
     }
     return true;
+}
+
+static bool make_equal(struct archiver *archiver, GError **error)
+{
+    if (archiver_make_equal(archiver, error))
+        return true;
+    g_prefix_error(error, "archives of jobs are not compared yet: ");
+    return false;
+}
+
+/* Said once for each spell in which it does not get on. */
+static void note_outcome(struct archiver *archiver, const GError *error)
+{
+    if (error != NULL && !archiver->complained && !fettle_error_is(error, KILLED))
+        log_warning("", "%s; tried again every %u seconds", error->message,
+                    ARCHIVE_RETRY_MS / 1000);
+    archiver->complained = error != NULL;
 }
 
 static void archive_loop(void *data)
 {
     struct archiver *archiver = data;
 
-    while (env_sleep(archiver->context->env, ARCHIVE_LOOK_MS)) {
-        g_autoptr(GError) error = NULL;
+    while (env_pause(archiver->context->env, &archiver->pause,
+                     archiver->complained ? ARCHIVE_RETRY_MS : ARCHIVE_LOOK_MS)) {
+        g_autoptr(GError) unequal = NULL;
+        g_autoptr(GError) stuck = NULL;
 
-        if (!archiver_make_equal(archiver, &error))
-            note_outcome(archiver, "archives of jobs are not compared yet", error);
-        if (!archive_old(archiver))
-            break;
+        make_equal(archiver, &unequal);
+        archive_old(archiver, &stuck);
+        note_outcome(archiver, unequal != NULL ? unequal : stuck);
     }
 }
 
 void archiver_start(struct archiver *archiver)
 {
     task_spawn(archiver->context->env->tasks, archive_loop, archiver);
+}
+
+void archiver_cluster_changed(struct archiver *archiver)
+{
+    env_pause_end(&archiver->pause);
 }
 
 /* --- ArchiveJob --- */

@@ -17,6 +17,8 @@ void archiver_start(struct archiver *archiver);
 
 /* Records of nodes have changed: a candidate that was away, however shortly, is compared again. */
 void archiver_nodes_changed(struct archiver *archiver);
+/* The cluster's record has: the age may be another. */
+void archiver_cluster_changed(struct archiver *archiver);
 
 /* ArchiveJob and AutoArchiveJobs; they take the request over. */
 void call_archive_job(struct queue_context *context, struct rpc_request *request,
@@ -30,6 +32,7 @@ struct archiver {
     struct queue_context *context;
     struct task_mutex turn; /* one step, or one comparison of archives, at a time */
     GHashTable *equal;      /* set of UUIDs of candidates whose archive has been compared */
+    struct env_pause pause; /* between two looks of its task */
     bool complained;        /* somebody was told that it does not get on */
 };
 

@@ -67,6 +67,8 @@ static void note_change(struct luxi *luxi, const char *kind)
 {
     if (g_str_equal(kind, "node"))
         archiver_nodes_changed(luxi->context.archiver);
+    if (g_str_equal(kind, "cluster"))
+        archiver_cluster_changed(luxi->context.archiver);
     if (g_str_equal(kind, "job_filter"))
         holds_rules_changed(luxi->context.holds);
     else if (!g_str_equal(kind, "job") && !g_str_equal(kind, "counter"))

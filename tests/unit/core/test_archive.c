@@ -234,11 +234,12 @@ static void test_candidates(void)
     put_node(w, NODE2, "node2", true, true);
     expect(w, "ArchiveJob", json_make("[I]", (json_int_t)id), "true");
     g_assert_false(on_record(w, id));
-    /* It comes back, and gets what it has missed. */
+    /* It comes back, and gets what it has missed as soon as it answers. */
+    put_node(w, NODE2, "node2", true, false);
+    fake_advance(w->world, 1000);
     fake_cut(w->world, NODE2, false);
     g_assert_false(archived_on(w, NODE2, id));
-    put_node(w, NODE2, "node2", true, false);
-    fake_advance(w->world, ARCHIVE_LOOK_MS + 1000);
+    fake_advance(w->world, ARCHIVE_RETRY_MS + 1000);
     g_assert_true(archived_on(w, NODE2, id));
     queue_world_free(w);
 }
@@ -257,7 +258,7 @@ static void test_new_candidate(void)
                   "{\"OP_ID\": \"OP_TEST_DELAY\"}, \"status\": \"error\"}]}");
     add_noded(w, NODE3);
     put_node(w, NODE3, "node3", true, false);
-    fake_advance(w->world, ARCHIVE_LOOK_MS + 1000);
+    fake_advance(w->world, 1000);
     for (guint i = 0; i < G_N_ELEMENTS(ids); i++)
         g_assert_true(archived_on(w, NODE3, ids[i]));
     g_assert_true(archived_on(w, MASTER, 20001));
@@ -382,7 +383,7 @@ static void test_by_itself(void)
     fake_advance(w->world, 2 * HOUR * 1000);
     g_assert_true(on_record(w, 101));
     set_age(w, HOUR);
-    fake_advance(w->world, ARCHIVE_LOOK_MS + 1000);
+    fake_advance(w->world, 1000);
     g_assert_false(on_record(w, 101));
     queue_world_free(w);
 }
