@@ -79,6 +79,7 @@ def test_autoarchive():
 @title('/queue/old-jobs-go-by-themselves#LUX-06')
 def test_by_age():
     old = delay()
+    time.sleep(1.1) # old enough when the age is set, which is looked at at once
     lab.cli('cluster', 'modify', '--job-archive-age-s', '1')
     wait_until('an old job is archived', lambda: archived_on(old) == ALL, 90, step=0.5)
     lab.cli('cluster', 'modify', '--job-archive-age-s', '0')
