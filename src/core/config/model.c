@@ -142,11 +142,58 @@ void config_need_all(const struct config *config, const char *what)
                 what);
 }
 
-/* A kind of which such a copy has a part. */
+static const char *instance_itself(const void *value)
+{
+    return ((const struct instance *)value)->uuid;
+}
+
+static const char *instance_of_replica(const void *value)
+{
+    return ((const struct replica *)value)->instance;
+}
+
+static const char *instance_of_tag(const void *value)
+{
+    const struct tag *tag = value;
+    return tag->kind == TAG_INSTANCE ? tag->object : NULL;
+}
+
+static const char *instance_removed(const void *value)
+{
+    return ((const struct removed *)value)->uuid;
+}
+
+static const struct {
+    const char *kind;
+    const char *(*instance)(const void *value);
+} parts[] = {
+    {"instance", instance_itself},
+    {"replica", instance_of_replica},
+    {"tag", instance_of_tag},
+    {"removed", instance_removed},
+};
+
+bool config_is_part(const char *kind)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (!strcmp(parts[i].kind, kind))
+            return true;
+    }
+    return false;
+}
+
+const char *config_instance_of(const char *kind, const void *value)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (!strcmp(parts[i].kind, kind))
+            return parts[i].instance(value);
+    }
+    return NULL;
+}
+
 static void need_all_of(const struct config *config, const char *kind)
 {
-    static const char *const parts[] = {"instance", "replica", "tag", "removed", NULL};
-    if (g_strv_contains(parts, kind))
+    if (config_is_part(kind))
         config_need_all(config, kind);
 }
 
