@@ -120,7 +120,6 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     struct placement_need need = {
         .memory = instance->memory,
         .disk = local ? promised_disk_size(instance->disks) : 0,
-        .skip = instance->uuid,
         .sums = op->sums,
         .nics = instance->nics,
         .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
