@@ -56,9 +56,22 @@ static gboolean exited_cb(gint fd, GIOCondition condition, gpointer unused)
     return G_SOURCE_REMOVE;
 }
 
-static void watch_end(pid_t pid)
+/* One that cannot be watched is ended at once: it has forked nothing yet. Only its parent reaps it,
+ * so the pid is still its own. */
+static bool watch_end(pid_t pid, const char *program, GError **error)
 {
-    g_unix_fd_add((int)syscall(SYS_pidfd_open, pid, 0), G_IO_IN, exited_cb, NULL);
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    if (fd >= 0) {
+        g_unix_fd_add(fd, G_IO_IN, exited_cb, NULL);
+        return true;
+    }
+    fettle_set_error(error, ENVIRONMENT, "%s cannot be watched, so it was ended again: %s", program,
+                     g_strerror(errno));
+    crash_point("nursery: kill");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return false;
 }
 
 /* --- spawning --- */
@@ -137,7 +150,10 @@ static bool start(struct nursery *nursery, GError **error)
         fettle_set_error(error, ENVIRONMENT, "cannot start %s: %s", program, g_strerror(code));
         return false;
     }
-    watch_end(pid);
+    if (!watch_end(pid, program, error)) {
+        close(ends[0]);
+        return false;
+    }
     nursery->fd = ends[0];
     return true;
 }
