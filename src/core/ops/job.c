@@ -130,12 +130,6 @@ static void progress_entry(json_t *state, void *data)
 
 /* --- talking to wconfd --- */
 
-/* wconfd is away, or not ready yet: it is restarted by its supervisor. */
-static bool passing(const GError *error)
-{
-    return op_no_answer(error) || fettle_error_is(error, TEMPORARY);
-}
-
 static bool pause_until(const struct runner *runner, gint64 deadline)
 {
     return runner->env->ops->boot_ms(runner->env) < deadline &&
@@ -147,18 +141,17 @@ static gint64 release_deadline(const struct runner *runner)
     return runner->env->ops->boot_ms(runner->env) + JOB_RELEASE_MS;
 }
 
+static bool refresh_once(void *follow, GError **error)
+{
+    if (follow_refresh(follow, error))
+        return true;
+    g_prefix_error(error, "configuration: ");
+    return false;
+}
+
 static bool refresh(struct runner *runner, GError **error)
 {
-    gint64 deadline = release_deadline(runner);
-    for (;;) {
-        g_autoptr(GError) local = NULL;
-        if (follow_refresh(runner->follow, &local))
-            return true;
-        if (!passing(local) || !pause_until(runner, deadline)) {
-            g_propagate_prefixed_error(error, g_steal_pointer(&local), "configuration: ");
-            return false;
-        }
-    }
+    return op_insist(runner->env, &runner->asked, refresh_once, runner->follow, error);
 }
 
 static const struct job *record_of(const struct runner *runner)
@@ -171,12 +164,6 @@ static bool is_asked(const struct runner *runner)
 {
     const struct job *record = record_of(runner);
     return runner->asked || (record && record->cancel);
-}
-
-static bool give_up(GError **error)
-{
-    fettle_set_error(error, CANCELED, "Job canceled by request");
-    return false;
 }
 
 static void *call_wconfd(struct runner *runner, const char *method, const void *args,
@@ -221,14 +208,14 @@ static bool wait_for_locks(struct runner *runner, struct op *op, bool urgent, GE
         record_autoptr(update_locks_result) result = call_wconfd(
             runner, "update_locks", &args, LOCK_WAIT_MS + TIMEOUT_WAIT_EXTRA_MS, &local);
         if (is_asked(runner))
-            return give_up(error);
+            return op_give_up(error);
         if (result && result->granted)
             return true;
         if (result && !told)
             log_blockers(op, result);
         told = told || result;
         args.ticket = result ? result->ticket : args.ticket; /* it keeps its place */
-        if (!result && (!passing(local) || !env_sleep(runner->env, JOB_RETRY_MS))) {
+        if (!result && (!op_wconfd_away(local) || !env_sleep(runner->env, JOB_RETRY_MS))) {
             g_propagate_prefixed_error(error, g_steal_pointer(&local), "locks: ");
             return false;
         }
@@ -243,22 +230,25 @@ static bool acquire(struct runner *runner, struct op *op, bool urgent, GError **
     return granted;
 }
 
+static bool release_once(void *data, GError **error)
+{
+    struct runner *runner = data;
+    struct owner_args args = {.owner = &runner->owner};
+    record_autoptr(nothing) done = call_wconfd(runner, "free_locks", &args, 0, error);
+    runner->holding = !done;
+    if (!done)
+        g_prefix_error(error, "locks: ");
+    return done != NULL;
+}
+
 /* Between opcodes it insists: the next one's request would be out of order. At the end of the job
  * the lock file does it. */
 static bool release(struct runner *runner, bool insist, GError **error)
 {
-    struct owner_args args = {.owner = &runner->owner};
-    gint64 deadline = insist ? release_deadline(runner) : 0;
-    while (runner->holding) {
-        g_autoptr(GError) local = NULL;
-        record_autoptr(nothing) done = call_wconfd(runner, "free_locks", &args, 0, &local);
-        runner->holding = !done;
-        if (!done && (!passing(local) || !pause_until(runner, deadline))) {
-            g_propagate_prefixed_error(error, g_steal_pointer(&local), "locks: ");
-            return false;
-        }
-    }
-    return true;
+    if (!runner->holding)
+        return true;
+    return insist ? op_insist(runner->env, NULL, release_once, runner, error)
+                  : release_once(runner, error);
 }
 
 /* Ends the wait for locks, which is answered then. */
@@ -320,7 +310,7 @@ static bool lock(struct runner *runner, struct op *op, const struct op_impl *imp
         if (contains(held, op->locks))
             return true;
         if (is_asked(runner))
-            return give_up(error);
+            return op_give_up(error);
         if (held && !release(runner, true, error))
             return false;
         g_clear_pointer(&held, g_ptr_array_unref);
@@ -363,7 +353,7 @@ static bool run_body(struct runner *runner, struct op *op, const struct op_impl 
                      bool *ret_prerequisite, GError **error)
 {
     *ret_prerequisite = true;
-    if (!lock(runner, op, impl, error) || (is_asked(runner) && !give_up(error)) ||
+    if (!lock(runner, op, impl, error) || (is_asked(runner) && !op_give_up(error)) ||
         !begin(runner, error) || !restored_allows(op, impl->id, error) || !impl->check(op, error))
         return false;
     if (op->common->dry_run)
@@ -465,7 +455,7 @@ static void run_ops(struct runner *runner)
         bool fresh = refresh(runner, &error);
         if (fresh)
             adopt_priority(runner, i);
-        if (fresh && (!is_asked(runner) || give_up(&error)) &&
+        if (fresh && (!is_asked(runner) || op_give_up(&error)) &&
             run_op(runner, ops->pdata[i], last)) {
             if (!last)
                 save(runner);
@@ -503,7 +493,7 @@ static void commit_end(struct runner *runner)
             if (follow_commit_last(runner->follow, "end_job", &runner->owner, changes,
                                    runner->stamp, (guint)runner->job->id, &error))
                 return;
-            if (!passing(error) && !fettle_error_is(error, VERSION_CONFLICT))
+            if (!op_wconfd_away(error) && !fettle_error_is(error, VERSION_CONFLICT))
                 return;
         }
         /* The newest record decides. If there is no way to it in time, luxid finds the final state

@@ -149,6 +149,17 @@ const struct node_report *op_report(const struct op *op, const char *node_uuid);
 /* Whether an error of a question proves nothing about the node but that it is not there. */
 bool op_no_answer(const GError *error);
 
+/* What somebody who asked for the job's end gets to read: CANCELED; returns false. */
+bool op_give_up(GError **error);
+/* Whether the configuration daemon, which gave that error, is away or not ready yet: its supervisor
+ * restarts it. */
+bool op_wconfd_away(const GError *error);
+/* Asks it something by `ask`, and again while it is away, for JOB_RELEASE_MS at most. CANCELED once
+ * `asked` (may be NULL) says that the job is to give up. */
+typedef bool (*op_question)(void *data, GError **error);
+bool op_insist(const struct env *env, const bool *asked, op_question ask, void *data,
+               GError **error);
+
 /* A transaction: GPtrArray of struct change, to be unreffed. */
 GPtrArray *op_changes_new(void);
 /* `object` is stolen. */
