@@ -109,6 +109,17 @@ void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode)
     op_lock(op, name, mode);
 }
 
+const struct instance *op_declare_instance(struct op *op, const char *name, GError **error)
+{
+    const struct instance *instance = op_find_instance(op, name, error);
+    if (!instance)
+        return NULL;
+    op_lock_instance(op, instance->name);
+    op_lock_node(op, instance->primary_node, LOCK_SHARED);
+    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
+    return instance;
+}
+
 void op_lock_node_params(struct op *op, const char *node_uuid)
 {
     g_autofree char *name = g_strdup_printf("node-param/%s", node_uuid);

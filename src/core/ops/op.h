@@ -93,6 +93,9 @@ bool op_canceled(struct op *op);
 void op_lock(struct op *op, const char *name, enum lock_mode mode);
 void op_lock_instance(struct op *op, const char *instance_name);
 void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode);
+/* What changes an instance declares at least: it, and both its nodes shared. NULL: it does not
+ * exist. Borrowed, as from op_find_instance(). */
+const struct instance *op_declare_instance(struct op *op, const char *name, GError **error);
 /* Whoever looks for room on a node and takes it holds its node-res lock, exclusively, until what it
  * takes is on record, so that no two take the same (FUT-08); "" adds nothing. */
 void op_lock_room(struct op *op, const char *node_uuid);

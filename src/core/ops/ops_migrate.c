@@ -33,12 +33,9 @@ static void lock_where_images_are(struct op *op, const struct instance *instance
 static bool migrate_declare(struct op *op, GError **error)
 {
     const struct op_instance_migrate *params = op->params;
-    const struct instance *instance = op_find_instance(op, params->instance_name, error);
+    const struct instance *instance = op_declare_instance(op, params->instance_name, error);
     if (!instance)
         return false;
-    op_lock_instance(op, instance->name);
-    op_lock_node(op, instance->primary_node, LOCK_SHARED);
-    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
     op_lock_node(op, instance->migration_node, LOCK_SHARED);
     /* What is on record goes where the record says. */
     if (params->cleanup || *instance->migration) {
