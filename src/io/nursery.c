@@ -1,7 +1,6 @@
 /* See nursery.h. */
 #include "io/nursery.h"
 #include "io/crash.h"
-#include "io/starter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +75,20 @@ static bool watch_end(pid_t pid, const char *program, GError **error)
 
 /* --- spawning --- */
 
+/* Also found where the build leaves it, in a folder job/ beside. */
+static char *program_of(const struct nursery *nursery)
+{
+    g_autofree char *path = g_build_filename(nursery->bin_folder, NURSERY_PROGRAM, NULL);
+
+    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
+        return g_steal_pointer(&path);
+    g_autofree char *built =
+        g_build_filename(nursery->bin_folder, "..", "job", NURSERY_PROGRAM, NULL);
+    if (g_file_test(built, G_FILE_TEST_IS_EXECUTABLE))
+        return g_steal_pointer(&built);
+    return g_steal_pointer(&path);
+}
+
 static void prepare_files(posix_spawn_file_actions_t *actions, int requests)
 {
     posix_spawn_file_actions_init(actions);
@@ -137,7 +150,7 @@ static bool make_socket(int *ret_ends, GError **error)
 
 static bool start(struct nursery *nursery, GError **error)
 {
-    g_autofree char *program = starter_program(nursery->bin_folder, NURSERY_PROGRAM);
+    g_autofree char *program = program_of(nursery);
     int ends[2];
     pid_t pid = 0;
 

@@ -9,7 +9,7 @@
 void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node);
 
 /* Whether a node keeps a new one from having that name, or that address: ALREADY_EXISTS
- * (ops_node.c). */
+ * (ops_join.c). */
 bool op_node_in_the_way(const struct node *node, const char *name, const char *primary_ip,
                         guint64 port, GError **error);
 
