@@ -36,7 +36,7 @@ extern const struct command cluster_commands[], query_commands[], info_commands[
     backup_commands[], engine_commands[], failover_commands[], queue_commands[], archive_commands[],
     verify_commands[];
 
-/* --- main.c: every command there is --- */
+/* --- commands.c: every command there is --- */
 /* All parts, NULL-terminated; commands that are opcodes are in proto/cli_table.h. */
 const struct command *const *cli_parts(void);
 /* Every noun once, in the order of the tables; NULL-terminated, borrowed strings. */

@@ -11,6 +11,8 @@ void info_print_network(struct cli *cli, const json_t *cells);
 void info_print_node(struct cli *cli, const json_t *cells);
 void info_print_cluster(const json_t *info);
 
+/* --- info_cells.c --- */
+
 /* The value of a cell if its status is normal, else NULL. */
 const json_t *info_value(const json_t *cells, const char *field);
 const char *info_string(const json_t *cells, const char *field); /* "" if it is none */

@@ -1,5 +1,6 @@
 /* See bus_join.h. */
 #include "io/bus_join.h"
+#include "io/bus_private.h"
 #include "io/connection.h"
 #include "io/loop.h"
 
@@ -80,31 +81,15 @@ static bool may_ask(const struct joiner *joiner, const struct envelope *envelope
     return false;
 }
 
-struct relay {
-    struct connection *asker;
-    guint64 id;
-};
-
-static void relayed_cb(json_t *result, const GError *error, void *data)
-{
-    struct relay *relay = data;
-
-    connection_answer(relay->asker, relay->id, result, error);
-    connection_unref(relay->asker);
-    g_free(relay);
-}
-
 static void request_cb(struct connection *connection, struct envelope *envelope, void *data)
 {
     struct joiner *joiner = data;
     g_autoptr(GError) error = NULL;
 
     if (may_ask(joiner, envelope, &error)) {
-        struct relay *relay = g_new(struct relay, 1);
-        *relay = (struct relay){connection_ref(connection), envelope->id};
         joiner->asked = true;
         rpc_client_forward(joiner->joiners->daemons, ROLE_WCONFD, envelope, LIMIT_JOIN_MS,
-                           relayed_cb, relay);
+                           bus_relayed_cb, bus_relay_new(connection, envelope));
     } else {
         complain(joiner->joiners, joiner->place, error->message);
         connection_answer(connection, envelope->id, NULL, error);

@@ -50,6 +50,12 @@ struct connection *bus_line_to(struct bus *bus, const char *node, GError **error
 
 /* --- bus_requests.c --- */
 
+/* A request of `asker` that somebody else answers: what rpc_client_forward() is given with
+ * bus_relayed_cb(), which passes the answer on. */
+struct bus_relay;
+struct bus_relay *bus_relay_new(struct connection *asker, const struct envelope *envelope);
+void bus_relayed_cb(json_t *result, const GError *error, void *relay);
+
 /* From another node; `data` is its link. */
 void bus_link_request(struct connection *connection, struct envelope *envelope, void *data);
 /* From a daemon of this host: what is not for noded of this host is taken. `data` is the bus. */

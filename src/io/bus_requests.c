@@ -14,27 +14,28 @@ static guint relay_ms(const struct envelope *envelope, const char *role)
     return limit == 0 ? 0 : limit + RELAY_EXTRA_MS;
 }
 
-/* A request that somebody else answers. */
-struct relay {
+/* --- relayed requests --- */
+
+struct bus_relay {
     struct connection *asker;
     guint64 id;
 };
 
-static void relayed_cb(json_t *result, const GError *error, void *data)
+struct bus_relay *bus_relay_new(struct connection *asker, const struct envelope *envelope)
 {
-    struct relay *relay = data;
+    struct bus_relay *relay = g_new(struct bus_relay, 1);
+
+    *relay = (struct bus_relay){connection_ref(asker), envelope->id};
+    return relay;
+}
+
+void bus_relayed_cb(json_t *result, const GError *error, void *data)
+{
+    struct bus_relay *relay = data;
 
     connection_answer(relay->asker, relay->id, result, error);
     connection_unref(relay->asker);
     g_free(relay);
-}
-
-static struct relay *relay_new(struct connection *asker, const struct envelope *envelope)
-{
-    struct relay *relay = g_new(struct relay, 1);
-
-    *relay = (struct relay){connection_ref(asker), envelope->id};
-    return relay;
 }
 
 static void refuse(struct connection *asker, struct envelope *envelope, GError *error)
@@ -125,8 +126,8 @@ void bus_link_request(struct connection *connection, struct envelope *envelope, 
         return;
     }
     rpc_client_forward(bus->daemons, envelope->to_role, envelope,
-                       relay_ms(envelope, envelope->to_role), relayed_cb,
-                       relay_new(connection, envelope));
+                       relay_ms(envelope, envelope->to_role), bus_relayed_cb,
+                       bus_relay_new(connection, envelope));
     envelope_free(envelope);
 }
 
@@ -162,11 +163,11 @@ bool bus_route_cb(struct connection *connection, struct envelope *envelope, void
     guint limit = relay_ms(envelope, envelope->to_role);
     struct connection *line = here ? NULL : bus_line_to(bus, node, &error);
     if (here)
-        rpc_client_forward(bus->daemons, envelope->to_role, envelope, limit, relayed_cb,
-                           relay_new(connection, envelope));
+        rpc_client_forward(bus->daemons, envelope->to_role, envelope, limit, bus_relayed_cb,
+                           bus_relay_new(connection, envelope));
     else if (line != NULL)
-        connection_forward(line, envelope, bus->self, limit, relayed_cb,
-                           relay_new(connection, envelope));
+        connection_forward(line, envelope, bus->self, limit, bus_relayed_cb,
+                           bus_relay_new(connection, envelope));
     if (error != NULL)
         refuse(connection, envelope, error);
     else

@@ -1,7 +1,6 @@
 /* See nursery.h. */
 #include "io/nursery.h"
 #include "io/crash.h"
-#include "io/starter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,12 +55,39 @@ static gboolean exited_cb(gint fd, GIOCondition condition, gpointer unused)
     return G_SOURCE_REMOVE;
 }
 
-static void watch_end(pid_t pid)
+/* One that cannot be watched is ended at once: it has forked nothing yet. Only its parent reaps it,
+ * so the pid is still its own. */
+static bool watch_end(pid_t pid, const char *program, GError **error)
 {
-    g_unix_fd_add((int)syscall(SYS_pidfd_open, pid, 0), G_IO_IN, exited_cb, NULL);
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    if (fd >= 0) {
+        g_unix_fd_add(fd, G_IO_IN, exited_cb, NULL);
+        return true;
+    }
+    fettle_set_error(error, ENVIRONMENT, "%s cannot be watched, so it was ended again: %s", program,
+                     g_strerror(errno));
+    crash_point("nursery: kill");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return false;
 }
 
 /* --- spawning --- */
+
+/* Also found where the build leaves it, in a folder job/ beside. */
+static char *program_of(const struct nursery *nursery)
+{
+    g_autofree char *path = g_build_filename(nursery->bin_folder, NURSERY_PROGRAM, NULL);
+
+    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
+        return g_steal_pointer(&path);
+    g_autofree char *built =
+        g_build_filename(nursery->bin_folder, "..", "job", NURSERY_PROGRAM, NULL);
+    if (g_file_test(built, G_FILE_TEST_IS_EXECUTABLE))
+        return g_steal_pointer(&built);
+    return g_steal_pointer(&path);
+}
 
 static void prepare_files(posix_spawn_file_actions_t *actions, int requests)
 {
@@ -124,7 +150,7 @@ static bool make_socket(int *ret_ends, GError **error)
 
 static bool start(struct nursery *nursery, GError **error)
 {
-    g_autofree char *program = starter_program(nursery->bin_folder, NURSERY_PROGRAM);
+    g_autofree char *program = program_of(nursery);
     int ends[2];
     pid_t pid = 0;
 
@@ -137,7 +163,10 @@ static bool start(struct nursery *nursery, GError **error)
         fettle_set_error(error, ENVIRONMENT, "cannot start %s: %s", program, g_strerror(code));
         return false;
     }
-    watch_end(pid);
+    if (!watch_end(pid, program, error)) {
+        close(ends[0]);
+        return false;
+    }
     nursery->fd = ends[0];
     return true;
 }

@@ -111,18 +111,6 @@ char *starter_bin_folder(const char *option)
     return program != NULL ? g_path_get_dirname(program) : g_strdup("/usr/bin");
 }
 
-char *starter_program(const char *bin_folder, const char *name)
-{
-    g_autofree char *path = g_build_filename(bin_folder, name, NULL);
-
-    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
-        return g_steal_pointer(&path);
-    g_autofree char *built = g_build_filename(bin_folder, "..", "job", name, NULL);
-    if (g_file_test(built, G_FILE_TEST_IS_EXECUTABLE))
-        return g_steal_pointer(&built);
-    return g_steal_pointer(&path);
-}
-
 struct starter *starter_spawn(struct nursery *nursery, guint64 job,
                               const struct starter_events *events, void *data, GError **error)
 {

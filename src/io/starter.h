@@ -21,6 +21,3 @@ bool starter_confirm(struct starter *starter);
 
 /* Folder of the programs: `option`, else FETTLE_BINDIR, else that of this program; g_free() it. */
 char *starter_bin_folder(const char *option);
-/* Path of a program in it; also found where the build leaves it, in a folder daemons/NAME beside.
- */
-char *starter_program(const char *bin_folder, const char *name);

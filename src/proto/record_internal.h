@@ -1,11 +1,22 @@
 /*
- * Shared by the files of the record interpreter only: record.c (parsing, writing), record_check.c
- * (what a value must be), record_read.c (text without JSON between), record_text.c (settings as
- * text, schema).
+ * Shared by the files of the record interpreter only: record.c (defaults, copies), record_parse.c
+ * (from JSON), record_check.c (what a value must be), record_write.c (to JSON), record_read.c (text
+ * without JSON between), record_text.c (settings as text, schema).
  */
 #pragma once
 
 #include "proto/record.h"
+
+/* The member of a field, of the C type that its type has (record.h). */
+#define MEMBER(value, field, type) (*(type *)(void *)((char *)(value) + (field)->offset))
+#define CONST_MEMBER(value, field, type)                                                           \
+    (*(const type *)(const void *)((const char *)(value) + (field)->offset))
+
+/* Its unknown fields. */
+static inline json_t **record_extra(const struct record *record, void *value)
+{
+    return (json_t **)(void *)((char *)value + record->extra_offset);
+}
 
 /* Where a value stands. It becomes a text (`disks[1].size`) only in an error: every message and
  * every object is read through here, and nearly all are right. */

@@ -7,7 +7,6 @@
 
 #define NUMBER_DIGITS 15
 #define RECORDS_DEPTH 8 /* of records in each other, and the frame around them */
-#define MEMBER(value, field, type) (*(type *)(void *)((char *)(value) + (field)->offset))
 
 /* --- characters --- */
 

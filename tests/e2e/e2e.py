@@ -1,4 +1,5 @@
 """What the end-to-end tests share: TAP output, a lab with the sanitized build, and the checks after every step."""
+import collections
 import contextlib
 import glob
 import itertools
@@ -99,6 +100,33 @@ def store_of(lab, node):
 def running_copies(lab, uuid):
     """How many QEMU processes of an instance let their CPUs run, by their own word."""
     return len(lab.qemu_processes(uuid))
+
+
+JobProcess = collections.namedtuple('JobProcess', 'pid start job lock')
+
+
+def job_processes(lab, node):
+    """What runs jobs on a node now, by its program and its words: fettle-job --root DIR JOB LOCK-NAME."""
+    found = {}
+    for entry in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            if os.path.basename(os.readlink(f'/proc/{entry}/exe')) != 'fettle-job':
+                continue
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                words = file.read().split(b'\0')
+            with open(f'/proc/{entry}/stat', encoding='utf-8', errors='replace') as file:
+                fields = file.read().rsplit(')', 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        if len(words) > 4 and words[2] == lab.root(node).encode() and words[3].isdigit() and fields[0] != 'Z':
+            found[int(entry)] = (int(fields[1]), JobProcess(int(entry), int(fields[19]), int(words[3]), words[4].decode()))
+    # A child of such a process is the leak checker, which the sanitized build clones at its end.
+    return [process for parent, process in found.values() if parent not in found]
+
+
+def job_pid(lab, job):
+    """Of the master's job; 0: no process runs it."""
+    return next((process.pid for process in job_processes(lab, lab.master) if process.job == int(job)), 0)
 
 
 def wait_healthy(lab, name, timeout=60):

@@ -134,24 +134,7 @@ def copies_of(name):
 
 def job_processes(job):
     """(pid, start time, name of the lock file) of the processes that run a job's program."""
-    found = {}
-    for entry in os.listdir('/proc'):
-        if not entry.isdigit():
-            continue
-        try:
-            if os.path.basename(os.readlink(f'/proc/{entry}/exe')) != 'fettle-job':
-                continue
-            with open(f'/proc/{entry}/cmdline', 'rb') as file:
-                words = file.read().split(b'\0')
-            with open(f'/proc/{entry}/stat', encoding='utf-8', errors='replace') as file:
-                fields = file.read().rsplit(')', 1)[1].split()
-        except (OSError, IndexError):
-            continue
-        # fettle-job --root DIR JOB LOCK-NAME
-        if words[2:4] == [lab.root(lab.master).encode(), str(job).encode()] and fields[0] != 'Z':
-            found[int(entry)] = (int(fields[19]), words[4].decode(), int(fields[1]))
-    # A child of such a process is the leak checker, which the sanitized build clones at its end.
-    return {(pid, start, lock) for pid, (start, lock, parent) in found.items() if parent not in found}
+    return {(process.pid, process.start, process.lock) for process in e2e.job_processes(lab, lab.master) if process.job == int(job)}
 
 
 def job_file(job):

@@ -142,6 +142,18 @@ def change(to, check=True):
     return code
 
 
+def change_under_load(to):
+    """Changes come until it begins, and again after it; what was answered before has the same answer."""
+    before = Commit(f'before-{to}')
+    with Load(f'beside-{to}-') as load:
+        wait_until('changes come', lambda: load.count > 2, 30)
+        change(to)
+        count = load.count
+        wait_until('changes come again', lambda: load.count > count + 2, 60)
+    nothing_lost()
+    before.check()
+
+
 # --- tests ---
 
 @title('/engine-change/refused#SAF-07')
@@ -166,14 +178,7 @@ def test_away():
 
 @title('/engine-change/to-etcd-under-load#SAF-04,SAF-07')
 def test_there():
-    early = Commit('early')
-    with Load('there') as load:
-        wait_until('changes come', lambda: load.count > 2, 30)
-        change('etcd')
-        count = load.count
-        wait_until('changes come again', lambda: load.count > count + 2, 60)
-    nothing_lost()
-    early.check()
+    change_under_load('etcd')
     assert '"active"' in engine()
     wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 30)
 
@@ -282,14 +287,7 @@ def test_foreign_file():
 
 @title('/engine-change/back-under-load#SAF-04,SAF-07')
 def test_back():
-    late = Commit('late')
-    with Load('back') as load:
-        wait_until('changes come', lambda: load.count > 2, 30)
-        change('sqlite')
-        count = load.count
-        wait_until('changes come again', lambda: load.count > count + 2, 60)
-    nothing_lost()
-    late.check()
+    change_under_load('sqlite')
     wait_until('nothing of etcd is left', lambda: engine() == '', 60)
 
 

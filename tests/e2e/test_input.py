@@ -627,19 +627,6 @@ def test_bus_frames():
 
 # --- files cut short ---
 
-def job_pid(job):
-    """The process that runs a job, by its arguments: fettle-job --root DIR JOB ..."""
-    for entry in os.listdir('/proc'):
-        try:
-            with open(f'/proc/{entry}/cmdline', 'rb') as file:
-                words = file.read().split(b'\0')
-        except OSError:
-            continue
-        if words[0].endswith(b'/fettle-job') and words[2:4] == [lab.root('node1').encode(), str(job).encode()]:
-            return int(entry)
-    return 0
-
-
 @title('/input/files/job-file-cut-short-is-set-aside#LUX-36')
 def test_job_file():
     """A job dies and half of its file is gone: luxid says so, sets it aside, ends the job, and the queue serves."""
@@ -647,7 +634,7 @@ def test_job_file():
     wait_until('the job runs', lambda: lab.job_status(job)[0] == 'running')
     queue = os.path.join(lab.root('node1'), 'run', 'queue')
     lab.lab('pause', 'luxid@node1')
-    os.kill(job_pid(job), signal.SIGKILL)
+    os.kill(e2e.job_pid(lab, job), signal.SIGKILL)
     with open(os.path.join(queue, f'job-{job}'), 'r+b') as file:
         file.truncate(os.path.getsize(file.name) // 2)
     lab.lab('kill', 'luxid@node1')

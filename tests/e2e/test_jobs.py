@@ -14,31 +14,10 @@ from e2e import title, wait_until
 lab = None
 
 
-def job_pid(job):
-    """The pid of a job's process, by the name of its program and its argument."""
-    for entry in os.listdir('/proc'):
-        if not entry.isdigit():
-            continue
-        try:
-            if os.path.basename(os.readlink(f'/proc/{entry}/exe')) != 'fettle-job':
-                continue
-            with open(f'/proc/{entry}/cmdline', 'rb') as file:
-                words = file.read().split(b'\0')
-            with open(f'/proc/{entry}/environ', 'rb') as file:
-                if lab.directory.encode() not in file.read():
-                    continue
-        except OSError:
-            continue
-        # fettle-job --root DIR JOB LOCK-NAME
-        if len(words) > 3 and words[3] == str(job).encode():
-            return int(entry)
-    return 0
-
-
 def start_delay(seconds, **more):
     job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': seconds, **more})
     wait_until(f'job {job} runs', lambda: lab.job_status(job)[0] == 'running')
-    return job, wait_until(f'job {job} has a process', lambda: job_pid(job))
+    return job, wait_until(f'job {job} has a process', lambda: e2e.job_pid(lab, job))
 
 
 def locks_of(job):
@@ -102,7 +81,7 @@ def test_luxid_restart():
     lab.lab('kill', 'luxid@node1')
     found = lab.job_status(long)
     assert found[0] == 'running', found
-    assert job_pid(long) == pid
+    assert e2e.job_pid(lab, long) == pid
     status, _ = lab.wait_job(short)
     assert status == 'success', status
     assert lab.wait_job(long)[0] == 'success'

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """The engine etcd on three candidates: a lost master is replaced by itself, and one that is well hands over when it is told to."""
-import contextlib
 import json
 import os
 import re
@@ -185,19 +184,6 @@ def refused(message, code, *flags, typed=None):
     assert found == code and err.endswith('fettle: ' + message + '\n'), (found, err)
 
 
-def job_processes(node):
-    """Ids of the jobs whose processes run on a node."""
-    wanted, found = f'FETTLE_ROOT={lab.root(node)}'.encode(), []
-    for entry in filter(str.isdigit, os.listdir('/proc')):
-        with contextlib.suppress(OSError):
-            with open(f'/proc/{entry}/cmdline', 'rb') as file:
-                words = file.read().split(b'\0')
-            with open(f'/proc/{entry}/environ', 'rb') as file:
-                if words[0].endswith(b'/fettle-job') and wanted in file.read().split(b'\0'):
-                    found.append([word.decode() for word in words[1:] if word])
-    return found
-
-
 @title('/mastership/hand-over#SAF-01,SAF-06,SAF-08')
 def test_hand_over():
     old, before = new_master(), epoch()
@@ -214,13 +200,13 @@ def test_hand_over():
     wait_until('all follow', lambda: equal(*NODES), 60)
     job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 300})
     wait_until('the job runs', lambda: lab.job_status(job)[0] == 'running')
-    assert job_processes(old), 'the test does not see its process'
+    assert e2e.job_processes(lab, old), 'the test does not see its process'
     text = lab.run(*FAILOVER, '--to', heir, '--yes')[1]
     assert re.search(rf'^Node {heir} becomes the master, with serial \d+\.$', text, re.M), text
     assert new_master(heir) == heir and epoch() > before
     status, result = lab.wait_job(job, 120)
     assert status == 'error' and 'which ended with its master\'s restart or loss' in result[0], (status, result)
-    wait_until('its process is ended', lambda: not job_processes(old), 20)
+    wait_until('its process is ended', lambda: not e2e.job_processes(lab, old), 20)
     wait_until('all follow', lambda: equal(*NODES), 60)
     # Asked on a candidate without a name: that one is meant.
     lab.master = third

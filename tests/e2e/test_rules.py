@@ -7,7 +7,6 @@ import subprocess
 import time
 
 import e2e
-import test_jobs
 from e2e import title, wait_until
 
 lab = None
@@ -131,14 +130,14 @@ def test_kill():
     other, = submit(1, duration=20)
     job, = submit(1, duration=300, no_locks=False, on_instances=['web'])
     wait_until('the job runs', lambda: states([job]) == ['running'])
-    pid = wait_until('it has a process', lambda: test_jobs.job_pid(job))
+    pid = wait_until('it has a process', lambda: e2e.job_pid(lab, job))
     os.kill(pid, signal.SIGSTOP)
     begun = time.monotonic()
     lab.cli('job', 'cancel', str(job), '--kill')
     status, result = lab.wait_job(job)
     assert (status, result) == ('error', [f'detected death of job {job}']), (status, result)
     assert time.monotonic() - begun > 5, 'it was given no time'
-    assert not test_jobs.job_pid(job)
+    assert not e2e.job_pid(lab, job)
     wait_until('its locks are free', lambda: not [row for row in lab.query('lock', ['name', 'owner'])
                                                   if str(job) in map(str, row['owner'] or [])])
     all_end([other])
@@ -151,5 +150,4 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab(nodes=1) as lab:
-        test_jobs.lab = lab
         e2e.run(test_pause, test_reject, test_rate_limit, test_own_limit, test_user, test_kill, test_logs)

@@ -226,7 +226,7 @@ static void node_start_task(void *data)
         g_error("node_core_start: %s", error->message);
 }
 
-void nw_daemon_start(struct node_world *nw, struct test_node *node)
+static void daemon_make(struct node_world *nw, struct test_node *node)
 {
     g_assert_null(node->env);
     node->env = fake_process(nw->world, node->uuid, ROLE_NODED);
@@ -236,6 +236,11 @@ void nw_daemon_start(struct node_world *nw, struct test_node *node)
     node->env->members = node->members;
     node->core = node_core_new(node->env, CLUSTER, node == &nw->a ? "10.0.0.1" : "10.0.0.2");
     node_core_set_image_folder(node->core, "/fake/images");
+}
+
+void nw_daemon_start(struct node_world *nw, struct test_node *node)
+{
+    daemon_make(nw, node);
     fake_serve(node->env, node_handle, node);
     task_spawn(node->env->tasks, node_start_task, node);
     fake_settle(nw->world);
@@ -261,6 +266,15 @@ bool nw_try_start(struct env *env, struct node_core *core, GError **error)
     if (attempt.error)
         g_propagate_error(error, attempt.error);
     return attempt.ok;
+}
+
+char *nw_daemon_refuses(struct node_world *nw, struct test_node *node)
+{
+    g_autoptr(GError) error = NULL;
+    daemon_make(nw, node);
+    g_assert_false(nw_try_start(node->env, node->core, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    return g_strdup(error->message);
 }
 
 void nw_daemon_kill(struct node_world *nw, struct test_node *node)

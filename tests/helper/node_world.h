@@ -94,11 +94,22 @@ void nw_pass(struct node_world *nw, guint ms);
         }                                                                                          \
     } while (0)
 
+/* A call that was refused; clears the error. */
+#define assert_refused(answer, error, CODE, text)                                                  \
+    do {                                                                                           \
+        g_assert_null(answer);                                                                     \
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                                  \
+        g_assert_cmpstr((error)->message, ==, text);                                               \
+        g_clear_error(&error);                                                                     \
+    } while (0)
+
 /* --- node daemons and hosts --- */
 
 struct test_node *nw_node(struct node_world *nw, const char *uuid);
 void nw_daemon_kill(struct node_world *nw, struct test_node *node);
 void nw_daemon_start(struct node_world *nw, struct test_node *node);
+/* One that finds CORRUPT on its disk and does not start; the words of the error, to be freed. */
+char *nw_daemon_refuses(struct node_world *nw, struct test_node *node);
 /* Only node_core_start(), in a task of `env`. */
 bool nw_try_start(struct env *env, struct node_core *core, GError **error);
 void nw_power_cut(struct node_world *nw,

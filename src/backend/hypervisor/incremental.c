@@ -349,22 +349,6 @@ bool incremental_query(const struct guest *guest, struct mirror_info *ret_info)
 
 /* --- giving up --- */
 
-/* A job that waits for a reconnection ends by this alone. */
-static bool cancel_copies(struct guest *guest, GError **error)
-{
-    struct job_set copies = copies_of(guest);
-    for (guint i = 0; i < guest->disks; i++) {
-        g_autofree char *name = jobs_name(&copies, i);
-        GError *failure = NULL;
-        bool done = guest_command(guest, "block-job-cancel",
-                                  json_make("{s:s,s:b}", "device", name, "force", 1),
-                                  LIMIT_QMP_COMMAND_MS, &failure);
-        if (!jobs_absent_is_fine(done, &failure, error))
-            return false;
-    }
-    return true;
-}
-
 static bool await_end(struct guest *guest, GError **error)
 {
     gint64 deadline = loop_boot_ms() + LIMIT_MIRROR_END_MS;
@@ -383,7 +367,9 @@ static bool await_end(struct guest *guest, GError **error)
 
 static bool end_copies(struct guest *guest, GError **error)
 {
-    return cancel_copies(guest, error) && await_end(guest, error) && take_away(guest, error);
+    struct job_set copies = copies_of(guest);
+    /* A job that waits for a reconnection ends by this alone. */
+    return jobs_cancel(guest, &copies, error) && await_end(guest, error) && take_away(guest, error);
 }
 
 bool incremental_give_up(struct guest *guest, GError **error)

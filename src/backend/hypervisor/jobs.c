@@ -291,7 +291,7 @@ static bool await_gone(struct guest *guest, const struct job_set *set, GError **
     return false;
 }
 
-static bool remove_nodes(struct guest *guest, const struct job_set *set, GError **error)
+bool jobs_remove_nodes(struct guest *guest, const struct job_set *set, GError **error)
 {
     for (guint i = 0; i < guest->disks; i++) {
         g_autofree char *name = jobs_name(set, i);
@@ -310,7 +310,7 @@ bool jobs_forget(struct guest *guest, struct job_set *set, GError **error)
     GError *failure = NULL;
     if (!set->attached)
         return true;
-    if (!await_gone(guest, set, error) || !remove_nodes(guest, set, error))
+    if (!await_gone(guest, set, error) || !jobs_remove_nodes(guest, set, error))
         return false;
     bool done = guest_command(guest, "object-del", json_make("{s:s}", "id", creds),
                               LIMIT_QMP_COMMAND_MS, &failure);

@@ -75,6 +75,8 @@ bool jobs_yank(struct guest *guest, const struct job_set *set, GError **error);
 /* Ends its jobs, in sync or not. Only after a yank, or when nothing is held. For a mirror also only
  * while the guest makes no writes: see jobs_add_mirror() in jobs.c. */
 bool jobs_cancel(struct guest *guest, const struct job_set *set, GError **error);
+/* Removes the block nodes of a set that no job uses; one that is not there is fine. */
+bool jobs_remove_nodes(struct guest *guest, const struct job_set *set, GError **error);
 /* The jobs' end is seen, their nodes, key and relay are taken away; the set is on record as not
  * attached. */
 bool jobs_forget(struct guest *guest, struct job_set *set, GError **error);

@@ -10,9 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static struct job_set seconds_of(const struct guest *guest)
+{
+    return (struct job_set){.kind = 's', .number = guest->mirror.number};
+}
+
 char *second_node_name(const struct guest *guest, guint disk)
 {
-    struct job_set set = {.kind = 's', .number = guest->mirror.number};
+    struct job_set set = seconds_of(guest);
     return jobs_name(&set, disk);
 }
 
@@ -87,13 +92,6 @@ bool second_nodes_add(struct guest *guest, GError **error)
 
 bool second_nodes_remove(struct guest *guest, GError **error)
 {
-    for (guint i = 0; i < guest->disks; i++) {
-        g_autofree char *name = second_node_name(guest, i);
-        GError *failure = NULL;
-        bool done = guest_command(guest, "blockdev-del", json_make("{s:s}", "node-name", name),
-                                  LIMIT_QMP_COMMAND_MS, &failure);
-        if (!jobs_absent_is_fine(done, &failure, error))
-            return false;
-    }
-    return true;
+    struct job_set set = seconds_of(guest);
+    return jobs_remove_nodes(guest, &set, error);
 }

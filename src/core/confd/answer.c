@@ -54,9 +54,17 @@ static const char *plain_of(const struct confd_request *request)
     return request->kind == CONFD_QUERY_PLAIN ? request->plain : NULL;
 }
 
-static const struct node *find_node(const struct confd_copy *copy, const char *name)
+/* The node that a question is about; NULL: `*ret_refusal` is the answer. */
+static const struct node *node_asked(const struct confd_copy *copy,
+                                     const struct confd_request *request,
+                                     struct answer *ret_refusal)
 {
-    return config_find(confd_copy_config(copy), "node", name, NULL);
+    const char *name = plain_of(request);
+    const struct node *node =
+        name ? config_find(confd_copy_config(copy), "node", name, NULL) : NULL;
+    if (!node)
+        *ret_refusal = name ? not_found("Node", name) : bad_kind(request);
+    return node;
 }
 
 /* --- the cluster --- */
@@ -109,12 +117,10 @@ static enum role role_of(const struct config *config, const struct node *node)
 static struct answer answer_node_role(const struct confd_copy *copy,
                                       const struct confd_request *request)
 {
-    const char *name = plain_of(request);
-    const struct node *node = name ? find_node(copy, name) : NULL;
-    if (!name)
-        return bad_kind(request);
+    struct answer refusal;
+    const struct node *node = node_asked(copy, request, &refusal);
     if (!node)
-        return not_found("Node", name);
+        return refusal;
     return good(json_integer(role_of(confd_copy_config(copy), node)));
 }
 
@@ -146,10 +152,8 @@ static struct answer answer_candidate_ips(const struct confd_copy *copy,
 static struct answer answer_node_drbd(const struct confd_copy *copy,
                                       const struct confd_request *request)
 {
-    const char *name = plain_of(request);
-    if (!name)
-        return bad_kind(request);
-    return find_node(copy, name) ? good(json_array()) : not_found("Node", name);
+    struct answer refusal;
+    return node_asked(copy, request, &refusal) ? good(json_array()) : refusal;
 }
 
 /* --- instances --- */
@@ -196,12 +200,10 @@ static struct answer too_many(const char *what, guint count)
 static struct answer answer_node_instances(const struct confd_copy *copy,
                                            const struct confd_request *request)
 {
-    const char *name = plain_of(request);
-    const struct node *node = name ? find_node(copy, name) : NULL;
-    if (!name)
-        return bad_kind(request);
+    struct answer refusal;
+    const struct node *node = node_asked(copy, request, &refusal);
     if (!node)
-        return not_found("Node", name);
+        return refusal;
     guint count = count_instances(copy, node->uuid);
     if (count > LIMIT_CONFD_OBJECTS)
         return too_many("instances", count);

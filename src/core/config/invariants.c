@@ -9,35 +9,6 @@
 /* A rule about one object of a kind. */
 typedef bool (*state_rule)(const struct config *config, const void *object, GError **error);
 
-char *invariants_subject(const char *kind, const char *key, const void *object)
-{
-    const struct record *record = object_record(kind);
-    const struct field *name = object && record ? record_field(record, "name") : NULL;
-    if (!name)
-        return g_strdup_printf("%s %s", kind, key);
-    const char *text = *(char *const *)((const char *)object + name->offset);
-    return g_strdup_printf("%s %s (%s)", kind, text, key);
-}
-
-bool invariants_exists(const struct config *config, const char *kind, const char *key,
-                       const char *field, GError **error)
-{
-    if (config_get(config, kind, key, NULL))
-        return true;
-    fettle_set_error(error, UNKNOWN_ENTITY, "%s: there is no %s %s", field, kind, key);
-    return false;
-}
-
-bool invariants_unique_name(const struct config *config, const char *kind, const char *name,
-                            GError **error)
-{
-    if (config_count_name(config, kind, name) <= 1)
-        return true;
-    fettle_set_error(error, ALREADY_EXISTS, "name: another %s has the name \"%s\" already", kind,
-                     name);
-    return false;
-}
-
 static bool is_own_address(const struct config *config, const char *address, GError **error)
 {
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
@@ -83,18 +54,6 @@ static bool master_ip_rule(const struct config *config, const struct cluster *cl
     return master_ip_parse(text, &address, &netmask, error) &&
            master_ip_check_netdev(cluster->master_netdev, error) &&
            !is_own_address(config, address, error) && !is_guests_address(config, address, error);
-}
-
-/* The same from the other side. */
-bool invariants_no_master_ip(const struct config *config, const char *field, const char *address,
-                             GError **error)
-{
-    const struct cluster *cluster = config_cluster(config);
-    if (!cluster || !*cluster->master_ip || !master_ip_same(cluster->master_ip, address))
-        return true;
-    fettle_set_error(error, ALREADY_EXISTS, "%s: %s is the master IP of the cluster", field,
-                     address);
-    return false;
 }
 
 static bool cluster_rule(const struct config *config, const void *object, GError **error)

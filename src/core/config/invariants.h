@@ -43,11 +43,7 @@ bool invariants_check_steps(const struct config *after, const GPtrArray *deltas,
  * record until it is settled, with its node as the primary. */
 bool invariants_migrating(const struct instance *instance);
 
-/* Six bytes in one spelling (lower case, colons), so that equal addresses are equal texts; of one
- * card, not of a group. */
-bool invariants_mac_is_good(const char *mac);
-
-/* The state rule of instances (invariants_instance.c), and what it shares with the others. */
+/* The state rule of instances (invariants_instance.c). */
 bool invariants_instance(const struct config *config, const void *object, GError **error);
 /* Those of networks (invariants_network.c): a network, and a card that may be in one. */
 bool invariants_network(const struct config *config, const void *object, GError **error);
@@ -56,14 +52,17 @@ bool invariants_card_in_network(const struct config *config, const struct instan
 /* Of what was deleted (invariants_unused.c): nothing refers to it. */
 bool invariants_unused(const struct config *config, const struct config_delta *delta,
                        GError **error);
+
+/* What several of them ask (invariants_common.c). */
 bool invariants_exists(const struct config *config, const char *kind, const char *key,
                        const char *field, GError **error);
 bool invariants_unique_name(const struct config *config, const char *kind, const char *name,
                             GError **error);
-
 /* Whether an address of a node or guest is free of the master IP; ALREADY_EXISTS with the field. */
 bool invariants_no_master_ip(const struct config *config, const char *field, const char *address,
                              GError **error);
-
+/* Six bytes in one spelling (lower case, colons), so that equal addresses are equal texts; of one
+ * card, not of a group. */
+bool invariants_mac_is_good(const char *mac);
 /* "instance web1 (UUID)": how messages name an object; free with g_free(). */
 char *invariants_subject(const char *kind, const char *key, const void *object);

@@ -97,18 +97,6 @@ static bool disks_rule(const struct instance *instance, GError **error)
     return true;
 }
 
-bool invariants_mac_is_good(const char *mac)
-{
-    if (strlen(mac) != 17 || strcmp(mac, "00:00:00:00:00:00") == 0)
-        return false;
-    for (guint i = 0; i < 17; i++) {
-        bool good = i % 3 == 2 ? mac[i] == ':' : strchr("0123456789abcdef", mac[i]) != NULL;
-        if (!good)
-            return false;
-    }
-    return g_ascii_xdigit_value(mac[1]) % 2 == 0;
-}
-
 static bool mac_rule(const struct config *config, const struct instance *instance, guint index,
                      GError **error)
 {

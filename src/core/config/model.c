@@ -10,24 +10,6 @@
 
 #include "proto/change.h"
 #include "proto/digest.h"
-#include "proto/reader.h"
-
-struct kind {
-    const struct record *record;
-    const struct field *name; /* unique name, NULL for none */
-    GHashTable *by_key;       /* key -> struct config_object */
-    GHashTable *by_name;      /* name -> GSList of struct config_object; NULL without names */
-    GPtrArray *sorted;        /* made when first asked for, kept in order from then on */
-};
-
-struct config {
-    guint64 history;
-    guint64 serial;
-    guint64 digest;    /* of all objects (proto/digest.h) */
-    GHashTable *kinds; /* name of kind -> struct kind */
-    struct config_indexes indexes;
-    GHashTable *names; /* of the instances that it is limited to; NULL: it has all */
-};
 
 /* --- objects --- */
 
@@ -54,11 +36,6 @@ const void *config_object_value(const struct config_object *object)
 static void object_unref(void *data)
 {
     config_object_unref(data);
-}
-
-static const char *string_member(const void *value, const struct field *field)
-{
-    return *(char *const *)((const char *)value + field->offset);
 }
 
 /* --- kinds --- */
@@ -98,7 +75,7 @@ static void kind_free(void *data)
     g_free(kind);
 }
 
-static struct kind *kind_find(const struct config *config, const char *name)
+struct kind *kind_find(const struct config *config, const char *name)
 {
     return g_hash_table_lookup(config->kinds, name);
 }
@@ -127,32 +104,6 @@ struct config *config_new(void)
     config->kinds = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, kind_free);
     config_indexes_init(&config->indexes);
     return config;
-}
-
-void config_set_names(struct config *config, GHashTable *names)
-{
-    g_clear_pointer(&config->names, g_hash_table_unref);
-    config->names = names ? g_hash_table_ref(names) : NULL;
-}
-
-void config_need_all(const struct config *config, const char *what)
-{
-    if (config->names)
-        g_error("%s: this copy of the configuration has only the instances that the job names",
-                what);
-}
-
-/* A kind of which such a copy has a part. */
-static void need_all_of(const struct config *config, const char *kind)
-{
-    static const char *const parts[] = {"instance", "replica", "tag", "removed", NULL};
-    if (g_strv_contains(parts, kind))
-        config_need_all(config, kind);
-}
-
-const struct config_indexes *config_indexes(const struct config *config)
-{
-    return &config->indexes;
 }
 
 void config_free(struct config *config)
@@ -197,111 +148,12 @@ void config_set_position(struct config *config, guint64 history, guint64 serial)
 
 /* --- changing --- */
 
-/* The key that an object of the kind must stand under; NULL: any. */
-static char *natural_key(const struct record *record, const void *value)
-{
-    if (record == &tag_record) {
-        const struct tag *tag = value;
-        return config_tag_key(tag->kind, tag->object, tag->tag);
-    }
-    if (record == &job_record)
-        return g_strdup_printf("%" G_GUINT64_FORMAT, ((const struct job *)value)->id);
-    const struct field *uuid = record_field(record, "uuid");
-    return uuid ? g_strdup(string_member(value, uuid)) : NULL;
-}
-
-/* Of a parsed value, which it owns from then on. */
-static struct config_object *object_make(const struct change *change, const struct record *record,
-                                         void *value, GError **error)
-{
-    g_autofree char *key = natural_key(record, value);
-    if (key && strcmp(key, change->key) != 0) {
-        fettle_set_error(error, WRONG_INPUT, "%s %s: the object says that its key is %s",
-                         change->kind, change->key, key);
-        record_free(record, value);
-        return NULL;
-    }
-    struct config_object *object = g_new(struct config_object, 1);
-    *object = (struct config_object){1, record, g_strdup(change->key), change->version, value};
-    return object;
-}
-
-static struct config_object *object_parse(const struct change *change, const struct record *record,
-                                          GError **error)
-{
-    if (!change->object) {
-        fettle_set_error(error, WRONG_INPUT, "%s %s: object: is missing in a put", change->kind,
-                         change->key);
-        return NULL;
-    }
-    void *value = record_parse(record, change->object, RECORD_KEEP, error);
-    if (!value) {
-        g_prefix_error(error, "%s %s: ", change->kind, change->key);
-        return NULL;
-    }
-    return object_make(change, record, value, error);
-}
-
-static bool is_number(const char *text)
-{
-    return *text && strspn(text, "0123456789") == strlen(text);
-}
-
-/* Numbers (job ids) by value, everything else by its bytes. */
-static int compare_labels(const char *a, const char *b)
-{
-    if (is_number(a) && is_number(b) && strlen(a) != strlen(b))
-        return strlen(a) < strlen(b) ? -1 : 1;
-    return strcmp(a, b);
-}
-
-static int compare_objects(const void *a, const void *b, void *data)
-{
-    const struct config_object *one = *(const struct config_object *const *)a;
-    const struct config_object *other = *(const struct config_object *const *)b;
-    const struct field *name = data;
-    if (name) {
-        int order =
-            compare_labels(string_member(one->value, name), string_member(other->value, name));
-        if (order)
-            return order;
-    }
-    return compare_labels(one->key, other->key);
-}
-
-/* Where an object stands in the sorted list, or would. */
-static guint sorted_place(const struct kind *kind, const struct config_object *object)
-{
-    const struct field *name = record_field(kind->record, "name");
-    guint low = 0, high = kind->sorted->len;
-    while (low < high) {
-        guint middle = (low + high) / 2;
-        if (compare_objects(&kind->sorted->pdata[middle], &object, (void *)name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Names that are partly numbers ("9", "10", "1a") have no order that a search can rely on: then the
- * list is made anew when it is next asked for. */
-static void sorted_remove(struct kind *kind, const struct config_object *object)
-{
-    guint place = sorted_place(kind, object);
-    if (place < kind->sorted->len && kind->sorted->pdata[place] == object)
-        g_ptr_array_remove_index(kind->sorted, place);
-    else
-        g_ptr_array_unref(g_steal_pointer(&kind->sorted));
-}
-
 static void kind_drop(struct config *config, struct kind *kind, const char *key)
 {
     struct config_object *old = g_hash_table_lookup(kind->by_key, key);
     if (!old)
         return;
-    if (kind->sorted)
-        sorted_remove(kind, old);
+    kind_sorted_remove(kind, old);
     kind_index_name(kind, old, false);
     config_indexes_change(&config->indexes, old, false);
     config->digest ^= digest_object(kind->record->name, old->key, old->version);
@@ -321,66 +173,9 @@ void config_set(struct config *config, const char *kind_name, const char *key,
         return;
     config->digest ^= digest_object(kind_name, object->key, object->version);
     g_hash_table_insert(kind->by_key, object->key, object);
-    if (kind->sorted)
-        g_ptr_array_insert(kind->sorted, (gint)sorted_place(kind, object), object);
+    kind_sorted_add(kind, object);
     kind_index_name(kind, object, true);
     config_indexes_change(&config->indexes, object, true);
-}
-
-bool config_apply(struct config *config, const struct change *change, GError **error)
-{
-    const struct record *record = object_record(change->kind);
-    if (!record) {
-        fettle_set_error(error, WRONG_INPUT, "kind: \"%s\" is no kind of object", change->kind);
-        return false;
-    }
-    if (change->op == CHANGE_DELETE) {
-        config_set(config, change->kind, change->key, NULL);
-        return true;
-    }
-    struct config_object *object = object_parse(change, record, error);
-    if (!object)
-        return false;
-    config_set(config, change->kind, change->key, object);
-    config_object_unref(object);
-    return true;
-}
-
-void config_load_object(const char *kind, const char *key, guint64 version, json_t *object,
-                        void *data)
-{
-    struct config_loading *loading = data;
-    struct change change = {.op = CHANGE_PUT,
-                            .kind = (char *)kind,
-                            .key = (char *)key,
-                            .version = version,
-                            .object = object};
-    if (!loading->error)
-        config_apply(loading->config, &change, &loading->error);
-}
-
-bool config_load_text(const char *kind, const char *key, guint64 version, const char *text,
-                      void *data)
-{
-    struct config_loading *loading = data;
-    const struct record *record = object_record(kind);
-    struct reader reader = {text, text + strlen(text)};
-    void *value = record && !loading->error ? record_read(record, &reader) : NULL;
-    if (value && reader_is_over(&reader)) {
-        struct change change = {
-            .op = CHANGE_PUT, .kind = (char *)kind, .key = (char *)key, .version = version};
-        struct config_object *object = object_make(&change, record, value, &loading->error);
-        if (object)
-            config_set(loading->config, kind, key, object);
-        config_object_unref(object);
-        return true;
-    }
-    if (value)
-        record_free(record, value);
-    json_autoptr json = json_parse_limited(text, strlen(text), LIMIT_FRAME_BYTES, NULL);
-    if (json)
-        config_load_object(kind, key, version, json, data);
-    return json != NULL;
 }
 
 void config_share(const struct config *from, struct config *to)
@@ -425,7 +220,7 @@ const void *config_find(const struct config *config, const char *kind_name,
     if (object)
         return object->value;
     if (config->names && !g_hash_table_contains(config->names, name_or_uuid))
-        need_all_of(config, kind_name);
+        config_need_all_of(config, kind_name);
     fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", kind_name, name_or_uuid);
     return NULL;
 }
@@ -436,35 +231,9 @@ guint config_count_name(const struct config *config, const char *kind_name, cons
     return kind && kind->by_name ? g_slist_length(g_hash_table_lookup(kind->by_name, name)) : 0;
 }
 
-static void kind_sort(struct kind *kind)
-{
-    GHashTableIter iter;
-    void *object;
-    kind->sorted = g_ptr_array_sized_new(g_hash_table_size(kind->by_key));
-    g_hash_table_iter_init(&iter, kind->by_key);
-    while (g_hash_table_iter_next(&iter, NULL, &object))
-        g_ptr_array_add(kind->sorted, object);
-    g_ptr_array_sort_with_data(kind->sorted, compare_objects,
-                               (void *)record_field(kind->record, "name"));
-}
-
-GPtrArray *config_list(const struct config *config, const char *kind_name)
-{
-    need_all_of(config, kind_name);
-    struct kind *kind = kind_find(config, kind_name);
-    if (!kind)
-        return g_ptr_array_new();
-    if (!kind->sorted)
-        kind_sort(kind);
-    GPtrArray *list = g_ptr_array_sized_new(kind->sorted->len);
-    for (guint i = 0; i < kind->sorted->len; i++)
-        g_ptr_array_add(list, ((struct config_object *)kind->sorted->pdata[i])->value);
-    return list;
-}
-
 guint config_count(const struct config *config, const char *kind_name)
 {
-    need_all_of(config, kind_name);
+    config_need_all_of(config, kind_name);
     const struct kind *kind = kind_find(config, kind_name);
     return kind ? g_hash_table_size(kind->by_key) : 0;
 }
@@ -479,35 +248,6 @@ guint config_total(const struct config *config)
     while (g_hash_table_iter_next(&kinds, NULL, &value))
         total += g_hash_table_size(((const struct kind *)value)->by_key);
     return total;
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static GPtrArray *sorted_keys(GHashTable *table)
-{
-    GPtrArray *keys = g_ptr_array_sized_new(g_hash_table_size(table));
-    GHashTableIter iter;
-    void *key;
-    g_hash_table_iter_init(&iter, table);
-    while (g_hash_table_iter_next(&iter, &key, NULL))
-        g_ptr_array_add(keys, key);
-    g_ptr_array_sort(keys, compare_texts);
-    return keys;
-}
-
-GPtrArray *config_kinds(const struct config *config)
-{
-    return sorted_keys(config->kinds);
-}
-
-GPtrArray *config_keys(const struct config *config, const char *kind_name)
-{
-    need_all_of(config, kind_name);
-    const struct kind *kind = kind_find(config, kind_name);
-    return kind ? sorted_keys(kind->by_key) : g_ptr_array_new();
 }
 
 json_t *config_object_json(const struct config *config, const char *kind_name, const char *key)

@@ -33,6 +33,11 @@ void config_load_object(const char *kind, const char *key, guint64 version, json
 /* For `load_text`. */
 bool config_load_text(const char *kind, const char *key, guint64 version, const char *text,
                       void *loading);
+/* Kinds whose objects are instances or may belong to one. */
+bool config_is_part(const char *kind);
+/* UUID of the instance that an object of such a kind is or belongs to, borrowed; NULL: of none, as
+ * the tag of a node. */
+const char *config_instance_of(const char *kind, const void *value);
 /* Of instances and of what belongs to them it has only those of these names and UUIDs (a set of
  * texts, referenced; view.h). What it would answer wrongly then it does not answer: lists, counts,
  * users of addresses, sums and the question whether another instance exists end the process. */

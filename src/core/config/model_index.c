@@ -66,7 +66,7 @@ static void change_reserved(struct config_indexes *indexes, struct config_object
 char *config_address_user(const struct config *config, const char *address, const char *except)
 {
     config_need_all(config, "user of an address");
-    for (const GSList *item = g_hash_table_lookup(config_indexes(config)->addresses, address); item;
+    for (const GSList *item = g_hash_table_lookup(config->indexes.addresses, address); item;
          item = item->next) {
         const struct config_object *object = item->data;
         if (!strcmp(object->key, except))
@@ -85,7 +85,7 @@ const struct instance *config_mac_user(const struct config *config, const char *
                                        const char *except)
 {
     config_need_all(config, "user of a MAC address");
-    for (const GSList *item = g_hash_table_lookup(config_indexes(config)->addresses, mac); item;
+    for (const GSList *item = g_hash_table_lookup(config->indexes.addresses, mac); item;
          item = item->next) {
         const struct config_object *object = item->data;
         if (object->record == &instance_record && strcmp(object->key, except) != 0)
@@ -125,12 +125,12 @@ static int compare_strings(const void *a, const void *b)
 
 bool config_has_tags(const struct config *config, enum tag_kind kind, const char *object)
 {
-    return g_hash_table_contains(config_indexes(config)->tags[kind], object);
+    return g_hash_table_contains(config->indexes.tags[kind], object);
 }
 
 GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object)
 {
-    GHashTable *set = g_hash_table_lookup(config_indexes(config)->tags[kind], object);
+    GHashTable *set = g_hash_table_lookup(config->indexes.tags[kind], object);
     GPtrArray *tags = g_ptr_array_new();
     GHashTableIter iter;
     void *key;
@@ -220,7 +220,7 @@ static int compare_names(const void *a, const void *b)
 GPtrArray *config_node_instances(const struct config *config, const char *node)
 {
     config_need_all(config, "instances of a node");
-    const struct node_use *use = g_hash_table_lookup(config_indexes(config)->uses, node);
+    const struct node_use *use = g_hash_table_lookup(config->indexes.uses, node);
     GPtrArray *instances = g_ptr_array_new();
     GHashTableIter iter;
     void *key;
@@ -236,7 +236,7 @@ GPtrArray *config_node_instances(const struct config *config, const char *node)
 struct promised config_promised(const struct config *config, const char *node)
 {
     config_need_all(config, "what is promised of a node");
-    const struct node_use *use = g_hash_table_lookup(config_indexes(config)->uses, node);
+    const struct node_use *use = g_hash_table_lookup(config->indexes.uses, node);
     return use ? use->promised : (struct promised){0};
 }
 

@@ -1,5 +1,7 @@
 /*
- * What model.c and model_index.c share. Only these two include this.
+ * Inside of the configuration: model.c (objects by kind and key), model_load.c (objects from JSON),
+ * model_list.c (all of a kind in order), model_part.c (configurations that have a part),
+ * model_index.c. Only these include this.
  *
  * The indexes are kept in step by config_set(), which is the one way in and out of a configuration:
  * an object is taken out of them before it is dropped and put in after it is there. They hold
@@ -24,13 +26,44 @@ struct config_indexes {
     GHashTable *uses;                   /* uuid of a node -> struct node_use */
 };
 
+struct kind {
+    const struct record *record;
+    const struct field *name; /* unique name, NULL for none */
+    GHashTable *by_key;       /* key -> struct config_object */
+    GHashTable *by_name;      /* name -> GSList of struct config_object; NULL without names */
+    GPtrArray *sorted;        /* made when first asked for, kept in order from then on */
+};
+
+struct config {
+    guint64 history;
+    guint64 serial;
+    guint64 digest;    /* of all objects (proto/digest.h) */
+    GHashTable *kinds; /* name of kind -> struct kind */
+    struct config_indexes indexes;
+    GHashTable *names; /* of the instances that it is limited to; NULL: it has all */
+};
+
+/* The text of a field of an object's value. */
+static inline const char *string_member(const void *value, const struct field *field)
+{
+    return *(char *const *)((const char *)value + field->offset);
+}
+
+/* NULL: there are no objects of that kind. */
+struct kind *kind_find(const struct config *config, const char *name);
+/* Keep its sorted list in step, if there is one. An object is there until it is removed. */
+void kind_sorted_add(struct kind *kind, struct config_object *object);
+void kind_sorted_remove(struct kind *kind, const struct config_object *object);
+
 void config_indexes_init(struct config_indexes *indexes);
 void config_indexes_clear(struct config_indexes *indexes);
 void config_indexes_free(struct config_indexes *indexes);
 void config_indexes_change(struct config_indexes *indexes, struct config_object *object, bool add);
-const struct config_indexes *config_indexes(const struct config *config);
+
 /* Ends the process if the copy has not all instances: `what` asks for all. */
 void config_need_all(const struct config *config, const char *what);
+/* The same, for whoever asks for all of a kind. */
+void config_need_all_of(const struct config *config, const char *kind);
 
 /* Text -> GSList of struct config_object. */
 GHashTable *index_lists_new(void);

@@ -32,40 +32,6 @@ static bool has_instance(const struct view *view, const struct config *config, c
     return is_named(view, instance ? instance->name : uuid, uuid);
 }
 
-static bool has_replica(const struct view *view, const struct config *config, const void *value)
-{
-    return has_instance(view, config, ((const struct replica *)value)->instance);
-}
-
-static bool has_tag(const struct view *view, const struct config *config, const void *value)
-{
-    const struct tag *tag = value;
-    return tag->kind != TAG_INSTANCE || has_instance(view, config, tag->object);
-}
-
-static bool has_removed(const struct view *view, const struct config *config, const void *value)
-{
-    const struct removed *removed = value;
-    return is_named(view, removed->name, removed->uuid);
-}
-
-static bool has_itself(const struct view *view, const struct config *config, const void *value)
-{
-    const struct instance *instance = value;
-    return is_named(view, instance->name, instance->uuid);
-}
-
-/* Kinds of which it has a part. */
-static const struct {
-    const char *kind;
-    bool (*has)(const struct view *view, const struct config *config, const void *value);
-} parts[] = {
-    {"instance", has_itself},
-    {"replica", has_replica},
-    {"tag", has_tag},
-    {"removed", has_removed},
-};
-
 static bool is_of_a_job(const char *kind)
 {
     return !strcmp(kind, "job") || !strcmp(kind, "decision");
@@ -76,13 +42,10 @@ bool view_has(const struct view *view, const struct config *config, const char *
 {
     if (view->job && is_of_a_job(kind))
         return !strcmp(kind, "job") && g_ascii_strtoull(key, NULL, 10) == view->job;
-    for (guint i = 0; view->names && i < G_N_ELEMENTS(parts); i++) {
-        const void *value =
-            strcmp(parts[i].kind, kind) ? NULL : config_get(config, kind, key, NULL);
-        if (value)
-            return parts[i].has(view, config, value);
-    }
-    return true;
+    const void *value =
+        view->names && config_is_part(kind) ? config_get(config, kind, key, NULL) : NULL;
+    const char *instance = value ? config_instance_of(kind, value) : NULL;
+    return !instance || has_instance(view, config, instance);
 }
 
 /* --- all of them --- */
@@ -119,15 +82,6 @@ static void visit_tags(const struct walk *walk, enum tag_kind kind, const char *
     }
 }
 
-static bool is_part(const char *kind)
-{
-    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
-        if (!strcmp(parts[i].kind, kind))
-            return true;
-    }
-    return is_of_a_job(kind);
-}
-
 static void visit_kind(const struct walk *walk, const char *kind)
 {
     static const struct {
@@ -144,6 +98,7 @@ static void visit_kind(const struct walk *walk, const char *kind)
     }
 }
 
+/* It names its only replica, as the replica names it (invariants.c). */
 static void visit_instance(const struct walk *walk, const struct instance *instance)
 {
     visit_key(walk, "instance", instance->uuid);
@@ -175,7 +130,7 @@ void view_each(const struct view *view, const struct config *config, config_visi
     g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, view->job);
     g_autoptr(GPtrArray) kinds = config_kinds(config);
     for (guint i = 0; i < kinds->len; i++) {
-        if (!is_part(kinds->pdata[i]))
+        if (!config_is_part(kinds->pdata[i]) && !is_of_a_job(kinds->pdata[i]))
             visit_kind(&walk, kinds->pdata[i]);
     }
     visit_key(&walk, "job", job);

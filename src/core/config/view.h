@@ -1,9 +1,9 @@
 /*
  * What a job's process is given of the configuration: what its opcodes may look at, not what there
  * is, so that a job costs the same with one instance and with ten thousand. Of all jobs it has its
- * own, and no decisions. If it has names, then of instances, their replicas, their tags and what is
- * left of removed ones only those of these names; all else whole. What such a job needs to know of
- * other instances are sums and single addresses, for which it asks (`promised`, `address_user`,
+ * own, and no decisions. If it has names, then of instances and of what belongs to one
+ * (config_instance_of()) only those of these names; all else whole. What such a job needs to know
+ * of other instances are sums and single addresses, for which it asks (`promised`, `address_user`,
  * `draw_address` in methods.def).
  */
 #pragma once
@@ -20,7 +20,8 @@ struct view view_new(guint64 job, bool named, const GPtrArray *names);
 void view_clear(struct view *view);
 
 /* Whether it is given an object of `config`; one that is not there any more counts as gone from it
- * in any case, which does no harm. */
+ * in any case, which does no harm. What is left of a removed instance is found by its UUID alone:
+ * another one may have its name by now. */
 bool view_has(const struct view *view, const struct config *config, const char *kind,
               const char *key);
 /* Each object that it is given. With names that costs no look at any other instance. */

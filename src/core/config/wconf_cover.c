@@ -11,6 +11,18 @@
 #include "base/log.h"
 #include "core/config/wconf_private.h"
 
+bool wconf_check_owner(const struct owner *owner, GError **error)
+{
+    if (!strchr(owner->livelock, '/') && owner->livelock[0] != '.')
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "owner.livelock: \"%s\" is not the plain name of a lock file",
+                     owner->livelock);
+    return false;
+}
+
+/* --- objects and their locks --- */
+
 static bool need(const struct locks *locks, const struct owner *owner,
                  const struct config_delta *delta, const char *level, const char *name,
                  GError **error)
@@ -20,7 +32,7 @@ static bool need(const struct locks *locks, const struct owner *owner,
         return true;
     g_autofree char *subject =
         invariants_subject(delta->kind, delta->key, delta->after ? delta->after : delta->before);
-    g_autofree char *who = wconf_owner_name(owner);
+    g_autofree char *who = locks_owner_name(owner);
     fettle_set_error(error, LOCK_MISSING, "%s: %s does not hold the lock %s exclusively", subject,
                      who, lock);
     return false;
@@ -88,8 +100,8 @@ static bool reservation_covered(const struct locks *locks, const struct owner *o
 {
     const struct reservation *reservation = delta->after ? delta->after : delta->before;
     if (!owner_equal(reservation->owner, owner)) {
-        g_autofree char *mine = wconf_owner_name(owner);
-        g_autofree char *other = wconf_owner_name(reservation->owner);
+        g_autofree char *mine = locks_owner_name(owner);
+        g_autofree char *other = locks_owner_name(reservation->owner);
         fettle_set_error(error, PERMISSION, "the reservation for %s is that of %s, not of %s",
                          reservation->name, other, mine);
         return false;

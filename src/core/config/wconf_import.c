@@ -41,7 +41,7 @@ static bool no_other_locks(const struct locks *locks, const struct owner *owner,
         const struct lock_state *state = states->pdata[i];
         if (owner_equal(state->owner, owner))
             continue;
-        g_autofree char *who = wconf_owner_name(state->owner);
+        g_autofree char *who = locks_owner_name(state->owner);
         fettle_set_error(error, WRONG_STATE,
                          "%s %s the lock %s; nothing is imported while others have locks. Try "
                          "again when it is free (fettle lock list)",
@@ -54,7 +54,7 @@ static bool no_other_locks(const struct locks *locks, const struct owner *owner,
 static bool may_write(const struct wconf *wconf, const struct owner *owner, GError **error)
 {
     if (locks_held(wconf->locks, owner, CONFIG_LOCK) != LOCK_EXCLUSIVE) {
-        g_autofree char *who = wconf_owner_name(owner);
+        g_autofree char *who = locks_owner_name(owner);
         fettle_set_error(error, LOCK_MISSING, "%s does not hold the lock %s exclusively", who,
                          CONFIG_LOCK);
         return false;

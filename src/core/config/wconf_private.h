@@ -1,12 +1,14 @@
 /*
  * Insides of wconfd's thinking. One struct, and one file for each of its duties:
- *   wconf.c           life, dispatch, stepping down, barriers
+ *   wconf.c           life, stepping down
+ *   wconf_calls.c     which calls there are
+ *   wconf_barrier.c   answers that need a barrier
  *   wconf_campaign.c  taking the seat
  *   wconf_handover.c  giving it to another candidate
  *   wconf_commit.c    transactions: from the request to the engine and back
  *   wconf_replica.c   set_replica_state
  *   wconf_migrated.c  set_migrated
- *   wconf_cover.c     does the owner hold the locks of what it changes?
+ *   wconf_cover.c     owners, and do they hold the locks of what they change?
  *   wconf_stream.c    wait_changes: deltas and snapshots
  *   wconf_copies.c    follow: the copies of other candidates, and waiting for them
  *   wconf_ids.c       which commits are known by their ids, for copies and another engine
@@ -90,15 +92,17 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     G_GNUC_PRINTF(3, 4);
 /* Steps down because a node follows, or is about to follow, a later mastership. */
 void wconf_replaced(struct wconf *wconf, const GError *why);
+
+/* --- wconf_barrier.c --- */
+
 /* Calls fn(data) after a barrier begun from now on, while still master (SAF-03). If mastership is
  * lost instead, `fn` is called all the same and finds wconf->down set. */
 void wconf_barrier(struct wconf *wconf, void (*fn)(struct wconf *wconf, void *data), void *data);
 /* Answers after a barrier; `result` is stolen. */
 void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request, json_t *result);
-/* "job 17", "luxid". */
-char *wconf_owner_name(const struct owner *owner);
-/* WRONG_INPUT if the lock file's name is not a plain name. */
-bool wconf_check_owner(const struct owner *owner, GError **error);
+/* All that wait are called, to find wconf->down. The engine is closed before, so no barrier comes
+ * back any more. */
+void wconf_barriers_end(struct wconf *wconf);
 
 /* --- wconf_campaign.c --- */
 /* Loads the store and takes the mastership: locks and journal are those of its epoch then. May wait
@@ -143,6 +147,8 @@ void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_cover.c --- */
+/* WRONG_INPUT if the lock file's name is not a plain name. */
+bool wconf_check_owner(const struct owner *owner, GError **error);
 /* LOCK_MISSING with the object and the lock; the head has the changes in it. With
  * cluster.lock_coverage = log it is one line in the log for each object, and true. */
 bool wconf_covered(const struct wconf *wconf, const struct owner *owner, const GPtrArray *deltas,

@@ -18,8 +18,9 @@
  *   disks.c         images: made, made larger, removed
  *   outgoing.c, outgoing_switch.c  a guest that moves to another node; the task beside it
  *   incoming.c      the process that waits for it there
+ *   rediscover.c    what runs here when the daemon starts
  *   return.c        what comes back from the dead asks first (SAF-19)
- *   keeper.c, upkeep.c  this node's member of etcd
+ *   keeper.c, keeper_methods.c, keeper_record.c, upkeep.c  this node's member of etcd
  *   master_ip.c     the address that the master's node carries
  */
 #pragma once

@@ -1,7 +1,8 @@
 /*
- * Steps that several instance opcodes share: changing an instance and its replica in one commit,
- * starting (SAF-10), stopping (SAF-11), waiting for a copy. Each function is safe to be cut off
- * after any call; what it leaves behind is said in docs/design/procedures.md.
+ * Steps that several instance opcodes share: changing an instance and its replica in one commit
+ * (instance.c), starting (SAF-10), stopping (SAF-11), waiting for a copy (instance_run.c), and what
+ * they need (instance_check.c). Each function is safe to be cut off after any call; what it leaves
+ * behind is said in docs/design/procedures.md.
  */
 #pragma once
 

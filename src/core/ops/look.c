@@ -1,28 +1,37 @@
 /*
  * What a job asks the configuration daemon of all instances, because its own copy has only those
  * that it names (core/config/view.h). Questions only: a configuration daemon that is away is waited
- * for, as when a job begins. See op.h.
+ * for, as when a job begins, until the job is asked to give up. See op.h.
  */
 #include "core/ops/op.h"
 
 #include "core/ops/placement.h"
 
-static void *look(const struct op *op, const char *method, const void *args, GError **error)
+struct question {
+    const struct op *op;
+    const char *method;
+    const void *args;
+    const char *what; /* before the words of an error */
+    void *answer;
+};
+
+static bool ask(void *data, GError **error)
 {
-    gint64 deadline = op->env->ops->boot_ms(op->env) + JOB_RELEASE_MS;
-    for (;;) {
-        g_autoptr(GError) local = NULL;
-        void *answer = env_call_record(op->env, NODE_LOCAL, ROLE_WCONFD, method, args, op->stamp,
-                                       (guint)op->job, 0, &local);
-        if (answer)
-            return answer;
-        bool passing = op_no_answer(local) || fettle_error_is(local, TEMPORARY);
-        if (!passing || op->env->ops->boot_ms(op->env) >= deadline ||
-            !env_sleep(op->env, JOB_RETRY_MS)) {
-            g_propagate_error(error, g_steal_pointer(&local));
-            return NULL;
-        }
-    }
+    struct question *question = data;
+    const struct op *op = question->op;
+    question->answer = env_call_record(op->env, NODE_LOCAL, ROLE_WCONFD, question->method,
+                                       question->args, op->stamp, (guint)op->job, 0, error);
+    if (!question->answer)
+        g_prefix_error(error, "%s", question->what);
+    return question->answer != NULL;
+}
+
+static void *look(const struct op *op, const char *method, const void *args, const char *what,
+                  GError **error)
+{
+    struct question question = {op, method, args, what, NULL};
+    op_insist(op->env, op->asked, ask, &question, error);
+    return question.answer;
 }
 
 /* --- room --- */
@@ -50,11 +59,14 @@ bool op_gather_room(struct op *op, const struct instance *skip, GError **error)
     for (guint i = 0; op->reports && i < op->reports->len; i++)
         g_ptr_array_add(nodes, guests_of(op->reports->pdata[i]));
     struct promised_args args = {.nodes = nodes};
-    record_autoptr(promised_result) promised = look(op, "promised", &args, error);
+    static const char what[] = "what is promised of the nodes: ";
+    record_autoptr(promised_result) promised = look(op, "promised", &args, what, error);
     g_clear_pointer(&op->sums, placement_sums_free);
-    op->sums = promised ? placement_sums_given(op->reports, promised->nodes, error) : NULL;
+    if (!promised)
+        return false;
+    op->sums = placement_sums_given(op->reports, promised->nodes, error);
     if (!op->sums) {
-        g_prefix_error(error, "what is promised of the nodes: ");
+        g_prefix_error(error, "%s", what);
         return false;
     }
     if (skip)
@@ -67,11 +79,10 @@ bool op_gather_room(struct op *op, const struct instance *skip, GError **error)
 bool op_address_user(const struct op *op, const char *address, char **ret_user, GError **error)
 {
     struct address_user_args args = {.address = (char *)address};
-    record_autoptr(address_user_result) result = look(op, "address_user", &args, error);
-    if (!result) {
-        g_prefix_error(error, "who has %s: ", address);
+    g_autofree char *what = g_strdup_printf("who has %s: ", address);
+    record_autoptr(address_user_result) result = look(op, "address_user", &args, what, error);
+    if (!result)
         return false;
-    }
     *ret_user = *result->user ? g_strdup(result->user) : NULL;
     return true;
 }
@@ -80,6 +91,6 @@ char *op_draw_address(const struct op *op, const struct network *network, const 
                       GError **error)
 {
     struct draw_address_args args = {.network = network->uuid, .nics = (GPtrArray *)nics};
-    record_autoptr(draw_address_result) result = look(op, "draw_address", &args, error);
+    record_autoptr(draw_address_result) result = look(op, "draw_address", &args, "", error);
     return result ? g_strdup(result->address) : NULL;
 }

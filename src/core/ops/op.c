@@ -109,6 +109,17 @@ void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode)
     op_lock(op, name, mode);
 }
 
+const struct instance *op_declare_instance(struct op *op, const char *name, GError **error)
+{
+    const struct instance *instance = op_find_instance(op, name, error);
+    if (!instance)
+        return NULL;
+    op_lock_instance(op, instance->name);
+    op_lock_node(op, instance->primary_node, LOCK_SHARED);
+    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
+    return instance;
+}
+
 void op_lock_node_params(struct op *op, const char *node_uuid)
 {
     g_autofree char *name = g_strdup_printf("node-param/%s", node_uuid);
@@ -166,6 +177,37 @@ bool op_no_answer(const GError *error)
 {
     return fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, TIMEOUT) ||
            fettle_error_is(error, UNKNOWN_RESULT);
+}
+
+/* --- patience with the configuration daemon --- */
+
+bool op_give_up(GError **error)
+{
+    fettle_set_error(error, CANCELED, "Job canceled by request");
+    return false;
+}
+
+bool op_wconfd_away(const GError *error)
+{
+    return op_no_answer(error) || fettle_error_is(error, TEMPORARY);
+}
+
+bool op_insist(const struct env *env, const bool *asked, op_question ask, void *data,
+               GError **error)
+{
+    gint64 deadline = env->ops->boot_ms(env) + JOB_RELEASE_MS;
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        if (ask(data, &local))
+            return true;
+        bool away = op_wconfd_away(local);
+        if (away && asked && *asked)
+            return op_give_up(error);
+        if (!away || env->ops->boot_ms(env) >= deadline || !env_sleep(env, JOB_RETRY_MS)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+    }
 }
 
 void *op_act(struct op *op, const char *node_uuid, const char *method, const void *args,

@@ -93,6 +93,9 @@ bool op_canceled(struct op *op);
 void op_lock(struct op *op, const char *name, enum lock_mode mode);
 void op_lock_instance(struct op *op, const char *instance_name);
 void op_lock_node(struct op *op, const char *node_uuid, enum lock_mode mode);
+/* What changes an instance declares at least: it, and both its nodes shared. NULL: it does not
+ * exist. Borrowed, as from op_find_instance(). */
+const struct instance *op_declare_instance(struct op *op, const char *name, GError **error);
 /* Whoever looks for room on a node and takes it holds its node-res lock, exclusively, until what it
  * takes is on record, so that no two take the same (FUT-08); "" adds nothing. */
 void op_lock_room(struct op *op, const char *node_uuid);
@@ -148,6 +151,17 @@ char *op_draw_address(const struct op *op, const struct network *network, const 
 const struct node_report *op_report(const struct op *op, const char *node_uuid);
 /* Whether an error of a question proves nothing about the node but that it is not there. */
 bool op_no_answer(const GError *error);
+
+/* What somebody who asked for the job's end gets to read: CANCELED; returns false. */
+bool op_give_up(GError **error);
+/* Whether the configuration daemon, which gave that error, is away or not ready yet: its supervisor
+ * restarts it. */
+bool op_wconfd_away(const GError *error);
+/* Asks it something by `ask`, and again while it is away, for JOB_RELEASE_MS at most. CANCELED once
+ * `asked` (may be NULL) says that the job is to give up. */
+typedef bool (*op_question)(void *data, GError **error);
+bool op_insist(const struct env *env, const bool *asked, op_question ask, void *data,
+               GError **error);
 
 /* A transaction: GPtrArray of struct change, to be unreffed. */
 GPtrArray *op_changes_new(void);

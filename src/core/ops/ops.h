@@ -8,6 +8,11 @@
 /* Of a node that is removed, for the same transaction: its certificate is revoked (ops_join.c). */
 void op_revoke_node(struct op *op, GPtrArray *changes, const struct node *node);
 
+/* Whether a node keeps a new one from having that name, or that address: ALREADY_EXISTS
+ * (ops_join.c). */
+bool op_node_in_the_way(const struct node *node, const char *name, const char *primary_ip,
+                        guint64 port, GError **error);
+
 extern const struct op_impl ops_advice[];
 extern const struct op_impl ops_cluster[];
 extern const struct op_impl ops_create[];

@@ -7,17 +7,6 @@
 
 #include <string.h>
 
-static bool declare(struct op *op, const char *name, GError **error)
-{
-    const struct instance *instance = op_find_instance(op, name, error);
-    if (!instance)
-        return false;
-    op_lock_instance(op, instance->name);
-    op_lock_node(op, instance->primary_node, LOCK_SHARED);
-    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
-    return true;
-}
-
 /* A copy of the record, whole, with disks and no migration under way, nor a dead job's mark other
  * than `own`. */
 static struct instance *instance_with_disks(const struct op *op, const char *name,
@@ -49,7 +38,7 @@ static const struct guest_report *current_guest(const struct op *op,
 static bool grow_declare(struct op *op, GError **error)
 {
     const struct op_instance_grow_disk *params = op->params;
-    if (!declare(op, params->instance_name, error))
+    if (!op_declare_instance(op, params->instance_name, error))
         return false;
     const struct instance *instance = op_find_instance(op, params->instance_name, error);
     if (!instance || instance->disk_template == TEMPLATE_SHAREDFILE)
@@ -302,7 +291,7 @@ static bool grow_exec(struct op *op, GError **error)
 static bool activate_declare(struct op *op, GError **error)
 {
     const struct op_instance_activate_disks *params = op->params;
-    return declare(op, params->instance_name, error);
+    return op_declare_instance(op, params->instance_name, error);
 }
 
 static bool up_to_date(const struct op *op, const struct instance *instance)
@@ -389,7 +378,7 @@ static bool activate_exec(struct op *op, GError **error)
 static bool deactivate_declare(struct op *op, GError **error)
 {
     const struct op_instance_deactivate_disks *params = op->params;
-    return declare(op, params->instance_name, error);
+    return op_declare_instance(op, params->instance_name, error);
 }
 
 /* To close what a dead job has left paused is what settles most of their marks. */

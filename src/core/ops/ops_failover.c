@@ -39,7 +39,6 @@ static bool choose_by_room(struct op *op, const struct instance *instance, GErro
         .disk = local ? promised_disk_size(copy->disks) : 0,
         .excluded = {copy->primary_node},
         .because = {"is its node now"},
-        .skip = copy->uuid,
         .nics = copy->nics,
         .shared = placement_shared(op->reports, copy->disk_template, copy->primary_node),
         .now = op_now_seconds(op),
@@ -154,7 +153,6 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
         return false;
     struct placement_need need = {
         .memory = instance->memory,
-        .skip = instance->uuid,
         .sums = op->sums,
         .nics = instance->nics,
         .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};

@@ -13,21 +13,27 @@ static bool declare_nothing(struct op *op, GError **error)
     return true;
 }
 
+bool op_node_in_the_way(const struct node *node, const char *name, const char *primary_ip,
+                        guint64 port, GError **error)
+{
+    if (!strcmp(node->name, name))
+        fettle_set_error(error, ALREADY_EXISTS, "node \"%s\" exists already", node->name);
+    else if (!strcmp(node->primary_ip, primary_ip) && node->port == port)
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "primary_ip: %s port %" G_GUINT64_FORMAT " is the address of node \"%s\"",
+                         node->primary_ip, node->port, node->name);
+    else
+        return false;
+    return true;
+}
+
 static bool is_free(const struct op *op, const struct op_node_invite *params, GError **error)
 {
     g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
     for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!strcmp(node->name, params->node_name))
-            fettle_set_error(error, ALREADY_EXISTS, "node \"%s\" exists already", node->name);
-        else if (!strcmp(node->primary_ip, params->primary_ip) && node->port == params->port)
-            fettle_set_error(error, ALREADY_EXISTS,
-                             "primary_ip: %s port %" G_GUINT64_FORMAT " is the address of node "
-                             "\"%s\"",
-                             node->primary_ip, node->port, node->name);
-        else
-            continue;
-        return false;
+        if (op_node_in_the_way(nodes->pdata[i], params->node_name, params->primary_ip, params->port,
+                               error))
+            return false;
     }
     return true;
 }

@@ -33,12 +33,9 @@ static void lock_where_images_are(struct op *op, const struct instance *instance
 static bool migrate_declare(struct op *op, GError **error)
 {
     const struct op_instance_migrate *params = op->params;
-    const struct instance *instance = op_find_instance(op, params->instance_name, error);
+    const struct instance *instance = op_declare_instance(op, params->instance_name, error);
     if (!instance)
         return false;
-    op_lock_instance(op, instance->name);
-    op_lock_node(op, instance->primary_node, LOCK_SHARED);
-    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
     op_lock_node(op, instance->migration_node, LOCK_SHARED);
     /* What is on record goes where the record says. */
     if (params->cleanup || *instance->migration) {
@@ -120,7 +117,6 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     struct placement_need need = {
         .memory = instance->memory,
         .disk = local ? promised_disk_size(instance->disks) : 0,
-        .skip = instance->uuid,
         .sums = op->sums,
         .nics = instance->nics,
         .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};

@@ -21,19 +21,13 @@ static bool node_is_new(const struct op *op, GError **error)
     g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        if (!strcmp(node->uuid, params->node_uuid))
+        if (!strcmp(node->uuid, params->node_uuid)) {
             fettle_set_error(error, ALREADY_EXISTS, "node_uuid: %s is node \"%s\" already",
                              node->uuid, node->name);
-        else if (!strcmp(node->name, params->node_name))
-            fettle_set_error(error, ALREADY_EXISTS, "node \"%s\" exists already", node->name);
-        else if (!strcmp(node->primary_ip, params->primary_ip) && node->port == params->port)
-            fettle_set_error(error, ALREADY_EXISTS,
-                             "primary_ip: %s port %" G_GUINT64_FORMAT " is the address of node "
-                             "\"%s\"",
-                             node->primary_ip, node->port, node->name);
-        else
-            continue;
-        return false;
+            return false;
+        }
+        if (op_node_in_the_way(node, params->node_name, params->primary_ip, params->port, error))
+            return false;
     }
     return true;
 }

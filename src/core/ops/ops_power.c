@@ -7,18 +7,6 @@
 
 #include <string.h>
 
-/* Lock of the instance, and shared locks of its nodes. */
-static bool declare_instance(struct op *op, const char *name, GError **error)
-{
-    const struct instance *instance = op_find_instance(op, name, error);
-    if (!instance)
-        return false;
-    op_lock_instance(op, instance->name);
-    op_lock_node(op, instance->primary_node, LOCK_SHARED);
-    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
-    return true;
-}
-
 static bool edit_up_and_settled(struct instance_edit *edit, void *data, GError **error)
 {
     edit->instance->admin_state = ADMIN_UP;
@@ -50,7 +38,7 @@ static void tell_of_growth(struct op *op, const struct instance *instance)
 static bool startup_declare(struct op *op, GError **error)
 {
     const struct op_instance_startup *params = op->params;
-    return declare_instance(op, params->instance_name, error);
+    return op_declare_instance(op, params->instance_name, error);
 }
 
 static bool memory_is_there(struct op *op, const struct instance *instance, GError **error)
@@ -126,7 +114,7 @@ static bool startup_exec(struct op *op, GError **error)
 static bool shutdown_declare(struct op *op, GError **error)
 {
     const struct op_instance_shutdown *params = op->params;
-    return declare_instance(op, params->instance_name, error);
+    return op_declare_instance(op, params->instance_name, error);
 }
 
 static bool shutdown_check(struct op *op, GError **error)
@@ -168,7 +156,7 @@ static bool shutdown_exec(struct op *op, GError **error)
 static bool reboot_declare(struct op *op, GError **error)
 {
     const struct op_instance_reboot *params = op->params;
-    return declare_instance(op, params->instance_name, error);
+    return op_declare_instance(op, params->instance_name, error);
 }
 
 static bool reboot_check(struct op *op, GError **error)

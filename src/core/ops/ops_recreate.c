@@ -24,7 +24,6 @@ static struct placement_need need_of(const struct op *op, const struct instance 
         .what = primary ? "the primary node" : "the secondary node",
         .memory = primary ? instance->memory : 0,
         .disk = promised_disk_size(instance->disks),
-        .skip = instance->uuid,
         .sums = op->sums,
         .rank_by_disk = !primary,
         .nics = instance->nics,

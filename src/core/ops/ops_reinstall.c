@@ -11,13 +11,7 @@
 static bool reinstall_declare(struct op *op, GError **error)
 {
     const struct op_instance_reinstall *params = op->params;
-    const struct instance *instance = op_find_instance(op, params->instance_name, error);
-    if (!instance)
-        return false;
-    op_lock_instance(op, instance->name);
-    op_lock_node(op, instance->primary_node, LOCK_SHARED);
-    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
-    return true;
+    return op_declare_instance(op, params->instance_name, error);
 }
 
 /* --- check --- */

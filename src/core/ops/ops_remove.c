@@ -153,12 +153,9 @@ bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool g
 static bool remove_declare(struct op *op, GError **error)
 {
     const struct op_instance_remove *params = op->params;
-    const struct instance *instance = op_find_instance(op, params->instance_name, error);
+    const struct instance *instance = op_declare_instance(op, params->instance_name, error);
     if (!instance)
         return false;
-    op_lock_instance(op, instance->name);
-    op_lock_node(op, instance->primary_node, LOCK_SHARED);
-    op_lock_node(op, instance->secondary_node, LOCK_SHARED);
     op_lock_node(op, instance->migration_node, LOCK_SHARED);
     g_autoptr(GPtrArray) online =
         needs_another(op, instance) ? others_online(op, instance) : g_ptr_array_new();

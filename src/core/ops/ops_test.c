@@ -33,10 +33,8 @@ static bool wait_ms(struct op *op, guint ms, GError **error)
             fettle_set_error(error, KILLED, "the process ended while it waited");
             return false;
         }
-        if (op->asked && *op->asked) {
-            fettle_set_error(error, CANCELED, "Job canceled by request");
-            return false;
-        }
+        if (op->asked && *op->asked)
+            return op_give_up(error);
         done += step;
         if (ms >= 2 * PROGRESS_PAUSE_MS)
             op_progress(op, "wait", done / 1000, ms / 1000, "s");

@@ -7,18 +7,15 @@
 
 /* --- promises --- */
 
-/* Memory of those guests that are promised some there and have it already. `skip`: an instance that
- * is not counted. */
-static guint64 memory_running(const struct config *config, const struct node_report *report,
-                              const char *skip)
+/* Memory of those guests that are promised some there and have it already. */
+static guint64 memory_running(const struct config *config, const struct node_report *report)
 {
     guint64 sum = 0;
     for (guint i = 0; report->guests && i < report->guests->len; i++) {
         const struct guest_report *guest = report->guests->pdata[i];
         const struct instance *instance =
-            guest->state == GUEST_ABSENT || !g_strcmp0(guest->instance, skip)
-                ? NULL
-                : config_get(config, "instance", guest->instance, NULL);
+            guest->state == GUEST_ABSENT ? NULL
+                                         : config_get(config, "instance", guest->instance, NULL);
         if (instance)
             sum += promised_memory(instance, report->node);
     }
@@ -31,15 +28,10 @@ struct counted {
 };
 
 static void count_promises(const struct config *config, const struct node_report *report,
-                           const char *skip, struct counted *ret)
+                           struct counted *ret)
 {
-    const struct instance *skipped = skip ? config_get(config, "instance", skip, NULL) : NULL;
     ret->promised = config_promised(config, report->node);
-    if (skipped) {
-        struct promised part = promised_to(skipped, report->node);
-        promised_take(&ret->promised, &part);
-    }
-    ret->memory_waiting = ret->promised.memory - memory_running(config, report, skip);
+    ret->memory_waiting = ret->promised.memory - memory_running(config, report);
 }
 
 /* --- counted once, for many steps --- */
@@ -84,7 +76,7 @@ static struct node_sums *sums_of(struct placement_sums *sums, const char *uuid)
         return node;
     node = node_sums_add(sums, uuid);
     if (report) /* nobody asks for the room of a node that does not answer */
-        count_promises(sums->config, report, NULL, &node->counted);
+        count_promises(sums->config, report, &node->counted);
     return node;
 }
 
@@ -153,12 +145,12 @@ void placement_sums_free(struct placement_sums *sums)
 }
 
 static void find_promises(const struct config *config, const struct node_report *report,
-                          struct placement_sums *sums, const char *skip, struct counted *ret)
+                          struct placement_sums *sums, struct counted *ret)
 {
     if (sums)
         *ret = sums_of(sums, report->node)->counted;
     else
-        count_promises(config, report, skip, ret);
+        count_promises(config, report, ret);
 }
 
 /* --- room --- */
@@ -190,7 +182,7 @@ void placement_room(const struct config *config, const struct node_report *repor
                     struct placement_sums *sums, struct placement_room *ret_room)
 {
     struct counted counted;
-    find_promises(config, report, sums, NULL, &counted);
+    find_promises(config, report, sums, &counted);
     room_from(config, report, &counted, ret_room);
 }
 
@@ -300,7 +292,7 @@ static char *why_not(const struct config *config, const struct node *node,
     const char *unshared = placement_unshared(report, need->shared);
     if (unshared)
         return g_strdup(unshared);
-    find_promises(config, report, need->sums, need->skip, ret_counted);
+    find_promises(config, report, need->sums, ret_counted);
     room_from(config, report, ret_counted, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)
         return shortage(config, node->uuid, true, ret_room->memory, need->memory);

@@ -47,14 +47,12 @@ struct placement_need {
     guint64 disk;                /* MiB */
     const char *excluded[4];     /* node UUIDs that are out, "" or NULL for none … */
     const char *because[4];      /* … and why: "is its primary node" */
-    const char *skip;            /* instance that is not counted; NULL: none */
     const char *prefer;          /* node that is taken if it fits; NULL: none */
     bool rank_by_disk;           /* most disk first; else most memory first */
     const GPtrArray *nics;       /* of struct nic: their bridges must be there; NULL: none */
     const char *shared;          /* folder that must be mounted there; NULL or "": none */
     guint64 now;                 /* seconds since 1970, for advice that ends */
-    struct placement_sums *sums; /* NULL: counted anew. With them `skip` must be taken out of
-                                    the sums by the caller */
+    struct placement_sums *sums; /* NULL: counted anew, with every instance */
 };
 
 /* The only advice there is so far: nothing new is placed on the node. */

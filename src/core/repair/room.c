@@ -31,7 +31,6 @@ static const struct node_report *report_of(const struct search *search, const ch
 static const char *choose(const struct search *search, struct placement_need *need)
 {
     g_autoptr(GError) error = NULL;
-    need->skip = search->instance->uuid;
     need->sums = search->sums;
     need->now = (guint64)search->now;
     const struct node *node = placement_choose(search->config, search->reports, need, &error);
@@ -67,7 +66,6 @@ static const char *check_secondary(const struct search *search, bool may_be_drai
     const struct node *node = config_get(search->config, "node", instance->secondary_node, NULL);
     struct placement_need need = {
         .memory = instance->admin_state == ADMIN_UP ? instance->memory : 0,
-        .skip = instance->uuid,
         .sums = search->sums,
         .nics = instance->nics,
     };
@@ -158,11 +156,9 @@ bool repair_room_find(const struct config *config, const GPtrArray *reports,
 {
     struct search search = {config, reports, sums, instance, now, ret_reason};
     struct repair_goal goal = {0};
-    if (sums != NULL)
-        placement_sums_move(sums, instance, NULL);
+    placement_sums_move(sums, instance, NULL);
     bool found = find(&search, plan, &goal);
-    if (sums != NULL)
-        placement_sums_move(sums, NULL, instance);
+    placement_sums_move(sums, NULL, instance);
     if (!found) {
         repair_goal_clear(&goal);
         return false;

@@ -16,8 +16,8 @@ struct repair_goal {
 void repair_goal_clear(struct repair_goal *goal);
 
 /* False if no node can take what `plan`'s step needs, with one sentence that says why of each.
- * `now` in seconds since 1970, for advice that ends. `sums` must be those of `config`; the instance
- * itself is not counted. NULL: counted anew. */
+ * `now` in seconds since 1970, for advice that ends. `sums`, which are those of `config` and
+ * `reports`, are the same afterwards; the instance itself is not counted meanwhile. */
 bool repair_room_find(const struct config *config, const GPtrArray *reports,
                       struct placement_sums *sums, const struct instance *instance,
                       const struct repair_plan *plan, gint64 now, struct repair_goal *ret_goal,

@@ -90,7 +90,11 @@ static int be_child(guint64 job, int channel)
     crash_become("JOB");
     const char *const words[] = {nursery.program,         "--root", nursery.paths->root, id,
                                  livelock_name(livelock), NULL};
-    words_set(words);
+    if (!words_set(words))
+        log_warning("",
+                    "ps shows this process under the words of its nursery, not as job %s: those "
+                    "were too short for its own",
+                    id);
     int code = run_job(job, livelock);
     log_init(NURSERY_PROGRAM);
     return code;

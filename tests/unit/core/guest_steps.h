@@ -3,14 +3,6 @@
 
 #include "helper/node_world.h"
 
-#define assert_refused(answer, error, CODE, text)                                                  \
-    do {                                                                                           \
-        g_assert_null(answer);                                                                     \
-        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                                  \
-        g_assert_cmpstr((error)->message, ==, text);                                               \
-        g_clear_error(&error);                                                                     \
-    } while (0)
-
 #define OTHER_REPLICA "55555555-5555-4555-8555-555555555555"
 
 static inline json_t *start(struct node_world *nw, json_t *args, GError **error)

@@ -188,17 +188,8 @@ static void test_damaged(void)
 {
     nw_daemon_kill(nw, &nw->a);
     fake_file_put(nw->world, NODE_A, FILE_STATE, PROMISE_FILE, "{\"history\":1,\"epoch\":\"x\"}");
-    struct env *env = fake_process(nw->world, NODE_A, ROLE_NODED);
-    env->hypervisor = fake_host_hypervisor(nw->a.host);
-    env->network = fake_host_network(nw->a.host);
-    env->storage = fake_host_storage(nw->a.host);
-    struct node_core *core = node_core_new(env, CLUSTER, "10.0.0.1");
-    g_autoptr(GError) damage = NULL;
-    g_assert_false(nw_try_start(env, core, &damage));
-    g_assert_error(damage, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
-    g_assert_true(g_str_has_prefix(damage->message, "var/" PROMISE_FILE " is damaged ("));
-    nw->a.env = env;
-    nw->a.core = core;
+    g_autofree char *why = nw_daemon_refuses(nw, &nw->a);
+    g_assert_true(g_str_has_prefix(why, "var/" PROMISE_FILE " is damaged ("));
 }
 
 /* Any member may ask under any epoch what looks at epochs itself. */

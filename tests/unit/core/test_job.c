@@ -249,6 +249,44 @@ static void test_asked_while_waiting(void)
     ops_expect(world, "commit job canceled\n");
 }
 
+static void lose_wconfd(struct ops_world *broken)
+{
+    broken->on_locks = NULL;
+    ops_fail(broken, "wconfd", "wait_changes", FETTLE_ERROR_UNREACHABLE, "away", 100000);
+}
+
+static void assert_gives_up(void)
+{
+    ops_submit(world, json_make("[o, o]", start_web(), set_tag("blue")));
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_advance(world->world, JOB_RELEASE_MS / 2);
+    record_autoptr(job) waiting = file();
+    g_assert_cmpuint(waiting->end_us, ==, 0);
+    ask();
+    fake_advance(world->world, JOB_RETRY_MS);
+    assert_canceled();
+    record_autoptr(job) ended = file();
+    g_autofree char *result = json_to_text(op_of(ended, 0)->result);
+    g_assert_cmpstr(result, ==, "[\"OpPrereqError\",[\"Job canceled by request\",\"canceled\"]]");
+    ops_expect(world, "commit job canceled\n");
+}
+
+/* While the configuration daemon, which is to say what there is now, is away. */
+static void test_asked_while_wconfd_away(void)
+{
+    ops_put_web(world, NULL, false);
+    world->on_locks = lose_wconfd;
+    assert_gives_up();
+}
+
+/* While it does not say what is promised of the nodes. */
+static void test_asked_while_looking(void)
+{
+    ops_put_web(world, NULL, false);
+    ops_fail(world, "wconfd", "promised", FETTLE_ERROR_UNREACHABLE, "away", 100000);
+    assert_gives_up();
+}
+
 /* --- another priority --- */
 
 static void become_urgent(struct ops_world *changed)
@@ -533,6 +571,8 @@ int main(int argc, char **argv)
     add("/job/asked/running#LUX-08", test_asked_while_running);
     add("/job/asked/between#LUX-08", test_asked_between);
     add("/job/asked/waiting#LUX-08", test_asked_while_waiting);
+    add("/job/asked/wconfd-away#LUX-08", test_asked_while_wconfd_away);
+    add("/job/asked/looking#LUX-08", test_asked_while_looking);
     add("/job/priority#LUX-06", test_priority_changes);
     add("/job/bad-files", test_bad_files);
     add("/job/torn-file", test_torn_file);

@@ -11,14 +11,6 @@
 #define OTHER_TOKEN "77777777-0000-4000-8000-000000000002"
 #define MINUTE_MS 60000
 
-#define assert_refused(answer, error, CODE, text)                                                  \
-    do {                                                                                           \
-        g_assert_null(answer);                                                                     \
-        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                                  \
-        g_assert_cmpstr((error)->message, ==, text);                                               \
-        g_clear_error(&error);                                                                     \
-    } while (0)
-
 struct fixture {
     struct node_world *nw;
     struct fake_members *fake; /* of node A */

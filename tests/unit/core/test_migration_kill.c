@@ -6,6 +6,7 @@
  */
 #include "base/sm.h"
 #include "guest_steps.h"
+#include "node_chaos.h"
 
 #define MOST_STEPS 1000
 
@@ -203,16 +204,6 @@ static void test_killed_without_master(void)
 #define SEEDS 300
 #define ROUNDS 5
 
-struct chaos {
-    GRand *random;
-    bool busy; /* a fault is being made: no other inside it */
-};
-
-static guint pick(struct chaos *chaos, guint count)
-{
-    return (guint)g_rand_int_range(chaos->random, 0, (gint32)count);
-}
-
 static void revive(struct node_world *nw, struct test_node *node)
 {
     nw_cut(nw, node, false);
@@ -292,27 +283,16 @@ static void one_fault(struct node_world *nw, struct chaos *chaos)
     }
 }
 
-static void chaos_step(struct node_world *nw, void *data)
-{
-    struct chaos *chaos = data;
-    if (chaos->busy || pick(chaos, 60))
-        return;
-    chaos->busy = true;
-    one_fault(nw, chaos);
-    chaos->busy = false;
-}
-
 /* One life of an instance; the job dies at any moment by giving up on an error. */
 static void run_seed(guint seed)
 {
     static const enum disk_template templates[] = {TEMPLATE_MIRROR, TEMPLATE_MIRROR, TEMPLATE_FILE,
                                                    TEMPLATE_SHAREDFILE};
     struct node_world *nw = node_world_new(seed);
-    struct chaos chaos = {.random = g_rand_new_with_seed(seed)};
+    struct chaos chaos = {.random = g_rand_new_with_seed(seed), .every = 60, .fault = one_fault};
     begin_world(nw, templates[seed % G_N_ELEMENTS(templates)]);
     for (guint round = 0; round < ROUNDS; round++) {
-        nw->each_step = chaos_step;
-        nw->each_step_data = &chaos;
+        chaos_begin(nw, &chaos);
         migrate(nw);
         nw_pass(nw, 200);
         if (nw->web1.migration && pick(&chaos, 2))

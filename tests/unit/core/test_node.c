@@ -6,14 +6,6 @@
 
 #define NODE_X "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
 
-#define assert_refused(answer, error, CODE, text)                                                  \
-    do {                                                                                           \
-        g_assert_null(answer);                                                                     \
-        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                                  \
-        g_assert_cmpstr((error)->message, ==, text);                                               \
-        g_clear_error(&error);                                                                     \
-    } while (0)
-
 static json_t *call_stamped(struct node_world *nw, guint64 history, guint64 epoch, GError **error)
 {
     struct fake_reply reply;
@@ -222,18 +214,8 @@ static void test_damaged_state(void)
     struct node_world *nw = node_world_new(1);
     nw_daemon_kill(nw, &nw->a);
     fake_file_put(nw->world, NODE_A, FILE_STATE, "node/state.json", "{\"history\":1");
-    struct env *env = fake_process(nw->world, NODE_A, ROLE_NODED);
-    env->hypervisor = fake_host_hypervisor(nw->a.host);
-    env->network = fake_host_network(nw->a.host);
-    env->storage = fake_host_storage(nw->a.host);
-    struct node_core *core = node_core_new(env, CLUSTER, "10.0.0.1");
-    g_autoptr(GError) damage = NULL;
-    g_assert_false(nw_try_start(env, core, &damage));
-    g_assert_error(damage, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
-    g_assert_true(g_str_has_prefix(damage->message, "var/node/state.json is damaged ("));
-
-    nw->a.env = env;
-    nw->a.core = core;
+    g_autofree char *why = nw_daemon_refuses(nw, &nw->a);
+    g_assert_true(g_str_has_prefix(why, "var/node/state.json is damaged ("));
     node_world_free(nw);
 }
 

@@ -153,22 +153,24 @@ static void test_start_finishes_a_dead_jobs_start(void)
     g_assert_cmpuint(ops_web(world)->task_owner, ==, 0);
 }
 
+/* The end of one generation, a clean close, and the start of the next. */
+static const char restarted[] =
+    "commit instance web1 g1 up @node1 node1/node2 starting\n"
+    "node1 guest_stop g1\n"
+    "node2 replica_close g2\n"
+    "commit instance web1 g2 up @- node1/node2 clean starting; replica node2 g2 s4 in-sync\n"
+    "commit instance web1 g3 up @node1 node1/node2 starting; replica node2 g3 s5 in-sync\n"
+    "node2 replica_open g3\n"
+    "node1 guest_start g3 mirror no-copy\n"
+    "commit instance web1 g3 up @node1 node1/node2\n"
+    "commit job success\n";
+
 static void test_start_closes_what_was_switched_off(void)
 {
     ops_put_web(world, "in-sync", true);
     world->guest_state = "shutdown";
     g_assert_cmpstr(start(), ==, "null");
-    ops_expect(
-        world,
-        "commit instance web1 g1 up @node1 node1/node2 starting\n"
-        "node1 guest_stop g1\n"
-        "node2 replica_close g2\n"
-        "commit instance web1 g2 up @- node1/node2 clean starting; replica node2 g2 s4 in-sync\n"
-        "commit instance web1 g3 up @node1 node1/node2 starting; replica node2 g3 s5 in-sync\n"
-        "node2 replica_open g3\n"
-        "node1 guest_start g3 mirror no-copy\n"
-        "commit instance web1 g3 up @node1 node1/node2\n"
-        "commit job success\n");
+    ops_expect(world, restarted);
 }
 
 static void test_start_fate_unknown(void)
@@ -381,17 +383,7 @@ static void test_reboot(void)
     g_assert_cmpstr(reboot("hard"), ==, "null");
     ops_expect(world, "node1 guest_reset g1\ncommit job success\n");
     g_assert_cmpstr(reboot("full"), ==, "null");
-    ops_expect(
-        world,
-        "commit instance web1 g1 up @node1 node1/node2 starting\n"
-        "node1 guest_stop g1\n"
-        "node2 replica_close g2\n"
-        "commit instance web1 g2 up @- node1/node2 clean starting; replica node2 g2 s4 in-sync\n"
-        "commit instance web1 g3 up @node1 node1/node2 starting; replica node2 g3 s5 in-sync\n"
-        "node2 replica_open g3\n"
-        "node1 guest_start g3 mirror no-copy\n"
-        "commit instance web1 g3 up @node1 node1/node2\n"
-        "commit job success\n");
+    ops_expect(world, restarted);
 }
 
 static void test_reboot_stopped(void)

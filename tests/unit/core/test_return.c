@@ -3,7 +3,7 @@
  * killed, or the power cut, at each of its steps.
  */
 #include "base/sm.h"
-#include "helper/node_world.h"
+#include "node_chaos.h"
 
 static bool runs(const struct test_node *node, guint64 generation)
 {
@@ -175,7 +175,8 @@ static bool die_after_prepare(struct fake_host *host, const char *op, bool after
     return *dead;
 }
 
-static void test_never_ran(void)
+/* A daemon of node A that dies when its guest is prepared and does not run yet. */
+static struct node_world *die_prepared(struct fake_reply *ret_reply)
 {
     struct node_world *nw = node_world_new(1);
     bool dead = false;
@@ -183,11 +184,17 @@ static void test_never_ran(void)
     nw_create(nw, NODE_A, "", 1, &error);
     nw_commit_start(nw);
     fake_host_set_hook(nw->a.host, die_after_prepare, &dead);
-    struct fake_reply reply;
     nw_call_start(nw, &nw->a, "guest_start", nw->stamp, nw_start_args(nw, NULL, true, true),
-                  &reply);
+                  ret_reply);
     nw_until(nw, dead);
     nw_daemon_kill(nw, &nw->a);
+    return nw;
+}
+
+static void test_never_ran(void)
+{
+    struct fake_reply reply;
+    struct node_world *nw = die_prepared(&reply);
     g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_RESULT);
     g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_PREPARED);
     nw_daemon_start(nw, &nw->a);
@@ -200,17 +207,9 @@ static void test_never_ran(void)
  */
 static void test_never_ran_stuck(void)
 {
-    struct node_world *nw = node_world_new(1);
-    bool dead = false;
     g_autoptr(GError) error = NULL;
-    nw_create(nw, NODE_A, "", 1, &error);
-    nw_commit_start(nw);
-    fake_host_set_hook(nw->a.host, die_after_prepare, &dead);
     struct fake_reply reply;
-    nw_call_start(nw, &nw->a, "guest_start", nw->stamp, nw_start_args(nw, NULL, true, true),
-                  &reply);
-    nw_until(nw, dead);
-    nw_daemon_kill(nw, &nw->a);
+    struct node_world *nw = die_prepared(&reply);
     fake_host_fault(nw->a.host, "kill", FAKE_FAULT_FAILS, 2);
     nw_daemon_start(nw, &nw->a);
     nw_commit_start(nw);
@@ -501,16 +500,6 @@ static void test_killed_in_return(void)
 #define SEEDS 1000
 #define ROUNDS 6
 
-struct chaos {
-    GRand *random;
-    bool busy; /* a fault is being made: no other inside it */
-};
-
-static guint pick(struct chaos *chaos, guint count)
-{
-    return (guint)g_rand_int_range(chaos->random, 0, (gint32)count);
-}
-
 static void revive(struct node_world *nw, struct test_node *node)
 {
     nw_cut(nw, node, false);
@@ -567,16 +556,6 @@ static void one_fault(struct node_world *nw, struct chaos *chaos)
     }
 }
 
-static void chaos_step(struct node_world *nw, void *data)
-{
-    struct chaos *chaos = data;
-    if (chaos->busy || pick(chaos, 120) != 0)
-        return;
-    chaos->busy = true;
-    one_fault(nw, chaos);
-    chaos->busy = false;
-}
-
 static void one_job(struct node_world *nw, struct chaos *chaos)
 {
     struct master_record *web1 = &nw->web1;
@@ -606,10 +585,9 @@ static void one_job(struct node_world *nw, struct chaos *chaos)
 static void one_seed(guint seed)
 {
     struct node_world *nw = node_world_new(seed);
-    struct chaos chaos = {.random = g_rand_new_with_seed(seed)};
+    struct chaos chaos = {.random = g_rand_new_with_seed(seed), .every = 120, .fault = one_fault};
     nw_create_and_start(nw);
-    nw->each_step = chaos_step;
-    nw->each_step_data = &chaos;
+    chaos_begin(nw, &chaos);
     for (guint i = 0; i < ROUNDS; i++)
         one_job(nw, &chaos);
     make_whole(nw);

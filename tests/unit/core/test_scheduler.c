@@ -37,6 +37,16 @@ static bool has_starter(struct queue_world *w, guint64 id)
     return false;
 }
 
+/* A job whose process has told its name and runs. */
+static guint64 submit_running(struct queue_world *w)
+{
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    return id;
+}
+
 static guint owner_gone_calls(struct queue_world *w)
 {
     return fake_count_calls(w->world, MASTER "/wconfd owner_gone");
@@ -350,10 +360,8 @@ static void test_end_not_committed(void)
 static void test_end_committed_later(void)
 {
     struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = submit_running(w);
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     store_fail_next(w->store, FETTLE_ERROR_STORAGE, "the disk is full");
     queue_job_gone(w, id, false);
     fake_advance(w->world, 500);
@@ -367,10 +375,8 @@ static void test_end_committed_later(void)
 static void test_event_before_release(void)
 {
     struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = submit_running(w);
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_ALIVE);
     fake_settle(w->world);
@@ -385,10 +391,8 @@ static void test_event_before_release(void)
 static void test_false_event(void)
 {
     struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = submit_running(w);
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_ALIVE);
     fake_advance(w->world, 1000);
@@ -403,10 +407,8 @@ static void test_false_event(void)
 static void test_sweep(void)
 {
     struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = submit_running(w);
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     fake_reboot(w->world, MASTER);
     fake_settle(w->world);
     assert_status(w, id, "running");
@@ -419,10 +421,8 @@ static void test_sweep(void)
 static void test_unsure(void)
 {
     struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = submit_running(w);
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     queue_world_kill_luxid(w);
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_UNSURE);
     queue_world_start_luxid(w);
@@ -480,10 +480,8 @@ static void test_ended_while_away(void)
 static void test_died_while_away(void)
 {
     struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = submit_running(w);
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     queue_world_kill_luxid(w);
     queue_job_gone(w, id, false);
     queue_world_start_luxid(w);

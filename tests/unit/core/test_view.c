@@ -135,6 +135,87 @@ static void test_named_deltas(void)
     world_tear_down();
 }
 
+/* What is left of a removed instance is not another's that has its name now. */
+static void test_named_removed(void)
+{
+    set_up();
+    GPtrArray *gone =
+        changes_of(del("tag", "instance/" DB1 "/other", 1), del("instance", DB1, 1),
+                   put("removed", DB1, 0,
+                       json_make("{s:s,s:s,s:i}", "uuid", DB1, "name", "db1", "generation", 9)),
+                   NULL);
+    assert_says(job_locks(&world, 17, "x instance/db1", false), GRANTED);
+    assert_says(job_commit(&world, 17, gone), "{\"serial\":2}");
+    const char *deleted = "delete instance " DB1 ", delete tag instance/" DB1 "/other";
+    g_autofree char *and_left = g_strconcat(deleted, ", put removed " DB1, NULL);
+    assert_says(told(wanted(1, "db1")), deleted);
+    assert_says(told(wanted(1, DB1)), and_left);
+    assert_says(told(wanted(0, "db1")), "put job 17, put tag node/" NODE2 "/rack");
+    assert_says(told(wanted(0, DB1)),
+                "put job 17, put removed " DB1 ", put tag node/" NODE2 "/rack");
+    world_tear_down();
+}
+
+/* --- a copy as a whole, and object by object --- */
+
+static void note_object(const char *kind, const char *key, guint64 version, const void *value,
+                        void *objects)
+{
+    g_autofree char *object = g_strconcat(kind, " ", key, NULL);
+    g_assert_true(g_hash_table_add(objects, g_steal_pointer(&object))); /* each once */
+}
+
+struct single {
+    const struct view *view;
+    const struct config *config;
+    GHashTable *objects;
+};
+
+static void note_single(const char *kind, const char *key, guint64 version, const void *value,
+                        void *data)
+{
+    const struct single *single = data;
+    if (view_has(single->view, single->config, kind, key))
+        note_object(kind, key, version, value, single->objects);
+}
+
+static guint assert_same_rule(const struct config *config, bool named, const char *list)
+{
+    g_auto(GStrv) words = g_strsplit(list, " ", -1);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; words[i] && *words[i]; i++)
+        g_ptr_array_add(names, words[i]);
+    struct view view = view_new(17, named, names);
+    g_autoptr(GHashTable) whole = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) singles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    struct single single = {&view, config, singles};
+    view_each(&view, config, note_object, whole);
+    config_each(config, note_single, &single);
+    GHashTableIter iter;
+    void *object;
+    g_hash_table_iter_init(&iter, whole);
+    while (g_hash_table_iter_next(&iter, &object, NULL))
+        g_assert_true(g_hash_table_contains(singles, object));
+    guint size = g_hash_table_size(whole);
+    g_assert_cmpuint(size, ==, g_hash_table_size(singles));
+    view_clear(&view);
+    return size;
+}
+
+static void test_same_rule(void)
+{
+    set_up();
+    const struct config *config = wconf_config(world.wconf);
+    guint none = assert_same_rule(config, true, "");
+    g_assert_cmpuint(assert_same_rule(config, true, "nobody old"), ==, none);
+    g_assert_cmpuint(assert_same_rule(config, true, OLD), ==, none + 1);
+    g_assert_cmpuint(assert_same_rule(config, true, "db1"), ==, none + 2);
+    g_assert_cmpuint(assert_same_rule(config, true, "web1 " WEB1 " old"), ==, none + 3);
+    g_assert_cmpuint(assert_same_rule(config, true, "web1 db1 " OLD), ==, none + 6);
+    g_assert_cmpuint(assert_same_rule(config, false, ""), ==, none + 6);
+    world_tear_down();
+}
+
 static void test_named_in_one_piece(void)
 {
     GPtrArray *objects = initial_changes();
@@ -393,6 +474,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/view/named#WCF-22", test_named_copy);
     g_test_add_func("/view/named/deltas#WCF-22", test_named_deltas);
+    g_test_add_func("/view/named/removed#WCF-22", test_named_removed);
+    g_test_add_func("/view/named/same-rule#WCF-22", test_same_rule);
     g_test_add_func("/view/named/one-piece#WCF-22", test_named_in_one_piece);
     g_test_add_func("/view/named/for-nobody#WCF-11", test_named_for_nobody);
     g_test_add_func("/view/copy#WCF-22", test_copy);

@@ -74,8 +74,9 @@ static char *log_of(const struct host *host)
     return g_build_filename(host->root, "log", "luxid.log", NULL);
 }
 
-/* A nursery with one request, whose confirmation is given: the text that it named itself with. */
-static char *request(const struct host *host, const char *job)
+/* A nursery of those words with one request, whose confirmation is given: the text that the job's
+ * process named itself with. */
+static char *request(const struct host *host, const char *words, const char *job)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_NONE);
@@ -88,7 +89,7 @@ static char *request(const struct host *host, const char *job)
     g_subprocess_launcher_set_stderr_file_path(launcher, log);
     g_subprocess_launcher_take_fd(launcher, requests[1], NURSERY_REQUESTS_FD);
     g_autoptr(GSubprocess) nursery = g_subprocess_launcher_spawn(
-        launcher, &error, g_getenv("FETTLE_JOB"), "--root", host->root, NURSERY_WORDS, NULL);
+        launcher, &error, g_getenv("FETTLE_JOB"), "--root", host->root, words, NULL);
     g_assert_no_error(error);
     send_descriptor(requests[0], job, channel[1]);
     close(channel[1]);
@@ -107,17 +108,23 @@ static bool has_locks(const struct host *host)
     return names->len > 0;
 }
 
-/* Runs job 17 to its end, with its lock file: the last line of what it said, without time. */
-static char *run(const struct host *host)
+/* Runs job 17 to its end, with its lock file: all that it said. */
+static char *run_from(const struct host *host, const char *words)
 {
-    g_autofree char *name = request(host, "17");
+    g_autofree char *name = request(host, words, "17");
     g_autofree char *path = log_of(host);
-    g_autofree char *said = NULL;
+    char *said = NULL;
     g_assert_true(g_str_has_prefix(name, "job-17-"));
     while (has_locks(host))
         g_usleep(2000);
     g_assert_true(g_file_get_contents(path, &said, NULL, NULL));
-    g_strchomp(said);
+    return g_strchomp(said);
+}
+
+/* The last line of it, without time. */
+static char *run(const struct host *host)
+{
+    g_autofree char *said = run_from(host, NURSERY_WORDS);
     const char *line = strrchr(said, '\n');
     const char *text = strstr(line ? line : said, "fettle-job 17: ");
     g_assert_nonnull(text);
@@ -158,10 +165,26 @@ static void test_no_node(void)
     host_clear(&host);
 }
 
+/* Without room for its own words in the list of processes it runs all the same, and says so. */
+static void test_no_room(void)
+{
+    struct host host;
+    host_init(&host);
+    put_job(&host, "{\"id\":18,\"ops\":[]}");
+    g_autofree char *said = run_from(&host, "words");
+    g_assert_nonnull(strstr(said, "fettle-job 17: ps shows this process under the words of its "
+                                  "nursery, not as job 17: those were too short for its own\n"));
+    g_assert_true(g_str_has_suffix(said, "job-17 is the file of job 18"));
+    g_autofree char *plain = run_from(&host, NURSERY_WORDS);
+    g_assert_null(strstr(plain, "ps shows"));
+    host_clear(&host);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/fettle-job/job-file#SAF-32", test_job_file);
     g_test_add_func("/fettle-job/no-node", test_no_node);
+    g_test_add_func("/fettle-job/no-room", test_no_room);
     return g_test_run();
 }

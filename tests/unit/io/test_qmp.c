@@ -4,6 +4,8 @@
  */
 #include "io/qmp.h"
 
+#include "world.h"
+
 #include "base/limits.h"
 #include "base/task.h"
 #include "io/loop.h"
@@ -319,27 +321,11 @@ static void killed_while_waiting(void *unused)
 
 /* --- running --- */
 
-struct run {
-    void (*fn)(void *data);
-    bool done;
-};
-
-static void run_task(void *data)
-{
-    struct run *run = data;
-    run->fn(NULL);
-    run->done = true;
-}
-
 static void in_task(gconstpointer fn)
 {
-    struct run run = {(void (*)(void *))fn, false};
-    struct task_group *group = task_group_new();
     events = g_string_new(NULL);
     closings = 0;
-    task_spawn(group, run_task, &run);
-    g_assert_true(loop_run_until(&run.done, 60000));
-    task_group_unref(group);
+    world_in_task((void (*)(void *))fn);
     g_string_free(events, TRUE);
     g_clear_pointer(&closed_why, g_free);
 }

@@ -11,11 +11,15 @@
 #include <errno.h>
 #include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -355,6 +359,42 @@ static void test_no_program(struct fixture *fixture, gconstpointer unused)
     assert_error(&error, ENVIRONMENT, "cannot start");
 }
 
+/* The system's call that opens a descriptor of a process fails in this process from now on. */
+static void refuse_pidfds(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EMFILE),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {G_N_ELEMENTS(filter), filter};
+
+    g_assert_cmpint(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), ==, 0);
+    g_assert_cmpint(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), ==, 0);
+}
+
+/* A nursery whose end nobody would see is none: nothing is left of it, and the job is told of. */
+static void test_not_watched(struct fixture *fixture, gconstpointer unused)
+{
+    int status = 0;
+    pid_t luxid = fork();
+
+    if (luxid == 0) {
+        g_autoptr(GError) error = NULL;
+        refuse_pidfds();
+        g_assert_null(fixture->env->ops->starter_spawn(fixture->env, 1, &events, fixture, &error));
+        assert_error(&error, ENVIRONMENT,
+                     "/" NURSERY_PROGRAM " cannot be watched, so it was ended again: Too many "
+                     "open files");
+        g_assert_cmpint(waitpid(-1, NULL, WNOHANG), ==, -1);
+        g_assert_cmpint(errno, ==, ECHILD);
+        _exit(0);
+    }
+    g_assert_cmpint(waitpid(luxid, &status, 0), ==, luxid);
+    g_assert_cmpint(status, ==, 0);
+}
+
 /* --- the nursery --- */
 
 static guint64 parent_of(guint64 pid)
@@ -679,6 +719,7 @@ int main(int argc, char **argv)
     ADD("/starter/child-killed#LUX-23", test_child_killed);
     ADD("/starter/bad-lines", test_bad_lines);
     ADD("/starter/no-program", test_no_program);
+    ADD("/starter/not-watched#LUX-23", test_not_watched);
     ADD("/starter/nothing-is-inherited#LUX-18", test_nothing_inherited);
     ADD("/starter/nursery-killed#LUX-07,LUX-28", test_nursery_killed);
     ADD("/starter/nursery-dies-before-the-fork#LUX-23", test_nursery_dies_before_fork);

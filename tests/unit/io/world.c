@@ -1,6 +1,8 @@
 /* See world.h. */
 #include "world.h"
 
+#include "base/task.h"
+
 #include <arpa/inet.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -83,6 +85,27 @@ void world_pause(guint ms)
 {
     const bool never = false;
     loop_run_until(&never, ms);
+}
+
+struct task_run {
+    void (*fn)(void *unused);
+    bool done;
+};
+
+static void run_task(void *data)
+{
+    struct task_run *run = data;
+    run->fn(NULL);
+    run->done = true;
+}
+
+void world_in_task(void (*fn)(void *unused))
+{
+    struct task_run run = {fn, false};
+    struct task_group *group = task_group_new();
+    task_spawn(group, run_task, &run);
+    g_assert_true(loop_run_until(&run.done, 60000));
+    task_group_unref(group);
 }
 
 void world_complain(const char *line, void *lines)

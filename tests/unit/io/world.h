@@ -24,6 +24,8 @@ void world_wait(const bool *done);
 /* The same until *count reaches `wanted`. */
 void world_wait_count(const guint *count, guint wanted);
 void world_pause(guint ms);
+/* Runs it in a task, to its end. */
+void world_in_task(void (*fn)(void *unused));
 
 /* A list of lines; `complain` for the modules that complain. */
 void world_complain(const char *line, void *lines);

@@ -1,0 +1,135 @@
+/*
+ * What there is of an instance, and what an opcode needs of that. See instance.h.
+ */
+#include "core/ops/instance.h"
+
+#include <string.h>
+
+/* --- what its nodes say --- */
+
+bool instance_gather(struct op *op, const char *node_a, const char *node_b, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    const char *wanted[] = {node_a, node_b};
+    for (guint i = 0; i < G_N_ELEMENTS(wanted); i++) {
+        if (wanted[i] && *wanted[i] && !op_node_offline(op, wanted[i]))
+            g_ptr_array_add(nodes, (void *)wanted[i]);
+    }
+    return op_gather_reports(op, nodes, error);
+}
+
+bool instance_gather_online(struct op *op, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    g_autoptr(GPtrArray) wanted = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->offline)
+            g_ptr_array_add(wanted, g_strdup(node->uuid));
+    }
+    return op_gather_reports(op, wanted, error);
+}
+
+const struct guest_report *instance_guest(const struct node_report *report,
+                                          const struct instance *instance)
+{
+    for (guint i = 0; report && report->guests && i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        if (!strcmp(guest->instance, instance->uuid) && guest->state != GUEST_ABSENT)
+            return guest;
+    }
+    return NULL;
+}
+
+bool instance_runs(const struct node_report *report, const struct instance *instance)
+{
+    const struct guest_report *guest = instance_guest(report, instance);
+    return guest && *instance->holder && guest->generation == instance->generation &&
+           guest->state == GUEST_RUNNING;
+}
+
+/* --- what an opcode needs --- */
+
+bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
+                        const char *role, GError **error)
+{
+    const char *name = op_node_name(op, node_uuid);
+    if (op_node_offline(op, node_uuid)) {
+        fettle_set_error(error, WRONG_STATE, "%s, the %s node of instance \"%s\", is offline", name,
+                         role, instance->name);
+        return false;
+    }
+    if (op_report(op, node_uuid))
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "%s, the %s node of instance \"%s\", does not answer; if it is really dead: "
+                     "fettle node modify %s --offline=yes --statement ...",
+                     name, role, instance->name, name);
+    return false;
+}
+
+bool instance_need_whole(const struct instance *instance, GError **error)
+{
+    if (instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING)
+        fettle_set_error(error, WRONG_STATE,
+                         "instance \"%s\" is half %s: job %" G_GUINT64_FORMAT
+                         " did not finish; remove it",
+                         instance->name, instance->task_state == TASK_CREATING ? "made" : "removed",
+                         instance->task_owner);
+    else if (instance->task_state == TASK_RECREATING_DISKS)
+        fettle_set_error(error, WRONG_STATE,
+                         "job %" G_GUINT64_FORMAT
+                         " ended while it made new disks for instance \"%s\"; say: fettle instance "
+                         "recreate-disks %s (it goes on with them, or finds the old ones)",
+                         instance->task_owner, instance->name, instance->name);
+    else if (*instance->migration)
+        fettle_set_error(error, WRONG_STATE,
+                         "a migration of instance \"%s\" has not been settled; say: "
+                         "fettle instance migrate %s --cleanup",
+                         instance->name, instance->name);
+    else
+        return true;
+    return false;
+}
+
+bool instance_half_installed(const struct instance *instance)
+{
+    /* Whoever holds it only copies what has been written. */
+    return instance->task_state == TASK_REINSTALLING && !*instance->holder;
+}
+
+/* What settles a mark, for a person who does not wait for the watcher. Free with g_free(). */
+static char *settled_by(const struct instance *instance)
+{
+    const struct disk *disk = instance->disks->len ? instance->disks->pdata[0] : NULL;
+    if (instance->task_state == TASK_REINSTALLING)
+        return g_strdup_printf("reinstall %s", instance->name);
+    if (instance->task_state == TASK_GROWING_DISK && disk)
+        return g_strdup_printf("grow-disk %s 0 %" G_GUINT64_FORMAT " --absolute", instance->name,
+                               disk->size);
+    return g_strdup_printf("%s %s", instance->admin_state == ADMIN_UP ? "startup" : "shutdown",
+                           instance->name);
+}
+
+bool instance_need_settled(const struct instance *instance, enum task_state own, GError **error)
+{
+    if (instance->task_state == TASK_NONE || instance->task_state == own)
+        return true;
+    g_autofree char *by = settled_by(instance);
+    fettle_set_error(error, TEMPORARY,
+                     "job %" G_GUINT64_FORMAT
+                     " ended while %s instance \"%s\"; that is settled first, by itself, or by: "
+                     "fettle instance %s",
+                     instance->task_owner, enum_word(&task_state_words, (int)instance->task_state),
+                     instance->name, by);
+    return false;
+}
+
+char *instance_replica_since(const struct replica *replica)
+{
+    if (!replica->since)
+        return g_strdup_printf("generation %" G_GUINT64_FORMAT, replica->generation);
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc((gint64)replica->since);
+    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC")
+                : g_strdup_printf("%" G_GUINT64_FORMAT, replica->since);
+}

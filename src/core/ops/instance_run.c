@@ -1,0 +1,266 @@
+/*
+ * From one generation of an instance to the next: start, stop, and the wait for its copy (SAF-10,
+ * SAF-11). See instance.h.
+ */
+#include "core/ops/instance.h"
+
+/* --- starting --- */
+
+struct start_call {
+    const struct instance_start *how;
+    bool full; /* out: everything is to be copied first */
+};
+
+/* The commit that makes the next generation possible. Whether the copy may be skipped is decided
+ * here, on the record that the commit is compared with: only a clean close allows it (SAF-11). */
+static bool edit_start(struct instance_edit *edit, void *data, GError **error)
+{
+    struct start_call *call = data;
+    struct instance *instance = edit->instance;
+    if (op_node_offline(edit->op, instance->primary_node)) {
+        fettle_set_error(error, WRONG_STATE, "%s, the primary node of instance \"%s\", is offline",
+                         op_node_name(edit->op, instance->primary_node), instance->name);
+        return false;
+    }
+    bool equal = instance->clean && edit->replica && edit->replica->state == REPLICA_IN_SYNC;
+    call->full = !equal;
+    instance->generation++;
+    instance->clean = false;
+    op_set_text(&instance->holder, instance->primary_node);
+    edit_mark(edit, call->how->mark);
+    if (call->how->wish_up)
+        instance->admin_state = ADMIN_UP;
+    if (!edit->replica)
+        return true;
+    if (op_node_offline(edit->op, edit->replica->node))
+        edit_replica(edit, REPLICA_STALE, "started while its node is offline");
+    else if (equal)
+        edit_replica(edit, REPLICA_IN_SYNC, "continues after a clean close");
+    else
+        edit_replica(edit, REPLICA_SYNCING, "copied in full at the start");
+    return true;
+}
+
+bool instance_open_replica(struct op *op, const struct instance *instance,
+                           struct export_target **ret_target, guint64 *ret_sync, GError **error)
+{
+    const struct replica *replica = op_replica_of(op, instance);
+    *ret_target = NULL;
+    if (!replica || replica->state == REPLICA_STALE)
+        return true;
+    record_autoptr(replica) copy = replica_copy(replica);
+    struct replica_open_args args = {.instance = instance->uuid,
+                                     .replica = copy->uuid,
+                                     .generation = instance->generation,
+                                     .disks = instance->disks};
+    g_autoptr(GError) failure = NULL;
+    *ret_sync = copy->sync;
+    *ret_target = op_act(op, copy->node, "replica_open", &args, OPEN_PATIENCE_MS, &failure);
+    if (*ret_target)
+        return true;
+    op_log(op, "replica on %s cannot be used (%s); going on without it",
+           op_node_name(op, copy->node), failure->message);
+    return instance_set_stale(op, instance->uuid, failure->message, error);
+}
+
+static bool start_next(struct op *op, const char *uuid, const struct instance_start *how,
+                       GError **error)
+{
+    struct start_call call = {how, true};
+    if (!instance_edit(op, "start_instance", uuid, edit_start, &call, error))
+        return false;
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    record_autoptr(export_target) target = NULL;
+    guint64 sync = 0;
+    if (!instance || !instance_open_replica(op, instance, &target, &sync, error))
+        return false;
+    struct guest_start_args args = {.instance = instance,
+                                    .target = target,
+                                    .sync = sync,
+                                    .full = call.full || !target,
+                                    .run = how->run};
+    op_log(op, "starting generation %" G_GUINT64_FORMAT " of %s on %s", instance->generation,
+           instance->name, op_node_name(op, instance->primary_node));
+    record_autoptr(nothing) done =
+        op_act(op, instance->primary_node, "guest_start", &args, ACT_PATIENCE_MS, error);
+    return done != NULL;
+}
+
+/* A node daemon that died in the middle of a start has used the generation up: it refuses it when
+ * it is asked again, and nothing runs. The next one is as good. */
+bool instance_start(struct op *op, const char *uuid, const struct instance_start *how,
+                    GError **error)
+{
+    for (guint tries = 1;; tries++) {
+        g_autoptr(GError) local = NULL;
+        if (start_next(op, uuid, how, &local))
+            return true;
+        if (!fettle_error_is(local, REFUSED) || tries >= LIMIT_START_TRIES) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        op_log(op, "%s; trying the next generation", local->message);
+    }
+}
+
+/* --- stopping --- */
+
+static bool edit_stopping(struct instance_edit *edit, void *data, GError **error)
+{
+    const struct instance_stop *how = data;
+    edit_mark(edit, how->mark);
+    if (how->wish_down)
+        edit->instance->admin_state = ADMIN_DOWN;
+    return true;
+}
+
+struct stopped_call {
+    bool equal;           /* the node says: image and replica are equal and at rest */
+    enum task_state mark; /* who goes on with it */
+    guint64 generation;   /* that was stopped */
+    const char *why;      /* if not equal */
+};
+
+/* The record of the close. A replica that was reported lost in between is not in-sync here, so the
+ * close is not clean. */
+static bool edit_stopped(struct instance_edit *edit, void *data, GError **error)
+{
+    const struct stopped_call *call = data;
+    struct instance *instance = edit->instance;
+    if (instance->generation != call->generation) {
+        fettle_set_error(error, VERSION_CONFLICT,
+                         "generation %" G_GUINT64_FORMAT
+                         " of instance \"%s\" was stopped, but %" G_GUINT64_FORMAT
+                         " is on record now",
+                         call->generation, instance->name, instance->generation);
+        return false;
+    }
+    bool clean = call->equal && edit->replica && edit->replica->state == REPLICA_IN_SYNC;
+    instance->generation++;
+    op_set_text(&instance->holder, "");
+    instance->clean = clean;
+    edit_mark(edit, call->mark);
+    if (edit->replica && clean)
+        edit_replica(edit, REPLICA_IN_SYNC, "clean close");
+    else if (edit->replica)
+        edit_replica(edit, REPLICA_STALE, call->why);
+    return true;
+}
+
+/* After the guest is gone: the exports must be gone too before the close may be called clean. */
+static bool close_replica(struct op *op, const struct instance *instance, char **ret_why)
+{
+    const struct replica *replica = op_replica_of(op, instance);
+    if (!replica)
+        return false;
+    if (op_node_offline(op, replica->node)) {
+        *ret_why = g_strdup("stopped while its node is offline");
+        return false;
+    }
+    record_autoptr(replica) copy = replica_copy(replica);
+    struct replica_close_args args = {
+        .instance = instance->uuid, .replica = copy->uuid, .generation = instance->generation + 1};
+    g_autoptr(GError) failure = NULL;
+    record_autoptr(nothing) done = op_act(op, copy->node, "replica_close", &args, 0, &failure);
+    if (!done)
+        *ret_why = g_strdup_printf("could not be closed: %s", failure->message);
+    return done != NULL;
+}
+
+bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *how, GError **error)
+{
+    if (!instance_edit(op, "mark_instance", uuid, edit_stopping, (void *)how, error))
+        return false;
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance || !*instance->holder)
+        return instance != NULL;
+    struct guest_stop_args args = {.instance = instance->uuid,
+                                   .generation = instance->generation,
+                                   .timeout_ms = how->timeout_ms};
+    op_log(op, "stopping generation %" G_GUINT64_FORMAT " of %s on %s", instance->generation,
+           instance->name, op_node_name(op, instance->holder));
+    record_autoptr(guest_stop_result) result =
+        op_act(op, instance->holder, "guest_stop", &args, ACT_PATIENCE_MS, error);
+    if (!result)
+        return false;
+    if (result->forced)
+        op_log(op, "the guest did not shut down by itself and was ended");
+    g_autofree char *why = NULL;
+    bool closed = close_replica(op, instance, &why);
+    struct stopped_call call = {.equal = closed && result->clean,
+                                .mark = how->after,
+                                .generation = instance->generation,
+                                .why = why ? why : "the last run did not end with equal copies"};
+    return instance_edit(op, "stop_instance", uuid, edit_stopped, &call, error);
+}
+
+/* --- waiting for a copy --- */
+
+struct mirror_progress {
+    char *what; /* as it is logged */
+    guint64 total_mib;
+    guint64 percent;
+    gint64 moved_at;
+};
+
+/* One more answer that the copy is under way: is it still going anywhere? */
+static bool mirror_advanced(struct op *op, struct mirror_progress *progress, guint64 percent,
+                            GError **error)
+{
+    gint64 now = op->env->ops->boot_ms(op->env);
+    if (percent != progress->percent) {
+        progress->percent = percent;
+        progress->moved_at = now;
+    }
+    op_progress(op, progress->what, progress->total_mib * percent / 100, progress->total_mib,
+                "MiB");
+    if (now - progress->moved_at < MIRROR_STALL_MS)
+        return true;
+    fettle_set_error(error, TIMEOUT, "the copy stands at %" G_GUINT64_FORMAT " %% for %u s",
+                     percent, MIRROR_STALL_MS / 1000);
+    return false;
+}
+
+static bool wait_copied(struct op *op, const struct instance *instance,
+                        struct mirror_progress *progress, GError **error)
+{
+    struct mirror_wait_args args = {
+        .instance = instance->uuid, .generation = instance->generation, .wait_ms = MIRROR_WAIT_MS};
+    for (;;) {
+        gint64 asked = op->env->ops->boot_ms(op->env);
+        record_autoptr(mirror_status) status =
+            op_act(op, instance->primary_node, "mirror_wait", &args, ACT_PATIENCE_MS, error);
+        if (!status)
+            return false;
+        if (status->state == MIRROR_READY)
+            return true;
+        if (status->state != MIRROR_SYNCING) {
+            fettle_set_error(error, STORAGE,
+                             "the replica of instance \"%s\" was lost during the copy",
+                             instance->name);
+            return false;
+        }
+        if (!mirror_advanced(op, progress, status->progress, error))
+            return false;
+        /* A node that does not wait is not asked without end. */
+        if (op->env->ops->boot_ms(op->env) - asked < ACT_PAUSE_MS)
+            env_sleep(op->env, ACT_PAUSE_MS);
+    }
+}
+
+bool instance_wait_mirror(struct op *op, const char *uuid, GError **error)
+{
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance)
+        return false;
+    g_autofree char *what =
+        g_strdup_printf("copy to %s", op_node_name(op, instance->secondary_node));
+    struct mirror_progress progress = {.what = what, .moved_at = op->env->ops->boot_ms(op->env)};
+    for (guint i = 0; i < instance->disks->len; i++)
+        progress.total_mib += ((const struct disk *)instance->disks->pdata[i])->size;
+    if (!wait_copied(op, instance, &progress, error))
+        return false;
+    if (progress.percent > 0)
+        op_progress(op, what, progress.total_mib, progress.total_mib, "MiB");
+    return follow_refresh(op->follow, error);
+}
