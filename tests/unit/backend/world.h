@@ -84,6 +84,8 @@ void world_await_removed(const char *path);
 json_t *world_monitor(const struct world_node *node, const struct instance *instance,
                       const char *command, json_t *arguments, GError **error);
 /* In a task: a write beside those of the guest, which nobody waits for; all in KiB. */
+bool world_try_write(const struct world_node *node, const struct instance *instance, guint pattern,
+                     guint offset, guint count, GError **error);
 void world_write(const struct world_node *node, const struct instance *instance, guint pattern,
                  guint offset, guint count);
 
