@@ -327,13 +327,14 @@ static void engine_commit(struct engine *base, const struct engine_commit *commi
 }
 
 /* Whether nothing is under way; then it is looked at here, without waking a thread for it. The
- * answer still comes from the loop, when this turn is over. */
+ * answer still comes from the loop, when this turn is over; and so behind the answers of commits
+ * that the worker has done, but of which nobody has heard yet. */
 static bool barrier_at_once(struct sqlite_engine *engine, struct entry *entry)
 {
     g_mutex_lock(&engine->queue_lock);
     bool idle = g_queue_is_empty(&engine->queue) && !engine->busy;
     g_mutex_unlock(&engine->queue_lock);
-    if (!idle)
+    if (!idle || g_hash_table_size(engine->unfinished) > 0)
         return false;
     entry->still_master = is_master(engine);
     struct batch *batch = g_new(struct batch, 1);
