@@ -20,7 +20,9 @@
 /* A commit, or a barrier (commit_id NULL). */
 struct etcd_entry {
     char *commit_id;
+    guint64 epoch;
     guint64 serial;
+    GError *wrong;   /* it does not follow what is stored: refused, and no part of the batch */
     GPtrArray *puts; /* of char *: key, value (NULL: delete), key, value… */
     size_t bytes;
     engine_commit_fn committed;
@@ -41,6 +43,7 @@ static void entry_free(void *data)
     struct etcd_entry *entry = data;
     g_free(entry->commit_id);
     g_clear_pointer(&entry->puts, g_ptr_array_unref);
+    g_clear_error(&entry->wrong);
     g_free(entry);
 }
 
@@ -56,6 +59,7 @@ static struct etcd_entry *entry_of(const struct etcd_engine *engine,
     struct etcd_entry *entry = g_new0(struct etcd_entry, 1);
 
     entry->commit_id = g_strdup(commit->commit_id);
+    entry->epoch = commit->epoch;
     entry->serial = commit->serial;
     entry->puts = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < commit->changes->len; i++) {
@@ -151,7 +155,7 @@ static json_t *commit_ids_text(const struct etcd_engine *engine, const struct et
     json_autoptr ids = json_array();
     for (guint i = 0; i < batch->entries->len; i++) {
         const struct etcd_entry *entry = batch->entries->pdata[i];
-        if (entry->commit_id == NULL)
+        if (entry->commit_id == NULL || entry->wrong != NULL)
             continue;
         json_array_append_new(ids,
                               json_make("[s, I]", entry->commit_id, (json_int_t)entry->serial));
@@ -396,6 +400,20 @@ static void batch_free(struct etcd_batch *batch)
     g_free(batch);
 }
 
+/* Whether it goes along; a commit that does not follow those before it stays out. */
+static void check_entry(const struct etcd_engine *engine, struct etcd_batch *batch,
+                        struct etcd_entry *entry)
+{
+    guint64 last = batch->serial != 0 ? batch->serial : engine->head.serial;
+    if (entry->commit_id == NULL)
+        return;
+    if (engine_commit_follows(entry->epoch, entry->serial, etcd_engine_epoch(engine), last,
+                              &entry->wrong))
+        batch->serial = entry->serial;
+    else
+        g_ptr_array_set_size(entry->puts, 0);
+}
+
 static struct etcd_batch *take_batch(struct etcd_engine *engine)
 {
     struct etcd_batch *batch = g_new0(struct etcd_batch, 1);
@@ -406,14 +424,14 @@ static struct etcd_batch *take_batch(struct etcd_engine *engine)
     g_strlcpy(batch->id, id, sizeof batch->id);
     batch->entries = g_ptr_array_new_with_free_func(entry_free);
     while (!g_queue_is_empty(&engine->queue) && batch->entries->len < LIMIT_COMMITS_PER_BATCH) {
-        const struct etcd_entry *entry = g_queue_peek_head(&engine->queue);
+        struct etcd_entry *entry = g_queue_peek_head(&engine->queue);
         guint more = entry->puts != NULL ? entry->puts->len / 2 : 0;
         if (operations > 0 && (operations + more > LIMIT_ETCD_OPERATIONS ||
                                bytes + entry->bytes > LIMIT_ETCD_BATCH_BYTES))
             break;
         operations += more;
         bytes += entry->bytes;
-        batch->serial = entry->commit_id != NULL ? entry->serial : batch->serial;
+        check_entry(engine, batch, entry);
         g_ptr_array_add(batch->entries, g_queue_pop_head(&engine->queue));
     }
     return batch;
@@ -441,6 +459,10 @@ static void answer_batch(struct etcd_engine *engine, const struct etcd_batch *ba
     }
     for (guint i = 0; i < batch->entries->len && !engine->closed; i++) {
         const struct etcd_entry *entry = batch->entries->pdata[i];
+        if (entry->wrong != NULL) {
+            entry_answer(entry, ENGINE_REFUSED, entry->wrong);
+            continue;
+        }
         if (result == ENGINE_DONE && entry->commit_id != NULL)
             etcd_remember_id(engine, entry->commit_id, entry->serial);
         entry_answer(entry, result, error);

@@ -49,6 +49,11 @@ bool etcd_engine_holds(const struct etcd_engine *engine)
            loop_boot_ms() < engine->held_until_ms;
 }
 
+guint64 etcd_engine_epoch(const struct etcd_engine *engine)
+{
+    return engine->created != 0 ? engine->epoch_base + (guint64)engine->created : 0;
+}
+
 json_t *etcd_engine_is_master(const struct etcd_engine *engine)
 {
     g_autofree char *key = etcd_engine_key(engine, "master");

@@ -59,6 +59,8 @@ char *etcd_engine_key(const struct etcd_engine *engine, const char *name);
 json_t *etcd_engine_is_master(const struct etcd_engine *engine);
 /* Ends mastership for good; once. */
 void etcd_engine_lose(struct etcd_engine *engine, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* Of the mastership that it has; 0: none. */
+guint64 etcd_engine_epoch(const struct etcd_engine *engine);
 bool etcd_engine_holds(const struct etcd_engine *engine);
 
 /* --- etcd_commit.c --- */

@@ -503,19 +503,9 @@ bool sqlite_store_add(struct sqlite_store *store, const char *commit_id, guint64
                       guint64 serial, const GPtrArray *rows, bool *ret_refused, GError **error)
 {
     *ret_refused = true;
-    if (serial != store->pending.serial + 1) {
-        fettle_set_error(error, INTERNAL,
-                         "serial %" G_GUINT64_FORMAT " does not follow %" G_GUINT64_FORMAT, serial,
-                         store->pending.serial);
+    if (!engine_commit_follows(epoch, serial, store->pending.master.epoch, store->pending.serial,
+                               error))
         return false;
-    }
-    if (epoch != store->pending.master.epoch) {
-        fettle_set_error(error, NOT_MASTER,
-                         "the commit is of epoch %" G_GUINT64_FORMAT
-                         ", the store of epoch %" G_GUINT64_FORMAT,
-                         epoch, store->pending.master.epoch);
-        return false;
-    }
     *ret_refused = false;
     if (!store_log_commit(store, commit_id, serial, rows->len, error))
         return false;

@@ -20,6 +20,11 @@ struct engine_commit {
     const GPtrArray *changes;
 };
 
+/* Whether a commit follows what is stored, in the same words by every engine. NOT_MASTER: it is of
+ * another epoch; INTERNAL: its serial is not the next one. */
+bool engine_commit_follows(guint64 epoch, guint64 serial, guint64 stored_epoch,
+                           guint64 stored_serial, GError **error);
+
 enum engine_result {
     ENGINE_DONE,    /* durable */
     ENGINE_REFUSED, /* surely not stored: not master any more, disk full */
@@ -69,7 +74,8 @@ struct engine_ops {
     /* Calls `lost` once when mastership has ended or cannot be kept any more (SAF-08), or had when
      * this is called; commits and barriers fail from then on. */
     void (*on_lost)(struct engine *engine, void (*lost)(const char *why, void *data), void *data);
-    /* Appends to the queue; many queued commits may share one sync. */
+    /* Appends to the queue; many queued commits may share one sync. One that does not follow what is
+     * stored (engine_commit_follows()) is refused alone. */
     void (*commit)(struct engine *engine, const struct engine_commit *commit, engine_commit_fn done,
                    void *data);
     /* Calls back after every commit queued before it, with whether mastership still held then. */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "helper/commit_ids.h"
 #include "proto/change.h"
 #include "proto/records.h"
 
@@ -17,6 +18,7 @@ struct stored_object {
 struct queued {
     struct fake_engine *engine;
     char *commit_id;
+    guint64 epoch;
     guint64 serial;
     GPtrArray *changes;
     engine_commit_fn committed;
@@ -24,6 +26,7 @@ struct queued {
     void *data;
     guint turn; /* of the process that asked: a crash drops older ones */
     enum engine_result result;
+    GError *wrong; /* NULL with a failure: the disk's */
     bool master;
 };
 
@@ -87,8 +90,7 @@ static void store(struct fake_engine *engine, const char *commit_id, guint64 ser
     }
     engine->serial = serial;
     if (commit_id)
-        g_hash_table_replace(engine->commit_ids, g_strdup(commit_id),
-                             GUINT_TO_POINTER((guint)serial));
+        commit_ids_put(engine->commit_ids, commit_id, serial);
     engine->commits++;
 }
 
@@ -98,6 +100,7 @@ static void queued_free(void *data)
     g_free(queued->commit_id);
     if (queued->changes)
         g_ptr_array_unref(queued->changes);
+    g_clear_error(&queued->wrong);
     g_free(queued);
 }
 
@@ -109,7 +112,9 @@ static void queued_call_back(void *data)
             queued->passed(queued->master, queued->data);
         } else {
             g_autoptr(GError) error = NULL;
-            if (queued->result != ENGINE_DONE)
+            if (queued->wrong)
+                error = g_steal_pointer(&queued->wrong);
+            else if (queued->result != ENGINE_DONE)
                 fettle_set_error(&error, STORAGE, "disk full (made by the test)");
             queued->committed(queued->result, error, queued->data);
         }
@@ -125,20 +130,33 @@ static void post_call_back(struct queued *queued)
     task_group_unref(group);
 }
 
+/* As the real ones do it. */
+static bool follows(const struct fake_engine *engine, struct queued *queued)
+{
+    if (engine->deposed)
+        fettle_set_error(&queued->wrong, NOT_MASTER, "another node is the master");
+    return !queued->wrong &&
+           engine_commit_follows(queued->epoch, queued->serial, engine->master.epoch,
+                                 engine->serial, &queued->wrong);
+}
+
+static void process_commit(struct fake_engine *engine, struct queued *queued)
+{
+    queued->result = follows(engine, queued) ? engine->next : ENGINE_REFUSED;
+    bool stored = queued->result == ENGINE_DONE || (!queued->wrong && engine->next_stored);
+    engine->next = ENGINE_DONE;
+    engine->next_stored = false;
+    if (stored)
+        store(engine, queued->commit_id, queued->serial, queued->changes);
+}
+
 static void process_queue(struct fake_engine *engine)
 {
     struct queued *queued;
     while (!engine->held && (queued = g_queue_pop_head(&engine->queue))) {
         queued->master = !engine->deposed;
-        if (!queued->passed) {
-            queued->result = engine->deposed ? ENGINE_REFUSED : engine->next;
-            bool stored =
-                queued->result == ENGINE_DONE || (!engine->deposed && engine->next_stored);
-            engine->next = ENGINE_DONE;
-            engine->next_stored = false;
-            if (stored)
-                store(engine, queued->commit_id, queued->serial, queued->changes);
-        }
+        if (!queued->passed)
+            process_commit(engine, queued);
         post_call_back(queued);
     }
 }
@@ -207,6 +225,7 @@ static void engine_commit(struct engine *base, const struct engine_commit *commi
     struct queued *queued = g_new0(struct queued, 1);
     queued->engine = engine;
     queued->commit_id = g_strdup(commit->commit_id);
+    queued->epoch = commit->epoch;
     queued->serial = commit->serial;
     queued->changes = copy_changes(commit->changes);
     queued->committed = done;
@@ -231,38 +250,14 @@ static void engine_barrier(struct engine *base, engine_barrier_fn done, void *da
 static guint64 engine_lookup(struct engine *base, const char *commit_id)
 {
     struct fake_engine *engine = (struct fake_engine *)base;
-    return GPOINTER_TO_UINT(g_hash_table_lookup(engine->commit_ids, commit_id));
-}
-
-struct id_row {
-    const char *id;
-    guint64 serial;
-};
-
-static int compare_ids(const void *a, const void *b)
-{
-    const struct id_row *one = a, *other = b;
-    return one->serial < other->serial ? -1 : one->serial > other->serial;
+    return commit_ids_find(engine->commit_ids, commit_id);
 }
 
 static bool engine_each_id(struct engine *base,
                            void (*each)(const char *commit_id, guint64 serial, void *data),
                            void *data, GError **error)
 {
-    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(struct id_row));
-    GHashTableIter iter;
-    void *id;
-    void *serial;
-    g_hash_table_iter_init(&iter, ((struct fake_engine *)base)->commit_ids);
-    while (g_hash_table_iter_next(&iter, &id, &serial)) {
-        struct id_row row = {id, GPOINTER_TO_UINT(serial)};
-        g_array_append_val(rows, row);
-    }
-    g_array_sort(rows, compare_ids);
-    for (guint i = 0; i < rows->len; i++) {
-        const struct id_row *row = &g_array_index(rows, struct id_row, i);
-        each(row->id, row->serial, data);
-    }
+    commit_ids_each(((struct fake_engine *)base)->commit_ids, each, data);
     return true;
 }
 
@@ -281,7 +276,9 @@ static bool engine_resign(struct engine *base, const char *next, GError **error)
     if (engine->resign_code)
         g_set_error_literal(error, FETTLE_ERROR, engine->resign_code, "made by the test");
     else if (!base->replicated)
-        fettle_set_error(error, WRONG_STATE, "this engine's mastership stays with its node");
+        fettle_set_error(error, WRONG_STATE,
+                         "the store of this node is the engine; another node becomes master by "
+                         "`fettle cluster master-failover` there");
     if (engine->resign_code || !base->replicated)
         return false;
     engine->master.epoch = 0;
@@ -353,7 +350,7 @@ struct fake_engine *fake_engine_new(guint64 history, const GPtrArray *changes)
     engine->base.ops = &fake_engine_ops;
     engine->history = history;
     engine->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, stored_free);
-    engine->commit_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    engine->commit_ids = commit_ids_new();
     engine->log = change_list_new();
     engine->next = ENGINE_DONE;
     g_queue_init(&engine->queue);

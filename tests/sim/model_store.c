@@ -2,6 +2,7 @@
  * model_store_engine.c. */
 #include <string.h>
 
+#include "helper/commit_ids.h"
 #include "model_store_private.h"
 #include "proto/digest.h"
 #include "proto/records.h"
@@ -27,7 +28,7 @@ struct model_store *model_store_new(const char *node, const struct model_store_e
     store->events = *events;
     store->objects = table_new();
     store->filling = table_new();
-    store->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    store->ids = commit_ids_new();
     return store;
 }
 
@@ -199,8 +200,7 @@ static void take_ids(struct model_store *store, const GPtrArray *ids)
 {
     for (guint i = 0; ids && i < ids->len; i++) {
         const struct stored_commit *commit = ids->pdata[i];
-        g_hash_table_replace(store->ids, g_strdup(commit->id),
-                             GUINT_TO_POINTER((guint)commit->serial));
+        commit_ids_put(store->ids, commit->id, commit->serial);
     }
 }
 

@@ -1,6 +1,7 @@
 /* The model of a store as the engine of a master; see model_store.h. */
 #include <string.h>
 
+#include "helper/commit_ids.h"
 #include "model_store_private.h"
 #include "proto/records.h"
 
@@ -46,7 +47,7 @@ static void store_entry(struct model_store *store, const struct entry *entry)
     struct copy_position before = store->at;
     store_put_changes(store, entry->changes, entry->serial);
     store->at.serial = entry->serial;
-    g_hash_table_replace(store->ids, g_strdup(entry->id), GUINT_TO_POINTER((guint)entry->serial));
+    commit_ids_put(store->ids, entry->id, entry->serial);
     store_moved(store, &before);
     store->events.committed(store, entry->id, entry->epoch, store->events.data);
 }
@@ -61,10 +62,9 @@ static enum engine_result commit_entry(struct opened_engine *engine, const struc
             store_entry(engine->store, entry);
         return failed && stored ? ENGINE_UNKNOWN : ENGINE_REFUSED;
     }
-    if (entry->serial != store->at.serial + 1 || entry->epoch != store->master.epoch) {
-        fettle_set_error(error, NOT_MASTER, "the commit does not follow what the store has");
+    if (!engine_commit_follows(entry->epoch, entry->serial, store->master.epoch, store->at.serial,
+                               error))
         return ENGINE_REFUSED;
-    }
     store_entry(engine->store, entry);
     return ENGINE_DONE;
 }
@@ -181,7 +181,9 @@ static bool engine_campaign(struct engine *base, struct mastership *me, GError *
 
 static bool engine_resign(struct engine *base, const char *next, GError **error)
 {
-    fettle_set_error(error, WRONG_STATE, "the store of this node is the engine");
+    fettle_set_error(error, WRONG_STATE,
+                     "the store of this node is the engine; another node becomes master by "
+                     "`fettle cluster master-failover` there");
     return false;
 }
 
@@ -192,38 +194,14 @@ static void engine_on_lost(struct engine *base, void (*lost)(const char *why, vo
 
 static guint64 engine_lookup(struct engine *base, const char *commit_id)
 {
-    return GPOINTER_TO_UINT(g_hash_table_lookup(of(base)->store->ids, commit_id));
-}
-
-struct id_row {
-    const char *id;
-    guint64 serial;
-};
-
-static int compare_ids(const void *a, const void *b)
-{
-    const struct id_row *one = a, *other = b;
-    return one->serial < other->serial ? -1 : one->serial > other->serial;
+    return commit_ids_find(of(base)->store->ids, commit_id);
 }
 
 static bool engine_each_id(struct engine *base,
                            void (*each)(const char *commit_id, guint64 serial, void *data),
                            void *data, GError **error)
 {
-    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(struct id_row));
-    GHashTableIter iter;
-    void *id;
-    void *serial;
-    g_hash_table_iter_init(&iter, of(base)->store->ids);
-    while (g_hash_table_iter_next(&iter, &id, &serial)) {
-        struct id_row row = {id, GPOINTER_TO_UINT(serial)};
-        g_array_append_val(rows, row);
-    }
-    g_array_sort(rows, compare_ids);
-    for (guint i = 0; i < rows->len; i++) {
-        const struct id_row *row = &g_array_index(rows, struct id_row, i);
-        each(row->id, row->serial, data);
-    }
+    commit_ids_each(of(base)->store->ids, each, data);
     return true;
 }
 

@@ -2,6 +2,7 @@
  * Members of a real etcd with TLS: three processes on loopback that are added, lost, removed and
  * asked (etcd_member.c), with certificates of a real authority (authority.c, certs.c).
  */
+#include "etcd_side.h"
 #include "world.h"
 
 #include "base/task.h"
@@ -21,15 +22,10 @@
 #define MEMBERS 3
 #define PATIENCE_MS 40000
 
-struct side {
-    GPid pid;
-    char *name, *data, *client_url, *peer_url;
-};
-
 struct fixture {
     struct node_paths *paths;
     struct authority *authority;
-    struct side sides[MEMBERS];
+    struct etcd_side sides[MEMBERS];
 };
 
 static struct fixture *world; /* of the test that runs */
@@ -75,108 +71,21 @@ static void run(void (*fn)(void))
         g_assert_no_error(error);                                                                  \
     } while (0)
 
-/* --- certificates --- */
+/* --- processes --- */
 
 static char *path_of(const char *name)
 {
-    return g_build_filename(world->paths->etc, name, NULL);
-}
-
-/* `name`.key and `name`.crt in etc/, by this fixture's authority. */
-static void make_certificate(const char *name, const char *address)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *stem = path_of(name);
-    g_autofree char *key = g_strconcat(stem, ".key", NULL);
-    g_autofree char *request = g_strconcat(stem, ".request", NULL);
-    g_autofree char *crt = g_strconcat(stem, ".crt", NULL);
-    g_autofree char *pem = NULL;
-    char *certificate = NULL;
-
-    g_assert_true(certs_make_key(key, &error) && certs_make_request(key, request, &error));
-    pem = files_read_path(request, LIMIT_PEM_CHARS, NULL, &error);
-    g_assert_no_error(error);
-    g_assert_true(world->authority->ops->sign_etcd(world->authority, pem, CLUSTER, address,
-                                                   &certificate, &error));
-    g_assert_no_error(error);
-    g_assert_true(files_write_path(crt, certificate, strlen(certificate), 0644, false, &error));
-    /* Whom all of them trust stands behind it. */
-    g_autofree char *authority = path_of("authority.crt");
-    const char *issuer = strstr(certificate + 1, "-----BEGIN");
-    g_assert_nonnull(issuer);
-    g_assert_true(files_write_path(authority, issuer, strlen(issuer), 0644, false, &error));
-    g_free(certificate);
+    return etcd_side_path(world->paths, name);
 }
 
 static void make_certificates(void)
 {
-    make_certificate("member", "127.0.0.1");
-    make_certificate("client", NULL);
+    etcd_side_certificates(world->paths, world->authority);
 }
 
-/* --- processes --- */
-
-static char *flag(const char *name, const char *value)
-{
-    return g_strdup_printf("--%s=%s", name, value);
-}
-
-static char *file_flag(const char *name, const char *file)
-{
-    g_autofree char *path = path_of(file);
-    return flag(name, path);
-}
-
-static void add_tls(GPtrArray *words, const char *stem)
-{
-    g_autofree char *crt = g_strconcat(stem, ".crt", NULL);
-    g_autofree char *key = g_strconcat(stem, ".key", NULL);
-    g_ptr_array_add(words, file_flag("cert-file", crt));
-    g_ptr_array_add(words, file_flag("key-file", key));
-    g_ptr_array_add(words, file_flag("trusted-ca-file", "authority.crt"));
-    g_ptr_array_add(words, g_strdup("--client-cert-auth"));
-    g_ptr_array_add(words, file_flag("peer-cert-file", crt));
-    g_ptr_array_add(words, file_flag("peer-key-file", key));
-    g_ptr_array_add(words, file_flag("peer-trusted-ca-file", "authority.crt"));
-    g_ptr_array_add(words, g_strdup("--peer-client-cert-auth"));
-    g_ptr_array_add(words, flag("peer-cert-allowed-cn", CERTS_ETCD_MEMBER));
-}
-
-/* Starts member `index` with the certificate `stem`; `count`: how many it is told of. */
 static void start_as(guint index, guint count, const char *initial, const char *stem)
 {
-    struct side *side = &world->sides[index];
-    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GString) cluster = g_string_new(NULL);
-    g_autoptr(GError) error = NULL;
-    for (guint i = 0; i < count; i++)
-        g_string_append_printf(cluster, "%s%s=%s", i > 0 ? "," : "", world->sides[i].name,
-                               world->sides[i].peer_url);
-    const char *fixed[] = {"setpriv",
-                           "--pdeathsig",
-                           "KILL",
-                           "etcd",
-                           "--logger=zap",
-                           "--log-outputs=stderr",
-                           "--heartbeat-interval=50",
-                           "--election-timeout=500"};
-    for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
-        g_ptr_array_add(words, g_strdup(fixed[i]));
-    g_ptr_array_add(words, flag("name", side->name));
-    g_ptr_array_add(words, flag("data-dir", side->data));
-    g_ptr_array_add(words, flag("listen-client-urls", side->client_url));
-    g_ptr_array_add(words, flag("advertise-client-urls", side->client_url));
-    g_ptr_array_add(words, flag("listen-peer-urls", side->peer_url));
-    g_ptr_array_add(words, flag("initial-advertise-peer-urls", side->peer_url));
-    g_ptr_array_add(words, flag("initial-cluster", cluster->str));
-    g_ptr_array_add(words, flag("initial-cluster-state", initial));
-    add_tls(words, stem);
-    g_ptr_array_add(words, NULL);
-    g_spawn_async(NULL, (char **)words->pdata, NULL,
-                  G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDOUT_TO_DEV_NULL |
-                      G_SPAWN_STDERR_TO_DEV_NULL,
-                  NULL, NULL, &side->pid, &error);
-    g_assert_no_error(error);
+    etcd_side_start(world->paths, world->sides, index, count, initial, stem);
 }
 
 static void start(guint index, guint count, const char *initial)
@@ -186,12 +95,7 @@ static void start(guint index, guint count, const char *initial)
 
 static void stop(guint index)
 {
-    struct side *side = &world->sides[index];
-    if (side->pid == 0)
-        return;
-    kill(side->pid, SIGKILL);
-    waitpid(side->pid, NULL, 0);
-    side->pid = 0;
+    etcd_side_stop(&world->sides[index]);
 }
 
 static void found_all(void)
@@ -206,16 +110,7 @@ static void found_all(void)
 static struct etcd_client *client_as(const char *const *urls, const char *stem, const char *ca,
                                      guint member_ms)
 {
-    g_autofree char *authority = path_of(ca);
-    g_autofree char *base = path_of(stem);
-    g_autofree char *crt = g_strconcat(base, ".crt", NULL);
-    g_autofree char *key = g_strconcat(base, ".key", NULL);
-    g_autoptr(GError) error = NULL;
-    const struct etcd_options options = {
-        .urls = urls, .ca = authority, .certificate = crt, .key = key, .member_ms = member_ms};
-    struct etcd_client *client = etcd_client_new(&options, &error);
-    g_assert_no_error(error);
-    return client;
+    return etcd_side_client(world->paths, urls, stem, ca, member_ms);
 }
 
 static struct etcd_client *client_of(guint index)
@@ -283,25 +178,14 @@ static void set_up(struct fixture *fixture, gconstpointer unused)
     g_autofree char *ca = path_of("ca.crt");
     g_autofree char *key = path_of("ca.key");
     g_assert_true(certs_make_ca(ca, key, CLUSTER, &error));
-    for (guint i = 0; i < MEMBERS; i++) {
-        struct side *side = &fixture->sides[i];
-        side->name = g_strdup_printf("node%u", i + 1);
-        side->data = g_strdup_printf("%s/etcd%u", fixture->paths->var, i + 1);
-        side->client_url = engine_url("127.0.0.1", world_free_port());
-        side->peer_url = engine_url("127.0.0.1", world_free_port());
-    }
+    for (guint i = 0; i < MEMBERS; i++)
+        etcd_side_init(&fixture->sides[i], fixture->paths, i);
 }
 
 static void tear_down(struct fixture *fixture, gconstpointer unused)
 {
-    for (guint i = 0; i < MEMBERS; i++) {
-        struct side *side = &fixture->sides[i];
-        stop(i);
-        g_free(side->name);
-        g_free(side->data);
-        g_free(side->client_url);
-        g_free(side->peer_url);
-    }
+    for (guint i = 0; i < MEMBERS; i++)
+        etcd_side_clear(&fixture->sides[i]);
     authority_free(fixture->authority);
     world_remove(fixture->paths);
 }

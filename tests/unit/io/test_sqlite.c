@@ -276,7 +276,7 @@ static void test_refused(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpint(good.result, ==, ENGINE_DONE);
     assert_error(&again.error, INTERNAL, "serial 2 does not follow 2");
     g_assert_cmpint(old.result, ==, ENGINE_REFUSED);
-    assert_error(&old.error, NOT_MASTER, "the commit is of epoch 7, the store of epoch 1");
+    assert_error(&old.error, NOT_MASTER, "the commit is of epoch 7, the engine of epoch 1");
     g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "gap"), ==, 0);
     g_assert_cmpuint(fixture->engine->ops->lookup(fixture->engine, "good"), ==, 2);
 }
