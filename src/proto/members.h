@@ -14,6 +14,13 @@ struct members;
 
 #define ALARM_NOSPACE "NOSPACE" /* the file has reached its limit: no member takes changes */
 
+/* How the other members are: a majority has to be left while this one does not answer. */
+struct members_others {
+    guint count;
+    guint silent;      /* that do not answer, or have no majority */
+    guint full_before; /* that have reached their limit too, with a lower id */
+};
+
 struct members_ops {
     /* `ended` is called once from the loop for each process that ends without stop(); `why` in
      * words. NULL: nobody is told. */
@@ -59,6 +66,10 @@ struct members_ops {
     /* --- upkeep --- */
     /* Drops what is older than `revision`. */
     bool (*compact)(struct members *members, guint64 revision, GError **error);
+    /* Asks all others of etc/engine.json how they are; `id`: this node's member. One that does not
+     * answer is no error. */
+    bool (*ask_others)(struct members *members, const char *id, struct members_others *ret_others,
+                       GError **error);
     /* Gives free pages of the member's file back; it answers nobody meanwhile, so members take
      * turns: TEMPORARY if it is another's. Not if it is `urgent`: taking a turn is a change. */
     bool (*defragment)(struct members *members, bool urgent, GError **error);

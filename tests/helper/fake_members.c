@@ -143,6 +143,14 @@ static bool compact(struct members *members, guint64 revision, GError **error)
     return true;
 }
 
+static bool ask_others(struct members *members, const char *id, struct members_others *ret_others,
+                       GError **error)
+{
+    g_assert_cmpstr(id, ==, fake_of(members)->says->id);
+    *ret_others = fake_of(members)->others;
+    return true;
+}
+
 static bool defragment(struct members *members, bool urgent, GError **error)
 {
     struct fake_members *fake = fake_of(members);
@@ -182,6 +190,7 @@ static const struct members_ops ops = {
     .aside = aside,
     .forget = forget,
     .compact = compact,
+    .ask_others = ask_others,
     .defragment = defragment,
     .disarm = disarm,
     .trim_log = trim_log,

@@ -14,6 +14,7 @@ struct fake_members {
     struct member_status *says; /* what a running member answers */
     guint fail_starts;          /* so many starts fail */
     bool others_turn;           /* defragmentation: another member's */
+    struct members_others others;
     guint64 compacted;          /* by the last compaction */
     GString *did;
     void (*ended)(const char *why, void *data);

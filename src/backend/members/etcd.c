@@ -35,6 +35,21 @@ static void set_ended(struct members *members, void (*ended)(const char *why, vo
 
 /* --- questions to the member --- */
 
+static struct etcd_client *client_of(struct etcd_host *host, const struct engine_member *member,
+                                     guint member_ms, GError **error)
+{
+    g_autofree char *authority = engine_file_authority(host->paths);
+    g_autofree char *certificate = engine_file_certificate(host->paths, ENGINE_FILE_CLIENT);
+    g_autofree char *key = engine_file_key(host->paths, ENGINE_FILE_CLIENT);
+    const char *urls[] = {member->client_url, NULL};
+    const struct etcd_options options = {.urls = urls,
+                                         .ca = authority,
+                                         .certificate = certificate,
+                                         .key = key,
+                                         .member_ms = member_ms};
+    return etcd_client_new(&options, error);
+}
+
 /* A client of this node's member alone. */
 static struct etcd_client *make_client(struct etcd_host *host, guint member_ms, GError **error)
 {
@@ -43,20 +58,10 @@ static struct etcd_client *make_client(struct etcd_host *host, guint member_ms, 
         config != NULL ? engine_config_member(config, host->config->node_uuid) : NULL;
     if (config == NULL)
         return NULL;
-    if (self == NULL) {
-        fettle_set_error(error, WRONG_STATE, "etc/engine.json has no member for this node");
-        return NULL;
-    }
-    g_autofree char *authority = engine_file_authority(host->paths);
-    g_autofree char *certificate = engine_file_certificate(host->paths, ENGINE_FILE_CLIENT);
-    g_autofree char *key = engine_file_key(host->paths, ENGINE_FILE_CLIENT);
-    const char *urls[] = {self->client_url, NULL};
-    const struct etcd_options options = {.urls = urls,
-                                         .ca = authority,
-                                         .certificate = certificate,
-                                         .key = key,
-                                         .member_ms = member_ms};
-    return etcd_client_new(&options, error);
+    if (self != NULL)
+        return client_of(host, self, member_ms, error);
+    fettle_set_error(error, WRONG_STATE, "etc/engine.json has no member for this node");
+    return NULL;
 }
 
 static void set_why(struct member_status *status, const char *why)
@@ -93,6 +98,41 @@ static bool compact(struct members *members, guint64 revision, GError **error)
     struct etcd_client *client = make_client(host_of(members), ETCD_UPKEEP_MS, error);
     bool ok = client != NULL && etcd_compact(client, revision, error);
     etcd_client_free(client);
+    return ok;
+}
+
+/* One that cannot be asked is silent too. */
+static bool is_well(struct etcd_host *host, const struct engine_member *member, bool *ret_well,
+                    GError **error)
+{
+    record_autoptr(member_status) status = member_status_new();
+    struct etcd_client *client = client_of(host, member, ETCD_ASK_MS, NULL);
+    bool ok = client == NULL || etcd_member_ask(client, status, error);
+    etcd_client_free(client);
+    *ret_well = status->healthy;
+    return ok;
+}
+
+static bool ask_others(struct members *members, const char *id, struct members_others *ret_others,
+                       GError **error)
+{
+    struct etcd_host *host = host_of(members);
+    struct members_others others = {0};
+    record_autoptr(engine_config) config = engine_file_read(host->paths, error);
+    struct etcd_client *client = config != NULL ? make_client(host, ETCD_ASK_MS, error) : NULL;
+    bool ok = client != NULL && etcd_alarms_before(client, ALARM_NOSPACE, etcd_id_parse(id),
+                                                   &others.full_before, error);
+    etcd_client_free(client);
+    for (guint i = 0; ok && i < config->members->len; i++) {
+        const struct engine_member *member = config->members->pdata[i];
+        bool well = true;
+        if (strcmp(member->node, host->config->node_uuid) == 0)
+            continue;
+        ok = is_well(host, member, &well, error);
+        others.count++;
+        others.silent += !well;
+    }
+    *ret_others = others;
     return ok;
 }
 
@@ -142,6 +182,7 @@ static const struct members_ops ops = {
     .aside = etcd_aside,
     .forget = etcd_forget,
     .compact = compact,
+    .ask_others = ask_others,
     .defragment = defragment,
     .disarm = disarm,
     .trim_log = etcd_trim_log,

@@ -91,6 +91,35 @@ static void disarm(struct keeper *keeper, const struct member_status *status)
         log_warning("", "member of etcd: the alarm NOSPACE is not taken back: %s", error->message);
 }
 
+/* Said once: who is full looks again soon. */
+static void wait_for_others(struct keeper *keeper, const struct member_status *status, bool urgent,
+                            const struct members_others *others)
+{
+    if (!urgent || keeper->upkeep.waits)
+        return;
+    keeper->upkeep.waits = true;
+    log_warning("",
+                "member of etcd: its file of %" G_GUINT64_FORMAT
+                " MiB has reached its limit; room is made after others: of %u other members %u do "
+                "not answer and %u come first",
+                status->store_bytes >> 20, others->count, others->silent, others->full_before);
+}
+
+static bool may_defragment(struct keeper *keeper, const struct member_status *status, bool urgent)
+{
+    struct members_others others = {0};
+    g_autoptr(GError) error = NULL;
+    if (!keeper->members->ops->ask_others(keeper->members, status->id, &others, &error)) {
+        if (!task_killed())
+            log_warning("", "member of etcd: its file is not rewritten: %s", error->message);
+        return false;
+    }
+    if (upkeep_may_defragment(&keeper->upkeep, urgent, &others, now_ms(keeper)))
+        return true;
+    wait_for_others(keeper, status, urgent, &others);
+    return false;
+}
+
 /* Whether the next look is to come soon. */
 static bool run_upkeep(struct keeper *keeper, const struct member_status *status)
 {
@@ -99,11 +128,6 @@ static bool run_upkeep(struct keeper *keeper, const struct member_status *status
     struct upkeep_due due = upkeep_look(&keeper->upkeep, status, now_ms(keeper));
     if (due.disarm)
         disarm(keeper, status);
-    if (due.urgent)
-        log_error("",
-                  "member of etcd: its file of %" G_GUINT64_FORMAT
-                  " MiB has reached its limit, and no member takes changes; room is being made",
-                  status->store_bytes >> 20);
     if (due.compact != 0 && members->ops->compact(members, due.compact, &error))
         upkeep_compacted(&keeper->upkeep, due.compact, now_ms(keeper));
     if (error != NULL && !task_killed())
@@ -111,6 +135,13 @@ static bool run_upkeep(struct keeper *keeper, const struct member_status *status
     g_clear_error(&error);
     if (!due.defragment || task_killed())
         return false;
+    if (!may_defragment(keeper, status, due.urgent))
+        return due.urgent;
+    if (due.urgent)
+        log_error("",
+                  "member of etcd: its file of %" G_GUINT64_FORMAT
+                  " MiB has reached its limit, and no member takes changes; room is being made",
+                  status->store_bytes >> 20);
     if (members->ops->defragment(members, due.urgent, &error))
         log_info("",
                  "member of etcd: its file of %" G_GUINT64_FORMAT

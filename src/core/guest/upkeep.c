@@ -37,11 +37,14 @@ static bool is_full(const struct member_status *status)
 static void make_room(struct upkeep *upkeep, const struct member_status *status, gint64 now_ms,
                       struct upkeep_due *due)
 {
+    if (!upkeep->full) {
+        upkeep->full = true;
+        upkeep->full_ms = now_ms;
+        upkeep->tried = upkeep->waits = false;
+    }
     due->disarm = status->store_bytes < LIMIT_ETCD_STORE_BYTES / 4 * 3;
-    if (due->disarm || (upkeep->full && now_ms - upkeep->full_ms < MEMBER_FULL_PAUSE_MS))
+    if (due->disarm || (upkeep->tried && now_ms - upkeep->tried_ms < MEMBER_FULL_PAUSE_MS))
         return;
-    upkeep->full = true;
-    upkeep->full_ms = now_ms;
     due->urgent = due->defragment = true;
     due->compact = status->revision;
 }
@@ -69,6 +72,16 @@ struct upkeep_due upkeep_look(struct upkeep *upkeep, const struct member_status 
     return due;
 }
 
+bool upkeep_may_defragment(const struct upkeep *upkeep, bool urgent,
+                           const struct members_others *others, gint64 now_ms)
+{
+    if (!urgent)
+        return others->silent == 0;
+    gint64 waited_ms = now_ms - (upkeep->tried ? upkeep->tried_ms : upkeep->full_ms);
+    return (others->silent == 0 && others->full_before == 0) ||
+           waited_ms >= (gint64)(others->full_before + 1) * UPKEEP_TURN_S * 1000;
+}
+
 void upkeep_compacted(struct upkeep *upkeep, guint64 revision, gint64 now_ms)
 {
     upkeep->compacted = revision;
@@ -79,4 +92,7 @@ void upkeep_defragmented(struct upkeep *upkeep, gint64 now_ms)
 {
     upkeep->defragmented = true;
     upkeep->defragmented_ms = now_ms;
+    upkeep->tried = upkeep->full;
+    upkeep->tried_ms = now_ms;
+    upkeep->waits = false;
 }

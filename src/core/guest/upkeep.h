@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "proto/members.h"
 #include "proto/records.h"
 
 struct upkeep {
@@ -16,8 +17,11 @@ struct upkeep {
     guint64 seen;           /* revision at the last look */
     bool defragmented;      /* once, at … */
     gint64 defragmented_ms; /* … this time */
-    bool full;              /* it has reached its limit, and room was made … */
-    gint64 full_ms;         /* … at this time the last time */
+    bool full;              /* it has reached its limit, at … */
+    gint64 full_ms;         /* … this time */
+    bool tried;             /* since then room was made, at … */
+    gint64 tried_ms;        /* … this time the last time */
+    bool waits;             /* for the other members, as was said */
 };
 
 struct upkeep_due {
@@ -32,6 +36,13 @@ struct upkeep_due {
  * readers of many pages, who read at one revision, are faster than that. */
 struct upkeep_due upkeep_look(struct upkeep *upkeep, const struct member_status *status,
                               gint64 now_ms);
+/* Whether a defragmentation that is due may begin at this moment. A member answers nobody
+ * meanwhile, so all others have to be well. With a file at its limit no member takes changes, and
+ * nobody can take a turn: the one with the lowest id goes first. But room is worth more then than a
+ * majority: who has waited for so many turns as it has members before it, and one, goes on in any
+ * case. */
+bool upkeep_may_defragment(const struct upkeep *upkeep, bool urgent,
+                           const struct members_others *others, gint64 now_ms);
 /* The compaction that was due is done; so is the defragmentation, or it cannot be for now. */
 void upkeep_compacted(struct upkeep *upkeep, guint64 revision, gint64 now_ms);
 void upkeep_defragmented(struct upkeep *upkeep, gint64 now_ms);

@@ -8,6 +8,7 @@
 #include "io/engine_file.h"
 #include "io/etcd_client.h"
 #include "io/etcd_kv.h"
+#include "io/etcd_member.h"
 #include "io/files.h"
 #include "io/process.h"
 #include "world.h"
@@ -460,6 +461,43 @@ static void test_strangers(void)
 
 /* --- three --- */
 
+/* As if its file had reached its limit. */
+static void raise_alarm(const struct engine_config *config, guint index)
+{
+    const struct node_paths *paths = nodes[index].paths;
+    const struct engine_member *member = config->members->pdata[index];
+    record_autoptr(member_status) status = ask(index);
+    const char *urls[] = {member->client_url, NULL};
+    g_autofree char *ca = engine_file_authority(paths);
+    g_autofree char *certificate = engine_file_certificate(paths, ENGINE_FILE_CLIENT);
+    g_autofree char *key = engine_file_key(paths, ENGINE_FILE_CLIENT);
+    const struct etcd_options options = {
+        .urls = urls, .ca = ca, .certificate = certificate, .key = key, .member_ms = 5000};
+    g_autoptr(GError) error = NULL;
+    struct etcd_client *client = etcd_client_new(&options, &error);
+    g_assert_no_error(error);
+    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, etcd_id_parse(status->id));
+    json_autoptr answer = etcd_call_wait(client, "/v3/maintenance/alarm",
+                                         json_make("{s:s, s:s, s:s}", "action", "ACTIVATE",
+                                                   "memberID", id, "alarm", ALARM_NOSPACE),
+                                         5000, &error);
+    g_assert_no_error(error);
+    etcd_client_free(client);
+}
+
+/* What the others say, as node `index` hears it. */
+static void assert_others(guint index, guint silent, guint full_before)
+{
+    struct members *members = nodes[index].members;
+    record_autoptr(member_status) own = ask(index);
+    struct members_others others = {0};
+    g_autoptr(GError) error = NULL;
+    g_assert_true(members->ops->ask_others(members, own->id, &others, &error));
+    g_assert_cmpuint(others.count, ==, NODES - 1);
+    g_assert_cmpuint(others.silent, ==, silent);
+    g_assert_cmpuint(others.full_before, ==, full_before);
+}
+
 static void three(void)
 {
     make_nodes();
@@ -476,9 +514,12 @@ static void three(void)
     }
     g_assert_cmpuint(leaders, ==, 1);
 
+    assert_others(0, 0, 0);
+
     /* One stops: the two others go on; without a second one nothing is healthy. */
     g_assert_true(nodes[2].members->ops->stop(nodes[2].members, &error));
     until(is_healthy(0) && is_healthy(1));
+    assert_others(0, 1, 0);
     g_assert_true(nodes[1].members->ops->stop(nodes[1].members, &error));
     until(!is_healthy(0));
     record_autoptr(member_status) alone = ask(0);
@@ -493,6 +534,14 @@ static void three(void)
     g_assert_true(nodes[1].members->ops->defragment(nodes[1].members, true, &error));
     record_autoptr(member_status) quiet = ask(1); /* no alarm: nothing to take back */
     g_assert_true(nodes[1].members->ops->disarm(nodes[1].members, quiet->id, &error));
+
+    /* Those that are full stand in the order of their ids; a stopped one is silent. */
+    raise_alarm(config, 0);
+    raise_alarm(config, 1);
+    record_autoptr(member_status) other = ask(0);
+    guint last = strcmp(other->id, quiet->id) > 0 ? 0 : 1;
+    assert_others(last, 1, 1);
+    assert_others(1 - last, 1, 0);
     remove_nodes();
 }
 

@@ -274,8 +274,43 @@ static void test_upkeep(struct fixture *fixture, gconstpointer unused)
     nw_pass(fixture->nw, 2 * MINUTE_MS + 1000);
     assert_did(fixture, " defragment defragment");
     fake->others_turn = false;
+    fake->others = (struct members_others){.count = 2, .silent = 1};
+    nw_pass(fixture->nw, 30 * MINUTE_MS); /* it would take the majority away */
+    assert_did(fixture, "");
+    fake->others.silent = 0;
     nw_pass(fixture->nw, 5 * MINUTE_MS);
     assert_did(fixture, " defragment");
+}
+
+/* Several files at their limit: one after the other, and none waits for ever. */
+static void test_full_together(struct fixture *fixture, gconstpointer unused)
+{
+    struct fake_members *fake = fixture->fake;
+    fake->says->revision = 1000;
+    start_member(fixture);
+    g_ptr_array_add(fake->says->alarms, g_strdup("NOSPACE"));
+    fake->says->store_bytes = LIMIT_ETCD_STORE_BYTES;
+    fake->says->used_bytes = LIMIT_ETCD_STORE_BYTES / 2;
+    fake->others = (struct members_others){.count = 2, .full_before = 1};
+    nw_pass(fixture->nw, 2 * MINUTE_MS);
+    g_assert_null(strstr(fake->did->str, "defragment"));
+    g_assert_nonnull(strstr(fake->did->str, "compact"));
+    fake->others.full_before = 0; /* its turn, within a second */
+    g_string_truncate(fake->did, 0);
+    nw_pass(fixture->nw, 2 * MEMBER_FIRST_LOOK_MS + 100);
+    assert_did(fixture, " compact defragment-now disarm");
+
+    /* Nobody before it makes room: it goes on without them. */
+    nw_pass(fixture->nw, 2 * MINUTE_MS);
+    g_ptr_array_add(fake->says->alarms, g_strdup("NOSPACE"));
+    fake->says->store_bytes = LIMIT_ETCD_STORE_BYTES;
+    fake->others = (struct members_others){.count = 2, .silent = 1, .full_before = 1};
+    while (fake->did->len == 0)
+        nw_pass(fixture->nw, 1000);
+    nw_pass(fixture->nw, 2 * UPKEEP_TURN_S * 1000 - 5000);
+    g_assert_null(strstr(fake->did->str, "defragment"));
+    nw_pass(fixture->nw, 10000);
+    g_assert_nonnull(strstr(fake->did->str, "defragment-now"));
 }
 
 /* A file at its limit, with which no member takes changes: room is made without a turn, and the
@@ -346,6 +381,29 @@ static void test_due(void)
     upkeep_defragmented(&upkeep, 0);
     g_assert_false(upkeep_look(&upkeep, &say, DEFRAGMENT_INTERVAL_MS - 1).defragment);
     g_assert_true(upkeep_look(&upkeep, &say, DEFRAGMENT_INTERVAL_MS).defragment);
+}
+
+/* Several members on hosts whose clocks agree on nothing but their pace: who is full begins only
+ * while all others are well, and two never at once while each turn is long enough. */
+static void test_turns(void)
+{
+    struct upkeep upkeep = {.full = true, .full_ms = 1000};
+    const gint64 turn_ms = UPKEEP_TURN_S * 1000;
+    struct members_others others = {.count = 2};
+    g_assert_true(upkeep_may_defragment(&upkeep, false, &others, 1000));
+    g_assert_true(upkeep_may_defragment(&upkeep, true, &others, 1000));
+    others.silent = 1;
+    g_assert_false(upkeep_may_defragment(&upkeep, false, &others, 1000 + 100 * turn_ms));
+    g_assert_false(upkeep_may_defragment(&upkeep, true, &others, 1000 + turn_ms - 1));
+    g_assert_true(upkeep_may_defragment(&upkeep, true, &others, 1000 + turn_ms));
+    others = (struct members_others){.count = 2, .full_before = 2};
+    g_assert_true(upkeep_may_defragment(&upkeep, false, &others, 1000)); /* by a turn in etcd */
+    g_assert_false(upkeep_may_defragment(&upkeep, true, &others, 1000 + 3 * turn_ms - 1));
+    g_assert_true(upkeep_may_defragment(&upkeep, true, &others, 1000 + 3 * turn_ms));
+    /* Its own last try counts as the beginning. */
+    upkeep_defragmented(&upkeep, 1000 + 3 * turn_ms);
+    g_assert_false(upkeep_may_defragment(&upkeep, true, &others, 1000 + 6 * turn_ms - 1));
+    g_assert_true(upkeep_may_defragment(&upkeep, true, &others, 1000 + 6 * turn_ms));
 }
 
 /* "yes", or why not; `file`: what etc/engine.json says, NULL: there is none. */
@@ -438,9 +496,11 @@ int main(int argc, char **argv)
     TEST("/keeper/refusals", test_refusals);
     TEST("/keeper/damaged", test_damaged);
     TEST("/keeper/upkeep", test_upkeep);
+    TEST("/keeper/full-together#SAF-08", test_full_together);
     TEST("/keeper/full", test_full);
     TEST("/keeper/promises#SAF-07", test_promises);
     TEST("/keeper/promise-refused#SAF-07", test_promise_refused);
     g_test_add_func("/keeper/due", test_due);
+    g_test_add_func("/keeper/turns#SAF-08", test_turns);
     return g_test_run();
 }
