@@ -92,6 +92,23 @@ static struct ms_host *only_master(struct ms *ms)
     return master && master->epoch == ms->newest_epoch ? master : NULL;
 }
 
+/* By its id a commit is known to be stored when it is repeated, whoever is the master by then
+ * (SAF-04): so the engine has all of them, and each copy those up to its serial. */
+static char *ids_differ(const struct ms *ms, const struct ms_host *host)
+{
+    for (guint64 serial = 1; serial < ms->log->len; serial++) {
+        const char *id = ms_commit_at(ms, serial)->id;
+        guint64 kept = id ? model_store_lookup(host->store, id) : serial;
+        guint64 known = id && host->epoch ? host->real->ops->lookup(host->real, id) : serial;
+        if (kept != serial || known != serial)
+            return g_strdup_printf("the commit of serial %" G_GUINT64_FORMAT
+                                   " is known as %" G_GUINT64_FORMAT " to the copy of %s"
+                                   ", and as %" G_GUINT64_FORMAT " to its engine",
+                                   serial, kept, host->uuid, known);
+    }
+    return NULL;
+}
+
 static char *copy_unrest(const struct ms *ms, const struct ms_host *host,
                          const struct ms_host *master)
 {
@@ -104,7 +121,8 @@ static char *copy_unrest(const struct ms *ms, const struct ms_host *host,
         return g_strdup_printf("%s has serial %" G_GUINT64_FORMAT " of epoch %" G_GUINT64_FORMAT
                                ", role %d",
                                host->uuid, at.serial, at.epoch, at.role);
-    return tags_differ(ms, host->store);
+    char *why = tags_differ(ms, host->store);
+    return why ? why : ids_differ(ms, host);
 }
 
 char *ms_unrest(struct ms *ms)

@@ -337,6 +337,11 @@ guint64 model_store_version(const struct model_store *store, const char *kind, c
     return row ? row->version : 0;
 }
 
+guint64 model_store_lookup(const struct model_store *store, const char *commit_id)
+{
+    return commit_ids_find(store->ids, commit_id);
+}
+
 guint model_store_count(const struct model_store *store)
 {
     return g_hash_table_size(store->objects);

@@ -54,5 +54,7 @@ void model_store_each(const struct model_store *store,
                                    json_t *object, void *data),
                       void *data);
 guint64 model_store_version(const struct model_store *store, const char *kind, const char *key);
+/* The serial that a commit id has there; 0: it is not known. */
+guint64 model_store_lookup(const struct model_store *store, const char *commit_id);
 guint model_store_count(const struct model_store *store);
 guint model_store_refills(const struct model_store *store);

@@ -258,14 +258,27 @@ char *job_commit(struct config_world *world, guint job, GPtrArray *changes)
     return job_change(world, job, "commit", changes);
 }
 
-char *job_change(struct config_world *world, guint job, const char *name, GPtrArray *changes)
+static json_t *change_json(const struct config_world *world, guint job, const GPtrArray *changes)
 {
     record_autoptr(commit_args) args = commit_args_new();
     g_free(args->commit_id);
     args->commit_id = env_uuid(world->job);
     g_ptr_array_unref(args->changes);
-    args->changes = changes;
+    args->changes = g_ptr_array_ref((GPtrArray *)changes);
     json_t *json = commit_args_to_json(args);
     json_object_set_new(json, "owner", owner_json(job));
-    return ask_as(world, world->job, job, name, json);
+    return json;
+}
+
+char *job_change(struct config_world *world, guint job, const char *name, GPtrArray *changes_in)
+{
+    g_autoptr(GPtrArray) changes = changes_in;
+    return ask_as(world, world->job, job, name, change_json(world, job, changes));
+}
+
+void job_change_start(struct config_world *world, guint job, const char *name,
+                      const GPtrArray *changes, struct fake_reply *reply)
+{
+    fake_call_start_stamped(world->job, job, (struct stamp){5, world->epoch}, NODE1, ROLE_WCONFD,
+                            name, change_json(world, job, changes), reply);
 }

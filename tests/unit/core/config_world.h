@@ -71,6 +71,9 @@ char *job_locks(struct config_world *world, guint job, const char *list, bool wa
 char *job_commit(struct config_world *world, guint job, GPtrArray *changes);
 /* As a named change (proto/changes.def). */
 char *job_change(struct config_world *world, guint job, const char *name, GPtrArray *changes);
+/* The same, not waited for. */
+void job_change_start(struct config_world *world, guint job, const char *name,
+                      const GPtrArray *changes, struct fake_reply *reply);
 json_t *owner_json(guint job);
 
 #define assert_says(said, expected)                                                                \

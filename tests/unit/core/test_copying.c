@@ -63,6 +63,18 @@ static json_t *answer_ids(const struct rpc_request *request, const char *to_node
                      (json_int_t)master.rest);
 }
 
+/* A master of a version that knew nothing of them, as rpc.c and wconf.c answer; or one that fails.
+ */
+static json_t *answer_no_ids(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    if (data)
+        fettle_set_error(error, PROTOCOL, "wconfd has no method commit_ids");
+    else
+        fettle_set_error(error, TEMPORARY, "not now");
+    return NULL;
+}
+
 /* What the copy is at: "history epoch serial", then how often it was filled, then why it does not
  * go on; g_free() it. */
 static char *at(void)
@@ -131,6 +143,19 @@ static void test_no_older_refill(void)
     tear_down();
 }
 
+/* A copy is filled by a master of the version before, which has no ids of commits to give; any other
+ * failure fills none. */
+static void test_master_without_ids(void)
+{
+    set_up();
+    fake_script(world, NODE1, ROLE_WCONFD, "commit_ids", answer_no_ids, NULL);
+    expect((struct master){5, 4, 4, 4, 8, .snapshot = true}, "5 4 7, 1 refills: not now");
+    fake_script(world, NODE1, ROLE_WCONFD, "commit_ids", answer_no_ids, wconfd);
+    expect((struct master){5, 4, 4, 4, 9, .snapshot = true}, "5 4 9, 2 refills: it asks again");
+    expect((struct master){5, 4, 4, 4, 10}, "5 4 10, 2 refills: it asks again");
+    tear_down();
+}
+
 static void test_no_older_changes(void)
 {
     set_up();
@@ -155,6 +180,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/copying/no-older-refill#SAF-03,SAF-07", test_no_older_refill);
+    g_test_add_func("/copying/master-without-ids#SAF-04", test_master_without_ids);
     g_test_add_func("/copying/no-older-changes#SAF-03,SAF-07", test_no_older_changes);
     g_test_add_func("/copying/others-are-taken#SAF-07", test_others_are_taken);
     return g_test_run();

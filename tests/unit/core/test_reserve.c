@@ -137,6 +137,32 @@ static void reserve_two(void)
         changes_of(reserve(OTHER, "other", 18, "aa:00:00:00:00:08", "10.0.0.8@br0"), NULL)));
 }
 
+/* Who looks for an address sees what another job is about to take, while that is on its way to the
+ * store; if it does not get there it is free again. */
+static void test_on_its_way(void)
+{
+    struct fake_reply taken = {0};
+    g_autoptr(GPtrArray) changes =
+        changes_of(reserve(FRESH, "fresh", 17, MAC, "10.0.0.9@br0"), NULL);
+    world_set_up();
+    take_locks(17, "fresh");
+    assert_says(ask_wconf(&world, world.job, "address_user", json_make("{s:s}", "address", MAC)),
+                "{\"user\":\"\"}");
+    fake_engine_hold(world.engine);
+    job_change_start(&world, 17, "reserve", changes, &taken);
+    fake_settle(world.world);
+    g_assert_false(taken.done);
+    assert_says(ask_wconf(&world, world.job, "address_user", json_make("{s:s}", "address", MAC)),
+                "{\"user\":\"job 17 for instance \\\"fresh\\\"\"}");
+    g_assert_cmpuint(reserved_mib(), ==, 0); /* those who follow hear of it when it is stored */
+    g_assert_false(taken.done);
+    fake_engine_release(world.engine);
+    fake_settle(world.world);
+    assert_says(world_reply(&taken), "{\"serial\":2}");
+    g_assert_cmpuint(reserved_mib(), ==, 6144);
+    world_tear_down();
+}
+
 static void test_ends_with_its_owner(void)
 {
     world_set_up();
@@ -185,6 +211,7 @@ int main(int argc, char **argv)
     g_test_add_func("/reserve/covered#FUT-04,FUT-06", test_covered);
     g_test_add_func("/reserve/never-twice#WCF-22", test_never_twice);
     g_test_add_func("/reserve/conversion#FUT-07", test_conversion);
+    g_test_add_func("/reserve/on-its-way#FUT-06,SAF-03", test_on_its_way);
     g_test_add_func("/reserve/owner-dies#FUT-06,WCF-15", test_ends_with_its_owner);
     g_test_add_func("/reserve/owner-dies-meanwhile#FUT-06,WCF-12", test_owner_dies_meanwhile);
     g_test_add_func("/reserve/bad-requests", test_bad_reservations);

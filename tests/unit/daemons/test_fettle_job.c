@@ -4,6 +4,7 @@
  * names the program.
  */
 #include <gio/gio.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -74,9 +75,21 @@ static char *log_of(const struct host *host)
     return g_build_filename(host->root, "log", "luxid.log", NULL);
 }
 
+/* The process is asked to give up when it has been confirmed, and has not done anything since. */
+static void ask_to_give_up(const char *named, int channel)
+{
+    g_auto(GStrv) words = g_strsplit(named, " ", 3);
+    pid_t pid = (pid_t)g_ascii_strtoll(words[1], NULL, 10);
+    g_assert_cmpint(pid, >, 1);
+    g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
+    g_assert_cmpint(write(channel, "\n", 1), ==, 1);
+    g_assert_cmpint(kill(pid, SIGTERM), ==, 0);
+    g_assert_cmpint(kill(pid, SIGCONT), ==, 0);
+}
+
 /* A nursery of those words with one request, whose confirmation is given: the text that the job's
  * process named itself with. */
-static char *request(const struct host *host, const char *words, const char *job)
+static char *request(const struct host *host, const char *words, const char *job, bool give_up)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_NONE);
@@ -94,7 +107,10 @@ static char *request(const struct host *host, const char *words, const char *job
     send_descriptor(requests[0], job, channel[1]);
     close(channel[1]);
     g_assert_cmpint(read(channel[0], line, STARTER_LINE_BYTES), >, 0);
-    g_assert_cmpint(write(channel[0], "\n", 1), ==, 1);
+    if (give_up)
+        ask_to_give_up(line, channel[0]);
+    else
+        g_assert_cmpint(write(channel[0], "\n", 1), ==, 1);
     g_assert_cmpint(read(channel[0], line + STARTER_LINE_BYTES, 1), ==, 0); /* it is the job's */
     close(channel[0]);
     close(requests[0]);
@@ -109,26 +125,38 @@ static bool has_locks(const struct host *host)
 }
 
 /* Runs job 17 to its end, with its lock file: all that it said. */
-static char *run_from(const struct host *host, const char *words)
+static char *run_as(const struct host *host, const char *words, bool give_up)
 {
-    g_autofree char *name = request(host, words, "17");
+    g_autofree char *name = request(host, words, "17", give_up);
     g_autofree char *path = log_of(host);
     char *said = NULL;
     g_assert_true(g_str_has_prefix(name, "job-17-"));
-    while (has_locks(host))
+    g_autofree char *lock = g_strndup(name, strcspn(name, " "));
+    while (livelock_probe(host->paths, lock) == LIVELOCK_ALIVE)
         g_usleep(2000);
+    g_assert_false(has_locks(host)); /* who is killed leaves it behind */
     g_assert_true(g_file_get_contents(path, &said, NULL, NULL));
     return g_strchomp(said);
 }
 
-/* The last line of it, without time. */
-static char *run(const struct host *host)
+static char *run_from(const struct host *host, const char *words)
 {
-    g_autofree char *said = run_from(host, NURSERY_WORDS);
+    return run_as(host, words, false);
+}
+
+/* The last line of what a run said, without time. */
+static char *last_line(const char *said)
+{
     const char *line = strrchr(said, '\n');
     const char *text = strstr(line ? line : said, "fettle-job 17: ");
     g_assert_nonnull(text);
     return g_strdup(text + strlen("fettle-job 17: "));
+}
+
+static char *run(const struct host *host)
+{
+    g_autofree char *said = run_from(host, NURSERY_WORDS);
+    return last_line(said);
 }
 
 #define assert_run(host, expected)                                                                 \
@@ -151,6 +179,20 @@ static void test_job_file(void)
     assert_run(&host, "job-17 is the file of job 18");
     put_job(&host, "{\"id\":17,\"ops\":[{\"input\":{},\"status\":\"running\"}]}");
     assert_run(&host, "job 17 has run before; it is not run twice");
+    host_clear(&host);
+}
+
+/* A signal between the confirmation and the beginning kills nobody: the process hears it when it
+ * can, and goes as every job does, without leaving its lock file behind. */
+static void test_asked_early(void)
+{
+    struct host host;
+    host_init(&host);
+    for (guint i = 0; i < 20; i++) {
+        g_autofree char *said = run_as(&host, NURSERY_WORDS, true);
+        g_autofree char *last = last_line(said);
+        g_assert_true(g_str_has_prefix(last, "there is no file "));
+    }
     host_clear(&host);
 }
 
@@ -184,6 +226,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/fettle-job/job-file#SAF-32", test_job_file);
+    g_test_add_func("/fettle-job/asked-early#SAF-32", test_asked_early);
     g_test_add_func("/fettle-job/no-node", test_no_node);
     g_test_add_func("/fettle-job/no-room", test_no_room);
     return g_test_run();

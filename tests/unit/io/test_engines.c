@@ -510,7 +510,7 @@ static void case_ids(void)
         last = commit_as(fixture->me.epoch, id, i, one_tag(i % 2 ? "a" : "b", id));
     }
     fixture->kind->wait(fixture->rig, &last->done);
-    for (guint i = 0; i < 2; i++) {
+    for (guint i = 0; i < 3; i++) {
         struct id_list ids = {0};
         g_autoptr(GError) error = NULL;
         g_assert_cmpuint(lookup("00000000-0000-4000-8000-000000000002"), ==, 2);
@@ -521,7 +521,10 @@ static void case_ids(void)
         g_assert_no_error(error);
         g_assert_cmpuint(ids.known, ==, COMMITS);
         g_assert_cmpuint(ids.count, <=, COMMITS + 1); /* the first content may have one */
-        restart(1 + COMMITS);
+        if (i == 0)
+            g_free(load(1 + COMMITS)); /* those that are read again are known already */
+        else
+            restart(1 + COMMITS);
     }
 }
 
