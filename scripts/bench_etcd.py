@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""What a commit costs with the engine etcd, and the same transaction without us; run by bench_mastership.py in the network of
-the master's node. Arguments: the root of that node, and how many instances; with 1 only one is made and changed.
+"""What a commit and a lock cost with the engine etcd, and the same transaction or read without us; run by bench_mastership.py in the network of
+the master's node. Arguments: the root of that node, and how many instances; with 1 only one is made and changed, with 0 none.
 Prints one line a figure: name and value.
 
   floor_etcd_txn_ms           one transaction of the size of a commit, sent to this node's member by hand
   config_commit_etcd_ms       one client: one instance changed and answered, in turn with that
   config_commits_etcd_per_s   16 clients, each with one commit under way; not with 1 instance
+  floor_etcd_reads_per_s      one linearizable read after the other, by hand; this and what follows with 0 instances, and only then
+  lock_pairs_etcd_per_s       one client, one call after the other: a lock taken and released, each behind a barrier
+  lock_pairs_etcd_of_floor    the same as a share of half the reads, round by round
+  lock_pairs_pipelined_etcd_per_s  many calls in flight, which share their barriers
 """
 import base64
 import http.client
@@ -17,11 +21,14 @@ import statistics
 import sys
 import time
 
-from bench_wconfd import OWNER, Client, commit_args, fill, hold_everything, pattern, put
+from bench_wconfd import OWNER, Client, commit_args, fill, hold_everything, hold_file, pattern, put
 
 COMMITS = 100
 CLIENTS = 16
 RACE = 600
+LOCK_ROUNDS = 5
+LOCK_PAIRS = 100  # of one round
+LOCK_CALLS = 500  # in flight
 
 
 class Etcd:
@@ -102,9 +109,51 @@ def race(clients, objects):
     print(f'config_commits_etcd_per_s {RACE / (time.perf_counter() - begun):.0f}')
 
 
+def pair():
+    """The arguments of the two calls."""
+    return [{'owner': OWNER, 'locks': [{'name': 'instance/bench-pair', 'mode': mode}]} for mode in ('exclusive', 'release')]
+
+
+def per_s(count, call):
+    begun = time.perf_counter()
+    call()
+    return count / (time.perf_counter() - begun)
+
+
+def locks(client, etcd):
+    """Reads and pairs in turn; then as many calls at once as fit between the two buffers."""
+    read = json.dumps({'key': encoded('/bench/none')})
+    calls = pair()
+    def reads():
+        for _ in range(2 * LOCK_PAIRS):
+            etcd.post('/v3/kv/range', read)
+    def pairs():
+        for n in range(2 * LOCK_PAIRS):
+            assert client.call('update_locks', calls[n % 2])['granted']
+    def in_flight():
+        for n in range(LOCK_CALLS):
+            client.ask('update_locks', calls[n % 2])
+        for _ in range(LOCK_CALLS):
+            assert client.result()['granted']
+    floors, ours, piped = [], [], []
+    for _ in range(LOCK_ROUNDS):
+        floors.append(per_s(2 * LOCK_PAIRS, reads))
+        ours.append(per_s(LOCK_PAIRS, pairs))
+        piped.append(per_s(LOCK_CALLS // 2, in_flight))
+    print(f'floor_etcd_reads_per_s {statistics.median(floors):.0f}')
+    print(f'lock_pairs_etcd_per_s {statistics.median(ours):.0f}')
+    print(f'lock_pairs_etcd_of_floor {statistics.median(our / (floor / 2) for our, floor in zip(ours, floors)):.2f}')
+    print(f'lock_pairs_pipelined_etcd_per_s {statistics.median(piped):.0f}')
+
+
 def main():
     root, count = sys.argv[1], int(sys.argv[2])
     client = Client(root)
+    if count == 0:
+        hold_file(root)
+        locks(client, Etcd(root))
+        client.call('free_locks', {'owner': OWNER})
+        return
     instance, there = pattern(root)
     hold_everything(client, root)
     objects = fill(client, instance, 1 if count == 1 else max(CLIENTS, count - there))

@@ -1,5 +1,5 @@
 """With the engine etcd: how long the cluster has no master when the master's power is cut, until the next one takes jobs, and
-what a commit costs (bench_etcd.py), with 10,000 instances."""
+what a lock and a commit cost (bench_etcd.py), with 10,000 instances."""
 import os
 import time
 
@@ -77,6 +77,13 @@ def commits(lab, figures):
                 '<= 1.25')
 
 
+def locks(lab, figures):
+    lab.master = master_of(lab)
+    for name, value in bench_etcd(lab, 0).items():
+        share = name.endswith('_of_floor')
+        figures.add(name, value, 'share' if share else '1/s', '>= 0.5' if share else '', digits=2 if share else 0)
+
+
 def with_many(lab, figures):
     commits(lab, figures)
     cuts(lab, figures, 3, '_10000', '')
@@ -85,4 +92,5 @@ def with_many(lab, figures):
 def measure(build, figures, runs):
     with fettlelib.Lab(build, options=OPTIONS) as lab:
         figures.part('cuts', 240, cuts, lab, figures, runs, '', '<= 8')
+        figures.part('locks_etcd', 60, locks, lab, figures)
         figures.part('etcd_10000', 300, with_many, lab, figures)

@@ -51,10 +51,15 @@ def commit_args(*changes):
     return {'owner': OWNER, 'commit_id': str(uuid.uuid4()), 'changes': list(changes)}
 
 
-def hold_everything(client, root):
-    """A lock file that this process holds, and the locks under which anything may be changed."""
+def hold_file(root):
+    """The owner's lock file, held by this process until it ends."""
     file = os.open(os.path.join(root, 'run', 'livelocks', HOLDER), os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.fcntl(file, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+
+
+def hold_everything(client, root):
+    """A lock file that this process holds, and the locks under which anything may be changed."""
+    hold_file(root)
     locks = [{'name': f'{level}/[lockset]', 'mode': 'exclusive'} for level in ('instance', 'node')]
     answer = client.call('update_locks', {'owner': OWNER, 'locks': locks, 'wait': True, 'wait_ms': 20000})
     assert answer['granted'], answer
