@@ -60,6 +60,9 @@
 #define WATCH_GATHER_MS 50       /* from a change to the answers: what comes meanwhile is in them */
 #define LIMIT_QUEUE_RETRY_MS                                                                       \
     1000 /* pause before luxid tries again what failed for a passing reason */
+#define QUEUE_DRAIN_MS                                                                             \
+    10000u /* luxid is asked to end: jobs that are being started are waited for */
+#define QUEUE_DRAIN_LOOK_MS 10u /* between two looks at them */
 #define LIMIT_LOCK_RELEASE_LAG_MS                                                                  \
     20 /* from the event that a lock file is closed to the release of its lock */
 #define LIMIT_FINAL_STATE_LAG_MS                                                                   \

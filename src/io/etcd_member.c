@@ -290,10 +290,11 @@ bool etcd_alarm_disarm(struct etcd_client *client, guint64 id, const char *alarm
     return answer != NULL;
 }
 
-bool etcd_alarms_before(struct etcd_client *client, const char *alarm, guint64 id,
-                        guint *ret_count, GError **error)
+bool etcd_alarms_before(struct etcd_client *client, const char *alarm, guint64 id, guint *ret_count,
+                        GError **error)
 {
-    json_autoptr answer = ask(client, ALARM, json_make("{s:s}", "action", "GET"), ETCD_ASK_MS, error);
+    json_autoptr answer =
+        ask(client, ALARM, json_make("{s:s}", "action", "GET"), ETCD_ASK_MS, error);
     const json_t *alarms = json_object_get(answer, "alarms");
     guint count = 0;
     for (size_t i = 0; i < json_array_size(alarms); i++) {

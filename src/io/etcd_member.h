@@ -52,8 +52,8 @@ bool etcd_compact(struct etcd_client *client, guint64 revision, GError **error);
 /* Rewrites the file of the member at the end of `client` (one URL; `member_ms` long enough), which
  * answers nobody meanwhile. */
 /* How many members with a lower id than `id` have raised this alarm. */
-bool etcd_alarms_before(struct etcd_client *client, const char *alarm, guint64 id,
-                        guint *ret_count, GError **error);
+bool etcd_alarms_before(struct etcd_client *client, const char *alarm, guint64 id, guint *ret_count,
+                        GError **error);
 bool etcd_defragment(struct etcd_client *client, GError **error);
 
 /* A turn that at most one has, by a key with a lease: true if it is ours now, for `seconds` at

@@ -74,8 +74,8 @@ struct engine_ops {
     /* Calls `lost` once when mastership has ended or cannot be kept any more (SAF-08), or had when
      * this is called; commits and barriers fail from then on. */
     void (*on_lost)(struct engine *engine, void (*lost)(const char *why, void *data), void *data);
-    /* Appends to the queue; many queued commits may share one sync. One that does not follow what is
-     * stored (engine_commit_follows()) is refused alone. */
+    /* Appends to the queue; many queued commits may share one sync. One that does not follow what
+     * is stored (engine_commit_follows()) is refused alone. */
     void (*commit)(struct engine *engine, const struct engine_commit *commit, engine_commit_fn done,
                    void *data);
     /* Calls back after every commit queued before it, with whether mastership still held then. */

@@ -15,7 +15,7 @@ struct fake_members {
     guint fail_starts;          /* so many starts fail */
     bool others_turn;           /* defragmentation: another member's */
     struct members_others others;
-    guint64 compacted;          /* by the last compaction */
+    guint64 compacted; /* by the last compaction */
     GString *did;
     void (*ended)(const char *why, void *data);
     void *data_of_ended;

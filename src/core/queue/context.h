@@ -27,6 +27,7 @@ struct queue_context {
     struct archiver *archiver;
     GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
     char *livelock;       /* luxid's own lock file */
+    bool ends;            /* no job is started any more (luxi_drain) */
 };
 
 /* The committed record of a job; NULL if there is none. Valid until its next change. */

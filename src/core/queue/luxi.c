@@ -142,6 +142,14 @@ bool luxi_start(struct luxi *luxi, GError **error)
     return true;
 }
 
+bool luxi_drain(struct luxi *luxi)
+{
+    const struct queue_context *context = &luxi->context;
+
+    luxi->context.ends = true;
+    return context->starting == NULL || g_hash_table_size(context->starting) == 0;
+}
+
 void luxi_free(struct luxi *luxi)
 {
     struct queue_context *context;

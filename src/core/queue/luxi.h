@@ -15,4 +15,9 @@ bool luxi_start(struct luxi *luxi, GError **error);
 /* One LUXI call: request->name is the method, request->args the positional array (not checked yet).
  */
 void luxi_handle(struct luxi *luxi, struct rpc_request *request);
+/* luxid is to end, and the next one goes on: no job is started any more. Whether none is being
+ * started either; ask again until it says so. A job whose start is cut off ends in error (LUX-26,
+ * 27).
+ */
+bool luxi_drain(struct luxi *luxi);
 void luxi_free(struct luxi *luxi);

@@ -66,7 +66,7 @@ static void schedule(struct queue_context *context)
     struct queue_job *job;
 
     holds_look(context->holds);
-    while (queue_active(context->queue) < slots(context) &&
+    while (!context->ends && queue_active(context->queue) < slots(context) &&
            (job = queue_next(context->queue)) != NULL) {
         if (!holds_allow(context->holds, job))
             continue;

@@ -3,11 +3,13 @@
  * core/queue's; here it gets its environment and its socket, run/luxid.sock. On other candidates it
  * stands by, and tells clients who the master is.
  */
+#include "base/limits.h"
 #include "base/log.h"
 #include "core/queue/deposed.h"
 #include "core/queue/luxi.h"
 #include "daemons/common/daemon.h"
 #include "daemons/common/standby.h"
+#include "io/loop.h"
 #include "io/luxi_server.h"
 #include "io/real_env.h"
 
@@ -16,6 +18,8 @@ static struct {
     struct luxi *luxi;
     struct standby *standby;
     struct luxi_server *server;
+    gint64 drained_ms; /* when it ends in any case; 0: it was not asked to */
+    guint drain;       /* timer */
 } luxid;
 
 static void handle(struct rpc_request *request, void *data)
@@ -36,6 +40,24 @@ static bool start_luxi(GError **error)
     return luxi_start(luxid.luxi, error);
 }
 
+/* SIGTERM, at an upgrade for example: jobs that are being started would end in error. */
+static void drain_cb(void *unused)
+{
+    luxid.drain = 0;
+    if (luxi_drain(luxid.luxi) || loop_boot_ms() >= luxid.drained_ms)
+        daemon_quit(NULL);
+    else
+        luxid.drain = loop_timer(QUEUE_DRAIN_LOOK_MS, drain_cb, NULL);
+}
+
+static void terminate(void *unused)
+{
+    if (luxid.drained_ms != 0)
+        return;
+    luxid.drained_ms = loop_boot_ms() + QUEUE_DRAIN_MS;
+    drain_cb(NULL);
+}
+
 static struct env *setup(const char *root, GError **error)
 {
     g_autofree char *socket = NULL;
@@ -52,6 +74,7 @@ static struct env *setup(const char *root, GError **error)
                                                                  .handle = handle,
                                                                  .complain = complain},
                                    error);
+    loop_on_terminate(terminate, NULL);
     return luxid.server == NULL ? NULL : luxid.env;
 }
 
@@ -62,6 +85,8 @@ static bool start(GError **error)
 
 static void stop(void)
 {
+    loop_timer_cancel(luxid.drain);
+    loop_on_terminate(NULL, NULL);
     g_clear_pointer(&luxid.luxi, luxi_free);
     g_clear_pointer(&luxid.server, luxi_server_free);
     g_clear_pointer(&luxid.env, real_env_free);

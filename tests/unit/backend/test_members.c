@@ -477,10 +477,10 @@ static void raise_alarm(const struct engine_config *config, guint index)
     struct etcd_client *client = etcd_client_new(&options, &error);
     g_assert_no_error(error);
     g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, etcd_id_parse(status->id));
-    json_autoptr answer = etcd_call_wait(client, "/v3/maintenance/alarm",
-                                         json_make("{s:s, s:s, s:s}", "action", "ACTIVATE",
-                                                   "memberID", id, "alarm", ALARM_NOSPACE),
-                                         5000, &error);
+    json_autoptr answer = etcd_call_wait(
+        client, "/v3/maintenance/alarm",
+        json_make("{s:s, s:s, s:s}", "action", "ACTIVATE", "memberID", id, "alarm", ALARM_NOSPACE),
+        5000, &error);
     g_assert_no_error(error);
     etcd_client_free(client);
 }

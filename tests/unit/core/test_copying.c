@@ -143,8 +143,8 @@ static void test_no_older_refill(void)
     tear_down();
 }
 
-/* A copy is filled by a master of the version before, which has no ids of commits to give; any other
- * failure fills none. */
+/* A copy is filled by a master of the version before, which has no ids of commits to give; any
+ * other failure fills none. */
 static void test_master_without_ids(void)
 {
     set_up();

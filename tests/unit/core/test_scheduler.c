@@ -436,6 +436,34 @@ static void test_unsure(void)
 
 /* --- restarts of luxid --- */
 
+/* It is asked to end while it starts a job: that one runs first, no other one is begun, and the
+ * next luxid goes on with both. */
+static void test_drain(void)
+{
+    struct queue_world *w = queue_world_new(5);
+    guint64 starting = queue_submit(w, NULL), queued;
+
+    g_assert_false(luxi_drain(w->luxi));
+    queued = queue_submit(w, NULL);
+    fake_advance(w->world, LIMIT_QUEUE_RETRY_MS);
+    assert_status(w, queued, "queued");
+    g_assert_false(has_starter(w, queued));
+    g_assert_false(luxi_drain(w->luxi));
+    queue_child_named(w, starting);
+    g_assert_true(queue_child_confirmed(w, starting));
+    queue_child_breaks(w, starting); /* it has read that */
+    g_assert_true(luxi_drain(w->luxi));
+    queue_world_kill_luxid(w);
+    queue_world_start_luxid(w);
+    assert_status(w, starting, "waiting"); /* its process has not said more yet */
+    queue_job_runs(w, starting);
+    queue_child_named(w, queued);
+    queue_job_runs(w, queued);
+    assert_status(w, starting, "success");
+    assert_status(w, queued, "success");
+    queue_world_free(w);
+}
+
 static void test_restart_running(void)
 {
     struct queue_world *w = queue_world_new(1);
@@ -709,6 +737,7 @@ int main(int argc, char **argv)
     g_test_add_func("/track/false-event#DTH-14", test_false_event);
     g_test_add_func("/track/sweep#LUX-36", test_sweep);
     g_test_add_func("/track/unsure#DTH-15", test_unsure);
+    g_test_add_func("/scheduler/drain#FUT-12,LUX-26,LUX-27", test_drain);
     g_test_add_func("/restart/running#LUX-16,LUX-06", test_restart_running);
     g_test_add_func("/restart/ended-while-away#LUX-34,LUX-35", test_ended_while_away);
     g_test_add_func("/restart/died-while-away#LUX-36,DTH-02", test_died_while_away);

@@ -82,8 +82,8 @@ static bool own_mounts;
 
 void rigs_init(void)
 {
-    own_mounts = unshare(CLONE_NEWNS) == 0 &&
-                 mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+    own_mounts =
+        unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
 static struct rig *sqlite_make(const GPtrArray *changes)
@@ -245,8 +245,8 @@ static void expire_task(void *data)
     g_autoptr(GPtrArray) kvs = etcd_kvs(answer, NULL, NULL);
     g_assert_cmpuint(kvs->len, ==, 1);
     const struct etcd_kv *master = kvs->pdata[0];
-    json_autoptr gone = must_call(rig, ETCD_LEASE_REVOKE,
-                                  json_make("{s:I}", "ID", (json_int_t)master->lease));
+    json_autoptr gone =
+        must_call(rig, ETCD_LEASE_REVOKE, json_make("{s:I}", "ID", (json_int_t)master->lease));
 }
 
 static void etcd_expire(struct rig *rig)
@@ -266,9 +266,9 @@ static void alarm_task(void *data)
     const char *id =
         json_string_value(json_object_get(json_object_get(status, "header"), "member_id"));
     g_assert_nonnull(id);
-    json_autoptr done = must_call(alarm->rig, "/v3/maintenance/alarm",
-                                  json_make("{s:s, s:s, s:s}", "action", alarm->action, "memberID",
-                                            id, "alarm", "NOSPACE"));
+    json_autoptr done = must_call(
+        alarm->rig, "/v3/maintenance/alarm",
+        json_make("{s:s, s:s, s:s}", "action", alarm->action, "memberID", id, "alarm", "NOSPACE"));
 }
 
 static bool etcd_fill_up(struct rig *rig)
@@ -300,8 +300,7 @@ static void nothing_task(void *data)
     struct lack *lack = data;
     guint64 history = 0, serial = 0;
     struct engine *engine = etcd_engine_new(lack->rig->client, NODE_C);
-    g_assert_false(engine->ops->load(engine, &history, &serial, give_nothing, NULL,
-                                     &lack->error));
+    g_assert_false(engine->ops->load(engine, &history, &serial, give_nothing, NULL, &lack->error));
     engine->ops->close(engine);
 }
 

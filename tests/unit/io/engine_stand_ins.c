@@ -12,7 +12,7 @@ struct rig {
     struct env *env;
     struct fake_engine *fake;
     struct model_store *store;
-    guint chance;          /* what its dice say */
+    guint chance; /* what its dice say */
 };
 
 /* --- both: a world in memory --- */

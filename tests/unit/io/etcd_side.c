@@ -32,8 +32,8 @@ static void make_certificate(const struct node_paths *paths, struct authority *a
     g_assert_true(certs_make_key(key, &error) && certs_make_request(key, request, &error));
     pem = files_read_path(request, LIMIT_PEM_CHARS, NULL, &error);
     g_assert_no_error(error);
-    g_assert_true(authority->ops->sign_etcd(authority, pem, CLUSTER, address,
-                                                   &certificate, &error));
+    g_assert_true(
+        authority->ops->sign_etcd(authority, pem, CLUSTER, address, &certificate, &error));
     g_assert_no_error(error);
     g_assert_true(files_write_path(crt, certificate, strlen(certificate), 0644, false, &error));
     /* Whom all of them trust stands behind it. */
