@@ -50,6 +50,16 @@ def stop(name):
     lab.do('OP_INSTANCE_SHUTDOWN', instance_name=name, wait=240)
 
 
+def end_with_equal_copies(name, uuid, pids):
+    """It has run in the same processes to its end, and both copies have what it printed on node2. It is removed."""
+    assert lab.qemu_processes(uuid) == pids, 'the guest was restarted'
+    stop(name)
+    printed = lab.printed(name, uuid, 'node2')
+    assert min(map(fettlelib.image_count, copies(name, uuid))) >= printed
+    assert same(copies(name, uuid))
+    remove(name)
+
+
 @title('/disks/grow-a-running-mirror')
 def test_grow():
     uuid = create('grown')
@@ -59,12 +69,7 @@ def test_grow():
     e2e.wait_healthy(lab, 'grown')
     assert [os.path.getsize(path) >> 20 for path in copies('grown', uuid)] == [12, 12]
     e2e.wait_counting(lab, 'grown', uuid, 'node2', lab.printed('grown', uuid, 'node2'))
-    assert lab.qemu_processes(uuid) == pids, 'the guest was restarted'
-    stop('grown')
-    printed = lab.printed('grown', uuid, 'node2')
-    assert min(map(fettlelib.image_count, copies('grown', uuid))) >= printed
-    assert same(copies('grown', uuid))
-    remove('grown')
+    end_with_equal_copies('grown', uuid, pids)
 
 
 @title('/disks/activate-and-deactivate')
@@ -147,12 +152,7 @@ def test_outage():
     e2e.wait_healthy(lab, 'parted', 120)
     assert get(replica, rest, marked) == b'\xa5' * marked, 'what was never written was copied'
     put(replica, rest, bytes(marked))
-    assert lab.qemu_processes(uuid) == pids, 'the guest was restarted'
-    stop('parted')
-    printed = lab.printed('parted', uuid, 'node2')
-    assert min(map(fettlelib.image_count, copies('parted', uuid))) >= printed
-    assert same(copies('parted', uuid))
-    remove('parted')
+    end_with_equal_copies('parted', uuid, pids)
 
 
 @title('/disks/import-of-a-qcow2-image')

@@ -20,13 +20,7 @@ bool instance_gather(struct op *op, const char *node_a, const char *node_b, GErr
 
 bool instance_gather_online(struct op *op, GError **error)
 {
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    g_autoptr(GPtrArray) wanted = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline)
-            g_ptr_array_add(wanted, g_strdup(node->uuid));
-    }
+    g_autoptr(GPtrArray) wanted = op_online_nodes(op, NULL);
     return op_gather_reports(op, wanted, error);
 }
 

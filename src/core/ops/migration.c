@@ -191,15 +191,9 @@ static bool has_images(const struct node_report *report, const struct instance *
  * node that does not answer now sets them aside when it returns. */
 static bool clean_sources(struct op *op, const struct instance *instance, GError **error)
 {
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    g_autoptr(GPtrArray) others = g_ptr_array_new_with_free_func(g_free);
     if (instance->disk_template != TEMPLATE_FILE)
         return true;
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline && strcmp(node->uuid, instance->primary_node) != 0)
-            g_ptr_array_add(others, g_strdup(node->uuid));
-    }
+    g_autoptr(GPtrArray) others = op_online_nodes(op, instance->primary_node);
     if (!op_gather_reports(op, others, error))
         return false;
     for (guint i = 0; i < others->len; i++)

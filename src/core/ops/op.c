@@ -150,6 +150,18 @@ bool op_node_offline(const struct op *op, const char *node_uuid)
     return !node || node->offline;
 }
 
+GPtrArray *op_online_nodes(const struct op *op, const char *except)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    GPtrArray *online = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->offline && g_strcmp0(node->uuid, except))
+            g_ptr_array_add(online, g_strdup(node->uuid));
+    }
+    return online;
+}
+
 const char *op_node_name(const struct op *op, const char *node_uuid)
 {
     return config_node_name(op_config(op), node_uuid);

@@ -123,6 +123,9 @@ const struct node *op_find_node(const struct op *op, const char *name, GError **
 const struct replica *op_replica_of(const struct op *op, const struct instance *instance);
 /* True for a node that is unknown or was said to be dead. */
 bool op_node_offline(const struct op *op, const char *node_uuid);
+/* UUIDs of all nodes that are not offline, but for `except` (NULL: all), as copies: GPtrArray of
+ * char *, to be unreffed. */
+GPtrArray *op_online_nodes(const struct op *op, const char *except);
 const char *op_node_name(const struct op *op, const char *node_uuid);
 
 /* Asks a node; for questions only, once. The answer is the method's record. */

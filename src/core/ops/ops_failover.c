@@ -22,13 +22,7 @@ static bool mirrored(const struct instance *instance)
 static bool choose_by_room(struct op *op, const struct instance *instance, GError **error)
 {
     record_autoptr(instance) copy = instance_copy(instance);
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    g_autoptr(GPtrArray) wanted = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline && strcmp(node->uuid, copy->primary_node))
-            g_ptr_array_add(wanted, g_strdup(node->uuid));
-    }
+    g_autoptr(GPtrArray) wanted = op_online_nodes(op, copy->primary_node);
     if (!op_gather_reports(op, wanted, error) || !op_gather_room(op, copy, error))
         return false;
     g_autofree char *what = g_strdup_printf("the new node of instance \"%s\"", copy->name);

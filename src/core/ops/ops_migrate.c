@@ -22,12 +22,9 @@ static bool mirrored(const struct instance *instance)
 /* What the source of a copy had is removed, and the record may not name it any more. */
 static void lock_where_images_are(struct op *op, const struct instance *instance)
 {
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    for (guint i = 0; instance->disk_template == TEMPLATE_FILE && i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline)
-            op_lock_node(op, node->uuid, LOCK_SHARED);
-    }
+    g_autoptr(GPtrArray) online = op_online_nodes(op, NULL);
+    for (guint i = 0; instance->disk_template == TEMPLATE_FILE && i < online->len; i++)
+        op_lock_node(op, online->pdata[i], LOCK_SHARED);
 }
 
 static bool migrate_declare(struct op *op, GError **error)

@@ -65,23 +65,10 @@ static bool needs_another(const struct op *op, const struct instance *instance)
            op_node_offline(op, instance->primary_node);
 }
 
-static GPtrArray *others_online(const struct op *op, const struct instance *instance)
-{
-    GPtrArray *nodes = config_list(op_config(op), "node");
-    GPtrArray *online = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline && strcmp(node->uuid, instance->primary_node) != 0)
-            g_ptr_array_add(online, g_strdup(node->uuid));
-    }
-    g_ptr_array_unref(nodes);
-    return online;
-}
-
 /* Any node that mounts the folder. An image that a guest has open anywhere stays. */
 static bool clean_shared(struct op *op, const struct instance *instance, GError **error)
 {
-    g_autoptr(GPtrArray) online = others_online(op, instance);
+    g_autoptr(GPtrArray) online = op_online_nodes(op, instance->primary_node);
     g_autofree char *why = g_strdup("no node that answers mounts the shared folder");
     if (!op_gather_reports(op, online, error))
         return false;
@@ -157,8 +144,9 @@ static bool remove_declare(struct op *op, GError **error)
     if (!instance)
         return false;
     op_lock_node(op, instance->migration_node, LOCK_SHARED);
-    g_autoptr(GPtrArray) online =
-        needs_another(op, instance) ? others_online(op, instance) : g_ptr_array_new();
+    g_autoptr(GPtrArray) online = needs_another(op, instance)
+                                      ? op_online_nodes(op, instance->primary_node)
+                                      : g_ptr_array_new();
     for (guint i = 0; i < online->len; i++)
         op_lock_node(op, online->pdata[i], LOCK_SHARED);
     return true;

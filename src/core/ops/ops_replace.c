@@ -17,14 +17,7 @@
 static bool choose_other(struct op *op, const struct instance *instance, GError **error)
 {
     record_autoptr(instance) copy = instance_copy(instance);
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    g_autoptr(GPtrArray) wanted = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline)
-            g_ptr_array_add(wanted, g_strdup(node->uuid));
-    }
-    if (!op_gather_reports(op, wanted, error) || !op_gather_room(op, NULL, error))
+    if (!instance_gather_online(op, error) || !op_gather_room(op, NULL, error))
         return false;
     g_autofree char *what = g_strdup_printf("the secondary node of instance \"%s\"", copy->name);
     struct placement_need need = {

@@ -36,13 +36,7 @@ bool restored_allows(const struct op *op, const char *id, GError **error)
 
 bool restored_gather(struct op *op, GError **error)
 {
-    g_autoptr(GPtrArray) uuids = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->offline)
-            g_ptr_array_add(uuids, g_strdup(node->uuid));
-    }
+    g_autoptr(GPtrArray) uuids = op_online_nodes(op, NULL);
     if (!op_gather_reports(op, uuids, error))
         return false;
     for (guint i = 0; i < uuids->len; i++) {
