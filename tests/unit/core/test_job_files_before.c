@@ -102,7 +102,7 @@ static guint aside(struct queue_world *w, const char *prefix)
     g_autoptr(GPtrArray) names = w->cli->ops->file_list(w->cli, FILE_STATE, "queue", NULL);
     guint count = 0;
     for (guint i = 0; i < names->len; i++)
-        count += g_str_has_prefix(names->pdata[i], prefix);
+        count += g_str_has_prefix(names->pdata[i], prefix) ? 1 : 0;
     return count;
 }
 
