@@ -13,8 +13,8 @@
 
 /* Images are few and large. Below the root each archived job, and each guest that a node has had,
  * is a small file: one for each 8 KiB. */
-#define DISKS_FILES 4096
-#define ROOT_FILES(mib) MAX(DISKS_FILES, (mib) * (MIB(1) / KIB(8)))
+#define DISKS_FILES 4096u
+#define ROOT_FILES(mib) MAX(DISKS_FILES, (mib) * (guint)(MIB(1) / KIB(8)))
 
 static bool make_folder(const char *path, GError **error)
 {
