@@ -208,5 +208,5 @@ def with_etcd(build, figures):
 
 
 def measure(build, figures, runs):
-    figures.part('queue', 400, with_one_and_many, build, figures, runs)
+    figures.part('queue', 600, with_one_and_many, build, figures, runs)
     figures.part('queue_etcd', 90, with_etcd, build, figures)
