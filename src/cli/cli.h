@@ -76,9 +76,9 @@ void cli_table_add(json_t *row, void *table);
 guint cli_table_rows(const struct cli_table *table);
 void cli_table_print(const struct cli_table *table);
 void cli_table_free(struct cli_table *table);
-/* The parts of that, for tables that change while they are shown: the texts of a row's cells, the titles above them; a
- * line of them, for which `widths` (of the columns, 0 at first) grow as needed. Free with
- * g_ptr_array_unref(), g_free(). */
+/* The parts of that, for tables that change while they are shown: the texts of a row's cells, the
+ * titles above them; a line of them, for which `widths` (of the columns, 0 at first) grow as
+ * needed. Free with g_ptr_array_unref(), g_free(). */
 GPtrArray *cli_row_cells(const struct cli *cli, const char *what, const char *const *names,
                          const json_t *row);
 GPtrArray *cli_title_cells(const char *what, const char *const *names);

@@ -39,12 +39,12 @@ struct node_core {
     struct master_ip *master_ip;
     void (*changed)(void *data); /* an announcement was taken over */
     void *changed_data;
-    GHashTable *guests;   /* instance uuid -> struct guest */
-    bool ready;           /* state read, reality rediscovered */
-    bool ended;           /* node_core_free() was called */
-    bool taps_left;       /* tap devices may be there that no process needs */
-    guint users;          /* tasks that hold a pointer to this, and the owner */
-    struct env_pause pause; /* of the task that asks the master */
+    GHashTable *guests;       /* instance uuid -> struct guest */
+    bool ready;               /* state read, reality rediscovered */
+    bool ended;               /* node_core_free() was called */
+    bool taps_left;           /* tap devices may be there that no process needs */
+    guint users;              /* tasks that hold a pointer to this, and the owner */
+    struct env_pause pause;   /* of the task that asks the master */
     struct task_mutex ssconf; /* one writer of those files */
     guint64 ssconf_serial;    /* of the announcement that they are known to agree with; 0: none */
 };
