@@ -176,7 +176,7 @@ def queries(lab, figures):
 
 def archive(lab, figures):
     archive_many(lab)
-    figures.add('luxid_rss_mb_10000', resident_mb(luxid_pid(lab)), 'MB', '<= 80')
+    figures.add('luxid_rss_mb', resident_mb(luxid_pid(lab)), 'MB', '<= 80')
 
 
 def times_one(figures, few, many):
@@ -208,5 +208,5 @@ def with_etcd(build, figures):
 
 
 def measure(build, figures, runs):
-    figures.part('queue', 400, with_one_and_many, build, figures, runs)
+    figures.part('queue', 600, with_one_and_many, build, figures, runs)
     figures.part('queue_etcd', 90, with_etcd, build, figures)

@@ -16,7 +16,7 @@
 #define LIMIT_JSON_DEPTH 32
 #define LIMIT_UNREAD_BYTES MIB(1)          /* of answers, before LUXI requests are not looked at */
 #define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
-#define LIMIT_UNREAD_IN_ALL MIB(256)       /* … of all connections, before the slowest one is */
+#define LIMIT_UNREAD_IN_ALL MIB(256)       /* … of all connections: the slowest one is */
 #define LIMIT_SLOW_READER_MS 30000         /* within which what waits for a client must be taken */
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
 #define LIMIT_CALLS_IN_FLIGHT 4096         /* per connection */
@@ -320,6 +320,9 @@
 #define LIMIT_TOOL_OUTPUT_BYTES MIB(16)      /* what is taken of a program's output */
 #define LIMIT_NETWORK_TOOL_MS 10000u         /* one run of ip or ovs-vsctl */
 #define LIMIT_BRIDGES_MS 10000u              /* what they say of bridges is asked anew after that */
+#define LIMIT_SERVICES 32                    /* daemons that a node reports */
+#define LIMIT_SERVICE_CHARS 32               /* of the name of one */
+#define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
 #define LIMIT_SHARED_LOOK_MS 500u            /* for a shared folder, whose server may be dead */
 #define SHARED_LOOK_POLL_MS 1u

@@ -52,6 +52,20 @@ static void offer_jobs(const struct completion *completion)
     }
 }
 
+/* Each name once, however many nodes have such a service. */
+static void offer_services(const struct completion *completion)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    json_autoptr rows = cli_query(completion->cli, "service",
+                                  (const char *const[]){"name", "binary", NULL}, NULL, NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = cli_cell_string(row, 0);
+        if (g_hash_table_add(seen, (gpointer)name))
+            offer(completion, name, cli_cell_string(row, 1));
+    }
+}
+
 /* `shape`: what the usage says of the word. */
 static void offer_objects(const struct completion *completion, const char *noun, const char *shape)
 {
@@ -64,6 +78,8 @@ static void offer_objects(const struct completion *completion, const char *noun,
         offer_rows(completion, "node", NULL, "pip");
     else if (strcmp(shape, "NETWORK-NAME") == 0 || (name && strcmp(noun, "network") == 0))
         offer_rows(completion, "network", NULL, "network");
+    else if (name && strcmp(noun, "service") == 0)
+        offer_services(completion);
     else if (strcmp(shape, "GROUP") == 0 || (name && strcmp(noun, "nodegroup") == 0))
         offer_rows(completion, "group", NULL, "uuid");
     else if (strcmp(shape, "INVITATION") == 0)

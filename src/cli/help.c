@@ -14,6 +14,7 @@ static const struct noun {
     {"cluster", "The cluster as a whole"},
     {"instance", "Virtual machines"},
     {"node", "Hosts"},
+    {"service", "Daemons of the nodes"},
     {"network", "Networks with pools of addresses"},
     {"tag", "Tags on the cluster, node groups, nodes and instances"},
     {"repair", "Auto-repair of instances"},

@@ -1,4 +1,5 @@
-/* Lists of instances, nodes, networks, repairs, reservations, decisions, locks and tags. */
+/* Lists of instances, nodes, services, networks, repairs, reservations, decisions, locks and tags.
+ */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ static const struct {
     {"waiter", "waiter", "job,locks,priority,since,blockers,nodes"},
     {"network", "network", "name,network,gateway,mode,link,inst_cnt,free_count"},
     {"reservation", "reservation", "name,job,nodes,macs,ips,since"},
+    {"service", "service", "name,node,role,state,process,since,restarts,version"},
     {"decision", "decision", "at,subject_name,state,verdict,summary"},
 };
 
@@ -79,6 +81,11 @@ static int instance_list(struct cli *cli, int argc, char **argv, GError **error)
 static int node_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return show_list(cli, "node", argc, argv, error);
+}
+
+static int service_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show_list(cli, "service", argc, argv, error);
 }
 
 static int repair_list(struct cli *cli, int argc, char **argv, GError **error)
@@ -160,6 +167,9 @@ const struct command query_commands[] = {
      query_fields},
     {"instance", "list", "[NAME…]", "List instances.", instance_list},
     {"node", "list", "[NAME…]", "List nodes.", node_list},
+    {"service", "list", "[NAME…]",
+     "List the daemons that the nodes are to run, and how each node says that they are.",
+     service_list},
     {"tag", "list", "KIND [NAME]",
      "List the tags of the cluster, a node group, a node or an instance.", tag_list},
     {"repair", "list", "[INSTANCE…]", "List repairs, running and done.", repair_list},

@@ -35,13 +35,12 @@ struct channel {
 };
 
 static size_t waiting_in_all;
-static GHashTable *slow; /* set of channels whose peer is waited for */
+static GHashTable *open_channels; /* set of the channels that are not closed */
 
 static void channel_unref(struct channel *channel)
 {
     if (--channel->refs > 0)
         return;
-    waiting_in_all -= channel_waiting(channel);
     frame_splitter_clear(&channel->splitter);
     g_byte_array_unref(channel->out);
     g_clear_error(&channel->why);
@@ -97,35 +96,33 @@ static void reader_is_done(struct channel *channel)
 {
     loop_timer_cancel(channel->slow_timer);
     channel->slow_timer = 0;
-    if (slow != NULL)
-        g_hash_table_remove(slow, channel);
-    if (slow != NULL && g_hash_table_size(slow) == 0)
-        g_clear_pointer(&slow, g_hash_table_unref);
+    channel->ticks = 0;
 }
 
 static void wait_for_reader(struct channel *channel)
 {
     if (channel->patience_ms == 0 || channel->slow_timer != 0 || channel->closed || channel->lost)
         return;
-    if (slow == NULL)
-        slow = g_hash_table_new(NULL, NULL);
-    g_hash_table_add(slow, channel);
-    channel->ticks = 0;
     channel->expected = channel->position;
     channel->slow_timer = loop_timer(channel->patience_ms / TICKS, slow_cb, channel);
 }
 
-/* Half a frame may have gone out: nothing can follow it. */
-static void drop_reader(struct channel *channel, GError *why)
+static void forget_waiting(struct channel *channel)
 {
     size_t waiting = channel_waiting(channel);
 
-    reader_is_done(channel);
     waiting_in_all -= waiting;
     channel->position -= waiting;
     g_byte_array_unref(channel->out);
     channel->out = g_byte_array_new();
     channel->out_written = 0;
+}
+
+/* Half a frame may have gone out: nothing can follow it. */
+static void drop_reader(struct channel *channel, GError *why)
+{
+    reader_is_done(channel);
+    forget_waiting(channel);
     channel->lost = true;
     drop_source(&channel->writable);
     set_broken(channel, why);
@@ -156,32 +153,35 @@ static void slow_cb(void *data)
         channel->slow_timer = loop_timer(channel->patience_ms / TICKS, slow_cb, channel);
 }
 
-/* Whoever has kept us waiting for longest, and for most; nobody who has just been sent something.
- */
+/* Whether `channel` is rather to be dropped than `other`: it has kept us waiting for longer; or, if
+ * nobody has for as much as a quarter of its time, more waits for it. */
+static bool is_worse(const struct channel *channel, const struct channel *other)
+{
+    if (channel->ticks != other->ticks)
+        return channel->ticks > other->ticks;
+    return channel_waiting(channel) > channel_waiting(other);
+}
+
 static struct channel *slowest(void)
 {
     struct channel *found = NULL;
     GHashTableIter iter;
     void *key;
 
-    if (slow == NULL)
-        return NULL;
-    g_hash_table_iter_init(&iter, slow);
+    g_hash_table_iter_init(&iter, open_channels);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         struct channel *channel = key;
-        if (channel->ticks > 0 &&
-            (found == NULL || channel->ticks > found->ticks ||
-             (channel->ticks == found->ticks && channel_waiting(channel) > channel_waiting(found))))
+        if (channel_waiting(channel) > 0 && (found == NULL || is_worse(channel, found)))
             found = channel;
     }
     return found;
 }
 
+/* Somebody goes at once, however short a time it has had: memory does not wait for a verdict. */
 static void make_room(void)
 {
-    struct channel *channel;
-
-    while (waiting_in_all > LIMIT_UNREAD_IN_ALL && (channel = slowest()) != NULL) {
+    while (waiting_in_all > LIMIT_UNREAD_IN_ALL) {
+        struct channel *channel = slowest();
         GError *why = NULL;
         fettle_set_error(&why, LIMIT,
                          "the peer does not read: %zu bytes wait for it, and %zu for all",
@@ -466,6 +466,9 @@ struct channel *channel_new(struct transport *transport, size_t limit,
     channel->data = data;
     channel->out = g_byte_array_new();
     frame_splitter_init(&channel->splitter, limit);
+    if (open_channels == NULL)
+        open_channels = g_hash_table_new(NULL, NULL);
+    g_hash_table_add(open_channels, channel);
     watch_readable(channel);
     return channel;
 }
@@ -482,6 +485,10 @@ void channel_close(struct channel *channel)
     flush(channel);
     channel->closed = true;
     reader_is_done(channel);
+    forget_waiting(channel);
+    g_hash_table_remove(open_channels, channel);
+    if (g_hash_table_size(open_channels) == 0)
+        g_clear_pointer(&open_channels, g_hash_table_unref);
     drop_source(&channel->readable);
     drop_source(&channel->writable);
     channel->transport->ops->close(channel->transport);

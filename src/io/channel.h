@@ -4,9 +4,10 @@
  *
  * A peer that reads slowly is bounded, then dropped: when more than LIMIT_CONNECTION_OUT_BYTES wait
  * for it; when it does not take within its time what waited at the beginning of that
- * (channel_expect_reader()); or, having let a quarter of its time pass, when more than
- * LIMIT_UNREAD_IN_ALL wait in all channels of this process, and nobody is slower. What waited for
- * it is forgotten then, at once.
+ * (channel_expect_reader()); or when LIMIT_UNREAD_IN_ALL would be exceeded by what waits in all
+ * channels of this process, and nobody is worse: has let more quarters of its time pass, or, if
+ * they are as many, has more to take. What waited for it is forgotten then, at once, so no more
+ * than that waits at any time.
  */
 #pragma once
 

@@ -28,8 +28,9 @@
 #define LAB_EXT4_IOC_SHUTDOWN _IOR('X', 125, __u32)
 #define LAB_EXT4_NOLOGFLUSH 2u
 
-bool disk_create(const char *image, guint mib, GError **error)
+bool disk_create(const char *image, guint mib, guint files, GError **error)
 {
+    g_autofree char *inodes = g_strdup_printf("%u", files);
     int fd = open(image, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0 || ftruncate(fd, (off_t)MIB(mib)) != 0) {
         fettle_set_error(error, STORAGE, "cannot make %s: %s", image, g_strerror(errno));
@@ -38,8 +39,9 @@ bool disk_create(const char *image, guint mib, GError **error)
         return false;
     }
     close(fd);
-    /* Nothing lazy: no kernel thread writes to a fresh file system behind a test's back. A new
-     * sparse file reads as zeros, so neither discarding nor clearing the journal is needed. */
+    /* A new sparse file reads as zeros, so neither discarding nor clearing of the journal or of the
+     * tables of inodes is needed; disk_mount() sees to it that the kernel does not clear those
+     * either, behind a test's back. So room for more files costs nothing until it is used. */
     const char *argv[] = {"mkfs.ext4",
                           "-q",
                           "-F",
@@ -48,9 +50,9 @@ bool disk_create(const char *image, guint mib, GError **error)
                           "-b",
                           "4096",
                           "-N",
-                          "4096",
+                          inodes,
                           "-E",
-                          "lazy_itable_init=0,lazy_journal_init=1,nodiscard",
+                          "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
                           image,
                           NULL};
     return run_program(argv, NULL, error);
@@ -128,7 +130,7 @@ bool disk_mount(const char *image, const char *folder, GError **error)
     int loop = attach_image(image, path, sizeof(path), error);
     if (loop < 0)
         return false;
-    bool ok = mount_checked(path, folder, "ext4", MS_NOATIME, NULL, error);
+    bool ok = mount_checked(path, folder, "ext4", MS_NOATIME, "noinit_itable", error);
     close(loop);
     return ok;
 }

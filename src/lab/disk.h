@@ -8,8 +8,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* Makes a sparse file with an empty ext4 in it. */
-bool disk_create(const char *image, guint mib, GError **error);
+/* Makes a sparse file with an empty ext4 in it, for so many files. */
+bool disk_create(const char *image, guint mib, guint files, GError **error);
 
 /* Mounts it; refused while the image is still attached to a loop device, as two users would destroy
  * it. */

@@ -4,11 +4,17 @@
 #include "lab/power.h"
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "lab/disk.h"
 #include "lab/net.h"
 #include "lab/proc.h"
 #include <errno.h>
 #include <sys/stat.h>
+
+/* Images are few and large. Below the root each archived job, and each guest that a node has had,
+ * is a small file: one for each 8 KiB. */
+#define DISKS_FILES 4096u
+#define ROOT_FILES(mib) MAX(DISKS_FILES, (mib) * (guint)(MIB(1) / KIB(8)))
 
 static bool make_folder(const char *path, GError **error)
 {
@@ -22,7 +28,8 @@ bool power_make_shared(const struct layout *layout, GError **error)
 {
     g_autofree char *image = layout_shared_image(layout);
     g_autofree char *folder = layout_shared(layout);
-    return make_folder(folder, error) && disk_create(image, layout->disks_mib, error) &&
+    return make_folder(folder, error) &&
+           disk_create(image, layout->disks_mib, DISKS_FILES, error) &&
            disk_mount(image, folder, error);
 }
 
@@ -34,8 +41,8 @@ bool power_make_disks(const struct layout *layout, guint node, GError **error)
     g_autofree char *disks_image = layout_disks_image(layout, node);
     g_autofree char *programs = layout_programs(layout, node);
     return make_folder(root, error) && make_folder(log, error) && make_folder(programs, error) &&
-           disk_create(root_image, layout->root_mib, error) &&
-           disk_create(disks_image, layout->disks_mib, error);
+           disk_create(root_image, layout->root_mib, ROOT_FILES(layout->root_mib), error) &&
+           disk_create(disks_image, layout->disks_mib, DISKS_FILES, error);
 }
 
 static bool mount_all(const struct layout *layout, guint node, GError **error)

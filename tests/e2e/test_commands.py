@@ -78,7 +78,7 @@ ANSWERS = {
     ('node', 'verify'): ['node2'],
     ('node', 'invite --list'): [], ('network', 'list'): [], ('network', 'info'): ['lan'],
     ('tag', 'list'): ['cluster'], ('repair', 'list'): [], ('repair', 'history'): ['web'], ('decision', 'list'): [],
-    ('reservation', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
+    ('reservation', 'list'): [], ('service', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
     ('job', 'list'): [], ('job', 'info'): ['{done}'], ('job', 'watch'): ['{done}'], ('job', 'wait'): ['{done}'],
     ('job', 'change-priority'): ['{blocker}', '1'], ('job', 'autoarchive'): ['1d'], ('job', 'archive'): ['{done}'],
     ('job', 'cancel'): ['{extra}'],

@@ -151,9 +151,11 @@ static void change_priority(struct run *run, struct qm_job *job)
     gint64 priority = (gint64)jq_random(jq, 40) - 20;
     bool open = !qm_final(job->state);
     jq->counts->priorities++;
+    job->wished = &priority;
     if (ask(jq, "ChangeJobPriority", json_make("[I, I]", (json_int_t)job->id, (json_int_t)priority),
             open, job->id))
         qm_set_priority(job, priority);
+    job->wished = NULL;
     jq_note(jq);
 }
 

@@ -250,6 +250,18 @@ static enum qm_state state_of(const json_t *record)
                                                               : QM_QUEUED;
 }
 
+/* A wish for another priority is on record before it is answered, and what follows from it may be
+ * too. */
+static void saw_priority(struct qm_job *job, const json_t *record)
+{
+    if (!job->wished || job->state != QM_QUEUED)
+        return;
+    const json_t *op = json_array_get(json_object_get(record, "ops"), job->at);
+    const json_t *input = json_object_get(op, "input");
+    if (json_integer_value(json_object_get(input, "priority")) == *job->wished)
+        qm_set_priority(job, *job->wished);
+}
+
 static void saw_job(struct jq *jq, const struct change *change)
 {
     guint64 id = g_ascii_strtoull(change->key, NULL, 10);
@@ -259,6 +271,7 @@ static void saw_job(struct jq *jq, const struct change *change)
         return;
     }
     enum qm_state state = state_of(change->object);
+    saw_priority(job, change->object);
     if (state == job->state)
         return;
     if (qm_final(job->state) || state == QM_QUEUED) {

@@ -38,6 +38,7 @@ struct qm_job {
     gint64 claim_ms;  /* since when it is the first of those who have waited for its locks for long;
                          0: it is not */
     gint64 locked_ms; /* since when nothing else has been; 0: something is, or it is not queued */
+    const gint64 *wished; /* priority that it is to get, while that is asked for; or NULL */
 };
 
 enum qm_verdict {

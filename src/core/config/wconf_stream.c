@@ -213,25 +213,44 @@ static void listener_timeout(void *data)
     listener_free(listener);
 }
 
+/* What those are told who wait from the same serial and for the same: made once. */
+struct shared_answer {
+    guint64 serial;
+    bool ids;
+    char *text;
+};
+
+static void clear_shared_answer(void *data)
+{
+    g_free(((struct shared_answer *)data)->text);
+}
+
+/* Hardly more than two of them: nearly everybody waits from the newest serial. */
+static const char *shared_answer(const struct wconf *wconf, GArray *answers,
+                                 const struct listener *listener)
+{
+    for (guint i = 0; i < answers->len; i++) {
+        const struct shared_answer *answer = &g_array_index(answers, struct shared_answer, i);
+        if (answer->serial == listener->serial && answer->ids == listener->ids)
+            return answer->text;
+    }
+    json_autoptr deltas = deltas_since(wconf, listener->serial, NULL, listener->ids);
+    const struct shared_answer made = {listener->serial, listener->ids, json_to_text(deltas)};
+    g_array_append_val(answers, made);
+    return made.text;
+}
+
 static void wake_cb(void *data)
 {
     struct wconf *wconf = data;
     g_autoptr(GPtrArray) listeners = wconf->listeners;
-    g_autofree char *shared = NULL; /* most wait from the same serial */
-    guint64 shared_since = 0;
-    bool shared_ids = false;
+    g_autoptr(GArray) answers = g_array_new(FALSE, FALSE, sizeof(struct shared_answer));
+    g_array_set_clear_func(answers, clear_shared_answer);
     wconf->wake_timer = 0;
     wconf->listeners = g_ptr_array_new();
     for (guint i = 0; i < listeners->len; i++) {
         struct listener *listener = listeners->pdata[i];
-        if (!shared || shared_since != listener->serial || shared_ids != listener->ids) {
-            json_autoptr deltas = deltas_since(wconf, listener->serial, NULL, listener->ids);
-            g_free(shared);
-            shared = json_to_text(deltas);
-            shared_since = listener->serial;
-            shared_ids = listener->ids;
-        }
-        rpc_answer_text(listener->request, shared);
+        rpc_answer_text(listener->request, shared_answer(wconf, answers, listener));
         listener_free(listener);
     }
 }

@@ -193,9 +193,10 @@ static void turn(struct keeper *keeper)
         return;
     if (members->ops->running(members))
         look(keeper);
-    else if (keeper_start_process(keeper, &error))
+    else if (keeper_start_process(keeper, &error)) {
+        keeper->restarts += keeper->failures > 0;
         keeper_turn_later(keeper, MEMBER_FIRST_LOOK_MS);
-    else if (!task_killed())
+    } else if (!task_killed())
         failed(keeper, error->message);
 }
 

@@ -30,6 +30,10 @@ void keeper_start(struct keeper *keeper);
 bool keeper_may_promise(const struct keeper *keeper, const char *node, const char *master,
                         guint64 serial, GError **error);
 
+/* The member among the services of this node; NULL: there is none. Free with service_report_free().
+ */
+struct service_report *keeper_service(const struct keeper *keeper);
+
 json_t *keeper_engine_set(struct node_core *node, struct fence_op *op, const void *args,
                           GError **error);
 json_t *keeper_engine_status(struct node_core *node, struct fence_op *op, const void *args,

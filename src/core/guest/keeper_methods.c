@@ -90,6 +90,30 @@ static void complete(const struct keeper *keeper, struct member_status *status)
         set_string(&status->why, keeper->why != NULL ? keeper->why : "");
 }
 
+struct service_report *keeper_service(const struct keeper *keeper)
+{
+    static const enum service_state states[] = {
+        [MEMBER_ABSENT] = SERVICE_STOPPED,  [MEMBER_STOPPED] = SERVICE_STOPPED,
+        [MEMBER_RUNNING] = SERVICE_RUNNING, [MEMBER_WAITING] = SERVICE_RESTARTING,
+        [MEMBER_LOST] = SERVICE_STOPPED,
+    };
+    if (keeper == NULL || keeper->record == NULL)
+        return NULL;
+    const struct env *env = keeper->env;
+    record_autoptr(member_status) status = member_status_new();
+    complete(keeper, status);
+    struct service_report *service = service_report_new();
+    set_string(&service->name, "etcd");
+    service->state = states[status->state];
+    service->restarts = keeper->restarts;
+    if (status->state == MEMBER_RUNNING) {
+        gint64 up_ms = env->ops->boot_ms(env) - keeper->running_since_ms;
+        service->since = (guint64)(env->ops->wall_us(env) / G_USEC_PER_SEC - up_ms / 1000);
+    }
+    set_string(&service->why, status->why);
+    return service;
+}
+
 json_t *keeper_engine_status(struct node_core *node, struct fence_op *op, const void *args,
                              GError **error)
 {

@@ -17,6 +17,7 @@ struct keeper {
     struct member_record *record; /* NULL: no member was ever started here, or it was removed */
     char *why;                    /* the last end or failed start; NULL: all is well */
     guint failures;               /* ends and failed starts since it was settled */
+    guint64 restarts;             /* starts after an end that nobody had asked for */
     gint64 running_since_ms;
     guint timer;
     struct upkeep upkeep;

@@ -5,7 +5,9 @@
 #include "core/guest/report.h"
 
 #include "core/guest/incoming.h"
+#include "core/guest/keeper.h"
 #include "core/guest/outgoing.h"
+#include "core/guest/services.h"
 
 #define LATE_PAUSE_MS 10000 /* before a guest that did not answer is asked again */
 
@@ -130,6 +132,16 @@ static void report_master_ip(struct node_core *node, struct node_report *report)
         g_ptr_array_add(report->master_ip, g_strdup(devices->pdata[i]));
 }
 
+static void report_services(struct node_core *node, struct node_report *report)
+{
+    services_report(node->env, report->services);
+    struct service_report *member = keeper_service(node->keeper);
+    if (member && report->services->len < LIMIT_SERVICES)
+        g_ptr_array_add(report->services, member);
+    else if (member)
+        service_report_free(member);
+}
+
 json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
 {
     struct storage *storage = node->storage;
@@ -163,6 +175,7 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     report_master_ip(node, report);
     report_guests(node, report);
     report_replicas(node, images, report);
+    report_services(node, report);
     if (task_killed()) {
         node_killed(error);
         return NULL;

@@ -1,5 +1,5 @@
 /*
- * node_report: what this node has, and what really runs on it.
+ * node_report: what this node has, and what really runs on it: guests, replicas, its own daemons.
  */
 #pragma once
 

@@ -26,10 +26,11 @@ bool deposed_end_job(const struct env *env, const struct job *file, struct stamp
     return true;
 }
 
-void deposed_end_jobs(const struct env *env, struct stamp newest)
+static void end_jobs_of(const struct env *env, const struct job_file_place *place,
+                        struct stamp newest)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) names = env->ops->file_list(env, FILE_QUEUE, JOB_FILE_FOLDER, &error);
+    g_autoptr(GPtrArray) names = job_file_list(env, place, &error);
     if (names == NULL)
         log_warning("", "job files cannot be listed: %s", error->message);
     for (guint i = 0; names != NULL && i < names->len; i++) {
@@ -40,4 +41,10 @@ void deposed_end_jobs(const struct env *env, struct stamp newest)
         if (file != NULL)
             deposed_end_job(env, file, newest);
     }
+}
+
+void deposed_end_jobs(const struct env *env, struct stamp newest)
+{
+    end_jobs_of(env, &job_file_now, newest);
+    end_jobs_of(env, &job_file_before, newest);
 }

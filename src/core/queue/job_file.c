@@ -5,6 +5,23 @@
 
 #define PREFIX "job-"
 
+const struct job_file_place job_file_now = {FILE_QUEUE, ""};
+const struct job_file_place job_file_before = {FILE_STATE, "queue"};
+
+/* The name within the area. */
+static char *name_in(const struct job_file_place *place, const char *name)
+{
+    return place->folder[0] == '\0' ? g_strdup(name)
+                                    : g_strdup_printf("%s/%s", place->folder, name);
+}
+
+static char *read_at(const struct env *env, const struct job_file_place *place, const char *name,
+                     size_t *ret_len, GError **error)
+{
+    g_autofree char *within = name_in(place, name);
+    return env->ops->file_read(env, place->area, within, LIMIT_JOB_FILE_BYTES, ret_len, error);
+}
+
 char *job_file_name(guint64 id)
 {
     return g_strdup_printf(PREFIX "%" G_GUINT64_FORMAT, id);
@@ -51,13 +68,15 @@ struct job *job_file_read(const struct env *env, guint64 id, GError **error)
 {
     g_autofree char *name = job_file_name(id);
     g_autoptr(GError) broken = NULL;
+    g_autoptr(GError) unread = NULL;
     size_t len = 0;
-    g_autofree char *text =
-        env->ops->file_read(env, FILE_QUEUE, name, LIMIT_JOB_FILE_BYTES, &len, error);
+    g_autofree char *text = read_at(env, &job_file_now, name, &len, &unread);
     struct job *job;
 
+    if (text == NULL && fettle_error_is(unread, UNKNOWN_ENTITY))
+        text = read_at(env, &job_file_before, name, &len, NULL);
     if (text == NULL) {
-        g_prefix_error(error, "job file %s: ", name);
+        g_propagate_prefixed_error(error, g_steal_pointer(&unread), "job file %s: ", name);
         return NULL;
     }
     job = parse(text, len, id, &broken);
@@ -66,17 +85,39 @@ struct job *job_file_read(const struct env *env, guint64 id, GError **error)
     return job;
 }
 
-void job_file_set_aside(const struct env *env, const char *name, const char *why)
+GPtrArray *job_file_list(const struct env *env, const struct job_file_place *place, GError **error)
+{
+    return env->ops->file_list(env, place->area, place->folder, error);
+}
+
+static bool remove_at(const struct env *env, const struct job_file_place *place, const char *name,
+                      GError **error)
+{
+    g_autofree char *within = name_in(place, name);
+    return env->ops->file_remove(env, place->area, within, error);
+}
+
+void job_file_remove(const struct env *env, const struct job_file_place *place, guint64 id)
+{
+    g_autofree char *name = job_file_name(id);
+    g_autoptr(GError) error = NULL;
+
+    if (!remove_at(env, place, name, &error) && !fettle_error_is(error, UNKNOWN_ENTITY))
+        log_warning("", "%s cannot be removed: %s", name, error->message);
+}
+
+void job_file_set_aside(const struct env *env, const struct job_file_place *place, const char *name,
+                        const char *why)
 {
     g_autofree char *aside =
         g_strdup_printf("bad-%s-%" G_GINT64_FORMAT, name, env->ops->wall_us(env));
+    g_autofree char *aside_within = name_in(place, aside);
     g_autoptr(GError) error = NULL;
     size_t len = 0;
-    g_autofree char *text =
-        env->ops->file_read(env, FILE_QUEUE, name, LIMIT_JOB_FILE_BYTES, &len, &error);
+    g_autofree char *text = read_at(env, place, name, &len, &error);
 
-    if (text == NULL || !env->ops->file_write(env, FILE_QUEUE, aside, text, len, &error) ||
-        !env->ops->file_remove(env, FILE_QUEUE, name, &error))
+    if (text == NULL || !env->ops->file_write(env, place->area, aside_within, text, len, &error) ||
+        !remove_at(env, place, name, &error))
         log_error("", "%s is of no use (%s) and could not be set aside: %s", name, why,
                   error->message);
     else

@@ -13,12 +13,14 @@ struct live_answer {
     struct live *live;
     enum live_state state;
     struct node_report *report;
+    GHashTable *guests; /* instance -> const struct guest_report *, of it; made when first needed */
 };
 
 static void answer_free(gpointer data)
 {
     struct live_answer *answer = data;
 
+    g_clear_pointer(&answer->guests, g_hash_table_unref);
     node_report_free(answer->report);
     g_free(answer);
 }
@@ -99,4 +101,29 @@ const struct node_report *live_report(const struct live *live, const char *node,
 
     *ret_state = answer == NULL ? LIVE_SILENT : answer->state;
     return answer == NULL ? NULL : answer->report;
+}
+
+static GHashTable *index_guests(const struct node_report *report)
+{
+    GHashTable *guests = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < report->guests->len; i++) {
+        struct guest_report *guest = g_ptr_array_index(report->guests, i);
+
+        if (!g_hash_table_contains(guests, guest->instance))
+            g_hash_table_insert(guests, guest->instance, guest);
+    }
+    return guests;
+}
+
+const struct guest_report *live_guest(const struct live *live, const char *node,
+                                      const char *instance)
+{
+    struct live_answer *answer = live == NULL ? NULL : g_hash_table_lookup(live->answers, node);
+
+    if (answer == NULL || answer->report == NULL)
+        return NULL;
+    if (answer->guests == NULL)
+        answer->guests = index_guests(answer->report);
+    return g_hash_table_lookup(answer->guests, instance);
 }

@@ -18,3 +18,6 @@ void live_free(struct live *live);
  * asked). */
 const struct node_report *live_report(const struct live *live, const char *node,
                                       enum live_state *ret_state);
+/* What that report says first of an instance; NULL: nothing, or there is none. */
+const struct guest_report *live_guest(const struct live *live, const char *node,
+                                      const char *instance);

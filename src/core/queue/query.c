@@ -48,7 +48,7 @@ static bool check_resource(const char *call, const char *what, GError **error)
         error, WRONG_INPUT,
         "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
         "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
-        "waiter, export",
+        "waiter, export, service",
         call, what);
     return false;
 }
@@ -147,6 +147,8 @@ static void collect_rows(struct query *query)
         query->rows = query_invitation_rows(config);
     else if (g_str_equal(query->what, "filter"))
         query->rows = query_filter_rows(config);
+    else if (g_str_equal(query->what, "service"))
+        query->rows = query_service_rows(config);
     else if (g_str_equal(query->what, "export"))
         query->rows = g_ptr_array_new();
     else
@@ -194,6 +196,8 @@ static bool fetch_live(struct query *query, const GPtrArray *rows)
 
             add_node(nodes, instance->primary_node);
             add_node(nodes, instance->secondary_node);
+        } else if (g_str_equal(query->what, "service")) {
+            add_node(nodes, query_service_node(g_ptr_array_index(rows, i))->uuid);
         } else {
             add_node(nodes, ((const struct node *)g_ptr_array_index(rows, i))->uuid);
         }

@@ -186,17 +186,6 @@ json_t *query_get_instance_replica_since(struct query_source *source, const void
 
 /* --- live --- */
 
-static const struct guest_report *find_guest(const struct node_report *report, const char *instance)
-{
-    for (guint i = 0; report != NULL && i < report->guests->len; i++) {
-        const struct guest_report *guest = g_ptr_array_index(report->guests, i);
-
-        if (g_str_equal(guest->instance, instance))
-            return guest;
-    }
-    return NULL;
-}
-
 /* The guest on the primary node; false with the status if that node did not answer. */
 static bool primary_guest(const struct query_source *source, const struct instance *instance,
                           const struct guest_report **ret_guest, enum query_status *ret_status)
@@ -208,7 +197,7 @@ static bool primary_guest(const struct query_source *source, const struct instan
         *ret_status = state == LIVE_OFFLINE ? QUERY_OFFLINE : QUERY_UNAVAILABLE;
         return false;
     }
-    *ret_guest = find_guest(report, instance->uuid);
+    *ret_guest = live_guest(source->live, instance->primary_node, instance->uuid);
     return true;
 }
 
@@ -220,13 +209,7 @@ static bool is_up(const struct guest_report *guest)
 
 static bool runs_elsewhere(const struct query_source *source, const struct instance *instance)
 {
-    enum live_state state;
-    const struct node_report *report =
-        instance->secondary_node[0] == '\0'
-            ? NULL
-            : live_report(source->live, instance->secondary_node, &state);
-
-    return is_up(find_guest(report, instance->uuid));
+    return is_up(live_guest(source->live, instance->secondary_node, instance->uuid));
 }
 
 json_t *query_get_instance_status(struct query_source *source, const void *row,

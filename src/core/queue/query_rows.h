@@ -56,6 +56,11 @@ GPtrArray *query_lock_rows(const struct lock_states *states);
 /* Rows of waiters are borrowed from `waiters`. */
 GPtrArray *query_waiter_rows(const struct lock_waiters *waiters);
 
+/* By node; each node's services in the order of the table in query_service.c. */
+GPtrArray *query_service_rows(const struct config *config);
+/* The node of such a row. */
+const struct node *query_service_node(const void *row);
+
 /* Instances of a node, by their records; both lists sorted by name. */
 struct node_instances {
     GPtrArray *primary; /* of const struct instance * */

@@ -17,6 +17,7 @@ struct tracker *tracker_new(struct queue_context *context)
     tracker->context = context;
     tracker->settling = g_hash_table_new(g_int64_hash, g_int64_equal);
     tracker->damaged = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    tracker->before = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     g_queue_init(&tracker->changed);
     return tracker;
 }
@@ -26,6 +27,7 @@ void tracker_free(struct tracker *tracker)
     if (tracker == NULL)
         return;
     g_queue_clear_full(&tracker->changed, g_free);
+    g_hash_table_unref(tracker->before);
     g_hash_table_unref(tracker->damaged);
     g_hash_table_unref(tracker->settling);
     g_free(tracker);
@@ -181,16 +183,14 @@ bool tracker_end_job(struct queue_context *context, guint64 id, enum job_state s
 void tracker_finish(struct queue_context *context, guint64 id)
 {
     struct queue_job *job = queue_find(context->queue, id);
-    g_autofree char *name = job_file_name(id);
-    g_autoptr(GError) error = NULL;
 
     if (job != NULL)
         queue_set_phase(context->queue, job, JOB_PHASE_ENDED);
     scheduler_kick(context->scheduler);
     /* The record has everything now; a file that stays is removed at the next start. */
-    if (!context->env->ops->file_remove(context->env, FILE_QUEUE, name, &error) &&
-        !fettle_error_is(error, UNKNOWN_ENTITY))
-        log_warning("", "%s cannot be removed: %s", name, error->message);
+    job_file_remove(context->env, &job_file_now, id);
+    if (g_hash_table_remove(context->tracker->before, &id))
+        job_file_remove(context->env, &job_file_before, id);
 }
 
 /* --- following lock files --- */
@@ -286,13 +286,33 @@ static void adopt(struct tracker *tracker, guint64 id)
     track_settle(tracker, id, false);
 }
 
-/* Damaged files first, and those of jobs that have ended. */
-static void sweep_files(struct tracker *tracker)
+/* One file: of a job under way, or else it is put away. True: the first of these. */
+static bool sweep_file(struct tracker *tracker, const struct job_file_place *place,
+                       const char *name, guint64 id)
 {
     struct queue_context *context = tracker->context;
     const struct env *env = context->env;
+    g_autoptr(GError) broken = NULL;
+    record_autoptr(job) file = job_file_read(env, id, &broken);
+
+    if (file == NULL && fettle_error_is(broken, CORRUPT)) {
+        g_hash_table_add(tracker->damaged, g_memdup2(&id, sizeof(id)));
+        job_file_set_aside(env, place, name, broken->message);
+    } else if (file != NULL && context_record(context, id) == NULL) {
+        job_file_set_aside(env, place, name, "the store knows no such job");
+    } else if (file != NULL && track_record_final(context, id)) {
+        job_file_remove(env, place, id);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* Damaged files first, and those of jobs that have ended. */
+static void sweep_files(struct tracker *tracker, const struct job_file_place *place)
+{
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) names = env->ops->file_list(env, FILE_QUEUE, JOB_FILE_FOLDER, &error);
+    g_autoptr(GPtrArray) names = job_file_list(tracker->context->env, place, &error);
 
     if (names == NULL) {
         log_warning("", "job files cannot be listed: %s", error->message);
@@ -300,21 +320,30 @@ static void sweep_files(struct tracker *tracker)
     }
     for (guint i = 0; i < names->len; i++) {
         const char *name = g_ptr_array_index(names, i);
-        g_autoptr(GError) broken = NULL;
-        record_autoptr(job) file = NULL;
         guint64 id;
 
-        if (!job_file_parse_name(name, &id))
-            continue;
-        file = job_file_read(env, id, &broken);
-        if (file == NULL && fettle_error_is(broken, CORRUPT)) {
-            g_hash_table_add(tracker->damaged, g_memdup2(&id, sizeof(id)));
-            job_file_set_aside(env, name, broken->message);
-        } else if (file != NULL && context_record(context, id) == NULL)
-            job_file_set_aside(env, name, "the store knows no such job");
-        else if (file != NULL && track_record_final(context, id))
-            env->ops->file_remove(env, FILE_QUEUE, name, NULL);
+        if (job_file_parse_name(name, &id) && sweep_file(tracker, place, name, id) &&
+            place == &job_file_before)
+            g_hash_table_add(tracker->before, g_memdup2(&id, sizeof(id)));
     }
+}
+
+/* Jobs that luxid of an earlier version has left running: their processes go on writing where that
+ * version had its job files. */
+static void take_over_before(struct tracker *tracker)
+{
+    const struct env *env = tracker->context->env;
+    guint count;
+
+    sweep_files(tracker, &job_file_before);
+    count = g_hash_table_size(tracker->before);
+    if (count == 0)
+        return;
+    log_info("",
+             "%u jobs were begun by an earlier version, with their files in var/queue: they are "
+             "followed there to their end",
+             count);
+    env->ops->file_watch(env, job_file_before.area, job_file_before.folder, file_changed, tracker);
 }
 
 void tracker_start(struct tracker *tracker)
@@ -323,10 +352,11 @@ void tracker_start(struct tracker *tracker)
     const struct env *env = context->env;
     g_autoptr(GArray) ids = NULL;
 
-    env->ops->file_watch(env, FILE_QUEUE, JOB_FILE_FOLDER, file_changed, tracker);
+    env->ops->file_watch(env, job_file_now.area, job_file_now.folder, file_changed, tracker);
     task_spawn(env->tasks, read_loop, tracker);
     ids = queue_active_ids(context->queue);
-    sweep_files(tracker);
+    sweep_files(tracker, &job_file_now);
+    take_over_before(tracker);
     for (guint i = 0; i < ids->len; i++)
         adopt(tracker, g_array_index(ids, guint64, i));
     task_spawn(env->tasks, sweep_loop, tracker);

@@ -8,6 +8,7 @@ struct tracker {
     struct queue_context *context;
     GHashTable *settling; /* id -> struct settling *: whose process is being judged */
     GHashTable *damaged;  /* set of ids, as guint64 *, whose file was set aside */
+    GHashTable *before;   /* the same of those whose file an earlier version has in var/queue */
     GQueue changed;       /* ids whose file has changed, as guint64 * */
     struct task *reader;
 };

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "core/guest/services.h"
 #include "io/loop.h"
 #include "io/node_config.h"
 
@@ -13,6 +14,9 @@ static struct {
     const struct daemon *daemon;
     char *ready_file;
     bool quitting;
+    const struct env *env;
+    struct service *service; /* NULL: not written down (yet) */
+    char *why;               /* it ends; NULL: it was asked to */
 } running;
 
 /* Says on standard error why the program ends, and gives its exit code. */
@@ -62,12 +66,23 @@ void daemon_quit(const GError *error)
     if (running.quitting)
         return;
     running.quitting = true;
+    running.why = error ? g_strdup(error->message) : NULL;
     loop_quit(error ? complain(running.daemon, error) : 0);
+}
+
+/* What is seen of it in lists must not keep it from its work. */
+static void write_down(void)
+{
+    g_autoptr(GError) error = NULL;
+    running.service = service_begin(running.env, running.daemon->name, (guint64)getpid(), &error);
+    if (!running.service && !task_killed())
+        log_warning("", "lists of services do not show this process: %s", error->message);
 }
 
 static void start_task(void *data)
 {
     g_autoptr(GError) error = NULL;
+    write_down();
     if (!running.daemon->start(&error)) {
         daemon_quit(error);
         return;
@@ -85,8 +100,11 @@ static int run_loop(const struct daemon *daemon, const char *root)
     int code;
     struct env *env = daemon->setup(root, &error);
     if (env) {
+        running.env = env;
         task_spawn(env->tasks, start_task, NULL);
         code = loop_run();
+        service_end(g_steal_pointer(&running.service), running.why);
+        g_clear_pointer(&running.why, g_free);
     } else {
         code = complain(daemon, error);
     }

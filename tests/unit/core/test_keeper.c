@@ -157,6 +157,52 @@ static void test_pauses(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpstr(quiet->why, ==, "");
 }
 
+/* "state restarts since-is-known (why)" of the member among the services of the node; "" if it is
+ * not one of them. */
+static char *service(struct fixture *fixture)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = call(fixture, "node_report", json_object(), &error);
+    g_assert_no_error(error);
+    record_autoptr(node_report) report = node_report_parse(answer, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < report->services->len; i++) {
+        const struct service_report *line = report->services->pdata[i];
+        if (strcmp(line->name, "etcd") == 0)
+            return g_strdup_printf("%s %d %d (%s)",
+                                   enum_word(&service_state_words, (int)line->state),
+                                   (int)line->restarts, line->since > 0, line->why);
+    }
+    return g_strdup("");
+}
+
+#define assert_service(fixture, text)                                                              \
+    do {                                                                                           \
+        g_autofree char *service_ = service(fixture);                                              \
+        g_assert_cmpstr(service_, ==, text);                                                       \
+    } while (0)
+
+static void test_service(struct fixture *fixture, gconstpointer unused)
+{
+    assert_service(fixture, "");
+    start_member(fixture);
+    assert_service(fixture, "running 0 1 ()");
+    fake_members_die(fixture->fake, "etcd ended with exit code 137");
+    assert_service(fixture, "restarting 0 0 (etcd ended with exit code 137)");
+    nw_pass(fixture->nw, 3 * MINUTE_MS);
+    assert_service(fixture, "running 1 1 ()");
+    must(fixture, "member_stop", json_object());
+    assert_service(fixture, "stopped 1 0 ()");
+    must(fixture, "member_start", new_member());
+    assert_service(fixture, "running 1 1 ()"); /* as it had been asked to end */
+    fixture->fake->data = false;
+    fake_members_die(fixture->fake, "etcd ended");
+    g_autofree char *lost = service(fixture);
+    g_assert_true(g_str_has_prefix(lost, "stopped 1 0 (its data is gone: "));
+    must(fixture, "member_remove", json_object());
+    assert_service(fixture, "");
+}
+
 /* It outlives the node daemon; after a boot it is started. */
 static void test_restarts(struct fixture *fixture, gconstpointer unused)
 {
@@ -489,6 +535,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 #define TEST(name, fn) g_test_add(name, struct fixture, NULL, set_up, fn, tear_down)
     TEST("/keeper/life", test_life);
+    TEST("/keeper/service#LUX-04", test_service);
     TEST("/keeper/pauses", test_pauses);
     TEST("/keeper/restarts", test_restarts);
     TEST("/keeper/lost-data#SAF-07", test_lost_data);

@@ -1,247 +1,132 @@
 /* Queries: fields, live values, statuses, filters, order, and every refusal. */
-#include "queue_world.h"
+#include "query_world.h"
 
 #include "core/queue/query.h"
 
 #include <string.h>
 
-#define WEB1 "dddddddd-0000-4000-8000-000000000001"
-#define WEB2 "dddddddd-0000-4000-8000-000000000002"
-#define WEB10 "dddddddd-0000-4000-8000-000000000010"
-#define REPLICA1 "eeeeeeee-0000-4000-8000-000000000001"
-#define DISK1 "ffffffff-0000-4000-8000-000000000001"
-#define REPAIR "12345678-0000-4000-8000-000000000001"
-
-static void put_node(struct queue_world *w, const char *uuid, const char *name, bool offline)
-{
-    store_put(w->store, "node", uuid,
-              json_make("{ss, ss, ss, ss, sb}", "uuid", uuid, "name", name, "primary_ip",
-                        "192.0.2.2", "group", GROUP, "offline", offline));
-}
-
-static void put_instance(struct queue_world *w, const char *uuid, const char *name,
-                         const char *admin_state, const char *primary, const char *secondary)
-{
-    store_put(w->store, "instance", uuid,
-              json_make("{ss, ss, ss, ss, si, s[{ss, si}], ss, ss, ss, si, ss}", "uuid", uuid,
-                        "name", name, "admin_state", admin_state, "disk_template", "mirror",
-                        "memory", 256, "disks", "uuid", DISK1, "size", 64, "primary_node", primary,
-                        "secondary_node", secondary, "replica",
-                        strcmp(uuid, WEB1) == 0 ? REPLICA1 : "", "generation", 3, "holder",
-                        strcmp(admin_state, "up") == 0 ? primary : ""));
-}
-
-static void put_tag(struct queue_world *w, const char *uuid, const char *tag)
-{
-    g_autofree char *key = g_strdup_printf("instance/%s/%s", uuid, tag);
-
-    store_put(w->store, "tag", key,
-              json_make("{ss, ss, ss}", "kind", "instance", "object", uuid, "tag", tag));
-}
-
-/* Three instances on three nodes, of which node3 is offline. */
-static struct queue_world *world_new(void)
-{
-    struct queue_world *w = queue_world_new(5);
-
-    put_node(w, NODE2, "node2", false);
-    put_node(w, NODE3, "node3", true);
-    put_instance(w, WEB2, "web2", "down", NODE2, "");
-    put_instance(w, WEB1, "web1", "up", MASTER, NODE2);
-    put_instance(w, WEB10, "web10", "up", NODE3, "");
-    store_put(w->store, "replica", REPLICA1,
-              json_make("{ss, ss, ss, si, si, ss, ss}", "uuid", REPLICA1, "instance", WEB1, "node",
-                        NODE2, "generation", 3, "sync", 7, "state", "in-sync", "why", "ready"));
-    put_tag(w, WEB1, "owner:mail");
-    fake_settle(w->world);
-    return w;
-}
-
-/* --- node daemons --- */
-
-static json_t *report(const char *node, const char *instance, const char *state)
-{
-    json_t *guests = json_array();
-
-    if (instance != NULL)
-        json_array_append_new(guests, json_make("{ss, si, ss, ss, si, si}", "instance", instance,
-                                                "generation", 3, "state", state, "mirror",
-                                                "syncing", "progress", 40, "memory", 256));
-    return json_make("{ss, si, si, si, si, so}", "node", node, "memory_total", 8000, "memory_free",
-                     6000, "disk_total", 100000, "disk_free", 50000, "guests", guests);
-}
-
-/* node1 runs web1; node2 answers and runs nothing. */
-static json_t *answer_report(const struct rpc_request *request, const char *to_node, void *data,
-                             GError **error)
-{
-    return strcmp(to_node, MASTER) == 0 ? report(to_node, WEB1, "running")
-                                        : report(to_node, NULL, NULL);
-}
-
-static void script_nodes(struct queue_world *w, fake_answer answer)
-{
-    fake_script(w->world, NULL, ROLE_NODED, "node_report", answer, NULL);
-}
-
-static guint node_calls(struct queue_world *w)
-{
-    guint count = 0;
-    const GPtrArray *calls = fake_calls(w->world);
-
-    for (guint i = 0; i < calls->len; i++)
-        if (strstr(g_ptr_array_index(calls, i), "node_report") != NULL)
-            count++;
-    return count;
-}
-
-/* --- asking --- */
-
-/* Rows of a query as text, "status:value" joined by spaces, one line each. */
-static char *ask(struct queue_world *w, const char *what, const char *fields, const char *filter)
-{
-    g_autoptr(GError) error = NULL;
-    g_auto(GStrv) names = g_strsplit(fields, " ", -1);
-    json_t *list = json_array();
-    json_autoptr answer = NULL;
-    GString *text = g_string_new(NULL);
-    size_t i, k;
-    const json_t *row, *pair;
-
-    for (char **name = names; *name != NULL; name++)
-        json_array_append_new(list, json_string(*name));
-    answer = queue_call(w, "Query",
-                        json_make("[s, o, o]", what, list,
-                                  filter == NULL ? json_null() : json_loads(filter, 0, NULL)),
-                        &error);
-    g_assert_no_error(error);
-    json_array_foreach(json_object_get(answer, "data"), i, row)
-    {
-        json_array_foreach(row, k, pair)
-        {
-            char *value = json_dumps(json_array_get(pair, 1),
-                                     JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
-
-            g_string_append_printf(text, "%s%d:%s", k > 0 ? " " : "",
-                                   (int)json_integer_value(json_array_get(pair, 0)), value);
-            free(value);
-        }
-        g_string_append_c(text, '\n');
-    }
-    return g_string_free(text, FALSE);
-}
-
-static void check(struct queue_world *w, const char *what, const char *fields, const char *filter,
-                  const char *expected)
-{
-    g_autofree char *text = ask(w, what, fields, filter);
-
-    g_assert_cmpstr(text, ==, expected);
-}
-
 /* --- instances --- */
 
 static void test_static(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    check(w, "instance", "name pnode snodes disk.sizes", NULL,
-          "0:\"web1\" 0:\"node1\" 0:[\"node2\"] 0:[64]\n"
-          "0:\"web10\" 0:\"node3\" 0:[] 0:[64]\n"
-          "0:\"web2\" 0:\"node2\" 0:[] 0:[64]\n");
-    check(w, "instance", "uuid admin_state be/memory be/vcpus disk_usage disk_template tags holder",
-          "[\"=\", \"name\", \"web1\"]",
-          "0:\"" WEB1 "\" 0:\"up\" 0:256 0:1 0:64 0:\"mirror\" 0:[\"owner:mail\"] 0:\"node1\"\n");
-    check(w, "instance", "replica.state replica.sync replica.why generation task_state clean",
-          "[\"=\", \"name\", \"web1\"]", "0:\"in-sync\" 0:7 0:\"ready\" 0:3 0:\"\" 0:false\n");
-    check(w, "instance", "replica.state holder", "[\"=\", \"name\", \"web2\"]", "2:null 2:null\n");
-    g_assert_cmpuint(node_calls(w), ==, 0);
+    query_check(w, "instance", "name pnode snodes disk.sizes", NULL,
+                "0:\"web1\" 0:\"node1\" 0:[\"node2\"] 0:[64]\n"
+                "0:\"web10\" 0:\"node3\" 0:[] 0:[64]\n"
+                "0:\"web2\" 0:\"node2\" 0:[] 0:[64]\n");
+    query_check(
+        w, "instance", "uuid admin_state be/memory be/vcpus disk_usage disk_template tags holder",
+        "[\"=\", \"name\", \"web1\"]",
+        "0:\"" WEB1 "\" 0:\"up\" 0:256 0:1 0:64 0:\"mirror\" 0:[\"owner:mail\"] 0:\"node1\"\n");
+    query_check(w, "instance", "replica.state replica.sync replica.why generation task_state clean",
+                "[\"=\", \"name\", \"web1\"]",
+                "0:\"in-sync\" 0:7 0:\"ready\" 0:3 0:\"\" 0:false\n");
+    query_check(w, "instance", "replica.state holder", "[\"=\", \"name\", \"web2\"]",
+                "2:null 2:null\n");
+    g_assert_cmpuint(query_node_calls(w), ==, 0);
     queue_world_free(w);
 }
 
 static void test_live(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    script_nodes(w, answer_report);
-    check(w, "instance", "name status oper_state oper_ram mirror.progress", NULL,
-          "0:\"web1\" 0:\"running\" 0:true 0:256 0:40\n"
-          "0:\"web10\" 0:\"ERROR_nodeoffline\" 4:null 4:null 4:null\n"
-          "0:\"web2\" 0:\"ADMIN_down\" 0:false 2:null 2:null\n");
+    query_script_nodes(w, query_answer_report);
+    query_check(w, "instance", "name status oper_state oper_ram mirror.progress", NULL,
+                "0:\"web1\" 0:\"running\" 0:true 0:256 0:40\n"
+                "0:\"web10\" 0:\"ERROR_nodeoffline\" 4:null 4:null 4:null\n"
+                "0:\"web2\" 0:\"ADMIN_down\" 0:false 2:null 2:null\n");
     /* Offline nodes are not asked, the others once each. */
-    g_assert_cmpuint(node_calls(w), ==, 2);
+    g_assert_cmpuint(query_node_calls(w), ==, 2);
     queue_world_free(w);
 }
 
 static void test_live_of_matching_rows_only(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    script_nodes(w, answer_report);
-    check(w, "instance", "name status", "[\"=\", \"name\", \"web2\"]",
-          "0:\"web2\" 0:\"ADMIN_down\"\n");
-    g_assert_cmpuint(node_calls(w), ==, 1);
+    query_script_nodes(w, query_answer_report);
+    query_check(w, "instance", "name status", "[\"=\", \"name\", \"web2\"]",
+                "0:\"web2\" 0:\"ADMIN_down\"\n");
+    g_assert_cmpuint(query_node_calls(w), ==, 1);
+    queue_world_free(w);
+}
+
+/* An instance that a node tells of twice is what is told first. */
+static json_t *answer_twice(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    json_t *first = query_report(to_node, WEB1, "running");
+    json_autoptr second = query_report(to_node, WEB1, "incoming");
+
+    json_array_extend(json_object_get(first, "guests"), json_object_get(second, "guests"));
+    return first;
+}
+
+static void test_told_twice(void)
+{
+    struct queue_world *w = query_world_new();
+
+    query_script_nodes(w, answer_twice);
+    query_check(w, "instance", "guest.state", "[\"=\", \"name\", \"web1\"]", "0:\"running\"\n");
     queue_world_free(w);
 }
 
 static void test_live_filter(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    script_nodes(w, answer_report);
-    check(w, "instance", "name", "[\"=\", \"status\", \"running\"]", "0:\"web1\"\n");
-    check(w, "instance", "name", "[\"?\", \"oper_state\"]", "0:\"web1\"\n");
+    query_script_nodes(w, query_answer_report);
+    query_check(w, "instance", "name", "[\"=\", \"status\", \"running\"]", "0:\"web1\"\n");
+    query_check(w, "instance", "name", "[\"?\", \"oper_state\"]", "0:\"web1\"\n");
     queue_world_free(w);
 }
 
 static json_t *answer_wrong_node(const struct rpc_request *request, const char *to_node, void *data,
                                  GError **error)
 {
-    return strcmp(to_node, NODE2) == 0 ? report(to_node, WEB1, "running")
-                                       : report(to_node, NULL, NULL);
+    return strcmp(to_node, NODE2) == 0 ? query_report(to_node, WEB1, "running")
+                                       : query_report(to_node, NULL, NULL);
 }
 
 static json_t *answer_web2(const struct rpc_request *request, const char *to_node, void *data,
                            GError **error)
 {
-    return strcmp(to_node, NODE2) == 0 ? report(to_node, WEB2, "paused")
-                                       : report(to_node, WEB1, "shutdown");
+    return strcmp(to_node, NODE2) == 0 ? query_report(to_node, WEB2, "paused")
+                                       : query_report(to_node, WEB1, "shutdown");
 }
 
 static void test_status_words(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    script_nodes(w, answer_wrong_node);
-    check(w, "instance", "status", "[\"=\", \"name\", \"web1\"]", "0:\"ERROR_wrongnode\"\n");
-    script_nodes(w, answer_web2);
-    check(w, "instance", "status guest.state", "[\"=\", \"name\", \"web1\"]",
-          "0:\"ERROR_down\" 0:\"shutdown\"\n");
-    check(w, "instance", "status", "[\"=\", \"name\", \"web2\"]", "0:\"ERROR_up\"\n");
+    query_script_nodes(w, answer_wrong_node);
+    query_check(w, "instance", "status", "[\"=\", \"name\", \"web1\"]", "0:\"ERROR_wrongnode\"\n");
+    query_script_nodes(w, answer_web2);
+    query_check(w, "instance", "status guest.state", "[\"=\", \"name\", \"web1\"]",
+                "0:\"ERROR_down\" 0:\"shutdown\"\n");
+    query_check(w, "instance", "status", "[\"=\", \"name\", \"web2\"]", "0:\"ERROR_up\"\n");
     queue_world_free(w);
-}
-
-static void never_answer(struct rpc_request *request, void *data)
-{
-    g_ptr_array_add(data, request);
 }
 
 /* A node that hangs costs the query its bound, no more; the others' values are there. */
 static void test_silent_node(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     struct env *hanging = fake_process(w->world, NODE2, ROLE_NODED);
     g_autoptr(GPtrArray) kept = g_ptr_array_new();
     gint64 before;
 
-    fake_script(w->world, MASTER, ROLE_NODED, "node_report", answer_report, NULL);
-    fake_serve(hanging, never_answer, kept);
+    fake_script(w->world, MASTER, ROLE_NODED, "node_report", query_answer_report, NULL);
+    fake_serve(hanging, query_never_answer, kept);
     before = fake_now_ms(w->world);
-    check(w, "node", "name offline mfree", NULL,
-          "0:\"node1\" 0:false 0:6000\n0:\"node2\" 0:false 3:null\n0:\"node3\" 0:true 4:null\n");
+    query_check(
+        w, "node", "name offline mfree", NULL,
+        "0:\"node1\" 0:false 0:6000\n0:\"node2\" 0:false 3:null\n0:\"node3\" 0:true 4:null\n");
     g_assert_cmpint(fake_now_ms(w->world) - before, <=, LIMIT_REPORT_WAIT_MS);
-    check(w, "instance", "status oper_state", "[\"=\", \"name\", \"web2\"]",
-          "0:\"ERROR_nodedown\" 3:null\n");
+    query_check(w, "instance", "status oper_state", "[\"=\", \"name\", \"web2\"]",
+                "0:\"ERROR_nodedown\" 3:null\n");
     for (guint i = 0; i < kept->len; i++)
         rpc_request_free(g_ptr_array_index(kept, i));
     queue_world_free(w);
@@ -251,26 +136,26 @@ static void test_silent_node(void)
 
 static void test_nodes(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    check(w, "node", "name role pinst_cnt sinst_cnt pinst_list sinst_list group master", NULL,
-          "0:\"node1\" 0:\"M\" 0:1 0:0 0:[\"web1\"] 0:[] 0:\"default\" 0:true\n"
-          "0:\"node2\" 0:\"R\" 0:1 0:1 0:[\"web2\"] 0:[\"web1\"] 0:\"default\" 0:false\n"
-          "0:\"node3\" 0:\"O\" 0:1 0:0 0:[\"web10\"] 0:[] 0:\"default\" 0:false\n");
-    check(w, "group", "name node_cnt node_list pinst_cnt pinst_list", NULL,
-          "0:\"default\" 0:3 0:[\"node1\",\"node2\",\"node3\"] 0:3 "
-          "0:[\"web1\",\"web10\",\"web2\"]\n");
-    g_assert_cmpuint(node_calls(w), ==, 0);
+    query_check(w, "node", "name role pinst_cnt sinst_cnt pinst_list sinst_list group master", NULL,
+                "0:\"node1\" 0:\"M\" 0:1 0:0 0:[\"web1\"] 0:[] 0:\"default\" 0:true\n"
+                "0:\"node2\" 0:\"R\" 0:1 0:1 0:[\"web2\"] 0:[\"web1\"] 0:\"default\" 0:false\n"
+                "0:\"node3\" 0:\"O\" 0:1 0:0 0:[\"web10\"] 0:[] 0:\"default\" 0:false\n");
+    query_check(w, "group", "name node_cnt node_list pinst_cnt pinst_list", NULL,
+                "0:\"default\" 0:3 0:[\"node1\",\"node2\",\"node3\"] 0:3 "
+                "0:[\"web1\",\"web10\",\"web2\"]\n");
+    g_assert_cmpuint(query_node_calls(w), ==, 0);
     queue_world_free(w);
 }
 
 static void test_node_live(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    script_nodes(w, answer_report);
-    check(w, "node", "mtotal mfree mnode dtotal dfree", "[\"=\", \"name\", \"node1\"]",
-          "0:8000 0:6000 0:2000 0:100000 0:50000\n");
+    query_script_nodes(w, query_answer_report);
+    query_check(w, "node", "mtotal mfree mnode dtotal dfree", "[\"=\", \"name\", \"node1\"]",
+                "0:8000 0:6000 0:2000 0:100000 0:50000\n");
     queue_world_free(w);
 }
 
@@ -278,22 +163,22 @@ static void test_node_live(void)
 
 static void test_jobs(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     guint64 id = queue_submit(w, json_make("{sf, si}", "duration", 0.5, "priority", -10));
 
     queue_submit(w, NULL);
     queue_job_runs(w, id);
-    check(w, "job", "id status summary priority opstatus", NULL,
-          "0:1 0:\"success\" 0:[\"TEST_DELAY(0.5)\"] 0:0 0:[\"success\"]\n"
-          "0:2 0:\"waiting\" 0:[\"TEST_DELAY(0)\"] 0:0 0:[\"queued\"]\n");
-    check(w, "job", "id end_ts", "[\"=\", \"id\", 2]", "0:2 2:null\n");
-    check(w, "job", "id", "[\">\", \"id\", 2]", "");
+    query_check(w, "job", "id status summary priority opstatus", NULL,
+                "0:1 0:\"success\" 0:[\"TEST_DELAY(0.5)\"] 0:0 0:[\"success\"]\n"
+                "0:2 0:\"waiting\" 0:[\"TEST_DELAY(0)\"] 0:0 0:[\"queued\"]\n");
+    query_check(w, "job", "id end_ts", "[\"=\", \"id\", 2]", "0:2 2:null\n");
+    query_check(w, "job", "id", "[\">\", \"id\", 2]", "");
     queue_world_free(w);
 }
 
 static void test_query_jobs(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     g_autoptr(GError) error = NULL;
     guint64 id = queue_submit(w, NULL);
     json_autoptr answer = NULL;
@@ -318,17 +203,19 @@ static void test_query_jobs(void)
 
 static void test_repairs(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    put_tag(w, WEB1, "ganeti:watcher:autorepair:result:failover:" REPAIR ":200:success:12+15");
-    put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:fix-storage:" REPAIR ":100:");
-    put_tag(w, WEB1, "ganeti:watcher:autorepair:failover");
-    put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:nonsense");
+    query_put_tag(w, WEB1,
+                  "ganeti:watcher:autorepair:result:failover:" REPAIR ":200:success:12+15");
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:fix-storage:" REPAIR ":100:");
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:failover");
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:nonsense");
     fake_settle(w->world);
-    check(w, "repair", "id instance type state started ended jobs", NULL,
-          "0:\"" REPAIR "\" 0:\"web1\" 0:\"fix-storage\" 0:\"pending\" 0:100 2:null 0:[]\n"
-          "0:\"" REPAIR "\" 0:\"web1\" 0:\"failover\" 0:\"success\" 2:null 0:200 0:[12,15]\n");
-    check(w, "repair", "type", "[\"=\", \"state\", \"pending\"]", "0:\"fix-storage\"\n");
+    query_check(w, "repair", "id instance type state started ended jobs", NULL,
+                "0:\"" REPAIR "\" 0:\"web1\" 0:\"fix-storage\" 0:\"pending\" 0:100 2:null 0:[]\n"
+                "0:\"" REPAIR
+                "\" 0:\"web1\" 0:\"failover\" 0:\"success\" 2:null 0:200 0:[12,15]\n");
+    query_check(w, "repair", "type", "[\"=\", \"state\", \"pending\"]", "0:\"fix-storage\"\n");
     /* Its jobs keep the time of the cause. */
     store_put(w->store, "job", "12",
               json_make("{si, ss, s[{s{ss, s[[ssI][ssI]]}, ss}]}", "id", 12, "status", "success",
@@ -336,7 +223,7 @@ static void test_repairs(void)
                         (json_int_t)0, "fettle:watcher", "repair", (json_int_t)90 * 1000000000,
                         "status", "success"));
     fake_settle(w->world);
-    check(w, "repair", "started ended", "[\"=\", \"state\", \"success\"]", "0:90 0:200\n");
+    query_check(w, "repair", "started ended", "[\"=\", \"state\", \"success\"]", "0:90 0:200\n");
     queue_world_free(w);
 }
 
@@ -351,31 +238,32 @@ static void put_decision(struct queue_world *w, const char *uuid, int at_us, con
 
 static void test_policies(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    put_tag(w, WEB1, "ganeti:watcher:autorepair:migrate");
-    put_tag(w, WEB1, "ganeti:watcher:autorepair:failover");
-    put_tag(w, WEB1, "ganeti:watcher:autorepair:result:failover:x:200:success:");
-    put_tag(w, WEB2, "ganeti:watcher:autorepair:suspend:4102444800");
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:migrate");
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:failover");
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:result:failover:x:200:success:");
+    query_put_tag(w, WEB2, "ganeti:watcher:autorepair:suspend:4102444800");
     fake_settle(w->world);
-    check(w, "policy", "kind state type until tags policy", "[\"=\", \"name\", \"web1\"]",
-          "0:\"instance\" 0:\"enabled\" 0:\"migrate\" 2:null "
-          "0:[\"ganeti:watcher:autorepair:failover\",\"ganeti:watcher:autorepair:migrate\"] "
-          "0:\"migrate, by a tag of the instance\"\n");
-    check(w, "policy", "state type until policy", "[\"=\", \"name\", \"web2\"]",
-          "0:\"suspended\" 2:null 0:4102444800 "
-          "0:\"suspended until 2100-01-01 00:00:00 UTC, by a tag of the instance\"\n");
-    check(w, "policy", "state tags policy", "[\"=\", \"kind\", \"cluster\"]",
-          "0:\"none\" 0:[] 0:\"not enabled: no policy tag on the instance, its node group or the "
-          "cluster\"\n");
+    query_check(w, "policy", "kind state type until tags policy", "[\"=\", \"name\", \"web1\"]",
+                "0:\"instance\" 0:\"enabled\" 0:\"migrate\" 2:null "
+                "0:[\"ganeti:watcher:autorepair:failover\",\"ganeti:watcher:autorepair:migrate\"] "
+                "0:\"migrate, by a tag of the instance\"\n");
+    query_check(w, "policy", "state type until policy", "[\"=\", \"name\", \"web2\"]",
+                "0:\"suspended\" 2:null 0:4102444800 "
+                "0:\"suspended until 2100-01-01 00:00:00 UTC, by a tag of the instance\"\n");
+    query_check(
+        w, "policy", "state tags policy", "[\"=\", \"kind\", \"cluster\"]",
+        "0:\"none\" 0:[] 0:\"not enabled: no policy tag on the instance, its node group or the "
+        "cluster\"\n");
     queue_world_free(w);
 }
 
 static void test_brake_and_advice(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    check(w, "brake", "why", NULL, "");
+    query_check(w, "brake", "why", NULL, "");
     store_put(w->store, "repair_brake", "cluster",
               json_make("{si, ss, s[s]}", "since", 5, "why", "two of three", "nodes", NODE2));
     store_put(w->store, "advice", REPAIR,
@@ -383,9 +271,9 @@ static void test_brake_and_advice(void)
                         "subject_kind", "node", "subject", NODE2, "advice", "avoid", "reason",
                         "new disks", "until", 5));
     fake_settle(w->world);
-    check(w, "brake", "since why nodes", NULL, "0:5 0:\"two of three\" 0:[\"node2\"]\n");
-    check(w, "advice", "author node advice reason until", NULL,
-          "0:\"ops\" 0:\"node2\" 0:\"avoid\" 0:\"new disks\" 0:5\n");
+    query_check(w, "brake", "since why nodes", NULL, "0:5 0:\"two of three\" 0:[\"node2\"]\n");
+    query_check(w, "advice", "author node advice reason until", NULL,
+                "0:\"ops\" 0:\"node2\" 0:\"avoid\" 0:\"new disks\" 0:5\n");
     queue_world_free(w);
 }
 
@@ -400,14 +288,14 @@ static void put_reservation(struct queue_world *w)
 
 static void test_reservations(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
-    check(w, "reservation", "name", NULL, "");
+    query_check(w, "reservation", "name", NULL, "");
     put_reservation(w);
     fake_settle(w->world);
-    check(w, "reservation", "name job nodes macs ips since", NULL,
-          "0:\"web9\" 0:\"18\" 0:[[\"node2\",512,1000]] 0:[\"aa:00:00:00:00:09\"] "
-          "0:[\"10.0.0.9@br0\"] 0:7\n");
+    query_check(w, "reservation", "name job nodes macs ips since", NULL,
+                "0:\"web9\" 0:\"18\" 0:[[\"node2\",512,1000]] 0:[\"aa:00:00:00:00:09\"] "
+                "0:[\"10.0.0.9@br0\"] 0:7\n");
     queue_world_free(w);
 }
 
@@ -423,16 +311,16 @@ static void put_network(struct queue_world *w)
  */
 static void test_networks(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
     put_network(w);
     put_reservation(w);
     fake_settle(w->world);
-    check(w, "network", "name network gateway mode link external_reservations", NULL,
-          "0:\"prod\" 0:\"10.0.0.0/28\" 0:\"10.0.0.1\" 0:\"bridged\" 0:\"br0\" "
-          "0:[\"10.0.0.3-10.0.0.4\"]\n");
-    check(w, "network", "free_count reserved_count inst_cnt inst_list used", NULL,
-          "0:10 0:6 0:0 0:[] 0:[[\"10.0.0.9\",\"job 18 for instance \\\"web9\\\"\"]]\n");
+    query_check(w, "network", "name network gateway mode link external_reservations", NULL,
+                "0:\"prod\" 0:\"10.0.0.0/28\" 0:\"10.0.0.1\" 0:\"bridged\" 0:\"br0\" "
+                "0:[\"10.0.0.3-10.0.0.4\"]\n");
+    query_check(w, "network", "free_count reserved_count inst_cnt inst_list used", NULL,
+                "0:10 0:6 0:0 0:[] 0:[[\"10.0.0.9\",\"job 18 for instance \\\"web9\\\"\"]]\n");
     queue_world_free(w);
 }
 
@@ -452,7 +340,7 @@ static void put_invitation(struct queue_world *w, guint number, const char *name
 /* What is on record of invitations, but for the hashes of their secrets. */
 static void test_invitations(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     guint64 later = (guint64)(w->luxid->ops->wall_us(w->luxid) / G_USEC_PER_SEC) + 60;
 
     put_invitation(w, 1, "beta", later, 0, "");
@@ -460,13 +348,14 @@ static void test_invitations(void)
     put_invitation(w, 3, "gamma", later, LIMIT_JOIN_TRIES, "");
     put_invitation(w, 4, "delta", 6, 0, NODE2);
     fake_settle(w->world);
-    check(w, "invitation", "name state wrong_secrets", NULL,
-          "0:\"alpha\" 0:\"expired\" 0:4\n0:\"beta\" 0:\"open\" 0:0\n"
-          "0:\"delta\" 0:\"used\" 0:0\n0:\"gamma\" 0:\"void\" 0:5\n");
-    check(w, "invitation", "author job made pip port group used", "[\"=\", \"state\", \"open\"]",
-          "0:\"anna@node1\" 0:7 0:5 0:\"192.0.2.9\" 0:1811 0:\"default\" 0:0\n");
-    check(w, "invitation", "secret_hash certificate", "[\"=\", \"state\", \"open\"]",
-          "1:null 1:null\n");
+    query_check(w, "invitation", "name state wrong_secrets", NULL,
+                "0:\"alpha\" 0:\"expired\" 0:4\n0:\"beta\" 0:\"open\" 0:0\n"
+                "0:\"delta\" 0:\"used\" 0:0\n0:\"gamma\" 0:\"void\" 0:5\n");
+    query_check(w, "invitation", "author job made pip port group used",
+                "[\"=\", \"state\", \"open\"]",
+                "0:\"anna@node1\" 0:7 0:5 0:\"192.0.2.9\" 0:1811 0:\"default\" 0:0\n");
+    query_check(w, "invitation", "secret_hash certificate", "[\"=\", \"state\", \"open\"]",
+                "1:null 1:null\n");
     queue_world_free(w);
 }
 
@@ -482,7 +371,7 @@ static void put_filter(struct queue_world *w, guint number, guint priority, cons
 /* In the order in which they are asked. */
 static void test_filters(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     g_autoptr(GError) error = NULL;
     json_autoptr rows = NULL;
     g_autofree char *text = NULL;
@@ -490,9 +379,9 @@ static void test_filters(void)
     put_filter(w, 1, 9, "PAUSE");
     put_filter(w, 2, 3, "ACCEPT");
     fake_settle(w->world);
-    check(w, "filter", "priority action watermark reason_trail", NULL,
-          "0:3 0:\"ACCEPT\" 0:4 0:[[\"user\",\"why\",1]]\n"
-          "0:9 0:\"PAUSE\" 0:4 0:[[\"user\",\"why\",1]]\n");
+    query_check(w, "filter", "priority action watermark reason_trail", NULL,
+                "0:3 0:\"ACCEPT\" 0:4 0:[[\"user\",\"why\",1]]\n"
+                "0:9 0:\"PAUSE\" 0:4 0:[[\"user\",\"why\",1]]\n");
     rows = queue_call(w, "QueryFilters",
                       json_make("[[s], [s, s]]", "eeeeeeee-0000-4000-8000-000000000001", "priority",
                                 "predicates"),
@@ -520,7 +409,7 @@ static void plain(struct queue_world *w, const char *method, json_t *names, json
 
 static void test_plain(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
     plain(w, "QueryInstances", json_make("[s]", "web1"), json_make("[s, s]", "name", "admin_state"),
           "[[\"web1\",\"up\"]]");
@@ -536,7 +425,7 @@ static void test_plain(void)
 
 static void test_config_values(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     g_autoptr(GError) error = NULL;
     json_autoptr drained = queue_call(w, "SetDrainFlag", json_make("[b]", 1), &error);
     json_autoptr paused =
@@ -557,15 +446,15 @@ static void test_config_values(void)
 
 static void test_decisions(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
     put_decision(w, "11111111-0000-4000-8000-000000000001", 2000000, "act");
     put_decision(w, "11111111-0000-4000-8000-000000000002", 1000000, "wait");
     fake_settle(w->world);
-    check(w, "decision", "subject_name verdict at evidence summary", NULL,
-          "0:\"web1\" 0:\"wait\" 0:1 0:[\"node3 is offline\"] 0:\"because\"\n"
-          "0:\"web1\" 0:\"act\" 0:2 0:[\"node3 is offline\"] 0:\"because\"\n");
-    check(w, "decision", "verdict", "[\"=\", \"subject\", \"" WEB2 "\"]", "");
+    query_check(w, "decision", "subject_name verdict at evidence summary", NULL,
+                "0:\"web1\" 0:\"wait\" 0:1 0:[\"node3 is offline\"] 0:\"because\"\n"
+                "0:\"web1\" 0:\"act\" 0:2 0:[\"node3 is offline\"] 0:\"because\"\n");
+    query_check(w, "decision", "verdict", "[\"=\", \"subject\", \"" WEB2 "\"]", "");
     queue_world_free(w);
 }
 
@@ -577,15 +466,15 @@ static json_t *lock(const char *name, const char *mode, const char *job, bool wa
 
 static void test_locks(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
     store_set_locks(w->store, json_make("[o, o, o, o]", lock("node/n1", "shared", "8", false),
                                         lock("instance/web1", "exclusive", "7", false),
                                         lock("node/n1", "shared", "7", false),
                                         lock("instance/web1", "shared", "9", true)));
-    check(w, "lock", "name mode owner pending", NULL,
-          "0:\"instance/web1\" 0:\"exclusive\" 0:[\"7\"] 0:[[\"shared\",[\"9\"]]]\n"
-          "0:\"node/n1\" 0:\"shared\" 0:[\"8\",\"7\"] 0:[]\n");
+    query_check(w, "lock", "name mode owner pending", NULL,
+                "0:\"instance/web1\" 0:\"exclusive\" 0:[\"7\"] 0:[[\"shared\",[\"9\"]]]\n"
+                "0:\"node/n1\" 0:\"shared\" 0:[\"8\",\"7\"] 0:[]\n");
     queue_world_free(w);
 }
 
@@ -603,12 +492,12 @@ static json_t *waiter(void)
 
 static void test_waiters(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
     store_set_waiters(w->store, json_make("[o]", waiter()));
-    check(w, "waiter", "job locks priority since out_of_order blockers nodes", NULL,
-          "0:\"9\" 0:[[\"instance/web1\",\"exclusive\"]] 0:-5 0:7 0:true "
-          "0:[[\"7\",\"instance/web1\",\"shared\",false,5]] 0:[\"unknown-node\"]\n");
+    query_check(w, "waiter", "job locks priority since out_of_order blockers nodes", NULL,
+                "0:\"9\" 0:[[\"instance/web1\",\"exclusive\"]] 0:-5 0:7 0:true "
+                "0:[[\"7\",\"instance/web1\",\"shared\",false,5]] 0:[\"unknown-node\"]\n");
     queue_world_free(w);
 }
 
@@ -616,7 +505,7 @@ static void test_waiters(void)
 
 static void test_unknown_field(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     g_autoptr(GError) error = NULL;
     json_autoptr answer = queue_call(
         w, "Query",
@@ -635,20 +524,20 @@ static void test_unknown_field(void)
 
 static void test_refusals(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
 
     queue_refuse(
         w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
         "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
         "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
-        "waiter, export");
+        "waiter, export, service");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
     queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
                  "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
                  "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
                  "filter, "
-                 "lock, waiter, export");
+                 "lock, waiter, export, service");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -656,7 +545,7 @@ static void test_refusals(void)
 
 static void test_query_fields(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     g_autoptr(GError) error = NULL;
     json_autoptr some = queue_call(w, "QueryFields", json_make("[s, [s]]", "lock", "mode"), &error);
     json_autoptr all = queue_call(w, "QueryFields", json_make("[s, n]", "lock"), &error);
@@ -674,13 +563,13 @@ static void test_query_fields(void)
  */
 static void test_every_field(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     size_t count;
     const struct query_field *table = query_field_table(&count);
 
-    script_nodes(w, answer_report);
+    query_script_nodes(w, query_answer_report);
     queue_submit(w, NULL);
-    put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:fix-storage:" REPAIR ":100:");
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:fix-storage:" REPAIR ":100:");
     put_decision(w, "11111111-0000-4000-8000-000000000001", 2000000, "act");
     store_put(w->store, "repair_brake", "cluster",
               json_make("{si, ss, s[s]}", "since", 5, "why", "two of three", "nodes", NODE2));
@@ -695,7 +584,7 @@ static void test_every_field(void)
     store_set_waiters(w->store, json_make("[o]", waiter()));
     fake_settle(w->world);
     for (size_t i = 0; i < count; i++) {
-        g_autofree char *text = ask(w, table[i].resource, table[i].name, NULL);
+        g_autofree char *text = query_ask(w, table[i].resource, table[i].name, NULL);
 
         if (g_str_equal(table[i].resource, "export"))
             g_assert_cmpstr(text, ==, "");
@@ -711,7 +600,7 @@ static void test_every_field(void)
 
 static void test_cluster_info(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     g_autoptr(GError) error = NULL;
     json_autoptr info = NULL;
     json_autoptr pending = json_make("[s]", "node2");
@@ -733,7 +622,7 @@ static void test_cluster_info(void)
 
 static void test_tags(void)
 {
-    struct queue_world *w = world_new();
+    struct queue_world *w = query_world_new();
     g_autoptr(GError) error = NULL;
     json_autoptr instance =
         queue_call(w, "QueryTags", json_make("[s, s]", "instance", "web1"), &error);
@@ -752,6 +641,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/static#LUX-03", test_static);
     g_test_add_func("/query/live#LUX-04", test_live);
     g_test_add_func("/query/live-of-matching-rows-only#LUX-04", test_live_of_matching_rows_only);
+    g_test_add_func("/query/told-twice#LUX-04", test_told_twice);
     g_test_add_func("/query/live-filter#LUX-04", test_live_filter);
     g_test_add_func("/query/status-words#LUX-04", test_status_words);
     g_test_add_func("/query/silent-node#LUX-04", test_silent_node);

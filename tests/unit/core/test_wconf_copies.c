@@ -342,6 +342,41 @@ static void test_ids(void)
     world_tear_down();
 }
 
+static void wait_start(guint64 serial, struct fake_reply *reply)
+{
+    fake_call_start(
+        world.luxid, 0, NODE1, ROLE_WCONFD, "wait_changes",
+        json_make("{s:i,s:I,s:i}", "history", 5, "serial", (json_int_t)serial, "wait_ms", 10000),
+        reply);
+}
+
+/* Copies and others wait in turn, all from the same serial: each gets what is for its sort. */
+static void test_sorts_of_listeners(void)
+{
+    struct fake_reply commit, waiting[5];
+    set_up();
+    g_autofree char *first = digest();
+    wait_start(1, &waiting[0]);
+    ask_start(node2, 5, 1, first, 10000, &waiting[1]);
+    wait_start(1, &waiting[2]);
+    ask_start(node3, 5, 1, first, 10000, &waiting[3]);
+    wait_start(1, &waiting[4]);
+    fake_settle(world.world);
+    commit_start(ID_A, "a", &commit);
+    fake_advance(world.world, 1);
+    for (guint i = 0; i < G_N_ELEMENTS(waiting); i++) {
+        g_assert_true(waiting[i].done);
+        assert_says(ids_of(waiting[i].result), i % 2 ? "000a of 2" : "");
+        g_assert_cmpuint(json_array_size(json_object_get(waiting[i].result, "changes")), ==, 1);
+        g_assert_true(i < 2 || json_equal(waiting[i].result, waiting[i - 2].result));
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(waiting); i++)
+        fake_reply_clear(&waiting[i]);
+    fake_advance(world.world, 2000);
+    fake_reply_clear(&commit);
+    world_tear_down();
+}
+
 /* They come in pieces, and the oldest are forgotten. */
 static void test_many_ids(void)
 {
@@ -422,6 +457,7 @@ int main(int argc, char **argv)
     g_test_add_func("/copies/patience#SAF-07", test_patience);
     g_test_add_func("/copies/slow-one#SAF-07", test_slow_one);
     g_test_add_func("/copies/ids#SAF-04", test_ids);
+    g_test_add_func("/copies/sorts-of-listeners#SAF-04", test_sorts_of_listeners);
     g_test_add_func("/copies/many-ids#SAF-04", test_many_ids);
     g_test_add_func("/copies/no-candidate#WCF-04", test_no_candidate);
     g_test_add_func("/copies/step-down#SAF-04,SAF-08", test_step_down);

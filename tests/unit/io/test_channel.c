@@ -163,34 +163,72 @@ static void test_one_limit(void)
     peer_clear(&peer);
 }
 
-/* When too much waits in all, who has kept us waiting for longest and for most goes; but nobody who
- * has just been sent it. */
-static void test_in_all(void)
+static void assert_dropped_for_all(const struct peer *peer)
+{
+    g_assert_true(peer->broken);
+    g_assert_true(fettle_error_is(peer->why, LIMIT));
+    g_assert_nonnull(strstr(peer->why->message, " bytes wait for it, and "));
+    g_assert_true(g_str_has_suffix(peer->why->message, " for all"));
+}
+
+static guint count_broken(const struct peer *peers, guint count)
+{
+    guint broken = 0;
+    for (guint i = 0; i < count; i++)
+        broken += peers[i].broken;
+    return broken;
+}
+
+/* Too much in all, at once: whoever has most to take goes before any of them could have read, and
+ * what waits is never more than the limit; not even within a turn of the loop. */
+static void test_in_all_at_once(void)
+{
+    enum { PEERS = 9 };
+    struct peer peers[PEERS];
+    for (guint i = 0; i < PEERS; i++) {
+        peer_init(&peers[i], i % 2 ? 0 : LONG_MS); /* whether it has a time does not matter */
+        give(&peers[i], MIB(i == 2 ? 60 : 50 - i));
+        g_assert_cmpuint(channel_waiting_in_all(), <=, LIMIT_UNREAD_IN_ALL);
+    }
+    g_assert_cmpuint(channel_waiting(peers[2].channel), ==, 0);
+    g_assert_cmpuint(channel_waiting(peers[8].channel), >, 0);
+    while (count_broken(peers, PEERS) < 4)
+        world_pause(1);
+    world_pause(1);
+    assert_dropped_for_all(&peers[2]);
+    /* 50 + 49 + 60 + 47 + 46: over with the sixth, so 60 go; with the seventh 50; with the eighth
+     * 49; with the ninth 47. */
+    g_assert_cmpuint(count_broken(peers, PEERS), ==, 4);
+    for (guint i = 0; i < PEERS; i++)
+        peer_clear(&peers[i]);
+    g_assert_cmpuint(channel_waiting_in_all(), ==, 0);
+}
+
+/* Who has kept us waiting goes before whoever has just been sent more. */
+static void test_in_all_slowest(void)
 {
     enum { PEERS = 5 };
-    static const size_t mib[PEERS] = {60, 55, 50, 56, 54};
+    static const size_t mib[PEERS] = {30, 60, 59, 58, 50};
     struct peer peers[PEERS];
-    guint broken = 0;
-    for (guint i = 0; i < PEERS; i++) {
-        peer_init(&peers[i], 12000);
-        give(&peers[i], MIB(mib[i]));
+    peer_init(&peers[0], 2000);
+    give(&peers[0], MIB(mib[0]));
+    while (channel_written(peers[0].channel) == 0)
         world_pause(1);
-    }
-    give(&peers[4], 1);
+    /* A quarter of its time, and however long that takes: it does not lose more than one of them
+     * for each turn of the loop. */
+    world_pause(600);
     world_pause(1);
-    g_assert_cmpuint(channel_waiting_in_all(), >, LIMIT_UNREAD_IN_ALL);
-    for (guint i = 0; i < PEERS; i++)
-        g_assert_false(peers[i].broken);
-    while (!peers[0].broken) {
-        give(&peers[4], 1);
-        world_pause(10);
+    for (guint i = 1; i < PEERS; i++) {
+        peer_init(&peers[i], LONG_MS);
+        give(&peers[i], MIB(mib[i]));
     }
-    for (guint i = 0; i < PEERS; i++)
-        broken += peers[i].broken;
-    g_assert_cmpuint(broken, ==, 1);
-    g_assert_nonnull(strstr(peers[0].why->message, " bytes wait for it, and "));
-    g_assert_true(g_str_has_suffix(peers[0].why->message, " for all"));
-    g_assert_cmpuint(channel_waiting_in_all(), <, LIMIT_UNREAD_IN_ALL);
+    world_wait(&peers[0].broken);
+    assert_dropped_for_all(&peers[0]);
+    g_assert_cmpuint(count_broken(peers, PEERS), ==, 1);
+    g_assert_cmpuint(channel_waiting_in_all(), <=, LIMIT_UNREAD_IN_ALL);
+    /* One that is closed keeps nothing. */
+    channel_close(peers[1].channel);
+    g_assert_cmpuint(channel_waiting_in_all(), <=, MIB(59 + 58 + 50) + 3);
     for (guint i = 0; i < PEERS; i++)
         peer_clear(&peers[i]);
     g_assert_cmpuint(channel_waiting_in_all(), ==, 0);
@@ -204,6 +242,7 @@ int main(int argc, char **argv)
     g_test_add_func("/channel/never-reads", test_never_reads);
     g_test_add_func("/channel/drips", test_drips);
     g_test_add_func("/channel/one-limit", test_one_limit);
-    g_test_add_func("/channel/in-all", test_in_all);
+    g_test_add_func("/channel/in-all-at-once", test_in_all_at_once);
+    g_test_add_func("/channel/in-all-slowest", test_in_all_slowest);
     return g_test_run();
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -632,6 +633,11 @@ static void test_disks(void)
     g_autofree char *dir = new_lab("disks");
     int image = open_new(dir, "node2", "var/disks/image");
     int other = open_new(dir, "node2", "var/other");
+    /* Many small files below the root, such as archived jobs; few images. */
+    struct statvfs root, disks;
+    g_assert_true(fstatvfs(other, &root) == 0 && fstatvfs(image, &disks) == 0);
+    g_assert_cmpuint(root.f_files, >=, root.f_blocks * root.f_frsize / (12 * 1024));
+    g_assert_cmpuint(disks.f_files, >=, 4096);
     check(lab_disk_fill(dir, "node2", 4, &check_error));
     g_assert_true(write_mib(image, 3));
     g_assert_false(write_mib(image, 3));
