@@ -93,8 +93,7 @@ static void record_over(struct watcher *watcher, const struct pool_judgement *po
     promotion->job = 0;
     if (!decisions_open(watcher->decisions, watcher_cluster(watcher)->uuid, AUTHOR))
         return;
-    struct decision *decision =
-        about_cluster(watcher, VERDICT_DONE, "Enough master candidates");
+    struct decision *decision = about_cluster(watcher, VERDICT_DONE, "Enough master candidates");
     decision_set(&decision->summary, "There are %u usable master candidates, as there should be.",
                  pool->goal);
     record(watcher, decision);
@@ -153,10 +152,10 @@ static json_t *promotion_opcodes(const struct pool_judgement *pool)
 {
     json_t *opcodes = json_array();
     if (pool->replaced != NULL)
-        json_array_append_new(
-            opcodes, json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name",
-                               pool->replaced->name, "master_candidate", "no", "master_capable",
-                               pool->replaced->master_capable ? "yes" : "no"));
+        json_array_append_new(opcodes, json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS",
+                                                 "node_name", pool->replaced->name,
+                                                 "master_candidate", "no", "master_capable",
+                                                 pool->replaced->master_capable ? "yes" : "no"));
     json_array_append_new(opcodes,
                           json_make("{ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name",
                                     pool->node->name, "master_candidate", "yes"));
@@ -246,8 +245,8 @@ static void note_failure(struct watcher *watcher, const struct pool_judgement *p
     struct decision *decision = too_few(watcher, pool, VERDICT_WAIT);
     decision_set(&decision->summary,
                  "%s. Job %" G_GUINT64_FORMAT ", which was to make %s one, failed: %s", count,
-                 promotion->job,
-                 config_node_name(follow_config(watcher->follow), promotion->node), message);
+                 promotion->job, config_node_name(follow_config(watcher->follow), promotion->node),
+                 message);
     decision_set(&decision->next_check, "after a pause, which grows with each try");
     promotion->job = 0;
     record(watcher, decision);

@@ -10,9 +10,8 @@ struct pool {
     const struct config *config;
     const struct cluster *cluster;
     gint64 now;
-    guint able;            /* nodes that are candidates or may become one */
-    guint silent;          /* candidates that count for a majority, and do not answer for long */
-    bool may_answer;       /* a node that was heard a moment ago may be fit in the next pass */
+    guint silent;           /* candidates that count for a majority, and do not answer for long */
+    bool may_answer;        /* a node that was heard a moment ago may be fit in the next pass */
     const struct node *off; /* a candidate that is offline */
     const struct pool_node *best;
     guint fit; /* nodes that can become one */
@@ -98,12 +97,12 @@ static void count_other(struct pool *pool, struct pool_judgement *judgement,
 
 /* A cluster that is smaller than its pool is not told so for ever, and two nodes are left as they
  * were made: two candidates bear the loss of none, and neither starts without the other. */
-static guint goal_of(const struct pool *pool)
+static guint goal_of(const struct pool *pool, guint nodes)
 {
     guint size = (guint)pool->cluster->candidate_pool_size;
-    if (pool->able >= size)
+    if (nodes >= size)
         return size;
-    return pool->able % 2 == 0 ? pool->able - 1 : pool->able;
+    return nodes % 2 == 0 ? nodes - 1 : nodes;
 }
 
 /* A majority of four is three, of three two: one more that makes an even number bears no more
@@ -144,13 +143,12 @@ struct pool_judgement pool_judge(const struct config *config, GArray *nodes, gin
     for (guint i = 0; i < nodes->len; i++) {
         const struct pool_node *seen = &g_array_index(nodes, struct pool_node, i);
         bool candidate = seen->node->master_candidate || is_master(&pool, seen->node);
-        pool.able += candidate || seen->node->master_capable;
         if (candidate)
             count_candidate(&pool, &judgement, seen);
         else
             count_other(&pool, &judgement, seen);
     }
-    judgement.goal = goal_of(&pool);
+    judgement.goal = goal_of(&pool, nodes->len);
     choose(&pool, &judgement);
     return judgement;
 }

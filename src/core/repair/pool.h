@@ -29,9 +29,9 @@ struct pool_judgement {
     guint goal;   /* so many there should be */
     const struct node *node;
     const struct node *replaced; /* whose place it takes: that one is to be none; NULL: nobody's */
-    const struct node *silent;   /* a candidate that has been silent for long; NULL: there is none */
-    GPtrArray *evidence;         /* sentences about candidates that are not usable */
-    GPtrArray *rejected;         /* sentences about nodes that cannot become one */
+    const struct node *silent; /* a candidate that has been silent for long; NULL: there is none */
+    GPtrArray *evidence;       /* sentences about candidates that are not usable */
+    GPtrArray *rejected;       /* sentences about nodes that cannot become one */
 };
 
 /* `nodes`: struct pool_node of every node on record, in any order. `now` in seconds since 1970, for

@@ -243,8 +243,9 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
     if (request_id == NULL || !next_try(watcher, watched))
         return;
     watched->restart_mends = true;
-    untry(watched, watcher_act(watcher, decide_mark(instance, plainly), mending_opcodes(instance, plainly),
-                       request_id, (gint64)instance->task_since));
+    untry(watched,
+          watcher_act(watcher, decide_mark(instance, plainly), mending_opcodes(instance, plainly),
+                      request_id, (gint64)instance->task_since));
 }
 
 /* --- guests that should run --- */
@@ -320,7 +321,7 @@ static void restart(struct watcher *watcher, const struct instance *instance, bo
     watched->restart_generation = instance->generation;
     const char *opcode = switched_off ? "OP_INSTANCE_SHUTDOWN" : "OP_INSTANCE_STARTUP";
     untry(watched, watcher_act(watcher, decide_restart(watcher, instance, switched_off),
-                       opcode_for(opcode, instance), request_id, 0));
+                               opcode_for(opcode, instance), request_id, 0));
 }
 
 /* It runs: what was on record about it is over. */

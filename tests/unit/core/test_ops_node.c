@@ -197,9 +197,10 @@ static void test_offline_refused(void)
         "wrong_state");
     ops_expect_refusal(world, modify("node3", "maybe", "", false),
                        "offline: must be yes or no, not \"maybe\"", "wrong_input");
-    ops_expect_refusal(world, modify("node3", "", "", false),
-                       "nothing to change: set offline, drained, master_candidate or master_capable",
-                       "wrong_input");
+    ops_expect_refusal(
+        world, modify("node3", "", "", false),
+        "nothing to change: set offline, drained, master_candidate or master_capable",
+        "wrong_input");
     ops_expect_refusal(world, modify("node9", "yes", "", false), "node \"node9\" does not exist",
                        "unknown_entity");
 }
@@ -208,9 +209,9 @@ static void test_offline_refused(void)
 
 static const char *set(const char *node, const char *candidate, const char *capable)
 {
-    return ops_run_one(world, json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name",
-                                        node, "master_candidate", candidate, "master_capable",
-                                        capable));
+    return ops_run_one(world,
+                       json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name", node,
+                                 "master_candidate", candidate, "master_capable", capable));
 }
 
 static void assert_node(const char *uuid, bool candidate, bool capable)
@@ -242,8 +243,8 @@ static void test_candidate_refused(void)
 {
     ops_expect_refusal(world, set("node2", "maybe", ""),
                        "master_candidate: must be yes or no, not \"maybe\"", "wrong_input");
-    ops_expect_refusal(world, set("node2", "", "1"),
-                       "master_capable: must be yes or no, not \"1\"", "wrong_input");
+    ops_expect_refusal(world, set("node2", "", "1"), "master_capable: must be yes or no, not \"1\"",
+                       "wrong_input");
     ops_expect_refusal(world, set("node1", "no", ""),
                        "node \"node1\" is the master, so it is a master candidate; make another "
                        "node the master first",

@@ -156,7 +156,8 @@ static void test_choice(void)
         judge_one(&cases[i], "sqlite");
 }
 
-/* Small clusters are not told for ever that they are small, and two nodes stay as they were made. */
+/* Small clusters are not told for ever that they are small, and two nodes stay as they were made.
+ */
 static void test_small(void)
 {
     static const struct pool_case cases[] = {
@@ -165,7 +166,8 @@ static void test_small(void)
         {"a:c b:c", 3, "full 2/1", "", ""},
         {"a:c b:", 2, "promote b 1/2", "", ""}, /* it was asked for */
         {"a:c b: c:", 3, "promote b 1/3", "", ""},
-        {"a:c b: c:n", 3, "full 1/1", NULL, NULL},
+        {"a:c b: c:n", 3, "even b 1/3", "", "c shall be none (master_capable is no)"},
+        {"a:c b:n c:n", 3, "nobody 1/3", NULL, NULL},
         {"a:c b:c c:c d:", 5, "full 3/3", "", ""},
         {"a:c b:c c:c d:", 4, "promote d 3/4", "", ""},
         {"a:c b:c c:c d: e:", 5, "promote d 3/5", "", ""},

@@ -99,11 +99,12 @@ static void test_silent(void)
     g_assert_cmpuint(records(w), ==, 0);
     passes(w, 10 + LIMIT_POOL_PATIENCE_S + 120);
     g_assert_cmpuint(records(w), ==, 1);
-    assert_said(w, "Too few master candidates",
-                "2 of 3 master candidates are usable (candidate_pool_size). With node4 their "
-                "number would be even: a majority would need one more of them, and the loss of no "
-                "more could be borne; if node2 is dead: fettle node modify node2 --offline yes --statement "
-                "\"…\".");
+    assert_said(
+        w, "Too few master candidates",
+        "2 of 3 master candidates are usable (candidate_pool_size). With node4 their "
+        "number would be even: a majority would need one more of them, and the loss of no "
+        "more could be borne; if node2 is dead: fettle node modify node2 --offline yes --statement "
+        "\"…\".");
     g_assert_cmpuint(jobs(w), ==, 0);
     change_object(w, "node", NODE2, json_make("{sb}", "offline", 1));
     passes(w, 3);
@@ -157,10 +158,11 @@ static void test_even(void)
     passes(w, 200);
     g_assert_cmpuint(jobs(w), ==, 0);
     g_assert_cmpuint(records(w), ==, 1);
-    assert_said(w, "Too few master candidates",
-                "1 of 3 master candidates is usable (candidate_pool_size). With node4 their "
-                "number would be even: a majority would need one more of them, and the loss of no "
-                "more could be borne; if you want it: fettle node modify node4 --master-candidate yes.");
+    assert_said(
+        w, "Too few master candidates",
+        "1 of 3 master candidates is usable (candidate_pool_size). With node4 their "
+        "number would be even: a majority would need one more of them, and the loss of no "
+        "more could be borne; if you want it: fettle node modify node4 --master-candidate yes.");
     watcher_world_free(w);
 }
 
@@ -171,8 +173,7 @@ static void test_brake(void)
     json_t *brake = json_make("{si ss}", "since", 1700000000, "why", "Half of it burned.");
     change_object(w, "cluster", CLUSTER, json_make("{si}", "candidate_pool_size", 1));
     g_autofree char *said = job_commit(
-        &w->base, 17,
-        changes_of(config_put(w->view, "repair_brake", "cluster", brake), NULL));
+        &w->base, 17, changes_of(config_put(w->view, "repair_brake", "cluster", brake), NULL));
     g_assert_nonnull(strstr(said, "serial"));
     change_object(w, "cluster", CLUSTER, json_make("{si}", "candidate_pool_size", 3));
     passes(w, 100);
@@ -184,9 +185,8 @@ static void test_brake(void)
                 "continue.");
     g_assert_cmpint(latest_about(w, CLUSTER, AUTHOR)->verdict, ==, VERDICT_WAIT);
     look(w);
-    g_autofree char *gone =
-        job_commit(&w->base, 17,
-                   changes_of(config_delete(w->view, "repair_brake", "cluster"), NULL));
+    g_autofree char *gone = job_commit(
+        &w->base, 17, changes_of(config_delete(w->view, "repair_brake", "cluster"), NULL));
     g_assert_nonnull(strstr(gone, "serial"));
     passes(w, 3);
     g_assert_cmpuint(jobs(w), ==, 1);
