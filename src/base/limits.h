@@ -159,12 +159,14 @@
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
 #define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */
-#define LIMIT_REPAIR_SILENT_S 30   /* a node that is silent for so long counts as lost in a storm */
-#define LIMIT_PLAN_STEPS 8         /* operations of one repair that a forecast follows */
-#define LIMIT_WATCHER_PAUSE_MS 50  /* between passes that news start */
-#define LIMIT_REPORT_WAIT_MS 2000  /* a silent node delays a pass or a query by this at most */
-#define LIMIT_NODE_OPERATIONS 1024 /* procedures under way on one node */
-#define LIMIT_NODE_GUESTS 4096     /* instances that one node remembers */
+#define LIMIT_REPAIR_SILENT_S 30 /* a node that is silent for so long counts as lost in a storm */
+#define LIMIT_CANDIDATE_SILENT_S 300 /* a silent candidate is usable for so long */
+#define LIMIT_POOL_PATIENCE_S 30     /* too few candidates for so long: one is promoted */
+#define LIMIT_PLAN_STEPS 8           /* operations of one repair that a forecast follows */
+#define LIMIT_WATCHER_PAUSE_MS 50    /* between passes that news start */
+#define LIMIT_REPORT_WAIT_MS 2000    /* a silent node delays a pass or a query by this at most */
+#define LIMIT_NODE_OPERATIONS 1024   /* procedures under way on one node */
+#define LIMIT_NODE_GUESTS 4096       /* instances that one node remembers */
 #define LIMIT_GUEST_FILE_BYTES KIB(256)
 
 /* Processes */

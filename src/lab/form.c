@@ -10,6 +10,7 @@
 #define REPLICA_LOST_MS                                                                            \
     1000 /* the lab's own choice: shorter than a real cluster's, so that tests are quick */
 #define WATCHER_INTERVAL_MS 200
+#define CANDIDATES "1" /* who is a candidate in a lab is what was asked for, and nobody else */
 
 /* Runs `fettle --root NODE1 …`; the list of arguments ends with NULL. */
 static bool fettle(const struct layout *layout, const char *const *arguments, GError **error)
@@ -42,7 +43,8 @@ static bool init_cluster(const struct layout *layout, const struct lab_options *
                                address,     "--accelerator",
                                accelerator, "--replica-lost-ms",
                                lost,        "--watcher-interval-ms",
-                               interval,    NULL};
+                               interval,    "--candidate-pool-size",
+                               CANDIDATES,  NULL};
     return fettle(layout, arguments, error);
 }
 

@@ -103,9 +103,10 @@ static void print_digest(guint64 seed, struct sim *sim, GChecksum *digest)
 
 char *campaign_run(guint64 seed, const struct campaign_shape *shape, struct campaign_counts *counts)
 {
-    json_autoptr cluster = json_make("{si si si}", "repair_storm_percent", seed % 4 == 0 ? 40 : 100,
-                                     "repair_max_running", (int)(1 + seed % 5),
-                                     "watcher_interval_ms", (int)shape->watcher_ms);
+    json_autoptr cluster =
+        json_make("{si si si si}", "repair_storm_percent", seed % 4 == 0 ? 40 : 100,
+                  "candidate_pool_size", seed % 3 == 0 ? 3 : 1, "repair_max_running",
+                  (int)(1 + seed % 5), "watcher_interval_ms", (int)shape->watcher_ms);
     g_autoptr(GChecksum) digest =
         g_getenv("FETTLE_SIM_DIGEST") != NULL ? g_checksum_new(G_CHECKSUM_SHA256) : NULL;
     struct telling telling = {g_getenv("FETTLE_SIM_LOG") != NULL, digest};

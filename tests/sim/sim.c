@@ -214,6 +214,7 @@ static GPtrArray *first_objects(const struct sim *sim)
     params->node_name = g_strdup(master->name);
     g_free(params->primary_ip);
     params->primary_ip = g_strdup(master->name);
+    params->candidate_pool_size = 1; /* candidates are what few scenarios are about */
     GPtrArray *changes =
         wconf_bootstrap_changes(params, SIM_CLUSTER, master->uuid, 1811, SIM_GROUP);
     for (guint i = 0; i < changes->len && sim->options.cluster != NULL; i++) {

@@ -317,7 +317,8 @@ static void add_record(const struct env *env, GPtrArray *changes, guint64 versio
     add_put(changes, "decision", decision->uuid, version, decision_to_json(decision));
 }
 
-/* Those that are gone for good must not be asked for promises for ever. */
+/* Those that are gone for good must not be asked for promises for ever; if one returns after all,
+ * a person says what it shall be. */
 static void add_demotions(GPtrArray *changes, guint64 version, const struct config *config,
                           const struct seat_candidates *candidates)
 {
@@ -327,6 +328,7 @@ static void add_demotions(GPtrArray *changes, guint64 version, const struct conf
             continue;
         json_t *node = config_object_json(config, "node", candidate->node);
         json_object_set_new(node, "master_candidate", json_false());
+        json_object_set_new(node, "master_capable", json_false());
         add_put(changes, "node", candidate->node, version, node);
     }
 }

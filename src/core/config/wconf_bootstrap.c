@@ -52,6 +52,7 @@ GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const c
     cluster->replica_lost_ms = params->replica_lost_ms;
     cluster->watcher_interval_ms = params->watcher_interval_ms;
     cluster->max_running_jobs = params->max_running_jobs;
+    cluster->candidate_pool_size = params->candidate_pool_size;
     if (*params->master_ip) {
         g_autofree char *address = NULL;
         guint netmask = 0;

@@ -80,6 +80,7 @@ static bool node_params_only(const struct config_delta *delta)
     record_autoptr(node) changed = node_copy(before);
     changed->drained = after->drained;
     changed->master_candidate = after->master_candidate;
+    changed->master_capable = after->master_capable;
     json_autoptr expected = node_to_json(changed);
     json_autoptr wanted = node_to_json(after);
     return json_equal(expected, wanted);

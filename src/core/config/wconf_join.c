@@ -220,6 +220,7 @@ static GPtrArray *make_changes(const struct config *head, const struct join_toke
                               .primary_ip = token->primary_ip,
                               .port = token->port,
                               .group = token->group,
+                              .master_capable = token->master_capable,
                               .offline_statement = (char *)""};
     struct change *use = config_put(head, "join_token", token->uuid, join_token_to_json(token));
     use->version = version;

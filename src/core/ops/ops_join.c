@@ -105,6 +105,7 @@ static struct join_token *make_token(const struct op *op)
     op_set_text(&token->node_name, params->node_name);
     op_set_text(&token->primary_ip, params->primary_ip);
     token->port = params->port;
+    token->master_capable = params->master_capable;
     token->made = op_now_seconds(op);
     token->expires = token->made + params->expires_s;
     token->job = op->job;

@@ -54,6 +54,7 @@ static bool build_add(struct op *op, GPtrArray *changes, void *data, GError **er
                         .port = params->port,
                         .group = group->uuid,
                         .master_candidate = params->master_candidate,
+                        .master_capable = params->master_capable,
                         .offline_statement = (char *)""};
     op_put(op, changes, "node", node.uuid, node_to_json(&node));
     return true;
@@ -349,11 +350,14 @@ static bool set_check(struct op *op, GError **error)
     const struct node *node = op_find_node(op, params->node_name, error);
     if (!node || !is_answer("offline", params->offline, error) ||
         !is_answer("drained", params->drained, error) ||
-        !is_answer("master_candidate", params->master_candidate, error))
+        !is_answer("master_candidate", params->master_candidate, error) ||
+        !is_answer("master_capable", params->master_capable, error))
         return false;
-    if (!*params->offline && !*params->drained && !*params->master_candidate) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "nothing to change: set offline, drained or master_candidate");
+    if (!*params->offline && !*params->drained && !*params->master_candidate &&
+        !*params->master_capable) {
+        fettle_set_error(
+            error, WRONG_INPUT,
+            "nothing to change: set offline, drained, master_candidate or master_capable");
         return false;
     }
     if (!strcmp(params->master_candidate, "no") && !may_be_no_candidate(op, node, error))
@@ -379,6 +383,17 @@ static void set_offline(struct op *op, struct node *node, bool offline)
     op_set_text(&node->offline_statement, offline ? params->statement : "");
 }
 
+/* The newest word about a candidate counts for the watcher too, unless it is told something else:
+ * whom a person has taken off the list it does not put there again. */
+static void set_candidate(const struct op *op, struct node *node)
+{
+    const struct op_node_set_params *params = op->params;
+    if (*params->master_candidate)
+        node->master_candidate = node->master_capable = !strcmp(params->master_candidate, "yes");
+    if (*params->master_capable)
+        node->master_capable = !strcmp(params->master_capable, "yes");
+}
+
 static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **error)
 {
     const struct op_node_set_params *params = op->params;
@@ -390,8 +405,7 @@ static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **er
         set_offline(op, node, !strcmp(params->offline, "yes"));
     if (*params->drained)
         node->drained = !strcmp(params->drained, "yes");
-    if (*params->master_candidate)
-        node->master_candidate = !strcmp(params->master_candidate, "yes");
+    set_candidate(op, node);
     json_autoptr before = node_to_json(found);
     json_t *after = node_to_json(node);
     if (json_equal(before, after))

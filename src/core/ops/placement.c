@@ -350,6 +350,12 @@ static char *why_avoided(const GPtrArray *standing, const char *node)
     return NULL;
 }
 
+char *placement_why_avoided(const struct config *config, const char *node, guint64 now)
+{
+    g_autoptr(GPtrArray) standing = standing_advice(config, now);
+    return why_avoided(standing, node);
+}
+
 /* --- the best node --- */
 
 struct candidate {

@@ -57,6 +57,9 @@ struct placement_need {
 
 /* The only advice there is so far: nothing new is placed on the node. */
 #define ADVICE_AVOID "avoid"
+/* Continues the node's name: "is to be avoided until …, says ops: …"; NULL: nobody advises against
+ * it at `now` (seconds since 1970). Free with g_free(). */
+char *placement_why_avoided(const struct config *config, const char *node, guint64 now);
 
 /* Whether one node fits: not excluded, not offline, not drained, answering (report not NULL), with
  * its bridges and room. Advice is for choices, not for nodes that somebody has named. If not,

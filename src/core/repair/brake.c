@@ -166,17 +166,23 @@ static guint64 may_run(const struct cluster *cluster, bool urgent)
     return urgent || most == 1 ? most : most - 1;
 }
 
+char *watcher_braked(const struct watcher *watcher, const char **ret_next)
+{
+    const struct repair_brake *brake = the_brake(watcher);
+    if (!watcher->braked && brake == NULL)
+        return NULL;
+    *ret_next = "when a person says: fettle repair continue";
+    return g_strdup_printf("The storm brake is on: %s It is released by: fettle repair continue.",
+                           brake != NULL ? brake->why : "many nodes were lost at once.");
+}
+
 char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next)
 {
     const struct cluster *cluster = watcher_cluster(watcher);
-    const struct repair_brake *brake = the_brake(watcher);
     watcher_repair_jobs(watcher, ""); /* counts */
-    if (watcher->braked || brake != NULL) {
-        *ret_next = "when a person says: fettle repair continue";
-        return g_strdup_printf("The storm brake is on: %s It is released by: fettle repair "
-                               "continue.",
-                               brake != NULL ? brake->why : "many nodes were lost at once.");
-    }
+    char *braked = watcher_braked(watcher, ret_next);
+    if (braked != NULL)
+        return braked;
     if (watcher->running >= may_run(cluster, urgent)) {
         *ret_next = "when one of them has ended";
         bool kept = watcher->running < cluster->repair_max_running;

@@ -1,6 +1,8 @@
 /* How the watcher submits jobs and reads their outcome; see watcher_internal.h. */
 #include "core/repair/watcher_internal.h"
 
+#include "base/log.h"
+
 #include <string.h>
 
 bool watcher_job_ended(const struct job *job)
@@ -123,6 +125,24 @@ guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *req
     *key = id;
     g_hash_table_add(watcher->unseen, key);
     return id;
+}
+
+guint64 watcher_act(struct watcher *watcher, struct decision *decision, json_t *opcodes,
+                    const char *request_id, gint64 since)
+{
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
+    g_autofree char *summary = g_strdup(decision->summary);
+    watcher_record(watcher, decision, changes);
+    if (!watcher_commit(watcher, changes)) {
+        json_decref(opcodes);
+        return 0;
+    }
+    g_autoptr(GError) error = NULL;
+    guint64 job = watcher_submit(watcher, opcodes, request_id, summary, since, &error);
+    if (job == 0 && !fettle_error_is(error, KILLED))
+        log_warning("", "%s could not be submitted, it is tried again: %s", request_id,
+                    error->message);
+    return job;
 }
 
 guint64 watcher_last_try(const struct watcher *watcher, const char *prefix, guint64 *ret_number)

@@ -75,6 +75,17 @@ static bool may_be_tried_again(const struct repair_kept *kept, GStrv parts)
            instance->generation == generation;
 }
 
+/* "promote/NODE/VERSION/TRY" (candidates.c), likewise while the record of the node is that. */
+static bool may_be_promoted_again(const struct repair_kept *kept, GStrv parts)
+{
+    guint64 version = 0, tried = 0;
+
+    return g_strv_length(parts) == 4 && g_str_equal(parts[0], "promote") &&
+           config_get(kept->config, "node", parts[1], &version) != NULL &&
+           g_ascii_string_to_unsigned(parts[2], 10, 0, G_MAXUINT64, &tried, NULL) &&
+           version == tried;
+}
+
 /* "REPAIR/NUMBER-STEP/TRY" (treat.c); ids of repairs that outside tools chose may have slashes. */
 static const char *why_of_request(const struct repair_kept *kept, const struct job *job)
 {
@@ -82,7 +93,7 @@ static const char *why_of_request(const struct repair_kept *kept, const struct j
     guint count = g_strv_length(parts);
     g_autofree char *repair = NULL;
 
-    if (may_be_tried_again(kept, parts))
+    if (may_be_tried_again(kept, parts) || may_be_promoted_again(kept, parts))
         return "the watcher counts its tries by it";
     if (count < 3)
         return NULL;

@@ -33,26 +33,6 @@ static bool suspended(const struct watcher *watcher, const struct instance *inst
            REPAIR_POLICY_SUSPENDED;
 }
 
-/* Puts the decision on record, then submits; the order makes a crash in between repeat the same
- * submission. `decision` and `opcodes` are stolen. */
-static guint64 act(struct watcher *watcher, struct decision *decision, json_t *opcodes,
-                   const char *request_id, gint64 since)
-{
-    g_autoptr(GPtrArray) changes = watcher_changes_new();
-    g_autofree char *summary = g_strdup(decision->summary);
-    watcher_record(watcher, decision, changes);
-    if (!watcher_commit(watcher, changes)) {
-        json_decref(opcodes);
-        return 0;
-    }
-    g_autoptr(GError) error = NULL;
-    guint64 job = watcher_submit(watcher, opcodes, request_id, summary, since, &error);
-    if (job == 0 && !fettle_error_is(error, KILLED))
-        log_warning("", "%s could not be submitted, it is tried again: %s", request_id,
-                    error->message);
-    return job;
-}
-
 static void forget_tries(struct watched *watched)
 {
     watched->restart_tries = 0;
@@ -263,8 +243,9 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
     if (request_id == NULL || !next_try(watcher, watched))
         return;
     watched->restart_mends = true;
-    untry(watched, act(watcher, decide_mark(instance, plainly), mending_opcodes(instance, plainly),
-                       request_id, (gint64)instance->task_since));
+    untry(watched,
+          watcher_act(watcher, decide_mark(instance, plainly), mending_opcodes(instance, plainly),
+                      request_id, (gint64)instance->task_since));
 }
 
 /* --- guests that should run --- */
@@ -339,8 +320,8 @@ static void restart(struct watcher *watcher, const struct instance *instance, bo
         return;
     watched->restart_generation = instance->generation;
     const char *opcode = switched_off ? "OP_INSTANCE_SHUTDOWN" : "OP_INSTANCE_STARTUP";
-    untry(watched, act(watcher, decide_restart(watcher, instance, switched_off),
-                       opcode_for(opcode, instance), request_id, 0));
+    untry(watched, watcher_act(watcher, decide_restart(watcher, instance, switched_off),
+                               opcode_for(opcode, instance), request_id, 0));
 }
 
 /* It runs: what was on record about it is over. */

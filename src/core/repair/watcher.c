@@ -324,6 +324,7 @@ static void one_pass(struct watcher *watcher)
         watcher->next_repair_ms = now_ms + own_ms;
         watcher_repair(watcher, unwell);
         watcher_spare_room(watcher);
+        watcher_tend_candidates(watcher);
     }
 }
 
@@ -470,6 +471,7 @@ void watcher_free(struct watcher *watcher)
     g_hash_table_unref(watcher->reports);
     g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
     decisions_free(watcher->decisions);
+    g_free(watcher->promotion.node);
     g_hash_table_unref(watcher->unseen);
     g_free(watcher);
 }

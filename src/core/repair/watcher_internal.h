@@ -25,6 +25,15 @@ struct watched {
     guint64 gone_pass;  /* … since this pass */
 };
 
+/* What the watcher remembers of master candidates that there are too few of (candidates.c). */
+struct promotion {
+    gint64 short_since_ms; /* boot clock: since when; 0: there are enough */
+    gint64 after_ms;       /* boot clock: not before, as the last try failed */
+    guint tries;           /* that failed, since there were enough */
+    guint64 job;           /* the last one; 0: it has ended and was looked at */
+    char *node;            /* whom that is to promote */
+};
+
 struct watcher {
     const struct env *env;
     struct follow *follow;
@@ -43,6 +52,7 @@ struct watcher {
     GHashTable
         *repair_jobs; /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
     struct placement_sums *sums; /* of this pass; NULL: not needed yet */
+    struct promotion promotion;
     guint running, begun; /* repairs: under way; begun within the last hour; with repair_jobs */
     guint64 sizes;        /* what the nodes have, as one number: another number, other sizes */
     bool room_changed;    /* since the spare room was judged */
@@ -64,6 +74,7 @@ struct node_memory {
     gint64 unheard_ms;   /* by the boot clock, since when it does not answer; 0: it does */
     bool answered;       /* at some time since this watcher started */
     guint64 failed_pass; /* pass since which its disks have no space at all; 0: they have */
+    guint promotions;    /* jobs that were to make it a master candidate, and failed */
 };
 
 /* The state machine of section 4; suspension is a property of the policy, not a state. */
@@ -117,6 +128,8 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
 void watcher_brake(struct watcher *watcher);
 /* The configuration came from a backup, and nobody has had it compared with the nodes yet. */
 bool watcher_is_restored(const struct watcher *watcher);
+/* Why the storm brake stops every step, as a sentence; NULL: it is off. Free with g_free(). */
+char *watcher_braked(const struct watcher *watcher, const char **ret_next);
 /* Why no step of a repair may be submitted now, as a sentence; NULL if one may. `first`: it would
  * be the repair's first; `urgent`: the guest is down until then. */
 char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next);
@@ -129,6 +142,9 @@ void watcher_tell_silence(struct watcher *watcher);
 
 /* --- spare.c: whether each node's loss could be taken (ARP-71) --- */
 void watcher_spare_room(struct watcher *watcher);
+
+/* --- candidates.c: too few master candidates (ARP-71) --- */
+void watcher_tend_candidates(struct watcher *watcher);
 
 /* --- jobs.c --- */
 
@@ -152,14 +168,19 @@ bool watcher_job_broke_off(const struct watcher *watcher, guint64 job);
 /* The step of a repair that a request id stands for, such as "failover"; NULL if it is no such id.
  * Free with g_free(). */
 char *watcher_request_step(const char *request_id);
-/* Submits one job under a request id, so that a repetition after a crash gives the same job
- * (SAF-31). `opcodes` is a list, stolen. 0 on error, with the reason. */
 /* Of the jobs on record whose request id is `prefix`/NUMBER the one with the highest number; 0 and
  * number 0: there is none. So a watcher that was started anew counts on from the one before: under
  * a number of that it would be given the old job, and no new one (SAF-31). */
 guint64 watcher_last_try(const struct watcher *watcher, const char *prefix, guint64 *ret_number);
+/* Submits one job under a request id, so that a repetition after a crash gives the same job
+ * (SAF-31). `opcodes` is a list, stolen. 0 on error, with the reason. */
 guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *request_id,
                        const char *reason, gint64 reason_time, GError **error);
+/* Puts the decision on record, then submits; the order makes a crash in between repeat the same
+ * submission. `decision` and `opcodes` are stolen; `since` in seconds since 1970. 0: it did not
+ * happen, which is logged, and is to be tried again. */
+guint64 watcher_act(struct watcher *watcher, struct decision *decision, json_t *opcodes,
+                    const char *request_id, gint64 since);
 
 /* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. The first
  * use in a pass also counts `running` and `begun`. */

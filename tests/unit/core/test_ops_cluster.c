@@ -46,6 +46,10 @@ static void test_settings(void)
                         json_make("{ss si si si}", "lock_coverage", "log", "commit_copies", 0,
                                   "copy_patience_ms", 500, "sweep_interval_ms", 2000)),
                     ==, "null");
+    g_assert_cmpuint(cluster()->candidate_pool_size, ==, 3);
+    g_assert_cmpstr(run("OP_CLUSTER_SET_PARAMS", json_make("{si}", "candidate_pool_size", 7)), ==,
+                    "null");
+    g_assert_cmpuint(cluster()->candidate_pool_size, ==, 7);
     g_assert_cmpint(cluster()->lock_coverage, ==, COVERAGE_LOG);
     g_assert_cmpuint(cluster()->commit_copies, ==, 0);
     g_assert_cmpuint(cluster()->copy_patience_ms, ==, 500);
@@ -62,6 +66,9 @@ static void test_settings_refused(void)
     ops_expect_refusal(world,
                        run("OP_CLUSTER_SET_PARAMS", json_make("{si}", "watcher_interval_ms", 0)),
                        "watcher_interval_ms: must be at least 50", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{si}", "candidate_pool_size", 0)),
+                       "candidate_pool_size: must be at least 1", "wrong_input");
     ops_expect_refusal(world, run("OP_CLUSTER_SET_PARAMS", json_make("{sf}", "disk_ratio", 0.01)),
                        "disk_ratio: must be at least 0.1", "wrong_input");
     ops_expect_refusal(world,

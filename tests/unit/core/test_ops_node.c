@@ -197,11 +197,58 @@ static void test_offline_refused(void)
         "wrong_state");
     ops_expect_refusal(world, modify("node3", "maybe", "", false),
                        "offline: must be yes or no, not \"maybe\"", "wrong_input");
-    ops_expect_refusal(world, modify("node3", "", "", false),
-                       "nothing to change: set offline, drained or master_candidate",
-                       "wrong_input");
+    ops_expect_refusal(
+        world, modify("node3", "", "", false),
+        "nothing to change: set offline, drained, master_candidate or master_capable",
+        "wrong_input");
     ops_expect_refusal(world, modify("node9", "yes", "", false), "node \"node9\" does not exist",
                        "unknown_entity");
+}
+
+/* --- candidates --- */
+
+static const char *set(const char *node, const char *candidate, const char *capable)
+{
+    return ops_run_one(world,
+                       json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name", node,
+                                 "master_candidate", candidate, "master_capable", capable));
+}
+
+static void assert_node(const char *uuid, bool candidate, bool capable)
+{
+    const struct node *node = config_get(world->config, "node", uuid, NULL);
+    g_assert_cmpint(node->master_candidate, ==, candidate);
+    g_assert_cmpint(node->master_capable, ==, capable);
+}
+
+/* Whom a person takes off the list the watcher does not put there again, unless it is told so. */
+static void test_candidate(void)
+{
+    ops_set(world, "node", NODE1, "master_candidate", json_true());
+    ops_set(world, "node", NODE2, "master_candidate", json_true());
+    assert_node(NODE2, true, true);
+    g_assert_cmpstr(set("node2", "no", ""), ==, "null");
+    assert_node(NODE2, false, false);
+    g_assert_cmpstr(set("node2", "yes", ""), ==, "null");
+    assert_node(NODE2, true, true);
+    g_assert_cmpstr(set("node2", "no", "yes"), ==, "null");
+    assert_node(NODE2, false, true);
+    g_assert_cmpstr(set("node2", "", "no"), ==, "null");
+    assert_node(NODE2, false, false);
+    g_assert_cmpstr(set("node2", "yes", "no"), ==, "null");
+    assert_node(NODE2, true, false);
+}
+
+static void test_candidate_refused(void)
+{
+    ops_expect_refusal(world, set("node2", "maybe", ""),
+                       "master_candidate: must be yes or no, not \"maybe\"", "wrong_input");
+    ops_expect_refusal(world, set("node2", "", "1"), "master_capable: must be yes or no, not \"1\"",
+                       "wrong_input");
+    ops_expect_refusal(world, set("node1", "no", ""),
+                       "node \"node1\" is the master, so it is a master candidate; make another "
+                       "node the master first",
+                       "wrong_state");
 }
 
 /* --- tags --- */
@@ -307,6 +354,8 @@ int main(int argc, char **argv)
     add("/node/offline/answers#SAF-16", test_offline_refused_while_it_answers);
     add("/node/offline/statement#SAF-48", test_offline_without_statement);
     add("/node/offline/refused", test_offline_refused);
+    add("/node/candidate#ARP-71", test_candidate);
+    add("/node/candidate/refused#ARP-71", test_candidate_refused);
     add("/tags", test_tags);
     add("/tags/kinds", test_tags_of_each_kind);
     add("/node/finer-locks#FUT-01", test_finer_locks);

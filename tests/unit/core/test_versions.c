@@ -100,6 +100,9 @@ static void test_missing_fields(void)
     const struct instance *db1 = config_get(wconf_config(world.wconf), "instance", DB1, NULL);
     g_assert_cmpint(cluster->lock_coverage, ==, COVERAGE_MANDATORY);
     g_assert_cmpuint(cluster->commit_copies, ==, 1);
+    g_assert_cmpuint(cluster->candidate_pool_size, ==, 3);
+    const struct node *node1 = config_get(wconf_config(world.wconf), "node", NODE1, NULL);
+    g_assert_true(node1->master_capable);
     g_assert_cmpuint(db1->vcpus, ==, 1);
     g_assert_cmpuint(db1->nics->len, ==, 0);
     world_tear_down();

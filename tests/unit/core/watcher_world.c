@@ -225,18 +225,28 @@ void watcher_world_kill(struct watcher_world *w)
 }
 
 /* The other instance stays out of the way, on node3. */
-static GPtrArray *without_db1_on_node1(void)
+static GPtrArray *without_db1_on_node1(const char *engine)
 {
     GPtrArray *objects = initial_changes();
     for (guint i = 0; i < objects->len; i++) {
         struct change *change = objects->pdata[i];
         if (g_str_equal(change->key, DB1))
             json_object_set_new(change->object, "primary_node", json_string(NODE3));
+        if (!g_str_equal(change->kind, "cluster"))
+            continue;
+        json_object_set_new(change->object, "engine", json_string(engine));
+        /* Tests of candidates say how many there should be. */
+        json_object_set_new(change->object, "candidate_pool_size", json_integer(1));
     }
     return objects;
 }
 
 struct watcher_world *watcher_world_new(void)
+{
+    return watcher_world_new_with("sqlite");
+}
+
+struct watcher_world *watcher_world_new_with(const char *engine)
 {
     struct watcher_world *w = g_new0(struct watcher_world, 1);
     w->view = config_new();
@@ -246,7 +256,7 @@ struct watcher_world *watcher_world_new(void)
     w->mirror = "ready";
     w->guest_generation = 4;
     w->disk_free = w->memory = 4096;
-    config_world_init(&w->base, without_db1_on_node1());
+    config_world_init(&w->base, without_db1_on_node1(engine));
     fake_script(w->base.world, NULL, ROLE_NODED, "node_report", report, w);
     fake_serve(w->base.luxid, serve_luxid, w);
     config_world_start(&w->base);

@@ -52,6 +52,8 @@ struct watcher_world {
  * and down, is on node3. The test's job 17 holds the locks of all, and of instances more1 to more5
  * that it may make. */
 struct watcher_world *watcher_world_new(void);
+/* The same with another engine on record. */
+struct watcher_world *watcher_world_new_with(const char *engine);
 void watcher_world_free(struct watcher_world *w);
 void watcher_world_kill(struct watcher_world *w);  /* SIGKILL of the watcher */
 void watcher_world_start(struct watcher_world *w); /* a new one */

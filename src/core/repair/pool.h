@@ -1,0 +1,40 @@
+/*
+ * Whether there are enough master candidates, and which node should become one (ARP-71). It only
+ * judges, from the record and from what the watcher has heard; candidates.c acts. The rules and
+ * their reasons: docs/design/mastership.md, "Too few candidates".
+ */
+#pragma once
+
+#include "core/config/model.h"
+
+/* One node, as the watcher sees it. */
+struct pool_node {
+    const struct node *node;
+    gint64 unheard_ms; /* for how long it has not answered; 0: it does */
+    bool disks_failed; /* it answers that its disks have no space at all */
+    guint failures;    /* jobs that were to promote it, and did not */
+};
+
+enum pool_verdict {
+    POOL_FULL,    /* there are enough; more than enough is left alone */
+    POOL_UNSURE,  /* too few, and who could become one has been silent for a moment only */
+    POOL_PROMOTE, /* too few, and `node` should become one */
+    POOL_EVEN,    /* too few, but with `node` a majority would only need one more */
+    POOL_NOBODY,  /* too few, and no other node can become one */
+};
+
+struct pool_judgement {
+    enum pool_verdict verdict;
+    guint usable; /* candidates that are, or were a moment ago, as they should be */
+    guint goal;   /* so many there should be */
+    const struct node *node;
+    const struct node *replaced; /* whose place it takes: that one is to be none; NULL: nobody's */
+    const struct node *silent; /* a candidate that has been silent for long; NULL: there is none */
+    GPtrArray *evidence;       /* sentences about candidates that are not usable */
+    GPtrArray *rejected;       /* sentences about nodes that cannot become one */
+};
+
+/* `nodes`: struct pool_node of every node on record, in any order. `now` in seconds since 1970, for
+ * advice that ends. The judgement borrows nodes. */
+struct pool_judgement pool_judge(const struct config *config, GArray *nodes, gint64 now);
+void pool_judgement_clear(struct pool_judgement *judgement);
