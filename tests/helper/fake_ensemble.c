@@ -107,6 +107,10 @@ static bool add(struct ensemble *ensemble, const struct engine_config *config, c
     struct fake_ensemble *fake = fake_of(ensemble);
     if (!may(fake, error))
         return false;
+    if (fake->dead != 0 && find(fake, fake->dead) != NULL) {
+        fettle_set_error(error, TEMPORARY, "unhealthy cluster");
+        return false;
+    }
     g_string_append_printf(fake->did, " add %s", peer_url);
     fake_ensemble_put(fake, 100 + fake->members->len, peer_url, false, true);
     return true;

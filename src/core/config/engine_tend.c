@@ -244,8 +244,9 @@ static bool tend_node(struct pass *pass, const struct node *node, bool *ret_chan
     if (listed) {
         ok = tend_member(pass, node, listed, ret_changed, error);
     } else if (!node->offline) {
-        *ret_changed = true;
+        /* etcd takes no member in while another one is dead: that one may be who goes now. */
         ok = add(pass, node, member->peer_url, error);
+        *ret_changed = ok;
     }
     engine_member_free(member);
     return ok;

@@ -17,6 +17,8 @@ static void set_up(void)
 /* By a job that holds the node's lock. */
 static void set_candidate(const char *node, guint version, bool candidate)
 {
+    g_autofree char *freed =
+        ask_wconf(&world, world.luxid, "free_locks", json_make("{s:o}", "owner", owner_json(17)));
     g_autofree char *lock = g_strdup_printf("x node-param/%s", node);
     assert_says(job_locks(&world, 17, lock, false), GRANTED);
     g_autofree char *said = job_change(
@@ -71,6 +73,23 @@ static void test_lost(void)
     fake_advance(world.world, 8000);
     g_assert_cmpstr(it.ensemble->did->str, ==, " remove 2 add https://10.0.0.2:2380");
     g_assert_true(it.members[1]->running);
+    engine_tear_down();
+}
+
+/* etcd takes nobody in beside a dead member: that one goes first, when another gets its place. */
+static void test_dead_one_first(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 10000);
+    g_string_truncate(it.ensemble->did, 0);
+    fake_cut(world.world, NODE2, true);
+    it.ensemble->dead = 2;
+    set_candidate(NODE2, 1, false);
+    set_candidate(NODE3, 2, true);
+    fake_advance(world.world, 30000);
+    g_assert_cmpstr(it.ensemble->did->str, ==, " remove 2 add " URL3);
     engine_tear_down();
 }
 
@@ -153,6 +172,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-tend/told#SAF-07", test_told);
     g_test_add_func("/engine-tend/goes-and-comes#SAF-07", test_goes_and_comes);
     g_test_add_func("/engine-tend/lost#SAF-07", test_lost);
+    g_test_add_func("/engine-tend/dead-one-first#ARP-71,SAF-07", test_dead_one_first);
     g_test_add_func("/engine-tend/silent#SAF-07", test_silent);
     g_test_add_func("/engine-tend/back#SAF-04,SAF-07", test_back);
     g_test_add_func("/engine-tend/back-without-copy#SAF-04", test_no_copy);
