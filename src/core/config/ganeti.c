@@ -147,11 +147,8 @@ static void note_node(struct reader *reader, const char *subject, const json_t *
                     "%s: is offline there; here that is a person's word that it is dead "
                     "(fettle node modify --offline)",
                     subject);
-    static const char *const abilities[] = {"vm_capable", "master_capable"};
-    for (guint i = 0; i < G_N_ELEMENTS(abilities); i++) {
-        if (json_is_false(json_object_get(from, abilities[i])))
-            import_note(reader->import, "%s: %s no has no counterpart here", subject, abilities[i]);
-    }
+    if (json_is_false(json_object_get(from, "vm_capable")))
+        import_note(reader->import, "%s: vm_capable no has no counterpart here", subject);
     ganeti_note_rest(reader, subject, from, known);
 }
 
@@ -177,6 +174,8 @@ static void read_node(struct reader *reader, const char *uuid, const json_t *fro
                        ganeti_text(from, "group"));
     if (json_is_true(json_object_get(from, "drained")))
         json_object_set_new(node, "drained", json_true());
+    if (json_is_false(json_object_get(from, "master_capable")))
+        json_object_set_new(node, "master_capable", json_false());
     ganeti_put(reader, "node", here->uuid, node);
     ganeti_tags(reader, "node", here->uuid, from);
     note_node(reader, subject, from);

@@ -64,7 +64,8 @@ static char *count_text(const struct pool_judgement *pool)
                            pool->usable, pool->goal, pool->usable == 1 ? "is" : "are");
 }
 
-/* A record that there are too few; its summary is left to the caller. */
+/* A record that there are too few; its summary is left to the caller. It says nothing that changes
+ * from pass to pass, as it would be another record then. */
 static struct decision *too_few(const struct watcher *watcher, const struct pool_judgement *pool,
                                 enum verdict verdict)
 {
@@ -73,7 +74,6 @@ static struct decision *too_few(const struct watcher *watcher, const struct pool
                       watcher_shadow(watcher) ? "Too few master candidates, shadow mode"
                                               : "Too few master candidates");
     add_texts(decision->evidence, pool->evidence);
-    add_texts(decision->rejected, pool->rejected);
     return decision;
 }
 
@@ -95,7 +95,7 @@ static void record_over(struct watcher *watcher, const struct pool_judgement *po
         return;
     struct decision *decision = about_cluster(watcher, VERDICT_DONE, "Enough master candidates");
     decision_set(&decision->summary, "There are %u usable master candidates, as there should be.",
-                 pool->goal);
+                 pool->usable);
     record(watcher, decision);
 }
 
@@ -107,30 +107,32 @@ static void record_nobody(struct watcher *watcher, const struct pool_judgement *
                  "%s, and no other node can become one. Add a node, bring one back, or say that "
                  "fewer will do: fettle cluster modify --candidate-pool-size %u.",
                  count, pool->usable);
+    add_texts(decision->rejected, pool->rejected);
     decision_set(&decision->next_check, "when a node that can become one answers");
     record(watcher, decision);
 }
 
 /* What a person can say that the watcher cannot know. Free with g_free(). */
-static char *even_advice(const struct pool_judgement *pool)
+static char *even_text(const struct pool_judgement *pool)
 {
-    if (pool->silent != NULL)
-        return g_strdup_printf("if %s is dead: fettle node modify %s --offline yes --statement "
-                               "\"…\"",
-                               pool->silent->name, pool->silent->name);
-    return g_strdup_printf("if you want it: fettle node modify %s --master-candidate yes",
-                           pool->node->name);
+    if (pool->silent == NULL)
+        return g_strdup_printf("With %s their number would be even: a majority would need one more "
+                               "of them, and the loss of no more could be borne; if you want it: "
+                               "fettle node modify %s --master-candidate yes",
+                               pool->node->name, pool->node->name);
+    return g_strdup_printf(
+        "%s still counts: with one more their number would be even, a majority would need one more "
+        "of them, and the loss of no more could be borne; if it is dead: fettle node modify %s "
+        "--offline yes --statement \"…\"",
+        pool->silent->name, pool->silent->name);
 }
 
 static void record_even(struct watcher *watcher, const struct pool_judgement *pool)
 {
     g_autofree char *count = count_text(pool);
-    g_autofree char *advice = even_advice(pool);
+    g_autofree char *text = even_text(pool);
     struct decision *decision = too_few(watcher, pool, VERDICT_LEAVE);
-    decision_set(&decision->summary,
-                 "%s. With %s their number would be even: a majority would need one more of them, "
-                 "and the loss of no more could be borne; %s.",
-                 count, pool->node->name, advice);
+    decision_set(&decision->summary, "%s. %s.", count, text);
     decision_set(&decision->next_check, "when nodes change");
     record(watcher, decision);
 }
@@ -182,6 +184,7 @@ static void promote(struct watcher *watcher, const struct pool_judgement *pool)
     g_autofree char *count = count_text(pool);
     g_autofree char *text = promotion_text(pool, "becomes");
     struct decision *decision = too_few(watcher, pool, VERDICT_ACT);
+    add_texts(decision->rejected, pool->rejected);
     decision_set(&decision->summary, "%s; %s.", count, text);
     decision_set(&decision->next_check, "when its job has ended");
     guint64 job = watcher_act(watcher, decision, promotion_opcodes(pool), request_id, 0);

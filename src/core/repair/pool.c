@@ -11,7 +11,6 @@ struct pool {
     const struct cluster *cluster;
     gint64 now;
     guint silent;           /* candidates that count for a majority, and do not answer for long */
-    bool may_answer;        /* a node that was heard a moment ago may be fit in the next pass */
     const struct node *off; /* a candidate that is offline */
     const struct pool_node *best;
     guint fit; /* nodes that can become one */
@@ -59,7 +58,7 @@ static void count_candidate(struct pool *pool, struct pool_judgement *judgement,
 
 /* --- those that could become one --- */
 
-/* Why it cannot; NULL: it can. Free with g_free(). */
+/* Why it cannot; NULL: it can, or perhaps in the next pass. Free with g_free(). */
 static char *why_unfit(const struct pool *pool, const struct pool_node *seen)
 {
     const struct node *node = seen->node;
@@ -70,7 +69,7 @@ static char *why_unfit(const struct pool *pool, const struct pool_node *seen)
         return g_strdup_printf("%s is offline on record", node->name);
     if (node->drained)
         return g_strdup_printf("%s is drained", node->name);
-    if (seen->unheard_ms != 0)
+    if (silent_for(seen, LIMIT_REPAIR_SILENT_S))
         return g_strdup_printf("%s does not answer", node->name);
     if (seen->disks_failed)
         return g_strdup_printf("the disks of %s have no space at all", node->name);
@@ -82,9 +81,6 @@ static void count_other(struct pool *pool, struct pool_judgement *judgement,
 {
     char *why = why_unfit(pool, seen);
     if (why != NULL) {
-        bool moment = seen->unheard_ms != 0 && !silent_for(seen, LIMIT_REPAIR_SILENT_S);
-        pool->may_answer |=
-            moment && seen->node->master_capable && !seen->node->offline && !seen->node->drained;
         g_ptr_array_add(judgement->rejected, why);
         return;
     }
@@ -123,7 +119,7 @@ static void choose(const struct pool *pool, struct pool_judgement *judgement)
         return;
     }
     if (pool->best == NULL) {
-        judgement->verdict = pool->may_answer ? POOL_UNSURE : POOL_NOBODY;
+        judgement->verdict = POOL_NOBODY;
         return;
     }
     judgement->node = pool->best->node;
@@ -131,7 +127,9 @@ static void choose(const struct pool *pool, struct pool_judgement *judgement)
     if (pool->cluster->engine == ENGINE_KIND_ETCD)
         judgement->replaced = pool->off;
     bool well = judgement->replaced != NULL || ends_well(pool, judgement);
-    judgement->verdict = well ? POOL_PROMOTE : POOL_EVEN;
+    judgement->verdict = !well                         ? POOL_EVEN
+                         : pool->best->unheard_ms != 0 ? POOL_UNSURE
+                                                       : POOL_PROMOTE;
 }
 
 struct pool_judgement pool_judge(const struct config *config, GArray *nodes, gint64 now)

@@ -17,9 +17,9 @@ struct pool_node {
 
 enum pool_verdict {
     POOL_FULL,    /* there are enough; more than enough is left alone */
-    POOL_UNSURE,  /* too few, and who could become one has been silent for a moment only */
+    POOL_UNSURE,  /* too few, and `node`, which should become one, is silent for a moment */
     POOL_PROMOTE, /* too few, and `node` should become one */
-    POOL_EVEN,    /* too few, but with `node` a majority would only need one more */
+    POOL_EVEN,    /* too few, but with `node` a majority would only need one more of them */
     POOL_NOBODY,  /* too few, and no other node can become one */
 };
 

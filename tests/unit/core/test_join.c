@@ -154,11 +154,26 @@ static void test_join(void)
     /* Node and used token are one transaction, and the secret is nowhere. */
     g_assert_cmpuint(fake_engine_serial(world.engine), ==, 3);
     assert_says(stored("node", uuid, "name"), "\"node4\"");
+    assert_says(stored("node", uuid, "master_capable"), "true");
     g_autofree char *quoted = g_strdup_printf("\"%s\"", uuid);
     assert_says(stored("join_token", TOKEN, "node_uuid"), quoted);
     g_autofree char *all = ask_wconf(&world, world.luxid, "wait_changes",
                                      json_make("{s:i,s:i}", "history", 0, "serial", 0));
     g_assert_null(strstr(all, SECRET));
+    world_tear_down();
+}
+
+/* What was said of the host before it came holds from the moment on that it is there. */
+static void test_not_capable(void)
+{
+    set_up("node4", "10.0.0.4");
+    json_t *token = with(object_token("node4", "10.0.0.4", 60), "master_capable", json_false());
+    assert_says(job_commit(&world, 17, changes_of(put("join_token", TOKEN, 2, token), NULL)),
+                "{\"serial\":3}");
+    g_autofree char *said = join_with(TOKEN, SECRET, "key A");
+    record_autoptr(join_result) result = parse(said);
+    assert_says(stored("node", result->config->node_uuid, "master_capable"), "false");
+    assert_says(stored("node", result->config->node_uuid, "master_candidate"), "false");
     world_tear_down();
 }
 
@@ -352,6 +367,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/join/joins", test_join);
+    g_test_add_func("/join/not-capable#ARP-71", test_not_capable);
     g_test_add_func("/join/lost-answer", test_lost_answer);
     g_test_add_func("/join/used-twice", test_used_twice);
     g_test_add_func("/join/race", test_race);

@@ -50,8 +50,18 @@ static void test_invite(void)
     g_assert_cmpuint(token->expires - token->made, ==, 60);
     g_assert_cmpuint(token->job, ==, JOB);
     g_assert_cmpstr(token->author, ==, "anna@node1");
+    g_assert_true(token->master_capable);
     /* It takes no lock. */
     ops_expect(world, "commit join_token \ncommit job success\n");
+}
+
+static void test_invite_not_capable(void)
+{
+    const char *said = ops_run_one(world, json_make("{ss ss ss ss sb}", "OP_ID", "OP_NODE_INVITE",
+                                                    "node_name", "node4", "primary_ip", "10.0.0.4",
+                                                    "secret_hash", HASH, "master_capable", 0));
+    g_assert_true(g_str_has_prefix(said, "{"));
+    g_assert_false(only_token()->master_capable);
 }
 
 static void put_token(const char *name, const char *node, gint64 ended_s)
@@ -225,6 +235,7 @@ int main(int argc, char **argv)
     add("/invite/withdraw/refused", test_withdraw_refused);
     add("/invite/withdraw/open-one", test_withdraw_open_one);
     add("/invite/withdraw/too-late", test_withdraw_too_late);
+    add("/invite/not-capable#ARP-71", test_invite_not_capable);
     add("/invite/refused", test_refused);
     add("/invite/no-authority", test_no_authority);
     add("/invite/remove-revokes", test_remove_revokes);

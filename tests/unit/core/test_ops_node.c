@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define NODE5 "55555555-0000-4000-8000-000000000005"
+
 #define NODE4 "00000000-0000-4000-8000-000000000004"
 
 static struct ops_world *world;
@@ -27,12 +29,30 @@ static void test_add(void)
     g_assert_false(node->offline);
 }
 
+static void assert_node(const char *uuid, bool candidate, bool capable)
+{
+    const struct node *node = config_get(world->config, "node", uuid, NULL);
+    g_assert_cmpint(node->master_candidate, ==, candidate);
+    g_assert_cmpint(node->master_capable, ==, capable);
+}
+
 static void test_add_waits(void)
 {
     g_ptr_array_add(world->pending, (void *)NODE4);
     world->pending_polls = 5;
     g_assert_cmpstr(add_node("node4", "10.0.0.4", NODE4), ==, "null");
     g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd cluster_status"), ==, 6);
+}
+
+static void test_add_not_capable(void)
+{
+    g_assert_cmpstr(ops_run_one(world, json_make("{ss ss ss ss sb}", "OP_ID", "OP_NODE_ADD",
+                                                 "node_name", "node4", "primary_ip", "10.0.0.4",
+                                                 "node_uuid", NODE4, "master_capable", 0)),
+                    ==, "null");
+    assert_node(NODE4, false, false);
+    g_assert_cmpstr(add_node("node5", "10.0.0.5", NODE5), ==, "null");
+    assert_node(NODE5, false, true);
 }
 
 static void test_add_no_answer(void)
@@ -214,13 +234,6 @@ static const char *set(const char *node, const char *candidate, const char *capa
                                  "master_candidate", candidate, "master_capable", capable));
 }
 
-static void assert_node(const char *uuid, bool candidate, bool capable)
-{
-    const struct node *node = config_get(world->config, "node", uuid, NULL);
-    g_assert_cmpint(node->master_candidate, ==, candidate);
-    g_assert_cmpint(node->master_capable, ==, capable);
-}
-
 /* Whom a person takes off the list the watcher does not put there again, unless it is told so. */
 static void test_candidate(void)
 {
@@ -344,6 +357,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add("/node/add", test_add);
     add("/node/add/waits", test_add_waits);
+    add("/node/add/not-capable#ARP-71", test_add_not_capable);
     add("/node/add/no-answer", test_add_no_answer);
     add("/node/add/refused", test_add_refused);
     add("/node/remove", test_remove);

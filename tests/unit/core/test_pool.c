@@ -147,7 +147,8 @@ static void test_choice(void)
          "c shall be none (master_capable is no); d is offline on record; e is drained; f does not "
          "answer; the disks of g have no space at all; h is to be avoided, says ops: new disks"},
         {"a:c b:c c:o d:d", 3, "nobody 2/3", "", "c is offline on record; d is drained"},
-        {"a:c b:c c:q", 3, "unsure 2/3", NULL, "c does not answer"},
+        {"a:c b:c c:q", 3, "unsure c 2/3", NULL, ""},
+        {"a:c b:c c:q d:", 3, "unsure c 2/3", NULL, ""},
         {"a:c b:c c:l", 3, "nobody 2/3", NULL, "c does not answer"},
         {"a:c b:c c:qo", 3, "nobody 2/3", NULL, NULL},
         {"a:c b:c c:qd d:", 3, "promote d 2/3", NULL, NULL},
@@ -187,6 +188,7 @@ static void test_even(void)
         {"a:c b:cs c:", 2, "promote c, b silent 1/2", NULL, NULL},
         {"a:c b:cs c:cs d:", 3, "even d, b silent 1/3", NULL, NULL},
         {"a:c b: c:o", 3, "even b 1/3", "", "c is offline on record"},
+        {"a:c b: c:q", 3, "promote b 1/3", NULL, NULL},
         {"a:c b:c c:o d:o", 3, "nobody 2/3", NULL, NULL},
         /* What is offline counts for no majority of SQLite. */
         {"a:c b:co c:c d:", 3, "promote d 2/3", NULL, NULL},

@@ -143,8 +143,9 @@ static void find_master(const char *kind, const char *key, guint64 version, json
     if (!strcmp(kind, "decision"))
         g_string_append_printf(text, "%s;", json_string_value(json_object_get(object, "summary")));
     if (!strcmp(kind, "node") && !strcmp(key, NODE1))
-        g_string_append_printf(text, "candidate %d;",
-                               json_is_true(json_object_get(object, "master_candidate")));
+        g_string_append_printf(text, "candidate %d, capable %d;",
+                               json_is_true(json_object_get(object, "master_candidate")),
+                               json_is_true(json_object_get(object, "master_capable")));
 }
 
 /* The word of a person, for those that are gone: it goes on record. */
@@ -162,7 +163,7 @@ static void test_alone(void)
     g_autoptr(GString) text = g_string_new(NULL);
     copy->ops->load(copy, find_master, text, NULL);
     g_assert_nonnull(strstr(text->str, "master " NODE2 ";"));
-    g_assert_nonnull(strstr(text->str, "candidate 0;"));
+    g_assert_nonnull(strstr(text->str, "candidate 0, capable 0;"));
     g_assert_nonnull(strstr(text->str, "made the master in the place of node node1 by a person's "
                                        "word: both burned;"));
     tear_down();
@@ -201,7 +202,7 @@ static void test_engine_alone(void)
                                                      find_master, text, NULL));
     g_assert_nonnull(strstr(text->str, "goes on as the master without the candidates that are "
                                        "silent, by a person's word: both burned;"));
-    g_assert_nonnull(strstr(text->str, "candidate 1;")); /* node1 */
+    g_assert_nonnull(strstr(text->str, "candidate 1, ")); /* node1 */
 
     /* The next time the others are asked, and that they are silent is no hindrance. */
     wconfd_kill(&hosts[0]);

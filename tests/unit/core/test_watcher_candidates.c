@@ -101,9 +101,9 @@ static void test_silent(void)
     g_assert_cmpuint(records(w), ==, 1);
     assert_said(
         w, "Too few master candidates",
-        "2 of 3 master candidates are usable (candidate_pool_size). With node4 their "
-        "number would be even: a majority would need one more of them, and the loss of no "
-        "more could be borne; if node2 is dead: fettle node modify node2 --offline yes --statement "
+        "2 of 3 master candidates are usable (candidate_pool_size). node2 still counts: with one "
+        "more their number would be even, a majority would need one more of them, and the loss of "
+        "no more could be borne; if it is dead: fettle node modify node2 --offline yes --statement "
         "\"…\".");
     g_assert_cmpuint(jobs(w), ==, 0);
     change_object(w, "node", NODE2, json_make("{sb}", "offline", 1));
@@ -147,6 +147,22 @@ static void test_nobody(void)
     set_node(w, NODE4, "online");
     passes(w, 3);
     g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_free(w);
+}
+
+/* Nodes that are silent for a moment, one after the other, are no news. */
+static void test_no_news(void)
+{
+    static const char *const turns[] = {NODE3, NULL, NODE4, NULL, NODE2, NULL};
+    struct watcher_world *w = two_of_three();
+    change_object(w, "cluster", CLUSTER, json_make("{sb}", "repair_shadow", 1));
+    passes(w, LIMIT_POOL_PATIENCE_S + 2);
+    g_assert_cmpuint(records(w), ==, 1);
+    for (guint i = 0; i < 4 * G_N_ELEMENTS(turns); i++) {
+        w->silent = turns[i % G_N_ELEMENTS(turns)];
+        passes(w, 7);
+    }
+    g_assert_cmpuint(records(w), ==, 1);
     watcher_world_free(w);
 }
 
@@ -302,6 +318,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-candidates/silent#ARP-71", test_silent);
     g_test_add_func("/watcher-candidates/deaf#ARP-71", test_deaf);
     g_test_add_func("/watcher-candidates/nobody#ARP-68,ARP-71", test_nobody);
+    g_test_add_func("/watcher-candidates/no-news#ARP-68,ARP-71", test_no_news);
     g_test_add_func("/watcher-candidates/even#ARP-71", test_even);
     g_test_add_func("/watcher-candidates/brake#ARP-71", test_brake);
     g_test_add_func("/watcher-candidates/shadow#ARP-71", test_shadow);

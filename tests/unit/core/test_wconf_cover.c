@@ -63,6 +63,7 @@ static void test_finer_locks(void)
     struct fake_reply waits;
     world_set_up();
     json_t *drained = with(object_node(NODE3), "drained", json_true());
+    json_object_set_new(drained, "master_capable", json_false());
     json_t *offline = with(object_node(NODE3), "offline", json_true());
     assert_says(job_locks(&world, 1, "s node/" NODE3, false), GRANTED);
     assert_says(job_locks(&world, 2, "x node-param/" NODE3, false), GRANTED);
