@@ -4,8 +4,7 @@ import json
 import os
 
 import e2e
-import fettlelib
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 NODES = ('node1', 'node2', 'node3', 'node4', 'node5')
