@@ -139,7 +139,7 @@ static void test_leftovers(void)
 static void test_damaged(void)
 {
     struct queue_world *w = queue_world_new(10);
-    record_autoptr(job) file = upgrade_beside(w, evacuation());
+    job_free(upgrade_beside(w, evacuation()));
     fake_file_put(w->world, MASTER, FILE_STATE, "queue/job-1", "{\"id\": 1, \"ops");
     queue_job_gone(w, 1, false);
     queue_world_start_luxid(w);
@@ -165,7 +165,7 @@ static void end_task(void *data)
 static void test_deposed(void)
 {
     struct queue_world *w = queue_world_new(10);
-    record_autoptr(job) file = upgrade_beside(w, evacuation());
+    job_free(upgrade_beside(w, evacuation()));
     struct ending ending = {w, {1, 2}};
     task_spawn(w->cli->tasks, end_task, &ending);
     fake_settle(w->world);
