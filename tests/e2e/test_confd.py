@@ -88,7 +88,7 @@ def status(node='node1'):
 
 def in_network(*words, node='node1'):
     """`fettle WORDS` in node1's network; (code, stdout, stderr)."""
-    done = subprocess.run(['ip', 'netns', 'exec', lab.namespace(node), lab.fettle, '--root', lab.root(node), *words],
+    done = subprocess.run(['nsenter', f'--net=/run/netns/{lab.namespace(node)}', lab.fettle, '--root', lab.root(node), *words],
                           capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
     return done.returncode, done.stdout, done.stderr
 

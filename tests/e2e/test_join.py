@@ -38,7 +38,7 @@ class Host:
         ip('-n', self.netns, 'link', 'set', 'eth0', 'up')
 
     def run(self, *command):
-        done = subprocess.run(['ip', 'netns', 'exec', self.netns, *command], capture_output=True, text=True, check=False,
+        done = subprocess.run(['nsenter', f'--net=/run/netns/{self.netns}', *command], capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=60)
         return done.returncode, done.stdout, done.stderr
 
@@ -48,7 +48,7 @@ class Host:
     def start(self, daemon='noded'):
         log = open(os.path.join(self.root, f'{daemon}.log'), 'ab')
         program = os.path.join(e2e.build(), 'src/daemons', daemon, f'fettle-{daemon}')
-        self.daemons.append(subprocess.Popen(['ip', 'netns', 'exec', self.netns, program, '--root', self.root],
+        self.daemons.append(subprocess.Popen(['nsenter', f'--net=/run/netns/{self.netns}', program, '--root', self.root],
                                              stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def log(self):
