@@ -65,7 +65,9 @@ static int show_list(struct cli *cli, const char *noun, int argc, char **argv, G
     struct cli_table *table = cli_table_new(cli, what, (const char *const *)fields);
     bool fine = cli_query_each(cli, what, (const char *const *)fields,
                                names_filter(key, argc, argv), cli_table_add, table, error);
-    if (fine && cli_table_rows(table) < (guint)argc && key[0] == 'n')
+    /* A service has a row on each node. */
+    bool may_lack = cli_table_rows(table) < (guint)argc || strcmp(noun, "service") == 0;
+    if (fine && may_lack && key[0] == 'n')
         fine = names_exist(cli, noun, what, argc, argv, error);
     if (fine)
         cli_table_print(table);

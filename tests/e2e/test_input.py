@@ -164,7 +164,7 @@ def test_nodes():
           'if you know better', 'unsafe', 'OP_NODE_SET_PARAMS', node_name='node2', offline='yes')
     fails('offline: must be yes or no, not "maybe"', 'wrong_input', 'OP_NODE_SET_PARAMS', node_name='node2',
           offline='maybe')
-    fails('nothing to change: set offline, drained or master_candidate', 'wrong_input', 'OP_NODE_SET_PARAMS', node_name='node2')
+    fails('nothing to change: set offline, drained, master_candidate or master_capable', 'wrong_input', 'OP_NODE_SET_PARAMS', node_name='node2')
     fails('node "node1" is the master, which carries out this very job; it cannot be offline', 'wrong_state',
           'OP_NODE_SET_PARAMS', node_name='node1', offline='yes')
     fails('node "node1" is the master and cannot be removed', 'wrong_state', 'OP_NODE_REMOVE', node_name='node1')

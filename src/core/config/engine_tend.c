@@ -163,14 +163,18 @@ static void clear_gone(struct tending *tending)
 
 /* --- members that come --- */
 
-static bool add(struct pass *pass, const struct node *node, const char *peer_url, GError **error)
+/* `*ret_refused`: the node is ready, and etcd does not take it. */
+static bool add(struct pass *pass, const struct node *node, const char *peer_url, bool *ret_refused,
+                GError **error)
 {
     struct tending *tending = pass->tending;
     struct ensemble *ensemble = tending->asker.env->ensemble;
+    *ret_refused = false;
     if (!engine_node_clear(&tending->asker, node, error) ||
         !engine_node_certify(&tending->asker, pass->cluster, node, error))
         return false;
     if (!ensemble->ops->add(ensemble, pass->known, peer_url, error)) {
+        *ret_refused = true;
         g_prefix_error(error, "node %s cannot become a member: ", node->name);
         return false;
     }
@@ -244,9 +248,11 @@ static bool tend_node(struct pass *pass, const struct node *node, bool *ret_chan
     if (listed) {
         ok = tend_member(pass, node, listed, ret_changed, error);
     } else if (!node->offline) {
-        /* etcd takes no member in while another one is dead: that one may be who goes now. */
-        ok = add(pass, node, member->peer_url, error);
-        *ret_changed = ok;
+        /* etcd takes no member in while another one is dead: that one may be who goes now. While a
+         * node is not ready nobody goes for it. */
+        bool refused;
+        ok = add(pass, node, member->peer_url, &refused, error);
+        *ret_changed = !refused;
     }
     engine_member_free(member);
     return ok;

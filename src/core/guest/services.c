@@ -71,8 +71,21 @@ static guint64 take_over(const struct env *env, const char *name)
     return before->restarts + (before->asked ? 0 : 1);
 }
 
+/* A second process, which somebody has started beside the first, is not what the node runs. */
+static bool is_alone(const struct env *env, const char *name, GError **error)
+{
+    record_autoptr(service_file) before = load(env, name, NULL);
+    if (before == NULL || env->ops->livelock_probe(env, before->livelock) != LIVELOCK_ALIVE)
+        return true;
+    fettle_set_error(error, WRONG_STATE, "process %" G_GUINT64_FORMAT " of %s is there already",
+                     before->pid, name);
+    return false;
+}
+
 struct service *service_begin(const struct env *env, const char *name, guint64 pid, GError **error)
 {
+    if (!is_alone(env, name, error))
+        return NULL;
     g_autofree char *stem = g_strdup_printf("service-%s", name);
     g_autofree char *livelock = env->ops->livelock_make(env, stem, error);
     if (livelock == NULL)

@@ -344,6 +344,21 @@ static bool is_answer(const char *flag, const char *value, GError **error)
     return false;
 }
 
+/* Whoever has judged by a record is not to override what was said of the node since. */
+static bool is_as_judged(const struct op *op, const struct node *node, GError **error)
+{
+    const struct op_node_set_params *params = op->params;
+    guint64 version = 0;
+    config_get(op_config(op), "node", node->uuid, &version);
+    if (!params->if_version || version == params->if_version)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "node %s has been changed since this was asked for (its record has version "
+                     "%" G_GUINT64_FORMAT ", not %" G_GUINT64_FORMAT "); it stays as it is",
+                     node->name, version, params->if_version);
+    return false;
+}
+
 static bool set_check(struct op *op, GError **error)
 {
     const struct op_node_set_params *params = op->params;
@@ -351,7 +366,8 @@ static bool set_check(struct op *op, GError **error)
     if (!node || !is_answer("offline", params->offline, error) ||
         !is_answer("drained", params->drained, error) ||
         !is_answer("master_candidate", params->master_candidate, error) ||
-        !is_answer("master_capable", params->master_capable, error))
+        !is_answer("master_capable", params->master_capable, error) ||
+        !is_as_judged(op, node, error))
         return false;
     if (!*params->offline && !*params->drained && !*params->master_candidate &&
         !*params->master_capable) {
@@ -398,7 +414,7 @@ static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **er
 {
     const struct op_node_set_params *params = op->params;
     const struct node *found = op_find_node(op, params->node_name, error);
-    if (!found)
+    if (!found || !is_as_judged(op, found, error))
         return false;
     record_autoptr(node) node = node_copy(found);
     if (*params->offline)

@@ -12,17 +12,24 @@ struct archiver *archiver_new(struct queue_context *context)
     struct archiver *archiver = g_new0(struct archiver, 1);
 
     archiver->context = context;
+    archiver->users = 1;
     archiver->equal = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&archiver->turn.waiters);
     return archiver;
 }
 
-void archiver_free(struct archiver *archiver)
+static void release(struct archiver *archiver)
 {
-    if (archiver == NULL)
+    if (--archiver->users > 0)
         return;
     g_hash_table_unref(archiver->equal);
     g_free(archiver);
+}
+
+void archiver_free(struct archiver *archiver)
+{
+    if (archiver != NULL)
+        release(archiver);
 }
 
 /* --- who has to stay --- */
@@ -245,10 +252,12 @@ static void archive_loop(void *data)
         archive_old(archiver, &stuck);
         note_outcome(archiver, unequal != NULL ? unequal : stuck);
     }
+    release(archiver);
 }
 
 void archiver_start(struct archiver *archiver)
 {
+    archiver->users++;
     task_spawn(archiver->context->env->tasks, archive_loop, archiver);
 }
 

@@ -30,6 +30,7 @@ void call_auto_archive_jobs(struct queue_context *context, struct rpc_request *r
 
 struct archiver {
     struct queue_context *context;
+    guint users;            /* luxid, and the task, whose pause may end after it */
     struct task_mutex turn; /* one step, or one comparison of archives, at a time */
     GHashTable *equal;      /* set of UUIDs of candidates whose archive has been compared */
     struct env_pause pause; /* between two looks of its task */

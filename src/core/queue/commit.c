@@ -166,6 +166,10 @@ static void commit_items(struct committer *committer, const GPtrArray *items, gu
         commit_items(committer, built, tries + 1);
         return;
     }
+    if (error != NULL && task_killed()) {
+        g_clear_error(&error);
+        fettle_set_error(&error, KILLED, "luxid has ended");
+    }
     for (guint i = 0; i < built->len; i++)
         end_item(g_ptr_array_index(built, i), error);
 }

@@ -73,8 +73,10 @@ struct job *job_file_read(const struct env *env, guint64 id, GError **error)
     g_autofree char *text = read_at(env, &job_file_now, name, &len, &unread);
     struct job *job;
 
-    if (text == NULL && fettle_error_is(unread, UNKNOWN_ENTITY))
-        text = read_at(env, &job_file_before, name, &len, NULL);
+    if (text == NULL && fettle_error_is(unread, UNKNOWN_ENTITY)) {
+        g_clear_error(&unread);
+        text = read_at(env, &job_file_before, name, &len, &unread);
+    }
     if (text == NULL) {
         g_propagate_prefixed_error(error, g_steal_pointer(&unread), "job file %s: ", name);
         return NULL;

@@ -137,30 +137,64 @@ static void record_even(struct watcher *watcher, const struct pool_judgement *po
     record(watcher, decision);
 }
 
+static void record_blocked(struct watcher *watcher, const struct pool_judgement *pool)
+{
+    g_autofree char *count = count_text(pool);
+    struct decision *decision = too_few(watcher, pool, VERDICT_LEAVE);
+    decision_set(&decision->summary,
+                 "%s. %s could become one, but etcd takes no member in beside one that does not "
+                 "answer; if %s is dead: fettle node modify %s --offline yes --statement \"…\".",
+                 count, pool->node->name, pool->silent->name, pool->silent->name);
+    decision_set(&decision->next_check, "when %s answers, or is said to be dead",
+                 pool->silent->name);
+    record(watcher, decision);
+}
+
 /* --- promotion --- */
 
 /* What the summary says of it, after the count. Free with g_free(). */
 static char *promotion_text(const struct pool_judgement *pool, const char *verb)
 {
-    return pool->replaced == NULL
-               ? g_strdup_printf("%s %s one", pool->node->name, verb)
-               : g_strdup_printf("%s %s one in the place of %s, whose member of etcd counts for "
-                                 "every majority until then",
-                                 pool->node->name, verb, pool->replaced->name);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_string_printf(text, "%s %s one", pool->node->name, verb);
+    for (guint i = 0; i < pool->replaced->len; i++) {
+        const struct node *dead = pool->replaced->pdata[i];
+        g_string_append_printf(text, "%s%s", i == 0 ? " in the place of " : " and ", dead->name);
+    }
+    if (pool->replaced->len == 1)
+        g_string_append(text, ", whose member of etcd counts for every majority until then");
+    else if (pool->replaced->len > 1)
+        g_string_append(text, ", whose members of etcd count for every majority until then");
+    return g_strdup(text->str);
 }
 
-/* Takes the dead one off first: etcd shall never count both. What a person has said of it stays. */
-static json_t *promotion_opcodes(const struct pool_judgement *pool)
+static guint64 version_of(const struct watcher *watcher, const struct node *node)
+{
+    guint64 version = 0;
+    config_get(follow_config(watcher->follow), "node", node->uuid, &version);
+    return version;
+}
+
+/* What is asked is what was judged: it is not done to a node that was changed meanwhile. */
+static json_t *promotion_opcode(const struct watcher *watcher, const struct node *node,
+                                const char *candidate, const char *capable)
+{
+    return json_make("{ss ss ss ss sI}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name", node->name,
+                     "master_candidate", candidate, "master_capable", capable, "if_version",
+                     (json_int_t)version_of(watcher, node));
+}
+
+/* Takes the dead ones off first: etcd shall never count them and who comes. What a person has said
+ * of them stays. */
+static json_t *promotion_opcodes(const struct watcher *watcher, const struct pool_judgement *pool)
 {
     json_t *opcodes = json_array();
-    if (pool->replaced != NULL)
-        json_array_append_new(opcodes, json_make("{ss ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS",
-                                                 "node_name", pool->replaced->name,
-                                                 "master_candidate", "no", "master_capable",
-                                                 pool->replaced->master_capable ? "yes" : "no"));
-    json_array_append_new(opcodes,
-                          json_make("{ss ss ss}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name",
-                                    pool->node->name, "master_candidate", "yes"));
+    for (guint i = 0; i < pool->replaced->len; i++) {
+        const struct node *dead = pool->replaced->pdata[i];
+        json_array_append_new(
+            opcodes, promotion_opcode(watcher, dead, "no", dead->master_capable ? "yes" : "no"));
+    }
+    json_array_append_new(opcodes, promotion_opcode(watcher, pool->node, "yes", ""));
     return opcodes;
 }
 
@@ -174,10 +208,9 @@ static void wait_longer(struct watcher *watcher)
 
 static void promote(struct watcher *watcher, const struct pool_judgement *pool)
 {
-    guint64 version = 0, tried = 0;
-    config_get(follow_config(watcher->follow), "node", pool->node->uuid, &version);
-    g_autofree char *prefix =
-        g_strdup_printf(REQUEST "/%s/%" G_GUINT64_FORMAT, pool->node->uuid, version);
+    guint64 tried = 0;
+    g_autofree char *prefix = g_strdup_printf(REQUEST "/%s/%" G_GUINT64_FORMAT, pool->node->uuid,
+                                              version_of(watcher, pool->node));
     watcher_last_try(watcher, prefix, &tried);
     g_autofree char *request_id = g_strdup_printf("%s/%" G_GUINT64_FORMAT, prefix, tried + 1);
     g_autofree char *node = g_strdup(pool->node->uuid); /* the commit waits */
@@ -187,7 +220,7 @@ static void promote(struct watcher *watcher, const struct pool_judgement *pool)
     add_texts(decision->rejected, pool->rejected);
     decision_set(&decision->summary, "%s; %s.", count, text);
     decision_set(&decision->next_check, "when its job has ended");
-    guint64 job = watcher_act(watcher, decision, promotion_opcodes(pool), request_id, 0);
+    guint64 job = watcher_act(watcher, decision, promotion_opcodes(watcher, pool), request_id, 0);
     if (job == 0) {
         wait_longer(watcher);
         return;
@@ -255,6 +288,12 @@ static void note_failure(struct watcher *watcher, const struct pool_judgement *p
     record(watcher, decision);
 }
 
+static bool is_candidate(const struct watcher *watcher, const char *uuid)
+{
+    const struct node *node = config_get(follow_config(watcher->follow), "node", uuid, NULL);
+    return node != NULL && node->master_candidate;
+}
+
 /* Whether there is nothing more to do in this pass. */
 static bool job_keeps_us(struct watcher *watcher, const struct pool_judgement *pool)
 {
@@ -269,11 +308,16 @@ static bool job_keeps_us(struct watcher *watcher, const struct pool_judgement *p
     case JOB_SUCCEEDED:
         watcher->promotion.job = 0;
         return false;
+    case JOB_LOST: /* it may have ended well long ago, and be in the archive */
+        if (is_candidate(watcher, watcher->promotion.node)) {
+            watcher->promotion.job = 0;
+            return false;
+        }
+        break;
     case JOB_NO_ROOM:
     case JOB_AWAY:
     case JOB_SAFE:
     case JOB_FAILED:
-    case JOB_LOST:
         break;
     }
     note_failure(watcher, pool, message);
@@ -308,6 +352,9 @@ static void act_on(struct watcher *watcher, const struct pool_judgement *pool)
         return;
     case POOL_EVEN:
         record_even(watcher, pool);
+        return;
+    case POOL_BLOCKED:
+        record_blocked(watcher, pool);
         return;
     case POOL_NOBODY:
         record_nobody(watcher, pool);

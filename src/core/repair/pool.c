@@ -10,8 +10,8 @@ struct pool {
     const struct config *config;
     const struct cluster *cluster;
     gint64 now;
-    guint silent;           /* candidates that count for a majority, and do not answer for long */
-    const struct node *off; /* a candidate that is offline */
+    guint silent;   /* candidates that count for a majority, and do not answer for long */
+    GPtrArray *off; /* candidates that are offline */
     const struct pool_node *best;
     guint fit; /* nodes that can become one */
 };
@@ -49,7 +49,7 @@ static void count_candidate(struct pool *pool, struct pool_judgement *judgement,
                                       : "does not answer any more";
     g_ptr_array_add(judgement->evidence, g_strdup_printf("candidate %s %s", node->name, why));
     if (node->offline) {
-        pool->off = pool->off != NULL ? pool->off : node;
+        g_ptr_array_add(pool->off, (void *)node);
     } else if (silent) {
         judgement->silent = judgement->silent != NULL ? judgement->silent : node;
         pool->silent++;
@@ -123,10 +123,16 @@ static void choose(const struct pool *pool, struct pool_judgement *judgement)
         return;
     }
     judgement->node = pool->best->node;
-    /* A dead member of etcd counts for every majority until it is taken out. */
-    if (pool->cluster->engine == ENGINE_KIND_ETCD)
-        judgement->replaced = pool->off;
-    bool well = judgement->replaced != NULL || ends_well(pool, judgement);
+    bool etcd = pool->cluster->engine == ENGINE_KIND_ETCD;
+    if (etcd && pool->silent > 0) {
+        judgement->verdict = POOL_BLOCKED;
+        return;
+    }
+    /* A dead member of etcd counts for every majority until it is taken out, and keeps others from
+     * coming in: all of them go. */
+    for (guint i = 0; etcd && i < pool->off->len; i++)
+        g_ptr_array_add(judgement->replaced, pool->off->pdata[i]);
+    bool well = judgement->replaced->len > 0 || ends_well(pool, judgement);
     judgement->verdict = !well                         ? POOL_EVEN
                          : pool->best->unheard_ms != 0 ? POOL_UNSURE
                                                        : POOL_PROMOTE;
@@ -134,8 +140,11 @@ static void choose(const struct pool *pool, struct pool_judgement *judgement)
 
 struct pool_judgement pool_judge(const struct config *config, GArray *nodes, gint64 now)
 {
-    struct pool pool = {.config = config, .cluster = config_cluster(config), .now = now};
-    struct pool_judgement judgement = {.evidence = g_ptr_array_new_with_free_func(g_free),
+    g_autoptr(GPtrArray) off = g_ptr_array_new();
+    struct pool pool = {
+        .config = config, .cluster = config_cluster(config), .now = now, .off = off};
+    struct pool_judgement judgement = {.replaced = g_ptr_array_new(),
+                                       .evidence = g_ptr_array_new_with_free_func(g_free),
                                        .rejected = g_ptr_array_new_with_free_func(g_free)};
     g_array_sort(nodes, by_name);
     for (guint i = 0; i < nodes->len; i++) {
@@ -153,6 +162,7 @@ struct pool_judgement pool_judge(const struct config *config, GArray *nodes, gin
 
 void pool_judgement_clear(struct pool_judgement *judgement)
 {
+    g_clear_pointer(&judgement->replaced, g_ptr_array_unref);
     g_clear_pointer(&judgement->evidence, g_ptr_array_unref);
     g_clear_pointer(&judgement->rejected, g_ptr_array_unref);
 }

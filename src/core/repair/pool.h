@@ -20,6 +20,7 @@ enum pool_verdict {
     POOL_UNSURE,  /* too few, and `node`, which should become one, is silent for a moment */
     POOL_PROMOTE, /* too few, and `node` should become one */
     POOL_EVEN,    /* too few, but with `node` a majority would only need one more of them */
+    POOL_BLOCKED, /* too few, but etcd takes nobody in beside a member that does not answer */
     POOL_NOBODY,  /* too few, and no other node can become one */
 };
 
@@ -28,7 +29,7 @@ struct pool_judgement {
     guint usable; /* candidates that are, or were a moment ago, as they should be */
     guint goal;   /* so many there should be */
     const struct node *node;
-    const struct node *replaced; /* whose place it takes: that one is to be none; NULL: nobody's */
+    GPtrArray *replaced;       /* const struct node *, offline: they are to be none any more */
     const struct node *silent; /* a candidate that has been silent for long; NULL: there is none */
     GPtrArray *evidence;       /* sentences about candidates that are not usable */
     GPtrArray *rejected;       /* sentences about nodes that cannot become one */

@@ -93,6 +93,25 @@ static void test_dead_one_first(void)
     engine_tear_down();
 }
 
+/* A candidate that is exchanged for another goes when the other is there to come. */
+static void test_exchanged(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 10000);
+    g_string_truncate(it.ensemble->did, 0);
+    fake_cut(world.world, NODE3, true);
+    set_candidate(NODE2, 1, false);
+    set_candidate(NODE3, 2, true);
+    fake_advance(world.world, 30000);
+    g_assert_cmpstr(it.ensemble->did->str, ==, "");
+    fake_cut(world.world, NODE3, false);
+    fake_advance(world.world, 30000);
+    g_assert_cmpstr(it.ensemble->did->str, ==, " add " URL3); /* and it starts there */
+    engine_tear_down();
+}
+
 /* A silent node keeps nobody else from its turn, and no member is taken away for it. */
 static void test_silent(void)
 {
@@ -173,6 +192,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-tend/goes-and-comes#SAF-07", test_goes_and_comes);
     g_test_add_func("/engine-tend/lost#SAF-07", test_lost);
     g_test_add_func("/engine-tend/dead-one-first#ARP-71,SAF-07", test_dead_one_first);
+    g_test_add_func("/engine-tend/exchanged#SAF-07", test_exchanged);
     g_test_add_func("/engine-tend/silent#SAF-07", test_silent);
     g_test_add_func("/engine-tend/back#SAF-04,SAF-07", test_back);
     g_test_add_func("/engine-tend/back-without-copy#SAF-04", test_no_copy);

@@ -150,6 +150,21 @@ static void test_damaged(void)
     queue_world_free(w);
 }
 
+/* One that cannot be read is not taken for one that is not there: its job has run. */
+static void test_unreadable(void)
+{
+    struct queue_world *w = queue_world_new(10);
+    job_free(upgrade_beside(w, evacuation()));
+    g_autofree char *huge = g_strnfill(LIMIT_JOB_FILE_BYTES + 1, ' ');
+    fake_file_put(w->world, MASTER, FILE_STATE, "queue/job-1", huge);
+    queue_job_gone(w, 1, false);
+    queue_world_start_luxid(w);
+    fake_advance(w->world, 5000);
+    g_autofree char *message = queue_message(w, 1);
+    g_assert_cmpstr(message, ==, "detected death of job 1; its job file was damaged");
+    queue_world_free(w);
+}
+
 struct ending {
     struct queue_world *w;
     struct stamp newest;
@@ -182,6 +197,7 @@ int main(int argc, char **argv)
     g_test_add_func("/job-files-before/ended-meanwhile#LUX-34,LUX-36", test_ended_meanwhile);
     g_test_add_func("/job-files-before/leftovers#LUX-30", test_leftovers);
     g_test_add_func("/job-files-before/damaged#LUX-36", test_damaged);
+    g_test_add_func("/job-files-before/unreadable#LUX-36", test_unreadable);
     g_test_add_func("/job-files-before/deposed#SAF-06", test_deposed);
     return g_test_run();
 }

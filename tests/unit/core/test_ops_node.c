@@ -252,6 +252,25 @@ static void test_candidate(void)
     assert_node(NODE2, true, false);
 }
 
+/* Whoever has judged by a record does not override what was said of the node since. */
+static void test_if_version(void)
+{
+    guint64 version = 0;
+    ops_set(world, "node", NODE2, "master_capable", json_false());
+    config_get(world->config, "node", NODE2, &version);
+    json_t *judged = json_make("{ss ss ss sI}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name", "node2",
+                               "master_candidate", "yes", "if_version", (json_int_t)version - 1);
+    g_autofree char *expected = g_strdup_printf(
+        "node node2 has been changed since this was asked for (its record has version "
+        "%" G_GUINT64_FORMAT ", not %" G_GUINT64_FORMAT "); it stays as it is",
+        version, version - 1);
+    ops_expect_refusal(world, ops_run_one(world, json_incref(judged)), expected, "wrong_state");
+    assert_node(NODE2, false, false);
+    json_object_set_new(judged, "if_version", json_integer((json_int_t)version));
+    g_assert_cmpstr(ops_run_one(world, judged), ==, "null");
+    assert_node(NODE2, true, true);
+}
+
 static void test_candidate_refused(void)
 {
     ops_expect_refusal(world, set("node2", "maybe", ""),
@@ -369,6 +388,7 @@ int main(int argc, char **argv)
     add("/node/offline/statement#SAF-48", test_offline_without_statement);
     add("/node/offline/refused", test_offline_refused);
     add("/node/candidate#ARP-71", test_candidate);
+    add("/node/if-version#ARP-71", test_if_version);
     add("/node/candidate/refused#ARP-71", test_candidate_refused);
     add("/tags", test_tags);
     add("/tags/kinds", test_tags_of_each_kind);

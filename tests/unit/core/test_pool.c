@@ -61,16 +61,15 @@ static gint64 unheard_ms(const char *flags)
 
 static char *judgement_text(const struct pool_judgement *judgement)
 {
-    static const char *const verdicts[] = {[POOL_FULL] = "full",
-                                           [POOL_UNSURE] = "unsure",
-                                           [POOL_PROMOTE] = "promote",
-                                           [POOL_EVEN] = "even",
-                                           [POOL_NOBODY] = "nobody"};
+    static const char *const verdicts[] = {
+        [POOL_FULL] = "full", [POOL_UNSURE] = "unsure",   [POOL_PROMOTE] = "promote",
+        [POOL_EVEN] = "even", [POOL_BLOCKED] = "blocked", [POOL_NOBODY] = "nobody"};
     GString *text = g_string_new(verdicts[judgement->verdict]);
     if (judgement->node != NULL)
         g_string_append_printf(text, " %s", judgement->node->name);
-    if (judgement->replaced != NULL)
-        g_string_append_printf(text, " for %s", judgement->replaced->name);
+    for (guint i = 0; i < judgement->replaced->len; i++)
+        g_string_append_printf(text, "%s %s", i == 0 ? " for" : "",
+                               ((const struct node *)judgement->replaced->pdata[i])->name);
     if (judgement->silent != NULL)
         g_string_append_printf(text, ", %s silent", judgement->silent->name);
     g_string_append_printf(text, " %u/%u", judgement->usable, judgement->goal);
@@ -198,15 +197,18 @@ static void test_even(void)
         judge_one(&cases[i], "sqlite");
 }
 
-/* With etcd a dead member counts until it is taken out, so its place is what another one gets. */
+/* With etcd a dead member counts until it is taken out, and nobody comes in beside it: so its place
+ * is what another one gets, and one of whom nobody knows whether it is dead keeps all out. */
 static void test_etcd(void)
 {
     static const struct pool_case cases[] = {
         {"a:c b:co c:c d:", 3, "promote d for b 2/3", NULL, NULL},
-        {"a:c b:co c:co d: e:", 3, "promote d for b 1/3", NULL, NULL},
-        {"a:c b:c c:c d:co e:co f:", 5, "promote f for d 3/5", NULL, NULL},
+        {"a:c b:co c:co d: e:", 3, "promote d for b c 1/3", NULL, NULL},
+        {"a:c b:c c:c d:co e:co f:", 5, "promote f for d e 3/5", NULL, NULL},
         {"a:c b:c c: d:", 3, "promote c 2/3", NULL, NULL},
-        {"a:c b:cs c:c d:", 3, "even d, b silent 2/3", NULL, NULL},
+        {"a:c b:cs c:c d:", 3, "blocked d, b silent 2/3", NULL, NULL},
+        {"a:c b:c c:c d:cs e:cs f: g:", 5, "blocked f, d silent 3/5", NULL, NULL},
+        {"a:c b:co c:cs d:c e:", 3, "blocked e, c silent 2/3", NULL, NULL},
         {"a:c b:co c:c d:c e:", 3, "full 3/3", NULL, NULL},
         {"a:c b:co c:c", 3, "nobody 2/3", NULL, NULL},
         {"a:co b:c c:c d:", 3, "full 3/3", NULL, NULL}, /* the master's seat is not for taking */

@@ -276,6 +276,15 @@ static void test_not_taken(void)
     watcher_world_free(w);
 }
 
+static void assert_version(const struct watcher_world *w, const json_t *opcode, const char *node)
+{
+    guint64 version = 0;
+    config_get(w->view, "node", node, &version);
+    g_assert_cmpuint(version, >, 0);
+    g_assert_cmpint(json_integer_value(json_object_get(opcode, "if_version")), ==,
+                    (json_int_t)version);
+}
+
 /* With etcd the member of a dead candidate counts, so that is taken out in the same job; what a
  * person has said about that node stays. With SQLite it returns as the candidate that it was. */
 static void test_replaced(void)
@@ -295,6 +304,9 @@ static void test_replaced(void)
     g_assert_cmpstr(json_string_value(json_object_get(off, "master_capable")), ==, "yes");
     g_assert_cmpstr(json_string_value(json_object_get(on, "node_name")), ==, "node4");
     g_assert_cmpstr(json_string_value(json_object_get(on, "master_candidate")), ==, "yes");
+    /* Neither is to override what is said of these nodes from now on. */
+    assert_version(w, off, NODE3);
+    assert_version(w, on, NODE4);
     watcher_world_free(w);
     w = two_of_three();
     change_object(w, "node", NODE3, json_make("{sb sb}", "master_candidate", 1, "offline", 1));
