@@ -94,7 +94,7 @@ def test_flush():
     for words, message in (
             (('--timeout-ms', 'soon'), '--timeout-ms: "soon" is no number of milliseconds from 0 to 600000'),
             (('--timeout-ms', '600001'), '--timeout-ms: "600001" is no number of milliseconds from 0 to 600000'),
-            (('--timeout-ms',), '--timeout-ms: needs a value'),
+            (('--timeout-ms',), '--timeout-ms needs a value'),
             (('node2',), 'too many arguments; usage: fettle cluster flush [--timeout-ms MS]')):
         e2e.expect_cli_error(lab, WRONG_INPUT, f'fettle: {message}', 'cluster', 'flush', *words)
     lab.master = 'node2'
