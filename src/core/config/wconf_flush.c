@@ -106,6 +106,8 @@ static void flush_free(struct flush *flush)
 
 void wconf_flush_look(struct wconf *wconf)
 {
+    if (wconf->flushes->len == 0) /* as with nearly every commit */
+        return;
     g_autoptr(GPtrArray) flushes = wconf->flushes;
     wconf->flushes = g_ptr_array_new();
     for (guint i = 0; i < flushes->len; i++) {
