@@ -96,6 +96,7 @@
 #define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */
 #define LIMIT_EPOCH_LEAP 1000000    /* more masterships than lost candidates can have had */
 #define LIMIT_DIGESTS_KEPT 4096     /* digests of the newest serials, to compare copies with */
+#define LIMIT_FLUSHES 64            /* flush_config calls under way */
 #define LIMIT_SNAPSHOT_OBJECTS 4096 /* more are fetched in pieces */
 #define LIMIT_SNAPSHOT_BYTES MIB(1) /* of one piece */
 #define LIMIT_COMMITS_PER_BATCH 256

@@ -1,7 +1,9 @@
 /*
  * `fettle cluster export`: the whole configuration as one JSON document (docs/guide/backup.md),
  * read from the store of this host; so it works on every node that has one, also when no daemon
- * runs. What it has belongs to one serial.
+ * runs, and on a candidate without a master. What it has belongs to one serial, which stands in its
+ * head with history and epoch, and with what the store is: only a person can judge whether a copy
+ * of that serial is new enough.
  */
 #include "cli/cli.h"
 
@@ -14,6 +16,16 @@
 
 #define DOCUMENT_FORMAT "fettle-configuration"
 #define DOCUMENT_VERSION 1
+
+/* What the store says that it is. */
+static const struct {
+    const char *word; /* in the document's head */
+    const char *of;   /* behind the serial, for people */
+} roles[] = {
+    [COPY_ENGINE] = {"engine", ""},
+    [COPY_FOLLOWS] = {"follows", ", by this host's copy,"},
+    [COPY_RETIRED] = {"retired", ", by a copy that is not kept up to date any more,"},
+};
 
 struct exporting {
     bool secrets;
@@ -63,6 +75,21 @@ static void gone(void *data)
     begin(data);
 }
 
+static bool is_known(const char *path, const struct store_position *position, GError **error)
+{
+    if ((guint)position->role >= G_N_ELEMENTS(roles))
+        fettle_set_error(error, CORRUPT, "%s says that it is of sort %d, which there is not", path,
+                         (int)position->role);
+    else if (position->history == 0)
+        fettle_set_error(error, TEMPORARY,
+                         "%s is empty: the copy of this host has not come from a master yet; give "
+                         "the command on the master or another candidate",
+                         path);
+    else
+        return true;
+    return false;
+}
+
 static bool read_store(const struct node_paths *paths, struct exporting *exporting, GError **error)
 {
     g_autofree char *path = g_build_filename(paths->var, "store.db", NULL);
@@ -77,7 +104,7 @@ static bool read_store(const struct node_paths *paths, struct exporting *exporti
                          path);
         return false;
     }
-    return ok;
+    return ok && is_known(path, &exporting->position, error);
 }
 
 static json_t *make_document(const struct exporting *exporting, GError **error)
@@ -88,16 +115,18 @@ static json_t *make_document(const struct exporting *exporting, GError **error)
         fettle_set_error(error, CORRUPT, "the store has no cluster in it");
         return NULL;
     }
-    return json_make("{s:s,s:i,s:{s:O,s:O},s:I,s:I,s:I,s:b,s:O}", "format", DOCUMENT_FORMAT,
+    const struct store_position *at = &exporting->position;
+    return json_make("{s:s,s:i,s:{s:O,s:O},s:I,s:I,s:I,s:s,s:I,s:b,s:O}", "format", DOCUMENT_FORMAT,
                      "version", DOCUMENT_VERSION, "cluster", "uuid",
                      json_object_get(cluster, "uuid"), "name", json_object_get(cluster, "name"),
-                     "history", (json_int_t)exporting->position.history, "serial",
-                     (json_int_t)exporting->position.serial, "taken",
+                     "history", (json_int_t)at->history, "epoch", (json_int_t)at->epoch, "serial",
+                     (json_int_t)at->serial, "store", roles[at->role].word, "taken",
                      (json_int_t)(loop_wall_us() / G_USEC_PER_SEC), "secrets",
                      exporting->secrets ? 1 : 0, "objects", exporting->objects);
 }
 
-static int put_out(const struct cli *cli, const json_t *document, const char *to, GError **error)
+static int put_out(const struct cli *cli, const struct exporting *exporting, const json_t *document,
+                   const char *to, GError **error)
 {
     g_autofree char *text = json_dumps(document, JSON_INDENT(2) | JSON_SORT_KEYS);
     g_autofree char *lines = g_strconcat(text, "\n", NULL);
@@ -107,10 +136,13 @@ static int put_out(const struct cli *cli, const json_t *document, const char *to
     }
     if (!files_write_path(to, lines, strlen(lines), 0600, true, error))
         return -1;
-    const json_t *serial = json_object_get(document, "serial");
-    cli_say(cli, json_make("{s:s,s:O}", "file", to, "serial", serial),
-            "The configuration of serial %" JSON_INTEGER_FORMAT " is in %s.",
-            json_integer_value(serial), to);
+    const struct store_position *at = &exporting->position;
+    cli_say(cli,
+            json_make("{s:s,s:I,s:I,s:I,s:s}", "file", to, "history", (json_int_t)at->history,
+                      "epoch", (json_int_t)at->epoch, "serial", (json_int_t)at->serial, "store",
+                      roles[at->role].word),
+            "The configuration of serial %" G_GUINT64_FORMAT "%s is in %s.", at->serial,
+            roles[at->role].of, to);
     return 0;
 }
 
@@ -131,7 +163,7 @@ static int cluster_export(struct cli *cli, int argc, char **argv, GError **error
     if (paths == NULL || !read_store(paths, &exporting, error))
         return -1;
     json_autoptr document = make_document(&exporting, error);
-    return document != NULL ? put_out(cli, document, to, error) : -1;
+    return document != NULL ? put_out(cli, &exporting, document, to, error) : -1;
 }
 
 const struct command export_commands[] = {

@@ -295,8 +295,8 @@ static bool finish(struct store_reader *reader, GError **error)
     reader->given = true;
     g_free(reader->last_commit);
     reader->last_commit = g_steal_pointer(&commit);
-    const struct store_position position = {meta->history, meta->serial,
-                                            meta->role == COPY_RETIRED};
+    const struct store_position position = {meta->history, meta->master.epoch, meta->serial,
+                                            (enum copy_role)meta->role};
     reader->client.done(&position, reader->client.data);
     return true;
 }

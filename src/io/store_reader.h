@@ -7,14 +7,16 @@
  */
 #pragma once
 
+#include "proto/copy.h"
 #include "proto/records.h"
 
 struct store_reader;
 
 struct store_position {
     guint64 history;
+    guint64 epoch; /* of the master that the last changes came from */
     guint64 serial;
-    bool retired; /* the store says of itself that it is not kept up to date any more */
+    enum copy_role role; /* what the store says that it is; retired: not kept up to date any more */
 };
 
 struct store_reader_client {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Master candidates with the engine sqlite: their copies, and a person who makes another one the master."""
 import contextlib
+import glob
 import json
 import os
 import re
@@ -69,6 +70,93 @@ def test_cut_off():
     wait_until('node3 has caught up', lambda: equal('node1', 'node2', 'node3'), 20)
 
 
+def flushed(*flags):
+    """{candidate: whether it has the newest change} when the call has returned, and that serial."""
+    said = lab.json('cluster', 'flush', *flags)
+    found = {copy['name']: copy['reachable'] for copy in said['copies']}
+    for copy in said['copies']:
+        if copy['reachable']:
+            assert copy['serial'] >= said['serial'] and int(store(copy['name'])['serial']) >= said['serial'], said
+    return found, said['serial']
+
+
+def newest():
+    return int(store('node1')['serial'])
+
+
+@title('/candidates/flush#WCF-04')
+def test_flush():
+    before = newest()
+    found, serial = flushed()
+    assert found == {'node2': True, 'node3': True} and serial >= before, (found, serial, before)
+    text = lab.cli('cluster', 'flush')
+    assert re.search(r'^node2 +\d+ +has it\nnode3 +\d+ +has it\nSerial \d+ is on the disk of node2, node3\.$', text, re.M), text
+    for words, message in (
+            (('--timeout-ms', 'soon'), '--timeout-ms: "soon" is no number of milliseconds from 0 to 600000'),
+            (('--timeout-ms', '600001'), '--timeout-ms: "600001" is no number of milliseconds from 0 to 600000'),
+            (('--timeout-ms',), '--timeout-ms needs a value'),
+            (('node2',), 'too many arguments; usage: fettle cluster flush [--timeout-ms MS]')):
+        e2e.expect_cli_error(lab, WRONG_INPUT, f'fettle: {message}', 'cluster', 'flush', *words)
+    lab.master = 'node2'
+    try:
+        e2e.expect_cli_error(lab, NOT_MASTER, 'fettle: this node is not the master, node1 (10.99.0.1) is', 'cluster', 'flush')
+    finally:
+        lab.master = 'node1'
+
+
+@title('/candidates/flush-waits-for-all-in-reach#WCF-04')
+def test_flush_waits():
+    lab.cli('cluster', 'modify', '--copy-patience-ms', '60000')
+    flushed()
+    lab.lab('link', 'node3', 'down')
+    change('flush-1')  # answered: node2 has it
+    after = newest()
+    code, _, err = lab.run('cluster', 'flush', '--timeout-ms', '300', check=False)
+    found = re.fullmatch(r'fettle: serial (\d+) is stored, but after 300 ms not on the disk of every candidate in reach: node3 is at '
+                         r'serial (\d+); they get it by themselves, ask again\n', err)
+    assert code == TIMEOUT and found and int(found[1]) >= after > int(found[2]), (code, err)
+    lab.lab('link', 'node3', 'up')
+    found, serial = flushed('--timeout-ms', '60000')
+    assert found == {'node2': True, 'node3': True} and serial >= after, (found, serial, after)
+
+    # Out of reach: it is named, and not waited for.
+    lab.cli('cluster', 'modify', '--copy-patience-ms', '1000')
+    lab.lab('link', 'node3', 'down')
+    change('flush-2')
+    after = newest()
+    found, serial = flushed()
+    assert found == {'node2': True, 'node3': False} and serial >= after, (found, serial, after)
+    text = lab.cli('cluster', 'flush')
+    assert re.search(r'^node3 +\d+ +out of reach\nSerial \d+ is on the disk of node2\. Out of reach, and not waited for: node3\.$',
+                     text, re.M), text
+    lab.lab('link', 'node3', 'up')
+    wait_until('node3 has caught up', lambda: equal('node1', 'node2', 'node3'), 20)
+    wait_until('it is in reach', lambda: flushed()[0]['node3'], 20)
+
+
+def exported(node, *flags):
+    """What `cluster export` says on that node."""
+    return json.loads(lab.exec(node, lab.fettle, '--root', lab.root(node), 'cluster', 'export', *flags))
+
+
+@title('/candidates/empty-copy#WCF-04')
+def test_empty():
+    path = os.path.join(lab.root('node3'), 'var', 'store.db')
+    lab.lab('link', 'node3', 'down')
+    for file in glob.glob(path + '*'):
+        os.unlink(file)
+    lab.lab('kill', 'wconfd@node3')
+    wait_until('it has an empty copy', lambda: store('node3').get('history') == '0', 20)
+    lab.master = 'node3'
+    try:
+        e2e.expect_cli_error(lab, TEMPORARY, f'fettle: {path} is empty: the copy of this host has not come from a master yet; give the '
+                             'command on the master or another candidate', 'cluster', 'export')
+    finally:
+        lab.master = 'node1'
+    lab.lab('link', 'node3', 'up')
+    wait_until('it was filled', lambda: equal('node1', 'node3'), 20)
+
+
 @title('/candidates/damaged-copy#WCF-04')
 def test_damaged():
     path = os.path.join(lab.root('node3'), 'var', 'store.db')
@@ -88,6 +176,7 @@ def test_confd():
     lab.cli('node', 'modify', 'node3', '--master-candidate', 'no')
     wait_until('its copy is not used any more', lambda: store('node3')['role'] == '2', 10)
     wait_until('node3 does not answer', lambda: answering() == ['node1', 'node2'], 10)
+    assert exported('node3')['store'] == 'retired' and exported('node1')['store'] == 'engine'
     lab.cli('node', 'modify', 'node3', '--master-candidate', 'yes')
     wait_until('it answers again', lambda: answering() == ['node1', 'node2', 'node3'], 10)
     wait_until('and follows', lambda: equal('node1', 'node3'), 10)
@@ -176,6 +265,7 @@ def test_failover():
     lab.luxi_connection = None
     lab.master = 'node2'
     wait_until('the master is gone', lambda: 'answers' not in lab.run(*FAILOVER, check=False)[2], 20, step=0.5)
+    reads_without_master()
     refused('that is not what was to be typed; nothing was done; --yes does not ask', CANCELED, typed='yes\n')
     refused('node "node9" is no master candidate', UNKNOWN_ENTITY, '--to', 'node9')
     refused('wconfd of node node1 does not answer', WRONG_STATE, '--to', 'node1')
@@ -196,6 +286,23 @@ def test_failover():
     assert status == 'error' and 'which ended with its master\'s restart or loss' in result[0], (status, result)
     assert lab.wait_job(queued, 20)[0] == 'success'
     assert 'made the master in the place of node node1' in lab.cli('why', lab.master)
+
+
+def reads_without_master():
+    """A candidate's copy can be read, and says of what moment it is; nobody takes that for a master's answer."""
+    for node in ('node2', 'node3'):
+        document, meta = exported(node), store(node)
+        head = {key: str(document[key]) for key in ('history', 'epoch', 'serial')}
+        assert head == {key: meta[key] for key in head} and document['store'] == 'follows', (head, meta, document['store'])
+        assert head['history'] == old['history'] and head['epoch'] == old['epoch'], (head, old)
+        assert int(head['serial']) >= int(old['serial']), (head, old)
+        assert [one['name'] for one in document['objects']['instance'].values()] == ['web1'], document['objects']['instance']
+        assert 'secret' not in document['objects']
+    path = os.path.join(lab.directory, 'of-node2.json')
+    said = lab.cli('cluster', 'export', '--to', path)
+    assert said == f"The configuration of serial {store('node2')['serial']}, by this host's copy, is in {path}.\n", said
+    e2e.expect_cli_error(lab, NOT_MASTER, 'fettle: this node is not the master, node1 (10.99.0.1) is', 'node', 'list')
+    e2e.expect_cli_error(lab, NOT_MASTER, 'fettle: this node is not the master, node1 (10.99.0.1) is', 'cluster', 'flush')
 
 
 def serves():
@@ -245,7 +352,7 @@ def test_alone():
     e2e.check_logs(lab)
 
 
-NOT_MASTER, UNSAFE, WRONG_INPUT, WRONG_STATE, UNKNOWN_ENTITY, TEMPORARY, CANCELED = 9, 11, 2, 5, 3, 7, 17
+NOT_MASTER, UNSAFE, WRONG_INPUT, WRONG_STATE, UNKNOWN_ENTITY, TEMPORARY, CANCELED, TIMEOUT = 9, 11, 2, 5, 3, 7, 17, 18
 FAILOVER = ('cluster', 'master-failover')
 
 
@@ -253,7 +360,7 @@ def main():
     global lab, name  # pylint: disable=global-statement
     with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3')) as lab:
         name = lab.json('cluster', 'info')['name']
-        e2e.run(test_follow, test_standby, test_cut_off, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
+        e2e.run(test_follow, test_standby, test_cut_off, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
                 test_invite, test_return, test_alone)
 
 

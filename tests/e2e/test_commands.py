@@ -71,7 +71,7 @@ MAKERS = {
 }
 # All others: words with which they print one JSON document.
 ANSWERS = {
-    ('cluster', 'info'): [], ('cluster', 'verify'): [], ('cluster', 'engine'): ['status'],
+    ('cluster', 'info'): [], ('cluster', 'verify'): [], ('cluster', 'engine'): ['status'], ('cluster', 'flush'): [],
     ('cluster', 'export'): [], ('cluster', 'backup'): ['--to', '{folder}/backup'],
     ('cluster', 'import'): ['{folder}/export', '--dry-run'],
     ('instance', 'list'): [], ('instance', 'info'): ['web'], ('node', 'list'): [], ('node', 'info'): ['node2'],
@@ -287,6 +287,7 @@ def test_not_passed_over():
 # Commands that do not ask the master, or not luxid: they have to work where it does not.
 OTHER_DOORS = {
     ('cluster', 'engine'): 'says how the members of etcd are, also without a master',
+    ('cluster', 'flush'): 'waits for the copies of the configuration, of which fettle-wconfd knows',
     ('cluster', 'import'): 'writes what no job may: fettle-wconfd works out what it would do',
     ('cluster', 'export'): 'reads the store of this host, also when no daemon runs',
     ('cluster', 'backup'): 'the same',

@@ -115,6 +115,17 @@ def test_copies():
     wait_until('all stores are copies and equal', lambda: equal(*NODES), 20)
     answered = json.loads(lab.exec('node1', lab.fettle, '--root', lab.root('node1'), 'confd', 'master', '--json'))['candidates']
     assert [one['name'] for one in answered if one['answered']] == list(NODES), answered
+    others = sorted(set(NODES) - {lab.master})
+    wait_until('the master has heard of both', lambda: have_newest() == others, 30)
+    document = lab.json('cluster', 'export')
+    assert document['store'] == 'follows' and document['epoch'] == epoch(), (document['store'], document['epoch'])
+
+
+def have_newest():
+    """Who has the newest change, by `cluster flush`."""
+    found = lab.json('cluster', 'flush')
+    assert all(copy['serial'] >= found['serial'] for copy in found['copies'] if copy['reachable']), found
+    return sorted(copy['name'] for copy in found['copies'] if copy['reachable'])
 
 
 @title('/mastership/wconfd-killed#SAF-01,SAF-30')

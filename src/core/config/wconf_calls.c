@@ -51,6 +51,7 @@ static const struct {
     {"wait_changes", wconf_handle_wait_changes, false},
     {"snapshot", wconf_handle_snapshot, false},
     {"follow", wconf_handle_follow, false},
+    {"flush_config", wconf_handle_flush_config, false},
     {"commit_ids", wconf_handle_commit_ids, false},
     {"commit", wconf_handle_commit, true},
     {"confirm", wconf_handle_confirm, false},

@@ -156,6 +156,7 @@ static void release(struct wconf *wconf)
         wconf->copy_timer =
             wconf->env->ops->timer(wconf->env, (guint)MAX(left, 1), timeout_cb, wconf);
     }
+    wconf_flush_look(wconf);
 }
 
 static void timeout_cb(void *data)
@@ -179,6 +180,14 @@ void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *dat
     *wait = (struct copy_wait){serial, wconf->env->ops->boot_ms(wconf->env) + patience, fn, data};
     g_queue_push_tail(&wconf->copy_waits, wait);
     release(wconf);
+}
+
+void wconf_copies_hurry(struct wconf *wconf, guint64 serial)
+{
+    const struct copy_wait *last = g_queue_peek_tail(&wconf->copy_waits);
+    bool waited_for = last && last->serial >= serial;
+    if (!wconf->engine->replicated && !waited_for && lacks_anywhere(wconf, serial))
+        wconf_copies_wait(wconf, serial, NULL, NULL);
 }
 
 void wconf_copies_end(struct wconf *wconf)

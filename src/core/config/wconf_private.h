@@ -11,6 +11,7 @@
  *   wconf_cover.c     owners, and do they hold the locks of what they change?
  *   wconf_stream.c    wait_changes: deltas and snapshots
  *   wconf_copies.c    follow: the copies of other candidates, and waiting for them
+ *   wconf_flush.c     flush_config: until all candidates in reach have the newest change
  *   wconf_ids.c       which commits are known by their ids, for copies and another engine
  *   wconf_engine.c    change_engine, engine_progress
  *   wconf_watch.c     does every candidate still follow this mastership?
@@ -75,6 +76,7 @@ struct wconf {
     GHashTable *followers; /* node UUID -> struct follower */
     GQueue copy_waits;     /* struct copy_wait, in order of serial */
     guint copy_timer;
+    GPtrArray *flushes;  /* struct flush: flush_config not answered yet */
     struct watch *watch; /* of the candidates' promises; NULL: not begun */
 
     struct engine_change *change; /* the last change of engine, under way or not; NULL: none */
@@ -179,6 +181,9 @@ void wconf_copies_begin(struct wconf *wconf);
 /* Calls fn(data) once so many candidates' copies have this serial as cluster.commit_copies wants of
  * those in reach; at once if none is. In order of the calls. */
 void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
+/* Who is in reach and lacks the serial is counted out when its patience is over, also if no commit
+ * waits for it. With a replicated engine nobody is. */
+void wconf_copies_hurry(struct wconf *wconf, guint64 serial);
 /* Everybody who waits is called. */
 void wconf_copies_end(struct wconf *wconf);
 /* Remembers what the content at the committed serial is. */
@@ -189,6 +194,12 @@ void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies);
 guint64 wconf_copies_serial(const struct wconf *wconf, const char *node);
 /* How many are in reach. */
 guint wconf_copies_reachable(const struct wconf *wconf);
+
+/* --- wconf_flush.c --- */
+void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request);
+/* A copy has gone on or has been counted out, or this is the master no more: answers what can be
+ * answered. */
+void wconf_flush_look(struct wconf *wconf);
 
 /* --- wconf_ids.c --- */
 GArray *wconf_ids_new(void);

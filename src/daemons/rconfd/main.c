@@ -46,7 +46,7 @@ static void done(const struct store_position *position, void *data)
         confd_set_copy(rconfd.confd, g_steal_pointer(&rconfd.fresh));
     struct confd_copy *copy = confd_copy_of(rconfd.confd);
     confd_copy_set_position(copy, position->history, position->serial);
-    confd_copy_set_retired(copy, position->retired);
+    confd_copy_set_retired(copy, position->role == COPY_RETIRED);
 }
 
 static void gone(void *data)

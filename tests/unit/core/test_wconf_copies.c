@@ -4,53 +4,8 @@
  */
 #include <string.h>
 
+#include "copies_world.h"
 #include "core/config/wconf_private.h"
-#include "wconf_world.h"
-
-static struct env *node2, *node3;
-
-/* Nodes 1 to 3 are candidates; all of them promise. */
-static json_t *promise(const struct rpc_request *request, const char *to_node, void *data,
-                       GError **error)
-{
-    return json_make("{s:b}", "granted", 1);
-}
-
-static void set_up(void)
-{
-    static const char *const nodes[] = {NODE1, NODE2, NODE3};
-    GPtrArray *objects = initial_changes();
-    for (guint i = 0; i < 3; i++)
-        g_ptr_array_add(objects, put("node", nodes[i], 1,
-                                     with(object_node(nodes[i]), "master_candidate", json_true())));
-    config_world_init(&world, objects);
-    fake_script(world.world, NULL, ROLE_NODED, "promise_epoch", promise, NULL);
-    node2 = fake_process(world.world, NODE2, ROLE_WCONFD);
-    node3 = fake_process(world.world, NODE3, ROLE_WCONFD);
-    config_world_start(&world);
-}
-
-static void ask_start_of(struct env *from, guint64 epoch, guint64 history, guint64 serial,
-                         const char *digest, guint wait_ms, struct fake_reply *reply)
-{
-    fake_call_start_stamped(from, 0, (struct stamp){history, epoch}, NODE1, ROLE_WCONFD, "follow",
-                            json_make("{s:I,s:I,s:s,s:i}", "history", (json_int_t)history, "serial",
-                                      (json_int_t)serial, "digest", digest, "wait_ms", wait_ms),
-                            reply);
-    fake_settle(world.world);
-}
-
-static void ask_start(struct env *from, guint64 history, guint64 serial, const char *digest,
-                      guint wait_ms, struct fake_reply *reply)
-{
-    ask_start_of(from, world.epoch, history, serial, digest, wait_ms, reply);
-}
-
-/* The digest that the master has now, as a follower would compute it. */
-static char *digest(void)
-{
-    return g_strdup_printf("%" G_GINT64_MODIFIER "x", config_digest(wconf_config(world.wconf)));
-}
 
 /* "SERIAL: n changes", "refill: why", or the error. */
 static char *said(struct fake_reply *reply)
@@ -79,16 +34,11 @@ static void expect(struct env *from, guint64 history, guint64 serial, const char
     assert_says(said(&reply), expected);
 }
 
-static void commit_start(const char *id, const char *tag, struct fake_reply *reply)
-{
-    luxid_commit_start(id, changes_of(put_tag(tag), NULL), reply);
-}
-
 /* --- tests --- */
 
 static void test_refill(void)
 {
-    set_up();
+    copies_set_up();
     g_autofree char *now = digest();
     expect(node2, 5, 1, now, "1: 0 changes");
     expect(node2, 0, 0, "0", "refill: it is empty");
@@ -109,7 +59,7 @@ static void test_later_copy(void)
     static const char over[] =
         "not_master: this is the master of epoch 1, and the copy is of epoch 2: another node has "
         "become master since";
-    set_up();
+    copies_set_up();
     g_autofree char *now = digest();
     struct fake_reply ahead, same, empty, stranger;
     ask_start_of(node2, 2, 5, 9, now, 0, &ahead);
@@ -148,7 +98,7 @@ static void commit_large(guint number)
 /* All in pieces, then what has come since the first: that is what the master has. */
 static void test_pieces(void)
 {
-    set_up();
+    copies_set_up();
     struct config *copy = config_new();
     g_autofree char *kind = g_strdup(""), *key = g_strdup("");
     bool more = true;
@@ -185,7 +135,7 @@ static void test_pieces(void)
 static void test_waits(void)
 {
     struct fake_reply commit, two, three;
-    set_up();
+    copies_set_up();
     commit_start(ID_A, "a", &commit);
     /* A master that has just begun cannot know yet who follows. */
     g_assert_false(commit.done);
@@ -219,7 +169,7 @@ static char *reach(void)
 static void test_patience(void)
 {
     struct fake_reply commit, reply;
-    set_up();
+    copies_set_up();
     g_autofree char *first = digest();
     ask_start(node2, 5, 1, first, 10000, &reply);
     commit_start(ID_A, "a", &commit);
@@ -256,7 +206,7 @@ static void test_patience(void)
 static void test_slow_one(void)
 {
     struct fake_reply commit, two, three;
-    set_up();
+    copies_set_up();
     g_autofree char *first = digest();
     ask_start(node2, 5, 1, first, 10000, &two);
     ask_start(node3, 5, 1, first, 10000, &three);
@@ -308,7 +258,7 @@ static char *ask_ids(const char *args)
 static void test_ids(void)
 {
     struct fake_reply commit, two, three;
-    set_up();
+    copies_set_up();
     g_autofree char *first = digest();
     assert_says(ask_ids("{\"after\":0}"), "");
     ask_start(node2, 5, 1, first, 10000, &two);
@@ -354,7 +304,7 @@ static void wait_start(guint64 serial, struct fake_reply *reply)
 static void test_sorts_of_listeners(void)
 {
     struct fake_reply commit, waiting[5];
-    set_up();
+    copies_set_up();
     g_autofree char *first = digest();
     wait_start(1, &waiting[0]);
     ask_start(node2, 5, 1, first, 10000, &waiting[1]);
@@ -381,7 +331,7 @@ static void test_sorts_of_listeners(void)
 static void test_many_ids(void)
 {
     enum { MANY = LIMIT_COMMIT_IDS + 2 * LIMIT_IDS_PIECE };
-    set_up();
+    copies_set_up();
     for (guint i = 0; i < MANY; i++) {
         g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-%012u", i);
         wconf_ids_note(world.wconf, id, 2 + i);
@@ -412,7 +362,7 @@ static void test_many_ids(void)
 /* A node that is no candidate any more gets that change, then nothing. */
 static void test_no_candidate(void)
 {
-    set_up();
+    copies_set_up();
     g_autofree char *first = digest();
     g_free(job_locks(&world, 17, "x node-param/" NODE2, false));
     assert_says(job_commit(&world, 17, changes_of(put("node", NODE2, 1, object_node(NODE2)), NULL)),
@@ -430,7 +380,7 @@ static void test_no_candidate(void)
 static void test_step_down(void)
 {
     struct fake_reply commit, two;
-    set_up();
+    copies_set_up();
     g_autofree char *first = digest();
     ask_start(node2, 5, 1, first, 10000, &two);
     commit_start(ID_A, "a", &commit);

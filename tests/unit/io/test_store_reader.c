@@ -230,29 +230,38 @@ static void test_idle_commit(struct world *world, gconstpointer data)
 {
     create(world, 1, "a");
     refresh(world);
-    g_assert_false(world->position.retired);
+    g_assert_cmpint(world->position.role, ==, COPY_ENGINE);
     run_sql(world, "UPDATE objects SET version=version"); /* a commit that changes nothing */
     refresh(world);
     g_assert_cmpuint(world->anew, ==, 1);
 }
 
-/* The store of a node that is no candidate any more says so. */
-static void test_retired(struct world *world, gconstpointer data)
+/* A store says what it is and of what moment; also that of a node that is no candidate any more. */
+static void test_says_what_it_is(struct world *world, gconstpointer data)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) nothing = g_ptr_array_new();
     sqlite_store_create(world->path, COPY_FOLLOWS, 0, nothing, &error);
     g_assert_no_error(error);
     refresh(world);
-    g_assert_false(world->position.retired);
+    g_assert_cmpint(world->position.role, ==, COPY_FOLLOWS);
+    g_assert_cmpuint(world->position.history, ==, 0);
     struct copy *copy = sqlite_copy_open(world->path, &error);
     g_assert_no_error(error);
+    const struct copy_batch filled = {5, 7, 3, NULL, nothing};
+    g_assert_true(copy->ops->refill_begin(copy, &error));
+    g_assert_true(copy->ops->refill_end(copy, &filled, &error));
+    refresh(world);
+    g_assert_cmpint(world->position.role, ==, COPY_FOLLOWS);
+    g_assert_cmpuint(world->position.history, ==, 5);
+    g_assert_cmpuint(world->position.epoch, ==, 7);
+    g_assert_cmpuint(world->position.serial, ==, 3);
     g_assert_true(copy->ops->set_role(copy, COPY_RETIRED, NULL, &error));
     refresh(world);
-    g_assert_true(world->position.retired);
+    g_assert_cmpint(world->position.role, ==, COPY_RETIRED);
     g_assert_true(copy->ops->set_role(copy, COPY_FOLLOWS, NULL, &error));
     refresh(world);
-    g_assert_false(world->position.retired);
+    g_assert_cmpint(world->position.role, ==, COPY_FOLLOWS);
     copy->ops->close(copy);
 }
 
@@ -462,7 +471,7 @@ int main(int argc, char **argv)
     ADD("/reader/replaced", test_replaced);
     ADD("/reader/other-past", test_other_past);
     ADD("/reader/idle-commit", test_idle_commit);
-    ADD("/reader/retired#RCF-01", test_retired);
+    ADD("/reader/says-what-it-is#RCF-01", test_says_what_it_is);
     ADD("/reader/damaged", test_damaged);
     ADD("/reader/foreign", test_foreign);
     g_test_add_func("/confd-client/newest#RCF-05", test_newest);
