@@ -19,7 +19,7 @@
 #define LIMIT_UNREAD_IN_ALL MIB(256)       /* … of all connections: the slowest one is */
 #define LIMIT_SLOW_READER_MS 30000         /* within which what waits for a client must be taken */
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
-#define LIMIT_CALLS_IN_FLIGHT 4096         /* per connection */
+#define LIMIT_CALLS_IN_FLIGHT 8192         /* per connection: one to each node, and all others */
 #define LIMIT_DIAL_MS 3000                 /* from dialling another node to the TCP connection */
 #define LIMIT_TLS_MS 10000                 /* from there to the end of the TLS handshake */
 #define LIMIT_HANDSHAKES 256               /* TLS handshakes under way */
@@ -35,7 +35,7 @@
 #define LIMIT_DISK_MIB (64u * 1024 * 1024)
 #define LIMIT_MEMORY_MIB (16u * 1024 * 1024)
 #define LIMIT_VCPUS 256
-#define LIMIT_NODES 1024
+#define LIMIT_NODES 4096
 #define LIMIT_ADVICE 4096 /* pieces of advice on record */
 
 /* Queue */
@@ -186,14 +186,14 @@
 
 /* Joining */
 #define LIMIT_PEM_CHARS 2048       /* a certificate, a request for one */
-#define LIMIT_JOIN_TOKENS 1024     /* on record, used ones too */
+#define LIMIT_JOIN_TOKENS 4096     /* on record, used ones too: a whole cluster may join at once */
 #define LIMIT_JOIN_TRIES 5         /* wrong secrets, then a token is void */
 #define LIMIT_JOINERS 8            /* hosts without a certificate that are listened to at once */
 #define LIMIT_JOIN_BYTES KIB(4)    /* what one of them may send in one frame */
 #define LIMIT_JOIN_MS 20000u       /* how long it may stay */
 #define LIMIT_TOKEN_CHARS 512      /* a token as text */
 #define JOIN_TOKEN_KEPT_S 604800u  /* a token is remembered so long after it has ended */
-#define JOIN_ANSWER_BYTES MIB(1)   /* what a joining host takes */
+#define JOIN_ANSWER_BYTES MIB(2)   /* what a joining host takes: it names LIMIT_NODES members */
 #define MASTER_IP_LOOK_MS 500      /* between two looks of the node that carries it */
 #define MASTER_IP_SWEEP_MS 30000u  /* and of the others */
 #define MASTER_IP_ASK_MS 2000u     /* for an answer of wconfd on the same node */

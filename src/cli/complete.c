@@ -80,7 +80,8 @@ static void offer_objects(const struct completion *completion, const char *noun,
         offer_rows(completion, "network", NULL, "network");
     else if (name && strcmp(noun, "service") == 0)
         offer_services(completion);
-    else if (strcmp(shape, "GROUP") == 0 || (name && strcmp(noun, "nodegroup") == 0))
+    else if (strcmp(shape, "GROUP") == 0 ||
+             (name && (strcmp(noun, "nodegroup") == 0 || strcmp(noun, "group") == 0)))
         offer_rows(completion, "group", NULL, "uuid");
     else if (strcmp(shape, "INVITATION") == 0)
         offer_rows(completion, "invitation", json_make("[s[sss]]", "!", "=", "state", "used"),

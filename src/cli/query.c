@@ -1,22 +1,29 @@
-/* Lists of instances, nodes, services, networks, repairs, reservations, decisions, locks and tags.
- */
+/* Lists: `fettle NOUN list`, of whatever clients of LUXI can query; tags; fields of queries. */
 #include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *noun, *what, *fields;
+/* What `fettle NOUN list` shows, by kind of row. `key`: the field that words choose rows by; NULL:
+ * it takes no words. `named`: whose names these are, if they have to exist; NULL: records are kept
+ * of what is no more, and nobody may hold a lock. */
+static const struct list {
+    const char *what, *fields, *key, *named;
 } lists[] = {
-    {"instance", "instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory"},
-    {"node", "node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree"},
-    {"repair", "repair", "instance,type,state,started,ended,jobs,id"},
-    {"lock", "lock", "name,mode,owner,pending"},
-    {"waiter", "waiter", "job,locks,priority,since,blockers,nodes"},
-    {"network", "network", "name,network,gateway,mode,link,inst_cnt,free_count"},
-    {"reservation", "reservation", "name,job,nodes,macs,ips,since"},
-    {"service", "service", "name,node,role,state,process,since,restarts,version"},
-    {"decision", "decision", "at,subject_name,state,verdict,summary"},
+    {"instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory", "name",
+     "instance"},
+    {"node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree", "name", "node"},
+    {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
+    {"service", "name,node,role,state,process,since,restarts,version", "name", "service"},
+    {"advice", "node,advice,author,reason,until", "node", "node"},
+    {"network", "name,network,gateway,mode,link,inst_cnt,free_count", "name", "network"},
+    {"export", "node,export", "node", "node"},
+    {"reservation", "name,job,nodes,macs,ips,since", "name", "reservation"},
+    {"repair", "instance,type,state,started,ended,jobs,id", "instance", NULL},
+    {"brake", "since,nodes,why", NULL, NULL},
+    {"decision", "at,subject_name,state,verdict,summary", "subject_name", NULL},
+    {"lock", "name,mode,owner,pending", "name", NULL},
+    {"waiter", "job,locks,priority,since,blockers,nodes", NULL, NULL},
 };
 
 /* ["|", ["=", field, name], …]; NULL for no names. */
@@ -31,73 +38,117 @@ static json_t *names_filter(const char *field, int argc, char **argv)
 }
 
 /* Names that do not exist are an error: a shorter list alone would be overlooked. */
-static bool names_exist(struct cli *cli, const char *noun, const char *what, int count,
-                        char **names, GError **error)
+static bool names_exist(struct cli *cli, const char *what, int count, char **names, GError **error)
 {
+    json_autoptr rows = cli_query(cli, what, (const char *const[]){"name", NULL},
+                                  names_filter("name", count, names), error);
+    if (rows == NULL)
+        return false;
+    g_autoptr(GHashTable) known = g_hash_table_new(g_str_hash, g_str_equal);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        g_hash_table_add(known, (gpointer)cli_cell_string(json_array_get(rows, i), 0));
     for (int i = 0; i < count; i++) {
-        json_autoptr one = cli_query(cli, what, (const char *const[]){"name", NULL},
-                                     names_filter("name", 1, names + i), error);
-        if (one == NULL)
-            return false;
-        if (json_array_size(one) == 0) {
-            fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", noun, names[i]);
-            return false;
-        }
+        if (g_hash_table_contains(known, names[i]))
+            continue;
+        fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", what, names[i]);
+        return false;
     }
     return true;
 }
 
-static int show_list(struct cli *cli, const char *noun, int argc, char **argv, GError **error)
+static const struct list *list_of(const char *what)
 {
-    guint row = 0;
-    while (strcmp(lists[row].noun, noun) != 0)
-        row++;
-    const char *what = lists[row].what;
-    g_autofree char *usage = g_strdup_printf("%s list [NAME…]", noun);
-    if (!cli_expect(argc, argv, argc, usage, error))
-        return -1;
-    g_auto(GStrv) fields = cli_choose_fields(cli, lists[row].fields);
+    const struct list *list = lists;
+    while (strcmp(list->what, what) != 0)
+        list++;
+    return list;
+}
+
+static int show_list(struct cli *cli, const char *what, int argc, char **argv, GError **error)
+{
+    const struct list *list = list_of(what);
+    g_auto(GStrv) fields = cli_choose_fields(cli, list->fields);
     if (!cli_check_fields(cli, what, (const char *const *)fields, error))
         return -1;
-    const char *key = strcmp(noun, "repair") == 0     ? "instance"
-                      : strcmp(noun, "decision") == 0 ? "subject_name"
-                                                      : "name";
     struct cli_table *table = cli_table_new(cli, what, (const char *const *)fields);
     bool fine = cli_query_each(cli, what, (const char *const *)fields,
-                               names_filter(key, argc, argv), cli_table_add, table, error);
-    /* A service has a row on each node. */
-    bool may_lack = cli_table_rows(table) < (guint)argc || strcmp(noun, "service") == 0;
-    if (fine && may_lack && key[0] == 'n')
-        fine = names_exist(cli, noun, what, argc, argv, error);
+                               names_filter(list->key, argc, argv), cli_table_add, table, error);
+    if (fine && argc > 0 && list->named != NULL)
+        fine = names_exist(cli, list->named, argc, argv, error);
     if (fine)
         cli_table_print(table);
     cli_table_free(table);
     return fine ? 0 : -1;
 }
 
+/* `fettle WHAT list`. */
+static int list_command(struct cli *cli, const char *what, int argc, char **argv, GError **error)
+{
+    const char *words = cli_find_command(what, "list")->usage;
+    g_autofree char *usage = g_strdup_printf("%s list%s%s", what, *words != '\0' ? " " : "", words);
+    return cli_expect(argc, argv, list_of(what)->key != NULL ? argc : 0, usage, error)
+               ? show_list(cli, what, argc, argv, error)
+               : -1;
+}
+
 static int instance_list(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return show_list(cli, "instance", argc, argv, error);
+    return list_command(cli, "instance", argc, argv, error);
 }
 
 static int node_list(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return show_list(cli, "node", argc, argv, error);
+    return list_command(cli, "node", argc, argv, error);
+}
+
+static int group_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "group", argc, argv, error);
 }
 
 static int service_list(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return show_list(cli, "service", argc, argv, error);
+    return list_command(cli, "service", argc, argv, error);
+}
+
+static int advice_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "advice", argc, argv, error);
+}
+
+static int network_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "network", argc, argv, error);
+}
+
+static int export_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "export", argc, argv, error);
+}
+
+static int reservation_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "reservation", argc, argv, error);
 }
 
 static int repair_list(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return show_list(cli, "repair", argc, argv, error);
+    return list_command(cli, "repair", argc, argv, error);
+}
+
+static int brake_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "brake", argc, argv, error);
+}
+
+static int decision_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "decision", argc, argv, error);
 }
 
 static int lock_list(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return show_list(cli, "lock", argc, argv, error);
+    return list_command(cli, "lock", argc, argv, error);
 }
 
 static int lock_waiters(struct cli *cli, int argc, char **argv, GError **error)
@@ -105,21 +156,6 @@ static int lock_waiters(struct cli *cli, int argc, char **argv, GError **error)
     return cli_expect(argc, argv, 0, "lock waiters", error)
                ? show_list(cli, "waiter", argc, argv, error)
                : -1;
-}
-
-static int network_list(struct cli *cli, int argc, char **argv, GError **error)
-{
-    return show_list(cli, "network", argc, argv, error);
-}
-
-static int reservation_list(struct cli *cli, int argc, char **argv, GError **error)
-{
-    return show_list(cli, "reservation", argc, argv, error);
-}
-
-static int decision_list(struct cli *cli, int argc, char **argv, GError **error)
-{
-    return show_list(cli, "decision", argc, argv, error);
 }
 
 /* fettle tag list KIND [NAME] */
@@ -169,18 +205,28 @@ const struct command query_commands[] = {
      query_fields},
     {"instance", "list", "[NAME…]", "List instances.", instance_list},
     {"node", "list", "[NAME…]", "List nodes.", node_list},
+    {"group", "list", "[NAME…]", "List node groups.", group_list},
     {"service", "list", "[NAME…]",
      "List the daemons that the nodes are to run, and how each node says that they are.",
      service_list},
+    {"advice", "list", "[NODE…]",
+     "List the advice that stands about nodes: whose it is, why, and until when. See fettle node "
+     "advise.",
+     advice_list},
     {"tag", "list", "KIND [NAME]",
      "List the tags of the cluster, a node group, a node or an instance.", tag_list},
     {"repair", "list", "[INSTANCE…]", "List repairs, running and done.", repair_list},
+    {"brake", "list", "", "Show the storm brake of auto-repair, if it is on: since when, and why.",
+     brake_list},
     {"decision", "list", "[NAME…]", "List decision records.", decision_list},
     {"network", "list", "[NAME…]", "List networks and what is left of their addresses.",
      network_list},
+    {"export", "list", "[NODE…]",
+     "List exports of instances, as clients of Ganeti ask for them: no node has any here.",
+     export_list},
     {"reservation", "list", "[INSTANCE…]",
      "List room and addresses that jobs have reserved for instances.", reservation_list},
-    {"lock", "list", "", "List locks, their owners and who waits.", lock_list},
+    {"lock", "list", "[NAME…]", "List locks, their owners and who waits.", lock_list},
     {"lock", "waiters", "", "List who waits for locks, and for whom.", lock_waiters},
     {0},
 };

@@ -363,7 +363,6 @@ struct cli_table {
     const char *const *names;
     struct column *columns;
     guint width; /* columns */
-    guint rows;
     GStringChunk *texts;
     GPtrArray *cells; /* `width` of each line */
     int *widths;
@@ -400,7 +399,6 @@ struct cli_table *cli_table_new(const struct cli *cli, const char *what, const c
 void cli_table_add(json_t *row, void *data)
 {
     struct cli_table *table = data;
-    table->rows++;
     if (table->cli->json) {
         json_array_append_new(table->objects, row_as_object(table->names, row));
         return;
@@ -414,11 +412,6 @@ void cli_table_add(json_t *row, void *data)
             g_ptr_array_add(made, text);
     }
     add_line(table, texts);
-}
-
-guint cli_table_rows(const struct cli_table *table)
-{
-    return table->rows;
 }
 
 static void print_lines(const struct cli_table *table)

@@ -231,6 +231,8 @@ def test_bash():
     assert in_bash('instance', 'sh') == ['shutdown']
     assert in_bash('instance', 'info', 'w') == ['web']
     assert in_bash('service', 'list', 'w') == ['watcher', 'wconfd']
+    assert in_bash('advice', '') == ['list'] and in_bash('advice', 'list', '') == ['node1', 'node2', 'node3']
+    assert in_bash('group', 'list', '') == ['default']
     assert in_bash('node', 'verify', '') == ['node1', 'node2', 'node3']
     assert in_bash('instance', 'create', 'x', '--disk-te') == ['--disk-template']
     assert in_bash('instance', 'create', 'x', '--disk-template', 'mi') == ['mirror']

@@ -78,7 +78,8 @@ ANSWERS = {
     ('node', 'verify'): ['node2'],
     ('node', 'invite --list'): [], ('network', 'list'): [], ('network', 'info'): ['lan'],
     ('tag', 'list'): ['cluster'], ('repair', 'list'): [], ('repair', 'history'): ['web'], ('decision', 'list'): [],
-    ('reservation', 'list'): [], ('service', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
+    ('reservation', 'list'): [], ('service', 'list'): [], ('group', 'list'): [], ('advice', 'list'): [], ('export', 'list'): [],
+    ('brake', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
     ('job', 'list'): [], ('job', 'info'): ['{done}'], ('job', 'watch'): ['{done}'], ('job', 'wait'): ['{done}'],
     ('job', 'change-priority'): ['{blocker}', '1'], ('job', 'autoarchive'): ['1d'], ('job', 'archive'): ['{done}'],
     ('job', 'cancel'): ['{extra}'],
@@ -86,6 +87,11 @@ ANSWERS = {
     ('queue', 'filter replace'): ['{filter}', '--user', 'nobody', 'ACCEPT'], ('queue', 'filter remove'): ['{filter}'],
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
+}
+# Kinds of rows that another command than `KIND list` shows.
+SHOWN_BY = {
+    'waiter': ('lock', 'waiters'), 'filter': ('queue', 'filter list'), 'invitation': ('node', 'invite --list'),
+    'policy': ('repair', 'policy'),
 }
 # Commands that are walked elsewhere, or have no document to print.
 ELSEWHERE = {
@@ -266,6 +272,63 @@ def test_answers():
             assert isinstance(said, list), (key, said)
 
 
+@title('/commands/every-query-has-its-command')
+def test_queries():
+    code, _, err = lab.run('query-fields', 'planet', check=False)
+    known = re.fullmatch(r'fettle: QueryFields: what: unknown resource "planet"; known are (.*)', err.strip())
+    assert code == 2 and known, (code, err)
+    kinds = set(known.group(1).split(', '))
+    lacking = [kind for kind in kinds if SHOWN_BY.get(kind, (kind, 'list')) not in described]
+    assert not lacking, lacking
+    lists = {noun for noun, verb in described if verb == 'list'}
+    assert lists - {'tag'} <= kinds, lists - kinds
+
+
+def lines(*words):
+    return [line.split() for line in lab.cli(*words).splitlines()]
+
+
+@title('/commands/lists-of-groups')
+def test_groups():
+    assert lines('group', 'list') == [['Group', 'Nodes', 'Instances', 'Tags'], ['default', '3', '4', '-']]
+    found, = lab.json('-o', '+node_list,uuid', 'group', 'list', 'default')
+    uuid = found.pop('uuid')
+    assert found == {'name': 'default', 'node_cnt': 3, 'pinst_cnt': 4, 'tags': [], 'node_list': ['node1', 'node2', 'node3']}, found
+    assert lab.cli('--no-headers', '--separator', ';', '-o', 'name,uuid', 'group', 'list') == f'default;{uuid}\n'
+    e2e.expect_cli_error(lab, 3, 'fettle: group "east" does not exist', 'group', 'list', 'default', 'east')
+    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle group list [NAME…]', 'group', 'list', '--all')
+    code, _, err = lab.run('-o', 'colour', 'group', 'list', check=False)
+    assert code == 2 and err.startswith('fettle: -o: group has no field "colour"; it has name, uuid, node_cnt'), (code, err)
+
+
+@title('/commands/lists-of-advice#ARP-69')
+def test_advice():
+    assert lab.json('advice', 'list') == []
+    for node, author, more in (('node3', 'ops', ['--why', 'new disks']), ('node2', 'ops', ['--until', '4000000000']), ('node3', 'alarm', [])):
+        lab.cli('node', 'advise', node, '--author', author, *more)
+    said = lines('advice', 'list')
+    assert said[0] == ['Node', 'Advice', 'Author', 'Reason', 'Until'], said
+    assert [line[:3] for line in said[1:]] == [['node2', 'avoid', 'ops'], ['node3', 'avoid', 'alarm'], ['node3', 'avoid', 'ops']], said
+    assert said[2][3:] == ['-', '-'] and said[3][3:] == ['new', 'disks', '-'] and said[1][4].startswith('2096-'), said
+    assert lab.json('advice', 'list', 'node2', 'node1') == [
+        {'node': 'node2', 'advice': 'avoid', 'author': 'ops', 'reason': '', 'until': 4000000000}]
+    assert lab.json('-o', 'author', 'advice', 'list', 'node3') == [{'author': 'alarm'}, {'author': 'ops'}]
+    e2e.expect_cli_error(lab, 3, 'fettle: node "node9" does not exist', 'advice', 'list', 'node3', 'node9')
+    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle advice list [NODE…]', 'advice', 'list', '--all')
+    for node, author in (('node3', 'ops'), ('node2', 'ops'), ('node3', 'alarm')):
+        lab.cli('node', 'advise', node, '--author', author, '--withdraw')
+    assert lines('advice', 'list') == said[:1]
+
+
+@title('/commands/lists-that-are-empty')
+def test_empty_lists():
+    assert lab.cli('export', 'list').split() == ['Node', 'Export'] and lab.json('export', 'list', 'node1') == []
+    e2e.expect_cli_error(lab, 3, 'fettle: node "node9" does not exist', 'export', 'list', 'node9')
+    assert lab.cli('brake', 'list').split() == ['Since', 'Nodes', 'Why'] and lab.json('brake', 'list') == []
+    e2e.expect_cli_error(lab, 2, 'fettle: too many arguments; usage: fettle brake list', 'brake', 'list', 'node1')
+    assert lab.json('lock', 'list', 'nobody/holds-it') == []
+
+
 @title('/commands/other-commands-pass-no-flag-over')
 def test_not_passed_over():
     """A dry run of what has none would change something after all."""
@@ -352,7 +415,8 @@ def main():
     global lab
     with e2e.new_lab() as lab:
         prepare()
-        e2e.run(test_tables, test_help, test_dry_run, test_submit, test_bad_values, test_answers, test_not_passed_over, test_doors, test_logs)
+        e2e.run(test_tables, test_help, test_dry_run, test_submit, test_bad_values, test_answers, test_queries,
+                test_groups, test_advice, test_empty_lists, test_not_passed_over, test_doors, test_logs)
 
 
 if __name__ == '__main__':

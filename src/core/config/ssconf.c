@@ -125,10 +125,9 @@ GPtrArray *ssconf_files(const struct announce_args *announced)
 
 static bool is_there(const struct env *env, const char *path, const char *text)
 {
-    size_t len = 0;
-    g_autofree char *now =
-        env->ops->file_read(env, FILE_STATE, path, LIMIT_STATE_FILE_BYTES, &len, NULL);
-    return now && len == strlen(text) && !memcmp(now, text, len);
+    size_t wanted = strlen(text), len = 0;
+    g_autofree char *now = env->ops->file_read(env, FILE_STATE, path, MAX(wanted, 1), &len, NULL);
+    return now && len == wanted && !memcmp(now, text, len);
 }
 
 /* `ret_written`: it was another one before. */

@@ -143,6 +143,8 @@ static void collect_rows(struct query *query)
         query->rows = config_list(config, "nodegroup");
     else if (g_str_equal(query->what, "brake"))
         query->rows = config_list(config, "repair_brake");
+    else if (g_str_equal(query->what, "advice"))
+        query->rows = query_advice_rows(config);
     else if (g_str_equal(query->what, "invitation"))
         query->rows = query_invitation_rows(config);
     else if (g_str_equal(query->what, "filter"))

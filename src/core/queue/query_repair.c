@@ -253,6 +253,23 @@ json_t *query_get_brake_nodes(struct query_source *source, const void *row,
     return names;
 }
 
+static gint compare_advice(gconstpointer left, gconstpointer right, gpointer data)
+{
+    const struct advice *a = *(const struct advice *const *)left;
+    const struct advice *b = *(const struct advice *const *)right;
+    int order = g_strcmp0(config_node_name(data, a->subject), config_node_name(data, b->subject));
+
+    return order != 0 ? order : g_strcmp0(a->author, b->author);
+}
+
+GPtrArray *query_advice_rows(const struct config *config)
+{
+    GPtrArray *rows = config_list(config, "advice");
+
+    g_ptr_array_sort_with_data(rows, compare_advice, (gpointer)config);
+    return rows;
+}
+
 json_t *query_get_advice_node(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {

@@ -48,6 +48,8 @@ struct query_lock {
 GPtrArray *query_repair_rows(const struct config *config);
 GPtrArray *query_policy_rows(const struct config *config);
 GPtrArray *query_decision_rows(const struct config *config);
+/* By node, then author. */
+GPtrArray *query_advice_rows(const struct config *config);
 GPtrArray *query_invitation_rows(const struct config *config);
 /* In the order in which they are asked. */
 GPtrArray *query_filter_rows(const struct config *config);

@@ -89,15 +89,21 @@ static void restart(void)
     config_world_start(&world);
 }
 
-static void set_up(const char *name, const char *address)
+static void set_up_with(GPtrArray *objects, const char *name, const char *address)
 {
     authority = (struct fake_authority){.base.ops = &fake_ops};
-    world_set_up();
+    config_world_init(&world, objects);
+    config_world_start(&world);
     world.wconfd->authority = &authority.base;
     joiner = fake_process(world.world, NODE1, ROLE_JOINING);
     g_autofree char *said = job_commit(
         &world, 17, changes_of(put("join_token", TOKEN, 0, object_token(name, address, 60)), NULL));
     g_assert_cmpstr(said, ==, "{\"serial\":2}");
+}
+
+static void set_up(const char *name, const char *address)
+{
+    set_up_with(initial_changes(), name, address);
 }
 
 static char *join_with(const char *token, const char *secret, const char *request)
@@ -110,7 +116,7 @@ static char *join_with(const char *token, const char *secret, const char *reques
 static struct join_result *parse(const char *text)
 {
     g_autoptr(GError) error = NULL;
-    json_autoptr json = json_parse_limited(text, strlen(text), KIB(64), &error);
+    json_autoptr json = json_parse_limited(text, strlen(text), JOIN_ANSWER_BYTES, &error);
     struct join_result *result = json ? join_result_parse(json, RECORD_STRICT, &error) : NULL;
     if (!result)
         g_error("%s: %s", text, error->message);
@@ -160,6 +166,48 @@ static void test_join(void)
     g_autofree char *all = ask_wconf(&world, world.luxid, "wait_changes",
                                      json_make("{s:i,s:i}", "history", 0, "serial", 0));
     g_assert_null(strstr(all, SECRET));
+    world_tear_down();
+}
+
+/* So many nodes on record, with the longest names and addresses; all but three are dead. */
+static GPtrArray *many_nodes(guint count)
+{
+    GPtrArray *objects = initial_changes();
+    for (guint i = 3; i < count; i++) {
+        g_autofree char *uuid = g_strdup_printf("99999999-0000-4000-8000-%012u", i);
+        g_autofree char *name = g_strdup_printf("node%059u", i);
+        g_autofree char *address =
+            g_strdup_printf("2001:1db8:1111:2222:3333:4444:5555:%x", 4096 + i);
+        g_ptr_array_add(objects,
+                        put("node", uuid, 1,
+                            json_make("{ss ss ss ss sb}", "uuid", uuid, "name", name, "primary_ip",
+                                      address, "group", GROUP, "offline", 1)));
+    }
+    return objects;
+}
+
+/* The last one that fits gets an answer that names them all, and so do the nodes that live; none
+ * comes after it. */
+static void test_as_many_as_allowed(void)
+{
+    set_up_with(many_nodes(LIMIT_NODES - 1), "node4", "10.0.0.4");
+    g_autofree char *said = join_with(TOKEN, SECRET, "key A");
+    g_assert_cmpuint(strlen(said) + 2 * LIMIT_PEM_CHARS, <, JOIN_ANSWER_BYTES);
+    record_autoptr(join_result) result = parse(said);
+    g_assert_cmpuint(result->announcement->members->len, ==, LIMIT_NODES);
+    fake_settle(world.world);
+    g_autofree char *uuid = g_strdup_printf("\"%s\"", result->config->node_uuid);
+    const GPtrArray *calls = fake_calls(world.world);
+    const char *last = calls->pdata[calls->len - 1];
+    g_assert_nonnull(strstr(last, "/noded announce {"));
+    g_assert_nonnull(strstr(last, uuid));
+    /* A carrier that refuses what is told would leave them pending. */
+    assert_says(world_status("nodes_pending"), "[]");
+    json_t *token = with(object_token("node5", "10.0.0.5", 60), "uuid", json_string(ID_B));
+    assert_says(job_commit(&world, 17, changes_of(put("join_token", ID_B, 0, token), NULL)),
+                "{\"serial\":4}");
+    assert_says(join_with(ID_B, SECRET, "key B"),
+                "limit_exceeded: the cluster has 4096 nodes, which is the limit");
     world_tear_down();
 }
 
@@ -367,6 +415,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/join/joins", test_join);
+    g_test_add_func("/join/as-many-as-allowed#SAF-06", test_as_many_as_allowed);
     g_test_add_func("/join/not-capable#ARP-71", test_not_capable);
     g_test_add_func("/join/lost-answer", test_lost_answer);
     g_test_add_func("/join/used-twice", test_used_twice);

@@ -101,7 +101,7 @@ static void test_limit(void)
     }
     const char *said = invite("node4", "10.0.0.4", HASH);
     g_assert_cmpstr(said, ==,
-                    "[\"OpExecError\", [\"1024 invitations are on record, which is the limit; "
+                    "[\"OpExecError\", [\"4096 invitations are on record, which is the limit; "
                     "withdraw some: fettle node invite --list\", \"limit_exceeded\", false]]");
     /* One in place of another of the same host is no more than before. */
     g_assert_true(g_str_has_prefix(invite("host7", "10.0.0.4", HASH), "{"));

@@ -81,6 +81,19 @@ static void test_add_refused(void)
                        "nodegroup \"attic\" does not exist", "unknown_entity");
 }
 
+static void test_add_limit(void)
+{
+    for (guint i = config_count(world->config, "node"); i < LIMIT_NODES; i++) {
+        g_autofree char *uuid = g_strdup_printf("99999999-0000-4000-8000-%012u", i);
+        g_autofree char *name = g_strdup_printf("host%u", i);
+        ops_put(world, "node", uuid,
+                json_make("{ss ss ss ss}", "uuid", uuid, "name", name, "primary_ip", "192.0.2.1",
+                          "group", GROUP));
+    }
+    ops_expect_refusal(world, add_node("node4", "10.0.0.4", NODE4),
+                       "the cluster has 4096 nodes, which is the limit", "limit_exceeded");
+}
+
 /* --- remove --- */
 
 static const char *remove_node(const char *name)
@@ -378,6 +391,7 @@ int main(int argc, char **argv)
     add("/node/add/waits", test_add_waits);
     add("/node/add/not-capable#ARP-71", test_add_not_capable);
     add("/node/add/no-answer", test_add_no_answer);
+    add("/node/add/limit", test_add_limit);
     add("/node/add/refused", test_add_refused);
     add("/node/remove", test_remove);
     add("/node/remove/refused", test_remove_refused);

@@ -259,6 +259,14 @@ static void test_policies(void)
     queue_world_free(w);
 }
 
+static void put_advice(struct queue_world *w, const char *uuid, const char *author,
+                       const char *node)
+{
+    store_put(w->store, "advice", uuid,
+              json_make("{ss, ss, ss, ss, ss}", "uuid", uuid, "author", author, "subject_kind",
+                        "node", "subject", node, "advice", "avoid"));
+}
+
 static void test_brake_and_advice(void)
 {
     struct queue_world *w = query_world_new();
@@ -270,10 +278,16 @@ static void test_brake_and_advice(void)
               json_make("{ss, ss, ss, ss, ss, ss, si}", "uuid", REPAIR, "author", "ops",
                         "subject_kind", "node", "subject", NODE2, "advice", "avoid", "reason",
                         "new disks", "until", 5));
+    put_advice(w, "11111111-0000-4000-8000-000000000001", "zoe", NODE2);
+    put_advice(w, "11111111-0000-4000-8000-000000000002", "zoe", MASTER);
+    put_advice(w, "ffffffff-0000-4000-8000-000000000003", "amy", NODE2);
     fake_settle(w->world);
     query_check(w, "brake", "since why nodes", NULL, "0:5 0:\"two of three\" 0:[\"node2\"]\n");
-    query_check(w, "advice", "author node advice reason until", NULL,
+    query_check(w, "advice", "author node advice reason until", "[\"=\", \"author\", \"ops\"]",
                 "0:\"ops\" 0:\"node2\" 0:\"avoid\" 0:\"new disks\" 0:5\n");
+    query_check(w, "advice", "node author", NULL,
+                "0:\"node1\" 0:\"zoe\"\n0:\"node2\" 0:\"amy\"\n0:\"node2\" 0:\"ops\"\n"
+                "0:\"node2\" 0:\"zoe\"\n");
     queue_world_free(w);
 }
 

@@ -75,13 +75,19 @@ static void update_task(void *data)
     ssconf_update(updating->env, updating->args);
 }
 
+static void update_with(struct fake_world *world, const struct env *env,
+                        const struct announce_args *args)
+{
+    struct updating updating = {env, args};
+    task_spawn(env->tasks, update_task, &updating);
+    fake_settle(world);
+}
+
 static void update(struct fake_world *world, const struct env *env, const char *name,
                    guint64 serial)
 {
     record_autoptr(announce_args) args = announcement(name, serial);
-    struct updating updating = {env, args};
-    task_spawn(env->tasks, update_task, &updating);
-    fake_settle(world);
+    update_with(world, env, args);
 }
 
 static char *content(const struct env *env, const char *name)
@@ -119,10 +125,35 @@ static void test_update(void)
     fake_world_free(world);
 }
 
+/* Also with as many nodes as there can be nothing is written again. */
+static void test_many(void)
+{
+    struct fake_world *world = fake_world_new();
+    struct env *env = fake_process(world, NODE1, ROLE_NODED);
+    record_autoptr(announce_args) args = announcement("c1", 5);
+    while (args->members->len < LIMIT_NODES) {
+        g_autofree char *uuid =
+            g_strdup_printf("99999999-0000-4000-8000-%012u", args->members->len);
+        g_autofree char *name = g_strdup_printf("node%059u", args->members->len);
+        add_member(args, uuid, name, "2001:1db8:1111:2222:3333:4444:5555:6666", false, false);
+    }
+    update_with(world, env, args);
+    assert_content(env, "serial", "5\n");
+    args->serial = 6;
+    update_with(world, env, args);
+    assert_content(env, "serial", "5\n");
+    g_ptr_array_remove_index(args->members, args->members->len - 1);
+    args->serial = 7;
+    update_with(world, env, args);
+    assert_content(env, "serial", "7\n");
+    fake_world_free(world);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/ssconf/facts", test_facts);
     g_test_add_func("/ssconf/update", test_update);
+    g_test_add_func("/ssconf/many", test_many);
     return g_test_run();
 }
