@@ -176,8 +176,8 @@ static int cluster_import_ganeti(struct cli *cli, int argc, char **argv, GError 
 
 const struct command import_commands[] = {
     {"cluster", "import", "FILE [--dry-run] [--yes]",
-     "Write an exported configuration back: settings, groups, instances, tags; shows the "
-     "difference first.",
+     "Write an exported configuration back: settings, groups, networks, instances, tags, rules "
+     "about jobs; shows the difference first.",
      cluster_import},
     {"cluster", "import-ganeti", "FILE [--dry-run] [--yes]",
      "Take over a cluster of Ganeti from its config.data; says what has no counterpart here.",

@@ -153,16 +153,22 @@ def test_ganeti():
     code, out, err = lab.run('--json', 'cluster', 'import-ganeti', os.path.join(sample, 'problems.json'), check=False)
     assert code == 2 and not out and json.loads(err)['error']['message'].count('; ') >= 6, err
     plan = lab.cli('cluster', 'import-ganeti', os.path.join(sample, '3.0.json'), '--dry-run')
-    assert 'add instance mail.example.org\n' in plan and 'note: network public (203.0.113.0/24): is not taken over' in plan
+    assert 'add instance mail.example.org\n' in plan and 'note: cluster: max_tracked_jobs has no counterpart here: 25\n' in plan
     assert serial() == at
     lab.cli('cluster', 'import-ganeti', os.path.join(sample, '3.0.json'), '--yes')
     row = lab.instance('mail.example.org', 'disk_template', 'be/memory', 'status', 'pnode', 'tags')
     assert row == {'disk_template': 'mirror', 'be/memory': 1024, 'status': 'ADMIN_down', 'pnode': 'node1',
                    'tags': ['owner:ops']}, row
+    assert 'nightly-backup' in lab.cli('queue', 'filter', 'list')
+    public = lab.cli('network', 'info', 'public')
+    assert '203.0.113.7' in public and '203.0.113.2-203.0.113.5' in public, public
     # Back to where it was, for the tests that follow.
     for name in ('mail.example.org', 'web.example.org', 'probe'):
         lab.do('OP_INSTANCE_REMOVE', instance_name=name, ignore_failures=True)
     lab.cli('node', 'modify', 'node2', '--drained', 'no')
+    lab.cli('cluster', 'modify', '--candidate-pool-size', '3')
+    lab.cli('network', 'remove', 'public')
+    lab.cli('queue', 'filter', 'remove', '78000000-0000-4000-8000-000000000001')
     e2e.verify_clean(lab)
 
 

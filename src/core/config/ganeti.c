@@ -1,5 +1,5 @@
 /* See ganeti.h. What is read becomes a document of our own form, laid over what is there already;
- * import.c does the rest. This file: the cluster, its groups, nodes, networks and tags. */
+ * import.c does the rest. This file: the cluster, its groups, nodes and tags. */
 #include "core/config/ganeti.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ bool ganeti_is_empty(const json_t *value)
     return json_is_object(value) && json_object_size(value) == 0;
 }
 
-static char *value_text(const json_t *value)
+char *ganeti_value_text(const json_t *value)
 {
     g_autofree char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
     if (g_utf8_strlen(text, -1) <= VALUE_CHARS)
@@ -51,8 +51,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Members of an object, sorted: borrowed names. */
-static GPtrArray *names_of(const json_t *object)
+GPtrArray *ganeti_names(const json_t *object)
 {
     GPtrArray *names = g_ptr_array_new();
     const char *name;
@@ -67,13 +66,13 @@ void ganeti_note_rest(struct reader *reader, const char *subject, const json_t *
 {
     /* Of Ganeti's own book-keeping. */
     static const char *const own[] = {"uuid", "serial_no", "ctime", "mtime", "name", "tags", NULL};
-    g_autoptr(GPtrArray) names = names_of(object);
+    g_autoptr(GPtrArray) names = ganeti_names(object);
     for (guint i = 0; i < names->len; i++) {
         const char *name = names->pdata[i];
         const json_t *value = json_object_get(object, name);
         if (ganeti_is_empty(value) || g_strv_contains(own, name) || g_strv_contains(known, name))
             continue;
-        g_autofree char *text = value_text(value);
+        g_autofree char *text = ganeti_value_text(value);
         import_note(reader->import, "%s: %s has no counterpart here: %s", subject, name, text);
     }
 }
@@ -113,7 +112,7 @@ const char *ganeti_node(const struct reader *reader, const char *uuid)
 
 static void read_group(struct reader *reader, const char *uuid, const json_t *from)
 {
-    static const char *const known[] = {"members", "alloc_policy", NULL};
+    static const char *const known[] = {"members", "alloc_policy", "networks", NULL};
     const char *name = ganeti_text(from, "name");
     g_autofree char *subject = g_strdup_printf("node group %s", *name ? name : uuid);
     const struct nodegroup *here = config_find(reader->now, "nodegroup", name, NULL);
@@ -129,6 +128,21 @@ static void read_group(struct reader *reader, const char *uuid, const json_t *fr
 }
 
 /* --- nodes --- */
+
+/* Who has a copy of the configuration is settled among the nodes that are here. */
+static void note_candidate(struct reader *reader, const char *subject, const struct node *here,
+                           const json_t *from)
+{
+    const json_t *theirs = json_object_get(from, "master_candidate");
+    if (json_is_true(theirs) && !here->master_candidate)
+        import_note(reader->import,
+                    "%s: is a master candidate there and none here; the watcher promotes nodes "
+                    "while there are too few (fettle node modify %s --master-candidate yes)",
+                    subject, here->name);
+    if (json_is_false(theirs) && here->master_candidate)
+        import_note(reader->import, "%s: is no master candidate there, and stays one here",
+                    subject);
+}
 
 static void note_node(struct reader *reader, const char *subject, const json_t *from)
 {
@@ -149,6 +163,8 @@ static void note_node(struct reader *reader, const char *subject, const json_t *
                     subject);
     if (json_is_false(json_object_get(from, "vm_capable")))
         import_note(reader->import, "%s: vm_capable no has no counterpart here", subject);
+    if (json_is_false(json_object_get(from, "powered")))
+        import_note(reader->import, "%s: powered no has no counterpart here", subject);
     ganeti_note_rest(reader, subject, from, known);
 }
 
@@ -178,6 +194,7 @@ static void read_node(struct reader *reader, const char *uuid, const json_t *fro
         json_object_set_new(node, "master_capable", json_false());
     ganeti_put(reader, "node", here->uuid, node);
     ganeti_tags(reader, "node", here->uuid, from);
+    note_candidate(reader, subject, here, from);
     note_node(reader, subject, from);
 }
 
@@ -189,16 +206,38 @@ static void take_setting(json_t *cluster, const char *ours, json_t *value)
         json_object_set(cluster, ours, value);
 }
 
+/* Ganeti takes any number, and 10 if it is told none. */
+static void take_pool_size(struct reader *reader, json_t *cluster)
+{
+    json_t *theirs = json_object_get(reader->cluster, "candidate_pool_size");
+    json_int_t size = json_integer_value(theirs);
+    if (!theirs || json_is_null(theirs))
+        return;
+    if (size >= 1 && size <= LIMIT_ENGINE_MEMBERS) {
+        json_object_set(cluster, "candidate_pool_size", theirs);
+        return;
+    }
+    g_autofree char *text = ganeti_value_text(theirs);
+    import_note(reader->import,
+                "cluster: candidate_pool_size stays %" G_GUINT64_FORMAT
+                " (the file has %s, and here there can be 1 to %d)",
+                config_cluster(reader->now)->candidate_pool_size, text, LIMIT_ENGINE_MEMBERS);
+}
+
 static void read_cluster(struct reader *reader)
 {
     /* Taken, looked at elsewhere, or of no meaning outside of Ganeti. */
-    static const char *const known[] = {
-        "mac_prefix",          "max_running_jobs",  "nicparams",       "beparams",
-        "master_node",         "cluster_name",      "rsahostkeypub",   "dsahostkeypub",
-        "highest_used_port",   "tcpudp_port_pool",  "candidate_certs", "enabled_disk_templates",
-        "data_collectors",     "compression_tools", "hv_state_static", "disk_state_static",
-        "primary_ip_family",   "ssh_key_type",      "ssh_key_bits",    "max_tracked_jobs",
-        "candidate_pool_size", "diskparams",        "hvparams",        NULL};
+    static const char *const known[] = {"mac_prefix",        "max_running_jobs",
+                                        "nicparams",         "beparams",
+                                        "master_node",       "cluster_name",
+                                        "rsahostkeypub",     "dsahostkeypub",
+                                        "highest_used_port", "tcpudp_port_pool",
+                                        "candidate_certs",   "candidate_pool_size",
+                                        "data_collectors",   "compression_tools",
+                                        "hv_state_static",   "disk_state_static",
+                                        "primary_ip_family", "ssh_key_type",
+                                        "ssh_key_bits",      "diskparams",
+                                        "hvparams",          NULL};
     const struct cluster *here = config_cluster(reader->now);
     json_t *cluster = config_object_json(reader->now, "cluster", here->uuid);
     const json_t *nic = json_object_get(json_object_get(reader->cluster, "nicparams"), "default");
@@ -207,6 +246,7 @@ static void read_cluster(struct reader *reader)
     take_setting(cluster, "mac_prefix", lower);
     take_setting(cluster, "max_running_jobs", json_object_get(reader->cluster, "max_running_jobs"));
     take_setting(cluster, "default_link", json_object_get(nic, "link"));
+    take_pool_size(reader, cluster);
     ganeti_put(reader, "cluster", here->uuid, cluster);
     ganeti_tags(reader, "cluster", here->uuid, reader->cluster);
     const char *name = ganeti_text(reader->cluster, "cluster_name");
@@ -257,8 +297,8 @@ static void take_present(const char *kind, const char *key, guint64 version, con
                          void *data)
 {
     struct reader *reader = data;
-    static const char *const kinds[] = {"cluster",  "nodegroup", "network", "node",
-                                        "instance", "tag",       "advice",  NULL};
+    static const char *const kinds[] = {"cluster", "nodegroup", "network",    "node", "instance",
+                                        "tag",     "advice",    "job_filter", NULL};
     if (g_strv_contains(kinds, kind))
         ganeti_put(reader, kind, key, config_object_json(reader->now, kind, key));
 }
@@ -267,7 +307,7 @@ static void read_each(struct reader *reader, const char *part,
                       void (*take)(struct reader *reader, const char *uuid, const json_t *from))
 {
     const json_t *objects = json_object_get(reader->data, part);
-    g_autoptr(GPtrArray) uuids = names_of(objects);
+    g_autoptr(GPtrArray) uuids = ganeti_names(objects);
     for (guint i = 0; i < uuids->len; i++) {
         const json_t *object = json_object_get(objects, uuids->pdata[i]);
         if (json_is_object(object))
@@ -278,20 +318,6 @@ static void read_each(struct reader *reader, const char *part,
     }
 }
 
-static void note_network(struct reader *reader, const char *uuid, const json_t *from)
-{
-    const char *name = ganeti_text(from, "name");
-    import_note(reader->import,
-                "network %s (%s): is not taken over; its cards get the bridge that their node "
-                "group has for it. New cards can be in one that is made with: fettle network add",
-                *name ? name : uuid, ganeti_text(from, "network"));
-}
-
-static void note_filter(struct reader *reader, const char *uuid, const json_t *from)
-{
-    import_note(reader->import, "job filter %s: has no counterpart here", uuid);
-}
-
 static void read_file(struct reader *reader)
 {
     static const char *const known[] = {"version",  "cluster", "nodes",   "nodegroups", "instances",
@@ -300,9 +326,9 @@ static void read_file(struct reader *reader)
     read_cluster(reader);
     read_each(reader, "nodegroups", read_group);
     read_each(reader, "nodes", read_node);
-    read_each(reader, "networks", note_network);
+    read_each(reader, "networks", ganeti_network);
     read_each(reader, "instances", ganeti_instance);
-    read_each(reader, "filters", note_filter);
+    ganeti_filters(reader);
     ganeti_note_rest(reader, "file", reader->data, known);
 }
 
@@ -315,19 +341,27 @@ static json_t *make_document(const struct reader *reader)
                      reader->objects);
 }
 
+static void free_network(void *network)
+{
+    network_free(network);
+}
+
 bool import_ganeti(struct import *import, const struct config *now, const json_t *data,
                    GError **error)
 {
     json_autoptr objects = json_object();
     g_autoptr(GHashTable) nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) groups = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) networks =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_network);
     struct reader reader = {.import = import,
                             .now = now,
                             .data = data,
                             .cluster = json_object_get(data, "cluster"),
                             .objects = objects,
                             .nodes = nodes,
-                            .groups = groups};
+                            .groups = groups,
+                            .networks = networks};
     if (!check_head(&reader, error))
         return false;
     read_file(&reader);

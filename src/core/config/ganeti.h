@@ -1,8 +1,9 @@
 /*
  * Reading a config.data of Ganeti (2.16 to 3.1) into the plan of an import. Nodes are found by
- * name: a host becomes a node here by its own invitation. Groups, instances with their disks and
- * network cards, tags and those settings of the cluster that exist here are taken over; everything
- * that has no counterpart is named in the notes. Instances come stopped and without images.
+ * name: a host becomes a node here by its own invitation. Groups, networks, instances with disks
+ * and network cards, tags, those job filters that decide here as they did there, and those settings
+ * of the cluster that exist here are taken over; everything that has no counterpart is named in the
+ * notes. Instances come stopped and without images.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* Instances of a config.data, with their disks and network cards; see ganeti.h. */
 #include <string.h>
 
+#include "core/config/addresses.h"
 #include "core/config/ganeti_private.h"
 
 /* What becomes of their kinds of disks. */
@@ -145,17 +146,50 @@ static const json_t *connection_of(const struct instance_reader *instance, const
     return json_object_get(json_object_get(group, "networks"), network);
 }
 
-/* "mode" or "link" of a card: the network's, the card's own, or the cluster's. */
+/* "mode" or "link" of a card: its network's, its own, or the cluster's. */
 static const char *nic_parameter(const struct instance_reader *instance, const json_t *nic,
                                  const char *name)
 {
-    const json_t *defaults =
-        json_object_get(json_object_get(instance->reader->cluster, "nicparams"), "default");
     const char *network = ganeti_text(nic, "network");
-    const char *text = *network ? ganeti_text(connection_of(instance, network), name) : "";
-    if (!*text)
-        text = ganeti_text(json_object_get(nic, "nicparams"), name);
-    return *text ? text : ganeti_text(defaults, name);
+    const json_t *connection = *network ? connection_of(instance, network) : NULL;
+    return ganeti_connected(instance->reader,
+                            connection ? connection : json_object_get(nic, "nicparams"), name);
+}
+
+/* Why the card cannot be in it as it is; NULL: it can. Free with g_free(). */
+static char *keeps_out(const struct network *network, const char *mode, const char *link,
+                       const char *ip)
+{
+    const char *ours = enum_word(&nic_mode_words, (int)network->mode);
+    if (strcmp(mode, ours) != 0 || strcmp(link, network->link) != 0)
+        return g_strdup_printf("cards in it are %s on \"%s\" here", ours, network->link);
+    g_autofree char *why = *ip ? network_keeps(network, ip) : NULL;
+    return why ? g_strdup_printf("%s %s", ip, why) : NULL;
+}
+
+static const char *name_of_network(const struct instance_reader *instance, const char *uuid)
+{
+    const json_t *networks = json_object_get(instance->reader->data, "networks");
+    const char *name = ganeti_text(json_object_get(networks, uuid), "name");
+    return *name ? name : uuid;
+}
+
+/* UUID of its network here, "" if it is in none. */
+static const char *network_of(struct instance_reader *instance, const char *subject,
+                              const json_t *nic, const char *mode, const char *link)
+{
+    const char *uuid = ganeti_text(nic, "network");
+    const struct network *network = g_hash_table_lookup(instance->reader->networks, uuid);
+    if (!*uuid)
+        return "";
+    g_autofree char *why = network ? keeps_out(network, mode, link, ganeti_text(nic, "ip"))
+                                   : g_strdup("it is not taken over");
+    if (!why)
+        return network->uuid;
+    import_note(instance->reader->import,
+                "%s: is in no network here, with mode %s and link %s; network %s: %s", subject,
+                mode, link, name_of_network(instance, uuid), why);
+    return "";
 }
 
 static json_t *read_nic(struct instance_reader *instance, size_t index, const json_t *nic)
@@ -163,19 +197,15 @@ static json_t *read_nic(struct instance_reader *instance, size_t index, const js
     static const char *const known[] = {"mac", "ip", "network", "nicparams", "netinfo", NULL};
     g_autofree char *subject = g_strdup_printf("%s: nics[%zu]", instance->subject, index);
     g_autofree char *mac = g_ascii_strdown(ganeti_text(nic, "mac"), -1);
-    const char *mode = nic_parameter(instance, nic, "mode");
-    if (*ganeti_text(nic, "network"))
-        import_note(instance->reader->import,
-                    "%s: its network is not taken over; it keeps "
-                    "mode %s and link %s",
-                    subject, mode, nic_parameter(instance, nic, "link"));
+    const char *given = nic_parameter(instance, nic, "mode"), *mode = *given ? given : "bridged";
+    const char *link = nic_parameter(instance, nic, "link");
+    const char *network = network_of(instance, subject, nic, mode, link);
     const char *vlan = nic_parameter(instance, nic, "vlan");
     if (*vlan)
         import_note(instance->reader->import, "%s: vlan %s has no counterpart here", subject, vlan);
     ganeti_note_rest(instance->reader, subject, nic, known);
-    return json_make("{s:s,s:s,s:s,s:s,s:s}", "uuid", ganeti_text(nic, "uuid"), "mac", mac, "mode",
-                     *mode ? mode : "bridged", "link", nic_parameter(instance, nic, "link"), "ip",
-                     ganeti_text(nic, "ip"));
+    return json_make("{s:s,s:s,s:s,s:s,s:s,s:s}", "uuid", ganeti_text(nic, "uuid"), "mac", mac,
+                     "mode", mode, "link", link, "ip", ganeti_text(nic, "ip"), "network", network);
 }
 
 static json_t *read_nics(struct instance_reader *instance)

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "core/config/invariants.h"
+#include "core/queue/rules.h"
 #include "proto/change.h"
 
 #define SAID_CHARS 900 /* of one sentence; a record takes LIMIT_STRING_CHARS */
 
 /* What a document may say about a kind. Kinds that are not here are the cluster's own. */
-struct rule {
+struct kind_rule {
     const char *kind;
     const char *const *keeps; /* fields that describe reality, or identity */
     const char *const *told;  /* those of them whose difference is worth a note */
@@ -33,7 +34,7 @@ static const char *const instance_told[] = {"disk_template", "disks", "primary_n
 static const char *const nothing_kept[] = {NULL};
 
 /* In this order, so that what is referred to is there first. */
-static const struct rule rules[] = {
+static const struct kind_rule rules[] = {
     {"nodegroup", nothing_kept, nothing_kept, NULL, NULL},
     {"cluster", cluster_keeps, cluster_told, "it is this cluster", "a store has one cluster"},
     {"network", nothing_kept, nothing_kept, NULL, NULL},
@@ -44,6 +45,7 @@ static const struct rule rules[] = {
      "an import removes no instance; use `fettle instance remove`, or put it into the file", NULL},
     {"tag", nothing_kept, nothing_kept, NULL, NULL},
     {"advice", nothing_kept, nothing_kept, NULL, NULL},
+    {"job_filter", nothing_kept, nothing_kept, NULL, NULL},
 };
 
 struct work {
@@ -181,6 +183,12 @@ static char *differences(const json_t *before, const json_t *after)
 
 /* --- one object --- */
 
+/* A rule about jobs that cannot be read would be passed over. */
+static bool can_be_used(const char *kind, const void *value, GError **error)
+{
+    return strcmp(kind, "job_filter") != 0 || rules_check_filter(value, error);
+}
+
 /* As every object of the cluster is written, so that the two can be compared; NULL and a problem
  * that names object and field. */
 static json_t *normal_form(struct work *work, const char *kind, const char *key,
@@ -190,11 +198,11 @@ static json_t *normal_form(struct work *work, const char *kind, const char *key,
     g_autofree char *subject = subject_of(work, kind, key, object);
     const struct record *record = object_record(kind);
     void *value = record_parse(record, object, RECORD_KEEP, &error);
-    if (!value) {
+    json_t *normal = NULL;
+    if (value && can_be_used(kind, value, &error))
+        normal = record_to_json(record, value);
+    else
         import_problem(work->import, "%s: %s", subject, error->message);
-        return NULL;
-    }
-    json_t *normal = record_to_json(record, value);
     record_free(record, value);
     return normal;
 }
@@ -205,7 +213,7 @@ static bool has(const char *const *list, const char *word)
 }
 
 /* What describes reality stays. */
-static void keep_reality(struct work *work, const struct rule *rule, const char *subject,
+static void keep_reality(struct work *work, const struct kind_rule *rule, const char *subject,
                          const json_t *before, json_t *after)
 {
     for (const char *const *field = rule->keeps; *field; field++) {
@@ -249,7 +257,7 @@ static void add_put(struct work *work, const char *kind, const char *key, json_t
     g_ptr_array_add(work->import->changes, config_put(work->now, kind, key, object));
 }
 
-static void lay_over(struct work *work, const struct rule *rule, const char *key,
+static void lay_over(struct work *work, const struct kind_rule *rule, const char *key,
                      const json_t *object)
 {
     json_autoptr before = config_object_json(work->now, rule->kind, key);
@@ -280,7 +288,7 @@ static void lay_over(struct work *work, const struct rule *rule, const char *key
 
 struct lack {
     struct work *work;
-    const struct rule *rule;
+    const struct kind_rule *rule;
     GPtrArray *keys;
 };
 
@@ -298,7 +306,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void take_away(struct work *work, const struct rule *rule)
+static void take_away(struct work *work, const struct kind_rule *rule)
 {
     g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
     struct lack lack = {work, rule, keys};
@@ -353,7 +361,7 @@ static bool check_head(const struct config *now, const json_t *document, GError 
     return false;
 }
 
-static const struct rule *rule_of(const char *kind)
+static const struct kind_rule *rule_of(const char *kind)
 {
     for (guint i = 0; i < G_N_ELEMENTS(rules); i++) {
         if (!strcmp(rules[i].kind, kind))
@@ -388,7 +396,17 @@ static bool check_kinds(struct work *work, GError **error)
     return true;
 }
 
-static void lay_over_kind(struct work *work, const struct rule *rule)
+static void check_number(struct work *work)
+{
+    size_t count = json_object_size(json_object_get(work->objects, "job_filter"));
+    if (count > LIMIT_RULES)
+        import_problem(work->import,
+                       "job_filter: there would be %zu rules about jobs; at most %d "
+                       "are taken",
+                       count, LIMIT_RULES);
+}
+
+static void lay_over_kind(struct work *work, const struct kind_rule *rule)
 {
     g_autoptr(GPtrArray) keys = g_ptr_array_new();
     json_t *objects = json_object_get(work->objects, rule->kind);
@@ -446,6 +464,7 @@ bool import_document(struct import *import, const struct config *now, const json
     struct work work = {import, now, json_object_get(document, "objects")};
     if (!check_head(now, document, error) || !check_kinds(&work, error))
         return false;
+    check_number(&work);
     for (guint i = 0; i < G_N_ELEMENTS(rules); i++)
         lay_over_kind(&work, &rules[i]);
     for (guint i = G_N_ELEMENTS(rules); i > 0; i--)

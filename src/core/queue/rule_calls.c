@@ -1,7 +1,6 @@
 /* ReplaceFilter and DeleteFilter; see calls.h. A rule is on record before it counts. */
 #include "core/queue/calls.h"
 #include "core/queue/rules.h"
-#include "core/queue/submit.h"
 
 struct rule_call {
     struct queue_context *context;
@@ -73,26 +72,18 @@ static void commit_rule(struct rule_call *call)
     committer_add(call->context->committer, &item);
 }
 
-static bool check_size(const struct luxi_replace_filter_args *args, GError **error)
-{
-    size_t bytes = json_dumpb(args->predicates, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) +
-                   json_dumpb(args->reason, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
-
-    if (bytes <= LIMIT_RULE_BYTES)
-        return true;
-    fettle_set_error(error, LIMIT, "the filter has %zu bytes, at most %zu are taken", bytes,
-                     LIMIT_RULE_BYTES);
-    return false;
-}
-
 void call_replace_filter(struct queue_context *context, struct rpc_request *request,
                          const struct luxi_replace_filter_args *args)
 {
+    record_autoptr(job_filter) filter = job_filter_new();
     g_autoptr(GError) error = NULL;
     struct rule_call *call;
 
-    if (!check_size(args, &error) || !rules_check(args->predicates, args->action, &error) ||
-        !reason_check(args->reason, &error)) {
+    filter->priority = args->priority;
+    filter->predicates = json_incref(args->predicates);
+    filter->action = json_incref(args->action);
+    filter->reason = json_incref(args->reason);
+    if (!rules_check_filter(filter, &error)) {
         g_prefix_error(&error, "ReplaceFilter: ");
         rpc_fail(request, error);
         return;
@@ -102,13 +93,9 @@ void call_replace_filter(struct queue_context *context, struct rpc_request *requ
     call->request = request;
     call->anew = *args->uuid == '\0';
     call->uuid = call->anew ? env_uuid(context->env) : g_strdup(args->uuid);
-    call->filter = job_filter_new();
-    g_free(call->filter->uuid);
-    call->filter->uuid = g_strdup(call->uuid);
-    call->filter->priority = args->priority;
-    call->filter->predicates = json_incref(args->predicates);
-    call->filter->action = json_incref(args->action);
-    call->filter->reason = json_incref(args->reason);
+    g_free(filter->uuid);
+    filter->uuid = g_strdup(call->uuid);
+    call->filter = g_steal_pointer(&filter);
     commit_rule(call);
 }
 

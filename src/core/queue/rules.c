@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "core/queue/filter.h"
+#include "core/queue/submit.h"
 
 #define OWN_LIMIT "rate-limit:"
 
@@ -207,6 +208,24 @@ bool rules_check(const json_t *predicates, const json_t *action, GError **error)
         rule_free(rule);
     g_string_chunk_free(names);
     return good;
+}
+
+static bool check_size(const struct job_filter *filter, GError **error)
+{
+    size_t bytes = json_dumpb(filter->predicates, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) +
+                   json_dumpb(filter->reason, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    if (bytes <= LIMIT_RULE_BYTES)
+        return true;
+    fettle_set_error(error, LIMIT, "the filter has %zu bytes, at most %zu are taken", bytes,
+                     LIMIT_RULE_BYTES);
+    return false;
+}
+
+bool rules_check_filter(const struct job_filter *filter, GError **error)
+{
+    return check_size(filter, error) && rules_check(filter->predicates, filter->action, error) &&
+           reason_check(filter->reason, error);
 }
 
 /* --- all of them --- */

@@ -30,6 +30,8 @@ struct rules;
 
 /* WRONG_INPUT with the path of what is wrong, LIMIT. */
 bool rules_check(const json_t *predicates, const json_t *action, GError **error);
+/* The same of a whole rule: its size and the shape of its reason too. */
+bool rules_check_filter(const struct job_filter *filter, GError **error);
 
 /* The order in which rules are asked. */
 int rules_compare(const struct job_filter *a, const struct job_filter *b);

@@ -150,6 +150,82 @@ static void test_networks(void)
     tear_down();
 }
 
+#define FILTER1 "78000000-0000-4000-8000-000000000001"
+
+static json_t *job_filter(const char *uuid, json_t *predicates)
+{
+    return json_make("{s:s,s:i,s:o,s:s}", "uuid", uuid, "priority", 1, "predicates", predicates,
+                     "action", "PAUSE");
+}
+
+/* A document with this one rule about jobs. */
+static json_t *with_filter(json_t *filter)
+{
+    json_t *doc = without_own(document());
+    json_object_set_new(json_object_get(doc, "objects"), "job_filter",
+                        json_make("{s:o}", FILTER1, filter));
+    return doc;
+}
+
+/* Rules about jobs come and go with the document, if they can be asked. */
+static void test_job_filters(void)
+{
+    set_up();
+    json_t *of_user = json_make("[[s,[s,s,s]]]", "user", "=", "user", "anna");
+    assert_says(plan_of(with_filter(job_filter(FILTER1, of_user))), "add job_filter " FILTER1 "\n");
+    g_autoptr(GPtrArray) made =
+        changes_of(put("job_filter", FILTER1, 1, job_filter(FILTER1, json_array())), NULL);
+    g_assert_true(config_apply(now, made->pdata[0], NULL));
+    assert_says(plan_of(without_own(document())), "");
+    assert_says(
+        plan_of(with_filter(with(job_filter(FILTER1, json_array()), "priority", json_integer(7)))),
+        "change job_filter " FILTER1 ": priority: 1 -> 7\n");
+    json_t *doc = without_own(document());
+    json_object_del(json_object_get(doc, "objects"), "job_filter");
+    assert_says(plan_of(doc), "remove job_filter " FILTER1 "\n");
+    tear_down();
+}
+
+static void test_bad_job_filters(void)
+{
+    set_up();
+    assert_says(plan_of(with_filter(job_filter(FILTER1, json_make("[[s,n]]", "planet")))),
+                "problem: job_filter " FILTER1
+                ": predicates[0][0]: must be jobid, opcode, reason or user\n");
+    assert_says(
+        plan_of(
+            with_filter(with(job_filter(FILTER1, json_array()), "action", json_string("STOP")))),
+        "problem: job_filter " FILTER1
+        ": action: must be ACCEPT, CONTINUE, PAUSE, REJECT or [\"RATE_LIMIT\", n] with n of at "
+        "least 1\n");
+    assert_says(plan_of(with_filter(
+                    with(job_filter(FILTER1, json_array()), "reason", json_make("[i]", 1)))),
+                "problem: job_filter " FILTER1
+                ": reason[0]: must be [source, text, nanoseconds]\n");
+    g_autofree char *text = g_strnfill(LIMIT_RULE_BYTES, 'x');
+    json_t *large = json_make("[[s,s,i]]", "anna", text, 1);
+    assert_says(plan_of(with_filter(with(job_filter(FILTER1, json_array()), "reason", large))),
+                "problem: job_filter " FILTER1
+                ": the filter has 32785 bytes, at most 32768 are taken\n");
+    tear_down();
+}
+
+static void test_too_many_job_filters(void)
+{
+    set_up();
+    json_t *filters = json_object();
+    json_t *doc = without_own(document());
+    for (guint i = 0; i <= LIMIT_RULES; i++) {
+        g_autofree char *uuid = g_strdup_printf("78000000-0000-4000-8000-%012u", i);
+        json_object_set_new(filters, uuid, job_filter(uuid, json_array()));
+    }
+    json_object_set_new(json_object_get(doc, "objects"), "job_filter", filters);
+    g_autofree char *said = plan_of(doc);
+    g_assert_true(g_str_has_suffix(said, "\nproblem: job_filter: there would be 1025 rules about "
+                                         "jobs; at most 1024 are taken\n"));
+    tear_down();
+}
+
 /* An old document does not make an old generation, a stale replica or other images valid. */
 static void test_reality_stays(void)
 {
@@ -384,6 +460,9 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/import/networks#WCF-19", test_networks);
+    g_test_add_func("/import/job-filters#FUT-13", test_job_filters);
+    g_test_add_func("/import/job-filters/bad#FUT-13", test_bad_job_filters);
+    g_test_add_func("/import/job-filters/too-many#FUT-13", test_too_many_job_filters);
     g_test_add_func("/import/nothing-changed", test_same);
     g_test_add_func("/import/wishes-are-taken", test_wishes_are_taken);
     g_test_add_func("/import/reality-stays", test_reality_stays);
