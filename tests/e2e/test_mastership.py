@@ -85,11 +85,12 @@ class Load:
             job = self.call('SubmitJob', [{'OP_ID': 'OP_TEST_DELAY', 'duration': 0.2}])
             if job is not None:
                 self.jobs.append(job)
+            time.sleep(0.05) # no more than a slow machine runs, or all of it only waits
 
     def change(self):
         for number in range(1000000):
             job = None if self.over else self.call('SubmitJob', [
-                {'OP_ID': 'OP_TAGS_SET', 'kind': 'cluster', 'tags': [f't{number}']}])
+                {'OP_ID': 'OP_TAGS_SET', 'kind': 'cluster', 'tags': [f't{number}'], 'priority': -20}])
             if self.over:
                 return
             if job is None:

@@ -193,7 +193,11 @@ def begin_slow(node, **more):
     """Submits a migration of `full` that takes long, and waits until data flow."""
     job = lab.submit({'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': 'full', 'target_node': other(node),
                       'bandwidth': SLOW_MIB_PER_S, **more})
-    wait_until('the copy has begun', lambda: any(entry[2] == 'progress' for entry in log_of(job)), 60)
+    def begun():
+        status, result = lab.job_status(job)
+        assert status in ('queued', 'waiting', 'running'), (status, result)
+        return any(entry[2] == 'progress' for entry in log_of(job))
+    wait_until('the copy has begun', begun, 60)
     return job
 
 
