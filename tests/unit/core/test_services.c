@@ -191,7 +191,7 @@ static void test_cannot_write(void)
 {
     struct fake_world *world = fake_world_new();
     struct begin begin = {.env = fake_process(world, NODE1, ROLE_LUXID), .name = ROLE_LUXID};
-    fake_fail_files(world, "services/luxid.json", 2); /* reading what was before, and this */
+    fake_fail_files(world, "services/luxid.json", 3); /* reading what was before twice, and this */
     fake_run(begin.env, begin_task, &begin);
     g_assert_null(begin.service);
     g_assert_true(fettle_error_is(begin.error, STORAGE));
@@ -202,6 +202,21 @@ static void test_cannot_write(void)
     fake_world_free(world);
 }
 
+/* Somebody starts it once more beside the one that runs: that one stays on record. */
+static void test_beside(void)
+{
+    struct fake_world *world = fake_world_new();
+    struct begin begin = {.env = fake_process(world, NODE1, ROLE_LUXID), .name = ROLE_LUXID};
+    put(world, "luxid.json", "{\"name\": \"luxid\", \"livelock\": \"l-1\", \"pid\": 77}");
+    fake_livelock(world, NODE1, "l-1", LIVELOCK_ALIVE);
+    fake_run(begin.env, begin_task, &begin);
+    g_assert_null(begin.service);
+    g_assert_error(begin.error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_cmpstr(begin.error->message, ==, "process 77 of luxid is there already");
+    g_clear_error(&begin.error);
+    fake_world_free(world);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -209,6 +224,7 @@ int main(int argc, char **argv)
     g_test_add_func("/services/several#LUX-04", test_several);
     g_test_add_func("/services/damage", test_damage);
     g_test_add_func("/services/others", test_others);
+    g_test_add_func("/services/beside", test_beside);
     g_test_add_func("/services/cannot-write", test_cannot_write);
     return g_test_run();
 }
