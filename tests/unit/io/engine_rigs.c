@@ -10,7 +10,6 @@
 #include "proto/change.h"
 
 #include <glib/gstdio.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -82,8 +81,7 @@ static bool own_mounts;
 
 void rigs_init(void)
 {
-    own_mounts =
-        unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+    own_mounts = world_own_mounts();
 }
 
 static struct rig *sqlite_make(const GPtrArray *changes)

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -208,8 +207,7 @@ static void test_full_disk(struct fixture *fixture, gconstpointer unused)
     pid_t child = fork();
 
     if (child == 0) {
-        if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-            mount("tmpfs", fixture->paths->var, "tmpfs", 0, "size=64k") != 0)
+        if (!world_own_mounts() || mount("tmpfs", fixture->paths->var, "tmpfs", 0, "size=64k") != 0)
             _exit(77);
         _exit(on_full_disk(fixture));
     }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -506,8 +505,7 @@ static int in_child_with_disk(struct fixture *fixture, int (*fn)(struct fixture 
     pid_t child = fork();
 
     if (child == 0) {
-        if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-            mount("tmpfs", fixture->paths->var, "tmpfs", 0, "size=1m") != 0)
+        if (!world_own_mounts() || mount("tmpfs", fixture->paths->var, "tmpfs", 0, "size=1m") != 0)
             _exit(77);
         _exit(fn(fixture));
     }

@@ -5,7 +5,9 @@
 
 #include <arpa/inet.h>
 #include <glib/gstdio.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +17,21 @@ static void set_text(char **field, const char *text)
 {
     g_free(*field);
     *field = g_strdup(text);
+}
+
+bool world_own_mounts(void)
+{
+    g_autofree char *mounts = NULL;
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        !g_file_get_contents("/proc/self/mountinfo", &mounts, NULL, NULL))
+        return false;
+    g_auto(GStrv) lines = g_strsplit(mounts, "\n", 0);
+    for (guint i = g_strv_length(lines); i > 0; i--) {
+        g_auto(GStrv) words = g_strsplit(lines[i - 1], " ", 6);
+        if (strstr(lines[i - 1], " - ext4 /dev/loop") && g_strv_length(words) == 6)
+            umount2(words[4], MNT_DETACH);
+    }
+    return true;
 }
 
 struct node_paths *world_new(const char *node)
