@@ -16,7 +16,7 @@ lab = None
 def create(name, template='mirror', primary='node2', secondary='node3'):
     where = ('--snode', secondary) if template == 'mirror' else ()
     lab.cli('instance', 'create', name, '--disk-template', template, '--disk', 'size=8', '--memory', '8', '--os-type',
-            'tick-fast', '--pnode', primary, *where)
+            'tick', '--pnode', primary, *where)
     uuid = e2e.uuid_of(lab, name)
     e2e.wait_counting(lab, name, uuid, primary)
     return uuid
