@@ -146,6 +146,41 @@ static void test_drain(void)
     place_clear(&place);
 }
 
+/* What is refused by the watcher is no move of the plan; a repair that has begun goes on, as far as
+ * its own type, without a policy. */
+static void test_tags_of_repairs(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    for (guint i = 1; i <= 5; i++)
+        put_instance(&place, i, "mirror", 1, 2);
+    put_tag(&place, "instance", UUID("b0", "001"), "failover");
+    put_tag(&place, "instance", UUID("b0", "001"), "result:failover:one:1600000000:failure:7");
+    put_tag(&place, "instance", UUID("b0", "001"), "result:failover:two:1600000000:failure:");
+    put_tag(&place, "instance", UUID("b0", "001"), "pending:failover:three:1600000000:");
+    put_tag(&place, "instance", UUID("b0", "002"), "pending:failover:four:1600000000:");
+    put_tag(&place, "instance", UUID("b0", "003"), "pending:migrate:five:1600000000:");
+    put_tag(&place, "instance", UUID("b0", "004"), "pending:failover:six:1600000000:");
+    put_tag(&place, "instance", UUID("b0", "004"), "suspend");
+    put_tag(&place, "instance", UUID("b0", "005"), "failover");
+    put_tag(&place, "instance", UUID("b0", "005"), "result:failover:seven:1600000000:enoperm:");
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text, "\"instance\":\"web1\",\"operations\":[],\"policy\":\"failover, by a tag of "
+                     "the instance\",\"reason\":\"an earlier repair failed, and nothing is touched "
+                     "until you have looked into that and taken its tag away: fettle tag remove "
+                     "instance web1 " P "result:failover:one:1600000000:failure:7 " P
+                     "result:failover:two:1600000000:failure:\"");
+    assert_has(text, "\"instance\":\"web2\",\"operations\":[\"failover\",\"replace-disks\"],"
+                     "\"policy\":\"failover, by a pending repair\"");
+    assert_has(text, "\"instance\":\"web3\",\"operations\":[],\"policy\":\"not enabled: no policy "
+                     "tag on the instance, its node group or the cluster\",\"reason\":\"repair is "
+                     "not enabled");
+    assert_has(text, "\"instance\":\"web4\",\"operations\":[],\"policy\":\"suspended, by a tag of "
+                     "the instance\",\"reason\":\"repair is suspended");
+    assert_has(text, "\"instance\":\"web5\",\"operations\":[\"failover\",\"replace-disks\"]");
+    place_clear(&place);
+}
+
 /* Those that come first take the room. */
 static void test_no_room(void)
 {
@@ -365,6 +400,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan-node/fail", test_fail);
     g_test_add_func("/plan-node/drain", test_drain);
+    g_test_add_func("/plan-node/tags-of-repairs", test_tags_of_repairs);
     g_test_add_func("/plan-node/no-room", test_no_room);
     g_test_add_func("/plan-node/fail-of-the-master", test_fail_of_the_master);
     g_test_add_func("/plan-node/fail-of-the-master/by-word", test_fail_of_the_master_by_word);
