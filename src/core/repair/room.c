@@ -54,6 +54,7 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
         .excluded = {instance->primary_node, instance->secondary_node},
         .because = {"is its primary node", "is its secondary node now"},
         .rank_by_disk = true,
+        .nics = instance->nics,
     };
     return choose(search, &need);
 }
@@ -120,6 +121,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
         .excluded = {primary},
         .because = {"would be its primary node"},
         .rank_by_disk = true,
+        .nics = instance->nics,
     };
     goal->secondary = g_strdup(choose(search, &second));
     return goal->secondary != NULL;

@@ -181,6 +181,43 @@ static void test_tags_of_repairs(void)
     place_clear(&place);
 }
 
+static void give_card(struct place *place, guint number, const char *bridge)
+{
+    g_autofree char *uuid = uuid_of("b0", number);
+    json_t *instance = config_object_json(place->config, "instance", uuid);
+    json_object_set_new(instance, "nics",
+                        json_make("[{ss ss ss ss}]", "uuid", UUID("e0", "001"), "mac",
+                                  "aa:00:00:12:34:56", "mode", "bridged", "link", bridge));
+    put(place->config, "instance", uuid, instance);
+}
+
+/* A replica goes where the guest could run. */
+static void test_bridges(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "reinstall");
+    put_instance(&place, 1, "mirror", 2, 1);
+    give_card(&place, 1, "br7");
+    put_instance(&place, 2, "mirror", 1, 0);
+    give_card(&place, 2, "br8");
+    for (guint i = 1; i < place.reports->len; i++) { /* 2 and 4 have the one, 4 the other */
+        struct node_report *report = place.reports->pdata[i];
+        if (i != 2)
+            g_ptr_array_add(report->bridges, g_strdup("br7"));
+        if (i == 3)
+            g_ptr_array_add(report->bridges, g_strdup("br8"));
+    }
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text, "\"instance\":\"web1\",\"operations\":[\"replace-disks\"],\"policy\":"
+                     "\"reinstall, by a tag of the cluster\",\"to\":[\"node2\",\"node4\"]");
+    assert_has(text, "\"instance\":\"web2\",\"operations\":[],\"policy\":\"reinstall, by a tag of "
+                     "the cluster\",\"reason\":\"no node can be its new secondary node: node1 is "
+                     "offline; node2 has no bridge \\\"br8\\\"; node3 has no bridge "
+                     "\\\"br8\\\"; node4 would be its primary node\"");
+    place_clear(&place);
+}
+
 /* Those that come first take the room. */
 static void test_no_room(void)
 {
@@ -401,6 +438,7 @@ int main(int argc, char **argv)
     g_test_add_func("/plan-node/fail", test_fail);
     g_test_add_func("/plan-node/drain", test_drain);
     g_test_add_func("/plan-node/tags-of-repairs", test_tags_of_repairs);
+    g_test_add_func("/plan-node/bridges", test_bridges);
     g_test_add_func("/plan-node/no-room", test_no_room);
     g_test_add_func("/plan-node/fail-of-the-master", test_fail_of_the_master);
     g_test_add_func("/plan-node/fail-of-the-master/by-word", test_fail_of_the_master_by_word);
