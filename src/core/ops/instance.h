@@ -81,6 +81,14 @@ bool instance_gather_online(struct op *op, GError **error);
  * or "secondary". */
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
                         const char *role, GError **error);
+/* A file of var/images on a node; NULL with UNKNOWN_ENTITY that says where `what` is missing and
+ * which `field` wants it. */
+struct image_info *instance_need_image(struct op *op, const char *node_uuid, const char *field,
+                                       const char *what, const char *name, GError **error);
+/* Whether the node has what a guest is booted from that is not booted from its disk ("": it is).
+ * UNKNOWN_ENTITY if not. */
+bool instance_need_boot_files(struct op *op, const char *node_uuid, const char *kernel,
+                              const char *initrd, GError **error);
 /* WRONG_STATE for an instance that a dead job left half made, half removed, half migrated or with
  * half made disks. */
 bool instance_need_whole(const struct instance *instance, GError **error);

@@ -135,7 +135,9 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     const char *role = mirrored(instance) ? "secondary" : "new";
     return instance_need_node(op, instance, op->primary, role, error) &&
            replica_takes_it(op, instance, error) && versions_fit(op, instance, error) &&
-           target_has_room(op, instance, error);
+           target_has_room(op, instance, error) &&
+           instance_need_boot_files(op, op->primary, instance->kernel_path, instance->initrd_path,
+                                    error);
 }
 
 /* Nothing runs: it can only be moved as it is. */

@@ -194,7 +194,7 @@ static const char *exclusion(const struct placement_need *need, const char *node
         if (need->excluded[i] && !strcmp(need->excluded[i], node))
             return need->because[i];
     }
-    return NULL;
+    return need->lacking ? g_hash_table_lookup(need->lacking, node) : NULL;
 }
 
 /* What jobs have reserved of it there: they give it back, or turn it into an instance, soon. */

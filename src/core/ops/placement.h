@@ -51,6 +51,7 @@ struct placement_need {
     bool rank_by_disk;           /* most disk first; else most memory first */
     const GPtrArray *nics;       /* of struct nic: their bridges must be there; NULL: none */
     const char *shared;          /* folder that must be mounted there; NULL or "": none */
+    GHashTable *lacking;         /* node UUID -> why it is out, as `because`; NULL: none is */
     guint64 now;                 /* seconds since 1970, for advice that ends */
     struct placement_sums *sums; /* NULL: counted anew, with every instance */
 };

@@ -670,6 +670,19 @@ static void test_refused_bridge(void)
                    "environment");
 }
 
+static void test_refused_kernel(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_set(world, "instance", WEB, "kernel_path", json_string("vmlinuz"));
+    world->image_bytes = 1;
+    world->no_image = "vmlinuz";
+    world->no_image_on = NODE2;
+    expect_refusal(migrate(),
+                   "kernel_path: kernel \"vmlinuz\" does not exist on node \"node2\"; put it into "
+                   "var/images there",
+                   "unknown_entity");
+}
+
 static void test_refused_unfinished(void)
 {
     put_migrating();
@@ -737,6 +750,7 @@ int main(int argc, char **argv)
     add("/migrate/refused/mark", test_refused_mark);
     add("/migrate/refused/replica#SAF-17", test_refused_replica);
     add("/migrate/refused/room", test_refused_room);
+    add("/migrate/refused/kernel", test_refused_kernel);
     add("/migrate/refused/version", test_refused_version);
     add("/migrate/refused/bridge", test_refused_bridge);
     add("/migrate/refused/unfinished#SAF-17", test_refused_unfinished);
