@@ -424,6 +424,12 @@ def test_newer_qemu():
         expect_error(5, f'instance "newer" cannot migrate from QEMU 99.1.0 on node2 to {version} on node3, which is older; '
                         'upgrade node3, or use instance failover',
                      'instance', 'migrate', 'newer', '--target-node', 'node3')
+        older = f'has QEMU {version}, and the guest runs under 99.1.0, which is newer'
+        expect_error(6, f'no node can be the new node of instance "newer": node1 {older}; node2 is its node now; node3 {older}',
+                     'instance', 'migrate', 'newer')
+        lab.cli('repair', 'policy', 'instance', 'newer', 'migrate')
+        blocked = {row['instance']: row['reason'] for row in lab.json('plan', 'drain', 'node2')['blocked']}
+        assert older in blocked['newer'], blocked
         one_process('newer', uuid)
         remove('newer')
         create('older', 'diskless', nodes=('node3',))

@@ -103,15 +103,18 @@ bool instance_half_installed(const struct instance *instance);
 char *instance_replica_since(const struct replica *replica);
 /* Whether the report says that the generation on record runs there. */
 bool instance_runs(const struct node_report *report, const struct instance *instance);
+/* The version of QEMU under which it runs there; NULL: it does not. */
+const char *instance_qemu(const struct node_report *report, const struct instance *instance);
 /* The guest of that instance in a report; NULL if it is not there. */
 const struct guest_report *instance_guest(const struct node_report *report,
                                           const struct instance *instance);
 
 /* Where an instance can go (ops_failover.c); the choice is left in op->primary, and kept if it is
  * made again. `named`: as the user says, "" for none: then the node of its replica ("" if it has
- * none), or for a template without one the best node by placement. Gathers reports. */
+ * none), or for a template without one the best node by placement. `live`: a guest that runs is to
+ * go there as it runs, so not to an older QEMU. Gathers reports. */
 bool instance_choose_target(struct op *op, const struct instance *instance, const char *named,
-                            GError **error);
+                            bool live, GError **error);
 /* WRONG_INPUT if op->primary is where it is already, or not where its replica is. */
 bool instance_check_target(const struct op *op, const struct instance *instance, GError **error);
 /* Failover to op->primary as OP_INSTANCE_FAILOVER does it: what forbids it, and doing it. An

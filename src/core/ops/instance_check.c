@@ -42,6 +42,11 @@ bool instance_runs(const struct node_report *report, const struct instance *inst
            guest->state == GUEST_RUNNING;
 }
 
+const char *instance_qemu(const struct node_report *report, const struct instance *instance)
+{
+    return instance_runs(report, instance) ? report->qemu_version : NULL;
+}
+
 /* --- what an opcode needs --- */
 
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,

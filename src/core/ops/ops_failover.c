@@ -34,11 +34,13 @@ static bool boots_there(struct op *op, const struct instance *instance, GHashTab
     return false;
 }
 
-/* The choice made before the locks were granted is kept if it still fits. */
-static bool choose_by_room(struct op *op, const struct instance *instance, GError **error)
+/* The choice made before the locks were granted is kept if it still fits. `live`: what runs goes
+ * over as it runs. */
+static bool choose_by_room(struct op *op, const struct instance *instance, bool live,
+                           GError **error)
 {
     record_autoptr(instance) copy = instance_copy(instance);
-    g_autoptr(GPtrArray) wanted = op_online_nodes(op, copy->primary_node);
+    g_autoptr(GPtrArray) wanted = op_online_nodes(op, live ? NULL : copy->primary_node);
     g_autoptr(GHashTable) lacking = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     if (!op_gather_reports(op, wanted, error) || !op_gather_room(op, copy, error))
         return false;
@@ -52,6 +54,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, GErro
         .because = {"is its node now"},
         .nics = copy->nics,
         .shared = placement_shared(op->reports, copy->disk_template, copy->primary_node),
+        .qemu_from = live ? instance_qemu(op_report(op, copy->primary_node), copy) : NULL,
         .lacking = lacking,
         .now = op_now_seconds(op),
         .sums = op->sums,
@@ -67,7 +70,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, GErro
 }
 
 bool instance_choose_target(struct op *op, const struct instance *instance, const char *named,
-                            GError **error)
+                            bool live, GError **error)
 {
     if (*named) {
         const struct node *node = op_find_node(op, named, error);
@@ -76,7 +79,7 @@ bool instance_choose_target(struct op *op, const struct instance *instance, cons
         return node != NULL;
     }
     if (!mirrored(instance))
-        return choose_by_room(op, instance, error);
+        return choose_by_room(op, instance, live, error);
     op_set_text(&op->primary, instance->secondary_node);
     return true;
 }
@@ -114,7 +117,7 @@ static bool failover_declare(struct op *op, GError **error)
     /* What cannot move is told so by the check, and not by the lack of a node for it. */
     if (instance->disk_template == TEMPLATE_FILE)
         op_set_text(&op->primary, "");
-    else if (!instance_choose_target(op, instance, params->target_node, error))
+    else if (!instance_choose_target(op, instance, params->target_node, false, error))
         return false;
     op_lock_node(op, op->primary, LOCK_SHARED);
     op_lock_room(op, op->primary);

@@ -218,6 +218,45 @@ static void test_bridges(void)
     place_clear(&place);
 }
 
+/* A guest that runs migrates to the same QEMU or a newer one; what is down, or fails over, goes
+ * anywhere. */
+static void test_versions(void)
+{
+    static const char *const versions[] = {"99.1.0", "7.2.22", "99.1.0", "7.2.22"};
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    put_instance(&place, 1, "diskless", 1, 0);
+    put_instance(&place, 2, "mirror", 1, 2);
+    put_instance(&place, 3, "mirror", 1, 4); /* does not run */
+    struct node_report *report = place.reports->pdata[0];
+    for (guint i = 1; i <= 2; i++) {
+        g_autofree char *uuid = uuid_of("b0", i);
+        json_autoptr json =
+            json_make("{ss si ss}", "instance", uuid, "generation", 3, "state", "running");
+        g_ptr_array_add(report->guests, guest_report_parse(json, RECORD_LAX, NULL));
+    }
+    for (guint i = 0; i < place.reports->len; i++) {
+        report = place.reports->pdata[i];
+        report->memory_free = i == 2 ? 2000 : 4000; /* the one that fits has the least */
+        report->memory_total = report->memory_free;
+        g_free(report->qemu_version);
+        report->qemu_version = g_strdup(versions[i]);
+    }
+    g_autofree char *drained = ask(&place, "node1", FORECAST_DRAIN);
+    assert_has(drained,
+               "\"instance\":\"web1\",\"operations\":[\"migrate\"],\"policy\":\"failover, by "
+               "a tag of the cluster\",\"to\":[\"node3\"]");
+    assert_has(drained,
+               "\"instance\":\"web2\",\"operations\":[],\"policy\":\"failover, by a tag of "
+               "the cluster\",\"reason\":\"it cannot go to node2: it has QEMU 7.2.22, and "
+               "the guest runs under 99.1.0, which is newer\"");
+    assert_has(drained, "\"instance\":\"web3\",\"operations\":[\"migrate\",\"replace-disks\"]");
+    g_autofree char *lost = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(lost, "\"blocked\":[]");
+    place_clear(&place);
+}
+
 /* Those that come first take the room. */
 static void test_no_room(void)
 {
@@ -439,6 +478,7 @@ int main(int argc, char **argv)
     g_test_add_func("/plan-node/drain", test_drain);
     g_test_add_func("/plan-node/tags-of-repairs", test_tags_of_repairs);
     g_test_add_func("/plan-node/bridges", test_bridges);
+    g_test_add_func("/plan-node/versions", test_versions);
     g_test_add_func("/plan-node/no-room", test_no_room);
     g_test_add_func("/plan-node/fail-of-the-master", test_fail_of_the_master);
     g_test_add_func("/plan-node/fail-of-the-master/by-word", test_fail_of_the_master_by_word);
