@@ -114,8 +114,8 @@ class Machine:
     SETUP = '''
 set -e
 mount --make-rprivate /
-# Copies of mounts here would keep the disks of labs that run beside this one busy.
-awk '/ - ext4 \\/dev\\/loop/ { print $5 }' /proc/self/mountinfo | while read -r point; do umount -l "$point"; done
+# Copies of mounts here would keep the disks of labs that run beside this one busy. What is below another goes with it.
+awk '/ - ext4 \\/dev\\/loop/ { print $5 }' /proc/self/mountinfo | while read -r point; do umount -l "$point" 2>/dev/null || :; done
 mount -t tmpfs none "$0"
 mkdir "$0/upper" "$0/work" "$0/merged"
 mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/merged"
