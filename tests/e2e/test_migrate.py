@@ -362,6 +362,21 @@ def test_refusals():
     remove('pair')
 
 
+@title('/migrate/no-kernel-there#SAF-16,SAF-17')
+def test_no_kernel():
+    """A guest with a kernel of its own is neither moved nor stopped for a node that does not have it."""
+    with open(os.path.join(lab.root('node2'), 'var', 'images', 'own.kernel'), 'wb') as file:
+        file.truncate(1 << 20)
+    uuid = create('own', 'diskless', kernel_path='own.kernel')
+    one_process('own', uuid)
+    before = lab.qemu_processes(uuid)
+    for verb in ('failover', 'migrate'):
+        expect_error(3, 'kernel_path: kernel "own.kernel" does not exist on node "node3"; put it into var/images there',
+                     'instance', verb, 'own', '--target-node', 'node3')
+    assert lab.qemu_processes(uuid) == before and lab.instance('own', 'status')['status'] == 'running'
+    remove('own')
+
+
 @title('/migrate/no-room')
 def test_no_room():
     create('little', 'file', disks=[{'size': 8}])
@@ -418,6 +433,13 @@ def test_network():
                  'mac=aa:00:00:00:00:09,link=br0')
     assert lab.instance('more', 'name') is None
     remove('card')
+    lab.exec('node1', 'ip', 'link', 'add', 'br9', 'type', 'bridge')
+    lab.cli('instance', 'create', 'two', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '8', '--no-start',
+            '--pnode', 'node2', '--snode', 'node1', '--net', 'mac=auto,link=br9')
+    expect_error(26, 'node "node3" cannot take the replica of instance "two": it has no bridge "br9"',
+                 'instance', 'replace-disks', 'two', '--remote-node', 'node3')
+    remove('two')
+    lab.exec('node1', 'ip', 'link', 'del', 'br9')
     lab.exec('node2', 'ip', 'link', 'del', 'br9')
 
 
@@ -455,6 +477,12 @@ def test_newer_qemu():
         expect_error(5, f'instance "newer" cannot migrate from QEMU 99.1.0 on node2 to {version} on node3, which is older; '
                         'upgrade node3, or use instance failover',
                      'instance', 'migrate', 'newer', '--target-node', 'node3')
+        older = f'has QEMU {version}, and the guest runs under 99.1.0, which is newer'
+        expect_error(6, f'no node can be the new node of instance "newer": node1 {older}; node2 is its node now; node3 {older}',
+                     'instance', 'migrate', 'newer')
+        lab.cli('repair', 'policy', 'instance', 'newer', 'migrate')
+        blocked = {row['instance']: row['reason'] for row in lab.json('plan', 'drain', 'node2')['blocked']}
+        assert older in blocked['newer'], blocked
         one_process('newer', uuid)
         remove('newer')
         create('older', 'diskless', nodes=('node3',))
@@ -667,5 +695,5 @@ if __name__ == '__main__':
         fill_image()
         create('full', 'file', disks=[{'size': FULL_MIB}], os_type='full')
         e2e.run(test_mirror, test_file_raw, test_file_qcow2, test_sharedfile, test_diskless, test_cancel, test_timeout,
-                test_cleanup, test_bandwidth, test_downtime, test_refusals, test_no_room, test_no_memory, test_disk_full, test_network, test_backing_file,
-                test_newer_qemu, test_whole_node, test_torture, test_logs)
+                test_cleanup, test_bandwidth, test_downtime, test_refusals, test_no_kernel, test_no_room, test_no_memory, test_disk_full, test_network,
+                test_backing_file, test_newer_qemu, test_whole_node, test_torture, test_logs)

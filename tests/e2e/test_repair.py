@@ -137,6 +137,8 @@ def test_failover():
     """The primary is gone: failover, then a new replica, under one id; the policy's tag stays."""
     uuid = create('moved')
     policy('moved', 'failover')
+    lab.cli('tag', 'add', 'instance', 'moved', PREFIX + 'result:failover:earlier:1600000000:failure:')
+    type_what_it_says(said(r'^moved .* an earlier repair failed', 'plan', 'fail', 'node2'), 'tag remove instance moved')
     plan = planned('fail', 'node2', 'moved')
     assert plan['operations'] == ['failover', 'replace-disks'], plan
     lab.lab('power', 'node2', 'off')
