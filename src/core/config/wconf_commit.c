@@ -385,6 +385,23 @@ bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_reque
     return true;
 }
 
+/* A node that goes takes its services along: jobs do not see them, those of an older version know
+ * nothing of them, and the watcher may just have put one there. */
+static void add_services_of_gone(const struct config *head, GPtrArray *changes)
+{
+    for (guint i = 0, asked = changes->len; i < asked; i++) {
+        const struct change *change = changes->pdata[i];
+        if (change->op != CHANGE_DELETE || strcmp(change->kind, "node") != 0)
+            continue;
+        g_autoptr(GPtrArray) services = config_list(head, "service");
+        for (guint k = 0; k < services->len; k++) {
+            const struct service *service = services->pdata[k];
+            if (!strcmp(service->node, change->key))
+                g_ptr_array_add(changes, config_delete(head, "service", service->uuid));
+        }
+    }
+}
+
 void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
@@ -400,6 +417,7 @@ void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
+    add_services_of_gone(wconf->head, args->changes);
     if (!wconf_commit(wconf, args->commit_id, g_ptr_array_ref(args->changes), args->owner,
                       AUTHOR_COMMIT, request, NULL, &error))
         rpc_fail(request, error);

@@ -198,6 +198,8 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
                   failed ? 0 : (int)w->disk_free, "guests", guests);
     if (w->tell_images)
         add_images(w, to_node, answer);
+    if (json_object_get(w->services, to_node) != NULL)
+        json_object_set(answer, "services", json_object_get(w->services, to_node));
     return answer;
 }
 
@@ -277,6 +279,7 @@ void watcher_world_free(struct watcher_world *w)
         watcher_world_kill(w);
     config_world_clear(&w->base);
     config_free(w->view);
+    json_decref(w->services);
     g_ptr_array_unref(w->submissions);
     g_free(w);
 }
