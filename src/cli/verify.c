@@ -115,6 +115,18 @@ static bool verify_master_ip(struct cli *cli, struct findings *findings, GError 
     return rows != NULL;
 }
 
+/* "run/queue/bad-job-17-TIME": what luxid could not read, and has set aside (job_file.h). */
+static void find_bad_job_file(struct findings *findings, const char *node, const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    g_auto(GStrv) words = g_strsplit(name, "-", 4);
+    find(findings,
+         "job file %s of node %s: is no record of job %s and was set aside; the log of its "
+         "fettle-luxid says why. What became of the job is on record: fettle job info %s. Look at "
+         "the disk and at the file, then remove it",
+         path, node, words[2], words[2]);
+}
+
 static bool verify_master(struct cli *cli, struct findings *findings, GError **error)
 {
     json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
@@ -134,6 +146,12 @@ static bool verify_master(struct cli *cli, struct findings *findings, GError **e
             find(findings,
                  "node %s: has not answered this epoch yet; no lock that covers it is granted",
                  node);
+    }
+    json_array_foreach(json_object_get(info, "bad_job_files"), index, value)
+    {
+        if (concerns(findings, json_string_value(json_object_get(info, "master"))))
+            find_bad_job_file(findings, json_string_value(json_object_get(info, "master")),
+                              json_string_value(value));
     }
     verify_authority(findings, info);
     return true;

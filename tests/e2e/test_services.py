@@ -189,6 +189,21 @@ def test_commands():
     assert code == 2 and 'did you mean "fettle service list"?' in err, (code, err)
 
 
+@title('/services/unreadable-job-files')
+def test_bad_job_file():
+    path = os.path.join(lab.root('node1'), 'run', 'queue', 'job-77')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('garbage')
+    pid = value('luxid@node1', 'pid')
+    os.kill(pid, signal.SIGKILL)
+    wait_until('luxid runs again', runs_again('luxid@node1', pid))
+    code, out, _ = lab.run('cluster', 'verify', check=False)
+    named = re.search(r'^job file (run/queue/bad-job-77-\d+) of node node1: is no record of job 77 and was set aside; ', out, re.M)
+    assert code == 1 and named, (code, out)
+    os.unlink(os.path.join(lab.root('node1'), named.group(1)))
+    assert 'job file' not in lab.run('cluster', 'verify', check=False)[1]
+
+
 @title('/services/a-node-that-is-gone#LUX-04')
 def test_gone():
     lab.lab('power', 'node3', 'off')
@@ -214,4 +229,4 @@ if __name__ == '__main__':
         for name, node in (('here', 'node1'), ('there', 'node3')):
             lab.do('OP_INSTANCE_CREATE', instance_name=name, disk_template='diskless', memory=8, pnode=node)
         e2e.run(test_list, test_versions, test_killed, test_asked, test_damaged, test_paused, test_instances_beside_paused, test_commands,
-                test_gone, test_logs)
+                test_bad_job_file, test_gone, test_logs)
