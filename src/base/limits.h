@@ -324,6 +324,8 @@
 #define LIMIT_NETWORK_TOOL_MS 10000u         /* one run of ip or ovs-vsctl */
 #define LIMIT_BRIDGES_MS 10000u              /* what they say of bridges is asked anew after that */
 #define LIMIT_SERVICES 32                    /* daemons that a node reports */
+#define LIMIT_BAD_JOB_FILES 100              /* that are named as set aside */
+#define LIMIT_SERVICE_RECORD_S 60            /* news of a node's daemons are on record so often */
 #define LIMIT_SERVICE_CHARS 32               /* of the name of one */
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */

@@ -14,7 +14,7 @@ static const struct list {
      "instance"},
     {"node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree", "name", "node"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
-    {"service", "name,node,role,state,process,since,restarts,version", "name", "service"},
+    {"service", "name,node,role,state,process,known,since,restarts,version", "name", "service"},
     {"advice", "node,advice,author,reason,until", "node", "node"},
     {"network", "name,network,gateway,mode,link,inst_cnt,free_count", "name", "network"},
     {"export", "node,export", "node", "node"},

@@ -115,6 +115,18 @@ static bool verify_master_ip(struct cli *cli, struct findings *findings, GError 
     return rows != NULL;
 }
 
+/* "run/queue/bad-job-17-TIME": what luxid could not read, and has set aside (job_file.h). */
+static void find_bad_job_file(struct findings *findings, const char *node, const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    g_auto(GStrv) words = g_strsplit(name, "-", 4);
+    find(findings,
+         "job file %s of node %s: is no record of job %s and was set aside; the log of its "
+         "fettle-luxid says why. What became of the job is on record: fettle job info %s. Look at "
+         "the disk and at the file, then remove it",
+         path, node, words[2], words[2]);
+}
+
 static bool verify_master(struct cli *cli, struct findings *findings, GError **error)
 {
     json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
@@ -134,6 +146,12 @@ static bool verify_master(struct cli *cli, struct findings *findings, GError **e
             find(findings,
                  "node %s: has not answered this epoch yet; no lock that covers it is granted",
                  node);
+    }
+    json_array_foreach(json_object_get(info, "bad_job_files"), index, value)
+    {
+        if (concerns(findings, json_string_value(json_object_get(info, "master"))))
+            find_bad_job_file(findings, json_string_value(json_object_get(info, "master")),
+                              json_string_value(value));
     }
     verify_authority(findings, info);
     return true;
@@ -202,6 +220,75 @@ static bool verify_instances(struct cli *cli, struct findings *findings, GError 
             find(findings, "instance %s: job %" G_GINT64_FORMAT " is or was %s it", name,
                  (gint64)json_integer_value(cli_cell_value(row, 5)), cli_cell_string(row, 4));
         verify_replica(findings, row);
+    }
+    return rows != NULL;
+}
+
+/* --- versions (FUT-12) --- */
+
+#define NAMES_MOST 20 /* of daemons that one line names */
+
+static gint longest_first(gconstpointer a, gconstpointer b, gpointer by_version)
+{
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    guint lefts = ((GPtrArray *)g_hash_table_lookup(by_version, left))->len;
+    guint rights = ((GPtrArray *)g_hash_table_lookup(by_version, right))->len;
+    return lefts != rights ? (lefts > rights ? -1 : 1) : strcmp(right, left);
+}
+
+/* "luxid of node1, noded of node2 (last known) and 3 more"; free with g_free(). */
+static char *names_text(const GPtrArray *names)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < MIN(names->len, NAMES_MOST); i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", (const char *)names->pdata[i]);
+    if (names->len > NAMES_MOST)
+        g_string_append_printf(text, " and %u more", names->len - NAMES_MOST);
+    return g_string_free(text, FALSE);
+}
+
+static GHashTable *by_version(const json_t *rows)
+{
+    GHashTable *table =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *version = cli_cell_string(row, 2);
+        GPtrArray *names = g_hash_table_lookup(table, version);
+        if (*version == '\0')
+            continue;
+        if (names == NULL) {
+            names = g_ptr_array_new_with_free_func(g_free);
+            g_hash_table_insert(table, g_strdup(version), names);
+        }
+        bool past = strcmp(cli_cell_string(row, 3), "last known") == 0;
+        g_ptr_array_add(names,
+                        g_strdup_printf("%s of %s%s", cli_cell_string(row, 0),
+                                        cli_cell_string(row, 1), past ? " (last known)" : ""));
+    }
+    return table;
+}
+
+/* No fault while an upgrade is under way; a person should know of one that was left half done. */
+static bool note_versions(struct cli *cli, struct findings *findings, GError **error)
+{
+    static const char *const fields[] = {"name", "node", "version", "known", NULL};
+    json_autoptr rows = cli_query(cli, "service", fields, NULL, error);
+    g_autoptr(GHashTable) table = by_version(rows);
+    g_autoptr(GPtrArray) versions = g_ptr_array_new();
+    GHashTableIter iter;
+    void *version;
+    g_hash_table_iter_init(&iter, table);
+    while (g_hash_table_iter_next(&iter, &version, NULL))
+        g_ptr_array_add(versions, version);
+    g_ptr_array_sort_with_data(versions, longest_first, table);
+    for (guint i = 1; i < versions->len; i++) {
+        g_autofree char *names = names_text(g_hash_table_lookup(table, versions->pdata[i]));
+        note(findings,
+             "version %s of Fettle: %s; most run version %s. Unless an upgrade is under way, "
+             "install "
+             "the same version there and restart them",
+             (const char *)versions->pdata[i], names, (const char *)versions->pdata[0]);
     }
     return rows != NULL;
 }
@@ -312,7 +399,8 @@ static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error
     g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     struct findings findings = {lines, notes, NULL};
-    if (!verify(cli, &findings, error) || !note_invitations(cli, &findings, error))
+    if (!verify(cli, &findings, error) || !note_versions(cli, &findings, error) ||
+        !note_invitations(cli, &findings, error))
         return -1;
     return print_findings(cli, &findings, "The cluster is as it should be.");
 }

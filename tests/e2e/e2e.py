@@ -18,7 +18,7 @@ import fettlelib  # noqa: E402
 from fettlelib import wait_until  # noqa: E402,F401
 
 LONG = os.environ.get('FETTLE_LONG') == '1'
-REPORT = re.compile(r'ERROR: \w+Sanitizer|runtime error:|Assertion .* failed|assertion failed|\*\* ERROR')
+REPORT = re.compile(r'ERROR: \w+Sanitizer|runtime error:|Assertion .* failed|assertion failed|\*\* ERROR|uses the wide commit')
 TICK = {'disk_template': 'mirror', 'disks': [{'size': 8}], 'memory': 8, 'os_type': 'tick'}  # nine counts a second
 BUSY = {**TICK, 'os_type': 'tick-fast'}  # as fast as its disk: most of a processor
 
@@ -75,7 +75,8 @@ def title(text):
 
 
 def check_logs(lab):
-    """No daemon, job or QEMU of the lab may have been reported by a sanitizer or an assertion."""
+    """No daemon, job or QEMU of the lab may have been reported by a sanitizer or an assertion, and no job for a commit that names no
+    change (WCF-22)."""
     for path in glob.glob(os.path.join(lab.directory, '**', '*.log'), recursive=True):
         with open(path, encoding='utf-8', errors='replace') as file:
             for line in file:

@@ -185,8 +185,10 @@ def test_changes():
     lab.do('OP_INSTANCE_CREATE', instance_name='new', pnode='node2', **INSTANCE)
     answer = ask(8, 'node2')
     assert [i['name'] for i in answer['answer'][0]] == ['new'] and answer['serial'] > serial, answer
-    now = lab.call('QueryClusterInfo')['serial']
-    assert {ask(kind, query)['serial'] for kind, query in ((0, None), (1, 'node1'), (9, 'new'))} == {now}
+    def all_new():
+        now = lab.call('QueryClusterInfo')['serial']
+        return {ask(kind, query)['serial'] for kind, query in ((0, None), (1, 'node1'), (9, 'new'))} == {now}
+    wait_until('all answers are as new as the configuration', all_new, 10)  # the watcher commits too
 
 
 @title('/confd/all-other-daemons-stopped#RCF-02,RCF-03')
@@ -213,7 +215,7 @@ def test_command():
         assert (found, err.strip().splitlines()[-1] if err.strip() else '') == (code, line), (words, found, out, err)
     serial = ask(0)['serial']
     code, _, err = in_network('confd', 'node-role', 'nosuch')
-    assert code == 3 and err.endswith('Node name nosuch not found\n') and f'node1 (serial {serial}): ' in err, err
+    assert code == 3 and err.endswith('Node name nosuch not found\n') and int(re.search(r'node1 \(serial (\d+)\): ', err).group(1)) >= serial, err
     expect(2, 'fettle: usage: fettle confd node-role NODE', 'node-role')
     expect(2, 'fettle: usage: fettle confd ping', 'ping', 'x')
     expect(2, 'fettle: unknown flag "--x"; usage: fettle confd config PATH', 'config', '--x')
@@ -235,7 +237,7 @@ def test_command():
     code, out, _ = in_network('confd', 'config', 'instances/new/beparams', '--json', '--key',
                               os.path.join(lab.root('node1'), 'var/confd.key'), node='node3')
     found = json.loads(out)
-    assert found['answer']['vcpus'] == 1 and found['from'] == 'node1' and found['serial'] == serial, found
+    assert found['answer']['vcpus'] == 1 and found['from'] == 'node1' and found['serial'] >= serial, found
     assert [one['answered'] for one in found['candidates']] == [True], found
 
 

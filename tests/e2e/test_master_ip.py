@@ -12,7 +12,6 @@ ADDRESS, SIX = '10.99.0.200', 'fd00:99::200'
 NODES = ('node1', 'node2', 'node3')
 
 
-
 def carriers(address=ADDRESS):
     """Nodes that have the address, by their kernels: {node: device}."""
     found = {}
@@ -90,6 +89,10 @@ def test_carried():
     wait_until('info says so', lambda: re.search(rf'^  master_ip +{ADDRESS}/24 on br0, carried by node1$', lab.cli('cluster', 'info'), re.M))
     assert lab.json('cluster', 'info')['master_ip_nodes'] == ['node1']
     assert verify() == (0, []), verify()
+    asked = ('confd', 'master', '0', '1', '2', '--json', '--candidates')
+    wait_until('ConfD of each candidate knows', lambda: all(
+        json.loads(lab.exec('node3', lab.fettle, '--root', lab.root('node1'), *asked, f'10.99.0.{number}'))['answer'] ==
+        ['node1', ADDRESS, '10.99.0.1'] for number in (1, 2)), 20)
     e2e.expect_job_error(lab, f'node other (12345678-0000-4000-8000-000000000001): primary_ip: {ADDRESS} is the master IP of the '
                          'cluster', 'OP_NODE_ADD', node_name='other',
                          primary_ip=ADDRESS, node_uuid='12345678-0000-4000-8000-000000000001')

@@ -49,6 +49,44 @@ def test_list():
     assert {service: row['pid'][1] for service, row in rows(['pid']).items()} == pids
 
 
+def on_record():
+    """{"luxid@node1": (version, since)}, by a document of the configuration."""
+    path = os.path.join(lab.directory, 'services.json')
+    lab.cli('cluster', 'export', '--to', path)
+    with open(path, encoding='utf-8') as file:
+        objects = json.load(file)['objects']
+    names = {uuid: node['name'] for uuid, node in objects['node'].items()}
+    return {f'{one["name"]}@{names[one["node"]]}': (one['version'], one['since']) for one in objects.get('service', {}).values()}
+
+
+def replace(path, text):
+    with open(path + '.new', 'w', encoding='utf-8') as file:
+        file.write(text)
+    os.replace(path + '.new', path)
+
+
+# Before anything has begun anew: news of a node are on record once a minute.
+@title('/services/versions-that-differ#FUT-12')
+def test_versions():
+    wait_until('all are on record', lambda: on_record() == {
+        service: (row['version'][1], row['since'][1]) for service, row in rows(['version', 'since']).items()}, 10)
+    path = os.path.join(lab.root('node3'), 'run', 'services', 'rconfd.json')
+    with open(path, encoding='utf-8') as file:
+        said = file.read()
+    note = 'note: version 0.0.9 of Fettle: rconfd of node3'
+    assert 'of Fettle' not in lab.run('cluster', 'verify', check=False)[1]
+    replace(path, json.dumps({**json.loads(said), 'version': '0.0.9'}))
+    code, out, _ = lab.run('cluster', 'verify', check=False)
+    assert code == 0 and f'{note}; most run version {lab.run("--version")[1].split()[-1]}. Unless ' in out, (code, out)
+    wait_until('it is on record', lambda: on_record()['rconfd@node3'][0] == '0.0.9', 10)
+    lab.lab('pause', 'noded@node3')
+    try:
+        assert f'{note} (last known);' in lab.run('cluster', 'verify', check=False)[1]
+    finally:
+        lab.lab('resume', 'noded@node3')
+        replace(path, said)
+
+
 @title('/services/a-death-is-counted#LUX-04')
 def test_killed():
     for service in ('luxid@node2', 'watcher@node1', 'noded@node3', 'luxid@node1', 'wconfd@node1'):
@@ -83,19 +121,23 @@ def test_damaged():
 
 @title('/services/a-node-that-stands-still#LUX-04')
 def test_paused():
-    fields = ['state', 'process', 'since', 'restarts', 'pid', 'version', 'why']
+    fields = ['state', 'process', 'known', 'since', 'restarts', 'pid', 'version', 'why']
+    assert all(row['known'] == [NORMAL, 'now'] for row in rows(['known']).values())
     lab.lab('pause', 'noded@node3')
     try:
         # Answered while it stands still; everybody else's word is there.
-        found = rows(fields)
+        found, recorded = rows(fields), on_record()
         for service, row in found.items():
             if row['node'][1] == 'node3':
-                assert all(row[field] == [UNAVAILABLE, None] for field in fields), (service, row)
+                version, since = recorded[service]
+                known = {'since': [NORMAL, since], 'version': [NORMAL, version], 'known': [NORMAL, 'last known']}
+                assert all(row[field] == known.get(field, [UNAVAILABLE, None]) for field in fields), (service, row, recorded)
             else:
                 assert row['state'] == [NORMAL, 'up'], (service, row)
         said = lab.cli('service', 'list', 'noded')
         assert re.search(r'^noded +node3 +regular +\(unavailable\) ', said, re.M), said
-        assert re.search(r'^noded +node1 +master +up +running ', said, re.M), said
+        assert re.search(r'^noded +node3 .* last known +\d.* 0\.1\.0$', said, re.M), said
+        assert re.search(r'^noded +node1 +master +up +running +now ', said, re.M), said
     finally:
         lab.lab('resume', 'noded@node3')
     wait_until('it is seen again', lambda: value('noded@node3', 'state') == 'up')
@@ -130,14 +172,14 @@ def refused(*args):
 @title('/services/command-line')
 def test_commands():
     said = lab.cli('service', 'list')
-    assert said.splitlines()[0].split() == ['Service', 'Node', 'Role', 'State', 'Process', 'Since', 'Restarts', 'Version'], said
+    assert said.splitlines()[0].split() == ['Service', 'Node', 'Role', 'State', 'Process', 'Known', 'Since', 'Restarts', 'Version'], said
     assert len(said.splitlines()) == 13, said
     said = lab.cli('--no-headers', '--separator', ';', '-o', 'name,host,state', 'service', 'list', 'wconfd', 'luxid')
     assert said.splitlines() == ['luxid;node1;up', 'wconfd;node1;up', 'luxid;node2;up', 'wconfd;node2;up'], said
     said = json.loads(lab.cli('--json', '-o', 'node,binary', 'service', 'list', 'watcher'))
     assert said == [{'node': node, 'binary': 'fettle-watcher'} for node in ('node1', 'node2')], said
     names = [line.split()[0] for line in lab.cli('--no-headers', 'query-fields', 'service').splitlines()]
-    assert names == ['name', 'binary', 'node', 'host', 'node.uuid', 'role', 'state', 'process', 'since', 'restarts', 'pid', 'version', 'why'], names
+    assert names == ['name', 'binary', 'node', 'host', 'node.uuid', 'role', 'state', 'process', 'known', 'since', 'restarts', 'pid', 'version', 'why'], names
     # One that is there has more rows than there are names.
     assert refused('service', 'list', 'noded', 'volumed') == (3, 'fettle: service "volumed" does not exist')
     assert refused('service', 'list', 'volumed') == (3, 'fettle: service "volumed" does not exist'), refused('service', 'list', 'volumed')
@@ -145,6 +187,21 @@ def test_commands():
     assert code == 2 and 'service has no field "colour"' in err, (code, err)
     code, err = refused('service', 'lst')
     assert code == 2 and 'did you mean "fettle service list"?' in err, (code, err)
+
+
+@title('/services/unreadable-job-files')
+def test_bad_job_file():
+    path = os.path.join(lab.root('node1'), 'run', 'queue', 'job-77')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('garbage')
+    pid = value('luxid@node1', 'pid')
+    os.kill(pid, signal.SIGKILL)
+    wait_until('luxid runs again', runs_again('luxid@node1', pid))
+    code, out, _ = lab.run('cluster', 'verify', check=False)
+    named = re.search(r'^job file (run/queue/bad-job-77-\d+) of node node1: is no record of job 77 and was set aside; ', out, re.M)
+    assert code == 1 and named, (code, out)
+    os.unlink(os.path.join(lab.root('node1'), named.group(1)))
+    assert 'job file' not in lab.run('cluster', 'verify', check=False)[1]
 
 
 @title('/services/a-node-that-is-gone#LUX-04')
@@ -171,5 +228,5 @@ if __name__ == '__main__':
     with e2e.new_lab(options=('--candidates', '2', '--watcher-interval-ms', '200')) as lab:
         for name, node in (('here', 'node1'), ('there', 'node3')):
             lab.do('OP_INSTANCE_CREATE', instance_name=name, disk_template='diskless', memory=8, pnode=node)
-        e2e.run(test_list, test_killed, test_asked, test_damaged, test_paused, test_instances_beside_paused, test_commands, test_gone,
-                test_logs)
+        e2e.run(test_list, test_versions, test_killed, test_asked, test_damaged, test_paused, test_instances_beside_paused, test_commands,
+                test_bad_job_file, test_gone, test_logs)

@@ -74,6 +74,21 @@ static struct answer answer_ping(const struct confd_copy *copy, const struct con
     return good(json_integer(CONFD_CONFIG_VERSION));
 }
 
+static const char *master_field(const struct config *config, const struct node *master,
+                                enum confd_field field)
+{
+    switch (field) {
+    case CONFD_FIELD_NAME:
+        return master->name;
+    case CONFD_FIELD_IP:
+        return confd_cluster_address(config);
+    case CONFD_FIELD_NODE_IP:
+    case CONFD_FIELD_COUNT:
+        break;
+    }
+    return master->primary_ip;
+}
+
 static struct answer answer_cluster_master(const struct confd_copy *copy,
                                            const struct confd_request *request)
 {
@@ -88,8 +103,8 @@ static struct answer answer_cluster_master(const struct confd_copy *copy,
         return good(json_string(master->name));
     json_t *values = json_array();
     for (guint i = 0; i < request->fields->len; i++) {
-        bool name = g_array_index(request->fields, enum confd_field, i) == CONFD_FIELD_NAME;
-        json_array_append_new(values, json_string(name ? master->name : master->primary_ip));
+        enum confd_field field = g_array_index(request->fields, enum confd_field, i);
+        json_array_append_new(values, json_string(master_field(config, master, field)));
     }
     return good(values);
 }

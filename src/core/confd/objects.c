@@ -30,6 +30,27 @@ static json_t *with_common(const struct confd_copy *copy, json_t *object, const 
     return object;
 }
 
+const char *confd_cluster_address(const struct config *config)
+{
+    const struct cluster *cluster = config_cluster(config);
+    const struct node *master = config_get(config, "node", cluster->master_node, NULL);
+    if (*cluster->master_ip || !master)
+        return cluster->master_ip;
+    return master->primary_ip;
+}
+
+/* Without a master IP there is no device and no prefix of it. */
+static void add_master_ip(json_t *object, const struct config *config)
+{
+    const struct cluster *cluster = config_cluster(config);
+    json_object_set_new(object, "master_ip", json_string(confd_cluster_address(config)));
+    if (!*cluster->master_ip)
+        return;
+    json_object_set_new(object, "master_netmask",
+                        json_integer((json_int_t)cluster->master_netmask));
+    json_object_set_new(object, "master_netdev", json_string(cluster->master_netdev));
+}
+
 json_t *confd_cluster_json(const struct confd_copy *copy)
 {
     const struct cluster *cluster = config_cluster(confd_copy_config(copy));
@@ -37,6 +58,7 @@ json_t *confd_cluster_json(const struct confd_copy *copy)
         json_make("{ss ss s[s] ss ss}", "cluster_name", cluster->name, "master_node",
                   cluster->master_node, "enabled_hypervisors", HYPERVISOR, "mac_prefix",
                   cluster->mac_prefix, "default_link", cluster->default_link);
+    add_master_ip(object, confd_copy_config(copy));
     return with_common(copy, object, "cluster", TAG_CLUSTER, cluster->uuid, 0);
 }
 

@@ -6,6 +6,9 @@
 
 #include "core/confd/copy.h"
 
+/* The address that the cluster is reached at: its master IP, without one that of the master's node;
+ * borrowed. */
+const char *confd_cluster_address(const struct config *config);
 json_t *confd_cluster_json(const struct confd_copy *copy);
 json_t *confd_nodegroup_json(const struct confd_copy *copy, const struct nodegroup *group);
 json_t *confd_node_json(const struct confd_copy *copy, const struct node *node);

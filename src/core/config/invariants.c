@@ -95,6 +95,18 @@ static bool node_rule(const struct config *config, const void *object, GError **
            invariants_exists(config, "nodegroup", node->group, "group", error);
 }
 
+/* Its key is made of both, so no two can be of the same. */
+static bool service_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct service *service = object;
+    g_autofree char *key = config_service_key(service->node, service->name);
+    if (strcmp(service->uuid, key) == 0)
+        return invariants_exists(config, "node", service->node, "node", error);
+    fettle_set_error(error, WRONG_INPUT, "uuid: that of service %s of node %s is %s", service->name,
+                     service->node, key);
+    return false;
+}
+
 static bool replica_rule(const struct config *config, const void *object, GError **error)
 {
     const struct replica *replica = object;
@@ -228,7 +240,7 @@ static const struct {
     {"instance", invariants_instance}, {"replica", replica_rule},
     {"removed", removed_rule},         {"tag", tag_rule},
     {"advice", advice_rule},           {"reservation", reservation_rule},
-    {"repair_brake", brake_rule},
+    {"repair_brake", brake_rule},      {"service", service_rule},
 };
 
 static state_rule rule_of(const char *kind)

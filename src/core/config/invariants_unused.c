@@ -42,6 +42,12 @@ static bool node_unused(const struct config *config, const struct node *node, GE
                                   error);
         }
     }
+    g_autoptr(GPtrArray) services = config_list(config, "service");
+    for (guint i = 0; i < services->len; i++) {
+        const struct service *service = services->pdata[i];
+        if (!strcmp(service->node, node->uuid))
+            return still_used("node", node->uuid, node, "service", service->name, error);
+    }
     const struct cluster *cluster = config_cluster(config);
     return !cluster || strcmp(cluster->master_node, node->uuid) != 0 ||
            still_used("node", node->uuid, node, "cluster", cluster->name, error);

@@ -70,6 +70,8 @@ const struct cluster *config_cluster(const struct config *config); /* NULL befor
 GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object);
 bool config_has_tags(const struct config *config, enum tag_kind kind, const char *object);
 char *config_tag_key(enum tag_kind kind, const char *object, const char *tag);
+/* UUID of the service of that name on a node (UUID). Free with g_free(). */
+char *config_service_key(const char *node, const char *name);
 /* An instance other than `except` (UUID) that has a network card with this MAC address; NULL: none.
  */
 const struct instance *config_mac_user(const struct config *config, const char *mac,

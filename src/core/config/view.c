@@ -32,15 +32,16 @@ static bool has_instance(const struct view *view, const struct config *config, c
     return is_named(view, instance ? instance->name : uuid, uuid);
 }
 
-static bool is_of_a_job(const char *kind)
+/* What grows with the past or with the nodes, and no job's process asks for. */
+static bool is_spared(const char *kind)
 {
-    return !strcmp(kind, "job") || !strcmp(kind, "decision");
+    return !strcmp(kind, "job") || !strcmp(kind, "decision") || !strcmp(kind, "service");
 }
 
 bool view_has(const struct view *view, const struct config *config, const char *kind,
               const char *key)
 {
-    if (view->job && is_of_a_job(kind))
+    if (view->job && is_spared(kind))
         return !strcmp(kind, "job") && g_ascii_strtoull(key, NULL, 10) == view->job;
     const void *value =
         view->names && config_is_part(kind) ? config_get(config, kind, key, NULL) : NULL;
@@ -130,7 +131,7 @@ void view_each(const struct view *view, const struct config *config, config_visi
     g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, view->job);
     g_autoptr(GPtrArray) kinds = config_kinds(config);
     for (guint i = 0; i < kinds->len; i++) {
-        if (!config_is_part(kinds->pdata[i]) && !is_of_a_job(kinds->pdata[i]))
+        if (!config_is_part(kinds->pdata[i]) && !is_spared(kinds->pdata[i]))
             visit_kind(&walk, kinds->pdata[i]);
     }
     visit_key(&walk, "job", job);

@@ -1,7 +1,7 @@
 /*
  * What a job's process is given of the configuration: what its opcodes may look at, not what there
  * is, so that a job costs the same with one instance and with ten thousand. Of all jobs it has its
- * own, and no decisions. If it has names, then of instances and of what belongs to one
+ * own, and no decisions or services. If it has names, then of instances and of what belongs to one
  * (config_instance_of()) only those of these names; all else whole. What such a job needs to know
  * of other instances are sums and single addresses, for which it asks (`promised`, `address_user`,
  * `draw_address` in methods.def).

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/log.h"
 #include "core/config/narrow.h"
 #include "core/config/wconf_private.h"
 
@@ -385,6 +386,35 @@ bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_reque
     return true;
 }
 
+/* Jobs of this version name their changes; for those of the one before nothing was said of what
+ * they may touch. End-to-end tests look for this line. */
+static void tell_wide_commit(const struct rpc_request *request, const GPtrArray *changes)
+{
+    if (strcmp(request->from_role, ROLE_JOB) != 0 || narrow_exists(request->name) || !changes->len)
+        return;
+    const struct change *first = changes->pdata[0];
+    g_autofree char *fields = g_strdup_printf("JOB=%u", request->from_job);
+    log_warning(fields, "job %u uses the wide commit: %u changes, the first of the kind %s",
+                request->from_job, changes->len, first->kind);
+}
+
+/* A node that goes takes its services along: jobs do not see them, those of an older version know
+ * nothing of them, and the watcher may just have put one there. */
+static void add_services_of_gone(const struct config *head, GPtrArray *changes)
+{
+    for (guint i = 0, asked = changes->len; i < asked; i++) {
+        const struct change *change = changes->pdata[i];
+        if (change->op != CHANGE_DELETE || strcmp(change->kind, "node") != 0)
+            continue;
+        g_autoptr(GPtrArray) services = config_list(head, "service");
+        for (guint k = 0; k < services->len; k++) {
+            const struct service *service = services->pdata[k];
+            if (!strcmp(service->node, change->key))
+                g_ptr_array_add(changes, config_delete(head, "service", service->uuid));
+        }
+    }
+}
+
 void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
@@ -400,6 +430,8 @@ void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
+    tell_wide_commit(request, args->changes);
+    add_services_of_gone(wconf->head, args->changes);
     if (!wconf_commit(wconf, args->commit_id, g_ptr_array_ref(args->changes), args->owner,
                       AUTHOR_COMMIT, request, NULL, &error))
         rpc_fail(request, error);

@@ -2,8 +2,8 @@
  * Does the owner hold the locks that cover what it changes (FUT-04)? instance, replica and removed
  * need the instance's lock, a node its own (what no job relies on while it acts: node-param is
  * enough, FUT-01), a network its own, a reservation the instance's and node-res of the nodes with
- * its room, cluster and node groups the big one; tags, jobs, decisions, counters, advice and the
- * repair brake are compare-and-set by nature and need none.
+ * its room, cluster and node groups the big one; tags, jobs, decisions, counters, advice, services
+ * and the repair brake are compare-and-set by nature and need none.
  * With cluster.lock_coverage = log what is not covered is logged, and done (FUT-03).
  */
 #include <string.h>

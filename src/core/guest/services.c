@@ -9,7 +9,7 @@
 #define ENDING ".json"
 #define WHY_CHARS 512 /* as the records have it */
 
-struct service {
+struct own_service {
     const struct env *env;
     struct service_file *file;
 };
@@ -51,7 +51,7 @@ static struct service_file *load(const struct env *env, const char *name, GError
     return g_steal_pointer(&file);
 }
 
-static bool save(const struct service *service, GError **error)
+static bool save(const struct own_service *service, GError **error)
 {
     const struct env *env = service->env;
     json_autoptr json = service_file_to_json(service->file);
@@ -82,7 +82,8 @@ static bool is_alone(const struct env *env, const char *name, GError **error)
     return false;
 }
 
-struct service *service_begin(const struct env *env, const char *name, guint64 pid, GError **error)
+struct own_service *service_begin(const struct env *env, const char *name, guint64 pid,
+                                  GError **error)
 {
     if (!is_alone(env, name, error))
         return NULL;
@@ -90,7 +91,7 @@ struct service *service_begin(const struct env *env, const char *name, guint64 p
     g_autofree char *livelock = env->ops->livelock_make(env, stem, error);
     if (livelock == NULL)
         return NULL;
-    struct service *service = g_new0(struct service, 1);
+    struct own_service *service = g_new0(struct own_service, 1);
     service->env = env;
     service->file = service_file_new();
     set_text(&service->file->name, name);
@@ -107,7 +108,7 @@ struct service *service_begin(const struct env *env, const char *name, guint64 p
     return NULL;
 }
 
-void service_end(struct service *service, const char *why)
+void service_end(struct own_service *service, const char *why)
 {
     g_autoptr(GError) error = NULL;
     if (service == NULL)

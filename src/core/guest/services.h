@@ -8,13 +8,14 @@
 
 #include "proto/env.h"
 
-struct service;
+struct own_service;
 
 /* In a task: this process is the daemon `name` from now on. NULL with an error if that cannot be
  * written down; the daemon does its work all the same. */
-struct service *service_begin(const struct env *env, const char *name, guint64 pid, GError **error);
+struct own_service *service_begin(const struct env *env, const char *name, guint64 pid,
+                                  GError **error);
 /* It ends by itself: `why` NULL if it was asked to, else what is wrong. Frees; NULL is allowed. */
-void service_end(struct service *service, const char *why);
+void service_end(struct own_service *service, const char *why);
 
 /* Adds a struct service_report for each daemon that has run since the boot, at most LIMIT_SERVICES,
  * sorted by name. */

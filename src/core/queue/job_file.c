@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #define PREFIX "job-"
+#define BAD_PREFIX "bad-" PREFIX
 
 const struct job_file_place job_file_now = {FILE_QUEUE, ""};
 const struct job_file_place job_file_before = {FILE_STATE, "queue"};
@@ -124,4 +125,29 @@ void job_file_set_aside(const struct env *env, const struct job_file_place *plac
                   error->message);
     else
         log_warning("", "%s is of no use (%s): set aside as %s", name, why, aside);
+}
+
+static void add_bad(const struct env *env, const struct job_file_place *place, const char *path,
+                    GPtrArray *ret_to)
+{
+    g_autoptr(GPtrArray) names = job_file_list(env, place, NULL);
+
+    for (guint i = 0; names != NULL && i < names->len && ret_to->len < LIMIT_BAD_JOB_FILES; i++)
+        if (g_str_has_prefix(names->pdata[i], BAD_PREFIX))
+            g_ptr_array_add(ret_to, g_strconcat(path, names->pdata[i], NULL));
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+GPtrArray *job_file_list_bad(const struct env *env)
+{
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+
+    add_bad(env, &job_file_now, "run/queue/", paths);
+    add_bad(env, &job_file_before, "var/queue/", paths);
+    g_ptr_array_sort(paths, compare_texts);
+    return paths;
 }

@@ -29,6 +29,9 @@ bool job_file_write(const struct env *env, const struct job *job, GError **error
 struct job *job_file_read(const struct env *env, guint64 id, GError **error);
 /* Names of what lies in a place, job files and others; array of char *, frees them. */
 GPtrArray *job_file_list(const struct env *env, const struct job_file_place *place, GError **error);
+/* Those that were set aside in either place, as `run/queue/bad-job-17-TIME`, sorted, at most
+ * LIMIT_BAD_JOB_FILES; array of char *, frees them. */
+GPtrArray *job_file_list_bad(const struct env *env);
 /* One that is not there counts as removed. A failure is reported: the next start removes it. */
 void job_file_remove(const struct env *env, const struct job_file_place *place, guint64 id);
 /* Moves a file that cannot be used out of the way, as bad-NAME-TIME beside it, and reports it. */

@@ -1,5 +1,6 @@
 /* QueryClusterInfo and QueryTags. */
 #include "core/queue/calls.h"
+#include "core/queue/job_file.h"
 #include "core/queue/query.h"
 
 #define GANETI_PROTOCOL_VERSION 3000000 /* what Ganeti's clients of 3.0 expect */
@@ -64,7 +65,7 @@ static json_t *all_templates(void)
 }
 
 static json_t *describe(const struct queue_context *context, const struct cluster *cluster,
-                        const struct cluster_status *status)
+                        const struct cluster_status *status, const GPtrArray *bad_files)
 {
     const struct config *config = follow_config(context->follow);
     g_autoptr(GPtrArray) tags = config_tags(config, TAG_CLUSTER, cluster->uuid);
@@ -87,6 +88,7 @@ static json_t *describe(const struct queue_context *context, const struct cluste
     json_object_set_new(info, "tags", texts(tags));
     json_object_set_new(info, "enabled_disk_templates", all_templates());
     json_object_set_new(info, "copies", describe_copies(config, status->copies));
+    json_object_set_new(info, "bad_job_files", texts(bad_files));
     json_object_set_new(info, "authority_key", json_boolean(status->authority));
     return info;
 }
@@ -100,6 +102,7 @@ static void cluster_info_task(void *data)
     record_autoptr(cluster_status) status =
         env_call_record(context->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
                         context_stamp(context), 0, 0, &error);
+    g_autoptr(GPtrArray) bad_files = status == NULL ? NULL : job_file_list_bad(context->env);
     const struct cluster *cluster = config_cluster(follow_config(context->follow));
 
     if (status == NULL)
@@ -108,7 +111,7 @@ static void cluster_info_task(void *data)
         rpc_fail_new(info->request, FETTLE_ERROR_TEMPORARY,
                      "the configuration has no cluster yet; run `fettle cluster init`");
     else
-        rpc_answer(info->request, describe(context, cluster, status));
+        rpc_answer(info->request, describe(context, cluster, status, bad_files));
     g_free(info);
 }
 

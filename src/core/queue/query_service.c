@@ -1,7 +1,7 @@
 /*
  * Fields of services (proto/fields.def): the daemons that a node is to run by the configuration,
- * and how the node says that they are. Nothing of that is in the configuration itself: it belongs
- * to the node.
+ * and how the node says that they are. Of a node that says nothing the configuration has the last
+ * that was known: version, and since when.
  */
 #include "core/queue/query_rows.h"
 
@@ -174,11 +174,39 @@ static json_t *words(const char *text)
     return *text == '\0' ? NULL : json_string(text);
 }
 
+/* What is on record of one whose node says nothing; NULL: nothing is, or the node speaks. */
+static const struct service *last_known(const struct query_source *source, const void *row)
+{
+    const struct query_service *service = row;
+    enum query_status status;
+
+    if (report_of(source, row, &status) != NULL || status == QUERY_NORMAL)
+        return NULL;
+    g_autofree char *key = config_service_key(service->node->uuid, service->duty->name);
+    return config_get(source->config, "service", key, NULL);
+}
+
+json_t *query_get_service_known(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    enum query_status status = QUERY_NORMAL;
+
+    if (report_of(source, row, &status) != NULL || status == QUERY_NORMAL)
+        return json_string("now");
+    if (last_known(source, row) != NULL)
+        return json_string("last known");
+    *ret_status = status;
+    return NULL;
+}
+
 json_t *query_get_service_since(struct query_source *source, const void *row,
                                 enum query_status *ret_status)
 {
     const struct service_report *line = line_of(source, row, ret_status);
+    const struct service *known = last_known(source, row);
 
+    if (known != NULL)
+        return positive(known->since);
     return line == NULL ? NULL : positive(line->since);
 }
 
@@ -202,7 +230,10 @@ json_t *query_get_service_version(struct query_source *source, const void *row,
                                   enum query_status *ret_status)
 {
     const struct service_report *line = line_of(source, row, ret_status);
+    const struct service *known = last_known(source, row);
 
+    if (known != NULL)
+        return words(known->version);
     return line == NULL ? NULL : words(line->version);
 }
 

@@ -326,6 +326,7 @@ static void one_pass(struct watcher *watcher)
         watcher_spare_room(watcher);
         watcher_tend_candidates(watcher);
     }
+    watcher_register_services(watcher);
 }
 
 /* How long there is nothing to do if nothing happens. */
@@ -358,7 +359,8 @@ static void timer_cb(void *data)
 /* Records, numbers and jobs on their way change nothing that a pass looks at. */
 static bool matters(const struct watcher *watcher, const struct change *change)
 {
-    if (g_str_equal(change->kind, "decision") || g_str_equal(change->kind, "counter"))
+    if (g_str_equal(change->kind, "decision") || g_str_equal(change->kind, "counter") ||
+        g_str_equal(change->kind, "service"))
         return false;
     const struct job *job =
         g_str_equal(change->kind, "job")

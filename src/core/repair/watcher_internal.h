@@ -53,13 +53,14 @@ struct watcher {
         *repair_jobs; /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
     struct placement_sums *sums; /* of this pass; NULL: not needed yet */
     struct promotion promotion;
-    guint running, begun; /* repairs: under way; begun within the last hour; with repair_jobs */
-    guint64 sizes;        /* what the nodes have, as one number: another number, other sizes */
-    bool room_changed;    /* since the spare room was judged */
-    bool braked;          /* no step may be submitted in this pass */
-    gint64 next_expiry;   /* when the next suspension or advice ends, in seconds since 1970 */
-    gint64 next_sweep;    /* when records of removed objects are looked for, likewise */
-    gint64 returned_ms;   /* boot clock: when a node that had been silent answered again */
+    gint64 services_after_ms; /* boot clock: not before, as the last record of services failed */
+    guint running, begun;     /* repairs: under way; begun within the last hour; with repair_jobs */
+    guint64 sizes;            /* what the nodes have, as one number: another number, other sizes */
+    bool room_changed;        /* since the spare room was judged */
+    bool braked;              /* no step may be submitted in this pass */
+    gint64 next_expiry;       /* when the next suspension or advice ends, in seconds since 1970 */
+    gint64 next_sweep;        /* when records of removed objects are looked for, likewise */
+    gint64 returned_ms;       /* boot clock: when a node that had been silent answered again */
     gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
     struct task *sleeper;                /* the loop, while it waits for the next pass */
     guint timer;
@@ -74,6 +75,7 @@ struct node_memory {
     gint64 unheard_ms;   /* by the boot clock, since when it does not answer; 0: it does */
     bool answered;       /* at some time since this watcher started */
     guint64 failed_pass; /* pass since which its disks have no space at all; 0: they have */
+    gint64 services_ms;  /* boot clock: when its services were put on record anew; 0: never */
     guint promotions;    /* jobs that were to make it a master candidate, and failed */
 };
 
@@ -145,6 +147,9 @@ void watcher_spare_room(struct watcher *watcher);
 
 /* --- candidates.c: too few master candidates (ARP-71) --- */
 void watcher_tend_candidates(struct watcher *watcher);
+
+/* --- services.c: which daemons nodes run, on record --- */
+void watcher_register_services(struct watcher *watcher);
 
 /* --- jobs.c --- */
 

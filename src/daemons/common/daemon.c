@@ -15,8 +15,8 @@ static struct {
     char *ready_file;
     bool quitting;
     const struct env *env;
-    struct service *service; /* NULL: not written down (yet) */
-    char *why;               /* it ends; NULL: it was asked to */
+    struct own_service *service; /* NULL: not written down (yet) */
+    char *why;                   /* it ends; NULL: it was asked to */
 } running;
 
 /* Says on standard error why the program ends, and gives its exit code. */

@@ -147,6 +147,21 @@ static void test_answers(void)
            "77}");
 }
 
+/* The address of the cluster is the master IP, where there is one. */
+static void test_master_ip(void)
+{
+    confd_auto confd = make_confd(NODE1);
+    expect(confd, 10, "\"cluster/master_ip\"", OK("\"10.99.9.10\""));
+    expect(confd, 10, "\"cluster/master_netdev\"", BAD("2"));
+    apply(confd_copy_of(confd), CHANGE_PUT, "cluster", CLUSTER,
+          json_make("{ss ss ss ss si ss}", "uuid", CLUSTER, "name", "c1", "master_node", NODE1,
+                    "master_ip", "10.99.9.200", "master_netmask", 24, "master_netdev", "br0"));
+    expect(confd, 3, "{\"3\": [0, 1, 2]}", OK("[\"node1\",\"10.99.9.200\",\"10.99.9.10\"]"));
+    expect(confd, 10, "\"cluster/master_ip\"", OK("\"10.99.9.200\""));
+    expect(confd, 10, "\"cluster/master_netmask\"", OK("24"));
+    expect(confd, 10, "\"cluster/master_netdev\"", OK("\"br0\""));
+}
+
 /* Every field that the recorded instance has. */
 static void test_shapes(void)
 {
@@ -326,6 +341,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/confd/answers#RCF-02,RCF-07,D-17", test_answers);
+    g_test_add_func("/confd/master-ip#RCF-07", test_master_ip);
     g_test_add_func("/confd/shapes#RCF-07", test_shapes);
     g_test_add_func("/confd/changes", test_changes);
     g_test_add_func("/confd/candidates-only", test_candidates_only);

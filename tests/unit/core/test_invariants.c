@@ -142,6 +142,32 @@ static void test_deletions(void)
                 "wrong_state: node node3 (" NODE3 "): cannot be deleted, tag x refers to it");
 }
 
+static struct change *put_service(const char *uuid, const char *node, const char *name)
+{
+    return put("service", uuid, 0,
+               json_make("{s:s,s:s,s:s,s:s,s:i}", "uuid", uuid, "name", name, "node", node,
+                         "version", "1", "since", 5));
+}
+
+/* Each once: its key is made of node and name. */
+static void test_services(void)
+{
+    g_autofree char *luxid = config_service_key(NODE3, "luxid");
+    g_autofree char *lost = config_service_key(WEB1, "luxid");
+    g_assert_cmpstr(luxid, ==, "3503620b-27ba-5b7f-853a-7d5e592bad5d");
+    assert_says(check(put_service(luxid, NODE3, "luxid"), NULL), "ok");
+    assert_says(check(put_service(WEB1, NODE3, "luxid"), NULL),
+                "wrong_input: service luxid (" WEB1 "): uuid: that of service luxid of node " NODE3
+                " is 3503620b-27ba-5b7f-853a-7d5e592bad5d");
+    g_autofree char *expected =
+        g_strdup_printf("unknown_entity: service luxid (%s): node: there is no node " WEB1, lost);
+    assert_says(check(put_service(lost, WEB1, "luxid"), NULL), expected);
+    assert_says(check_as(changes_of(put_service(luxid, NODE3, "luxid"), NULL),
+                         changes_of(del("node", NODE3, 1), NULL), AUTHOR_COMMIT),
+                "wrong_state: node node3 (" NODE3
+                "): cannot be deleted, service luxid refers to it");
+}
+
 static void test_instance_state(void)
 {
     assert_says(check(put_web1(web1(5, NODE1, NODE3, false)), NULL),
@@ -537,6 +563,7 @@ int main(int argc, char **argv)
     g_test_add_func("/invariants/references#WCF-16", test_references);
     g_test_add_func("/invariants/engine#SAF-07,WCF-16", test_engine);
     g_test_add_func("/invariants/deletions#WCF-16", test_deletions);
+    g_test_add_func("/invariants/services", test_services);
     g_test_add_func("/invariants/instance#SAF-10", test_instance_state);
     g_test_add_func("/invariants/one-replica#SAF-18", test_one_replica);
     g_test_add_func("/invariants/problems", test_problems);

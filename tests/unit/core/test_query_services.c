@@ -1,4 +1,5 @@
 /* The query resource service: who is to run where, and what nodes say of it. query_service.c. */
+#include "core/config/model.h"
 #include "query_world.h"
 
 static json_t *service(const char *name, const char *state, int since, int pid, const char *why)
@@ -94,11 +95,49 @@ static void test_services_of_silent_nodes(void)
     queue_world_free(w);
 }
 
+static void put_known(struct queue_world *w, const char *node, const char *name, int since)
+{
+    g_autofree char *key = config_service_key(node, name);
+    store_put(w->store, "service", key,
+              json_make("{ss, ss, ss, ss, si}", "uuid", key, "name", name, "node", node, "version",
+                        "0.9", "since", since));
+}
+
+/* What is on record counts while its node says nothing, and is marked as that. */
+static void test_last_known(void)
+{
+    struct queue_world *w = query_world_new();
+    struct env *hanging = fake_process(w->world, NODE2, ROLE_NODED);
+    g_autoptr(GPtrArray) kept = g_ptr_array_new();
+
+    put_known(w, MASTER, "noded", 500);
+    put_known(w, MASTER, "wconfd", 500);
+    put_known(w, NODE2, "noded", 600);
+    put_known(w, NODE3, "noded", 700);
+    fake_settle(w->world);
+    fake_script(w->world, MASTER, ROLE_NODED, "node_report", answer_services, NULL);
+    fake_serve(hanging, query_never_answer, kept);
+    query_check(w, "service", "name node state known since version pid", NULL,
+                "0:\"luxid\" 0:\"node1\" 0:\"down\" 0:\"now\" 2:null 0:\"1.0\" 2:null\n"
+                "0:\"noded\" 0:\"node1\" 0:\"up\" 0:\"now\" 0:1000 0:\"1.0\" 0:77\n"
+                "0:\"rconfd\" 0:\"node1\" 2:null 0:\"now\" 2:null 0:\"1.0\" 2:null\n"
+                "0:\"watcher\" 0:\"node1\" 0:\"down\" 0:\"now\" 0:900 0:\"1.0\" 2:null\n"
+                "0:\"wconfd\" 0:\"node1\" 0:\"down\" 0:\"now\" 2:null 2:null 2:null\n"
+                "0:\"noded\" 0:\"node2\" 3:null 0:\"last known\" 0:600 0:\"0.9\" 3:null\n"
+                "0:\"rconfd\" 0:\"node2\" 3:null 3:null 3:null 3:null 3:null\n"
+                "0:\"noded\" 0:\"node3\" 4:null 0:\"last known\" 0:700 0:\"0.9\" 4:null\n"
+                "0:\"rconfd\" 0:\"node3\" 4:null 4:null 4:null 4:null 4:null\n");
+    for (guint i = 0; i < kept->len; i++)
+        rpc_request_free(g_ptr_array_index(kept, i));
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/query/services#LUX-03,LUX-04", test_services);
     g_test_add_func("/query/services-of-candidates#LUX-03", test_services_of_candidates);
     g_test_add_func("/query/services-of-silent-nodes#LUX-04", test_services_of_silent_nodes);
+    g_test_add_func("/query/services-last-known#LUX-04", test_last_known);
     return g_test_run();
 }

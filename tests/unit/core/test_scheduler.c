@@ -691,6 +691,14 @@ static void test_file_cut_short(void)
     g_assert_cmpuint(files_beginning(w, "bad-job-2-"), ==, 1);
     g_assert_cmpuint(files_beginning(w, "bad-job-77-"), ==, 1);
     g_assert_null(fake_file(w->world, MASTER, FILE_QUEUE, "job-77"));
+    json_autoptr info = queue_call(w, "QueryClusterInfo", json_make("[]"), NULL);
+    const json_t *told = json_object_get(info, "bad_job_files");
+    g_assert_cmpuint(json_array_size(told), ==, 3);
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const begin[] = {"run/queue/bad-job-1-", "run/queue/bad-job-2-",
+                                            "run/queue/bad-job-77-"};
+        g_assert_true(g_str_has_prefix(json_string_value(json_array_get(told, i)), begin[i]));
+    }
     queue_world_free(w);
 }
 

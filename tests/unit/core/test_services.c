@@ -9,7 +9,7 @@
 struct begin {
     struct env *env;
     const char *name;
-    struct service *service;
+    struct own_service *service;
     GError *error;
 };
 

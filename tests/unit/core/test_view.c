@@ -40,6 +40,10 @@ static void set_up(void)
     add(objects, "tag", "node/" NODE2 "/rack", tag_on("node", NODE2, "rack"));
     add(objects, "removed", OLD,
         json_make("{s:s,s:s,s:i}", "uuid", OLD, "name", "old", "generation", 9));
+    g_autofree char *service = config_service_key(NODE1, "luxid");
+    add(objects, "service", service,
+        json_make("{s:s,s:s,s:s,s:s}", "uuid", service, "name", "luxid", "node", NODE1, "version",
+                  "1"));
     add(objects, "job", "17", job_with(17, json_object()));
     add(objects, "job", "18", job_with(18, json_object()));
     add(objects, "network", NET,

@@ -199,6 +199,8 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
                   g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
     if (w->tell_images)
         add_images(w, to_node, answer);
+    if (json_object_get(w->services, to_node) != NULL)
+        json_object_set(answer, "services", json_object_get(w->services, to_node));
     return answer;
 }
 
@@ -278,6 +280,7 @@ void watcher_world_free(struct watcher_world *w)
         watcher_world_kill(w);
     config_world_clear(&w->base);
     config_free(w->view);
+    json_decref(w->services);
     g_ptr_array_unref(w->submissions);
     g_free(w);
 }

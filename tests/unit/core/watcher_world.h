@@ -47,6 +47,7 @@ struct watcher_world {
     bool replica_gone;  /* … but not those of web1's replica … */
     bool disk_gone;     /* … or not that of its disk 1 … */
     bool old_version;   /* … which nodes of an older version do not tell */
+    json_t *services;   /* node -> list of its daemons; NULL: nobody says anything of them */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
