@@ -254,8 +254,8 @@ static void read_cluster(struct reader *reader)
         import_note(reader->import, "cluster: the name stays %s (the file is of %s)", here->name,
                     name);
     import_note(reader->import,
-                "cluster: hvparams and diskparams have no counterpart here; guests run under QEMU "
-                "with what their instance says");
+                "cluster: hvparams (all but vnc_bind_address) and diskparams have no counterpart here; "
+                "guests run under QEMU with what their instance says");
     ganeti_note_rest(reader, "cluster", reader->cluster, known);
 }
 
@@ -352,6 +352,7 @@ bool import_ganeti(struct import *import, const struct config *now, const json_t
     json_autoptr objects = json_object();
     g_autoptr(GHashTable) nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) groups = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) ports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) networks =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_network);
     struct reader reader = {.import = import,
@@ -361,7 +362,8 @@ bool import_ganeti(struct import *import, const struct config *now, const json_t
                             .objects = objects,
                             .nodes = nodes,
                             .groups = groups,
-                            .networks = networks};
+                            .networks = networks,
+                            .ports = ports};
     if (!check_head(&reader, error))
         return false;
     read_file(&reader);
