@@ -12,8 +12,7 @@ static const char *const asked[] = {"name",         "pnode", "status", "hv/vnc_b
 static char *address_of(struct cli *cli, const char *node)
 {
     static const char *const fields[] = {"pip", NULL};
-    json_autoptr rows =
-        cli_query(cli, "node", fields, json_make("[sss]", "=", "name", node), NULL);
+    json_autoptr rows = cli_query(cli, "node", fields, json_make("[sss]", "=", "name", node), NULL);
     const char *address = cli_cell_string(json_array_get(rows, 0), 0);
     return g_strdup(*address ? address : node);
 }
@@ -67,11 +66,10 @@ bool display_print(struct cli *cli, const char *name, GError **error)
         print_ways(row, host, port);
         return true;
     }
-    json_autoptr object =
-        json_make("{ss ss ss ss ss sI}", "instance", cli_cell_string(row, NAME), "node",
-                  cli_cell_string(row, NODE), "node_address", host, "status",
-                  cli_cell_string(row, STATUS), "vnc_bind_address", cli_cell_string(row, BIND),
-                  "network_port", (json_int_t)port);
+    json_autoptr object = json_make("{ss ss ss ss ss sI}", "instance", cli_cell_string(row, NAME),
+                                    "node", cli_cell_string(row, NODE), "node_address", host,
+                                    "status", cli_cell_string(row, STATUS), "vnc_bind_address",
+                                    cli_cell_string(row, BIND), "network_port", (json_int_t)port);
     cli_print_json(object);
     return true;
 }

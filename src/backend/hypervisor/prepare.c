@@ -124,16 +124,15 @@ static bool display_can_listen(const struct instance *instance, GError **error)
     int failure = *address ? try_to_listen(address, instance->network_port) : 0;
     if (failure == EADDRINUSE)
         fettle_set_error(error, ENVIRONMENT,
-                         "guest %s: another process of this host listens on port %" G_GUINT64_FORMAT
+                         "another process of this host listens on port %" G_GUINT64_FORMAT
                          ", where its display has to be; end that process (ss -ltnp shows it), or "
                          "give the instance another port while it is stopped: fettle instance "
                          "modify --network-port PORT %s",
-                         instance->name, instance->network_port, instance->name);
+                         instance->network_port, instance->name);
     else if (failure)
         fettle_set_error(error, ENVIRONMENT,
-                         "guest %s: its display cannot listen on %s, port %" G_GUINT64_FORMAT
-                         ": %s",
-                         instance->name, address, instance->network_port, g_strerror(failure));
+                         "its display cannot listen on %s, port %" G_GUINT64_FORMAT ": %s", address,
+                         instance->network_port, g_strerror(failure));
     return failure == 0;
 }
 

@@ -119,8 +119,8 @@ static bool add_nics(GPtrArray *args, const struct guest_spec *spec, GError **er
     return true;
 }
 
-/* The screen is seen by VNC, whose display 0 is port 5900; keyboard and mouse are the machine's own.
- * After disks and cards, so that those keep their places on the bus. */
+/* The screen is seen by VNC, whose display 0 is port 5900; keyboard and mouse are the machine's
+ * own. After disks and cards, so that those keep their places on the bus. */
 static bool add_display(GPtrArray *args, const struct instance *instance, GError **error)
 {
     if (instance->vnc_bind_address[0] == '\0')

@@ -253,9 +253,10 @@ static void read_cluster(struct reader *reader)
     if (*name && strcmp(name, here->name) != 0)
         import_note(reader->import, "cluster: the name stays %s (the file is of %s)", here->name,
                     name);
-    import_note(reader->import,
-                "cluster: hvparams (all but vnc_bind_address) and diskparams have no counterpart here; "
-                "guests run under QEMU with what their instance says");
+    import_note(
+        reader->import,
+        "cluster: hvparams (all but vnc_bind_address) and diskparams have no counterpart here; "
+        "guests run under QEMU with what their instance says");
     ganeti_note_rest(reader, "cluster", reader->cluster, known);
 }
 

@@ -307,10 +307,13 @@ static void note_running(struct instance_reader *instance)
 
 static void note_instance(struct instance_reader *instance)
 {
-    static const char *const known[] = {
-        "primary_node",       "os",          "hypervisor", "beparams",     "admin_state",
-        "admin_state_source", "nics",        "disks",      "disks_active", "disk_template",
-        "network_port",       "forthcoming", "hvparams",   NULL};
+    static const char *const known[] = {"primary_node", "os",
+                                        "hypervisor",   "beparams",
+                                        "admin_state",  "admin_state_source",
+                                        "nics",         "disks",
+                                        "disks_active", "disk_template",
+                                        "network_port", "forthcoming",
+                                        "hvparams",     NULL};
     static const char *const plain[] = {"maxmem", "minmem", "vcpus", NULL};
     static const char *const display[] = {"vnc_bind_address", "vnc_password_file", NULL};
     note_running(instance);

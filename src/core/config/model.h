@@ -75,7 +75,8 @@ char *config_tag_key(enum tag_kind kind, const char *object, const char *tag);
 const struct instance *config_mac_user(const struct config *config, const char *mac,
                                        const char *except);
 /* Who else than `except` (UUID) has an address, a MAC or one of config_ip_key(), or a port
- * (config_port_key()), or has reserved it: `instance "web1"`, `job 17 for instance "web1"`. NULL: nobody; free with g_free(). */
+ * (config_port_key()), or has reserved it: `instance "web1"`, `job 17 for instance "web1"`. NULL:
+ * nobody; free with g_free(). */
 char *config_address_user(const struct config *config, const char *address, const char *except);
 /* An IP address is unique on its link: ADDRESS@LINK. Free with g_free(). */
 char *config_ip_key(const struct nic *nic);

@@ -1,7 +1,7 @@
 /*
  * What is found in a configuration other than by kind and key: tags by the object that carries
- * them, instances by their addresses and ports and by the nodes that they use, and what is promised of
- * each node. See model.h, promised.h and model_private.h.
+ * them, instances by their addresses and ports and by the nodes that they use, and what is promised
+ * of each node. See model.h, promised.h and model_private.h.
  */
 #include "core/config/model_private.h"
 #include "core/config/promised.h"

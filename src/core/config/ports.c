@@ -93,8 +93,7 @@ bool port_draw(const struct config *config, guint64 *ret_port, GError **error)
         return false;
     g_autoptr(GHashTable) daemons = daemon_ports(config);
     for (guint64 port = range.first; port <= range.last; port++) {
-        if (g_hash_table_contains(daemons, GUINT_TO_POINTER((guint)port)) ||
-            !is_free(config, port))
+        if (g_hash_table_contains(daemons, GUINT_TO_POINTER((guint)port)) || !is_free(config, port))
             continue;
         *ret_port = port;
         return true;

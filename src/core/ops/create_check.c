@@ -276,8 +276,7 @@ static bool devices_can_be_had(struct op *op, GError **error)
     const struct op_instance_create *params = op->params;
     g_autoptr(GPtrArray) cards = nics_new(op, params->nics, error);
     record_autoptr(instance) trial = instance_new();
-    return cards &&
-           display_set(op, trial, params->vnc_bind_address, params->network_port, error);
+    return cards && display_set(op, trial, params->vnc_bind_address, params->network_port, error);
 }
 
 bool create_room_is_there(struct op *op, GError **error)

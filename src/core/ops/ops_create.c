@@ -262,8 +262,8 @@ static bool create_body(struct op *op, struct instance *instance, GError **error
     if (!put_on_record(op, instance, error))
         return false;
     display_warn(op, instance);
-    return make_disks(op, instance, error) &&
-           first_start(op, instance, error) && instance_settle(op, instance->uuid, error);
+    return make_disks(op, instance, error) && first_start(op, instance, error) &&
+           instance_settle(op, instance->uuid, error);
 }
 
 /* Leaves nothing behind, or says in `error` what. The failure is then one before any change. */

@@ -45,8 +45,7 @@ static bool display_is_right(const struct op *op, const struct instance *instanc
 static bool can_change(const struct op *op, const struct instance *instance, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
-    if (!instance_need_whole(instance, error) ||
-        !instance_need_settled(instance, TASK_NONE, error))
+    if (!instance_need_whole(instance, error) || !instance_need_settled(instance, TASK_NONE, error))
         return false;
     if (!*params->vnc_bind_address && !params->network_port)
         fettle_set_error(error, WRONG_INPUT, "nothing to change: name at least one parameter");

@@ -89,9 +89,8 @@ static struct instance *with_display(void)
 /* A socket at the display's port: connected, or listening. */
 static int socket_at_display(bool listening)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons(PORT),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     g_assert_cmpint(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), ==, 0);
     g_assert_cmpint((listening ? bind : connect)(fd, (struct sockaddr *)&at, sizeof at), ==, 0);
@@ -130,7 +129,7 @@ static void display_taken(void *unused)
     world_prepare(node, web1, &error);
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
     g_assert_cmpstr(error->message, ==,
-                    "guest web1: another process of this host listens on port 11007, where its "
+                    "another process of this host listens on port 11007, where its "
                     "display has to be; end that process (ss -ltnp shows it), or give the instance "
                     "another port while it is stopped: fettle instance modify --network-port PORT "
                     "web1");

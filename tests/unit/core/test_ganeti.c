@@ -172,8 +172,8 @@ static struct import *plan_displays(struct config *config, const char *address, 
 {
     json_t *json = read_sample("3.0.json");
     json_t *instances = json_object_get(json, "instances");
-    json_t *kvm = json_object_get(
-        json_object_get(json_object_get(json, "cluster"), "hvparams"), "kvm");
+    json_t *kvm =
+        json_object_get(json_object_get(json_object_get(json, "cluster"), "hvparams"), "kvm");
     json_t *mail = json_object_get(instances, MAIL), *web = json_object_get(instances, WEB);
     json_object_set_new(kvm, "vnc_bind_address", json_string("0.0.0.0"));
     json_object_set_new(mail, "network_port", json_integer(port));

@@ -230,8 +230,8 @@ static void test_drawn_too_often(void)
 static const char *with_display(const char *address, json_int_t port)
 {
     json_t *op = mirror_op();
-    json_object_update_new(
-        op, json_make("{ss sI}", "vnc_bind_address", address, "network_port", port));
+    json_object_update_new(op,
+                           json_make("{ss sI}", "vnc_bind_address", address, "network_port", port));
     return ops_run_one(world, op);
 }
 

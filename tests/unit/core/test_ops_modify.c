@@ -7,8 +7,8 @@ static struct ops_world *world;
 
 static const char *modify(json_t *params)
 {
-    json_object_update_new(params, json_make("{ss ss}", "OP_ID", "OP_INSTANCE_SET_PARAMS",
-                                             "instance_name", "web1"));
+    json_object_update_new(
+        params, json_make("{ss ss}", "OP_ID", "OP_INSTANCE_SET_PARAMS", "instance_name", "web1"));
     return ops_run_one(world, params);
 }
 
@@ -123,8 +123,8 @@ static void test_refused(void)
     put_stopped();
     ops_expect_refusal(world, modify(json_object()),
                        "nothing to change: name at least one parameter", "wrong_input");
-    ops_expect_refusal(world, bind_to("none"),
-                       "nothing to change: instance \"web1\" is so already", "wrong_input");
+    ops_expect_refusal(world, bind_to("none"), "nothing to change: instance \"web1\" is so already",
+                       "wrong_input");
     ops_expect_refusal(world, modify(json_make("{si}", "network_port", 11000)),
                        "network_port: is the port of a display; give vnc_bind_address too",
                        "wrong_input");

@@ -87,8 +87,8 @@ static void test_range(void)
 
 static void test_bad_ranges(void)
 {
-    static const char *const bad[] = {"5899-11000", "12000-11999", "11000-65536", "11000:12000",
-                                      "11000--2000", " 11000-1200"};
+    static const char *const bad[] = {"5899-11000",  "12000-11999", "11000-65536",
+                                      "11000:12000", "11000--2000", " 11000-1200"};
     SAYS(NULL, put_range("5900-65535"), "ok");
     SAYS(NULL, put_range("12000-12000"), "ok");
     for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
@@ -145,11 +145,11 @@ static void test_draw(void)
     assert_says(draw(changes_of(put_db("", 0), NULL)), "11000");
     assert_says(draw(changes_of(put_db("127.0.0.1", 11000), NULL)), "11001");
     assert_says(draw(changes_of(put_db("127.0.0.1", 11001), NULL)), "11000");
-    assert_says(draw(changes_of(put_db("127.0.0.1", 20000), put_range("20000-20004"), node_at(20001),
-                                reserve(FRESH, "fresh", 17, 20003), NULL)),
+    assert_says(draw(changes_of(put_db("127.0.0.1", 20000), put_range("20000-20004"),
+                                node_at(20001), reserve(FRESH, "fresh", 17, 20003), NULL)),
                 "20004");
-    assert_says(draw(changes_of(put_db("127.0.0.1", 20000), put_range("20000-20003"), node_at(20001),
-                                reserve(FRESH, "fresh", 17, 20003), NULL)),
+    assert_says(draw(changes_of(put_db("127.0.0.1", 20000), put_range("20000-20003"),
+                                node_at(20001), reserve(FRESH, "fresh", 17, 20003), NULL)),
                 "port_range 20000-20003 has no free port left; make it larger: fettle cluster "
                 "modify --port-range FIRST-LAST");
     /* Given back with its instance. */
@@ -164,20 +164,20 @@ static void test_race(void)
     assert_says(job_locks(&world, 17, "x instance/fresh", false), GRANTED);
     assert_says(job_locks(&world, 18, "x instance/other", false), GRANTED);
     assert_says(ask_wconf(&world, world.job, "draw_port", json_object()), "{\"port\":11000}");
-    assert_says(job_change(&world, 17, "reserve", changes_of(reserve(FRESH, "fresh", 17, 11000),
-                                                             NULL)),
-                "{\"serial\":2}");
-    assert_says(job_change(&world, 18, "reserve", changes_of(reserve(OTHER, "other", 18, 11000),
-                                                             NULL)),
-                "already_exists: reservation other (" OTHER
-                "): port: 11000 is taken by job 17 for instance \"fresh\"");
+    assert_says(
+        job_change(&world, 17, "reserve", changes_of(reserve(FRESH, "fresh", 17, 11000), NULL)),
+        "{\"serial\":2}");
+    assert_says(
+        job_change(&world, 18, "reserve", changes_of(reserve(OTHER, "other", 18, 11000), NULL)),
+        "already_exists: reservation other (" OTHER
+        "): port: 11000 is taken by job 17 for instance \"fresh\"");
     assert_says(
         ask_wconf(&world, world.job, "address_user", json_make("{s:s}", "address", "port 11000")),
         "{\"user\":\"job 17 for instance \\\"fresh\\\"\"}");
     assert_says(ask_wconf(&world, world.job, "draw_port", json_object()), "{\"port\":11001}");
-    assert_says(job_change(&world, 18, "reserve", changes_of(reserve(OTHER, "other", 18, 11001),
-                                                             NULL)),
-                "{\"serial\":3}");
+    assert_says(
+        job_change(&world, 18, "reserve", changes_of(reserve(OTHER, "other", 18, 11001), NULL)),
+        "{\"serial\":3}");
     world_tear_down();
 }
 
