@@ -6,6 +6,7 @@
  * was on each way out, signals included.
  */
 #include "cli/console_line.h"
+#include "cli/display.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -263,8 +264,12 @@ static bool print_tail(struct cli *cli, const char *name, GError **error)
 
 static int instance_console(struct cli *cli, int argc, char **argv, GError **error)
 {
-    if (!cli_expect(argc, argv, 1, "instance console NAME", error))
+    bool screen = false;
+    if (!cli_take_switch(&argc, argv, "--vnc", &screen, error) ||
+        !cli_expect(argc, argv, 1, "instance console [--vnc] NAME", error))
         return -1;
+    if (screen)
+        return display_print(cli, argv[0], error) ? 0 : -1;
     if (cli->json)
         return print_tail(cli, argv[0], error) ? 0 : -1;
     struct console console = {.terminal = isatty(STDIN_FILENO) != 0, .input = true};
@@ -276,10 +281,10 @@ static int instance_console(struct cli *cli, int argc, char **argv, GError **err
 }
 
 const struct command console_commands[] = {
-    {"instance", "console", "NAME",
+    {"instance", "console", "[--vnc] NAME",
      "Use the serial console of an instance, wherever it moves; Ctrl-] and then q leaves it. "
      "Through a pipe: lines are typed, output is copied. With --json: what was printed last, in "
-     "base64.",
+     "base64. With --vnc: where its screen is, and how to get there.",
      instance_console},
     {0},
 };

@@ -81,6 +81,14 @@ static void print_nics(const json_t *cells)
     }
 }
 
+static void print_display(const json_t *cells)
+{
+    const char *bind = info_string(cells, "hv/vnc_bind_address");
+    if (*bind)
+        info_line("Display", "VNC at port %" G_GINT64_FORMAT " of %s, bound to %s",
+                  info_number(cells, "network_port"), info_string(cells, "pnode"), bind);
+}
+
 static void print_work(const json_t *cells)
 {
     const char *task = info_string(cells, "task_state"), *to = info_string(cells, "migration_node");
@@ -161,7 +169,9 @@ static void next_by_status(const json_t *cells, const char *name)
     else if (strcmp(status, "ADMIN_down") == 0)
         printf("  Start it: fettle instance startup %s\n", name);
     else if (strcmp(status, "running") == 0)
-        printf("  See its console: fettle instance console %s\n", name);
+        printf("  See its console: fettle instance console %s%s\n", name,
+               *info_string(cells, "hv/vnc_bind_address") ? ", or its screen: the same with --vnc"
+                                                          : "");
     else
         printf("  Check it: fettle instance verify %s\n", name);
 }
@@ -190,6 +200,7 @@ void info_print_instance(struct cli *cli, const json_t *cells)
     print_replica(cells);
     print_disks(cells);
     print_nics(cells);
+    print_display(cells);
     print_work(cells);
     print_repairs(cli, name);
     print_identity(cells);

@@ -33,6 +33,7 @@ OPCODES = {
     ('network', 'modify'): ['lan', '--gateway', '192.0.2.1'],
     ('network', 'remove'): ['lan'],
     ('instance', 'create'): ['new', '--disk-template', 'file', '--disk', 'size=8'],
+    ('instance', 'modify'): ['old', '--vnc-bind-address', '127.0.0.1'],
     ('instance', 'remove'): ['old'],
     ('instance', 'startup'): ['old'],
     ('instance', 'shutdown'): ['web'],

@@ -248,7 +248,11 @@ def test_command_line():
             (3, 'job 99999 does not exist', 'job', 'cancel', '99999'),
             (3, 'job 99999 does not exist', 'job', 'wait', '99999'),
             (3, 'job 99999 does not exist', 'job', 'watch', '99999'),
-            (3, 'instance "nope" does not exist', 'instance', 'console', 'nope')):
+            (3, 'instance "nope" does not exist', 'instance', 'console', 'nope'),
+            (3, 'instance "nope" does not exist', 'instance', 'console', '--vnc', 'nope'),
+            (2, '--vnc: takes no value', 'instance', 'console', '--vnc=yes', 'nope'),
+            (5, 'instance "web" has no display; give it one while it is stopped: fettle instance modify '
+                '--vnc-bind-address 127.0.0.1 web', 'instance', 'console', '--vnc', 'web')):
         cli_error(code, message, *args)
     code, out, err = lab.run('instance', 'list', '-o', 'name,nope', check=False)
     assert code == 2 and not out and err.startswith('fettle: -o: instance has no field "nope"; it has name, '), err

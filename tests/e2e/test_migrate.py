@@ -189,6 +189,83 @@ def test_diskless():
     remove('bare')
 
 
+# --- displays ---
+
+GREET = "import socket, sys; print(socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10).recv(12).decode(), end='')"
+LISTEN = ("import socket, sys; s = socket.create_server(('0.0.0.0', int(sys.argv[1]))); print('listening', flush=True); "
+          "sys.stdin.read()")
+
+
+def greeting(node, port):
+    """What a viewer on that node reads first; None if nobody listens there."""
+    try:
+        return lab.exec(node, 'python3', '-c', GREET, str(port))
+    except fettlelib.CommandFailed as failure:
+        assert 'ConnectionRefusedError' in str(failure), failure
+        return None
+
+
+def taken(node, port):
+    """A process that is none of ours listens at the port of that node."""
+    process = subprocess.Popen(lab.exec_words(node, 'python3', '-c', LISTEN, str(port)), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b'listening\n'
+    return process
+
+
+@title('/migrate/display-goes-along#SAF-17')
+def test_display():
+    for name in ('shown', 'twin'):
+        create(name, 'diskless', vnc_bind_address='127.0.0.1')
+    port, other_port = (lab.instance(name, 'network_port')['network_port'] for name in ('shown', 'twin'))
+    assert (port, other_port) == (11000, 11001)
+    assert greeting('node2', port) == greeting('node2', other_port) == 'RFB 003.008\n'
+    migrate('shown', '--target-node', 'node3')
+    assert lab.instance('shown', 'network_port', 'hv/vnc_bind_address') == {'network_port': port, 'hv/vnc_bind_address': '127.0.0.1'}
+    assert greeting('node3', port) == 'RFB 003.008\n'
+    assert greeting('node2', port) is None
+    lab.cli('instance', 'failover', 'shown', '--target-node', 'node2', '--shutdown-timeout', '0')
+    assert greeting('node2', port) == 'RFB 003.008\n'
+    remove('shown')
+    remove('twin')
+
+
+@title('/migrate/display-whose-port-is-taken')
+def test_display_taken():
+    """Neither a migration nor a start leaves anything behind, and each says what to do; the watcher gives it up."""
+    uuid = create('shown', 'diskless', vnc_bind_address='127.0.0.1')
+    pids = lab.qemu_processes(uuid)
+    why = ('instance shown: another process of this host listens on port 11000, where its display has to be; end that '
+           'process (ss -ltnp shows it), or give the instance another port while it is stopped: fettle instance modify '
+           '--network-port PORT shown')
+    with taken('node3', 11000) as process:
+        expect_error(26, f'the migration of instance "shown" to node3 failed: node3: {why}; it stays on node2',
+                     'instance', 'migrate', 'shown', '--target-node', 'node3')
+        assert lab.qemu_processes(uuid) == pids and place('shown') == 'node2'
+        assert greeting('node2', 11000) == 'RFB 003.008\n'
+        process.stdin.close()
+    lab.cli('instance', 'shutdown', 'shown', '--timeout', '0')
+    with taken('node2', 11000) as process:
+        expect_error(26, f'node2: {why}', 'instance', 'startup', 'shown')
+        wait_until('the watcher gives it up', lambda: any(
+            'It should run and does not; 3 starts did not help' in row['summary']
+            for row in lab.query('decision', ['summary'], ['=', 'subject_name', 'shown'])), 60)
+        assert not lab.qemu_processes(uuid)
+        lab.cli('instance', 'shutdown', 'shown', '--timeout', '0')
+        lab.cli('instance', 'modify', 'shown', '--network-port', '14999')
+        lab.cli('instance', 'startup', 'shown')
+        assert greeting('node2', 14999) == 'RFB 003.008\n'
+        process.stdin.close()
+    said = lab.cli('instance', 'console', '--vnc', 'shown')
+    address = lab.json('node', 'list', 'node2', '-o', 'pip')[0]['pip']
+    assert said == (f'Screen of shown: on node node2, port 14999, for viewers on that node itself (127.0.0.1)\n'
+                    f'By a tunnel, which stays open as long as you look:\n'
+                    f'    ssh -N -L 14999:127.0.0.1:14999 root@{address}\n'
+                    f'    vncviewer 127.0.0.1::14999\n'), said
+    e2e.verify_clean(lab)
+    remove('shown')
+
+
 # --- every end but the good one ---
 
 def fill_image():
@@ -694,6 +771,6 @@ if __name__ == '__main__':
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
         fill_image()
         create('full', 'file', disks=[{'size': FULL_MIB}], os_type='full')
-        e2e.run(test_mirror, test_file_raw, test_file_qcow2, test_sharedfile, test_diskless, test_cancel, test_timeout,
-                test_cleanup, test_bandwidth, test_downtime, test_refusals, test_no_kernel, test_no_room, test_no_memory, test_disk_full, test_network,
-                test_backing_file, test_newer_qemu, test_whole_node, test_torture, test_logs)
+        e2e.run(test_mirror, test_file_raw, test_file_qcow2, test_sharedfile, test_diskless, test_display, test_display_taken, test_cancel,
+                test_timeout, test_cleanup, test_bandwidth, test_downtime, test_refusals, test_no_kernel, test_no_room, test_no_memory,
+                test_disk_full, test_network, test_backing_file, test_newer_qemu, test_whole_node, test_torture, test_logs)

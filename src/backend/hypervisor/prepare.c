@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "io/files.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -100,11 +101,47 @@ static void explain_failure(const struct guest *guest, GError **failure, GError 
     g_clear_error(failure);
 }
 
+/* 0, or why not. QEMU binds as this does, so a port that was left a moment ago is free. */
+static int try_to_listen(const char *address, guint64 port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((guint16)port)};
+    int on = 1, failure = 0;
+    if (inet_pton(AF_INET, address, &at.sin_addr) != 1)
+        return EADDRNOTAVAIL;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 1) != 0)
+        failure = errno;
+    if (fd >= 0)
+        close(fd);
+    return failure;
+}
+
+/* Asked before QEMU is, which would not say what to do. */
+static bool display_can_listen(const struct instance *instance, GError **error)
+{
+    const char *address = instance->vnc_bind_address;
+    int failure = *address ? try_to_listen(address, instance->network_port) : 0;
+    if (failure == EADDRINUSE)
+        fettle_set_error(error, ENVIRONMENT,
+                         "another process of this host listens on port %" G_GUINT64_FORMAT
+                         ", where its display has to be; end that process (ss -ltnp shows it), or "
+                         "give the instance another port while it is stopped: fettle instance "
+                         "modify --network-port PORT %s",
+                         instance->network_port, instance->name);
+    else if (failure)
+        fettle_set_error(error, ENVIRONMENT,
+                         "its display cannot listen on %s, port %" G_GUINT64_FORMAT ": %s", address,
+                         instance->network_port, g_strerror(failure));
+    return failure == 0;
+}
+
 static bool start_guest(struct guest *guest, const struct guest_spec *spec, bool incoming,
                         GError **error)
 {
     bool kvm = false;
-    if (!accel_choose(guest->qemu->paths, spec->accelerator, &kvm, error))
+    if (!display_can_listen(spec->instance, error) ||
+        !accel_choose(guest->qemu->paths, spec->accelerator, &kvm, error))
         return false;
     g_autoptr(GPtrArray) args = qemu_args(guest, spec, incoming, kvm, error);
     guest->console = console_size(guest->qemu, guest->instance);

@@ -17,6 +17,8 @@
 /* Without a change of user the way to more privilege is shut too. */
 #define SANDBOX_SAME_USER SANDBOX ",elevateprivileges=deny"
 
+#define VNC_PORT_0 5900
+
 static void add(GPtrArray *args, const char *option, char *value)
 {
     g_ptr_array_add(args, g_strdup(option));
@@ -117,6 +119,25 @@ static bool add_nics(GPtrArray *args, const struct guest_spec *spec, GError **er
     return true;
 }
 
+/* The screen is seen by VNC, whose display 0 is port 5900; keyboard and mouse are the machine's
+ * own. After disks and cards, so that those keep their places on the bus. */
+static bool add_display(GPtrArray *args, const struct instance *instance, GError **error)
+{
+    if (instance->vnc_bind_address[0] == '\0')
+        return true;
+    if (instance->network_port < VNC_PORT_0 || instance->network_port > 65535) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "guest %s: port %" G_GUINT64_FORMAT " is none for a display",
+                         instance->name, instance->network_port);
+        return false;
+    }
+    add(args, "-vnc",
+        g_strdup_printf("%s:%" G_GUINT64_FORMAT, instance->vnc_bind_address,
+                        instance->network_port - VNC_PORT_0));
+    add(args, "-device", g_strdup("VGA,id=screen"));
+    return true;
+}
+
 static void add_kernel(GPtrArray *args, const struct guest_spec *spec)
 {
     if (spec->kernel == NULL)
@@ -158,7 +179,7 @@ GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, b
     add_console(args, guest);
     for (guint i = 0; spec->images != NULL && i < spec->images->len; i++)
         add_disk(args, instance, i, spec->images->pdata[i]);
-    if (!add_nics(args, spec, error))
+    if (!add_nics(args, spec, error) || !add_display(args, instance, error))
         return NULL;
     add_kernel(args, spec);
     if (incoming)

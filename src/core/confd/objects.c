@@ -91,6 +91,7 @@ static json_t *parameters_of(const struct instance *instance)
     add_text(object, "kernel_path", instance->kernel_path);
     add_text(object, "initrd_path", instance->initrd_path);
     add_text(object, "kernel_args", instance->kernel_args);
+    add_text(object, "vnc_bind_address", instance->vnc_bind_address);
     return object;
 }
 
@@ -128,6 +129,9 @@ json_t *confd_instance_json(const struct confd_copy *copy, const struct instance
         enum_word(&admin_state_words, (int)instance->admin_state), "admin_state_source", "admin",
         "nics", nics_of(instance), "disks", disk_uuids_of(instance), "disks_active", up);
     add_text(object, "secondary_node", instance->secondary_node);
+    if (instance->network_port)
+        json_object_set_new(object, "network_port",
+                            json_integer((json_int_t)instance->network_port));
     add_text(object, "disk_template",
              enum_word(&disk_template_words, (int)instance->disk_template));
     return with_common(copy, object, "instance", TAG_INSTANCE, instance->uuid, instance->ctime);

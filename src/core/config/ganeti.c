@@ -253,9 +253,10 @@ static void read_cluster(struct reader *reader)
     if (*name && strcmp(name, here->name) != 0)
         import_note(reader->import, "cluster: the name stays %s (the file is of %s)", here->name,
                     name);
-    import_note(reader->import,
-                "cluster: hvparams and diskparams have no counterpart here; guests run under QEMU "
-                "with what their instance says");
+    import_note(
+        reader->import,
+        "cluster: hvparams (all but vnc_bind_address) and diskparams have no counterpart here; "
+        "guests run under QEMU with what their instance says");
     ganeti_note_rest(reader, "cluster", reader->cluster, known);
 }
 
@@ -352,6 +353,7 @@ bool import_ganeti(struct import *import, const struct config *now, const json_t
     json_autoptr objects = json_object();
     g_autoptr(GHashTable) nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) groups = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) ports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) networks =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_network);
     struct reader reader = {.import = import,
@@ -361,7 +363,8 @@ bool import_ganeti(struct import *import, const struct config *now, const json_t
                             .objects = objects,
                             .nodes = nodes,
                             .groups = groups,
-                            .networks = networks};
+                            .networks = networks,
+                            .ports = ports};
     if (!check_head(&reader, error))
         return false;
     read_file(&reader);

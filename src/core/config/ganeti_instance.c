@@ -3,6 +3,7 @@
 
 #include "core/config/addresses.h"
 #include "core/config/ganeti_private.h"
+#include "core/config/ports.h"
 
 /* What becomes of their kinds of disks. */
 static const struct {
@@ -218,6 +219,64 @@ static json_t *read_nics(struct instance_reader *instance)
     return nics;
 }
 
+/* --- its display --- */
+
+/* A hypervisor's parameter: the instance's own, or the cluster's for its hypervisor. */
+static const char *hv(const struct instance_reader *instance, const char *name)
+{
+    const json_t *own = json_object_get(instance->from, "hvparams");
+    const json_t *all = json_object_get(instance->reader->cluster, "hvparams");
+    return ganeti_text(json_is_string(json_object_get(own, name))
+                           ? own
+                           : json_object_get(all, ganeti_text(instance->from, "hypervisor")),
+                       name);
+}
+
+/* Why it cannot be at that port here; NULL: it can. Free with g_free(). */
+static char *keeps_display_out(const struct instance_reader *instance, const char *address,
+                               guint64 port)
+{
+    const struct config *now = instance->reader->now;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *key = config_port_key(port);
+    g_autofree char *user = port ? config_address_user(now, key, "") : NULL;
+    if (!port)
+        return g_strdup("network_port: is missing");
+    if (user)
+        return g_strdup_printf("network_port: %" G_GUINT64_FORMAT " is taken by %s", port, user);
+    if (g_hash_table_contains(instance->reader->ports, key))
+        return g_strdup_printf(
+            "network_port: %" G_GUINT64_FORMAT " is that of another instance of the file", port);
+    if (display_address_check(address, &error) && port_is_in_range(now, port, &error))
+        return NULL;
+    return g_strdup(error->message);
+}
+
+static void read_display(struct instance_reader *instance, json_t *made)
+{
+    struct import *import = instance->reader->import;
+    const char *address = hv(instance, "vnc_bind_address");
+    guint64 port = (guint64)ganeti_number(instance->from, "network_port", 0);
+    if (!*address)
+        return;
+    g_autofree char *why = keeps_display_out(instance, address, port);
+    if (why) {
+        import_note(import,
+                    "%s: its display is not taken over: %s; give it one: fettle instance modify "
+                    "--vnc-bind-address 127.0.0.1 %s",
+                    instance->subject, why, instance->name);
+        return;
+    }
+    if (*hv(instance, "vnc_password_file"))
+        import_note(import,
+                    "%s: its display at %s, port %" G_GUINT64_FORMAT
+                    " has no password here; vnc_password_file has no counterpart",
+                    instance->subject, address, port);
+    g_hash_table_add(instance->reader->ports, config_port_key(port));
+    json_object_set_new(made, "vnc_bind_address", json_string(address));
+    json_object_set_new(made, "network_port", json_integer((json_int_t)port));
+}
+
 /* --- the instance --- */
 
 static void note_running(struct instance_reader *instance)
@@ -248,11 +307,15 @@ static void note_running(struct instance_reader *instance)
 
 static void note_instance(struct instance_reader *instance)
 {
-    static const char *const known[] = {
-        "primary_node",       "os",          "hypervisor", "beparams",     "admin_state",
-        "admin_state_source", "nics",        "disks",      "disks_active", "disk_template",
-        "network_port",       "forthcoming", NULL};
+    static const char *const known[] = {"primary_node", "os",
+                                        "hypervisor",   "beparams",
+                                        "admin_state",  "admin_state_source",
+                                        "nics",         "disks",
+                                        "disks_active", "disk_template",
+                                        "network_port", "forthcoming",
+                                        "hvparams",     NULL};
     static const char *const plain[] = {"maxmem", "minmem", "vcpus", NULL};
+    static const char *const display[] = {"vnc_bind_address", "vnc_password_file", NULL};
     note_running(instance);
     if (instance->secondary) {
         const struct node *node =
@@ -266,6 +329,9 @@ static void note_instance(struct instance_reader *instance)
     g_autofree char *beparams = g_strdup_printf("%s: beparams", instance->subject);
     ganeti_note_rest(instance->reader, beparams, json_object_get(instance->from, "beparams"),
                      plain);
+    g_autofree char *hvparams = g_strdup_printf("%s: hvparams", instance->subject);
+    ganeti_note_rest(instance->reader, hvparams, json_object_get(instance->from, "hvparams"),
+                     display);
     ganeti_note_rest(instance->reader, instance->subject, instance->from, known);
 }
 
@@ -298,6 +364,7 @@ void ganeti_instance(struct reader *reader, const char *uuid, const json_t *from
     }
     guint before = reader->import->problems->len;
     json_t *made = make_instance(&instance, uuid);
+    read_display(&instance, made);
     note_instance(&instance);
     if (reader->import->problems->len == before) {
         ganeti_put(reader, "instance", uuid, made);

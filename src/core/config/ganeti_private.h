@@ -14,6 +14,7 @@ struct reader {
     json_t *objects;       /* of the document that is made: kind -> key -> object */
     GHashTable *nodes;     /* their UUID -> ours */
     GHashTable *groups;    /* the same of node groups */
+    GHashTable *ports;     /* config_port_key() of those that displays have been given */
     GHashTable *networks;  /* their UUID -> struct network, as it is or will be here */
 };
 

@@ -1,6 +1,7 @@
 /* What must be true of the configuration at any time; see invariants.h. */
 #include "core/config/invariants.h"
 #include "core/config/addresses.h"
+#include "core/config/ports.h"
 #include "core/config/restored.h"
 #include "proto/master_ip.h"
 
@@ -71,7 +72,9 @@ static bool cluster_rule(const struct config *config, const void *object, GError
                          cluster->mac_prefix);
         return false;
     }
-    return master_ip_rule(config, cluster, error) &&
+    struct port_range ports;
+    return port_range_parse(cluster->port_range, &ports, error) &&
+           master_ip_rule(config, cluster, error) &&
            invariants_exists(config, "node", cluster->master_node, "master_node", error);
 }
 
@@ -200,6 +203,18 @@ static bool addresses_rule(const struct config *config, const struct reservation
     return true;
 }
 
+static bool port_rule(const struct config *config, const struct reservation *reservation,
+                      GError **error)
+{
+    guint64 port = reservation->port;
+    g_autofree char *key = config_port_key(port);
+    g_autofree char *user = port ? config_address_user(config, key, reservation->uuid) : NULL;
+    if (user)
+        fettle_set_error(error, ALREADY_EXISTS, "port: %" G_GUINT64_FORMAT " is taken by %s", port,
+                         user);
+    return user == NULL;
+}
+
 /* Nothing counts twice (FUT-07): it goes with the change that makes its instance. */
 static bool reservation_rule(const struct config *config, const void *object, GError **error)
 {
@@ -218,7 +233,8 @@ static bool reservation_rule(const struct config *config, const void *object, GE
     }
     return rooms_rule(config, reservation, error) &&
            addresses_rule(config, reservation, "macs", reservation->macs, error) &&
-           addresses_rule(config, reservation, "ips", reservation->ips, error);
+           addresses_rule(config, reservation, "ips", reservation->ips, error) &&
+           port_rule(config, reservation, error);
 }
 
 /* Its key is checked here, because it has no other identity. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/config/invariants.h"
+#include "core/config/ports.h"
 
 /* SAF-10: at most one holder, and only where the current images are. */
 static bool holder_rule(const struct config *config, const struct instance *instance,
@@ -154,6 +155,27 @@ static bool nics_rule(const struct config *config, const struct instance *instan
     return true;
 }
 
+/* --- display --- */
+
+static bool display_rule(const struct config *config, const struct instance *instance,
+                         GError **error)
+{
+    guint64 port = instance->network_port;
+    g_autofree char *key = config_port_key(port);
+    g_autofree char *user = port ? config_address_user(config, key, instance->uuid) : NULL;
+    if (!*instance->vnc_bind_address != !port)
+        fettle_set_error(error, WRONG_STATE,
+                         "vnc_bind_address \"%s\" and network_port %" G_GUINT64_FORMAT
+                         ": either both or none",
+                         instance->vnc_bind_address, port);
+    else if (user)
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "network_port: %" G_GUINT64_FORMAT " is taken by %s", port, user);
+    else
+        return display_address_check(instance->vnc_bind_address, error);
+    return false;
+}
+
 /* --- migration (SAF-17) --- */
 
 bool invariants_migrating(const struct instance *instance)
@@ -199,5 +221,5 @@ bool invariants_instance(const struct config *config, const void *object, GError
            invariants_exists(config, "node", instance->primary_node, "primary_node", error) &&
            holder_rule(config, instance, error) && secondary_rule(config, instance, error) &&
            disks_rule(instance, error) && nics_rule(config, instance, error) &&
-           migration_rule(config, instance, error);
+           display_rule(config, instance, error) && migration_rule(config, instance, error);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/config/addresses.h"
+#include "core/config/ports.h"
 #include "core/config/promised.h"
 
 static guint64 memory_running(const struct config *config, const struct node_guests *asked)
@@ -59,6 +60,12 @@ static json_t *answer_draw(const struct config *config, const void *data, GError
     return address ? draw_address_result_to_json(&result) : NULL;
 }
 
+static json_t *answer_port(const struct config *config, const void *data, GError **error)
+{
+    struct draw_port_result result = {0};
+    return port_draw(config, &result.port, error) ? draw_port_result_to_json(&result) : NULL;
+}
+
 static const struct {
     const char *method;
     json_t *(*answer)(const struct config *config, const void *args, GError **error);
@@ -66,6 +73,7 @@ static const struct {
     {"promised", answer_promised},
     {"address_user", answer_user},
     {"draw_address", answer_draw},
+    {"draw_port", answer_port},
 };
 
 json_t *look_answer(const struct config *config, const char *method, const void *args,

@@ -76,11 +76,14 @@ char *config_service_key(const char *node, const char *name);
  */
 const struct instance *config_mac_user(const struct config *config, const char *mac,
                                        const char *except);
-/* Who else than `except` (UUID) has an address, a MAC or one of config_ip_key(), or has reserved
- * it: `instance "web1"`, `job 17 for instance "web1"`. NULL: nobody; free with g_free(). */
+/* Who else than `except` (UUID) has an address, a MAC or one of config_ip_key(), or a port
+ * (config_port_key()), or has reserved it: `instance "web1"`, `job 17 for instance "web1"`. NULL:
+ * nobody; free with g_free(). */
 char *config_address_user(const struct config *config, const char *address, const char *except);
 /* An IP address is unique on its link: ADDRESS@LINK. Free with g_free(). */
 char *config_ip_key(const struct nic *nic);
+/* The port of a display is unique in the cluster: `port 11000`. Free with g_free(). */
+char *config_port_key(guint64 port);
 /* Instances of which a node is the primary, the secondary or the target of a migration, by name;
  * array of borrowed pointers; unref it. See also promised.h. */
 GPtrArray *config_node_instances(const struct config *config, const char *node);

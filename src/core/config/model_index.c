@@ -1,7 +1,7 @@
 /*
  * What is found in a configuration other than by kind and key: tags by the object that carries
- * them, instances by their MAC addresses and by the nodes that they use, and what is promised of
- * each node. See model.h, promised.h and model_private.h.
+ * them, instances by their addresses and ports and by the nodes that they use, and what is promised
+ * of each node. See model.h, promised.h and model_private.h.
  */
 #include "core/config/model_private.h"
 #include "core/config/promised.h"
@@ -42,6 +42,19 @@ char *config_ip_key(const struct nic *nic)
     return g_strconcat(nic->ip, "@", nic->link, NULL);
 }
 
+char *config_port_key(guint64 port)
+{
+    return g_strdup_printf("port %" G_GUINT64_FORMAT, port);
+}
+
+static void change_port(struct config_indexes *indexes, guint64 port, struct config_object *object,
+                        bool add)
+{
+    g_autofree char *key = config_port_key(port);
+    if (port)
+        index_lists_change(indexes->addresses, key, object, add);
+}
+
 static void change_addresses(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct instance *instance = object->value;
@@ -52,6 +65,7 @@ static void change_addresses(struct config_indexes *indexes, struct config_objec
         if (*nic->ip)
             index_lists_change(indexes->addresses, ip, object, add);
     }
+    change_port(indexes, instance->network_port, object, add);
 }
 
 static void change_reserved(struct config_indexes *indexes, struct config_object *object, bool add)
@@ -61,6 +75,7 @@ static void change_reserved(struct config_indexes *indexes, struct config_object
         index_lists_change(indexes->addresses, reservation->macs->pdata[i], object, add);
     for (guint i = 0; i < reservation->ips->len; i++)
         index_lists_change(indexes->addresses, reservation->ips->pdata[i], object, add);
+    change_port(indexes, reservation->port, object, add);
 }
 
 char *config_address_user(const struct config *config, const char *address, const char *except)

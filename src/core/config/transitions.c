@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/ports.h"
 #include "core/config/restored.h"
 #include "core/config/transitions_private.h"
 
@@ -83,6 +84,24 @@ static bool clean_step(const struct step *step, const struct instance *old,
     return false;
 }
 
+/* The devices of a guest are those that it was started with, and a migration needs the same on the
+ * other side. A port that was given out stays when the range changes. */
+static bool display_step(const struct step *step, const struct instance *old,
+                         const struct instance *new, GError **error)
+{
+    bool same_port = old && old->network_port == new->network_port;
+    if (old && *old->holder &&
+        (!same_port || strcmp(old->vnc_bind_address, new->vnc_bind_address) != 0)) {
+        fettle_set_error(error, WRONG_STATE,
+                         "network_port, vnc_bind_address: generation %" G_GUINT64_FORMAT
+                         " may run on %s, with the display that it was started with",
+                         old->generation, step_node_name(step, old->holder));
+        return false;
+    }
+    return same_port || !new->network_port ||
+           port_is_in_range(step->after, new->network_port, error);
+}
+
 static bool instance_gone(const struct step *step, const struct instance *old, GError **error)
 {
     const struct removed *removed = config_get(step->after, "removed", old->uuid, NULL);
@@ -106,7 +125,7 @@ static bool instance_born(const struct step *step, const struct instance *new, G
         fettle_set_error(error, UNSAFE, "migration: is set in a new instance; nothing of it runs");
         return false;
     }
-    return holder_step(step, NULL, new, error);
+    return holder_step(step, NULL, new, error) && display_step(step, NULL, new, error);
 }
 
 static bool instance_step(const struct step *step, const struct config_delta *delta, GError **error)
@@ -124,7 +143,7 @@ static bool instance_step(const struct step *step, const struct config_delta *de
     return generation_step(step, old, new, error) && step_new_disks(step, old, new, error) &&
            step_primary(step, old, new, error) && holder_step(step, old, new, error) &&
            clean_step(step, old, new, error) && step_migration(step, old, new, error) &&
-           step_disks(step, old, new, error);
+           step_disks(step, old, new, error) && display_step(step, old, new, error);
 }
 
 /* --- replicas --- */

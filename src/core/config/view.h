@@ -4,7 +4,7 @@
  * own, and no decisions or services. If it has names, then of instances and of what belongs to one
  * (config_instance_of()) only those of these names; all else whole. What such a job needs to know
  * of other instances are sums and single addresses, for which it asks (`promised`, `address_user`,
- * `draw_address` in methods.def).
+ * `draw_address`, `draw_port` in methods.def).
  */
 #pragma once
 

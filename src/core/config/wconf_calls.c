@@ -61,6 +61,7 @@ static const struct {
     {"promised", handle_look, false},
     {"address_user", handle_look, false},
     {"draw_address", handle_look, false},
+    {"draw_port", handle_look, false},
     {"write_config", wconf_handle_write_config, false},
     {"update_locks", wconf_handle_update_locks, true},
     {"list_locks", wconf_handle_list_locks, false},

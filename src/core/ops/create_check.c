@@ -5,6 +5,7 @@
 #include "core/ops/create.h"
 
 #include "core/ops/copy.h"
+#include "core/ops/display.h"
 #include "core/ops/instance.h"
 #include "core/ops/nics.h"
 #include "core/ops/placement.h"
@@ -70,7 +71,8 @@ static bool shape_is_right(const struct op *op, GError **error)
 {
     const struct op_instance_create *params = op->params;
     guint nodes = config_count(op_config(op), "node");
-    if (!disks_are_right(params, error) || !nics_check(params->nics, error))
+    if (!disks_are_right(params, error) || !nics_check(params->nics, error) ||
+        !display_check(op, params->vnc_bind_address, params->network_port, error))
         return false;
     if (!create_is_mirror(params) && *params->snode)
         fettle_set_error(error, WRONG_INPUT, "snode: %s has no secondary node", noun(params));
@@ -241,12 +243,13 @@ static bool image_fits(struct op *op, GError **error)
     return false;
 }
 
-/* Whether the cards can be had; they are made, with other addresses, when the record is. */
-static bool cards_can_be_had(struct op *op, GError **error)
+/* Whether cards and display can be had; they are made, with other addresses, when the record is. */
+static bool devices_can_be_had(struct op *op, GError **error)
 {
     const struct op_instance_create *params = op->params;
     g_autoptr(GPtrArray) cards = nics_new(op, params->nics, error);
-    return cards != NULL;
+    record_autoptr(instance) trial = instance_new();
+    return cards && display_set(op, trial, params->vnc_bind_address, params->network_port, error);
 }
 
 bool create_room_is_there(struct op *op, GError **error)
@@ -272,6 +275,6 @@ bool create_check(struct op *op, GError **error)
     bool shared = params->disk_template == TEMPLATE_SHAREDFILE;
     return (shared ? instance_gather_online(op, error)
                    : instance_gather(op, op->primary, op->secondary, error)) &&
-           create_room_is_there(op, error) && cards_can_be_had(op, error) &&
+           create_room_is_there(op, error) && devices_can_be_had(op, error) &&
            image_fits(op, error) && kernel_is_there(op, error);
 }

@@ -94,3 +94,12 @@ char *op_draw_address(const struct op *op, const struct network *network, const 
     record_autoptr(draw_address_result) result = look(op, "draw_address", &args, "", error);
     return result ? g_strdup(result->address) : NULL;
 }
+
+bool op_draw_port(const struct op *op, guint64 *ret_port, GError **error)
+{
+    const struct nothing args = {0};
+    record_autoptr(draw_port_result) result = look(op, "draw_port", &args, "", error);
+    if (result)
+        *ret_port = result->port;
+    return result != NULL;
+}

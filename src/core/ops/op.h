@@ -150,6 +150,8 @@ bool op_address_user(const struct op *op, const char *address, char **ret_user, 
 /* A free address of the network, none of `nics` (may be NULL); free with g_free(). */
 char *op_draw_address(const struct op *op, const struct network *network, const GPtrArray *nics,
                       GError **error);
+/* A free port for a display (core/config/ports.h). */
+bool op_draw_port(const struct op *op, guint64 *ret_port, GError **error);
 /* A gathered report; NULL if the node did not answer. */
 const struct node_report *op_report(const struct op *op, const char *node_uuid);
 /* Whether an error of a question proves nothing about the node but that it is not there. */

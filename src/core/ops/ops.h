@@ -21,6 +21,7 @@ extern const struct op_impl ops_evacuate[];
 extern const struct op_impl ops_failover[];
 extern const struct op_impl ops_join[];
 extern const struct op_impl ops_migrate[];
+extern const struct op_impl ops_modify[];
 extern const struct op_impl ops_network[];
 extern const struct op_impl ops_node[];
 extern const struct op_impl ops_power[];

@@ -2,6 +2,7 @@
  * OP_CLUSTER_SET_PARAMS: settings of the cluster. The fields of the opcode are those of the record
  * by name; the record says within which bounds.
  */
+#include "core/config/ports.h"
 #include "core/ops/ops.h"
 #include "proto/master_ip.h"
 
@@ -124,7 +125,9 @@ static struct cluster *changed_cluster(const struct op *op, GError **error)
         return NULL;
     }
     record_autoptr(cluster) cluster = cluster_parse(json, RECORD_KEEP, error);
-    if (!cluster || !prefix_is_good(cluster, error) || !master_ip_is_whole(cluster, error))
+    struct port_range ports;
+    if (!cluster || !prefix_is_good(cluster, error) || !master_ip_is_whole(cluster, error) ||
+        !port_range_parse(cluster->port_range, &ports, error))
         return NULL;
     g_autofree char *lower = g_ascii_strdown(cluster->mac_prefix, -1);
     op_set_text(&cluster->mac_prefix, lower);

@@ -4,6 +4,7 @@
  */
 #include "core/ops/copy.h"
 #include "core/ops/create.h"
+#include "core/ops/display.h"
 #include "core/ops/nics.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
@@ -116,6 +117,7 @@ static json_t *reservation_of(const struct op *op, const struct instance *instan
                                             .rooms = rooms,
                                             .macs = macs,
                                             .ips = ips,
+                                            .port = instance->network_port,
                                             .since = op_now_seconds(op)};
     return reservation_to_json(&reservation);
 }
@@ -139,6 +141,9 @@ static bool build_reservation(struct op *op, GPtrArray *changes, void *data, GEr
         return false;
     g_clear_pointer(&instance->nics, g_ptr_array_unref);
     instance->nics = nics;
+    instance->network_port = 0;
+    if (!display_set(op, instance, params->vnc_bind_address, params->network_port, error))
+        return false;
     op_put(op, changes, "reservation", instance->uuid, reservation_of(op, instance));
     making->built = true;
     return true;
@@ -254,8 +259,11 @@ static bool put_on_record(struct op *op, struct instance *instance, GError **err
 
 static bool create_body(struct op *op, struct instance *instance, GError **error)
 {
-    return put_on_record(op, instance, error) && make_disks(op, instance, error) &&
-           first_start(op, instance, error) && instance_settle(op, instance->uuid, error);
+    if (!put_on_record(op, instance, error))
+        return false;
+    display_warn(op, instance);
+    return make_disks(op, instance, error) && first_start(op, instance, error) &&
+           instance_settle(op, instance->uuid, error);
 }
 
 /* Leaves nothing behind, or says in `error` what. The failure is then one before any change. */

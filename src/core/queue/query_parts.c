@@ -1,5 +1,8 @@
 /* Fields of the parts of an instance (proto/fields.def): its disks' formats, its network cards, the
  * migration under way. */
+#include <string.h>
+
+#include "core/config/ports.h"
 #include "core/queue/query_rows.h"
 
 json_t *query_get_instance_disk_formats(struct query_source *source, const void *row,
@@ -196,9 +199,36 @@ json_t *query_get_instance_hvparams(struct query_source *source, const void *row
 {
     const struct instance *instance = row;
 
-    return json_make("{ss, ss, ss, ss}", "machine_version", instance->machine_type, "kernel_path",
-                     instance->kernel_path, "initrd_path", instance->initrd_path, "kernel_args",
-                     instance->kernel_args);
+    return json_make("{ss, ss, ss, ss, ss}", "machine_version", instance->machine_type,
+                     "kernel_path", instance->kernel_path, "initrd_path", instance->initrd_path,
+                     "kernel_args", instance->kernel_args, "vnc_bind_address",
+                     instance->vnc_bind_address);
+}
+
+json_t *query_get_instance_network_port(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+
+    return instance->network_port != 0 ? json_integer((json_int_t)instance->network_port) : NULL;
+}
+
+/* As Ganeti's clients know it. A display of 0.0.0.0 is found at the node's own address; one of
+ * 127.0.0.1 from that node only. */
+json_t *query_get_instance_console(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    const struct node *node = config_get(source->config, "node", instance->primary_node, NULL);
+    bool everywhere = strcmp(instance->vnc_bind_address, "0.0.0.0") == 0;
+    json_int_t port = (json_int_t)instance->network_port;
+
+    if (port == 0)
+        return NULL;
+    return json_make("{ss, ss, ss, sI, sI, sn, sn, sn}", "instance", instance->name, "kind", "vnc",
+                     "host", everywhere && node ? node->primary_ip : instance->vnc_bind_address,
+                     "port", port, "display", port - PORT_OF_DISPLAY_0, "message", "user",
+                     "command");
 }
 
 json_t *query_get_instance_disks_active(struct query_source *source, const void *row,

@@ -6,8 +6,10 @@
 #include "io/files.h"
 #include "io/process.h"
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static char *self; /* this program's file */
@@ -68,6 +70,76 @@ static void start_and_kill(void *unused)
     g_assert_true(hv->ops->kill(hv, web1->uuid, 4, &error));
     g_assert_no_error(error);
     world_assert_whole(node, web1, "", node);
+    world_node_free(node);
+}
+
+/* --- display --- */
+
+#define PORT 11007
+
+static struct instance *with_display(void)
+{
+    struct instance *web1 = world_instance(1, 1);
+    g_free(web1->vnc_bind_address);
+    web1->vnc_bind_address = g_strdup("127.0.0.1");
+    web1->network_port = PORT;
+    return web1;
+}
+
+/* A socket at the display's port: connected, or listening. */
+static int socket_at_display(bool listening)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    g_assert_cmpint(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), ==, 0);
+    g_assert_cmpint((listening ? bind : connect)(fd, (struct sockaddr *)&at, sizeof at), ==, 0);
+    if (listening)
+        g_assert_cmpint(listen(fd, 1), ==, 0);
+    return fd;
+}
+
+/* A prepared guest stands still, and greets all the same: the display is QEMU's. */
+static void display(void *unused)
+{
+    struct world_node *node = world_node_new("display");
+    record_autoptr(instance) web1 = with_display();
+    g_autoptr(GError) error = NULL;
+    char greeting[13] = "";
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    int fd = socket_at_display(false);
+    g_assert_cmpint(recv(fd, greeting, 12, MSG_WAITALL), ==, 12);
+    g_assert_cmpstr(greeting, ==, "RFB 003.008\n");
+    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+    close(fd);
+    /* At once again, although the connection still lingers. */
+    world_prepare(node, web1, NULL);
+    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+    world_node_free(node);
+}
+
+static void display_taken(void *unused)
+{
+    struct world_node *node = world_node_new("taken");
+    record_autoptr(instance) web1 = with_display();
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    int fd = socket_at_display(true);
+    world_prepare(node, web1, &error);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_assert_cmpstr(error->message, ==,
+                    "another process of this host listens on port 11007, where its "
+                    "display has to be; end that process (ss -ltnp shows it), or give the instance "
+                    "another port while it is stopped: fettle instance modify --network-port PORT "
+                    "web1");
+    g_assert_cmpint(world_state(node, web1), ==, GUEST_ABSENT);
+    g_autofree char *left = g_build_filename(node->paths->run, "guests", web1->uuid, NULL);
+    g_assert_false(g_file_test(left, G_FILE_TEST_EXISTS));
+    close(fd);
+    world_prepare(node, web1, NULL);
+    g_clear_error(&error);
+    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
     world_node_free(node);
 }
 
@@ -363,6 +435,8 @@ static int tests(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     self = g_file_read_link("/proc/self/exe", NULL);
     world_test("/qemu/start-run-pause-reset-kill#SAF-10,SAF-20", start_and_kill);
+    world_test("/qemu/display", display);
+    world_test("/qemu/display/port-taken", display_taken);
     world_test("/qemu/own-shutdown-leaves-it-paused#SAF-11", powerdown);
     world_test("/qemu/second-start-is-refused-by-image-lock#SAF-10", image_lock);
     world_test("/qemu/bad-machine-type", bad_machine);

@@ -43,11 +43,12 @@ static void put_node(struct confd_copy *copy, const char *uuid, const char *name
 static void put_web(struct confd_copy *copy, const char *primary, const char *ip)
 {
     apply(copy, CHANGE_PUT, "instance", WEB,
-          json_make("{ss ss ss si ss ss s[{ss si}] s[{ss ss ss ss}] ss si}", "uuid", WEB, "name",
-                    "web", "disk_template", "mirror", "memory", 128, "primary_node", primary,
-                    "secondary_node", NODE3, "disks", "uuid", DISK, "size", 16, "nics", "uuid", NIC,
-                    "mac", "aa:00:00:00:00:01", "link", "br0", "ip", ip, "admin_state", "up",
-                    "ctime", 1795190036));
+          json_make("{ss ss ss si ss ss s[{ss si}] s[{ss ss ss ss}] ss si ss si}", "uuid", WEB,
+                    "name", "web", "disk_template", "mirror", "memory", 128, "primary_node",
+                    primary, "secondary_node", NODE3, "disks", "uuid", DISK, "size", 16, "nics",
+                    "uuid", NIC, "mac", "aa:00:00:00:00:01", "link", "br0", "ip", ip, "admin_state",
+                    "up", "ctime", 1795190036, "vnc_bind_address", "127.0.0.1", "network_port",
+                    11000));
 }
 
 static struct confd *make_confd(const char *self)
@@ -138,6 +139,8 @@ static void test_answers(void)
     expect(confd, 10, "\"cluster/cluster_name\"", OK("\"c1\""));
     expect(confd, 10, "\"/nodes/node2/primary_ip\"", OK("\"10.99.9.11\""));
     expect(confd, 10, "\"instances/web/beparams/vcpus\"", OK("1"));
+    expect(confd, 10, "\"instances/web/network_port\"", OK("11000"));
+    expect(confd, 10, "\"instances/web/hvparams/vnc_bind_address\"", OK("\"127.0.0.1\""));
     expect(confd, 10, "\"serial_no\"", OK("77"));
     expect(confd, 10, "\"cluster/nosuch\"", BAD("2"));
     expect(confd, 10, "\"\"", BAD("2"));

@@ -109,8 +109,8 @@ static void test_3_0(void)
     assert_lines(
         import->notes,
         "cluster: the name stays c1 (the file is of old.example.org)\n"
-        "cluster: hvparams and diskparams have no counterpart here; guests run under QEMU with "
-        "what their instance says\n"
+        "cluster: hvparams (all but vnc_bind_address) and diskparams have no counterpart here; "
+        "guests run under QEMU with what their instance says\n"
         "cluster: enabled_disk_templates has no counterpart here: [\"drbd\",\"plain\"]\n"
         "cluster: enabled_hypervisors has no counterpart here: [\"kvm\"]\n"
         "cluster: ipolicy has no counterpart here: "
@@ -138,8 +138,8 @@ static void test_3_0(void)
         "over\n"
         "instance web.example.org: disks[1]: mode ro has no counterpart here; guests may write to "
         "their disks\n"
-        "instance web.example.org: hvparams has no counterpart here: "
-        "{\"kernel_path\":\"/boot/vmlinuz\"}\n"
+        "instance web.example.org: hvparams: kernel_path has no counterpart here: "
+        "\"/boot/vmlinuz\"\n"
         "instance probe: hypervisor xen-pvm: here it runs under QEMU, and needs an image that "
         "boots there\n"
         "instance mail.example.org: comes stopped and without images; `fettle instance "
@@ -163,6 +163,89 @@ static void test_3_0(void)
         "\"mode\":\"bridged\",\"network\":\"\",\"uuid\":\"7f000000-0000-4000-8000-000000000003\"}"
         "]");
 }
+
+/* --- displays --- */
+
+/* Each instance of the sample with a port and, if not NULL, an address of its own. */
+static struct import *plan_displays(struct config *config, const char *address, json_int_t port,
+                                    const char *other_address, json_int_t other_port)
+{
+    json_t *json = read_sample("3.0.json");
+    json_t *instances = json_object_get(json, "instances");
+    json_t *kvm =
+        json_object_get(json_object_get(json_object_get(json, "cluster"), "hvparams"), "kvm");
+    json_t *mail = json_object_get(instances, MAIL), *web = json_object_get(instances, WEB);
+    json_object_set_new(kvm, "vnc_bind_address", json_string("0.0.0.0"));
+    json_object_set_new(mail, "network_port", json_integer(port));
+    json_object_set_new(web, "network_port", json_integer(other_port));
+    if (address)
+        json_object_set_new(json_object_get(mail, "hvparams"), "vnc_bind_address",
+                            json_string(address));
+    if (other_address)
+        json_object_set_new(json_object_get(web, "hvparams"), "vnc_bind_address",
+                            json_string(other_address));
+    return plan_for(config, json);
+}
+
+static void assert_display(const struct import *import, const char *uuid, const char *address,
+                           json_int_t port)
+{
+    const json_t *instance = object_of(import, "instance", uuid);
+    g_assert_cmpstr(json_string_value(json_object_get(instance, "vnc_bind_address")), ==, address);
+    g_assert_cmpint(json_integer_value(json_object_get(instance, "network_port")), ==, port);
+}
+
+static void assert_no_display(const struct import *import, const char *uuid, const char *name,
+                              const char *why)
+{
+    g_autofree char *note = g_strdup_printf(
+        "instance %s: its display is not taken over: %s; give it one: fettle instance modify "
+        "--vnc-bind-address 127.0.0.1 %s",
+        name, why, name);
+    assert_display(import, uuid, "", 0);
+    for (guint i = 0; i < import->notes->len; i++)
+        if (!strcmp(import->notes->pdata[i], note))
+            return;
+    g_test_fail_printf("not said: %s", note);
+}
+
+/* The instance's own address before that of the cluster; an empty one is none. */
+static void test_displays(void)
+{
+    g_autoptr(import_t) import = plan_displays(three_nodes(), "127.0.0.1", 11000, NULL, 11005);
+    assert_lines(import->problems, "");
+    assert_display(import, MAIL, "127.0.0.1", 11000);
+    assert_display(import, WEB, "0.0.0.0", 11005);
+    g_autoptr(import_t) none = plan_displays(three_nodes(), "", 11000, NULL, 11000);
+    assert_display(none, MAIL, "", 0);
+    assert_display(none, WEB, "0.0.0.0", 11000);
+}
+
+static void test_displays_left_out(void)
+{
+    struct config *config = three_nodes();
+    add_object(config, "instance", DB1,
+               with(with(object_db1(), "vnc_bind_address", json_string("127.0.0.1")),
+                    "network_port", json_integer(11007)));
+    g_autoptr(import_t) twice = plan_displays(three_nodes(), NULL, 11000, NULL, 11000);
+    assert_display(twice, MAIL, "0.0.0.0", 11000);
+    assert_no_display(twice, WEB, "web.example.org",
+                      "network_port: 11000 is that of another instance of the file");
+    g_autoptr(import_t) taken = plan_displays(config, NULL, 11007, NULL, 0);
+    assert_no_display(taken, MAIL, "mail.example.org",
+                      "network_port: 11007 is taken by instance \"db1\"");
+    assert_no_display(taken, WEB, "web.example.org", "network_port: is missing");
+    g_autoptr(import_t) odd = plan_displays(three_nodes(), "/run/vnc", 11000, NULL, 20000);
+    assert_no_display(odd, MAIL, "mail.example.org",
+                      "vnc_bind_address: \"/run/vnc\" is no address that every node has; there are "
+                      "127.0.0.1 (only from the node itself, or by a tunnel) and 0.0.0.0 (from "
+                      "everywhere, without a password)");
+    assert_no_display(odd, WEB, "web.example.org",
+                      "network_port: 20000 is not in the cluster's port_range, 11000-14999; see "
+                      "fettle cluster modify --port-range");
+}
+
+/* --- the rest --- */
 
 static void test_2_16(void)
 {
@@ -243,8 +326,8 @@ static void test_filters(void)
     g_autoptr(import_t) import = plan_for(with_jobs(), read_sample("filters.json"));
     g_autoptr(GString) notes = g_string_new(
         "cluster: candidate_pool_size stays 3 (the file has 10, and here there can be 1 to 7)\n"
-        "cluster: hvparams and diskparams have no counterpart here; guests run under QEMU with "
-        "what their instance says\n"
+        "cluster: hvparams (all but vnc_bind_address) and diskparams have no counterpart here; "
+        "guests run under QEMU with what their instance says\n"
         "node node1: is a master candidate there and none here; the watcher promotes nodes while "
         "there are too few (fettle node modify node1 --master-candidate yes)\n");
     for (guint i = 0; i < G_N_ELEMENTS(of_filters); i++)
@@ -328,7 +411,8 @@ static void test_networks(void)
         "cluster: candidate_pool_size stays 3 (the file has \"many\", and here there can "
         "be 1 to "
         "7)\n"
-        "cluster: hvparams and diskparams have no counterpart here; guests run under QEMU "
+        "cluster: hvparams (all but vnc_bind_address) and diskparams have no counterpart here; "
+        "guests run under QEMU "
         "with "
         "what their instance says\n"
         "node node1: is a master candidate there and none here; the watcher promotes "
@@ -451,6 +535,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     folder = argc > 1 ? argv[1] : ".";
     g_test_add_func("/ganeti/3.0", test_3_0);
+    g_test_add_func("/ganeti/displays", test_displays);
+    g_test_add_func("/ganeti/displays/left-out", test_displays_left_out);
     g_test_add_func("/ganeti/2.16", test_2_16);
     g_test_add_func("/ganeti/filters#FUT-13", test_filters);
     g_test_add_func("/ganeti/filters/no-object", test_no_filter);

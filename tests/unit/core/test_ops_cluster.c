@@ -83,6 +83,14 @@ static void test_settings_refused(void)
                        "does",
                        "wrong_input");
     ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "port_range", "80-11000")),
+                       "port_range: must have at least 9 characters, has 8", "wrong_input");
+    ops_expect_refusal(
+        world, run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "port_range", "5000-11000")),
+        "port_range: \"5000-11000\" is no range of ports from 5900 to 65535; one looks like "
+        "11000-14999",
+        "wrong_input");
+    ops_expect_refusal(world,
                        run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "mac_prefix", "aa-00-00")),
                        "mac_prefix: \"aa-00-00\" does not begin the address of a card, as aa:00:00 "
                        "does",

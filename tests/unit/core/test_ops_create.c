@@ -225,6 +225,77 @@ static void test_drawn_too_often(void)
     g_assert_null(web());
 }
 
+/* --- display --- */
+
+static const char *with_display(const char *address, json_int_t port)
+{
+    json_t *op = mirror_op();
+    json_object_update_new(op,
+                           json_make("{ss sI}", "vnc_bind_address", address, "network_port", port));
+    return ops_run_one(world, op);
+}
+
+static void test_create_display(void)
+{
+    g_assert_cmpstr(with_display("0.0.0.0", 0), ==, "[\"node1\", \"node2\"]");
+    g_assert_cmpstr(web()->vnc_bind_address, ==, "0.0.0.0");
+    g_assert_cmpuint(web()->network_port, ==, 11000);
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_true(g_str_has_prefix(log, "warning: whoever reaches port 11000 of the node that "));
+    json_t *other = json_make("{ss ss ss ss}", "OP_ID", "OP_INSTANCE_CREATE", "instance_name",
+                              "db1", "disk_template", "diskless", "vnc_bind_address", "127.0.0.1");
+    g_assert_cmpstr(ops_run_one(world, other), ==, "[\"node3\"]");
+    const struct instance *db = config_find(world->config, "instance", "db1", NULL);
+    g_assert_cmpuint(db->network_port, ==, 11001);
+}
+
+static guint64 reserved_port;
+
+/* Another creation has reserved the port that this one has drawn. */
+static void take_port(struct ops_world *changed, guint number)
+{
+    static const char *const uuid = "00000000-0000-4000-8000-000000000778";
+    if (number == 1) {
+        ops_put(changed, "reservation", uuid,
+                json_make("{ss ss s{ss ss} si}", "uuid", uuid, "name", "other", "owner", "job",
+                          "18", "livelock", "job-18", "port", 11000));
+        ops_fail(changed, "wconfd", "commit", FETTLE_ERROR_ALREADY_EXISTS,
+                 "reservation web1: port: 11000 is taken by job 18 for instance \"other\"", 1);
+    }
+    g_autoptr(GPtrArray) all = config_list(changed->config, "reservation");
+    for (guint i = 0; i < all->len; i++) {
+        const struct reservation *reservation = all->pdata[i];
+        if (!strcmp(reservation->name, "web1"))
+            reserved_port = reservation->port;
+    }
+}
+
+static void test_port_drawn_anew(void)
+{
+    world->on_commit = take_port;
+    g_assert_cmpstr(with_display("127.0.0.1", 0), ==, "[\"node1\", \"node2\"]");
+    g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd reserve"), ==, 2);
+    g_assert_cmpuint(web()->network_port, ==, 11001);
+    g_assert_cmpuint(reserved_port, ==, 11001);
+}
+
+static void test_refused_display(void)
+{
+    ops_expect_refusal(world, with_display("", 11000),
+                       "network_port: is the port of a display; give vnc_bind_address too",
+                       "wrong_input");
+    ops_expect_refusal(world, with_display("127.0.0.1", 80),
+                       "network_port: 80 is not in the cluster's port_range, 11000-14999; see "
+                       "fettle cluster modify --port-range",
+                       "wrong_input");
+    ops_expect_refusal(
+        world, with_display("localhost", 0),
+        "vnc_bind_address: \"localhost\" is no address that every node has; there are 127.0.0.1 "
+        "(only from the node itself, or by a tunnel) and 0.0.0.0 (from everywhere, without a "
+        "password)",
+        "wrong_input");
+}
+
 /* --- images --- */
 
 /* The answer to disks_create takes long; nothing else does. */
@@ -714,6 +785,9 @@ int main(int argc, char **argv)
     add("/create/undo/lost-copy", test_undo_lost_copy);
     add("/create/undo/left", test_undo_names_what_is_left);
     add("/create/undo/fails", test_undo_fails);
+    add("/create/display", test_create_display);
+    add("/create/display/drawn-anew#FUT-06", test_port_drawn_anew);
+    add("/create/display/refused", test_refused_display);
     add("/create/reserved-room#FUT-06", test_reserved_room_is_not_given_again);
     add("/create/reservation-lost#FUT-07", test_reservation_lost);
     add("/create/locks#FUT-08,FUT-11", test_locks_of_a_long_creation);

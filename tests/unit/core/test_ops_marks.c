@@ -9,7 +9,7 @@ static struct ops_world *world;
 static const char *const opcodes[] = {"STARTUP",        "SHUTDOWN",       "REBOOT",
                                       "FAILOVER",       "MIGRATE",        "REPLACE_DISKS",
                                       "GROW_DISK",      "ACTIVATE_DISKS", "DEACTIVATE_DISKS",
-                                      "RECREATE_DISKS", "REINSTALL"};
+                                      "RECREATE_DISKS", "REINSTALL",      "SET_PARAMS"};
 
 /* For each opcode: R refuses because of the mark, - for another reason, E ends the mark, K does its
  * own work and keeps it. */
@@ -19,14 +19,14 @@ static const struct row {
     const char *by; /* what is named to settle it */
     const char *outcomes;
 } rows[] = {
-    {"starting", true, "shutdown web1", "EERERRRR--R"},
-    {"stopping", true, "shutdown web1", "EERERRRR--R"},
-    {"failing-over", true, "shutdown web1", "EERERRRR--R"},
-    {"replacing-disks", true, "shutdown web1", "EERERERR--R"},
-    {"growing-disk", true, "grow-disk web1 0 1000 --absolute", "EERERRERR-R"},
-    {"starting", false, "shutdown web1", "EERERRRRR-R"},
-    {"growing-disk", false, "grow-disk web1 0 1000 --absolute", "EERERRERR-R"},
-    {"reinstalling", false, "reinstall web1", "RKRKRRRRR-E"},
+    {"starting", true, "shutdown web1", "EERERRRR--RR"},
+    {"stopping", true, "shutdown web1", "EERERRRR--RR"},
+    {"failing-over", true, "shutdown web1", "EERERRRR--RR"},
+    {"replacing-disks", true, "shutdown web1", "EERERERR--RR"},
+    {"growing-disk", true, "grow-disk web1 0 1000 --absolute", "EERERRERR-RR"},
+    {"starting", false, "shutdown web1", "EERERRRRR-RR"},
+    {"growing-disk", false, "grow-disk web1 0 1000 --absolute", "EERERRERR-RR"},
+    {"reinstalling", false, "reinstall web1", "RKRKRRRRR-ER"},
 };
 
 static const char *run(const char *name)
@@ -40,6 +40,8 @@ static const char *run(const char *name)
         json_object_set_new(json, "mode", json_string("replace_new_secondary"));
     else if (!strcmp(name, "REINSTALL"))
         json_object_set_new(json, "os_type", json_string("debian"));
+    else if (!strcmp(name, "SET_PARAMS"))
+        json_object_set_new(json, "vnc_bind_address", json_string("127.0.0.1"));
     return ops_run_one(world, json);
 }
 

@@ -58,6 +58,7 @@ static const struct row rows[] = {
     {"OP_INSTANCE_REPLACE_DISKS", WEB1 ", \"mode\": \"replace_new_secondary\"", false, NULL},
     {"OP_INSTANCE_GROW_DISK", WEB1 ", \"disk\": 0, \"amount\": 8", true, NULL},
     {"OP_INSTANCE_ACTIVATE_DISKS", WEB1, false, NULL},
+    {"OP_INSTANCE_SET_PARAMS", WEB1 ", \"vnc_bind_address\": \"127.0.0.1\"", false, NULL},
     {"OP_INSTANCE_DEACTIVATE_DISKS", WEB1, false, NULL},
     {"OP_INSTANCE_RECREATE_DISKS", WEB1, true, lose_copies},
     {"OP_INSTANCE_REINSTALL", WEB1, false, give_image},

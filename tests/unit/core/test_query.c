@@ -294,10 +294,10 @@ static void test_brake_and_advice(void)
 static void put_reservation(struct queue_world *w)
 {
     store_put(w->store, "reservation", REPAIR,
-              json_make("{ss ss s{ss ss} s[{ss si si}] s[s] s[s] si}", "uuid", REPAIR, "name",
+              json_make("{ss ss s{ss ss} s[{ss si si}] s[s] s[s] si si}", "uuid", REPAIR, "name",
                         "web9", "owner", "job", "18", "livelock", "job-18", "rooms", "node", NODE2,
                         "memory", 512, "disk", 1000, "macs", "aa:00:00:00:00:09", "ips",
-                        "10.0.0.9@br0", "since", 7));
+                        "10.0.0.9@br0", "port", 11003, "since", 7));
 }
 
 static void test_reservations(void)
@@ -307,9 +307,9 @@ static void test_reservations(void)
     query_check(w, "reservation", "name", NULL, "");
     put_reservation(w);
     fake_settle(w->world);
-    query_check(w, "reservation", "name job nodes macs ips since", NULL,
+    query_check(w, "reservation", "name job nodes macs ips port since", NULL,
                 "0:\"web9\" 0:\"18\" 0:[[\"node2\",512,1000]] 0:[\"aa:00:00:00:00:09\"] "
-                "0:[\"10.0.0.9@br0\"] 0:7\n");
+                "0:[\"10.0.0.9@br0\"] 0:11003 0:7\n");
     queue_world_free(w);
 }
 
