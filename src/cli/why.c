@@ -180,13 +180,15 @@ static void print_waits(const json_t *waiters, const char *job, GHashTable *told
     }
 }
 
-/* Why it was submitted, as its first opcode says: a list of [who, text, when]. */
+/* Why it was submitted, as its first opcode says: a list of [who, text, when]. What luxid adds
+ * says no more than what is printed anyway. */
 static void print_reasons(const json_t *ops)
 {
     const json_t *reasons = json_object_get(json_array_get(ops, 0), "reason");
     for (size_t i = 0; i < json_array_size(reasons); i++) {
         const char *who, *text;
-        if (json_unpack(json_array_get(reasons, i), "[ss]", &who, &text) == 0)
+        if (json_unpack(json_array_get(reasons, i), "[ss]", &who, &text) == 0 &&
+            !g_str_has_prefix(who, "gnt:"))
             printf("%s wanted it%s%s\n", who, *text != '\0' ? ": " : "", text);
     }
 }
