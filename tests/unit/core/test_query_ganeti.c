@@ -77,10 +77,25 @@ static void test_placement(void)
     queue_world_free(w);
 }
 
+static void test_hypervisor(void)
+{
+    struct queue_world *w = query_world_new();
+    json_autoptr cluster = json_deep_copy(store_get(w->store, "cluster", CLUSTER));
+
+    json_object_set_new(cluster, "migration_downtime_ms", json_integer(450));
+    store_put(w->store, "cluster", CLUSTER, json_steal(&cluster));
+    fake_settle(w->world);
+    query_check(w, "instance", "hv/disk_type hv/nic_type hv/serial_console hv/migration_downtime",
+                "[\"=\", \"name\", \"web1\"]",
+                "0:\"paravirtual\" 0:\"paravirtual\" 0:true 0:450\n");
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/query/limits-as-ganetis-clients-take-them#LUX-03", test_policy);
     g_test_add_func("/query/what-ganetis-clients-place-by#LUX-03", test_placement);
+    g_test_add_func("/query/parameters-of-the-hypervisor#LUX-03", test_hypervisor);
     return g_test_run();
 }
