@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proto/luxi.h"
+#include "proto/opcodes_ganeti.h"
 #include "proto/rpc.h"
 
 #include <string.h>
@@ -220,6 +221,8 @@ bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret
         fettle_set_error(error, WRONG_INPUT, "OP_ID: unknown opcode \"%s\"", common->OP_ID);
         return false;
     }
+    if (!ganeti_parameters_settle(opcode, own_part, error))
+        return false;
     void *params = record_parse(opcode->params, own_part, RECORD_STRICT, error);
     if (params == NULL)
         return false;

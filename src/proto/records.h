@@ -106,7 +106,8 @@ struct opcode {
 };
 const struct opcode *opcode_find(const char *id);
 const struct opcode *opcode_table(size_t *ret_count);
-/* Parses an opcode as submitted: OP_ID, the common fields and its own. Errors with path; unknown
+/* Parses an opcode as submitted: OP_ID, the common fields and its own. Parameters that only Ganeti
+ * has may be there if they ask for nothing else (opcodes_ganeti.def). Errors with path; unknown
  * opcode: WRONG_INPUT. `ret_common` and `ret_params` are new records. */
 bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret_params,
                   const struct opcode **ret_opcode, GError **error);

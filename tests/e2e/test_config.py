@@ -133,12 +133,26 @@ def test_why():
     wait_until('it holds y', lambda: 'instance/y' in locks_of(holder), 10)
     held = delay('y', duration=0.1)
     row = lab.query('job', ['status', 'held'], ['=', 'id', held])[0]
-    assert row == {'status': 'queued', 'held': f'it would wait for locks that job {holder} has or waits for'}, row
+    because = f'it would wait for locks that job {holder} has or waits for: instance/y (exclusive)'
+    assert row == {'status': 'queued', 'held': because}, row
+    when = r'since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d'
+    said = lab.cli('why', str(held))
+    expected = (rf'Job {held} is queued and\n'
+                rf'  waits {when}, because {re.escape(because)}\n'
+                rf'  goes on once job {holder} has ended \(TEST_DELAY\([\d.]+\), running\)\n'
+                rf'  what that one waits for: fettle why {holder}; to end it: fettle job cancel {holder}\n')
+    assert re.fullmatch(expected, said), said
     between = later('x', 'y')
     wait_until('the next one waits', lambda: lab.query('waiter', ['job']) == [{'job': str(between)}], 10)
     last = later('x')
     wait_until('and one more', lambda: len(lab.query('waiter', ['job'])) == 2, 10)
-    when = r'since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d'
+    # As JSON: of that job, and of those behind which it waits.
+    told, = lab.json('why', str(held))
+    assert told['held_by'] == holder and told['held'] == because and told['dependencies'] == [] and told['waits'] == [], told
+    told, = lab.json('why', str(last))
+    assert [wait['job'] for wait in told['waits']] == [str(last), str(between)] and told['held'] is None, told
+    told, = lab.json('why', str(between))
+    assert [wait['job'] for wait in told['waits']] == [str(between)], told
     said = lab.cli('why', str(last))
     expected = (rf'Job {last} is waiting and\n'
                 rf'  waits for instance/x, wanted first by job {between} \(exclusive\) {when}, which\n'

@@ -56,7 +56,7 @@ def test_cancel():
     queued = [one for one, row in zip(many, rows) if row[0] == 'queued']
     assert queued, 'no job waits in the queue'
     done = lab.call('CancelJob', queued[-1])
-    assert done == [True, 'Job successfully canceled'], done
+    assert done == [True, 'Job successfully cancelled'], done
     assert lab.job_status(queued[-1])[0] == 'canceled'
     for one in many[:-1]:
         lab.wait_job(one)

@@ -68,7 +68,7 @@ def alike(parts):
 
 
 def compare(recorded, found, path):
-    """Yields (path, what differs). A list of parts that are all alike may have another length."""
+    """Yields (path, what differs). A list of parts that are all alike may have another length, but none is not some."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         for key in sorted(set(recorded) | set(found)):
             where = f'{path}.{key}'
@@ -79,7 +79,7 @@ def compare(recorded, found, path):
             else:
                 yield from compare(recorded[key], found[key], where)
     elif isinstance(recorded, list) and isinstance(found, list):
-        if len(recorded) != len(found) and not (alike(recorded) and alike(found)):
+        if len(recorded) != len(found) and not (recorded and found and alike(recorded) and alike(found)):
             yield path, f'has {len(found)} parts, not {len(recorded)}'
         for i, (one, other) in enumerate(zip(recorded, found)):
             yield from compare(one, other, f'{path}[{i}]')
@@ -227,6 +227,37 @@ def test_methods():
         raise AssertionError('an unknown method was taken')
 
 
+def ended(client, job):
+    while (state := client.call('WaitForJobChange', job, ['status'], None, None, 10)[0][0]) not in ('success', 'error'):
+        pass
+    return state
+
+
+@title('/luxi/opcodes-as-ganetis-clients-send-them#LUX-02')
+def test_opcodes():
+    """Every parameter of Ganeti's opcode is there; what asks for nothing is let through, true and false are what they say."""
+    client = new_client()
+    common = {'debug_level': 0, 'priority': 0, 'depends': None, 'comment': None, 'reason': [['gnt:client:gnt-node', 'modify', 1]]}
+    node = {'OP_ID': 'OP_NODE_SET_PARAMS', 'node_name': 'node2', 'node_uuid': None, 'force': False, 'hv_state': None, 'disk_state': None,
+            'master_candidate': None, 'offline': None, 'auto_promote': False, 'master_capable': None, 'vm_capable': None,
+            'secondary_ip': None, 'ndparams': None, 'powered': None, **common}
+    for drained in (True, False):
+        job = client.call('SubmitJob', [{**node, 'drained': drained}])
+        assert ended(client, job) == 'success', client.call('QueryJobs', [job], ['opresult'])
+        assert client.call('QueryNodes', ['node2'], ['drained'], False) == [[drained]]
+    trail = client.call('QueryJobs', [job], ['ops', 'received_ts'])[0]
+    seconds, micro = trail[1]
+    assert trail[0][0]['reason'] == [['gnt:client:gnt-node', 'modify', 1],
+                                     ['gnt:opcode:node_set_params', f'job={job};index=0', (seconds * 1000000 + micro) * 1000]], trail
+    start = {'OP_ID': 'OP_INSTANCE_STARTUP', 'instance_name': 'instance1', 'instance_uuid': None, 'force': False,
+             'ignore_offline_nodes': False, 'hvparams': {}, 'beparams': {}, 'no_remember': False, 'startup_paused': False,
+             'shutdown_timeout': 120, 'dry_run': True, **common}
+    assert isinstance(client.call('SubmitJob', [start]), int)
+    refused(client, 'SubmitJob', [{**start, 'startup_paused': True}],
+            message='ops[0].startup_paused: only false is taken: guests are not started paused')
+    refused(client, 'SubmitJob', [{**start, 'paused': False}], message='ops[0].paused: is not known')
+
+
 def refused(client, method, *args, message):
     try:
         client.call(method, *args)
@@ -359,4 +390,4 @@ if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='instance1', disk_template='diskless', memory=8, pnode='node1')
         lab.do('OP_NETWORK_ADD', network_name='prod', network='192.0.2.0/24')
-        e2e.run(test_methods, test_replay, test_fields, test_limits, test_never_reads, test_one_server, test_connections)
+        e2e.run(test_methods, test_opcodes, test_replay, test_fields, test_limits, test_never_reads, test_one_server, test_connections)

@@ -60,10 +60,13 @@ def test_pause():
     all_end([other])
     assert states([held]) == ['queued']
     why = lab.cli('why', str(held))
-    assert why == (f'Job {held} is queued and\n  waits, because filter {rule} pauses it\n  your rules about jobs, and how '
-                   'to take one away: fettle queue filter list; fettle queue filter remove UUID\n'), why
+    expected = (rf'Job {held} is queued and\n  waits since \d{{4}}-\S+ \S+, because filter {rule} pauses it\n  your rules about jobs, and how '
+                'to take one away: fettle queue filter list; fettle queue filter remove UUID\n')
+    assert re.fullmatch(expected, why), why
     after, = submit(1, depends=[[held, []]])
-    assert lab.cli('why', str(after)) == f'Job {after} is queued and\n  waits for job {held}, which is queued\n'
+    assert lab.cli('why', str(after)) == f'Job {after} is queued and\n  waits for job {held}, which is queued: fettle why {held}\n'
+    told, = lab.json('why', str(after))
+    assert told['dependencies'] == [{'id': held, 'status': 'queued'}] and told['held'] is None, told
     remove_rule(rule)
     all_end([held, after])
 

@@ -200,6 +200,24 @@ void network_count(const struct config *config, const struct network *network, g
     }
 }
 
+char *network_map(const struct config *config, const struct network *network)
+{
+    struct ip_range range;
+    if (!ip_range_of_network(network->network, &range, NULL))
+        return g_strdup("");
+    g_autoptr(GArray) kept = kept_ranges(network);
+    char *map = g_strnfill(range.last - range.first + 1, 'X');
+    for (guint32 address = range.first + 1; address < range.last; address++) {
+        if (kept_in(kept, address))
+            continue;
+        g_autofree char *text = ip_text(address);
+        g_autofree char *user = user_of(config, network, text);
+        if (!user)
+            map[address - range.first] = '.';
+    }
+    return map;
+}
+
 void network_each_taken(const struct config *config, const struct network *network,
                         void (*taken)(const char *address, const char *who, void *data), void *data)
 {

@@ -33,6 +33,9 @@ char *network_draw(const struct config *config, const struct network *network,
 /* How many there are, and how many of them can be given out. */
 void network_count(const struct config *config, const struct network *network, guint *ret_all,
                    guint *ret_free);
+/* A character for each, the first and last included: '.' can be given out, 'X' cannot. Free with
+ * g_free(). */
+char *network_map(const struct config *config, const struct network *network);
 /* Calls taken(address, who) for each that is in use or promised, in order; `who` as
  * config_address_user() says it. */
 void network_each_taken(const struct config *config, const struct network *network,

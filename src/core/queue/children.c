@@ -2,6 +2,7 @@
 #include "core/queue/children.h"
 
 #include "core/ops/op.h"
+#include "core/queue/reason.h"
 #include "core/queue/submit.h"
 
 /* The list that the opcode's result asks for; NULL: none. */
@@ -55,6 +56,7 @@ static json_t *add_child(struct queue_context *context, struct commit_batch *bat
     if (child == NULL)
         return json_make("[b, s]", 0, error->message);
     child->id = commit_job_id(batch);
+    reason_add_submitted(child);
     g_free(child->user);
     child->user = g_strdup(parent->user);
     commit_put_job(batch, child);

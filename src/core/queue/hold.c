@@ -5,6 +5,7 @@
 #include "core/ops/predict.h"
 
 #define KEY_JOB "job "
+#define LOCKS_NAMED 3 /* of those that keep a job from its turn */
 
 static void runner_free(gpointer data)
 {
@@ -58,6 +59,8 @@ void hold_set_aside(struct holds *holds, struct queue_job *job, char *key, char 
         g_hash_table_insert(holds->aside, g_strdup(key), ids);
     }
     g_array_append_val(ids, job->id);
+    if (job->held_at_us == 0)
+        job->held_at_us = (gint64)context_now_us(holds->context);
     queue_set_held(holds->context->queue, job, why);
     g_free(key);
 }
@@ -182,6 +185,53 @@ static guint64 blocker(struct locks *locks, guint64 id, const GPtrArray *wanted)
     return first == NULL ? 0 : g_ascii_strtoull(first->job, NULL, 10);
 }
 
+static bool keeps(struct locks *locks, guint64 id, guint64 other, struct lock_request *request)
+{
+    char text[24], other_text[24];
+    struct owner owner = owner_of(id, text), keeper = owner_of(other, other_text);
+    g_autoptr(GPtrArray) alone = g_ptr_array_new();
+    record_autoptr(update_locks_result) result = NULL;
+    bool found = false;
+
+    g_ptr_array_add(alone, request);
+    result = locks_explain(locks, &owner, alone, NULL);
+    for (guint i = 0; result->blockers != NULL && i < result->blockers->len; i++)
+        found = found ||
+                g_str_equal(((const struct owner *)g_ptr_array_index(result->blockers, i))->job,
+                            keeper.job);
+    return found;
+}
+
+/* Which of them that job keeps, for people: "instance/web1 (exclusive)". */
+static char *describe_kept(struct locks *locks, guint64 id, guint64 first, const GPtrArray *wanted)
+{
+    GString *text = g_string_new(NULL);
+    guint named = 0;
+
+    for (guint i = 0; i < wanted->len && named < LOCKS_NAMED; i++) {
+        struct lock_request *request = g_ptr_array_index(wanted, i);
+
+        if (keeps(locks, id, first, request))
+            g_string_append_printf(text, "%s%s (%s)", named++ > 0 ? ", " : "", request->name,
+                                   enum_word(&lock_mode_words, (int)request->mode));
+    }
+    if (named == LOCKS_NAMED)
+        g_string_append(text, " …");
+    return g_string_free(text, FALSE);
+}
+
+static void hold_behind(struct holds *holds, struct queue_job *job, guint64 first, bool runs,
+                        const GPtrArray *wanted)
+{
+    g_autofree char *kept =
+        describe_kept(runs ? holds->locks : holds->reserved, job->id, first, wanted);
+
+    hold_set_aside(holds, job, job_key(first),
+                   g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s: %s",
+                                   first, runs ? "has or waits for" : "is to have first", kept));
+    job->held_by = first;
+}
+
 static void stop_reserving(struct holds *holds, guint64 id)
 {
     g_autofree char *key = job_key(id);
@@ -269,9 +319,7 @@ static bool locks_allow(struct holds *holds, struct queue_job *job)
     first = runs != 0 ? runs : blocker(holds->reserved, job->id, wanted);
     if (first == 0 || (reserve_if_due(holds, job, wanted) && runs == 0))
         return true;
-    hold_set_aside(holds, job, job_key(first),
-                   g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s",
-                                   first, runs != 0 ? "has or waits for" : "is to have first"));
+    hold_behind(holds, job, first, runs != 0, wanted);
     return false;
 }
 

@@ -2,6 +2,7 @@
 #include "core/queue/calls.h"
 #include "core/queue/job_file.h"
 #include "core/queue/query.h"
+#include "core/queue/query_rows.h"
 
 #define GANETI_PROTOCOL_VERSION 3000000 /* what Ganeti's clients of 3.0 expect */
 
@@ -87,6 +88,7 @@ static json_t *describe(const struct queue_context *context, const struct cluste
     json_object_update(info, settings);
     json_object_set_new(info, "tags", texts(tags));
     json_object_set_new(info, "enabled_disk_templates", all_templates());
+    json_object_set_new(info, "ipolicy", query_ipolicy());
     json_object_set_new(info, "copies", describe_copies(config, status->copies));
     json_object_set_new(info, "bad_job_files", texts(bad_files));
     json_object_set_new(info, "authority_key", json_boolean(status->authority));

@@ -53,6 +53,22 @@ json_t *query_get_job_held(struct query_source *source, const void *row,
     return job == NULL || job->held == NULL ? NULL : json_string(job->held);
 }
 
+json_t *query_get_job_held_since(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    const struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
+
+    return job == NULL || job->held == NULL ? NULL : json_integer(job->held_at_us / 1000000);
+}
+
+json_t *query_get_job_held_by(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    const struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
+
+    return job == NULL || job->held_by == 0 ? NULL : json_integer((json_int_t)job->held_by);
+}
+
 static json_t *op_input(const struct job_op *op)
 {
     return json_incref(op->input);

@@ -57,6 +57,14 @@ json_t *query_get_network_used(struct query_source *source, const void *row,
     return list;
 }
 
+json_t *query_get_network_map(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    g_autofree char *map = network_map(source->config, row);
+
+    return json_string(map);
+}
+
 json_t *query_get_network_serial_no(struct query_source *source, const void *row,
                                     enum query_status *ret_status)
 {

@@ -107,6 +107,14 @@ json_t *query_get_instance_migration_node(struct query_source *source, const voi
 
 /* --- the same for clients of Ganeti --- */
 
+json_t *query_get_instance_migration_downtime(struct query_source *source, const void *row,
+                                              enum query_status *ret_status)
+{
+    const struct cluster *cluster = config_cluster(source->config);
+
+    return cluster == NULL ? NULL : json_integer((json_int_t)cluster->migration_downtime_ms);
+}
+
 /* A bridge, or null. */
 json_t *query_get_instance_nic_bridges(struct query_source *source, const void *row,
                                        enum query_status *ret_status)

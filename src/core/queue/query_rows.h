@@ -70,6 +70,9 @@ struct node_instances {
 };
 const struct node_instances *query_node_instances(struct query_source *source, const char *node);
 
+/* What an instance may be, as Ganeti's clients ask for it (query_ipolicy.c). */
+json_t *query_ipolicy(void);
+
 /* Shared by getters. */
 json_t *query_strings(const GPtrArray *texts);
 json_t *query_tags(const struct query_source *source, enum tag_kind kind, const char *object);

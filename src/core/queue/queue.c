@@ -173,6 +173,7 @@ void queue_set_held(struct queue *queue, struct queue_job *job, char *why)
 {
     g_free(job->held);
     job->held = why;
+    job->held_by = 0;
     update_ready(queue, job);
 }
 

@@ -30,6 +30,8 @@ struct queue_job {
     char *doom; /* why it can never start: a dependency ended otherwise than wanted; NULL: it can */
     enum job_state doom_state; /* what it ends in then */
     char *held; /* why it is set aside beside its turn and dependencies (hold.h); NULL: it is not */
+    guint64 held_by;      /* the job behind which that is for locks; 0: none */
+    gint64 held_at_us;    /* wall time since which it has been held back, whatever for; 0: never */
     gint64 held_since_ms; /* boot time since which that is for locks; 0: it never was */
     GPtrArray *locks;     /* what it will ask for, as last predicted; hold.c's */
     guint locks_age;

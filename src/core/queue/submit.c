@@ -5,6 +5,7 @@
 #include "core/archive/archive.h"
 #include "core/queue/calls.h"
 #include "core/queue/hold.h"
+#include "core/queue/reason.h"
 
 #include <string.h>
 
@@ -188,6 +189,7 @@ static bool take_id(const struct submission *submission, struct commit_batch *ba
     g_autofree char *name = NULL;
 
     entry->ready->id = commit_job_id(batch);
+    reason_add_submitted(entry->ready);
     rule = holds_rejected(submission->context->holds, entry->ready);
     if (rule == NULL) {
         entry->id = entry->ready->id;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/queue/children.h"
 #include "core/queue/job_file.h"
+#include "core/queue/reason.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/waiters.h"
 #include "core/queue/watches.h"
@@ -141,6 +142,8 @@ static bool build_end(struct commit_batch *batch, void *data, GError **error)
         return false;
     }
     job = job_copy(ending->file != NULL ? ending->file : record);
+    if (json_is_string(ending->result)) /* as of nothing but death */
+        reason_add_death(job, json_string_value(ending->result), context_now_us(ending->context));
     if (ending->result != NULL)
         job_end(job, ending->state, ending->result, context_now_us(ending->context));
     children_add(ending->context, batch, job);

@@ -170,7 +170,7 @@ void call_cancel_job(struct queue_context *context, struct rpc_request *request,
     if (job == NULL)
         return;
     if (job->phase == JOB_PHASE_QUEUED && !job->busy) {
-        verb.done = "Job successfully canceled";
+        verb.done = "Job successfully cancelled";
         commit_verb(&verb, build_cancel, verb_done);
         return;
     }

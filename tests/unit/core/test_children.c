@@ -59,6 +59,20 @@ static json_t *two_jobs(void)
                      "duration", 3.0);
 }
 
+/* Each opcode that a job has asked for says which it is. */
+static void assert_begun(struct queue_world *w, guint64 id, guint ops)
+{
+    record_autoptr(job) record = queue_record(w, id);
+    g_assert_cmpuint(record->ops->len, ==, ops);
+    for (guint i = 0; i < ops; i++) {
+        const struct job_op *op = record->ops->pdata[i];
+        g_autofree char *text = g_strdup_printf("job=%" G_GUINT64_FORMAT ";index=%u", id, i);
+        const json_t *entry = json_array_get(json_object_get(op->input, "reason"), 0);
+        g_assert_cmpstr(json_string_value(json_array_get(entry, 0)), ==, "gnt:opcode:test_delay");
+        g_assert_cmpstr(json_string_value(json_array_get(entry, 1)), ==, text);
+    }
+}
+
 static void assert_result(struct queue_world *w, guint64 id, const char *expected)
 {
     record_autoptr(job) record = queue_record(w, id);
@@ -86,8 +100,8 @@ static void test_queued(void)
     queue_job_gone(w, id, true);
     fake_advance(w->world, 2000);
     assert_result(w, id, BOTH);
-    record_autoptr(job) second = queue_record(w, 3);
-    g_assert_cmpuint(second->ops->len, ==, 2);
+    assert_begun(w, 2, 1);
+    assert_begun(w, 3, 2);
     assert_no_job(w, 4);
     /* They run like any other. */
     queue_child_named(w, 2);

@@ -48,6 +48,18 @@ static void assert_why(struct queue_world *w, guint64 id, const char *expected)
     g_assert_cmpstr(told, ==, expected);
 }
 
+/* Which job it is that has to end, and since when: a time that is there as long as a reason is. */
+static void assert_behind(struct queue_world *w, guint64 id, guint64 other)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = queue_call(
+        w, "QueryJobs", json_make("[[I], [ss]]", (json_int_t)id, "held_by", "held_since"), &error);
+    const json_t *row = json_array_get(answer, 0);
+
+    g_assert_cmpint(json_integer_value(json_array_get(row, 0)), ==, (json_int_t)other);
+    g_assert_true(json_is_integer(json_array_get(row, 1)) == (other != 0));
+}
+
 /* --- locks --- */
 
 /* The requirement's example: limit 4, one holder, ten that need its lock, one that does not. */
@@ -66,12 +78,15 @@ static void test_slots_are_not_spent(void)
     g_assert_cmpstr(queue_status(w, free_job), ==, "success");
     for (guint i = 0; i < G_N_ELEMENTS(behind); i++)
         assert_started(w, behind[i], false);
-    assert_why(w, behind[0], "it would wait for locks that job 1 has or waits for");
+    assert_why(w, behind[0],
+               "it would wait for locks that job 1 has or waits for: instance/web1 (exclusive)");
+    assert_behind(w, behind[0], holder);
     /* One after the other, in their order. */
     queue_job_runs(w, holder);
     for (guint i = 0; i < G_N_ELEMENTS(behind); i++) {
         assert_started(w, behind[i], true);
         assert_why(w, behind[i], NULL);
+        assert_behind(w, behind[i], 0);
         if (i + 1 < G_N_ELEMENTS(behind))
             assert_started(w, behind[i + 1], false);
         queue_job_runs(w, behind[i]);
@@ -168,7 +183,8 @@ static void test_reservation_ends(void)
     queue_job_runs(w, left); /* looked at again: it is behind `right` now, and patient no more */
     later = submit_on(w, "a");
     assert_started(w, later, false);
-    assert_why(w, later, "it would wait for locks that job 3 is to have first");
+    assert_why(w, later,
+               "it would wait for locks that job 3 is to have first: instance/a (exclusive)");
     answer = queue_call(w, "CancelJob", json_make("[I]", (json_int_t)both), &error);
     fake_settle(w->world);
     assert_started(w, later, true);
@@ -196,7 +212,8 @@ static void test_older_reserves(void)
     assert_started(w, both, false);
     late = submit_on(w, "a");
     assert_started(w, late, false);
-    assert_why(w, late, "it would wait for locks that job 3 is to have first");
+    assert_why(w, late,
+               "it would wait for locks that job 3 is to have first: instance/a (exclusive)");
     queue_job_runs(w, young);
     assert_started(w, both, true);
     assert_started(w, younger, false);

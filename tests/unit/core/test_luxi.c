@@ -409,7 +409,7 @@ static void test_cancel(void)
     guint64 running = queue_submit(w, NULL), queued = queue_submit(w, NULL);
     g_autofree char *message = NULL;
 
-    assert_cancel(w, queued, true, "Job successfully canceled");
+    assert_cancel(w, queued, true, "Job successfully cancelled");
     g_assert_cmpstr(queue_status(w, queued), ==, "canceled");
     message = queue_message(w, queued);
     g_assert_cmpstr(message, ==, "Job canceled by request");

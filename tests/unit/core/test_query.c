@@ -333,6 +333,7 @@ static void test_networks(void)
     query_check(w, "network", "name network gateway mode link external_reservations", NULL,
                 "0:\"prod\" 0:\"10.0.0.0/28\" 0:\"10.0.0.1\" 0:\"bridged\" 0:\"br0\" "
                 "0:[\"10.0.0.3-10.0.0.4\"]\n");
+    query_check(w, "network", "map", NULL, "0:\"XX.XX....X.....X\"\n");
     query_check(w, "network", "free_count reserved_count inst_cnt inst_list used", NULL,
                 "0:10 0:6 0:0 0:[] 0:[[\"10.0.0.9\",\"job 18 for instance \\\"web9\\\"\"]]\n");
     queue_world_free(w);

@@ -308,6 +308,23 @@ static void test_final_after_commit(void)
     queue_world_free(w);
 }
 
+/* The reason trail of the first opcode: sources and texts. */
+static void assert_trail(const struct job *record, const char *expected)
+{
+    const json_t *input = ((const struct job_op *)g_ptr_array_index(record->ops, 0))->input;
+    g_autoptr(GString) text = g_string_new(NULL);
+    size_t i;
+    const json_t *entry;
+
+    json_array_foreach(json_object_get(input, "reason"), i, entry)
+    {
+        g_string_append_printf(text, "%s %s\n", json_string_value(json_array_get(entry, 0)),
+                               json_string_value(json_array_get(entry, 1)));
+        g_assert_cmpint(json_integer_value(json_array_get(entry, 2)), >, 0);
+    }
+    g_assert_cmpstr(text->str, ==, expected);
+}
+
 static void test_death(void)
 {
     struct queue_world *w = queue_world_new(1);
@@ -322,6 +339,8 @@ static void test_death(void)
     record = queue_record(w, id);
     g_assert_cmpstr(record->status, ==, "error");
     g_assert_cmpuint(record->end_us, >, 0);
+    assert_trail(record, "gnt:opcode:test_delay job=1;index=0\n"
+                         "gnt:daemon:luxid:deathdetection detected death of job 1\n");
     g_assert_cmpuint(owner_gone_calls(w), ==, 1);
     g_assert_true(has_starter(w, next));
     queue_world_free(w);

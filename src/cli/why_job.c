@@ -1,0 +1,237 @@
+/* See why_job.h. */
+#include "cli/why_job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const job_fields[] = {"id",   "status",     "summary", "ops",
+                                         "held", "held_since", "held_by", NULL};
+enum { ID, STATUS, SUMMARY, OPS, HELD, HELD_SINCE, HELD_BY };
+
+static const char *const wait_fields[] = {"job", "blockers", "nodes", NULL};
+enum { JOB, BLOCKERS, NODES };
+
+static const json_t *waiter_of(const json_t *waiters, const char *job)
+{
+    for (size_t i = 0; i < json_array_size(waiters); i++) {
+        const json_t *row = json_array_get(waiters, i);
+        if (strcmp(cli_cell_string(row, JOB), job) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static void print_owner(const char *job)
+{
+    printf("%s%s", g_ascii_isdigit(*job) ? "job " : "", job);
+}
+
+/* Each line is one edge of the wait-for graph, indented by its distance. */
+static void print_waits(const json_t *waiters, const char *job, GHashTable *told, int depth)
+{
+    const json_t *row = waiter_of(waiters, job);
+    if (row == NULL || !g_hash_table_add(told, (void *)job))
+        return;
+    const json_t *blockers = cli_cell_value(row, BLOCKERS), *nodes = cli_cell_value(row, NODES);
+    for (size_t i = 0; i < json_array_size(nodes); i++)
+        printf("%*swaits for node %s to answer this master\n", depth, "",
+               json_string_value(json_array_get(nodes, i)));
+    for (size_t i = 0; i < json_array_size(blockers); i++) {
+        const char *owner, *lock, *mode;
+        int waiting;
+        json_int_t since;
+        if (json_unpack(json_array_get(blockers, i), "[s, s, s, b, I]", &owner, &lock, &mode,
+                        &waiting, &since) != 0)
+            continue;
+        g_autofree char *when = cli_time_text((gint64)since);
+        printf("%*swaits for %s, %s by ", depth, "", lock, waiting ? "wanted first" : "held");
+        print_owner(owner);
+        printf(" (%s) since %s%s\n", mode, when,
+               waiter_of(waiters, owner) != NULL ? ", which" : "");
+        print_waits(waiters, owner, told, depth + 2);
+    }
+}
+
+/* Why it was submitted, as its first opcode says: a list of [who, text, when]. What luxid adds
+ * says no more than what is printed anyway. */
+static void print_reasons(const json_t *ops)
+{
+    const json_t *reasons = json_object_get(json_array_get(ops, 0), "reason");
+    for (size_t i = 0; i < json_array_size(reasons); i++) {
+        const char *who, *text;
+        if (json_unpack(json_array_get(reasons, i), "[ss]", &who, &text) == 0 &&
+            !g_str_has_prefix(who, "gnt:"))
+            printf("%s wanted it%s%s\n", who, *text != '\0' ? ": " : "", text);
+    }
+}
+
+static bool print_ended(struct cli *cli, guint64 job, const char *status, GError **error)
+{
+    json_autoptr results = NULL;
+    const char *message = NULL, *code;
+    if (strcmp(status, "error") == 0) {
+        results = cli_job_results(cli, job, error);
+        if (results == NULL)
+            return false;
+        message = cli_job_message(results, &code);
+    }
+    printf("Job %" G_GUINT64_FORMAT " %s%s%s\n", job,
+           strcmp(status, "success") == 0 ? "has succeeded."
+           : strcmp(status, "error") == 0 ? "has failed"
+                                          : "was canceled.",
+           message != NULL ? ": " : "", message != NULL ? message : "");
+    return true;
+}
+
+/* --- a queued job --- */
+
+/* The jobs that must end before and have not: rows of id and status; NULL on error. */
+static json_t *unmet(struct cli *cli, const json_t *ops, GError **error)
+{
+    json_autoptr filter = json_make("[s]", "|");
+    size_t i, k;
+    json_t *op, *item;
+    json_array_foreach(ops, i, op)
+    {
+        json_array_foreach(json_object_get(op, "depends"), k, item)
+            json_array_append_new(filter, json_make("[ssO]", "=", "id", json_array_get(item, 0)));
+    }
+    json_t *left = json_array();
+    if (json_array_size(filter) == 1)
+        return left;
+    json_autoptr rows = cli_query(cli, "job", (const char *const[]){"id", "status", NULL},
+                                  json_incref(filter), error);
+    json_array_foreach(rows, i, item) if (!cli_job_final(cli_cell_string(item, 1)))
+        json_array_append(left, item);
+    if (rows == NULL)
+        g_clear_pointer(&left, json_decref);
+    return left;
+}
+
+/* Since when, and what of other jobs would let it go. */
+static bool print_held(struct cli *cli, const json_t *row, GError **error)
+{
+    g_autofree char *since =
+        cli_time_text((gint64)json_number_value(cli_cell_value(row, HELD_SINCE)));
+    json_int_t by = json_integer_value(cli_cell_value(row, HELD_BY));
+    printf("  waits since %s, because %s\n", since, cli_cell_string(row, HELD));
+    if (g_str_has_prefix(cli_cell_string(row, HELD), "filter "))
+        printf("  your rules about jobs, and how to take one away: fettle queue filter list; "
+               "fettle queue filter remove UUID\n");
+    if (by == 0)
+        return true;
+    json_autoptr rows = cli_query(cli, "job", (const char *const[]){"status", "summary", NULL},
+                                  json_make("[ssI]", "=", "id", by), error);
+    if (rows == NULL)
+        return false;
+    const json_t *other = json_array_get(rows, 0);
+    const char *what = json_string_value(json_array_get(cli_cell_value(other, 1), 0));
+    printf("  goes on once job %" JSON_INTEGER_FORMAT " has ended%s%s%s%s%s\n", by,
+           other != NULL ? " (" : "", what != NULL ? what : "", what != NULL ? ", " : "",
+           other != NULL ? cli_cell_string(other, 0) : "", other != NULL ? ")" : "");
+    printf("  what that one waits for: fettle why %" JSON_INTEGER_FORMAT
+           "; to end it: fettle job cancel %" JSON_INTEGER_FORMAT "\n",
+           by, by);
+    return true;
+}
+
+/* What keeps it from its turn. */
+static int print_queued(struct cli *cli, const json_t *row, const json_t *dependencies,
+                        GError **error)
+{
+    bool held = *cli_cell_string(row, HELD) != '\0';
+    printf(" and\n");
+    if (held && !print_held(cli, row, error))
+        return -1;
+    for (size_t i = 0; i < json_array_size(dependencies); i++) {
+        const json_t *item = json_array_get(dependencies, i);
+        json_int_t id = json_integer_value(cli_cell_value(item, 0));
+        printf("  waits for job %" JSON_INTEGER_FORMAT
+               ", which is %s: fettle why %" JSON_INTEGER_FORMAT "\n",
+               id, cli_cell_string(item, 1), id);
+    }
+    if (!held && json_array_size(dependencies) == 0)
+        printf("  waits for its turn: fettle queue info\n");
+    return 0;
+}
+
+static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_t *dependencies,
+                     const json_t *waiters, GError **error)
+{
+    const char *status = cli_cell_string(row, STATUS);
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    if (cli_job_final(status)) {
+        bool told = print_ended(cli, id, status, error);
+        if (told)
+            print_reasons(cli_cell_value(row, OPS));
+        return told ? 0 : -1;
+    }
+    printf("Job %s is %s", job, status);
+    if (strcmp(status, "queued") == 0)
+        return print_queued(cli, row, dependencies, error);
+    if (waiter_of(waiters, job) == NULL) {
+        printf("; it waits for no locks.\n");
+        return 0;
+    }
+    g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
+    printf(" and\n");
+    print_waits(waiters, job, told, 2);
+    return 0;
+}
+
+/* --- as JSON --- */
+
+/* The requests for locks that the job waits with, and those behind which it does. */
+static void add_waits(const json_t *waiters, const char *job, GHashTable *told, json_t *list)
+{
+    json_t *row = (json_t *)waiter_of(waiters, job);
+    if (row == NULL || !g_hash_table_add(told, (void *)job))
+        return;
+    json_array_append(list, row);
+    const json_t *blockers = cli_cell_value(row, BLOCKERS);
+    for (size_t i = 0; i < json_array_size(blockers); i++)
+        add_waits(waiters, json_string_value(json_array_get(json_array_get(blockers, i), 0)), told,
+                  list);
+}
+
+static void print_json(const json_t *row, const json_t *dependencies, const json_t *waiters)
+{
+    g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autofree char *id =
+        g_strdup_printf("%" JSON_INTEGER_FORMAT, json_integer_value(cli_cell_value(row, ID)));
+    json_autoptr waits = json_array();
+    json_autoptr rows = json_make("[O]", row);
+    json_autoptr jobs = cli_rows_as_objects(job_fields, rows);
+    json_t *object = json_array_get(jobs, 0);
+    add_waits(waiters, id, told, waits);
+    json_object_del(object, "ops");
+    json_object_set_new(
+        object, "dependencies",
+        cli_rows_as_objects((const char *const[]){"id", "status", NULL}, dependencies));
+    json_object_set_new(object, "waits", cli_rows_as_objects(wait_fields, waits));
+    cli_print_json(jobs);
+}
+
+int why_job(struct cli *cli, const char *job, GError **error)
+{
+    guint64 id = g_ascii_strtoull(job, NULL, 10);
+    json_autoptr rows =
+        cli_query(cli, "job", job_fields, json_make("[ssI]", "=", "id", (json_int_t)id), error);
+    json_autoptr waiters = rows == NULL ? NULL : cli_query(cli, "waiter", wait_fields, NULL, error);
+    if (waiters == NULL)
+        return -1;
+    if (json_array_size(rows) == 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "there is no job %s", job);
+        return -1;
+    }
+    json_t *row = json_array_get(rows, 0);
+    json_autoptr dependencies = cli_job_final(cli_cell_string(row, STATUS))
+                                    ? json_array()
+                                    : unmet(cli, cli_cell_value(row, OPS), error);
+    if (dependencies == NULL)
+        return -1;
+    if (!cli->json)
+        return print_job(cli, id, row, dependencies, waiters, error);
+    print_json(row, dependencies, waiters);
+    return 0;
+}

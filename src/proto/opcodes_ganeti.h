@@ -1,0 +1,22 @@
+/*
+ * What Ganeti's clients send with an opcode and Fettle has no counterpart of: opcodes_ganeti.def.
+ * Used by opcode_parse() alone, and by the test of the table.
+ */
+#pragma once
+
+#include "proto/records.h"
+
+struct ganeti_parameter {
+    const char *opcode; /* "OP_INSTANCE_STARTUP" */
+    const char *name;
+    const char *taken; /* JSON of the only value that is, beside null; NULL: any */
+    const char *why;
+    bool yes_no; /* a parameter of ours */
+};
+
+const struct ganeti_parameter *ganeti_parameter_table(size_t *ret_count);
+const struct ganeti_parameter *ganeti_parameter_find(const char *opcode, const char *name);
+/* Takes out of an opcode's own parameters what Ganeti has and Fettle has not, and makes yes and no
+ * of booleans where ours is such a text. WRONG_INPUT names a parameter that asks for what cannot be
+ * done. */
+bool ganeti_parameters_settle(const struct opcode *opcode, json_t *own, GError **error);

@@ -1,0 +1,193 @@
+/*
+ * Opcodes as Ganeti's clients send them. What those have is taken from a list of its own,
+ * ganeti-opcodes.txt, made from Ganeti 3.0.2: every parameter of an opcode that Fettle has too is
+ * known, and at its default accepted.
+ */
+#include "proto/opcodes_ganeti.h"
+#include "sample.h"
+
+#include <string.h>
+
+static const char *list;
+
+/* A default as Python writes it. */
+static json_t *python(const char *text)
+{
+    if (strcmp(text, "None") == 0)
+        return json_null();
+    if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0)
+        return json_boolean(text[0] == 'T');
+    if (text[0] == '\'')
+        return json_stringn(text + 1, strlen(text) - 2);
+    return json_loads(text, JSON_DECODE_ANY, NULL);
+}
+
+/* An opcode's required fields, and what Ganeti's clients send beside them. */
+static json_t *opcode_new(const struct opcode *opcode)
+{
+    json_t *json = sample_record(opcode->params, false);
+    json_object_set_new(json, "OP_ID", json_string(opcode->id));
+    return json;
+}
+
+static bool parses(const json_t *json, json_t **ret_own, char **ret_message)
+{
+    record_autoptr(op_common) common = NULL;
+    g_autoptr(GError) error = NULL;
+    const struct opcode *opcode;
+    void *params;
+    if (!opcode_parse(json, &common, &params, &opcode, &error)) {
+        *ret_message = g_strdup(error->message);
+        return false;
+    }
+    *ret_own = record_to_json(opcode->params, params);
+    record_free(opcode->params, params);
+    return true;
+}
+
+static void check_accepted(const json_t *json)
+{
+    json_autoptr own = NULL;
+    g_autofree char *message = NULL;
+    if (!parses(json, &own, &message))
+        g_error("%s: %s", json_string_value(json_object_get(json, "OP_ID")), message);
+}
+
+/* Reads one line of the list: the opcode it begins, or a parameter with its default. */
+static void take_line(const char *line, json_t **opcode_json, guint *parameters)
+{
+    g_auto(GStrv) parts = g_strsplit(line, " | ", 3);
+    if (g_str_has_prefix(line, "OP_")) {
+        if (*opcode_json != NULL)
+            check_accepted(*opcode_json);
+        json_decref(*opcode_json);
+        *opcode_json = opcode_new(opcode_find(line));
+        return;
+    }
+    if (g_strv_length(parts) != 3)
+        return;
+    json_autoptr value = python(parts[1]);
+    g_assert_nonnull(value);
+    if (json_object_get(*opcode_json, g_strstrip(parts[0])) == NULL)
+        json_object_set(*opcode_json, parts[0], value);
+    *parameters += 1;
+}
+
+static void test_defaults(void)
+{
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(list, &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    json_t *json = NULL;
+    guint parameters = 0;
+    for (guint i = 0; lines[i] != NULL; i++)
+        take_line(lines[i], &json, &parameters);
+    check_accepted(json);
+    json_decref(json);
+    g_assert_cmpuint(parameters, ==, 245);
+}
+
+/* Each is known by its name, also if it asks for something. */
+static void test_names(void)
+{
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(list, &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    const struct opcode *opcode = NULL;
+    for (guint i = 0; lines[i] != NULL; i++) {
+        g_auto(GStrv) parts = g_strsplit(lines[i], " | ", 3);
+        if (g_str_has_prefix(lines[i], "OP_"))
+            opcode = opcode_find(lines[i]);
+        if (g_strv_length(parts) != 3 || g_str_equal(opcode->id, "OP_CLUSTER_SET_PARAMS"))
+            continue;
+        const char *name = g_strstrip(parts[0]);
+        if (record_field(opcode->params, name) == NULL &&
+            ganeti_parameter_find(opcode->id, name) == NULL)
+            g_error("%s: %s is not known", opcode->id, name);
+    }
+}
+
+/* A row is about an opcode of ours and about no parameter of it, but for YES_NO. */
+static void test_rows(void)
+{
+    size_t count;
+    const struct ganeti_parameter *table = ganeti_parameter_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        const struct opcode *opcode = opcode_find(table[i].opcode);
+        const struct field *field = record_field(opcode->params, table[i].name);
+        g_assert_true((field != NULL) == table[i].yes_no);
+        g_assert_true(ganeti_parameter_find(table[i].opcode, table[i].name) == &table[i]);
+        json_autoptr value =
+            table[i].taken == NULL ? NULL : json_loads(table[i].taken, JSON_DECODE_ANY, NULL);
+        g_assert_true((value == NULL) == (table[i].taken == NULL));
+        if (table[i].yes_no)
+            g_assert_cmpint(field->type, ==, FIELD_TYPE_STRING);
+    }
+}
+
+static void check_refused(const char *opcode, const char *name, json_t *value, const char *expected)
+{
+    json_autoptr json = opcode_new(opcode_find(opcode));
+    json_autoptr own = NULL;
+    g_autofree char *message = NULL;
+    json_object_set_new(json, name, value);
+    g_assert_false(parses(json, &own, &message));
+    g_assert_cmpstr(message, ==, expected);
+}
+
+static void test_refusals(void)
+{
+    check_refused("OP_INSTANCE_STARTUP", "startup_paused", json_true(),
+                  "startup_paused: only false is taken: guests are not started paused");
+    check_refused("OP_INSTANCE_STARTUP", "hvparams", json_make("{ss}", "acpi", "no"),
+                  "hvparams: only {} is taken: a guest is started with the settings on record");
+    check_refused("OP_INSTANCE_FAILOVER", "ignore_consistency", json_true(),
+                  "ignore_consistency: only false is taken: a replica that lacks acknowledged "
+                  "writes is never promoted");
+    check_refused("OP_INSTANCE_REPLACE_DISKS", "disks", json_make("[i]", 1),
+                  "disks: only [] is taken: a replica is copied whole");
+    check_refused("OP_INSTANCE_STARTUP", "nonsense", json_false(), "nonsense: is not known");
+    check_refused("OP_INSTANCE_MIGRATE", "force", json_false(), "force: is not known");
+    check_refused("OP_NODE_SET_PARAMS", "drained", json_integer(1), "drained: must be a text");
+    check_refused("OP_NODE_SET_PARAMS", "statement", json_true(), "statement: must be a text");
+}
+
+/* What hbal sends; what it permits is not made use of. */
+static void test_permissions(void)
+{
+    json_autoptr json = opcode_new(opcode_find("OP_INSTANCE_MIGRATE"));
+    json_object_set_new(json, "allow_runtime_changes", json_false());
+    json_object_set_new(json, "ignore_hvversions", json_true());
+    json_object_set_new(json, "ignore_ipolicy", json_true());
+    check_accepted(json);
+}
+
+static void test_yes_no(void)
+{
+    json_autoptr json = opcode_new(opcode_find("OP_NODE_SET_PARAMS"));
+    json_autoptr own = NULL;
+    g_autofree char *message = NULL;
+    json_object_set_new(json, "drained", json_true());
+    json_object_set_new(json, "offline", json_false());
+    json_object_set_new(json, "master_candidate", json_null());
+    json_object_set_new(json, "master_capable", json_string("yes"));
+    g_assert_true(parses(json, &own, &message));
+    g_assert_cmpstr(json_string_value(json_object_get(own, "drained")), ==, "yes");
+    g_assert_cmpstr(json_string_value(json_object_get(own, "offline")), ==, "no");
+    g_assert_cmpstr(json_string_value(json_object_get(own, "master_candidate")), ==, "");
+    g_assert_cmpstr(json_string_value(json_object_get(own, "master_capable")), ==, "yes");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_assert_cmpint(argc, ==, 2);
+    list = argv[1];
+    g_test_add_func("/opcodes-ganeti/defaults-are-accepted#LUX-02", test_defaults);
+    g_test_add_func("/opcodes-ganeti/every-parameter-is-known-by-name#LUX-02", test_names);
+    g_test_add_func("/opcodes-ganeti/rows", test_rows);
+    g_test_add_func("/opcodes-ganeti/what-cannot-be-done-is-refused-by-name", test_refusals);
+    g_test_add_func("/opcodes-ganeti/permissions-need-not-be-used", test_permissions);
+    g_test_add_func("/opcodes-ganeti/booleans-for-yes-and-no", test_yes_no);
+    return g_test_run();
+}
