@@ -7,111 +7,11 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/task.h"
 #include "cli/engine.h"
-#include "io/engine_file.h"
-#include "io/etcd_member.h"
-#include "io/loop.h"
 
-#define USAGE "usage: fettle cluster engine status|etcd|sqlite"
-#define PATIENCE_MS (4 * ETCD_ASK_MS)
+#define USAGE "usage: fettle cluster engine status|etcd|sqlite|renew NODE"
 #define LAG_ENTRIES 5000 /* of Raft's log; etcd sends a whole snapshot to who lacks so many */
-
-/* One member, asked in a task of its own. */
-struct asked {
-    const struct engine_member *member;
-    struct etcd_client *client;
-    struct member_status *status;
-    GPtrArray *listed; /* the members as it knows them; NULL: it did not answer */
-    guint *left;
-    bool *done;
-};
-
-struct survey {
-    struct engine_config *config;
-    GPtrArray *members; /* struct asked */
-    GPtrArray *advice;  /* char * */
-    guint healthy, voters;
-    guint left;
-    bool done;
-};
-
-/* --- asking --- */
-
-static void asked_free(void *data)
-{
-    struct asked *asked = data;
-    etcd_client_free(asked->client);
-    member_status_free(asked->status);
-    g_clear_pointer(&asked->listed, g_ptr_array_unref);
-    g_free(asked);
-}
-
-static void ask_task(void *data)
-{
-    struct asked *asked = data;
-    if (etcd_member_ask(asked->client, asked->status, NULL) && *asked->status->id)
-        asked->listed = etcd_members(asked->client, NULL);
-    if (--*asked->left == 0)
-        *asked->done = true;
-}
-
-/* The key is root's alone. */
-static bool may_ask(const struct node_paths *paths, GError **error)
-{
-    g_autofree char *key = engine_file_key(paths, ENGINE_FILE_CLIENT);
-    if (access(key, R_OK) == 0)
-        return true;
-    fettle_set_error(error, PERMISSION,
-                     "members are asked with the key %s, which cannot be read here; run this "
-                     "command as root on a candidate",
-                     key);
-    return false;
-}
-
-static struct etcd_client *make_client(const struct node_paths *paths,
-                                       const struct engine_member *member, GError **error)
-{
-    g_autofree char *authority = engine_file_authority(paths);
-    g_autofree char *certificate = engine_file_certificate(paths, ENGINE_FILE_CLIENT);
-    g_autofree char *key = engine_file_key(paths, ENGINE_FILE_CLIENT);
-    const char *urls[] = {member->client_url, NULL};
-    const struct etcd_options options = {.urls = urls,
-                                         .ca = authority,
-                                         .certificate = certificate,
-                                         .key = key,
-                                         .member_ms = ETCD_ASK_MS};
-    return etcd_client_new(&options, error);
-}
-
-static bool ask_all(struct survey *survey, const struct node_paths *paths, GError **error)
-{
-    const GPtrArray *members = survey->config->members;
-    if (!may_ask(paths, error))
-        return false;
-    loop_init();
-    for (guint i = 0; i < members->len; i++) {
-        struct asked *asked = g_new0(struct asked, 1);
-        g_ptr_array_add(survey->members, asked);
-        asked->member = members->pdata[i];
-        asked->status = member_status_new();
-        asked->left = &survey->left;
-        asked->done = &survey->done;
-        asked->client = make_client(paths, asked->member, error);
-        if (!asked->client)
-            return false;
-    }
-    struct task_group *group = task_group_new();
-    survey->left = survey->members->len;
-    for (guint i = 0; i < survey->members->len; i++)
-        task_spawn(group, ask_task, survey->members->pdata[i]);
-    loop_run_until(&survey->done, PATIENCE_MS);
-    task_group_kill(group);
-    task_group_unref(group);
-    return true;
-}
 
 /* --- judging --- */
 
@@ -144,8 +44,10 @@ static void judge_member(struct survey *survey, const struct asked *asked)
     const struct member_status *status = asked->status;
     const char *name = asked->member->name;
     if (!status->healthy)
-        advise(survey, "%s: %s; see log/etcd.log and the log of fettle-noded there", name,
-               *status->why ? status->why : "no answer in time");
+        advise(survey,
+               "%s: %s; see log/etcd.log and the log of fettle-noded there; if they say that its "
+               "data is damaged, give it that of the others: fettle cluster engine renew %s",
+               name, *status->why ? status->why : "no answer in time", name);
     for (guint i = 0; i < status->alarms->len; i++)
         if (!strcmp(status->alarms->pdata[i], "NOSPACE"))
             advise(survey,
@@ -155,9 +57,9 @@ static void judge_member(struct survey *survey, const struct asked *asked)
                    name, LIMIT_ETCD_STORE_BYTES >> 20);
         else
             advise(survey,
-                   "%s: alarm %s: its data differs from the others'; remove the member, put "
-                   "its data aside and add it as a new one",
-                   name, (const char *)status->alarms->pdata[i]);
+                   "%s: alarm %s: its data differs from the others'; give it theirs: fettle "
+                   "cluster engine renew %s",
+                   name, (const char *)status->alarms->pdata[i], name);
     if (status->healthy && lag_of(survey, asked) > LAG_ENTRIES)
         advise(survey,
                "%s: it is %" G_GUINT64_FORMAT
@@ -165,6 +67,32 @@ static void judge_member(struct survey *survey, const struct asked *asked)
                name, lag_of(survey, asked));
     if (status->healthy && status->learner)
         advise(survey, "%s: it has no vote yet; it gets one when it is up to date", name);
+}
+
+/* What was asked at one revision. */
+static void judge_contents(struct survey *survey)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    if (survey->verdict == ETCD_CONTENTS_SAME)
+        return;
+    for (guint i = 0; i < survey->members->len; i++) {
+        const struct asked *asked = survey->members->pdata[i];
+        const char *name = asked->member->name;
+        if (asked->content.odd)
+            advise(survey,
+                   "%s: its data is damaged: at revision %" G_GUINT64_FORMAT
+                   " it is not what most members have; give it theirs: fettle cluster engine "
+                   "renew %s",
+                   name, survey->revision, name);
+        if (asked->content.known)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", name);
+    }
+    if (survey->verdict == ETCD_CONTENTS_UNDECIDED)
+        advise(survey,
+               "%s: their data differs at revision %" G_GUINT64_FORMAT
+               ", and of so many nobody can say which is right; bring the other members back "
+               "first, then ask again",
+               names->str, survey->revision);
 }
 
 /* Members that etcd knows and etc/engine.json does not, or the other way round. */
@@ -200,6 +128,7 @@ static void judge(struct survey *survey)
             listed = asked->listed;
         judge_member(survey, asked);
     }
+    judge_contents(survey);
     if (survey->healthy < survey->voters / 2 + 1)
         advise(survey,
                "%u of %u members with a vote are healthy, and %u are needed: nothing can be "
@@ -301,17 +230,16 @@ static void show_sqlite(const struct cli *cli, const struct survey *survey)
 
 /* --- the command --- */
 
-static int survey_run(struct survey *survey, struct cli *cli, const struct node_paths *paths,
-                      GError **error)
+static int show_status(struct survey *survey, struct cli *cli, const struct node_paths *paths,
+                       GError **error)
 {
-    survey->config = engine_file_read(paths, error);
-    if (!survey->config)
+    if (!survey_read(survey, paths, error))
         return -1;
     if (survey->config->kind == ENGINE_KIND_SQLITE) {
         show_sqlite(cli, survey);
         return 0;
     }
-    if (!ask_all(survey, paths, error))
+    if (!survey_ask(survey, paths, error))
         return -1;
     judge(survey);
     if (cli->json)
@@ -324,20 +252,18 @@ static int survey_run(struct survey *survey, struct cli *cli, const struct node_
 static int engine_status(struct cli *cli, GError **error)
 {
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
-    struct survey survey = {.members = g_ptr_array_new_with_free_func(asked_free),
-                            .advice = g_ptr_array_new_with_free_func(g_free)};
-    record_autoptr(node_config) self = paths ? node_config_read(paths, error) : NULL;
-    int code = self ? survey_run(&survey, cli, paths, error) : -1;
-    g_ptr_array_unref(survey.members);
-    g_ptr_array_unref(survey.advice);
-    engine_config_free(survey.config);
+    struct survey *survey = survey_new();
+    int code = paths ? show_status(survey, cli, paths, error) : -1;
+    survey_free(survey);
     return code;
 }
 
 static int cluster_engine(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool yes = cli_take_flag(&argc, argv, "--yes");
-    if (!cli_expect(argc, argv, 1, "cluster engine status|etcd|sqlite [--yes]", error))
+    if (argc == 2 && strcmp(argv[0], "renew") == 0)
+        return engine_renew(cli, argv[1], yes, error);
+    if (!cli_expect(argc, argv, 1, "cluster engine status|etcd|sqlite|renew NODE [--yes]", error))
         return -1;
     if (strcmp(argv[0], "status") == 0)
         return engine_status(cli, error);
@@ -349,10 +275,11 @@ static int cluster_engine(struct cli *cli, int argc, char **argv, GError **error
 }
 
 const struct command engine_commands[] = {
-    {"cluster", "engine", "status|etcd|sqlite [--yes]",
+    {"cluster", "engine", "status|etcd|sqlite|renew NODE [--yes]",
      "Say where changes become final, and how the members of etcd are (asked from this node, also "
      "without a master; exit code 1 if something is wrong); or change it: to etcd on all master "
-     "candidates, or back to the store of the master.",
+     "candidates, or back to the store of the master; or take a damaged member of etcd out and in "
+     "again with the data of the others.",
      cluster_engine},
     {0},
 };

@@ -114,7 +114,7 @@ static void attempt_failed(struct call *call, const GError *reason, bool sent)
 
     call->sent = call->sent || sent;
     call->tries++;
-    client->member = (client->member + 1) % client->urls->len;
+    etcd_client_next(client);
     if (call->tries < client->urls->len && loop_boot_ms() < call->deadline_ms) {
         attempt(call);
         return;
@@ -393,6 +393,21 @@ void etcd_client_set_urls(struct etcd_client *client, const char *const *urls)
     for (guint i = 0; urls[i] != NULL; i++)
         g_ptr_array_add(client->urls, g_strdup(urls[i]));
     client->member = 0;
+}
+
+const char *etcd_client_url(const struct etcd_client *client)
+{
+    return client->urls->pdata[client->member];
+}
+
+void etcd_client_next(struct etcd_client *client)
+{
+    client->member = (client->member + 1) % client->urls->len;
+}
+
+guint etcd_client_count(const struct etcd_client *client)
+{
+    return client->urls->len;
 }
 
 struct etcd_client *etcd_client_new(const struct etcd_options *options, GError **error)

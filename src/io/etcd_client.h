@@ -33,6 +33,11 @@ struct etcd_client *etcd_client_new(const struct etcd_options *options, GError *
 /* Calls under way end with KILLED before it returns. */
 void etcd_client_free(struct etcd_client *client);
 
+/* The member that is asked first, which is the one that answered last; borrowed. */
+const char *etcd_client_url(const struct etcd_client *client);
+/* Another one is asked first from the next call on: what that one answered is wrong. */
+void etcd_client_next(struct etcd_client *client);
+guint etcd_client_count(const struct etcd_client *client);
 /* Other members from the next call on; as in the options. */
 void etcd_client_set_urls(struct etcd_client *client, const char *const *urls);
 

@@ -12,8 +12,10 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "io/etcd_internal.h"
+#include "io/etcd_value.h"
 #include "io/loop.h"
 #include "proto/records.h"
+#include "proto/seal.h"
 
 #define RETRY_MS 100
 
@@ -47,12 +49,6 @@ static void entry_free(void *data)
     g_free(entry);
 }
 
-static char *object_value(guint64 version, json_t *object)
-{
-    json_autoptr value = json_make("{s:I, s:O}", "version", (json_int_t)version, "object", object);
-    return json_to_text(value);
-}
-
 static struct etcd_entry *entry_of(const struct etcd_engine *engine,
                                    const struct engine_commit *commit)
 {
@@ -65,8 +61,9 @@ static struct etcd_entry *entry_of(const struct etcd_engine *engine,
     for (guint i = 0; i < commit->changes->len; i++) {
         const struct change *change = commit->changes->pdata[i];
         char *key = g_strdup_printf("%so/%s/%s", engine->prefix, change->kind, change->key);
-        char *value =
-            change->op == CHANGE_PUT ? object_value(commit->serial, change->object) : NULL;
+        char *value = change->op == CHANGE_PUT ? etcd_object_text(change->kind, change->key,
+                                                                  commit->serial, change->object)
+                                               : NULL;
         g_ptr_array_add(entry->puts, key);
         g_ptr_array_add(entry->puts, value);
         entry->bytes += strlen(key) + (value != NULL ? strlen(value) : 0);
@@ -89,7 +86,7 @@ char *etcd_head_text(const struct etcd_head *head)
 {
     json_autoptr value = json_make("{s:I, s:I, s:s}", "history", (json_int_t)head->history,
                                    "serial", (json_int_t)head->serial, "batch", head->batch);
-    return json_to_text(value);
+    return seal_to_text(value);
 }
 
 bool etcd_head_parse(const GPtrArray *kvs, struct etcd_head *ret_head, GError **error)
@@ -101,7 +98,7 @@ bool etcd_head_parse(const GPtrArray *kvs, struct etcd_head *ret_head, GError **
     if (kvs->len == 0)
         return true;
     const struct etcd_kv *kv = kvs->pdata[0];
-    json_autoptr value = json_parse_limited(kv->value, strlen(kv->value), KIB(4), NULL);
+    json_autoptr value = seal_from_text(kv->value, strlen(kv->value), KIB(4), NULL);
     if (value == NULL ||
         json_unpack(value, "{s:I, s:I, s:s}", "history", &history, "serial", &serial, "batch",
                     &batch) != 0 ||

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "io/etcd_value.h"
 #include "io/loop.h"
 
 #define NEXT_TTL_S 5 /* how long a hand-over keeps others from trying */
@@ -34,6 +35,24 @@ json_t *etcd_engine_call(struct etcd_engine *engine, const char *path, json_t *b
     json_decref(body);
     fettle_set_error(error, KILLED, "the engine was closed");
     return NULL;
+}
+
+void etcd_engine_on_damaged(struct engine *base, void (*tell)(const char *what))
+{
+    ((struct etcd_engine *)base)->tell_damaged = tell;
+}
+
+void etcd_engine_distrust(struct etcd_engine *engine, const char *key)
+{
+    if (engine->closed)
+        return;
+    g_autofree char *what = g_strdup_printf(
+        "the member of etcd at %s answered a value of %s that was never stored: its data is "
+        "damaged; another member is asked. Give it fresh data: fettle cluster engine renew NODE",
+        etcd_client_url(engine->client), key);
+    if (engine->tell_damaged != NULL)
+        engine->tell_damaged(what);
+    etcd_client_next(engine->client);
 }
 
 char *etcd_engine_key(const struct etcd_engine *engine, const char *name)
@@ -165,6 +184,14 @@ static bool parse_mastership(const struct etcd_kv *kv, struct mastership *ret, G
     return true;
 }
 
+static bool wrong_value(struct etcd_engine *engine, const struct etcd_kv *kv, GError **error)
+{
+    fettle_set_error(error, CORRUPT, "etcd: the value of %s does not match its checksum: %s",
+                     kv->key, kv->value);
+    etcd_engine_distrust(engine, kv->key);
+    return false;
+}
+
 static bool standing_take(struct etcd_engine *engine, const struct etcd_kv *kv,
                           struct standing *standing, GError **error)
 {
@@ -176,8 +203,9 @@ static bool standing_take(struct etcd_engine *engine, const struct etcd_kv *kv,
         return parse_mastership(kv, &standing->master, error);
     }
     if (strcmp(name, "epoch_base") == 0)
-        standing->epoch_base = g_ascii_strtoull(kv->value, NULL, 10);
-    else if (strcmp(name, "next") == 0)
+        return etcd_count_parse(name, kv->value, &standing->epoch_base) ||
+               wrong_value(engine, kv, error);
+    if (strcmp(name, "next") == 0)
         g_strlcpy(standing->next, kv->value, sizeof standing->next);
     else if (strcmp(name, "moved") == 0)
         standing->moved = g_strdup(kv->value);

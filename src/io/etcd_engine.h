@@ -15,6 +15,10 @@
  * below /fettle/CLUSTER/. */
 struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster);
 
+/* `tell` hears, in words, when a member answers what was never stored. Another one is asked then.
+ */
+void etcd_engine_on_damaged(struct engine *engine, void (*tell)(const char *what));
+
 /* What a whole cluster is when it moves into etcd: objects as struct store_row would have them. */
 struct etcd_import {
     guint64 history;

@@ -25,6 +25,7 @@ struct etcd_engine {
     struct etcd_client *client;
     char *prefix; /* "/fettle/CLUSTER/" */
     struct task_group *tasks;
+    void (*tell_damaged)(const char *what); /* NULL: nobody is told */
 
     /* Mastership. */
     gint64 created; /* create revision of the master key; 0: not master */
@@ -54,6 +55,8 @@ void etcd_engine_unref(struct etcd_engine *engine);
  */
 json_t *etcd_engine_call(struct etcd_engine *engine, const char *path, json_t *body,
                          GError **error);
+/* The member that answered last answered a wrong value of `key`: says so, and turns to the next. */
+void etcd_engine_distrust(struct etcd_engine *engine, const char *key);
 char *etcd_engine_key(const struct etcd_engine *engine, const char *name);
 /* What a transaction of the master compares: the key is ours, under our lease. */
 json_t *etcd_engine_is_master(const struct etcd_engine *engine);

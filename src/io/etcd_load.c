@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "io/etcd_internal.h"
+#include "io/etcd_value.h"
 #include "proto/records.h"
 
 /* --- pages of keys --- */
@@ -28,6 +29,47 @@ static bool take_page(const GPtrArray *kvs, const char *from, take_fn take, void
     return true;
 }
 
+/* The first one that is not what was stored; NULL: none. */
+static const struct etcd_kv *find_wrong(const struct etcd_engine *engine, const GPtrArray *kvs)
+{
+    g_autofree char *objects = etcd_engine_key(engine, "o/");
+    for (guint i = 0; i < kvs->len; i++) {
+        const struct etcd_kv *kv = kvs->pdata[i];
+        if (g_str_has_prefix(kv->key, objects) &&
+            !etcd_object_sound(kv->key + strlen(objects), kv->value))
+            return kv;
+    }
+    return NULL;
+}
+
+/* A page of a fixed revision is the same at every member: what one answers wrongly is asked of the
+ * next. `range` is stolen. */
+static json_t *read_page(struct etcd_engine *engine, json_t *range, GPtrArray **ret_kvs,
+                         bool *ret_more, GError **error)
+{
+    json_autoptr question = range;
+    g_autofree char *key = NULL;
+    for (guint i = 0; !engine->closed && i < etcd_client_count(engine->client); i++) {
+        json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, json_incref(question), error);
+        g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, ret_more, error) : NULL;
+        const struct etcd_kv *wrong = kvs != NULL ? find_wrong(engine, kvs) : NULL;
+        if (kvs == NULL)
+            return NULL;
+        if (wrong == NULL) {
+            *ret_kvs = g_steal_pointer(&kvs);
+            return json_steal(&answer);
+        }
+        g_free(key);
+        key = g_strdup(wrong->key);
+        etcd_engine_distrust(engine, key);
+    }
+    fettle_set_error(error, CORRUPT,
+                     "etcd: the value of %s does not match its checksum, whichever member is "
+                     "asked; restore a backup",
+                     key != NULL ? key : "a key");
+    return NULL;
+}
+
 /* Every key below `name`, as it was at `revision` (0: at the first page's, which is returned). */
 static gint64 read_all(struct etcd_engine *engine, const char *name, gint64 revision, take_fn take,
                        void *data, GError **error)
@@ -37,10 +79,10 @@ static gint64 read_all(struct etcd_engine *engine, const char *name, gint64 revi
     bool more = true;
 
     while (more) {
-        json_autoptr answer = etcd_engine_call(
-            engine, ETCD_RANGE, etcd_range_prefix(prefix, from, LIMIT_ETCD_PAGE, revision), error);
-        g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, &more, error) : NULL;
-        if (kvs == NULL)
+        g_autoptr(GPtrArray) kvs = NULL;
+        json_autoptr answer = read_page(
+            engine, etcd_range_prefix(prefix, from, LIMIT_ETCD_PAGE, revision), &kvs, &more, error);
+        if (answer == NULL)
             return 0;
         revision = revision != 0 ? revision : etcd_revision(answer);
         if (!take_page(kvs, from != NULL ? from : prefix, take, data, error))
@@ -67,45 +109,13 @@ struct loading {
     void *data;
 };
 
-#define VALUE_BEGIN "{\"object\":"
-#define VALUE_VERSION ",\"version\":"
-
-/* Cuts the object out of a value as object_value() writes it; NULL: it is written otherwise. */
-static char *plain_object(const char *value, guint64 *ret_version)
-{
-    const char *comma = strrchr(value, ',');
-    char *end = NULL;
-    if (!g_str_has_prefix(value, VALUE_BEGIN) || comma == NULL ||
-        !g_str_has_prefix(comma, VALUE_VERSION) || !g_ascii_isdigit(comma[strlen(VALUE_VERSION)]))
-        return NULL;
-    *ret_version = g_ascii_strtoull(comma + strlen(VALUE_VERSION), &end, 10);
-    const char *object = value + strlen(VALUE_BEGIN);
-    return strcmp(end, "}") == 0 && object < comma ? g_strndup(object, (gsize)(comma - object))
-                                                   : NULL;
-}
-
-static char *parsed_object(const char *value, guint64 *ret_version)
-{
-    json_autoptr whole = json_parse_limited(value, strlen(value), LIMIT_FRAME_BYTES, NULL);
-    json_int_t version = 0;
-    json_t *object = NULL;
-    if (whole == NULL ||
-        json_unpack(whole, "{s:I, s:o}", "version", &version, "object", &object) != 0 ||
-        version < 0)
-        return NULL;
-    *ret_version = (guint64)version;
-    return json_to_text(object);
-}
-
 static bool take_object(const struct etcd_kv *kv, void *data, GError **error)
 {
     const struct loading *loading = data;
     const char *name = kv->key + strlen(loading->engine->prefix) + strlen("o/");
     const char *slash = strchr(name, '/');
     guint64 version = 0;
-    g_autofree char *plain = plain_object(kv->value, &version);
-    g_autofree char *object =
-        plain != NULL ? g_steal_pointer(&plain) : parsed_object(kv->value, &version);
+    g_autofree char *object = etcd_object_parse(kv->value, &version);
     g_autofree char *kind = slash != NULL ? g_strndup(name, (gsize)(slash - name)) : NULL;
 
     if (kind != NULL && object != NULL && version > 0 && version <= G_MAXINT64 &&
@@ -185,20 +195,36 @@ static bool take_carried(const struct etcd_kv *kv, void *data, GError **error)
     return true;
 }
 
+/* As one member answers it. */
+static bool ask_head(struct etcd_engine *engine, const char *key, gint64 *ret_revision,
+                     GError **error)
+{
+    json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, etcd_range(key), error);
+    g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, NULL, error) : NULL;
+    *ret_revision = answer != NULL ? etcd_revision(answer) : 0;
+    return kvs != NULL && etcd_head_parse(kvs, &engine->head, error);
+}
+
 static bool read_head(struct etcd_engine *engine, gint64 *ret_revision, GError **error)
 {
     g_autofree char *key = etcd_engine_key(engine, "head");
-    json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, etcd_range(key), error);
-    g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, NULL, error) : NULL;
-
-    if (kvs == NULL || !etcd_head_parse(kvs, &engine->head, error))
-        return false;
+    guint left = engine->closed ? 1 : etcd_client_count(engine->client);
+    g_autoptr(GError) why = NULL;
+    while (!ask_head(engine, key, ret_revision, &why)) {
+        bool wrong = fettle_error_is(why, CORRUPT);
+        if (wrong)
+            etcd_engine_distrust(engine, key);
+        if (!wrong || --left == 0) {
+            g_propagate_error(error, g_steal_pointer(&why));
+            return false;
+        }
+        g_clear_error(&why);
+    }
     if (engine->head.revision == 0) {
         fettle_set_error(error, CORRUPT, "etcd has no configuration of this cluster below %s",
                          engine->prefix);
         return false;
     }
-    *ret_revision = etcd_revision(answer);
     return true;
 }
 
@@ -274,8 +300,7 @@ static void fill_object(const char *kind, const char *key, guint64 version, json
 {
     struct filling *filling = data;
     g_autofree char *name = g_strdup_printf("%so/%s/%s", filling->prefix, kind, key);
-    json_autoptr value = json_make("{s:I, s:O}", "version", (json_int_t)version, "object", object);
-    g_autofree char *text = json_to_text(value);
+    g_autofree char *text = etcd_object_text(kind, key, version, object);
     GPtrArray *all = filling->transactions;
     json_t *last = all->len > 0 ? all->pdata[all->len - 1] : NULL;
 
@@ -346,7 +371,7 @@ static json_t *last_operations(const char *prefix, const struct etcd_import *imp
     g_autofree char *head_key = g_strconcat(prefix, "head", NULL);
     g_autofree char *base_key = g_strconcat(prefix, "epoch_base", NULL);
     g_autofree char *ids_key = g_strdup_printf("%sc/%020" G_GUINT64_FORMAT, prefix, import->serial);
-    g_autofree char *base = g_strdup_printf("%" G_GUINT64_FORMAT, import->epoch_base);
+    g_autofree char *base = etcd_count_text("epoch_base", import->epoch_base);
     json_autoptr ids = json_make("[[s, I]]", id, (json_int_t)import->serial);
     g_autofree char *ids_text = json_to_text(ids);
 

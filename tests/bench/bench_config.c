@@ -1,9 +1,10 @@
 /*
  * What changes of the configuration cost: the real fettle-wconfd with a real store, prepared frames
  * over its Unix socket (bench_wire.h), in clusters of 1 and 10,000 instances on 40 nodes and of
- * 50,000 on 2,000. A child process stands in for noded: nodes answer announcements, and nothing
- * else. Argument: the program fettle-wconfd; then, if not all are wanted, the numbers of instances.
- * Prints one line a figure: name and value; _1 and _50000 stand behind those of the other clusters.
+ * 50,000 on 2,000; and the clients' race with 64, as each needs an instance of its own. A child
+ * process stands in for noded: nodes answer announcements, and nothing else. Argument: the program
+ * fettle-wconfd; then, if not all are wanted, the numbers of instances. Prints one line a figure:
+ * name and value; _1, _64 and _50000 stand behind those of the other clusters.
  *
  *   floor_fdatasync_ms         4 KiB overwritten and synced beside the store, in turn with commits
  *   config_commit_ms           one client: one instance changed by a transaction and answered
@@ -38,6 +39,7 @@
 
 #define COMMITS 300 /* one after the other */
 #define CLIENTS 16
+#define FEW 64    /* instances; enough for all clients */
 #define RACE 1500 /* commits of one race of the clients */
 #define RACES 3
 #define FANOUTS 200
@@ -379,21 +381,33 @@ static void loads(const char *program, char *root)
     print("config_load_cpu_ms", bench_median(cpu, count));
 }
 
-static void measure(const char *program, guint nodes, guint instances)
+static void changes(void)
 {
-    char *root = bench_root_new();
-    g_autofree char *path = g_build_filename(root, "var", "store.db", NULL);
-    bench_store_make(&bench.store, path, nodes, instances);
-    pid_t noded = start_nodes(root);
-    loads(program, root);
-    bench_livelock_take(&bench.daemon, HOLDER);
-    bench_client_open(&bench.client, &bench.daemon, "luxid");
-    lock_all();
     commits();
     races();
     fanouts();
     print("wconfd_rss_mb", bench_daemon_resident_mb(&bench.daemon));
     deltas();
+}
+
+static void measure(const char *program, guint nodes, guint instances)
+{
+    bool few = instances == FEW;
+    char *root = bench_root_new();
+    g_autofree char *path = g_build_filename(root, "var", "store.db", NULL);
+    bench_store_make(&bench.store, path, nodes, instances);
+    pid_t noded = start_nodes(root);
+    if (few)
+        bench_daemon_start(&bench.daemon, program, root);
+    else
+        loads(program, root);
+    bench_livelock_take(&bench.daemon, HOLDER);
+    bench_client_open(&bench.client, &bench.daemon, "luxid");
+    lock_all();
+    if (few)
+        races();
+    else
+        changes();
     bench_client_close(&bench.client);
     bench_daemon_stop(&bench.daemon);
     kill(noded, SIGTERM);
@@ -405,7 +419,7 @@ static void measure(const char *program, guint nodes, guint instances)
 static const struct {
     guint instances, nodes;
     const char *suffix;
-} clusters[] = {{1, 40, "_1"}, {10000, 40, ""}, {50000, 2000, "_50000"}};
+} clusters[] = {{1, 40, "_1"}, {FEW, 40, "_64"}, {10000, 40, ""}, {50000, 2000, "_50000"}};
 
 static bool is_wanted(int argc, char **argv, guint instances)
 {

@@ -166,7 +166,10 @@ def test_all():
     path = program('job')
     shutil.copy(path, path + '.new')
     os.replace(path + '.new', path)
-    replaced(('wconfd', 'node1'), ('noded', 'node1'), ('luxid', 'node1'), ('noded', 'node2'), ('wconfd', 'node2'))
+    replaced(('wconfd', 'node1'), ('noded', 'node1'), ('luxid', 'node1'), ('watcher', 'node1'), ('rconfd', 'node1'),
+             ('noded', 'node2'), ('wconfd', 'node2'), ('rconfd', 'node2'))
+    for node in ('node1', 'node2'):
+        lab.exec(node, lab.fettle, '--root', lab.root(node), 'confd', 'status')
     e2e.verify_clean(lab, PATIENCE_S)
 
 

@@ -47,6 +47,21 @@ void model_client_end(struct etcd_client *client)
     client->ended = true;
 }
 
+const char *etcd_client_url(const struct etcd_client *client)
+{
+    return client->host->ms->hosts[client->member].uuid;
+}
+
+void etcd_client_next(struct etcd_client *client)
+{
+    client->member = (client->member + 1) % client->host->ms->hosts_count;
+}
+
+guint etcd_client_count(const struct etcd_client *client)
+{
+    return client->host->ms->hosts_count;
+}
+
 void model_clients_free(void)
 {
     g_clear_pointer(&clients, g_ptr_array_unref);

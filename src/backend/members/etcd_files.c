@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LAST_WORDS_BYTES KIB(16)
+#define LAST_WORDS_BYTES KIB(64) /* Go prints every call that was under way */
 #define LAST_WORDS_CHARS 300
 #define LIMIT_ASIDE_TRIES 100 /* data put aside within one second */
 #define ASIDE_PREFIX "etcd.aside-"
@@ -192,7 +192,29 @@ static char *line_words(const char *line)
 static bool is_fatal(const char *line)
 {
     return strstr(line, "\"level\":\"fatal\"") != NULL ||
-           strstr(line, "\"level\":\"panic\"") != NULL;
+           strstr(line, "\"level\":\"panic\"") != NULL || g_str_has_prefix(line, "panic: ") ||
+           g_str_has_prefix(line, "[signal SIG");
+}
+
+bool etcd_says_damaged(const char *words)
+{
+    static const char *const damages[] = {
+        "crc mismatch",                  /* its log */
+        "is out of range [lastIndex",    /* its log lacks its end */
+        "has already been bootstrapped", /* its log is gone */
+        "wal: ",                         /* its log lacks a file, or more */
+        "failed to open database",       /* its file: both first pages */
+        "freepages: ",                   /* a page of it */
+        "page ",                         /* the same */
+        "SIGBUS",
+        "SIGSEGV",                      /* it is shorter than it says */
+        "failed to recover v3 backend", /* it is older than its log */
+        "snap: ",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(damages); i++)
+        if (strstr(words, damages[i]) != NULL)
+            return true;
+    return false;
 }
 
 char *etcd_last_words(const struct etcd_host *host)

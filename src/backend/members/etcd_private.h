@@ -48,3 +48,5 @@ bool etcd_aside(struct members *members, char **ret_folder, GError **error);
 void etcd_trim_log(struct members *members);
 /* What the process said last that tells why it ended; free with g_free(). */
 char *etcd_last_words(const struct etcd_host *host);
+/* Whether these words mean that its data is not what it was, which no new start mends. */
+bool etcd_says_damaged(const char *words);

@@ -65,10 +65,17 @@ static void exited_cb(struct process *process, void *data)
     if (host->stopping || host->ended == NULL)
         return;
     g_autofree char *words = etcd_last_words(host);
-    g_autofree char *why = code < 0 ? g_strdup_printf("etcd ended; it said last: %s", words)
-                                    : g_strdup_printf("etcd ended with exit code %d; it said "
-                                                      "last: %s",
-                                                      code, words);
+    g_autofree char *advice =
+        etcd_says_damaged(words)
+            ? g_strdup_printf("; its data is damaged, which no new start mends: give it that of "
+                              "the others with fettle cluster engine renew %s",
+                              host->config->name)
+            : g_strdup("");
+    g_autofree char *why = code < 0
+                               ? g_strdup_printf("etcd ended; it said last: %s%s", words, advice)
+                               : g_strdup_printf("etcd ended with exit code %d; it said "
+                                                 "last: %s%s",
+                                                 code, words, advice);
     host->ended(why, host->data);
 }
 

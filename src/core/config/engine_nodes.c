@@ -154,6 +154,11 @@ bool engine_node_clear(const struct engine_asker *asker, const struct node *node
            (clear || engine_node_set(asker, node, NULL, error));
 }
 
+bool engine_node_end(const struct engine_asker *asker, const struct node *node, GError **error)
+{
+    return call_plain(asker, node, "member_remove", NULL, error);
+}
+
 /* --- waiting for members --- */
 
 /* One line of those that are not healthy is added to `ill`. */

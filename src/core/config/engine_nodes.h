@@ -38,5 +38,7 @@ bool engine_node_start(const struct engine_asker *asker, const struct node *node
 /* Nothing of etcd is left that counts: the member is ended, its data aside, engine.json gone. Does
  * nothing where that is so already. */
 bool engine_node_clear(const struct engine_asker *asker, const struct node *node, GError **error);
+/* The member is ended and its data aside; engine.json stays. */
+bool engine_node_end(const struct engine_asker *asker, const struct node *node, GError **error);
 /* Until all members are healthy; TIMEOUT names those that are not, and why. */
 bool engine_nodes_settle(const struct engine_asker *asker, const GPtrArray *nodes, GError **error);

@@ -163,6 +163,13 @@ static void clear_gone(struct tending *tending)
 
 /* --- members that come --- */
 
+/* What this node's engine.json says is how members are found. */
+static bool clear(const struct engine_asker *asker, const struct node *node, GError **error)
+{
+    bool own = strcmp(node->uuid, asker->env->node_uuid) == 0;
+    return own ? engine_node_end(asker, node, error) : engine_node_clear(asker, node, error);
+}
+
 /* `*ret_refused`: the node is ready, and etcd does not take it. */
 static bool add(struct pass *pass, const struct node *node, const char *peer_url, bool *ret_refused,
                 GError **error)
@@ -170,7 +177,7 @@ static bool add(struct pass *pass, const struct node *node, const char *peer_url
     struct tending *tending = pass->tending;
     struct ensemble *ensemble = tending->asker.env->ensemble;
     *ret_refused = false;
-    if (!engine_node_clear(&tending->asker, node, error) ||
+    if (!clear(&tending->asker, node, error) ||
         !engine_node_certify(&tending->asker, pass->cluster, node, error))
         return false;
     if (!ensemble->ops->add(ensemble, pass->known, peer_url, error)) {

@@ -79,6 +79,11 @@ static struct etcd_client *make_client(const struct node_paths *paths, const cha
                                                                 : NULL;
 }
 
+static void say_damaged(const char *what)
+{
+    log_error("", "%s", what);
+}
+
 static bool open_etcd(struct opened *opened, const struct engine_config *config, GError **error)
 {
     const struct env *env = opened->env;
@@ -87,6 +92,7 @@ static bool open_etcd(struct opened *opened, const struct engine_config *config,
     if (!opened->client)
         return false;
     opened->env->engine = etcd_engine_new(opened->client, real_env_config(env)->cluster_uuid);
+    etcd_engine_on_damaged(opened->env->engine, say_damaged);
     return true;
 }
 

@@ -76,6 +76,20 @@ static void test_lost(void)
     engine_tear_down();
 }
 
+/* The same of the master's own: what its node is told to remove is not what says who the members
+ * are. */
+static void test_lost_here(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    it.members[0]->running = it.members[0]->data = false;
+    fake_advance(world.world, 8000);
+    g_assert_cmpstr(it.ensemble->did->str, ==, " remove 1 add https://10.0.0.1:2380");
+    g_assert_true(it.members[0]->running);
+    g_assert_cmpuint(it.members[0]->config->members->len, ==, 3);
+    engine_tear_down();
+}
+
 /* etcd takes nobody in beside a dead member: that one goes first, when another gets its place. */
 static void test_dead_one_first(void)
 {
@@ -191,6 +205,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-tend/told#SAF-07", test_told);
     g_test_add_func("/engine-tend/goes-and-comes#SAF-07", test_goes_and_comes);
     g_test_add_func("/engine-tend/lost#SAF-07", test_lost);
+    g_test_add_func("/engine-tend/lost-by-the-master#SAF-07", test_lost_here);
     g_test_add_func("/engine-tend/dead-one-first#ARP-71,SAF-07", test_dead_one_first);
     g_test_add_func("/engine-tend/exchanged#SAF-07", test_exchanged);
     g_test_add_func("/engine-tend/silent#SAF-07", test_silent);

@@ -3,7 +3,9 @@
 
 #include "base/task.h"
 #include "io/etcd_engine.h"
+#include "io/etcd_internal.h"
 #include "io/etcd_kv.h"
+#include "io/etcd_value.h"
 #include "io/loop.h"
 #include "proto/change.h"
 #include "proto/records.h"
@@ -153,6 +155,12 @@ static bool resign_to_a(struct fixture *fixture, GError **error)
 static bool campaign(struct fixture *fixture, GError **error)
 {
     return fixture->engine->ops->campaign(fixture->engine, &fixture->me, error);
+}
+
+static bool observe(struct fixture *fixture, GError **error)
+{
+    struct mastership master;
+    return fixture->engine->ops->observe(fixture->engine, &master, error);
 }
 
 struct loaded {
@@ -434,6 +442,67 @@ static void test_values(struct fixture *fixture, gconstpointer unused)
     }
 }
 
+static char *told; /* of damaged data */
+static guint times_told;
+
+static void tell_damaged(const char *what)
+{
+    g_free(told);
+    told = g_strdup(what);
+    times_told++;
+}
+
+static const char *key_put;
+
+static bool put_key(struct fixture *fixture, GError **error)
+{
+    json_t *puts = json_make("[o]", etcd_put(key_put, value_put, 0));
+    json_t *answer = etcd_call_wait(fixture->client, "/v3/kv/txn",
+                                    etcd_txn(json_array(), puts, NULL), 5000, error);
+    json_decref(answer);
+    return answer != NULL;
+}
+
+/* A bit of what is stored has flipped in the file of a member, which answers it. */
+static void test_damaged(struct fixture *fixture, gconstpointer unused)
+{
+    static const char *const keys[] = {"o/tag/v", "head", "epoch_base"};
+    json_autoptr object = json_make("{s:s}", "id", "x");
+    g_autofree char *whole = etcd_object_text("tag", "v", 5, object);
+    g_autofree char *count = etcd_count_text("epoch_base", 100);
+    struct etcd_head head = {.history = 4, .serial = 7, .batch = "b"};
+    g_autofree char *head_text = etcd_head_text(&head);
+    const char *const values[] = {whole, head_text, count};
+    g_autoptr(GError) error = NULL;
+
+    etcd_engine_on_damaged(fixture->engine, tell_damaged);
+    g_assert_true(run_step(fixture, campaign, &error));
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *key = g_strconcat("/fettle/" CLUSTER "/", keys[i], NULL);
+        g_autofree char *wrong = g_strdup(values[i]);
+        *strpbrk(wrong, "x45107") ^= 1;
+        key_put = key;
+        value_put = values[i];
+        g_assert_true(run_step(fixture, put_key, &error));
+        g_assert_true(run_step(fixture, i == 2 ? observe : load, &error));
+        value_put = wrong;
+        g_assert_true(run_step(fixture, put_key, &error));
+        times_told = 0;
+        g_assert_false(run_step(fixture, i == 2 ? observe : load, &error));
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+        g_assert_nonnull(strstr(error->message, key));
+        g_assert_cmpuint(times_told, ==, 1);
+        g_assert_nonnull(strstr(told, key));
+        g_assert_nonnull(strstr(told, fixture->client_url));
+        g_clear_error(&error);
+        value_put = values[i];
+        g_assert_true(run_step(fixture, put_key, &error));
+    }
+    g_assert_true(run_step(fixture, load, &error));
+    g_assert_cmpstr(loaded.text->str, ==, "tag v 5 {\"id\":\"x\"}\n");
+    g_clear_pointer(&told, g_free);
+}
+
 static void lost_cb(const char *why, void *data)
 {
     *(char **)data = g_strdup(why);
@@ -598,6 +667,8 @@ int main(int argc, char **argv)
     g_test_add("/etcd/carried-ids#SAF-04", struct fixture, NULL, set_up, test_carried_ids,
                tear_down);
     g_test_add("/etcd/values#SAF-04", struct fixture, NULL, set_up, test_values, tear_down);
+    g_test_add("/etcd/damaged-values#SAF-04,SAF-07", struct fixture, NULL, set_up, test_damaged,
+               tear_down);
     g_test_add("/etcd/one-master#SAF-01,SAF-08", struct fixture, NULL, set_up, test_one_master,
                tear_down);
     g_test_add("/etcd/handed-over#SAF-07", struct fixture, NULL, set_up, test_handed_over,

@@ -9,6 +9,7 @@
 #include "io/authority.h"
 #include "io/certs.h"
 #include "io/engine_file.h"
+#include "io/etcd_compare.h"
 #include "io/etcd_kv.h"
 #include "io/etcd_member.h"
 #include "io/files.h"
@@ -455,11 +456,41 @@ static void test_ids(void)
     g_assert_cmpuint(etcd_id_parse("d9ab1fc17ee5c6500"), ==, 0);
 }
 
+/* Who is wrong when contents differ: one letter is one content, "-" who is silent, and capitals are
+ * of another compaction. */
+static void test_contents(void)
+{
+    static const struct {
+        const char *hashes, *odd;
+        enum etcd_verdict verdict;
+    } cases[] = {
+        {"aaa", "   ", ETCD_CONTENTS_SAME},      {"aba", " x ", ETCD_CONTENTS_ODD},
+        {"abc", "   ", ETCD_CONTENTS_UNDECIDED}, {"a-b", "   ", ETCD_CONTENTS_UNDECIDED},
+        {"--b", "   ", ETCD_CONTENTS_SAME},      {"---", "   ", ETCD_CONTENTS_SAME},
+        {"aB", "  ", ETCD_CONTENTS_SAME},        {"aabb", "    ", ETCD_CONTENTS_UNDECIDED},
+        {"aabab", "  x x", ETCD_CONTENTS_ODD},   {"", "", ETCD_CONTENTS_SAME},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct etcd_content contents[8] = {0};
+        guint count = (guint)strlen(cases[i].hashes);
+        for (guint k = 0; k < count; k++)
+            contents[k] = (struct etcd_content){
+                .known = cases[i].hashes[k] != '-',
+                .hash = (guint64)g_ascii_tolower(cases[i].hashes[k]),
+                .compacted = g_ascii_isupper(cases[i].hashes[k]), /* cannot be compared */
+            };
+        g_assert_cmpint(etcd_contents_judge(contents, count), ==, cases[i].verdict);
+        for (guint k = 0; k < count; k++)
+            g_assert_cmpint(contents[k].odd, ==, cases[i].odd[k] == 'x');
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     loop_init();
     g_test_add_func("/etcd-member/ids", test_ids);
+    g_test_add_func("/etcd-member/contents", test_contents);
     g_test_add("/etcd-member/grow-and-shrink#SAF-07", struct fixture, NULL, set_up,
                test_grow_and_shrink, tear_down);
     g_test_add("/etcd-member/losses", struct fixture, NULL, set_up, test_losses, tear_down);
