@@ -30,10 +30,33 @@ def livelocks():
     return [name for name in os.listdir(folder) if name.startswith('job')]
 
 
-@title('/jobs/killed-job-ends-in-error-and-frees-its-locks#LUX-08,LUX-14,LUX-36,DTH-09,WCF-15')
+def parent(pid):
+    with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as file:
+        return int(file.read().rpartition(')')[2].split()[1])
+
+
+def program(pid):
+    return os.path.basename(os.readlink(f'/proc/{pid}/exe'))
+
+
+def named_in(pid):
+    """Names of the job files that have this process."""
+    folder, found = os.path.join(lab.root('node1'), 'run', 'queue'), []
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding='utf-8') as file:
+            if json.load(file)['process_id'] == pid:
+                found.append(name)
+    return found
+
+
+@title('/jobs/killed-job-ends-in-error-and-frees-its-locks#LUX-07,LUX-08,LUX-14,LUX-36,DTH-09,WCF-15')
 def test_kill():
-    other, _ = start_delay(2)
+    other, first = start_delay(2)
     job, pid = start_delay(60, no_locks=False, on_nodes=['node2'], on_instances=['web'])
+    # A process for each, of luxid's nursery (architecture.md 6), and named in its own file only.
+    assert first != pid and parent(first) == parent(pid), (first, pid)
+    assert [program(parent(pid)), program(parent(parent(pid)))] == ['fettle-job', 'fettle-luxid'], pid
+    assert named_in(pid) == [f'job-{job}'], named_in(pid)
     assert locks_of(job), 'the job holds no lock'
     os.kill(pid, signal.SIGKILL)
     status, result = lab.wait_job(job)

@@ -156,8 +156,24 @@ static const char *text_of(const json_t *object, const char *field)
     return text ? text : "";
 }
 
-/* What was submitted, with the ids of the jobs that it depends on as they are on record. */
-static json_t *submitted_ops(struct jq *jq, const json_t *record)
+/* The trail as submitted, and what luxid adds: which opcode of which job it is. */
+static void check_reason(struct jq *jq, guint64 id, size_t at, const json_t *submitted,
+                         const json_t *recorded)
+{
+    size_t before = json_array_size(submitted);
+    const json_t *added = json_array_get(recorded, before);
+    g_autofree char *text = g_strdup_printf("job=%" ID ";index=%zu", id, at);
+    bool same = json_array_size(recorded) == before + 1 &&
+                g_strcmp0(json_string_value(json_array_get(added, 1)), text) == 0;
+    for (size_t i = 0; i < before; i++)
+        same = same && json_equal(json_array_get(submitted, i), json_array_get(recorded, i));
+    if (!same)
+        jq_find(jq, "opcode %zu of job %" ID " has another reason trail than submitted", at, id);
+}
+
+/* What was submitted, with the ids of the jobs that it depends on and the reason trail as they are
+ * on record. */
+static json_t *submitted_ops(struct jq *jq, guint64 id, const json_t *record)
 {
     const json_t *ops = json_object_get(record, "ops");
     const json_t *first = json_object_get(json_array_get(ops, 0), "input");
@@ -168,6 +184,10 @@ static json_t *submitted_ops(struct jq *jq, const json_t *record)
         json_t *op = wanted ? json_deep_copy(json_array_get(wanted, i)) : json_deep_copy(input);
         if (json_object_get(input, "depends"))
             json_object_set(op, "depends", json_object_get(input, "depends"));
+        if (wanted)
+            check_reason(jq, id, i, json_object_get(op, "reason"),
+                         json_object_get(input, "reason"));
+        json_object_set(op, "reason", json_object_get(input, "reason"));
         json_array_append_new(result, op);
     }
     if (!wanted)
@@ -180,7 +200,7 @@ static json_t *submitted_ops(struct jq *jq, const json_t *record)
 
 static void saw_new(struct jq *jq, guint64 id, const json_t *record)
 {
-    json_autoptr ops = submitted_ops(jq, record);
+    json_autoptr ops = submitted_ops(jq, id, record);
     if (id <= jq->model->newest)
         jq_find(jq, "id %" ID " is given out after %" ID, id, jq->model->newest);
     if (strcmp(text_of(record, "status"), "queued") != 0)
@@ -266,6 +286,7 @@ static void saw_job(struct jq *jq, const struct change *change)
 {
     guint64 id = g_ascii_strtoull(change->key, NULL, 10);
     struct qm_job *job = qm_find(jq->model, id);
+    jq_recorded(jq, id, change->object);
     if (!job) {
         saw_new(jq, id, change->object);
         return;
@@ -406,7 +427,9 @@ static bool same_state(const char *status, const struct qm_job *job)
 static void compare_answers(struct jq *jq)
 {
     g_autoptr(GError) error = NULL;
-    json_autoptr rows = jq_call(jq, "QueryJobs", json_make("[n, [s, s]]", "id", "status"), &error);
+    json_autoptr rows =
+        jq_call(jq, "QueryJobs", json_make("[n, [ssss]]", "id", "status", "opstatus", "oppriority"),
+                &error);
     if (!rows) {
         jq_find(jq, "QueryJobs: %s", error->message);
         return;
@@ -422,6 +445,7 @@ static void compare_answers(struct jq *jq)
         const struct qm_job *job = qm_find(jq->model, id);
         if (!job || !same_state(status, job))
             jq_find(jq, "job %" ID " is answered as %s", id, status);
+        jq_compare_job(jq, id, row);
     }
 }
 

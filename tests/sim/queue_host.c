@@ -9,7 +9,8 @@
 
 static const char *const nodes[] = {"00000001-0000-4000-8000-000000000000",
                                     "00000002-0000-4000-8000-000000000000"};
-static struct env_ops job_ops; /* the fake world's, with timers in slots of their own */
+static struct env_ops job_ops;   /* the fake world's, with timers in slots of their own */
+static struct env_ops luxid_ops; /* the same, with an eye on the files of jobs */
 static struct env_ops fake_ops;
 static struct jq *the_jq;
 
@@ -37,6 +38,24 @@ static guint op_timer(const struct env *env, guint ms, void (*fn)(void *data), v
     if (!the_jq->rough && ms >= 20)
         ms = (guint)(jq_take_slot(the_jq, ms) - fake_now_ms(the_jq->world));
     return fake_ops.timer(env, ms, fn, data);
+}
+
+/* --- what luxid does to files --- */
+
+static bool luxid_writes(const struct env *env, enum file_area area, const char *name,
+                         const char *data, size_t len, GError **error)
+{
+    if (area == FILE_QUEUE)
+        jq_luxid_touches(the_jq, name, false);
+    return fake_ops.file_write(env, area, name, data, len, error);
+}
+
+static bool luxid_removes(const struct env *env, enum file_area area, const char *name,
+                          GError **error)
+{
+    if (area == FILE_QUEUE)
+        jq_luxid_touches(the_jq, name, true);
+    return fake_ops.file_remove(env, area, name, error);
 }
 
 /* --- processes of jobs --- */
@@ -192,6 +211,7 @@ void jq_kill_wconfd(struct jq *jq)
 void jq_start_luxid(struct jq *jq)
 {
     jq->luxid = fake_process(jq->world, jq->master, ROLE_LUXID);
+    jq->luxid->ops = &luxid_ops;
     jq->luxi = luxi_new(jq->luxid);
     fake_serve(jq->luxid, handle_luxid, jq);
     jq_note(jq);
@@ -286,6 +306,8 @@ struct jq *jq_new(guint64 seed, bool rough, guint slots, struct jq_counts *count
     jq->taken = g_hash_table_new(NULL, NULL);
     jq->pending =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (void (*)(void *))json_decref);
+    jq->records =
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, (void (*)(void *))json_decref);
     jq->could = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     jq->model = qm_new(slots);
     jq->master = nodes[0];
@@ -300,6 +322,9 @@ struct jq *jq_new(guint64 seed, bool rough, guint slots, struct jq_counts *count
     fake_ops = *jq->client->ops;
     job_ops = fake_ops;
     job_ops.timer = op_timer;
+    luxid_ops = fake_ops;
+    luxid_ops.file_write = luxid_writes;
+    luxid_ops.file_remove = luxid_removes;
     sm_set_sink(jq_saw_move, jq);
     jq_start_wconfd(jq);
     jq_start_luxid(jq);
@@ -319,6 +344,7 @@ void jq_free(struct jq *jq)
     g_hash_table_unref(jq->taken);
     g_hash_table_unref(jq->pending);
     g_hash_table_unref(jq->could);
+    g_hash_table_unref(jq->records);
     qm_free(jq->model);
     g_free(jq->problem);
     g_free(jq);

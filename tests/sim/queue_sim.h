@@ -17,6 +17,7 @@
  *   queue_model.c     what the queue is to do
  *   queue_host.c      the two candidates and their processes
  *   queue_check.c     what is committed and seen, compared with the model
+ *   queue_files.c    files of jobs, against records and answers
  *   queue_inputs.c    jobs and rules drawn at random
  *   queue_campaign.c  what people and fate do, the course of a run
  */
@@ -40,6 +41,7 @@ struct jq_counts {
     guint64 runs, jobs, refused, canceled, killed, priorities, rules, drains, deaths, restarts,
         masters, depends, held, children, compared, claims, limited, virtual_s;
     guint64 worst_stuck_s;
+    guint64 files, touched; /* compared; written or removed by luxid */
 };
 
 /* A job's process, from the starter's fork on. */
@@ -72,6 +74,7 @@ struct jq {
     struct qm *model;
     GHashTable *pending; /* comment of a job's first opcode -> its opcodes, as submitted */
     guint64 seen;        /* serial up to which commits were read */
+    GHashTable *records; /* id -> the job as it is on record, JSON */
     GHashTable *could;   /* ids that might have started next at some moment of this slot */
     guint slots_before;  /* jobs at once, when this slot began */
     bool news;           /* something has happened in this slot */
@@ -112,6 +115,14 @@ void jq_look(struct jq *jq);
 void jq_compare(struct jq *jq);
 /* All has ended: nothing is left. */
 void jq_compare_end(struct jq *jq);
+
+/* --- queue_files.c --- */
+/* What a commit has put; NULL: it is gone. */
+void jq_recorded(struct jq *jq, guint64 id, const json_t *record);
+/* luxid writes or removes a file of the queue. */
+void jq_luxid_touches(struct jq *jq, const char *name, bool removes);
+/* `row`: id, status, opstatus, oppriority as clients are told. */
+void jq_compare_job(struct jq *jq, guint64 id, const json_t *row);
 
 /* --- queue_inputs.c --- */
 /* Opcodes of a new job; `call_from`: first id of which the jobs of this call may be, negative

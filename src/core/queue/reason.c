@@ -38,8 +38,7 @@ void reason_add_submitted(struct job *job)
     for (guint i = 0; i < job->ops->len; i++) {
         struct job_op *op = g_ptr_array_index(job->ops, i);
         g_autofree char *source = opcode_source(op);
-        g_autofree char *text =
-            g_strdup_printf("job=%" G_GUINT64_FORMAT ";index=%u", job->id, i);
+        g_autofree char *text = g_strdup_printf("job=%" G_GUINT64_FORMAT ";index=%u", job->id, i);
 
         add(op, source, text, job->received_us);
     }

@@ -211,9 +211,8 @@ static void test_bad_opcodes(void)
     assert_opcode_refused(
         "{\"OP_ID\":\"OP_INSTANCE_STARTUP\",\"instance_name\":\"a\",\"priority\":20}",
         "priority: must be at most 19");
-    assert_opcode_refused(
-        "{\"OP_ID\":\"OP_INSTANCE_STARTUP\",\"instance_name\":\"a\",\"vcpus\":2}",
-        "vcpus: is not known");
+    assert_opcode_refused("{\"OP_ID\":\"OP_INSTANCE_STARTUP\",\"instance_name\":\"a\",\"vcpus\":2}",
+                          "vcpus: is not known");
 #define CREATE "{\"OP_ID\":\"OP_INSTANCE_CREATE\",\"instance_name\":\"web1\","
     assert_opcode_refused(CREATE
                           "\"disk_template\":\"mirror\",\"disks\":[{\"size\":1},{\"size\":0}]}",
