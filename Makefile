@@ -2,6 +2,7 @@
 RELEASE := build/release
 CHECK := build/check
 PREFIX ?= /usr/local
+INSTALL_BUILD := build/install
 PYTHON := python3
 GUEST ?= tick
 
@@ -41,10 +42,10 @@ fuzz: packages ## search the fuzz targets with libFuzzer; TARGET=frame SECONDS=6
 	@$(PYTHON) scripts/fuzz $(TARGET) --seconds $(or $(SECONDS),60) $(if $(KEEP),--keep)
 
 install: packages ## install below PREFIX (/usr/local), with DESTDIR in front of it
-	@[ -e build/install/build.ninja ] || meson setup build/install -Dtests=false --prefix=$(PREFIX) >/dev/null
-	@meson configure build/install -Dprefix=$(PREFIX)
-	@ninja -C build/install --quiet
-	@DESTDIR=$(DESTDIR) meson install -C build/install --no-rebuild --quiet
+	@[ -e $(INSTALL_BUILD)/build.ninja ] || meson setup $(INSTALL_BUILD) -Dtests=false --prefix=$(PREFIX) >/dev/null
+	@meson configure $(INSTALL_BUILD) -Dprefix=$(PREFIX)
+	@ninja -C $(INSTALL_BUILD) --quiet
+	@DESTDIR=$(DESTDIR) meson install -C $(INSTALL_BUILD) --no-rebuild --quiet
 
 deb: packages ## build a Debian package into build/
 	@scripts/deb

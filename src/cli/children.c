@@ -169,16 +169,13 @@ static void tell(const GPtrArray *children)
 
 static void set_detached(const GPtrArray *children, GError **error)
 {
-    g_autoptr(GString) ids = g_string_new(NULL);
+    g_autoptr(GArray) jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
     for (guint i = 0; i < children->len; i++) {
         const struct child *child = children->pdata[i];
         if (!cli_job_final(child->status))
-            g_string_append_printf(ids, "%s%" G_GUINT64_FORMAT, ids->len > 0 ? " " : "", child->id);
+            g_array_append_val(jobs, child->id);
     }
-    fettle_set_error(error, DETACHED,
-                     "jobs %s go on; come back to one with: fettle job watch ID, or see them with: "
-                     "fettle job list",
-                     ids->str);
+    cli_set_detached((const guint64 *)(void *)jobs->data, jobs->len, error);
 }
 
 /* Waits for news of one of them, or a little while. */

@@ -128,10 +128,7 @@ static json_t *wait_news(struct follow *follow, json_t *known, GError **error)
         fettle_set_error(error, UNKNOWN_ENTITY, "job %" G_GUINT64_FORMAT " does not exist",
                          follow->job);
     else if (fettle_error_is(reason, DETACHED))
-        fettle_set_error(error, DETACHED,
-                         "job %" G_GUINT64_FORMAT " goes on; come back to it with: fettle job "
-                         "watch %" G_GUINT64_FORMAT,
-                         follow->job, follow->job);
+        cli_set_detached(&follow->job, 1, error);
     else
         g_propagate_error(error, g_steal_pointer(&reason));
     return NULL;

@@ -39,6 +39,22 @@ bool cli_interrupted(void)
     return interrupts > 0;
 }
 
+void cli_set_detached(const guint64 *jobs, guint count, GError **error)
+{
+    g_autoptr(GString) ids = g_string_new(NULL);
+    for (guint i = 0; i < count; i++)
+        g_string_append_printf(ids, "%s%" G_GUINT64_FORMAT, i > 0 ? " " : "", jobs[i]);
+    if (count == 1)
+        fettle_set_error(error, DETACHED,
+                         "job %s goes on; come back to it with: fettle job watch %s", ids->str,
+                         ids->str);
+    else
+        fettle_set_error(error, DETACHED,
+                         "jobs %s go on; come back to one with: fettle job watch ID, or see them "
+                         "with: fettle job list",
+                         ids->str);
+}
+
 enum cli_wait cli_wait_readable(int fd, int timeout_ms, bool stop)
 {
     struct pollfd watched = {.fd = fd, .events = POLLIN};

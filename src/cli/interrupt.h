@@ -4,11 +4,14 @@
  */
 #pragma once
 
+#include <glib.h>
 #include <stdbool.h>
 
 /* From now on SIGINT is counted, and looked at only in cli_wait_readable(). */
 void cli_interrupt_catch(void);
 bool cli_interrupted(void);
+/* DETACHED, with what a person types to see these jobs again; at least one. */
+void cli_set_detached(const guint64 *jobs, guint count, GError **error);
 
 enum cli_wait { CLI_WAIT_READABLE, CLI_WAIT_TIMEOUT, CLI_WAIT_INTERRUPTED };
 /* Waits until a descriptor can be read, or an error stands on it. `timeout_ms` negative: for ever.

@@ -40,12 +40,13 @@ static int queue_info(struct cli *cli, int argc, char **argv, GError **error)
     const json_t *pause = json_object_get(state, "watcher_paused_until");
     g_autofree char *until =
         json_is_integer(pause) ? cli_time_text(json_integer_value(pause)) : NULL;
-    printf("The queue %s. %" JSON_INTEGER_FORMAT " jobs are queued, %" JSON_INTEGER_FORMAT
-           " of at most %" JSON_INTEGER_FORMAT " run.\n",
+    json_int_t queued = json_integer_value(json_object_get(state, "queued"));
+    json_int_t running = json_integer_value(json_object_get(state, "running"));
+    printf("The queue %s. %" JSON_INTEGER_FORMAT " job%s queued, %" JSON_INTEGER_FORMAT
+           " of at most %" JSON_INTEGER_FORMAT " run%s.\n",
            drained ? "is drained: it takes no jobs until `fettle queue undrain`" : "takes jobs",
-           json_integer_value(json_object_get(state, "queued")),
-           json_integer_value(json_object_get(state, "running")),
-           json_integer_value(json_object_get(state, "max_running_jobs")));
+           queued, queued == 1 ? " is" : "s are", running,
+           json_integer_value(json_object_get(state, "max_running_jobs")), running == 1 ? "s" : "");
     if (until != NULL)
         printf("The watcher is paused until %s.\n", until);
     return 0;

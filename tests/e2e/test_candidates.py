@@ -254,7 +254,7 @@ def test_refused():
 @title('/candidates/failover#SAF-06,SAF-07,WCF-01,LUX-10,LUX-11')
 def test_failover():
     lab.cli('instance', 'create', 'web1', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '8', '--os-type',
-            'tick-fast', '--pnode', 'node2', '--snode', 'node3')
+            'tick', '--pnode', 'node2', '--snode', 'node3')
     uuid = e2e.uuid_of(lab, 'web1')
     running = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 300})
     wait_until('the job runs', lambda: lab.job_status(running)[0] == 'running')

@@ -70,6 +70,9 @@ def test_no_color():
     assert 'wait: 50 % (1 of 2 s)\r\n' in out, out
     code, out, err = lab.run('test', 'delay', '2')
     assert (out, err) == ('Waited for 2 s.\n', 'wait: 50 % (1 of 2 s)\nwait: 100 % (2 of 2 s)\n'), (out, err)
+    assert '\x1b[32mrunning\x1b[0m' in on_terminal('instance', 'list')[1], 'a table on a terminal has colours'
+    for text in (on_terminal('instance', 'list', env={'NO_COLOR': '1'})[1], lab.cli('instance', 'list')):
+        assert 'running' in text and ESCAPE not in text, text
 
 
 @title('/cli/terminal/ctrl-c-leaves-the-job')
@@ -83,6 +86,19 @@ def test_interrupt():
     assert (code, out) == (0, f'Job {job} has succeeded.\n'), out
     assert lab.json('job', 'watch', job)['status'] == 'success'
     assert lab.cli('why', job) == f'Job {job} has succeeded.\n'
+
+
+@title('/cli/terminal/ctrl-c-leaves-the-jobs-of-a-job')
+def test_interrupt_children():
+    """A rule keeps the job that an evacuation gives out from its turn; who does not wait is told how to come back."""
+    lab.cli('queue', 'filter', 'add', '--opcode', 'OP_INSTANCE_REPLACE_DISKS', 'PAUSE')
+    try:
+        code, out = on_terminal('node', 'evacuate', 'node3', keys=[('0 of 1 jobs have ended', b'\x03')])
+        found = re.search(r'fettle: job (\d+) goes on; come back to it with: fettle job watch \1\r\n', out)
+        assert code == 130 and found and '1 job is queued when this one has ended' in out, (code, out)
+        lab.cli('job', 'cancel', found.group(1))
+    finally:
+        lab.cli('queue', 'filter', 'remove', lab.json('queue', 'filter', 'list')[0]['uuid'])
 
 
 @title('/cli/why-a-job-failed')
@@ -280,5 +296,5 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
-        e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_why, test_sure, test_json, test_info, test_verify_node, test_verify_apart,
+        e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_why, test_sure, test_json, test_info, test_verify_node, test_verify_apart,
                 test_bash, test_zsh, test_no_cluster, test_manual, test_logs)

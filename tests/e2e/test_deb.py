@@ -114,8 +114,8 @@ class Machine:
     SETUP = '''
 set -e
 mount --make-rprivate /
-# Copies of mounts here would keep the disks of labs that run beside this one busy.
-awk '/ - ext4 \\/dev\\/loop/ { print $5 }' /proc/self/mountinfo | while read -r point; do umount -l "$point"; done
+# Copies of mounts here would keep the disks of labs that run beside this one busy. What is below another goes with it.
+awk '/ - ext4 \\/dev\\/loop/ { print $5 }' /proc/self/mountinfo | while read -r point; do umount -l "$point" 2>/dev/null || :; done
 mount -t tmpfs none "$0"
 mkdir "$0/upper" "$0/work" "$0/merged"
 mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/merged"
@@ -126,6 +126,8 @@ mount -t tmpfs none "$0/merged/tmp"
 ip link set lo up
 ip addr add 10.77.0.1/24 dev lo
 ip addr add 10.77.0.2/24 dev lo
+ip link add br0 type bridge
+ip link set br0 up
 echo ready
 exec sleep infinity
 '''
@@ -216,10 +218,13 @@ def test_life():
         form_cluster(machine)
         # A mirrored guest: QEMU, the exports' plugin and the job's programs are found where they are installed.
         machine.fettle('instance', 'create', 'web', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '64',
-                       '--pnode', 'one', '--snode', 'two')
+                       '--pnode', 'one', '--snode', 'two', '--net', 'mac=auto,link=br0')
         wait_until('web is in sync', lambda: list(row(machine, 'web').values()) == ['running', 'in-sync'], 60, step=0.3)
         guests = machine.pids('qemu-system-x86_64')
         assert len(guests) == 1, guests
+        # With the unit's capabilities the node daemon can make the card's tap device, and connect it.
+        taps = machine.sh('ip -o link show master br0').stdout.splitlines()
+        assert len(taps) == 1 and 'LOWER_UP' in taps[0], taps
         # An upgrade: the same package again, and the node daemon anew; the guest does not notice.
         machine.run('dpkg', '-i', '/fettle.deb')
         for pid in machine.pids('/usr/lib/fettle/fettle-noded$'):

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Disks of real guests: growing, activating, making anew, reinstalling, importing, several at once, a short outage."""
+import contextlib
 import os
+import re
+import shutil
 import subprocess
 
 import e2e
@@ -155,6 +158,38 @@ def test_outage():
     end_with_equal_copies('parted', uuid, pids)
 
 
+@contextlib.contextmanager
+def slow_qemu_img(node, rate):
+    """While it lasts qemu-img converts so many bytes in a second on a node, without work in between."""
+    path = os.path.join(lab.directory, f'{node}.programs', 'qemu-img')
+    real = shutil.which('qemu-img')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(f'#!/bin/sh\n[ "$1" != convert ] || {{ shift; exec {real} convert -r {rate} "$@"; }}\nexec {real} "$@"\n')
+    os.chmod(path, 0o755)
+    try:
+        yield
+    finally:
+        os.unlink(path)
+
+
+@title('/disks/import-tells-how-far-it-is')
+def test_progress():
+    """To who waits for it, line by line, and in the job's log."""
+    with open(os.path.join(lab.root('node2'), 'var', 'images', 'filled.raw'), 'wb') as file:
+        file.write(os.urandom(8 << 20))
+    with slow_qemu_img('node2', '1M'):
+        _, _, said = lab.run('instance', 'create', 'filled', '--disk-template', 'file', '--disk', 'size=8,format=qcow2', '--memory',
+                             '8', '--os-type', 'filled', '--pnode', 'node2', '--no-start')
+    lines = re.findall(r'^image filled: (\d+) % \((\d+) of 8 MiB\)$', said, re.M)
+    far = [int(percent) for percent, _ in lines]
+    assert far and far == sorted(set(far)) and all(0 < percent <= 100 for percent in far), said
+    assert all(int(mib) * 100 // 8 // 10 * 10 == int(percent) for percent, mib in lines), said
+    log = lab.query('job', ['summary', 'oplog'])
+    entries = [entry for row in log if row['summary'] == ['INSTANCE_CREATE(filled)'] for entry in row['oplog'][0]]
+    assert [entry[3]['what'] for entry in entries if entry[2] == 'progress'] == ['image filled'], entries
+    remove('filled')
+
+
 @title('/disks/import-of-a-qcow2-image')
 def test_import():
     """A qcow2 image that rests on another in the same folder becomes a disk that rests on nothing."""
@@ -197,4 +232,4 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_import, test_several, test_logs)
+        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_progress, test_import, test_several, test_logs)

@@ -156,7 +156,7 @@ def test_join(host):
     assert not os.path.exists(os.path.join(host.root, 'etc/ca.key'))
     host.start()
     e2e.verify_clean(lab)
-    shutil.copy(os.path.join(lab.root('node1'), 'var/images/tick-fast.raw'), os.path.join(host.root, 'var/images'))
+    shutil.copy(os.path.join(lab.root('node1'), 'var/images/tick.raw'), os.path.join(host.root, 'var/images'))
     lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode=host.name, snode='node2', **e2e.TICK)
     e2e.wait_healthy(lab, 'web')
     lab.do('OP_INSTANCE_SHUTDOWN', instance_name='web', timeout=0)

@@ -288,7 +288,7 @@ def tests(made):
     lab = made
     new_master()
     lab.cli('instance', 'create', 'web1', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '8', '--os-type',
-            'tick-fast', '--pnode', 'node2', '--snode', 'node3')
+            'tick', '--pnode', 'node2', '--snode', 'node3')
     uuid = e2e.uuid_of(lab, 'web1')
     lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:fix-storage')
     e2e.run(test_copies, test_killed, test_hand_over, test_cut_off, test_engine_file, test_restore, test_power_cut, test_lost_for_good)

@@ -24,6 +24,19 @@ FULL_MIB = 26  # of an image without holes: a copy of it takes a while
 SLOW_MIB_PER_S = 1
 JOB = re.compile(r' \(job \d+\)$')
 
+# What follows makes "busy" of tick-fast: 18 times a second, also while it waits for its disk, it changes a byte of each page from 64
+# to 576 KiB.
+BUSY_KIB = 512
+BUSY_ADDRESS = 0x7d90
+CALL_POLL = b'\xe8\x0a\x00\xe3'           # call poll; jcxz loop1 (tests/helper/tick.asm)
+HOOK = bytes.fromhex('fa c7067000 a17d'    # cli; mov word [0x70], tick: the vector of the timer's interrupt 0x1c
+                     'c7067200 0000 fb'    # mov word [0x72], 0; sti
+                     'e9 0000')            # jmp poll
+TICK = bytes.fromhex('06 53 bb0010'        # push es; push bx; mov bx, 0x1000
+                     '8ec3 26fe060000'     # page: mov es, bx; inc byte [es:0]
+                     '80c701 80ff90 72f1'  # add bh, 1; cmp bh, 0x90; jb page
+                     '5b 07 cf')           # pop bx; pop es; iret
+
 
 # --- guests ---
 
@@ -205,13 +218,13 @@ def log_of(job):
     return lab.query('job', ['oplog'], ['=', 'id', job])[0]['oplog'][0]
 
 
-def check_stays(uuid, node, pids):
+def check_stays(uuid, node, pids, name='full'):
     """The same process goes on on the node, and nothing is left on the other."""
-    e2e.wait_counting(lab, 'full', uuid, node, max(counts('full', uuid, node)))
+    e2e.wait_counting(lab, name, uuid, node, max(counts(name, uuid, node)))
     assert lab.qemu_processes(uuid) == pids, (lab.qemu_processes(uuid), pids)
-    assert place('full') == node
+    assert place(name) == node
     assert not images(other(node), uuid), images(other(node), uuid)
-    check_counts('full', uuid)
+    check_counts(name, uuid)
     e2e.verify_clean(lab)
 
 
@@ -267,6 +280,46 @@ def test_bandwidth():
     check_moved('full', uuid, 'node2', 'node3', 0)
 
 
+def busy_image(node):
+    folder = os.path.join(lab.root(node), 'var', 'images')
+    with open(os.path.join(folder, 'tick-fast.raw'), 'rb') as file:
+        image = bytearray(file.read())
+    begin = BUSY_ADDRESS - 0x7c00
+    called, end = image.index(CALL_POLL) + 3, begin + len(HOOK) + len(TICK)
+    poll = called + image[called - 2]
+    assert not any(image[begin:end]) and BUSY_ADDRESS + len(HOOK) == 0x7da1, 'the guest has grown'
+    image[begin:end] = HOOK[:-2] + (poll - begin - len(HOOK)).to_bytes(2, 'little', signed=True) + TICK
+    image[called - 2:called] = (begin - called).to_bytes(2, 'little')
+    with open(os.path.join(folder, 'busy.raw'), 'wb') as file:
+        file.write(image)
+
+
+@title('/migrate/downtime-limit#SAF-17')
+def test_downtime():
+    """What the guest changes all the time takes half a second to send: that is too long, or it is not."""
+    busy_image('node2')
+    uuid = create('busy', 'sharedfile', disks=[{'size': 8}], os_type='busy')
+    e2e.wait_counting(lab, 'busy', uuid, 'node2', above=1)
+    pids = lab.qemu_processes(uuid)
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': 'busy', 'target_node': 'node3',
+                      'bandwidth': SLOW_MIB_PER_S, 'downtime_ms': 1})
+    with fettlelib.QmpListener(os.path.join(lab.root('node2'), 'run', 'guests', uuid, 'rescue.sock')) as qmp:
+        def sent_again():
+            assert lab.job_status(job)[0] in ('queued', 'waiting', 'running'), lab.job_status(job)
+            ram = qmp.execute('query-migrate').get('ram', {})
+            return ram.get('dirty-sync-count', 0) >= 4 and ram['transferred'] >> 10
+        sent = wait_until('its memory was sent again and again', sent_again, 60)
+        assert sent > 3 * BUSY_KIB, f'{sent} KiB were sent'
+        assert qmp.execute('query-migrate-parameters')['downtime-limit'] == 1
+    lab.cli('job', 'cancel', str(job))
+    status, result = lab.wait_job(job)
+    assert status == 'canceled', (status, result)
+    check_stays(uuid, 'node2', pids, 'busy')
+    migrate('busy', '--target-node', 'node3', '--bandwidth', str(SLOW_MIB_PER_S), '--downtime-ms', '2000')
+    check_moved('busy', uuid, 'node2', 'node3', 0)
+    remove('busy')
+
+
 def job_process(job):
     """The pid of a job's process: fettle-job --root DIR JOB ..."""
     for entry in os.listdir('/proc'):
@@ -307,6 +360,21 @@ def test_refusals():
                     '--allow-failover', 'instance', 'migrate', 'bare', '--target-node', 'node3')
     remove('bare')
     remove('pair')
+
+
+@title('/migrate/no-kernel-there#SAF-16,SAF-17')
+def test_no_kernel():
+    """A guest with a kernel of its own is neither moved nor stopped for a node that does not have it."""
+    with open(os.path.join(lab.root('node2'), 'var', 'images', 'own.kernel'), 'wb') as file:
+        file.truncate(1 << 20)
+    uuid = create('own', 'diskless', kernel_path='own.kernel')
+    one_process('own', uuid)
+    before = lab.qemu_processes(uuid)
+    for verb in ('failover', 'migrate'):
+        expect_error(3, 'kernel_path: kernel "own.kernel" does not exist on node "node3"; put it into var/images there',
+                     'instance', verb, 'own', '--target-node', 'node3')
+    assert lab.qemu_processes(uuid) == before and lab.instance('own', 'status')['status'] == 'running'
+    remove('own')
 
 
 @title('/migrate/no-room')
@@ -365,6 +433,13 @@ def test_network():
                  'mac=aa:00:00:00:00:09,link=br0')
     assert lab.instance('more', 'name') is None
     remove('card')
+    lab.exec('node1', 'ip', 'link', 'add', 'br9', 'type', 'bridge')
+    lab.cli('instance', 'create', 'two', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '8', '--no-start',
+            '--pnode', 'node2', '--snode', 'node1', '--net', 'mac=auto,link=br9')
+    expect_error(26, 'node "node3" cannot take the replica of instance "two": it has no bridge "br9"',
+                 'instance', 'replace-disks', 'two', '--remote-node', 'node3')
+    remove('two')
+    lab.exec('node1', 'ip', 'link', 'del', 'br9')
     lab.exec('node2', 'ip', 'link', 'del', 'br9')
 
 
@@ -402,6 +477,12 @@ def test_newer_qemu():
         expect_error(5, f'instance "newer" cannot migrate from QEMU 99.1.0 on node2 to {version} on node3, which is older; '
                         'upgrade node3, or use instance failover',
                      'instance', 'migrate', 'newer', '--target-node', 'node3')
+        older = f'has QEMU {version}, and the guest runs under 99.1.0, which is newer'
+        expect_error(6, f'no node can be the new node of instance "newer": node1 {older}; node2 is its node now; node3 {older}',
+                     'instance', 'migrate', 'newer')
+        lab.cli('repair', 'policy', 'instance', 'newer', 'migrate')
+        blocked = {row['instance']: row['reason'] for row in lab.json('plan', 'drain', 'node2')['blocked']}
+        assert older in blocked['newer'], blocked
         one_process('newer', uuid)
         remove('newer')
         create('older', 'diskless', nodes=('node3',))
@@ -614,5 +695,5 @@ if __name__ == '__main__':
         fill_image()
         create('full', 'file', disks=[{'size': FULL_MIB}], os_type='full')
         e2e.run(test_mirror, test_file_raw, test_file_qcow2, test_sharedfile, test_diskless, test_cancel, test_timeout,
-                test_cleanup, test_bandwidth, test_refusals, test_no_room, test_no_memory, test_disk_full, test_network, test_backing_file,
-                test_newer_qemu, test_whole_node, test_torture, test_logs)
+                test_cleanup, test_bandwidth, test_downtime, test_refusals, test_no_kernel, test_no_room, test_no_memory, test_disk_full, test_network,
+                test_backing_file, test_newer_qemu, test_whole_node, test_torture, test_logs)

@@ -20,7 +20,7 @@ def image(node, uuid, replica=None):
 
 def guest(name, primary, secondary):
     """A running instance with these nodes and a replica in sync; returns its UUID."""
-    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode=primary, snode=secondary, **e2e.TICK)
+    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode=primary, snode=secondary, **e2e.BUSY)
     uuid = e2e.uuid_of(lab, name)
     e2e.wait_counting(lab, name, uuid, primary)
     return uuid

@@ -143,9 +143,11 @@ struct ms {
     GHashTable *objects;           /* "kind key" -> version, the same of everything; etcd */
     guint64 digest;                /* of those */
     guint last_job, last_tag, last_id;
-    bool calm; /* the faults are over */
-    bool over; /* the run is: nothing begins any more */
-    bool busy; /* a person is at it: what fate has begun waits */
+    bool calm;        /* the faults are over */
+    bool over;        /* the run is: nothing begins any more */
+    bool busy;        /* a person is at it: what fate has begun waits */
+    gint64 heeded_ms; /* until then a person waits for who has taken a word, which looks for others
+                         for 30 s */
 };
 
 /* What a commit id stands for: one tag put or deleted. */

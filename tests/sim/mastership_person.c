@@ -8,6 +8,8 @@
 
 #include "mastership.h"
 
+#define MS_HEED_MS 40000
+
 static bool is_reachable(const struct ms *ms, const struct ms_host *from, const struct ms_host *to)
 {
     return to->powered && !to->paused && to->noded && from->noded && !from->paused &&
@@ -75,6 +77,8 @@ static bool take_over(struct ms *ms, struct ms_host *host, const char *to, bool 
     ms->counts->alone += ok && alone;
     ms->counts->handovers += ok && ms->etcd;
     host->word = host->word && ok;
+    if (ok && alone)
+        ms->heeded_ms = ms_now(ms) + MS_HEED_MS;
     ms->busy = false;
     return ok;
 }
@@ -194,7 +198,7 @@ void ms_person_mends(struct ms *ms, guint waited_ms)
     }
     if (master)
         promote_one(ms);
-    if (ms->etcd || has_master(ms) || waited_ms % 10000 != 0)
+    if (ms->etcd || has_master(ms) || waited_ms % 10000 != 0 || ms_now(ms) < ms->heeded_ms)
         return;
     bool alone = waited_ms >= 40000;
     struct ms_host *host = any_powered(ms);

@@ -93,7 +93,14 @@ static bool ovs_run(const char *const *words, int ok_code, int *ret_code, char *
     *ret_code = tool_run(argv, NULL, LIMIT_NETWORK_TOOL_MS, &output, error);
     if (*ret_code > 0 && *ret_code != ok_code) {
         g_autofree char *said = tool_last_words(output);
-        fettle_set_error(error, ENVIRONMENT, "ovs-vsctl: %s", said);
+        if (strstr(said, "database connection failed") != NULL)
+            fettle_set_error(
+                error, ENVIRONMENT,
+                "Open vSwitch does not run on this node (ovs-vsctl: %s); start it with: "
+                "systemctl start openvswitch-switch, or give the card the mode bridged",
+                said);
+        else
+            fettle_set_error(error, ENVIRONMENT, "ovs-vsctl: %s", said);
         return false;
     }
     if (*ret_code >= 0 && ret_output != NULL)

@@ -5,6 +5,7 @@
 #include "core/ops/create.h"
 
 #include "core/ops/copy.h"
+#include "core/ops/instance.h"
 #include "core/ops/nics.h"
 #include "core/ops/placement.h"
 
@@ -209,43 +210,15 @@ static bool node_takes_it(struct op *op, bool primary, GError **error)
     return false;
 }
 
-/* A file of var/images; NULL with UNKNOWN_ENTITY that says where it is missing. */
-static struct image_info *need_file(struct op *op, const char *node, const char *field,
-                                    const char *what, const char *name, GError **error)
-{
-    struct image_info_args args = {.os_type = (char *)name};
-    g_autoptr(GError) local = NULL;
-    struct image_info *info = op_ask(op, node, "image_info", &args, 0, &local);
-    if (info)
-        return info;
-    if (fettle_error_is(local, UNKNOWN_ENTITY))
-        fettle_set_error(error, UNKNOWN_ENTITY,
-                         "%s: %s \"%s\" does not exist on node \"%s\"; put it into "
-                         "var/images there",
-                         field, what, name, op_node_name(op, node));
-    else
-        g_propagate_prefixed_error(error, g_steal_pointer(&local), "%s: ", field);
-    return NULL;
-}
-
 /* It is booted wherever the instance may run. */
 static bool kernel_is_there(struct op *op, GError **error)
 {
     const struct op_instance_create *params = op->params;
-    const char *nodes[] = {op->primary, create_is_mirror(params) ? op->secondary : NULL};
-    for (guint i = 0; i < G_N_ELEMENTS(nodes) && nodes[i] && *params->kernel_path; i++) {
-        record_autoptr(image_info) kernel =
-            need_file(op, nodes[i], "kernel_path", "kernel", params->kernel_path, error);
-        if (!kernel)
-            return false;
-        if (!*params->initrd_path)
-            continue;
-        record_autoptr(image_info) initrd =
-            need_file(op, nodes[i], "initrd_path", "file", params->initrd_path, error);
-        if (!initrd)
-            return false;
-    }
-    return true;
+    return instance_need_boot_files(op, op->primary, params->kernel_path, params->initrd_path,
+                                    error) &&
+           (!create_is_mirror(params) ||
+            instance_need_boot_files(op, op->secondary, params->kernel_path, params->initrd_path,
+                                     error));
 }
 
 static bool image_fits(struct op *op, GError **error)
@@ -254,7 +227,7 @@ static bool image_fits(struct op *op, GError **error)
     if (!*params->os_type)
         return true;
     record_autoptr(image_info) info =
-        need_file(op, op->primary, "os_type", "image", params->os_type, error);
+        instance_need_image(op, op->primary, "os_type", "image", params->os_type, error);
     if (!info)
         return false;
     const struct disk_spec *first = params->disks->pdata[0];

@@ -81,6 +81,14 @@ bool instance_gather_online(struct op *op, GError **error);
  * or "secondary". */
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
                         const char *role, GError **error);
+/* A file of var/images on a node; NULL with UNKNOWN_ENTITY that says where `what` is missing and
+ * which `field` wants it. */
+struct image_info *instance_need_image(struct op *op, const char *node_uuid, const char *field,
+                                       const char *what, const char *name, GError **error);
+/* Whether the node has what a guest is booted from that is not booted from its disk ("": it is).
+ * UNKNOWN_ENTITY if not. */
+bool instance_need_boot_files(struct op *op, const char *node_uuid, const char *kernel,
+                              const char *initrd, GError **error);
 /* WRONG_STATE for an instance that a dead job left half made, half removed, half migrated or with
  * half made disks. */
 bool instance_need_whole(const struct instance *instance, GError **error);
@@ -95,15 +103,18 @@ bool instance_half_installed(const struct instance *instance);
 char *instance_replica_since(const struct replica *replica);
 /* Whether the report says that the generation on record runs there. */
 bool instance_runs(const struct node_report *report, const struct instance *instance);
+/* The version of QEMU under which it runs there; NULL: it does not. */
+const char *instance_qemu(const struct node_report *report, const struct instance *instance);
 /* The guest of that instance in a report; NULL if it is not there. */
 const struct guest_report *instance_guest(const struct node_report *report,
                                           const struct instance *instance);
 
 /* Where an instance can go (ops_failover.c); the choice is left in op->primary, and kept if it is
  * made again. `named`: as the user says, "" for none: then the node of its replica ("" if it has
- * none), or for a template without one the best node by placement. Gathers reports. */
+ * none), or for a template without one the best node by placement. `live`: a guest that runs is to
+ * go there as it runs, so not to an older QEMU. Gathers reports. */
 bool instance_choose_target(struct op *op, const struct instance *instance, const char *named,
-                            GError **error);
+                            bool live, GError **error);
 /* WRONG_INPUT if op->primary is where it is already, or not where its replica is. */
 bool instance_check_target(const struct op *op, const struct instance *instance, GError **error);
 /* Failover to op->primary as OP_INSTANCE_FAILOVER does it: what forbids it, and doing it. An

@@ -42,6 +42,11 @@ bool instance_runs(const struct node_report *report, const struct instance *inst
            guest->state == GUEST_RUNNING;
 }
 
+const char *instance_qemu(const struct node_report *report, const struct instance *instance)
+{
+    return instance_runs(report, instance) ? report->qemu_version : NULL;
+}
+
 /* --- what an opcode needs --- */
 
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
@@ -60,6 +65,36 @@ bool instance_need_node(const struct op *op, const struct instance *instance, co
                      "fettle node modify %s --offline=yes --statement ...",
                      name, role, instance->name, name);
     return false;
+}
+
+struct image_info *instance_need_image(struct op *op, const char *node_uuid, const char *field,
+                                       const char *what, const char *name, GError **error)
+{
+    struct image_info_args args = {.os_type = (char *)name};
+    g_autoptr(GError) local = NULL;
+    struct image_info *info = op_ask(op, node_uuid, "image_info", &args, 0, &local);
+    if (info)
+        return info;
+    if (fettle_error_is(local, UNKNOWN_ENTITY))
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "%s: %s \"%s\" does not exist on node \"%s\"; put it into "
+                         "var/images there",
+                         field, what, name, op_node_name(op, node_uuid));
+    else
+        g_propagate_prefixed_error(error, g_steal_pointer(&local), "%s: ", field);
+    return NULL;
+}
+
+bool instance_need_boot_files(struct op *op, const char *node_uuid, const char *kernel,
+                              const char *initrd, GError **error)
+{
+    record_autoptr(image_info) first =
+        *kernel ? instance_need_image(op, node_uuid, "kernel_path", "kernel", kernel, error) : NULL;
+    if (!*kernel || !first || !*initrd)
+        return !*kernel || first;
+    record_autoptr(image_info) second =
+        instance_need_image(op, node_uuid, "initrd_path", "file", initrd, error);
+    return second != NULL;
 }
 
 bool instance_need_whole(const struct instance *instance, GError **error)

@@ -243,9 +243,10 @@ static void empty_node(struct emptying *emptying)
             left++;
     }
     if (left)
-        op_log(op, "%u instances are left for the next time: one job gives out at most %d others",
-               left, LIMIT_JOBS_PER_CALL);
-    op_log(op, "%zu jobs are queued when this one has ended", json_array_size(emptying->jobs));
+        op_log(op, "%u instance%s left for the next time: one job gives out at most %d others",
+               left, left == 1 ? " is" : "s are", LIMIT_JOBS_PER_CALL);
+    size_t jobs = json_array_size(emptying->jobs);
+    op_log(op, "%zu job%s queued when this one has ended", jobs, jobs == 1 ? " is" : "s are");
 }
 
 static void run_emptying(struct emptying *emptying)

@@ -18,11 +18,30 @@ static bool mirrored(const struct instance *instance)
 
 /* --- where to --- */
 
-/* The choice made before the locks were granted is kept if it still fits. */
-static bool choose_by_room(struct op *op, const struct instance *instance, GError **error)
+/* Whether the guest could be booted on op->primary, as far as that node says; if not, why is put
+ * into `lacking`. */
+static bool boots_there(struct op *op, const struct instance *instance, GHashTable *lacking)
+{
+    g_autoptr(GError) error = NULL;
+    if (instance->admin_state == ADMIN_DOWN ||
+        instance_need_boot_files(op, op->primary, instance->kernel_path, instance->initrd_path,
+                                 &error) ||
+        !fettle_error_is(error, UNKNOWN_ENTITY))
+        return true;
+    g_hash_table_insert(
+        lacking, g_strdup(op->primary),
+        g_strdup_printf("does not have what it is booted from (%s)", error->message));
+    return false;
+}
+
+/* The choice made before the locks were granted is kept if it still fits. `live`: what runs goes
+ * over as it runs. */
+static bool choose_by_room(struct op *op, const struct instance *instance, bool live,
+                           GError **error)
 {
     record_autoptr(instance) copy = instance_copy(instance);
-    g_autoptr(GPtrArray) wanted = op_online_nodes(op, copy->primary_node);
+    g_autoptr(GPtrArray) wanted = op_online_nodes(op, live ? NULL : copy->primary_node);
+    g_autoptr(GHashTable) lacking = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     if (!op_gather_reports(op, wanted, error) || !op_gather_room(op, copy, error))
         return false;
     g_autofree char *what = g_strdup_printf("the new node of instance \"%s\"", copy->name);
@@ -35,17 +54,23 @@ static bool choose_by_room(struct op *op, const struct instance *instance, GErro
         .because = {"is its node now"},
         .nics = copy->nics,
         .shared = placement_shared(op->reports, copy->disk_template, copy->primary_node),
+        .qemu_from = live ? instance_qemu(op_report(op, copy->primary_node), copy) : NULL,
+        .lacking = lacking,
         .now = op_now_seconds(op),
         .sums = op->sums,
-        .prefer = op->primary};
-    const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
-    if (node)
+    };
+    do {
+        need.prefer = op->primary;
+        const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
+        if (!node)
+            return false;
         op_set_text(&op->primary, node->uuid);
-    return node != NULL;
+    } while (!boots_there(op, copy, lacking));
+    return true;
 }
 
 bool instance_choose_target(struct op *op, const struct instance *instance, const char *named,
-                            GError **error)
+                            bool live, GError **error)
 {
     if (*named) {
         const struct node *node = op_find_node(op, named, error);
@@ -54,7 +79,7 @@ bool instance_choose_target(struct op *op, const struct instance *instance, cons
         return node != NULL;
     }
     if (!mirrored(instance))
-        return choose_by_room(op, instance, error);
+        return choose_by_room(op, instance, live, error);
     op_set_text(&op->primary, instance->secondary_node);
     return true;
 }
@@ -92,7 +117,7 @@ static bool failover_declare(struct op *op, GError **error)
     /* What cannot move is told so by the check, and not by the lack of a node for it. */
     if (instance->disk_template == TEMPLATE_FILE)
         op_set_text(&op->primary, "");
-    else if (!instance_choose_target(op, instance, params->target_node, error))
+    else if (!instance_choose_target(op, instance, params->target_node, false, error))
         return false;
     op_lock_node(op, op->primary, LOCK_SHARED);
     op_lock_room(op, op->primary);
@@ -205,13 +230,22 @@ static bool gather(struct op *op, const struct instance *instance, GError **erro
     return !lacking || instance_gather_online(op, error);
 }
 
+/* What is to run is stopped only if it can be started there. */
+static bool target_boots_it(struct op *op, const struct instance *instance, GError **error)
+{
+    return instance->admin_state == ADMIN_DOWN ||
+           instance_need_boot_files(op, op->primary, instance->kernel_path, instance->initrd_path,
+                                    error);
+}
+
 bool instance_failover_check(struct op *op, const struct instance *instance, GError **error)
 {
     return disks_can_follow(op, instance, error) && instance_check_target(op, instance, error) &&
            gather(op, instance, error) && primary_is_judged(op, instance, error) &&
            instance_need_node(op, instance, op->primary, mirrored(instance) ? "secondary" : "new",
                               error) &&
-           images_are_there(op, instance, error) && target_has_memory(op, instance, error);
+           images_are_there(op, instance, error) && target_has_memory(op, instance, error) &&
+           target_boots_it(op, instance, error);
 }
 
 static bool failover_check(struct op *op, GError **error)

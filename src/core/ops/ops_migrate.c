@@ -39,7 +39,7 @@ static bool migrate_declare(struct op *op, GError **error)
         lock_where_images_are(op, instance);
         return true;
     }
-    if (!instance_choose_target(op, instance, params->target_node, error))
+    if (!instance_choose_target(op, instance, params->target_node, true, error))
         return false;
     op_lock_node(op, op->primary, LOCK_SHARED);
     op_lock_room(op, op->primary);
@@ -73,27 +73,11 @@ static bool replica_takes_it(const struct op *op, const struct instance *instanc
     return false;
 }
 
-/* Of two versions such as 7.2.22; what follows the numbers does not count. */
-static bool is_older(const char *version, const char *than)
-{
-    while (*version && *than) {
-        char *end, *than_end;
-        guint64 a = g_ascii_strtoull(version, &end, 10);
-        guint64 b = g_ascii_strtoull(than, &than_end, 10);
-        if (a != b || end == version || than_end == than)
-            return a < b;
-        version = *end == '.' ? end + 1 : "";
-        than = *than_end == '.' ? than_end + 1 : "";
-    }
-    return !*version && *than;
-}
-
-/* A machine's state is understood by the QEMU that wrote it, and by newer ones. */
 static bool versions_fit(const struct op *op, const struct instance *instance, GError **error)
 {
     const char *from = op_report(op, instance->primary_node)->qemu_version;
     const char *to = op_report(op, op->primary)->qemu_version;
-    if (!*from || !is_older(to, from))
+    if (!*from || !placement_is_older(to, from))
         return true;
     fettle_set_error(error, WRONG_STATE,
                      "instance \"%s\" cannot migrate from QEMU %s on %s to %s on %s, which is "
@@ -135,7 +119,9 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     const char *role = mirrored(instance) ? "secondary" : "new";
     return instance_need_node(op, instance, op->primary, role, error) &&
            replica_takes_it(op, instance, error) && versions_fit(op, instance, error) &&
-           target_has_room(op, instance, error);
+           target_has_room(op, instance, error) &&
+           instance_need_boot_files(op, op->primary, instance->kernel_path, instance->initrd_path,
+                                    error);
 }
 
 /* Nothing runs: it can only be moved as it is. */

@@ -112,16 +112,19 @@ static bool replace_declare(struct op *op, GError **error)
 static bool target_takes_it(struct op *op, const struct instance *instance, GError **error)
 {
     const struct node *node = config_get(op_config(op), "node", op->secondary, NULL);
-    /* On the same node the old replica makes room for the new one. */
+    const struct node_report *report = op_report(op, op->secondary);
+    /* On the same node the old replica makes room for the new one, and a copy that cannot run there
+     * is better than none. */
     bool same = !strcmp(op->secondary, instance->secondary_node);
     if (!op_gather_room(op, NULL, error))
         return false;
     struct placement_need need = {.disk = same ? 0 : promised_disk_size(instance->disks),
                                   .sums = op->sums,
                                   .excluded = {instance->primary_node},
-                                  .because = {"is its primary node"}};
+                                  .because = {"is its primary node"},
+                                  .nics = same ? NULL : instance->nics};
     g_autofree char *why = NULL;
-    if (placement_fits(op_config(op), node, op_report(op, node->uuid), &need, &why))
+    if (placement_fits(op_config(op), node, report, &need, &why))
         return true;
     const char *format = "node \"%s\" cannot take the replica of instance \"%s\": it %s";
     g_autofree char *message = g_strdup_printf(format, node->name, instance->name, why);
@@ -129,8 +132,10 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
         fettle_set_error(error, WRONG_INPUT, "%s", message);
     else if (node->offline || node->drained)
         fettle_set_error(error, WRONG_STATE, "%s", message);
-    else if (!op_report(op, node->uuid))
+    else if (!report)
         fettle_set_error(error, TEMPORARY, "%s", message);
+    else if (placement_missing_bridge(report, need.nics))
+        fettle_set_error(error, ENVIRONMENT, "%s", message);
     else
         fettle_set_error(error, NO_RESOURCES, "%s", message);
     return false;

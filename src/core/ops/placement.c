@@ -194,7 +194,7 @@ static const char *exclusion(const struct placement_need *need, const char *node
         if (need->excluded[i] && !strcmp(need->excluded[i], node))
             return need->because[i];
     }
-    return NULL;
+    return need->lacking ? g_hash_table_lookup(need->lacking, node) : NULL;
 }
 
 /* What jobs have reserved of it there: they give it back, or turn it into an instance, soon. */
@@ -273,6 +273,29 @@ const char *placement_unshared(const struct node_report *report, const char *sha
     return *mounted ? "mounts another shared folder" : "does not mount the shared folder";
 }
 
+bool placement_is_older(const char *version, const char *than)
+{
+    while (*version && *than) {
+        char *end, *than_end;
+        guint64 a = g_ascii_strtoull(version, &end, 10);
+        guint64 b = g_ascii_strtoull(than, &than_end, 10);
+        if (a != b || end == version || than_end == than)
+            return a < b;
+        version = *end == '.' ? end + 1 : "";
+        than = *than_end == '.' ? than_end + 1 : "";
+    }
+    return !*version && *than;
+}
+
+static char *why_too_old(const struct node_report *report, const char *qemu_from)
+{
+    const char *version = report->qemu_version;
+    if (!qemu_from || !*qemu_from || !placement_is_older(version, qemu_from))
+        return NULL;
+    return g_strdup_printf("has QEMU %s, and the guest runs under %s, which is newer",
+                           *version ? version : "of an unknown version", qemu_from);
+}
+
 static char *why_not(const struct config *config, const struct node *node,
                      const struct node_report *report, const struct placement_need *need,
                      struct placement_room *ret_room, struct counted *ret_counted)
@@ -292,6 +315,9 @@ static char *why_not(const struct config *config, const struct node *node,
     const char *unshared = placement_unshared(report, need->shared);
     if (unshared)
         return g_strdup(unshared);
+    char *old = why_too_old(report, need->qemu_from);
+    if (old)
+        return old;
     find_promises(config, report, need->sums, ret_counted);
     room_from(config, report, ret_counted, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)

@@ -42,16 +42,18 @@ void placement_room(const struct config *config, const struct node_report *repor
                     struct placement_sums *sums, struct placement_room *ret_room);
 
 struct placement_need {
-    const char *what;            /* "the primary node of web1", for the message */
-    guint64 memory;              /* MiB; 0: none is needed */
-    guint64 disk;                /* MiB */
-    const char *excluded[4];     /* node UUIDs that are out, "" or NULL for none … */
-    const char *because[4];      /* … and why: "is its primary node" */
-    const char *prefer;          /* node that is taken if it fits; NULL: none */
-    bool rank_by_disk;           /* most disk first; else most memory first */
-    const GPtrArray *nics;       /* of struct nic: their bridges must be there; NULL: none */
-    const char *shared;          /* folder that must be mounted there; NULL or "": none */
-    guint64 now;                 /* seconds since 1970, for advice that ends */
+    const char *what;        /* "the primary node of web1", for the message */
+    guint64 memory;          /* MiB; 0: none is needed */
+    guint64 disk;            /* MiB */
+    const char *excluded[4]; /* node UUIDs that are out, "" or NULL for none … */
+    const char *because[4];  /* … and why: "is its primary node" */
+    const char *prefer;      /* node that is taken if it fits; NULL: none */
+    bool rank_by_disk;       /* most disk first; else most memory first */
+    const GPtrArray *nics;   /* of struct nic: their bridges must be there; NULL: none */
+    const char *shared;      /* folder that must be mounted there; NULL or "": none */
+    const char *qemu_from;   /* of the guest that goes there as it runs; NULL or "": none does */
+    GHashTable *lacking;     /* node UUID -> why it is out, as `because`; NULL: none is */
+    guint64 now;             /* seconds since 1970, for advice that ends */
     struct placement_sums *sums; /* NULL: counted anew, with every instance */
 };
 
@@ -77,6 +79,10 @@ const char *placement_shared(const GPtrArray *reports, enum disk_template disk_t
                              const char *holder);
 /* Continues the node's name: "does not mount the shared folder"; NULL: it does, or need not. */
 const char *placement_unshared(const struct node_report *report, const char *shared);
+
+/* Of two versions of QEMU such as 7.2.22: a machine's state is understood by the one that wrote it,
+ * and by newer ones. What follows the numbers does not count; "" is older than all. */
+bool placement_is_older(const char *version, const char *than);
 
 /* The best node that nobody advises to avoid (ARP-69); ties go to the one with fewer instances,
  * then by name. `reports`: GPtrArray of struct node_report. NO_RESOURCES with one sentence that

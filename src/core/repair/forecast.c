@@ -20,7 +20,10 @@ struct traveller {
     struct replica *replica; /* NULL: none */
     json_t *from, *operations;
     struct repair_policy policy;
-    enum repair_type needed; /* of the first look: what the repair would have to be allowed */
+    GString *failures; /* tags of repairs that failed, each with a space before it; NULL: none */
+    bool pending;      /* a repair has begun, of one that … */
+    enum repair_type pending_type; /* … may do this at most, whatever the policy says */
+    enum repair_type needed;       /* of the first look: what the repair would have to be allowed */
 };
 
 static void traveller_clear(struct traveller *traveller)
@@ -29,6 +32,8 @@ static void traveller_clear(struct traveller *traveller)
     replica_free(traveller->replica);
     json_decref(traveller->from);
     json_decref(traveller->operations);
+    if (traveller->failures != NULL)
+        g_string_free(traveller->failures, true);
 }
 
 /* --- the world as it would be --- */
@@ -113,11 +118,30 @@ static void travel(struct forecast *forecast, struct traveller *traveller,
     add_operation(traveller, plan->step);
 }
 
-/* Why nothing may be done about it; NULL if something may. */
-static char *why_not(const struct traveller *traveller, const struct repair_plan *plan)
+/* A pending repair goes on without a policy, or beyond it. */
+static bool goes_on(struct traveller *traveller, const struct repair_plan *plan)
 {
+    if (!traveller->pending || traveller->pending_type < plan->step_type)
+        return false;
+    g_snprintf(traveller->policy.text, sizeof(traveller->policy.text), "%s, by a pending repair",
+               repair_type_name(traveller->pending_type));
+    return true;
+}
+
+/* Why nothing may be done about it, in the order of triage.c; NULL if something may. */
+static char *why_not(struct traveller *traveller, const struct repair_plan *plan)
+{
+    if (traveller->policy.kind == REPAIR_POLICY_SUSPENDED)
+        return g_strdup_printf("repair is %s", traveller->policy.text);
+    if (traveller->failures != NULL)
+        return g_strdup_printf("an earlier repair failed, and nothing is touched until you have "
+                               "looked into that and taken its tag away: fettle tag remove "
+                               "instance %s%s",
+                               traveller->instance->name, traveller->failures->str);
     if (plan->left != NULL)
         return g_strdup(plan->left);
+    if (goes_on(traveller, plan))
+        return NULL;
     if (traveller->policy.kind != REPAIR_POLICY_ENABLED)
         return g_strdup_printf("repair is %s", traveller->policy.text);
     if (traveller->policy.type < plan->needed)
@@ -172,18 +196,40 @@ static void add_blocked(struct forecast *forecast, const struct traveller *trave
                                     traveller->policy.text, "reason", reason));
 }
 
+static void read_tags(const struct forecast *forecast, struct traveller *traveller)
+{
+    g_autoptr(GPtrArray) tags =
+        config_tags(forecast->config, TAG_INSTANCE, traveller->instance->uuid);
+    for (guint i = 0; i < tags->len; i++) {
+        struct repair_tag tag;
+        repair_tag_parse(tags->pdata[i], &tag);
+        if (tag.kind == REPAIR_TAG_RESULT && tag.outcome == REPAIR_FAILURE) {
+            if (traveller->failures == NULL)
+                traveller->failures = g_string_new(NULL);
+            g_string_append_printf(traveller->failures, " %s", (char *)tags->pdata[i]);
+        } else if (tag.kind == REPAIR_TAG_PENDING) {
+            traveller->pending_type =
+                traveller->pending ? MAX(traveller->pending_type, tag.type) : tag.type;
+            traveller->pending = true;
+        }
+        repair_tag_clear(&tag);
+    }
+}
+
 static struct traveller traveller_of(const struct forecast *forecast, const struct config *config,
                                      const struct instance *instance)
 {
     const struct replica *replica =
         *instance->replica ? config_get(config, "replica", instance->replica, NULL) : NULL;
-    return (struct traveller){
+    struct traveller traveller = {
         .instance = instance_copy(instance),
         .replica = replica == NULL ? NULL : replica_copy(replica),
         .from = node_names(config, instance),
         .operations = json_array(),
         .policy = repair_policy_of(forecast->config, instance, forecast->now),
     };
+    read_tags(forecast, &traveller);
+    return traveller;
 }
 
 static void follow(struct forecast *forecast, const struct config *config,

@@ -1,6 +1,8 @@
 /* See room.h. */
 #include "core/repair/room.h"
 
+#include "core/ops/instance.h"
+
 #include <string.h>
 
 void repair_goal_clear(struct repair_goal *goal)
@@ -54,13 +56,20 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
         .excluded = {instance->primary_node, instance->secondary_node},
         .because = {"is its primary node", "is its secondary node now"},
         .rank_by_disk = true,
+        .nics = instance->nics,
     };
     return choose(search, &need);
 }
 
+/* Of a guest that would go over as it runs; NULL: it is moved by a restart. */
+static const char *qemu_of(const struct search *search)
+{
+    return instance_qemu(report_of(search, search->instance->primary_node), search->instance);
+}
+
 /* To the secondary, whose replica is there already. What a drained node has may be all that is
  * left. A guest that is down needs no memory. */
-static const char *check_secondary(const struct search *search, bool may_be_drained)
+static const char *check_secondary(const struct search *search, bool failover)
 {
     const struct instance *instance = search->instance;
     const struct node *node = config_get(search->config, "node", instance->secondary_node, NULL);
@@ -68,6 +77,7 @@ static const char *check_secondary(const struct search *search, bool may_be_drai
         .memory = instance->admin_state == ADMIN_UP ? instance->memory : 0,
         .sums = search->sums,
         .nics = instance->nics,
+        .qemu_from = failover ? NULL : qemu_of(search),
     };
     g_autofree char *why = NULL;
     if (node == NULL) {
@@ -75,14 +85,14 @@ static const char *check_secondary(const struct search *search, bool may_be_drai
         return NULL;
     }
     record_autoptr(node) judged = node_copy(node);
-    judged->drained = judged->drained && !may_be_drained;
+    judged->drained = judged->drained && !failover;
     if (placement_fits(search->config, judged, report_of(search, node->uuid), &need, &why))
         return node->uuid;
     *search->ret_reason = g_strdup_printf("it cannot go to %s: it %s", node->name, why);
     return NULL;
 }
 
-static const char *find_primary(const struct search *search)
+static const char *find_primary(const struct search *search, bool failover)
 {
     struct placement_need need = {
         .what = "its new primary node",
@@ -92,6 +102,7 @@ static const char *find_primary(const struct search *search)
         .nics = search->instance->nics,
         .shared = placement_shared(search->reports, search->instance->disk_template,
                                    search->instance->primary_node),
+        .qemu_from = failover ? NULL : qemu_of(search),
     };
     return choose(search, &need);
 }
@@ -120,6 +131,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
         .excluded = {primary},
         .because = {"would be its primary node"},
         .rank_by_disk = true,
+        .nics = instance->nics,
     };
     goal->secondary = g_strdup(choose(search, &second));
     return goal->secondary != NULL;
@@ -140,7 +152,7 @@ static bool find(const struct search *search, const struct repair_plan *plan,
     case REPAIR_STEP_MIGRATE:
     case REPAIR_STEP_FAILOVER:
         goal->primary =
-            g_strdup(mirrored ? check_secondary(search, failover) : find_primary(search));
+            g_strdup(mirrored ? check_secondary(search, failover) : find_primary(search, failover));
         goal->secondary = g_strdup(mirrored && !failover ? instance->primary_node : "");
         return goal->primary != NULL;
     case REPAIR_STEP_REINSTALL:

@@ -7,12 +7,17 @@
 #include "base/limits.h"
 #include "io/process.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -222,6 +227,36 @@ static void make_tap(const char *name)
     close(fd);
 }
 
+/* All frames that go out to this device from now on. */
+static int listen_on(const char *device)
+{
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+    struct sockaddr_ll here = {.sll_family = AF_PACKET,
+                               .sll_protocol = htons(ETH_P_ALL),
+                               .sll_ifindex = (int)if_nametoindex(device)};
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&here, sizeof here), ==, 0);
+    return fd;
+}
+
+/* To all, and RARP: "who am I" by the card's address, from which switches learn where it is. */
+static bool announces(const guint8 *frame, gssize len)
+{
+    static const guint8 head[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xaa,
+                                  0x00, 0x00, 0x12, 0x34, 0x56, 0x80, 0x35};
+    return len >= (gssize)sizeof head && memcmp(frame, head, sizeof head) == 0;
+}
+
+static void assert_announced(int fd)
+{
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    bool heard = false;
+    while (!heard) {
+        guint8 frame[256];
+        g_assert_cmpint(poll(&watched, 1, 30000), ==, 1);
+        heard = announces(frame, recv(fd, frame, sizeof frame, 0));
+    }
+}
+
 static void nics(void *unused)
 {
     struct world_node *node = world_node_new("nics");
@@ -253,8 +288,12 @@ static void nics(void *unused)
     g_assert_nonnull(strstr(line, "mac=aa:00:00:12:34:56"));
     g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
     g_assert_true(world_await_count(node, web1, 3));
+    g_free(world_shell("ip link set fettle0 up"));
+    int fd = listen_on("fettle0");
     hv->ops->announce(hv, web1->uuid, 1, &error);
     g_assert_no_error(error);
+    assert_announced(fd);
+    close(fd);
     end(node, web1);
 }
 

@@ -362,6 +362,8 @@ static const char ovs_script[] = "#!/bin/sh\n"
                                  "case \"$*\" in\n"
                                  "*br-exists\\ ovs0) exit 0;;\n"
                                  "*br-exists\\ full) exit 0;;\n"
+                                 "*br-exists\\ away) echo 'ovs-vsctl: unix:/db.sock: database "
+                                 "connection failed (No such file or directory)' >&2; exit 1;;\n"
                                  "*br-exists*) exit 2;;\n"
                                  "*list-br) echo ovs0;;\n"
                                  "*add-port\\ full*) echo 'ovs-vsctl: no room' >&2; exit 1;;\n"
@@ -388,6 +390,7 @@ static void openvswitch(void *unused)
     record_autoptr(nic) nic = card(NIC_OPENVSWITCH, "ovs0", "");
     record_autoptr(nic) missing = card(NIC_OPENVSWITCH, "ovs9", "");
     record_autoptr(nic) full = card(NIC_OPENVSWITCH, "full", "");
+    record_autoptr(nic) away = card(NIC_OPENVSWITCH, "away", "");
     g_autoptr(GError) error = NULL;
     g_autofree char *there = g_find_program_in_path("ovs-vsctl");
     if (there == NULL)
@@ -401,6 +404,10 @@ static void openvswitch(void *unused)
         "Open vSwitch bridge ovs9 does not exist on this node; make it, or give the card "
         "another link");
     assert_refused(network, full, FETTLE_ERROR_ENVIRONMENT, "ovs-vsctl: no room");
+    assert_refused(network, away, FETTLE_ERROR_ENVIRONMENT,
+                   "Open vSwitch does not run on this node (ovs-vsctl: unix:/db.sock: database "
+                   "connection failed (No such file or directory)); start it with: systemctl start "
+                   "openvswitch-switch, or give the card the mode bridged");
     g_autofree char *clean = world_shell("rm %s/ovs.log", world_folder());
     g_autofree char *name = made(network, U1, 0, nic);
     assert_listed(network, U1);
@@ -509,7 +516,7 @@ static void openvswitch_real(void *unused)
     g_autofree char *before = world_shell(EVERYTHING);
     g_assert_null(network->ops->tap_create(network, U1, 0, nic, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
-    g_assert_true(g_str_has_prefix(error->message, "ovs-vsctl: "));
+    g_assert_true(g_str_has_prefix(error->message, "Open vSwitch does not run on this node (ovs-"));
     g_assert_nonnull(strstr(error->message, "db.sock: database connection failed"));
     g_autofree char *after = world_shell(EVERYTHING);
     g_assert_cmpstr(before, ==, after);

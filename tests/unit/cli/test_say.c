@@ -1,6 +1,7 @@
 /* Tests of cli/say.c: every command that is an opcode has its sentence, filled in from what was
  * submitted. */
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "proto/cli_table.h"
 
 static void test_every_command(void)
@@ -41,10 +42,25 @@ static void test_sentences(void)
     says("instance grow-disk web1 1 5", "Disk 1 of instance web1 is 5 MiB larger.");
 }
 
+/* What Ctrl-C leaves behind: one job, or those of `node evacuate`. */
+static void test_detached(void)
+{
+    static const guint64 jobs[] = {24, 27, 28};
+    g_autoptr(GError) one = NULL, more = NULL;
+    cli_set_detached(jobs, 1, &one);
+    g_assert_true(fettle_error_is(one, DETACHED));
+    g_assert_cmpstr(one->message, ==, "job 24 goes on; come back to it with: fettle job watch 24");
+    cli_set_detached(jobs, 3, &more);
+    g_assert_cmpstr(more->message, ==,
+                    "jobs 24 27 28 go on; come back to one with: fettle job watch ID, or see them "
+                    "with: fettle job list");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/say/every-command", test_every_command);
     g_test_add_func("/say/sentences", test_sentences);
+    g_test_add_func("/say/detached", test_detached);
     return g_test_run();
 }

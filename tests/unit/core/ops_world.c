@@ -315,7 +315,8 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
                          "total_mib", 100);
     const char *image = json_string_value(json_object_get(request->args, "os_type"));
     if (!strcmp(method, "image_info") &&
-        (!world->image_bytes || !g_strcmp0(image, world->no_image)))
+        (!world->image_bytes || (!g_strcmp0(image, world->no_image) &&
+                                 (!world->no_image_on || !strcmp(world->no_image_on, node)))))
         fettle_set_error(error, UNKNOWN_ENTITY, "no such file");
     else if (!strcmp(method, "image_info"))
         return json_make("{s:I}", "bytes", (json_int_t)world->image_bytes);

@@ -44,7 +44,8 @@ struct ops_world {
     guint mirror_steps;         /* answers "syncing" before that, 30 % further each */
     guint64 memory[3], disk[3]; /* of the nodes, all free */
     guint64 image_bytes;        /* of every image; 0: there is none */
-    const char *no_image;       /* the one that is on no node although others are; NULL: none */
+    const char *no_image;       /* the one that is not there although others are; NULL: none … */
+    const char *no_image_on;    /* … on this node; NULL: on none */
     const char *bridges[3];     /* one on each node */
     GPtrArray *lost;            /* char *: nodes whose images are gone; all others have theirs */
     const char *lost_disk;    /* node that lacks the image of disk 1 of whatever it has; or NULL */

@@ -356,6 +356,55 @@ static void test_diskless_no_room(void)
                     "\"insufficient_resources\"]]");
 }
 
+/* --- booted from a kernel of its own --- */
+
+static void need_kernel(const char *missing, const char *on)
+{
+    ops_set(world, "instance", WEB, "kernel_path", json_string("vmlinuz"));
+    ops_set(world, "instance", WEB, "initrd_path", json_string("initrd"));
+    world->image_bytes = 1;
+    world->no_image = missing;
+    world->no_image_on = on;
+}
+
+/* A guest that runs is not stopped for a node on which it could not be started. */
+static void test_kernel(void)
+{
+    put_web_on_node3("in-sync", true);
+    need_kernel("initrd", NODE2);
+    ops_expect_refusal(world, failover(),
+                       "initrd_path: file \"initrd\" does not exist on node \"node2\"; put it into "
+                       "var/images there",
+                       "unknown_entity");
+    world->no_image = "vmlinuz";
+    ops_expect_refusal(world, failover(),
+                       "kernel_path: kernel \"vmlinuz\" does not exist on node \"node2\"; put it "
+                       "into var/images there",
+                       "unknown_entity");
+    g_assert_cmpstr(world->guest_node, ==, NODE3);
+    ops_set(world, "instance", WEB, "holder", json_string(""));
+    ops_set(world, "instance", WEB, "admin_state", json_string("down"));
+    g_assert_cmpstr(failover(), ==, "null"); /* it is not started */
+}
+
+/* A node that lacks it is none that is chosen. */
+static void test_diskless_kernel(void)
+{
+    put_diskless();
+    need_kernel("vmlinuz", NODE2); /* which has the most memory */
+    world->memory[0] = 2000;
+    g_assert_cmpstr(failover(), ==, "null");
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE1);
+    ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
+    ops_set(world, "instance", WEB, "holder", json_string(NODE3));
+    world->no_image_on = NULL;
+    const char *result = failover();
+    g_assert_nonnull(strstr(result, "no node can be the new node of instance \\\"web1\\\": node1 "
+                                    "does not have what it is booted from (kernel_path: kernel "
+                                    "\\\"vmlinuz\\\" does not exist on node \\\"node1\\\""));
+    g_assert_nonnull(strstr(result, "\"insufficient_resources\""));
+}
+
 static void test_diskless_target(void)
 {
     put_diskless();
@@ -399,6 +448,8 @@ int main(int argc, char **argv)
     add("/failover/locks-planned#FUT-02,FUT-06,FUT-07,FUT-08", test_locks_of_a_planned_one);
     add("/failover/reservation-given-back#FUT-06", test_reservation_of_a_failure);
     add("/failover/diskless/no-room", test_diskless_no_room);
+    add("/failover/kernel#SAF-16", test_kernel);
+    add("/failover/diskless/kernel", test_diskless_kernel);
     add("/failover/diskless/target", test_diskless_target);
     return g_test_run();
 }

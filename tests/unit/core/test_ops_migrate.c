@@ -530,6 +530,27 @@ static void test_advice(void)
     expect_settled(NODE1);
 }
 
+/* Nor is a node with an older QEMU chosen, however much room it has, for what goes over as it runs.
+ */
+static void test_versions(void)
+{
+    put_other("sharedfile", true);
+    world->memory[0] = 8000;
+    world->qemu[0] = "7.2.9";
+    g_assert_cmpstr(migrate(), ==, "null");
+    expect_settled(NODE2);
+    put_other("sharedfile", true);
+    world->qemu[0] = world->qemu[1] = "7.2.9";
+    g_assert_nonnull(strstr(migrate(),
+                            "no node can be the new node of instance \\\"web1\\\": node1 "
+                            "has QEMU 7.2.9, and the guest runs under 7.2.22, which is "
+                            "newer; node2 has QEMU 7.2.9,"));
+    world->guest_node = NULL; /* a restart needs no state to be understood */
+    ops_set(world, "instance", WEB, "holder", json_string(""));
+    g_assert_cmpstr(migrate_with("allow_failover", json_true()), ==, "null");
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE1);
+}
+
 /* --- what does not run --- */
 
 static void test_stopped(void)
@@ -670,6 +691,19 @@ static void test_refused_bridge(void)
                    "environment");
 }
 
+static void test_refused_kernel(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_set(world, "instance", WEB, "kernel_path", json_string("vmlinuz"));
+    world->image_bytes = 1;
+    world->no_image = "vmlinuz";
+    world->no_image_on = NODE2;
+    expect_refusal(migrate(),
+                   "kernel_path: kernel \"vmlinuz\" does not exist on node \"node2\"; put it into "
+                   "var/images there",
+                   "unknown_entity");
+}
+
 static void test_refused_unfinished(void)
 {
     put_migrating();
@@ -730,6 +764,7 @@ int main(int argc, char **argv)
     add("/migrate/file#SAF-17", test_file);
     add("/migrate/shared#SAF-17,SAF-21", test_shared);
     add("/migrate/advice#ARP-69", test_advice);
+    add("/migrate/versions#SAF-17", test_versions);
     add("/migrate/stopped", test_stopped);
     add("/migrate/stopped/file", test_stopped_file);
     add("/migrate/refused/target", test_refused_target);
@@ -737,6 +772,7 @@ int main(int argc, char **argv)
     add("/migrate/refused/mark", test_refused_mark);
     add("/migrate/refused/replica#SAF-17", test_refused_replica);
     add("/migrate/refused/room", test_refused_room);
+    add("/migrate/refused/kernel", test_refused_kernel);
     add("/migrate/refused/version", test_refused_version);
     add("/migrate/refused/bridge", test_refused_bridge);
     add("/migrate/refused/unfinished#SAF-17", test_refused_unfinished);

@@ -250,6 +250,22 @@ static void test_refused(void)
         "insufficient_resources");
 }
 
+/* It would be a copy of a guest that cannot run there; one that is there already stays. */
+static void test_refused_bridge(void)
+{
+    ops_put_web(world, "stale", true);
+    ops_set(world, "instance", WEB, "nics",
+            json_make("[{ss ss ss ss}]", "uuid", "00000000-0000-4000-8000-0000000000e9", "mac",
+                      "aa:00:00:12:34:56", "mode", "bridged", "link", "br0"));
+    world->bridges[1] = world->bridges[2] = "br7";
+    ops_expect_refusal(world, replace("replace_auto", "node3"),
+                       "node \"node3\" cannot take the replica of instance \"web1\": it has no "
+                       "bridge \"br0\"",
+                       "environment");
+    g_assert_cmpstr(replace("replace_auto", "node2"), ==, "null");
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+}
+
 static void test_refused_template(void)
 {
     ops_put_web(world, NULL, true);
@@ -386,6 +402,7 @@ int main(int argc, char **argv)
     add("/replace/crashed#SAF-18", test_crashed_is_started);
     add("/replace/left-paused#SAF-20", test_left_paused);
     add("/replace/refused#ARP-57", test_refused);
+    add("/replace/refused/bridge", test_refused_bridge);
     add("/replace/refused/template", test_refused_template);
     add("/replace/refused/primary", test_refused_primary);
     add("/replace/failed/lost#SAF-18", test_copy_lost);

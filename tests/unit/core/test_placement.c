@@ -410,6 +410,35 @@ static void test_bridges(struct fixture *fixture, const void *data)
     g_assert_cmpstr(why, ==, "has no bridge \"br7\"");
 }
 
+static void set_qemu(struct node_report *report, const char *version)
+{
+    g_free(report->qemu_version);
+    report->qemu_version = g_strdup(version);
+}
+
+/* What goes over as it runs goes to the same QEMU or a newer one. */
+static void test_versions(struct fixture *fixture, const void *data)
+{
+    set_qemu(put_report(fixture, NODE1, 3000, 5000), "7.2.22");
+    set_qemu(put_report(fixture, NODE2, 1000, 5000), "99.1.0");
+    set_qemu(put_report(fixture, NODE3, 2000, 5000), "");
+    struct placement_need need = {.what = "it", .memory = 100, .qemu_from = "99.1"};
+    assert_choice(fixture, &need, "node2");
+    need.qemu_from = "7.2.22";
+    assert_choice(fixture, &need, "node1");
+    need.qemu_from = ""; /* of a node of an older version nothing is known */
+    assert_choice(fixture, &need, "node1");
+    need.qemu_from = "100";
+    g_autoptr(GError) error = NULL;
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_cmpstr(
+        error->message, ==,
+        "no node can be it: node1 has QEMU 7.2.22, and the guest runs under 100, which "
+        "is newer; node2 has QEMU 99.1.0, and the guest runs under 100, which is newer; "
+        "node3 has QEMU of an unknown version, and the guest runs under 100, which is "
+        "newer");
+}
+
 static void test_shared_folder(struct fixture *fixture, const void *data)
 {
     static const char one[] = "00000000-0000-4000-8000-0000000000e1",
@@ -459,6 +488,7 @@ int main(int argc, char **argv)
     add("/placement/sums/given#FUT-08", test_sums_given);
     add("/placement/advice#ARP-69", test_advice);
     add("/placement/bridges", test_bridges);
+    add("/placement/versions#SAF-17", test_versions);
     add("/placement/shared-folder", test_shared_folder);
     add("/placement/choose/empty", test_choose_empty_cluster);
     return g_test_run();

@@ -146,6 +146,117 @@ static void test_drain(void)
     place_clear(&place);
 }
 
+/* What is refused by the watcher is no move of the plan; a repair that has begun goes on, as far as
+ * its own type, without a policy. */
+static void test_tags_of_repairs(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    for (guint i = 1; i <= 5; i++)
+        put_instance(&place, i, "mirror", 1, 2);
+    put_tag(&place, "instance", UUID("b0", "001"), "failover");
+    put_tag(&place, "instance", UUID("b0", "001"), "result:failover:one:1600000000:failure:7");
+    put_tag(&place, "instance", UUID("b0", "001"), "result:failover:two:1600000000:failure:");
+    put_tag(&place, "instance", UUID("b0", "001"), "pending:failover:three:1600000000:");
+    put_tag(&place, "instance", UUID("b0", "002"), "pending:failover:four:1600000000:");
+    put_tag(&place, "instance", UUID("b0", "003"), "pending:migrate:five:1600000000:");
+    put_tag(&place, "instance", UUID("b0", "004"), "pending:failover:six:1600000000:");
+    put_tag(&place, "instance", UUID("b0", "004"), "suspend");
+    put_tag(&place, "instance", UUID("b0", "005"), "failover");
+    put_tag(&place, "instance", UUID("b0", "005"), "result:failover:seven:1600000000:enoperm:");
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text, "\"instance\":\"web1\",\"operations\":[],\"policy\":\"failover, by a tag of "
+                     "the instance\",\"reason\":\"an earlier repair failed, and nothing is touched "
+                     "until you have looked into that and taken its tag away: fettle tag remove "
+                     "instance web1 " P "result:failover:one:1600000000:failure:7 " P
+                     "result:failover:two:1600000000:failure:\"");
+    assert_has(text, "\"instance\":\"web2\",\"operations\":[\"failover\",\"replace-disks\"],"
+                     "\"policy\":\"failover, by a pending repair\"");
+    assert_has(text, "\"instance\":\"web3\",\"operations\":[],\"policy\":\"not enabled: no policy "
+                     "tag on the instance, its node group or the cluster\",\"reason\":\"repair is "
+                     "not enabled");
+    assert_has(text, "\"instance\":\"web4\",\"operations\":[],\"policy\":\"suspended, by a tag of "
+                     "the instance\",\"reason\":\"repair is suspended");
+    assert_has(text, "\"instance\":\"web5\",\"operations\":[\"failover\",\"replace-disks\"]");
+    place_clear(&place);
+}
+
+static void give_card(struct place *place, guint number, const char *bridge)
+{
+    g_autofree char *uuid = uuid_of("b0", number);
+    json_t *instance = config_object_json(place->config, "instance", uuid);
+    json_object_set_new(instance, "nics",
+                        json_make("[{ss ss ss ss}]", "uuid", UUID("e0", "001"), "mac",
+                                  "aa:00:00:12:34:56", "mode", "bridged", "link", bridge));
+    put(place->config, "instance", uuid, instance);
+}
+
+/* A replica goes where the guest could run. */
+static void test_bridges(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "reinstall");
+    put_instance(&place, 1, "mirror", 2, 1);
+    give_card(&place, 1, "br7");
+    put_instance(&place, 2, "mirror", 1, 0);
+    give_card(&place, 2, "br8");
+    for (guint i = 1; i < place.reports->len; i++) { /* 2 and 4 have the one, 4 the other */
+        struct node_report *report = place.reports->pdata[i];
+        if (i != 2)
+            g_ptr_array_add(report->bridges, g_strdup("br7"));
+        if (i == 3)
+            g_ptr_array_add(report->bridges, g_strdup("br8"));
+    }
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text, "\"instance\":\"web1\",\"operations\":[\"replace-disks\"],\"policy\":"
+                     "\"reinstall, by a tag of the cluster\",\"to\":[\"node2\",\"node4\"]");
+    assert_has(text, "\"instance\":\"web2\",\"operations\":[],\"policy\":\"reinstall, by a tag of "
+                     "the cluster\",\"reason\":\"no node can be its new secondary node: node1 is "
+                     "offline; node2 has no bridge \\\"br8\\\"; node3 has no bridge "
+                     "\\\"br8\\\"; node4 would be its primary node\"");
+    place_clear(&place);
+}
+
+/* A guest that runs migrates to the same QEMU or a newer one; what is down, or fails over, goes
+ * anywhere. */
+static void test_versions(void)
+{
+    static const char *const versions[] = {"99.1.0", "7.2.22", "99.1.0", "7.2.22"};
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    put_instance(&place, 1, "diskless", 1, 0);
+    put_instance(&place, 2, "mirror", 1, 2);
+    put_instance(&place, 3, "mirror", 1, 4); /* does not run */
+    struct node_report *report = place.reports->pdata[0];
+    for (guint i = 1; i <= 2; i++) {
+        g_autofree char *uuid = uuid_of("b0", i);
+        json_autoptr json =
+            json_make("{ss si ss}", "instance", uuid, "generation", 3, "state", "running");
+        g_ptr_array_add(report->guests, guest_report_parse(json, RECORD_LAX, NULL));
+    }
+    for (guint i = 0; i < place.reports->len; i++) {
+        report = place.reports->pdata[i];
+        report->memory_free = i == 2 ? 2000 : 4000; /* the one that fits has the least */
+        report->memory_total = report->memory_free;
+        g_free(report->qemu_version);
+        report->qemu_version = g_strdup(versions[i]);
+    }
+    g_autofree char *drained = ask(&place, "node1", FORECAST_DRAIN);
+    assert_has(drained,
+               "\"instance\":\"web1\",\"operations\":[\"migrate\"],\"policy\":\"failover, by "
+               "a tag of the cluster\",\"to\":[\"node3\"]");
+    assert_has(drained,
+               "\"instance\":\"web2\",\"operations\":[],\"policy\":\"failover, by a tag of "
+               "the cluster\",\"reason\":\"it cannot go to node2: it has QEMU 7.2.22, and "
+               "the guest runs under 99.1.0, which is newer\"");
+    assert_has(drained, "\"instance\":\"web3\",\"operations\":[\"migrate\",\"replace-disks\"]");
+    g_autofree char *lost = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(lost, "\"blocked\":[]");
+    place_clear(&place);
+}
+
 /* Those that come first take the room. */
 static void test_no_room(void)
 {
@@ -365,6 +476,9 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan-node/fail", test_fail);
     g_test_add_func("/plan-node/drain", test_drain);
+    g_test_add_func("/plan-node/tags-of-repairs", test_tags_of_repairs);
+    g_test_add_func("/plan-node/bridges", test_bridges);
+    g_test_add_func("/plan-node/versions", test_versions);
     g_test_add_func("/plan-node/no-room", test_no_room);
     g_test_add_func("/plan-node/fail-of-the-master", test_fail_of_the_master);
     g_test_add_func("/plan-node/fail-of-the-master/by-word", test_fail_of_the_master_by_word);

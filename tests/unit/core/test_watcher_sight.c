@@ -171,6 +171,27 @@ static void test_drained(void)
     watcher_world_free(w);
 }
 
+/* An older QEMU does not understand what a newer one wrote: nothing is tried until it is as new. */
+static void test_drained_newer_qemu(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    w->newer = NODE1;
+    set_node(w, NODE1, "drained");
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    assert_state(w, "Pending repair");
+    g_assert_cmpstr(
+        latest_about(w, WEB1, "watcher/repair")->summary, ==,
+        "it cannot go to node2: it has QEMU 8.0, and the guest runs under 8.1, which is "
+        "newer");
+    w->newer = NODE2;
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    watcher_world_free(w);
+}
+
 /* Three steps: replace-disks, migrate, replace-disks. */
 static void test_drained_and_offline(void)
 {
@@ -429,6 +450,7 @@ int main(int argc, char **argv)
                     test_replica_not_known_to_be_gone);
     g_test_add_func("/watcher-sight/primary-disks-failed", test_primary_disks_failed);
     g_test_add_func("/watcher-sight/drained#ARP-10,ARP-61", test_drained);
+    g_test_add_func("/watcher-sight/drained-newer-qemu#SAF-17,ARP-57", test_drained_newer_qemu);
     g_test_add_func("/watcher-sight/drained-and-offline#ARP-30,ARP-61", test_drained_and_offline);
     g_test_add_func("/watcher-sight/reinstall#ARP-12,ARP-54", test_reinstall);
     g_test_add_func("/watcher-sight/reinstall-broke-off#ARP-54", test_reinstall_broke_off);

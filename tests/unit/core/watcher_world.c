@@ -193,9 +193,10 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
                                                 w->guest_state, "mirror", w->mirror));
     bool failed = w->failed != NULL && g_str_equal(w->failed, to_node);
     json_t *answer =
-        json_make("{s:s,s:i,s:i,s:i,s:i,s:o}", "node", to_node, "memory_total", (int)w->memory,
+        json_make("{s:s,s:i,s:i,s:i,s:i,s:o,s:s}", "node", to_node, "memory_total", (int)w->memory,
                   "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
-                  failed ? 0 : (int)w->disk_free, "guests", guests);
+                  failed ? 0 : (int)w->disk_free, "guests", guests, "qemu_version",
+                  g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
     if (w->tell_images)
         add_images(w, to_node, answer);
     if (json_object_get(w->services, to_node) != NULL)

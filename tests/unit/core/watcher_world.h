@@ -41,6 +41,7 @@ struct watcher_world {
     const char *silent; /* node that does not answer; "all": none does */
     guint disk_free;    /* of each node */
     guint memory;       /* of each node */
+    const char *newer;  /* node whose QEMU is newer than those of the others */
     const char *failed; /* node whose disks have no space at all */
     bool tell_images;   /* nodes say which images they have: as of the last look … */
     bool replica_gone;  /* … but not those of web1's replica … */

@@ -16,8 +16,8 @@
 /* A fresh root with its folders and a node.json for `node`; remove with world_remove(). */
 struct node_paths *world_new(const char *node);
 void world_remove(struct node_paths *paths);
-/* This process sees mounts of its own from now on, and none of the disks of labs that run beside it,
- * which a copy of their mounts would keep busy. False: that cannot be had here. */
+/* This process sees mounts of its own from now on, and none of the disks of labs that run beside
+ * it, which a copy of their mounts would keep busy. False: that cannot be had here. */
 bool world_own_mounts(void);
 /* A TCP port of 127.0.0.1 that was free a moment ago. */
 guint world_free_port(void);
