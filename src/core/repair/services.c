@@ -74,6 +74,31 @@ static void add_node(const struct watcher *watcher, const struct node *node, GPt
         memory->services_ms = watcher->env->ops->boot_ms(watcher->env);
 }
 
+static const char *version_of(const struct node_report *report, const char *name)
+{
+    for (guint i = 0; report != NULL && i < report->services->len; i++) {
+        const struct service_report *line = report->services->pdata[i];
+        if (strcmp(line->name, name) == 0)
+            return line->version;
+    }
+    return NULL;
+}
+
+/* A configuration daemon of a version before these objects cannot load a store that has one, and a
+ * candidate of it may have to become the master: while one is seen, the first is not made. */
+static bool all_can_load(const struct watcher *watcher, const GPtrArray *nodes)
+{
+    bool first = config_count(follow_config(watcher->follow), "service") == 0;
+    for (guint i = 0; first && i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+        const char *version = node->master_candidate ? version_of(report, "wconfd") : NULL;
+        if (version != NULL && strcmp(version, FETTLE_VERSION) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* A conflict is no fault: the next pass sees what is there now. What is refused will be refused
  * again, as by a configuration daemon of an older version. */
 static void commit(struct watcher *watcher, GPtrArray *changes)
@@ -97,6 +122,8 @@ void watcher_register_services(struct watcher *watcher)
         return;
     g_autoptr(GPtrArray) changes = watcher_changes_new();
     g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");
+    if (!all_can_load(watcher, nodes))
+        return;
     for (guint i = 0; i < nodes->len && changes->len + LIMIT_SERVICES <= LIMIT_REPAIR_BATCH; i++)
         add_node(watcher, nodes->pdata[i], changes);
     if (changes->len > 0)

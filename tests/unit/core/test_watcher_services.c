@@ -118,6 +118,27 @@ static void test_flapping(void)
     watcher_world_free(w);
 }
 
+/* An upgrade: the store gets no object that a candidate, as the next master, could not load. */
+static void test_older_candidate(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    change_object(w, "node", NODE2, json_make("{sb}", "master_candidate", 1));
+    tell(w, NODE1, "noded", "running", FETTLE_VERSION, 5);
+    tell(w, NODE2, "wconfd", "running", "0.0.1", 5);
+    tell(w, NODE3, "wconfd", "running", "0.0.1", 5); /* no candidate */
+    passes(w, 3);
+    assert_says(known(w, NODE1, "noded"), "nothing");
+    tell_again(w, NODE2, "wconfd", FETTLE_VERSION, 6);
+    passes(w, 3);
+    assert_says(known(w, NODE1, "noded"), FETTLE_VERSION " since 5");
+    assert_says(known(w, NODE2, "wconfd"), FETTLE_VERSION " since 6");
+    /* It has some now: nothing is lost by more. */
+    tell_again(w, NODE2, "wconfd", "0.0.1", 7);
+    passes(w, 3);
+    assert_says(known(w, NODE2, "wconfd"), "0.0.1 since 7");
+    watcher_world_free(w);
+}
+
 /* The job that removes it knows nothing of them. */
 static void test_node_removed(void)
 {
@@ -157,6 +178,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watcher/services/registered#FUT-12", test_registered);
     g_test_add_func("/watcher/services/flapping", test_flapping);
+    g_test_add_func("/watcher/services/older-candidate#FUT-12", test_older_candidate);
     g_test_add_func("/watcher/services/node-removed", test_node_removed);
     g_test_add_func("/watcher/services/change#WCF-22", test_change);
     return g_test_run();
