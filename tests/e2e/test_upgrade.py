@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One daemon after the other is replaced while jobs run, as an upgrade does it: the program's file is another one from one
 moment to the next, then the daemon is asked to end (SIGTERM) and its supervisor starts the new file. No job fails, none
-runs twice, and what a job holds it keeps. (Messages with fields that only one side knows: tests/unit/proto, test_versions.c.)
+runs twice, and what a job holds it keeps. (Messages with fields that only one side knows: tests/unit/core/test_versions.c.)
 """
 import glob
 import os

@@ -196,6 +196,12 @@ static bool is_fatal(const char *line)
            g_str_has_prefix(line, "[signal SIG");
 }
 
+/* What was said before is of an earlier process. */
+static bool is_start(const char *line)
+{
+    return strstr(line, "\"msg\":\"starting an etcd server\"") != NULL;
+}
+
 bool etcd_says_damaged(const char *words)
 {
     static const char *const damages[] = {
@@ -203,13 +209,11 @@ bool etcd_says_damaged(const char *words)
         "is out of range [lastIndex",    /* its log lacks its end */
         "has already been bootstrapped", /* its log is gone */
         "wal: ",                         /* its log lacks a file, or more */
+        "snap: ",                        /* a snapshot */
         "failed to open database",       /* its file: both first pages */
-        "freepages: ",                   /* a page of it */
-        "page ",                         /* the same */
-        "SIGBUS",
-        "SIGSEGV",                      /* it is shorter than it says */
-        "failed to recover v3 backend", /* it is older than its log */
-        "snap: ",
+        "freepages: ",                   /* other pages of it */
+        "SIGBUS",                        /* it is shorter than it says */
+        "failed to recover v3 backend",  /* it is older than its log */
     };
     for (guint i = 0; i < G_N_ELEMENTS(damages); i++)
         if (strstr(words, damages[i]) != NULL)
@@ -230,7 +234,8 @@ char *etcd_last_words(const struct etcd_host *host)
     g_auto(GStrv) lines = g_strsplit(tail != NULL ? tail : "", "\n", -1);
     const char *last = NULL;
     for (guint i = 0; lines[i] != NULL; i++)
-        if (*g_strstrip(lines[i]) != '\0' && (is_fatal(lines[i]) || !last || !is_fatal(last)))
+        if (*g_strstrip(lines[i]) != '\0' &&
+            (is_fatal(lines[i]) || is_start(lines[i]) || !last || !is_fatal(last)))
             last = lines[i];
     g_autofree char *words = last != NULL ? line_words(last) : g_strdup("it said nothing");
     return g_utf8_make_valid(words, -1);

@@ -15,6 +15,7 @@
 
 #include <glib/gstdio.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -206,6 +207,15 @@ static void process_is_confined(guint64 pid)
     g_assert_null(strstr(text, "Uid:\t0\t"));
 }
 
+static void say_in_log(const struct place *node, const char *line)
+{
+    g_autofree char *path = g_build_filename(node->paths->log, "etcd.log", NULL);
+    FILE *file = fopen(path, "a");
+    g_assert_nonnull(file);
+    fputs(line, file);
+    fclose(file);
+}
+
 static void one_life(void)
 {
     make_nodes();
@@ -264,6 +274,7 @@ static void one_life(void)
     g_assert_cmpuint(node->ended, ==, 0);
     g_assert_cmpuint(process_read_start_ticks(status->pid), ==, 0);
     g_assert_true(members->ops->has_data(members));
+    say_in_log(node, "{\"level\":\"panic\",\"msg\":\"walpb: crc mismatch\"}\n");
     g_assert_true(members->ops->start(members, config, MEMBER_NEW, &error));
     until(is_healthy(0));
     record_autoptr(member_status) back = ask(0);
@@ -273,6 +284,7 @@ static void one_life(void)
     kill((pid_t)back->pid, SIGKILL);
     until(node->ended == 1);
     g_assert_true(g_str_has_prefix(node->why, "etcd ended with exit code 137; it said last: "));
+    g_assert_null(strstr(node->why, "damaged")); /* that was the process before */
     record_autoptr(member_status) dead = ask(0);
     g_assert_false(dead->healthy);
     g_assert_cmpstr(dead->why, ==, "its process does not run");
