@@ -295,6 +295,7 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
+        lab.leaks = True
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
         e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_why, test_sure, test_json, test_info, test_verify_node, test_verify_apart,
                 test_bash, test_zsh, test_no_cluster, test_manual, test_logs)

@@ -415,6 +415,7 @@ def prepare():
 def main():
     global lab
     with e2e.new_lab() as lab:
+        lab.leaks = True
         prepare()
         e2e.run(test_tables, test_help, test_dry_run, test_submit, test_bad_values, test_answers, test_queries,
                 test_groups, test_advice, test_empty_lists, test_not_passed_over, test_doors, test_logs)

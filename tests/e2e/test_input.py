@@ -664,6 +664,7 @@ if __name__ == '__main__':
     folder = tempfile.mkdtemp(prefix='fettle-input-', dir='/var/tmp')
     try:
         with e2e.new_lab() as lab:
+            lab.leaks = True
             lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
             e2e.run(test_opcodes, test_objects, test_create, test_room, test_nodes, test_stale_failover,
                     test_command_line, test_exit_codes, test_lab, test_tables, test_help, test_local_frames,
