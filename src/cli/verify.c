@@ -285,7 +285,7 @@ static bool note_versions(struct cli *cli, struct findings *findings, GError **e
     for (guint i = 1; i < versions->len; i++) {
         g_autofree char *names = names_text(g_hash_table_lookup(table, versions->pdata[i]));
         note(findings,
-             "version %s of Fettle: %s; most run version %s. Unless an upgrade is under way, "
+             "version %s of Fettle: %s; others run version %s. Unless an upgrade is under way, "
              "install "
              "the same version there and restart them",
              (const char *)versions->pdata[i], names, (const char *)versions->pdata[0]);

@@ -21,7 +21,7 @@
 #define KILL_TIMEOUT_MS 5000
 #define EXIT_CANNOT_START 127
 
-struct service {
+struct lab_service {
     struct services *services;
     const struct layout_daemon *daemon;
     guint node;
@@ -41,14 +41,14 @@ struct service {
 struct services {
     const struct layout *layout;
     bool master_enabled;
-    GPtrArray *all;     /* struct service * */
+    GPtrArray *all;     /* struct lab_service * */
     GPtrArray *boot_id; /* char *, by node; NULL without power */
 };
 
-static struct service *service_new(struct services *services, guint node,
-                                   const struct layout_daemon *daemon)
+static struct lab_service *lab_service_new(struct services *services, guint node,
+                                           const struct layout_daemon *daemon)
 {
-    struct service *service = g_new0(struct service, 1);
+    struct lab_service *service = g_new0(struct lab_service, 1);
     g_autofree char *log = layout_log(services->layout, node);
     g_autofree char *ready = g_strdup_printf("run/%s.ready", daemon->name);
     service->services = services;
@@ -72,7 +72,7 @@ struct services *services_new(const struct layout *layout)
         for (guint i = 0; i < layout->daemons->len; i++) {
             const struct layout_daemon *daemon = g_ptr_array_index(layout->daemons, i);
             if (!daemon->master_only || node <= layout->candidates)
-                g_ptr_array_add(services->all, service_new(services, node, daemon));
+                g_ptr_array_add(services->all, lab_service_new(services, node, daemon));
         }
     return services;
 }
@@ -85,7 +85,7 @@ static char **with_variable(char **environment, const char *variable)
     return g_environ_setenv(environment, parts[0], parts[1] ? parts[1] : "", TRUE);
 }
 
-static char **environment_for(const struct service *service, const char *const *variables)
+static char **environment_for(const struct lab_service *service, const char *const *variables)
 {
     const struct services *services = service->services;
     g_autofree char *root = layout_root(services->layout, service->node);
@@ -127,9 +127,9 @@ G_GNUC_NORETURN static void become_daemon(int space, int log, char *const *comma
     _exit(EXIT_CANNOT_START);
 }
 
-static void service_died(struct service *service, const char *how);
+static void service_died(struct lab_service *service, const char *how);
 
-static void service_start(struct service *service, const char *const *variables)
+static void service_start(struct lab_service *service, const char *const *variables)
 {
     g_autofree char *name = layout_netns(service->services->layout, service->node);
     g_auto(GStrv) environment = environment_for(service, variables);
@@ -155,21 +155,21 @@ static void service_start(struct service *service, const char *const *variables)
 
 static gboolean service_start_cb(gpointer data)
 {
-    struct service *service = data;
+    struct lab_service *service = data;
     service->timer = 0;
     service->restarts++;
     service_start(service, NULL);
     return G_SOURCE_REMOVE;
 }
 
-static void cancel_timer(struct service *service)
+static void cancel_timer(struct lab_service *service)
 {
     if (service->timer)
         g_source_remove(service->timer);
     service->timer = 0;
 }
 
-static void forget_process(struct service *service)
+static void forget_process(struct lab_service *service)
 {
     if (service->pidfd >= 0)
         close(service->pidfd);
@@ -178,7 +178,7 @@ static void forget_process(struct service *service)
     service->paused = false;
 }
 
-static void service_died(struct service *service, const char *how)
+static void service_died(struct lab_service *service, const char *how)
 {
     g_autofree char *fields =
         g_strdup_printf("DAEMON=%s NODE=node%u", service->daemon->name, service->node);
@@ -197,12 +197,12 @@ static void service_died(struct service *service, const char *how)
 
 /* --- nodes --- */
 
-static bool service_belongs(const struct service *service)
+static bool service_belongs(const struct lab_service *service)
 {
     return !service->daemon->master_only || service->services->master_enabled;
 }
 
-static void service_want(struct service *service)
+static void service_want(struct lab_service *service)
 {
     if (service->wanted || !service_belongs(service))
         return;
@@ -216,7 +216,7 @@ void services_start_node(struct services *services, guint node, const char *boot
     g_free(services->boot_id->pdata[node]);
     services->boot_id->pdata[node] = g_strdup(boot_id);
     for (guint i = 0; i < services->all->len; i++) {
-        struct service *service = g_ptr_array_index(services->all, i);
+        struct lab_service *service = g_ptr_array_index(services->all, i);
         if (service->node == node)
             service_want(service);
     }
@@ -226,7 +226,7 @@ void services_stop_node(struct services *services, guint node)
 {
     g_clear_pointer(&services->boot_id->pdata[node], g_free);
     for (guint i = 0; i < services->all->len; i++) {
-        struct service *service = g_ptr_array_index(services->all, i);
+        struct lab_service *service = g_ptr_array_index(services->all, i);
         if (service->node != node)
             continue;
         service->wanted = false;
@@ -238,16 +238,16 @@ void services_enable_master(struct services *services)
 {
     services->master_enabled = true;
     for (guint i = 0; i < services->all->len; i++) {
-        struct service *service = g_ptr_array_index(services->all, i);
+        struct lab_service *service = g_ptr_array_index(services->all, i);
         if (service->daemon->master_only && services->boot_id->pdata[service->node])
             service_want(service);
     }
 }
 
-static struct service *service_of_pid(const struct services *services, pid_t pid)
+static struct lab_service *service_of_pid(const struct services *services, pid_t pid)
 {
     for (guint i = 0; i < services->all->len; i++) {
-        struct service *service = g_ptr_array_index(services->all, i);
+        struct lab_service *service = g_ptr_array_index(services->all, i);
         if (service->pid == pid)
             return service;
     }
@@ -259,7 +259,7 @@ void services_reap(struct services *services)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct service *service = service_of_pid(services, pid);
+        struct lab_service *service = service_of_pid(services, pid);
         if (!service)
             continue; /* an orphan of some daemon: it only had to be collected */
         g_autofree char *how = WIFSIGNALED(status)
@@ -271,12 +271,13 @@ void services_reap(struct services *services)
 
 /* --- commands --- */
 
-struct service *services_find(struct services *services, const char *daemon_at_node, GError **error)
+struct lab_service *services_find(struct services *services, const char *daemon_at_node,
+                                  GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(daemon_at_node, "@", 2);
     guint node = g_strv_length(parts) == 2 ? layout_node_number(parts[1]) : 0;
     for (guint i = 0; node && i < services->all->len; i++) {
-        struct service *service = g_ptr_array_index(services->all, i);
+        struct lab_service *service = g_ptr_array_index(services->all, i);
         if (service->node == node && strcmp(service->daemon->name, parts[0]) == 0)
             return service;
     }
@@ -285,7 +286,7 @@ struct service *services_find(struct services *services, const char *daemon_at_n
     return NULL;
 }
 
-static bool check_runs(const struct service *service, GError **error)
+static bool check_runs(const struct lab_service *service, GError **error)
 {
     if (service->pid)
         return true;
@@ -297,7 +298,7 @@ static bool check_runs(const struct service *service, GError **error)
     return false;
 }
 
-static bool service_kill(struct service *service, GError **error)
+static bool service_kill(struct lab_service *service, GError **error)
 {
     proc_signal(service->pidfd, SIGKILL);
     if (!proc_wait(service->pidfd, KILL_TIMEOUT_MS)) {
@@ -309,7 +310,7 @@ static bool service_kill(struct service *service, GError **error)
     return true;
 }
 
-bool service_signal(struct service *service, enum lab_signal what, GError **error)
+bool service_signal(struct lab_service *service, enum lab_signal what, GError **error)
 {
     if (!check_runs(service, error))
         return false;
@@ -327,7 +328,7 @@ bool service_signal(struct service *service, enum lab_signal what, GError **erro
     g_assert_not_reached();
 }
 
-static void keep_variables(struct service *service, const char *const *variables)
+static void keep_variables(struct lab_service *service, const char *const *variables)
 {
     g_autoptr(GPtrArray) kept = g_ptr_array_new();
     for (; *variables; variables++)
@@ -338,7 +339,7 @@ static void keep_variables(struct service *service, const char *const *variables
     service->kept = (GStrv)g_ptr_array_steal(kept, NULL);
 }
 
-bool service_restart_with(struct service *service, const char *const *variables, GError **error)
+bool service_restart_with(struct lab_service *service, const char *const *variables, GError **error)
 {
     if (!service->wanted)
         return check_runs(service, error);
@@ -356,7 +357,7 @@ json_t *services_to_json(const struct services *services, guint node)
 {
     json_t *list = json_array();
     for (guint i = 0; i < services->all->len; i++) {
-        const struct service *service = g_ptr_array_index(services->all, i);
+        const struct lab_service *service = g_ptr_array_index(services->all, i);
         if (service->node != node || !service->wanted)
             continue;
         const char *state = !service->pid ? "waiting" : service->paused ? "paused" : "running";

@@ -9,7 +9,7 @@
 #include "lab/layout.h"
 
 struct services;
-struct service;
+struct lab_service;
 
 struct services *services_new(const struct layout *layout);
 
@@ -24,12 +24,13 @@ void services_enable_master(struct services *services);
 void services_reap(struct services *services);
 
 /* UNKNOWN_ENTITY for a name that is none. */
-struct service *services_find(struct services *services, const char *daemon_at_node,
-                              GError **error);
-bool service_signal(struct service *service, enum lab_signal what, GError **error);
+struct lab_service *services_find(struct services *services, const char *daemon_at_node,
+                                  GError **error);
+bool service_signal(struct lab_service *service, enum lab_signal what, GError **error);
 /* Kills it and starts it at once, with variables ("NAME=value", NULL-terminated) for this start
  * only; "+NAME=value" stays until the next call. */
-bool service_restart_with(struct service *service, const char *const *variables, GError **error);
+bool service_restart_with(struct lab_service *service, const char *const *variables,
+                          GError **error);
 
 /* List of {"name","state","pid","restarts","ready"}. */
 json_t *services_to_json(const struct services *services, guint node);

@@ -161,7 +161,8 @@ static json_t *do_link(struct supervisor *supervisor, json_t *command, GError **
     return json_true();
 }
 
-static struct service *service_of(struct supervisor *supervisor, json_t *command, GError **error)
+static struct lab_service *service_of(struct supervisor *supervisor, json_t *command,
+                                      GError **error)
 {
     const char *name = json_string_value(json_object_get(command, "daemon"));
     services_reap(supervisor->services);
@@ -173,7 +174,7 @@ static json_t *do_signal(struct supervisor *supervisor, json_t *command, GError 
     static const char *const words[] = {
         [LAB_KILL] = "kill", [LAB_PAUSE] = "pause", [LAB_RESUME] = "resume"};
     const char *word = json_string_value(json_object_get(command, "signal"));
-    struct service *service = service_of(supervisor, command, error);
+    struct lab_service *service = service_of(supervisor, command, error);
     if (!service)
         return NULL;
     for (guint i = 0; i < G_N_ELEMENTS(words); i++)
@@ -185,7 +186,7 @@ static json_t *do_signal(struct supervisor *supervisor, json_t *command, GError 
 
 static json_t *do_restart(struct supervisor *supervisor, json_t *command, GError **error)
 {
-    struct service *service = service_of(supervisor, command, error);
+    struct lab_service *service = service_of(supervisor, command, error);
     g_autoptr(GPtrArray) variables = g_ptr_array_new();
     json_t *list = json_object_get(command, "variables");
     size_t index;
