@@ -391,14 +391,18 @@ def image_count(path):
 PATIENCE = 4
 
 
-def wait_until(what, condition, timeout=30, step=0.05):
-    """Waits until condition() is true and returns its value. `timeout`: in s, of a machine that has nothing else to do."""
+def wait_until(what, condition, timeout=30, step=None):
+    """Waits until condition() is true and returns its value. `timeout`: in s, of a machine that has nothing else to do. Without
+    a `step` it looks ever more seldom, as each look may be a process.
+    """
     timeout *= PATIENCE
     end = time.monotonic() + timeout
+    pause = step or 0.05
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
             raise TimeoutError(f'{what}: not within {timeout} s')
-        time.sleep(step)
+        time.sleep(pause)
+        pause = pause if step else min(0.5, pause * 1.3)

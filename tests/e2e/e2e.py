@@ -27,7 +27,7 @@ def build():
     return os.environ.get('FETTLE_BUILD', os.path.join(ROOT, 'build/check'))
 
 
-def new_lab(nodes=3, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '200')):
+def new_lab(nodes=3, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500')):
     return fettlelib.Lab(build(), nodes=nodes, options=options)
 
 

@@ -358,7 +358,7 @@ FAILOVER = ('cluster', 'master-failover')
 
 def main():
     global lab, name  # pylint: disable=global-statement
-    with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3')) as lab:
+    with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
         name = lab.json('cluster', 'info')['name']
         e2e.run(test_follow, test_standby, test_cut_off, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
                 test_invite, test_return, test_alone)

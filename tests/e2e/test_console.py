@@ -241,7 +241,7 @@ def test_logs():
 
 
 if __name__ == '__main__':
-    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
+    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
         e2e.run(test_migration, test_keys, test_signals, test_broken_pipe, test_daemons, test_paused, test_pipe, test_stopped,
                 test_failover, test_logs)

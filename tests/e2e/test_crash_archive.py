@@ -132,7 +132,7 @@ def main():
     global lab
     crash.folder = tempfile.mkdtemp(prefix='fettle-crash-', dir='/var/tmp')
     try:
-        with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '200')) as lab:
+        with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
             crash.lab = lab
             wait_until('all candidates keep up', lambda: e2e.verify(lab)[0] == 0)
             e2e.run(test_count, *(walker(process) for process in DAEMONS), test_logs)

@@ -230,6 +230,6 @@ def test_logs():
 
 
 if __name__ == '__main__':
-    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
+    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
         e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_progress, test_import, test_several, test_logs)

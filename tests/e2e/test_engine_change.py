@@ -523,7 +523,7 @@ def test_deaths_next():
 
 def main():
     global lab, folder  # pylint: disable=global-statement
-    options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3', '--root-mib', '2048')
+    options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--root-mib', '2048')
     with tempfile.TemporaryDirectory(prefix='fettle-change-') as folder, e2e.new_lab(options=options) as lab:
         e2e.run(test_refused, test_away, test_there, test_members, test_file, test_foreign_file, test_back, test_lost,
                 *([test_deaths_there, test_deaths_back, test_deaths_take, test_deaths_next] if e2e.LONG else []))

@@ -403,7 +403,7 @@ def test_refused():
 
 def main():
     global lab  # pylint: disable=global-statement
-    options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3', '--engine', 'etcd', '--root-mib', '512')
+    options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--engine', 'etcd', '--root-mib', '512')
     with e2e.new_lab(options=options) as lab:
         long = (test_damages, test_mended, test_master_renewed, test_refused) if e2e.LONG else ()
         e2e.run(test_value, test_log, *long, test_limit, test_one, test_two, test_master)

@@ -193,7 +193,7 @@ def test_changed():
 
 def main():
     global lab  # pylint: disable=global-statement
-    with e2e.new_lab(options=('--watcher-interval-ms', '200', '--candidates', '3')) as lab:
+    with e2e.new_lab(options=('--watcher-interval-ms', '500', '--candidates', '3')) as lab:
         test_candidates.lab = lab
         e2e.run(test_bad_input, test_carried, test_verify, test_restarts, test_failover, test_returns, test_cut_off, test_changed)
 

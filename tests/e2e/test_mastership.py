@@ -295,6 +295,6 @@ def tests(made):
 
 
 if __name__ == '__main__':
-    with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '3', '--engine',
+    with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--engine',
                               'etcd')) as fresh:
         tests(fresh)

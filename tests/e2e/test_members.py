@@ -87,7 +87,7 @@ def test_remove():
 
 def main():
     global lab  # pylint: disable=global-statement
-    with e2e.new_lab(options=('--watcher-interval-ms', '200', '--candidates', '3')) as lab:
+    with e2e.new_lab(options=('--watcher-interval-ms', '500', '--candidates', '3')) as lab:
         e2e.run(test_founded, test_noded, test_killed, test_power, test_remove)
 
 

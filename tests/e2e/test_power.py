@@ -18,9 +18,9 @@ def image(node, uuid, replica=None):
     return os.path.join(lab.root(node), 'var', 'disks', name)
 
 
-def guest(name, primary, secondary):
+def guest(name, primary, secondary, params=None):
     """A running instance with these nodes and a replica in sync; returns its UUID."""
-    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode=primary, snode=secondary, **e2e.BUSY)
+    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode=primary, snode=secondary, **(params or e2e.BUSY))
     uuid = e2e.uuid_of(lab, name)
     e2e.wait_counting(lab, name, uuid, primary)
     return uuid
@@ -87,7 +87,7 @@ def test_primary_cut():
 @title('/power/link-cut-first#SAF-13,SAF-16,SAF-19')
 def test_link_cut_first():
     """The primary freezes when it is cut off, is promoted elsewhere, and is killed when the link is back."""
-    uuid = guest('frozen', 'node2', 'node3')
+    uuid = guest('frozen', 'node2', 'node3', e2e.TICK)
     for _ in range(5 if e2e.LONG else 2):
         row = lab.instance('frozen', 'pnode', 'snodes')
         old, new = row['pnode'], row['snodes'][0]

@@ -8,7 +8,7 @@ from e2e import fettlelib, title, wait_until
 
 lab = None
 NODES = ('node1', 'node2', 'node3', 'node4', 'node5')
-OPTIONS = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '200', '--candidates', '5')
+OPTIONS = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '5')
 PATIENCE = 120  # seconds; a shortage must have lasted half a minute
 WRONG_INPUT = 2
 

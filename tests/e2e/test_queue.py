@@ -332,7 +332,7 @@ def test_change_of_master():
 
 def main():
     global lab
-    with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '200')) as lab:
+    with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
         e2e.run(test_archive_one, test_archive_refused, test_autoarchive, test_by_age, test_archive_waits, test_archive_crashes, test_stream, test_stream_restart,
                 test_stream_refused, test_live, test_change_of_master)
 

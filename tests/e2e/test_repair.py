@@ -332,7 +332,7 @@ def test_logs():
 
 
 if __name__ == '__main__':
-    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
+    with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         repairs.lab = lab
         lab.do('OP_INSTANCE_CREATE', instance_name='witness', disk_template='diskless', memory=8, pnode='node1')
         e2e.run(test_fix_storage, test_migrate_mirror, test_migrate_sharedfile, test_stopped, test_drained_and_offline,

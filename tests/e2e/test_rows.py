@@ -277,7 +277,7 @@ def test_logs():
 
 
 if __name__ == '__main__':
-    with e2e.new_lab(nodes=len(NODES), options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '200')) as lab:
+    with e2e.new_lab(nodes=len(NODES), options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         repairs.lab = lab
         e2e.run(test_online_and_drained, test_drained_and_drained, test_diskless_drained, test_local_drained,
                 test_offline_and_drained, test_diskless_offline, test_offline_and_offline, test_back, test_logs)

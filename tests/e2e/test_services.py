@@ -225,7 +225,7 @@ def test_logs():
 
 
 if __name__ == '__main__':
-    with e2e.new_lab(options=('--candidates', '2', '--watcher-interval-ms', '200')) as lab:
+    with e2e.new_lab(options=('--candidates', '2', '--watcher-interval-ms', '500')) as lab:
         for name, node in (('here', 'node1'), ('there', 'node3')):
             lab.do('OP_INSTANCE_CREATE', instance_name=name, disk_template='diskless', memory=8, pnode=node)
         e2e.run(test_list, test_versions, test_killed, test_asked, test_damaged, test_paused, test_instances_beside_paused, test_commands,

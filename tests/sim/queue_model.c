@@ -253,20 +253,31 @@ static bool condition(const json_t *filter, const json_t *row, gint64 watermark)
                           : number == than;
 }
 
-static bool reason_holds(const json_t *filter, const json_t *input)
+/* `row` is stolen. */
+static bool row_holds(const json_t *filter, json_t *row)
 {
+    bool holds = condition(filter, row, 0);
+    json_decref(row);
+    return holds;
+}
+
+/* The entry that luxid adds to what was submitted is one of them. */
+static bool reason_holds(const json_t *filter, const struct qm_job *job, guint at)
+{
+    const json_t *input = ((const struct qm_op *)job->ops->pdata[at])->input;
+    g_autofree char *id =
+        g_ascii_strdown(json_string_value(json_object_get(input, "OP_ID")) + strlen("OP_"), -1);
+    g_autofree char *source = g_strconcat("gnt:opcode:", id, NULL);
+    g_autofree char *text = g_strdup_printf("job=%" G_GUINT64_FORMAT ";index=%u", job->id, at);
     size_t i;
     const json_t *entry;
     json_array_foreach(json_object_get(input, "reason"), i, entry)
     {
-        json_t *row = json_pack("{s:O, s:O}", "source", json_array_get(entry, 0), "reason",
-                                json_array_get(entry, 1));
-        bool holds = condition(filter, row, 0);
-        json_decref(row);
-        if (holds)
+        if (row_holds(filter, json_pack("{s:O, s:O}", "source", json_array_get(entry, 0), "reason",
+                                        json_array_get(entry, 1))))
             return true;
     }
-    return false;
+    return row_holds(filter, json_pack("{s:s, s:s}", "source", source, "reason", text));
 }
 
 static bool predicate_holds(const json_t *predicate, const struct qm_job *job, gint64 watermark)
@@ -281,7 +292,7 @@ static bool predicate_holds(const json_t *predicate, const struct qm_job *job, g
     }
     for (guint i = 0; i < job->ops->len; i++) {
         const json_t *input = ((const struct qm_op *)job->ops->pdata[i])->input;
-        if (!strcmp(about, "opcode") ? condition(filter, input, 0) : reason_holds(filter, input))
+        if (!strcmp(about, "opcode") ? condition(filter, input, 0) : reason_holds(filter, job, i))
             return true;
     }
     return false;
