@@ -201,7 +201,7 @@ struct world_node *world_node_new(const char *name)
     g_assert_no_error(error);
     g_autofree char *tick = g_build_filename(node->paths->var, "images", "tick.raw", NULL);
     if (!g_file_test(tick, G_FILE_TEST_EXISTS))
-        tick_image_write(tick, name, 0, 1, &error);
+        tick_image_write(tick, name, 1, 1, &error);
     g_assert_no_error(error);
     node->hypervisor = qemu_new(node->paths, WORLD_UID);
     node->storage = file_storage_new(node->paths, NULL, WORLD_UID);
