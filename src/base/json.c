@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 
+#include <string.h>
+
 /* Deepest nesting of brackets outside of texts. On broken input it is right up to the first error,
  * where the parser stops anyway. */
 static unsigned nesting(const char *data, size_t len)
@@ -96,18 +98,67 @@ void json_append_integer(GString *out, gint64 number)
     g_string_append_len(out, at, digits + sizeof digits - at);
 }
 
+static void append_any(GString *out, const json_t *json)
+{
+    char *text = json_to_text(json);
+    g_string_append(out, text);
+    free(text);
+}
+
+static void append_array(GString *out, const json_t *array)
+{
+    g_string_append_c(out, '[');
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        if (i > 0)
+            g_string_append_c(out, ',');
+        json_append(out, json_array_get(array, i));
+    }
+    g_string_append_c(out, ']');
+}
+
+/* Objects of documents are small: their names are put in order as they are taken. */
+#define NAMES_SORTED 24
+
+static void append_object(GString *out, json_t *object)
+{
+    const char *names[NAMES_SORTED];
+    size_t count = 0;
+    const char *name;
+    json_t *member;
+    json_object_foreach(object, name, member)
+    {
+        size_t at = count++;
+        for (; at > 0 && strcmp(names[at - 1], name) > 0; at--)
+            names[at] = names[at - 1];
+        names[at] = name;
+    }
+    g_string_append_c(out, '{');
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            g_string_append_c(out, ',');
+        json_append_string(out, names[i]);
+        g_string_append_c(out, ':');
+        json_append(out, json_object_get(object, names[i]));
+    }
+    g_string_append_c(out, '}');
+}
+
 void json_append(GString *out, const json_t *json)
 {
-    char *text;
-    if (json_is_string(json) && strlen(json_string_value(json)) == json_string_length(json)) {
+    if (json_is_string(json) && strlen(json_string_value(json)) == json_string_length(json))
         json_append_string(out, json_string_value(json));
-    } else if (json_is_integer(json)) {
+    else if (json_is_integer(json))
         json_append_integer(out, json_integer_value(json));
-    } else {
-        text = json_to_text(json);
-        g_string_append(out, text);
-        free(text);
-    }
+    else if (json_is_null(json))
+        g_string_append(out, "null");
+    else if (json_is_boolean(json))
+        g_string_append(out, json_is_true(json) ? "true" : "false");
+    else if (json_is_array(json))
+        append_array(out, json);
+    else if (json_is_object(json) && json_object_size(json) <= NAMES_SORTED)
+        append_object(out, (json_t *)json);
+    else
+        append_any(out, json);
 }
 
 json_t *json_make(const char *format, ...)

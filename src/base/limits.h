@@ -8,11 +8,12 @@
 #define MIB(n) ((size_t)(n)*1024 * 1024)
 
 /* Wire */
-#define LIMIT_FRAME_BYTES MIB(16)     /* one internal frame */
-#define LIMIT_LUXI_FRAME_BYTES MIB(8) /* one LUXI request */
-#define LIMIT_ANSWER_BYTES MIB(256)   /* one LUXI answer, as a client takes it */
-#define LIMIT_HELLO_BYTES KIB(4)      /* a peer that is not known yet may send no more */
-#define LIMIT_HELLO_WAIT_MS 5000      /* from connecting to the hello */
+#define LIMIT_FRAME_BYTES MIB(16)       /* one internal frame */
+#define LIMIT_LUXI_FRAME_BYTES MIB(8)   /* one LUXI request */
+#define LIMIT_LUXI_ANSWER_BYTES MIB(48) /* one LUXI answer as luxid makes it */
+#define LIMIT_ANSWER_BYTES MIB(256)     /* … and as a client takes it */
+#define LIMIT_HELLO_BYTES KIB(4)        /* a peer that is not known yet may send no more */
+#define LIMIT_HELLO_WAIT_MS 5000        /* from connecting to the hello */
 #define LIMIT_JSON_DEPTH 32
 #define LIMIT_UNREAD_BYTES MIB(1)          /* of answers, before LUXI requests are not looked at */
 #define LIMIT_CONNECTION_OUT_BYTES MIB(64) /* unsent bytes before a slow reader is dropped */
@@ -42,8 +43,12 @@
 #define LIMIT_OPCODES_PER_JOB 256
 #define LIMIT_JOBS_PER_CALL 1024
 #define LIMIT_QUEUED_JOBS 100000
-#define LIMIT_JOB_LOG_ENTRIES 1000
-#define LIMIT_JOB_FILE_BYTES MIB(4)
+#define LIMIT_JOB_LOG_ENTRIES 1000             /* of one opcode */
+#define LIMIT_JOB_LOG_BYTES MIB(1)             /* of all opcodes of a job */
+#define LIMIT_JOB_MESSAGE_BYTES KIB(16)        /* one of them, and why an opcode failed */
+#define LIMIT_JOB_RESULT_BYTES MIB(1)          /* what all opcodes of a job answer */
+#define LIMIT_JOB_FILE_BYTES MIB(4)            /* more than all of that and LIMIT_JOB_BYTES */
+#define LIMIT_ARCHIVED_BYTES LIMIT_FRAME_BYTES /* a record comes in one */
 #define LIMIT_NURSERY_REQUESTS 1000
 #define LIMIT_NURSERY_REQUEST_COST 1024
 #define LIMIT_JOB_BYTES MIB(1)    /* one job as submitted, defaults filled in */
@@ -62,7 +67,8 @@
     1000 /* pause before luxid tries again what failed for a passing reason */
 #define QUEUE_DRAIN_MS                                                                             \
     10000u /* luxid is asked to end: jobs that are being started are waited for */
-#define QUEUE_DRAIN_LOOK_MS 10u /* between two looks at them */
+#define QUEUE_DRAIN_LOOK_MS 10u    /* between two looks at them */
+#define LIMIT_CHILD_NAME_MS 120000 /* within which the process of a job must name its lock file */
 #define LIMIT_LOCK_RELEASE_LAG_MS                                                                  \
     20 /* from the event that a lock file is closed to the release of its lock */
 #define LIMIT_FINAL_STATE_LAG_MS                                                                   \
@@ -92,19 +98,24 @@
     30000 /* a waiting request that the journal knew: its client comes back until then */
 #define LIMIT_JOURNAL_SLACK 4096 /* entries of the lock journal beyond twice what is held */
 #define LIMIT_JOURNAL_BYTES MIB(64)
+/* More changes than are lost with a master, or made after a backup was taken. */
+#define LIMIT_SERIAL_LEAP 1000000000
 #define LIMIT_CHANGES_PER_COMMIT 4096
+#define LIMIT_COMMIT_CHANGES 8000   /* of any commit, an import too; etcd takes 8192 operations */
 #define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */
 #define LIMIT_EPOCH_LEAP 1000000    /* more masterships than lost candidates can have had */
 #define LIMIT_DIGESTS_KEPT 4096     /* digests of the newest serials, to compare copies with */
 #define LIMIT_FLUSHES 64            /* flush_config calls under way */
 #define LIMIT_SNAPSHOT_OBJECTS 4096 /* more are fetched in pieces */
 #define LIMIT_SNAPSHOT_BYTES MIB(1) /* of one piece */
+#define LIMIT_CHANGES_BYTES MIB(8)  /* of changes in one answer; more are fetched in pieces */
+#define LIMIT_ANNOUNCE_BYTES MIB(8) /* of announcements to the nodes, at once */
 #define LIMIT_COMMITS_PER_BATCH 256
 #define LIMIT_COMMIT_IDS 65536          /* by which a commit can be looked up later */
 #define LIMIT_IDS_PIECE 4096            /* of them, in one answer or one key of etcd */
 #define LIMIT_HANDOVER_LAG 1000         /* serials that the copy of the next master may lack */
 #define LIMIT_ROLE_WHY_CHARS 500        /* of what keeps a candidate from its duty */
-#define LIMIT_ETCD_OPERATIONS 4096      /* of one transaction; a commit alone may be as large */
+#define LIMIT_ETCD_OPERATIONS 4096      /* of several commits in one transaction */
 #define LIMIT_ETCD_BATCH_BYTES MIB(1)   /* of several commits in one transaction */
 #define LIMIT_ETCD_ANSWER_BYTES MIB(64) /* one answer of etcd */
 #define LIMIT_ETCD_CONNECTIONS 8        /* to one member */
@@ -164,7 +175,9 @@
 #define LIMIT_CANDIDATE_SILENT_S 300 /* a silent candidate is usable for so long */
 #define LIMIT_POOL_PATIENCE_S 30     /* too few candidates for so long: one is promoted */
 #define LIMIT_PLAN_STEPS 8           /* operations of one repair that a forecast follows */
-#define LIMIT_WATCHER_PAUSE_MS 50    /* between passes that news start */
+#define LIMIT_WATCHER_PAUSE_MS 50    /* between passes that news start … */
+#define WATCHER_ROW_PASSES 8         /* … behind so many in a row twice as long each time … */
+#define LIMIT_WATCHER_ROW_MS 400     /* … up to this */
 #define LIMIT_REPORT_WAIT_MS 2000    /* a silent node delays a pass or a query by this at most */
 #define LIMIT_NODE_OPERATIONS 1024   /* procedures under way on one node */
 #define LIMIT_NODE_GUESTS 4096       /* instances that one node remembers */
@@ -198,6 +211,8 @@
 #define MASTER_IP_SWEEP_MS 30000u  /* and of the others */
 #define MASTER_IP_ASK_MS 2000u     /* for an answer of wconfd on the same node */
 #define MASTER_IP_PATIENCE_MS 5000 /* with one that is silent */
+#define ROUTED_TELLS 5u            /* neighbours hear so often where a routed card is … */
+#define ROUTED_TELL_MS 200         /* … with so much time between */
 #define MASTER_IP_TELLS 5u         /* so often the neighbours are told … */
 #define MASTER_IP_TELL_MS 1000     /* … with so much time between */
 #define JOIN_SIGN_MS 10000u        /* openssl signs one certificate */
@@ -243,8 +258,11 @@
 #define CONSOLE_LEAVE_MS 3000   /* the input has ended: so long at most */
 
 /* `fettle job list --live` */
-#define LIVE_WAIT_S 20     /* one call; without a change its answer is the sign of life */
-#define LIVE_RETRY_MS 1000 /* between two tries to reach a luxid that does not answer */
+#define LIVE_WAIT_S 20 /* one call; without a change its answer is the sign of life */
+
+/* Commands that wait for jobs */
+#define LUXID_RETRY_MS 1000   /* between two tries to reach a luxid that does not answer */
+#define SUBMIT_PATIENCE_S 120 /* so long a submission is sent again whose answer was cut off */
 
 /* Completion in shells */
 #define COMPLETE_WAIT_MS 700 /* for names of objects; then none are offered */
@@ -329,8 +347,10 @@
 #define LIMIT_SERVICE_CHARS 32               /* of the name of one */
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
-#define LIMIT_SHARED_LOOK_MS 500u            /* for a shared folder, whose server may be dead */
-#define SHARED_LOOK_POLL_MS 1u
+#define LIMIT_LOOK_MS 500u                   /* for a folder whose server may be dead */
+#define LOOK_POLL_MS 1u
+#define LIMIT_SOURCES 256      /* files for guests that a node reports */
+#define LIMIT_SOURCE_CHARS 128 /* of the name of one */
 #define LIMIT_COMPLAINT_BYTES                                                                      \
     KIB(16) /* what is read of a program's standard error for a message                            \
              */

@@ -35,47 +35,68 @@ static bool add_etc(struct backup *backup, const struct node_paths *paths, GErro
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autofree char *path = g_build_filename(paths->etc, names[i], NULL);
         g_autofree char *name = g_strconcat("etc/", names[i], NULL);
-        /* Only the master has the authority's key. */
+        /* Only candidates have the authority's key. */
         if (g_file_test(path, G_FILE_TEST_EXISTS) && !add_file(backup, name, path, error))
             return false;
     }
     return true;
 }
 
-static bool add_store(struct backup *backup, const struct node_paths *paths, GError **error)
+/* What it has may be of long ago, and looks as good as any. */
+static bool is_kept(const struct store_summary *summary, const char *node, GError **error)
+{
+    if (summary->role != COPY_RETIRED)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "the copy of this host (serial %" G_GUINT64_FORMAT
+                     ") is not kept up to date any more, since node %s is no master candidate; no "
+                     "backup was made, give the command on the master or a candidate",
+                     summary->serial, node);
+    return false;
+}
+
+static void set_text(char **member, const char *text)
+{
+    g_free(*member);
+    *member = g_strdup(text);
+}
+
+/* `*ret_copy`: it is no engine, but follows one. */
+static bool add_store(struct backup *backup, const struct node_paths *paths, const char *node,
+                      bool *ret_copy, GError **error)
 {
     struct backup_header *header = backup->header;
     struct store_summary summary = {0};
     g_autofree char *store = g_build_filename(paths->var, "store.db", NULL);
     g_autofree char *copy = g_strdup_printf("%s.backup-%d", store, getpid());
-    bool ok = sqlite_store_copy(store, copy, &summary, error) &&
+    bool ok = sqlite_store_copy(store, copy, &summary, error) && is_kept(&summary, node, error) &&
               add_file(backup, "store.db", copy, error);
     unlink(copy);
     if (!ok)
         return false;
-    g_free(header->cluster);
-    header->cluster = g_strdup(summary.cluster);
-    g_free(header->name);
-    header->name = g_strdup(summary.name);
+    *ret_copy = summary.role == COPY_FOLLOWS;
+    set_text(&header->cluster, summary.cluster);
+    set_text(&header->name, summary.name);
+    set_text(&header->node_name, node);
+    set_text(&header->store, *ret_copy ? "follows" : "engine");
+    set_text(&header->engine, summary.engine);
     header->history = summary.history;
     header->epoch = summary.epoch;
     header->serial = summary.serial;
     return true;
 }
 
-static struct backup *make_backup(const struct node_paths *paths, GError **error)
+static struct backup *make_backup(const struct node_paths *paths, bool *ret_copy, GError **error)
 {
     record_autoptr(node_config) node = node_config_read(paths, error);
     if (node == NULL)
         return NULL;
     g_autoptr(backup_t) backup = backup_new();
     struct backup_header *header = backup->header;
-    g_free(header->node);
-    header->node = g_strdup(node->node_uuid);
+    set_text(&header->node, node->node_uuid);
     header->taken = (guint64)(loop_wall_us() / G_USEC_PER_SEC);
-    g_free(header->fettle);
-    header->fettle = g_strdup(FETTLE_VERSION);
-    if (!add_store(backup, paths, error) || !add_etc(backup, paths, error))
+    set_text(&header->fettle, FETTLE_VERSION);
+    if (!add_store(backup, paths, node->name, ret_copy, error) || !add_etc(backup, paths, error))
         return NULL;
     return g_steal_pointer(&backup);
 }
@@ -96,7 +117,8 @@ static int cluster_backup(struct cli *cli, int argc, char **argv, GError **error
         return -1;
     }
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
-    g_autoptr(backup_t) backup = paths != NULL ? make_backup(paths, error) : NULL;
+    bool copy = false;
+    g_autoptr(backup_t) backup = paths != NULL ? make_backup(paths, &copy, error) : NULL;
     if (backup == NULL || !backup_write(backup, to, error))
         return -1;
     const struct backup_header *header = backup->header;
@@ -104,23 +126,37 @@ static int cluster_backup(struct cli *cli, int argc, char **argv, GError **error
     json_object_set_new(object, "file", json_string(to));
     cli_say(cli, object,
             "The configuration of %s, serial %" G_GUINT64_FORMAT
-            ", is in %s with the cluster's keys; keep it like one.",
-            header->name, header->serial, to);
+            "%s is in %s with the cluster's keys; keep it like one.",
+            header->name, header->serial, copy ? ", by this host's copy," : ",", to);
     return 0;
 }
 
 /* --- restore --- */
 
+/* Which store of which node; "" if the version that wrote it did not say. Free with g_free(). */
+static char *origin(const struct backup_header *header)
+{
+    if (*header->store == '\0')
+        return g_strdup("");
+    bool copy = strcmp(header->store, "engine") != 0;
+    return g_strdup_printf(" on node %s from its %s%s%s", header->node_name,
+                           copy ? "copy, which may have been behind the master"
+                                : "store, which was the master's",
+                           *header->engine != '\0' ? "; the engine was " : "", header->engine);
+}
+
 static void print_what(const struct backup_header *header, const char *file)
 {
     g_autofree char *taken = cli_time_text((gint64)header->taken);
+    g_autofree char *from = origin(header);
     fprintf(stderr,
-            "%s has the configuration of %s, serial %" G_GUINT64_FORMAT ", taken %s.\n"
+            "%s has the configuration of %s, history %" G_GUINT64_FORMAT
+            ", epoch %" G_GUINT64_FORMAT ", serial %" G_GUINT64_FORMAT ", taken %s%s.\n"
             "It takes the place of the store of this host, which becomes the master. What has "
             "changed since is lost to the record; disks and guests are not touched. Nothing "
             "starts, stops or moves until you have compared record and nodes and said: fettle "
             "repair continue\n",
-            file, header->name, header->serial, taken);
+            file, header->name, header->history, header->epoch, header->serial, taken, from);
 }
 
 static bool typed_name(const struct cli *cli, const struct backup_header *header,

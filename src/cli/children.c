@@ -98,9 +98,9 @@ static bool look(struct cli *cli, const GPtrArray *children, GError **error)
     for (guint i = 0; i < children->len; i++)
         json_array_append_new(ids,
                               json_integer((json_int_t)((struct child *)children->pdata[i])->id));
-    json_autoptr rows =
-        cli_call(cli, "QueryJobs",
-                 json_make("[O[ssss]]", ids, "status", "summary", "opresult", "oplog"), error);
+    json_autoptr rows = cli_call_patiently(
+        cli, "QueryJobs", json_make("[O[ssss]]", ids, "status", "summary", "opresult", "oplog"),
+        error);
     for (guint i = 0; rows != NULL && i < children->len; i++)
         take_row(children->pdata[i], json_array_get(rows, i));
     return rows != NULL;
@@ -167,24 +167,33 @@ static void tell(const GPtrArray *children)
         draw(children);
 }
 
-static void set_detached(const GPtrArray *children, GError **error)
+/* Why the children are not followed any more, with those that may go on. */
+static void set_left(const GPtrArray *children, GError *reason, GError **error)
 {
     g_autoptr(GArray) jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
+    const guint64 *ids;
     for (guint i = 0; i < children->len; i++) {
         const struct child *child = children->pdata[i];
         if (!cli_job_final(child->status))
             g_array_append_val(jobs, child->id);
     }
-    cli_set_detached((const guint64 *)(void *)jobs->data, jobs->len, error);
+    ids = (const guint64 *)(void *)jobs->data;
+    if (fettle_error_is(reason, DETACHED)) {
+        cli_set_detached(ids, jobs->len, error);
+        g_error_free(reason);
+        return;
+    }
+    cli_prefix_followed(ids, jobs->len, &reason);
+    g_propagate_error(error, reason);
 }
 
 /* Waits for news of one of them, or a little while. */
 static bool wait_one(struct cli *cli, const struct child *child, GError **error)
 {
-    json_autoptr news = cli_call(cli, "WaitForJobChange",
-                                 json_make("[I[s][s]Ii]", (json_int_t)child->id, "status",
-                                           child->status, child->serial, LOOK_AGAIN_S),
-                                 error);
+    json_autoptr news = cli_call_patiently(cli, "WaitForJobChange",
+                                           json_make("[I[s][s]Ii]", (json_int_t)child->id, "status",
+                                                     child->status, child->serial, LOOK_AGAIN_S),
+                                           error);
     return news != NULL;
 }
 
@@ -200,10 +209,7 @@ static bool wait_all(struct cli *cli, const GPtrArray *children, GError **error)
         if (!wait_one(cli, next, &reason))
             break;
     }
-    if (fettle_error_is(reason, DETACHED))
-        set_detached(children, error);
-    else
-        g_propagate_error(error, g_steal_pointer(&reason));
+    set_left(children, g_steal_pointer(&reason), error);
     return false;
 }
 

@@ -20,6 +20,8 @@ struct cli {
     guint patience_ms;     /* longest wait for an answer; 0: any time */
     bool interruptible;    /* Ctrl-C ends a wait for an answer with DETACHED (interrupt.h) */
     struct luxi_client *luxi;
+    bool answered; /* luxid has done something for this command */
+    char *away;    /* what was said of a luxid that does not answer; NULL: nothing */
 };
 
 /* A command: gets what stands after its words; returns the exit code, or -1 with `error`. */
@@ -64,6 +66,16 @@ bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error)
 json_t *cli_receive(struct cli *cli, GError **error);
 int cli_descriptor(const struct cli *cli);
 void cli_disconnect(struct cli *cli);
+
+/* --- patient.c: luxid is away for a while --- */
+/* Whether luxid may do what it failed with when it is asked again. */
+bool cli_is_passing(const GError *error);
+/* Ends the connection and waits a little; says what is waited for, once, unless `quiet`. False
+ * after Ctrl-C. */
+bool cli_wait_for_luxid(struct cli *cli, bool quiet, const GError *reason);
+/* cli_call() for what may be asked twice: if luxid has answered this command before, it is asked
+ * until it does again. DETACHED after Ctrl-C. `args` is stolen. */
+json_t *cli_call_patiently(struct cli *cli, const char *method, json_t *args, GError **error);
 
 /* --- table.c --- */
 /* Prints rows of [status, value] cells as the global options ask: a table, separated values or
@@ -143,16 +155,20 @@ extern const struct cli_job_flag cli_job_flags[];
 int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
                    GError **error);
 void cli_print_opcode_commands(const char *noun);
-/* Submits opcodes (a list, stolen) as a job; 0 with an error. */
-guint64 cli_submit(struct cli *cli, json_t *opcodes, GError **error);
 /* What --submit says. */
 int cli_say_submitted(const struct cli *cli, guint64 job);
+
+/* --- submit.c --- */
+/* Submits opcodes (a list, stolen) as a job; 0 with an error. It is one job, however often luxid is
+ * restarted meanwhile: they get a request id if they have none. */
+guint64 cli_submit(struct cli *cli, json_t *opcodes, GError **error);
 
 /* --- follow.c --- */
 /* Follows a job to its end, with its log and progress on standard error; the exit code of its
  * outcome. DETACHED after Ctrl-C: the job goes on. */
 int cli_follow_job(struct cli *cli, guint64 job, bool quiet, GError **error);
-/* Results of the job's opcodes, as they stand; NULL with an error. */
+/* Results of the job's opcodes, as they stand; NULL with an error. Waits for a luxid that is
+ * away. */
 json_t *cli_job_results(struct cli *cli, guint64 job, GError **error);
 bool cli_job_final(const char *status);
 /* A job id as a word; WRONG_INPUT if it is none. */

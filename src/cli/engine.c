@@ -10,7 +10,7 @@
 
 #include "cli/engine.h"
 
-#define USAGE "usage: fettle cluster engine status|etcd|sqlite|renew NODE"
+#define WORDS "status|etcd|sqlite|renew NODE [--yes]"
 #define LAG_ENTRIES 5000 /* of Raft's log; etcd sends a whole snapshot to who lacks so many */
 
 /* --- judging --- */
@@ -90,9 +90,8 @@ static void judge_contents(struct survey *survey)
     if (survey->verdict == ETCD_CONTENTS_UNDECIDED)
         advise(survey,
                "%s: their data differs at revision %" G_GUINT64_FORMAT
-               ", and of so many nobody can say which is right; bring the other members back "
-               "first, then ask again",
-               names->str, survey->revision);
+               ", and of so many nobody can say which is right; %s",
+               names->str, survey->revision, survey_who_is_right(survey));
 }
 
 /* Members that etcd knows and etc/engine.json does not, or the other way round. */
@@ -263,19 +262,19 @@ static int cluster_engine(struct cli *cli, int argc, char **argv, GError **error
     bool yes = cli_take_flag(&argc, argv, "--yes");
     if (argc == 2 && strcmp(argv[0], "renew") == 0)
         return engine_renew(cli, argv[1], yes, error);
-    if (!cli_expect(argc, argv, 1, "cluster engine status|etcd|sqlite|renew NODE [--yes]", error))
+    if (!cli_expect(argc, argv, 1, "cluster engine " WORDS, error))
         return -1;
     if (strcmp(argv[0], "status") == 0)
         return engine_status(cli, error);
     int kind = enum_parse(&engine_kind_words, argv[0]);
     if (kind >= 0)
         return engine_change(cli, (enum engine_kind)kind, yes, error);
-    fettle_set_error(error, WRONG_INPUT, USAGE);
+    fettle_set_error(error, WRONG_INPUT, "usage: fettle cluster engine " WORDS);
     return -1;
 }
 
 const struct command engine_commands[] = {
-    {"cluster", "engine", "status|etcd|sqlite|renew NODE [--yes]",
+    {"cluster", "engine", WORDS,
      "Say where changes become final, and how the members of etcd are (asked from this node, also "
      "without a master; exit code 1 if something is wrong); or change it: to etcd on all master "
      "candidates, or back to the store of the master; or take a damaged member of etcd out and in "

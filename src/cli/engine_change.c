@@ -79,34 +79,19 @@ static bool follow(struct talk *talk, GError **error)
 
 /* --- afterwards --- */
 
-static struct role_status *ask_role(struct talk *talk)
-{
-    json_autoptr answer = wconfd_call(talk->line, "wait_role", json_object(), NULL);
-    return answer != NULL ? role_status_parse(answer, RECORD_LAX, NULL) : NULL;
-}
-
-/* What a follower was told before the change may be this very node. */
-static bool is_served(const struct talk *talk, const struct role_status *status)
-{
-    const char *master = status->master_node;
-    return status->seat == SEAT_MASTER ||
-           (status->seat == SEAT_FOLLOWS && *status->why == '\0' && *master != '\0' &&
-            strcmp(master, wconfd_node(talk->line)) != 0);
-}
-
 static bool wait_for_seat(struct talk *talk, GError **error)
 {
     gint64 until = loop_boot_ms() + SEAT_PATIENCE_MS;
     bool never = false, changed = false;
     gint64 old_since = 0; /* a master serves with the old engine; after the step back it does not */
     while (loop_boot_ms() < until) {
-        record_autoptr(role_status) status = ask_role(talk);
+        record_autoptr(role_status) status = wconfd_role(talk->line, NULL);
         changed = status != NULL && status->engine == (guint64)talk->kind;
         bool old = status != NULL && status->seat == SEAT_MASTER && !changed;
         old_since = !old ? 0 : old_since != 0 ? old_since : loop_boot_ms();
         if (old && loop_boot_ms() - old_since > OLD_PATIENCE_MS)
             break;
-        bool served = status != NULL && is_served(talk, status);
+        bool served = status != NULL && engine_has_master(status, wconfd_node(talk->line));
         if (changed && served)
             return true;
         loop_run_until(&never, SEAT_PAUSE_MS);

@@ -10,10 +10,12 @@
 
 #include "base/task.h"
 #include "cli/engine.h"
+#include "cli/wconfd.h"
 #include "io/loop.h"
 
 #define BACK_PATIENCE_MS 120000
 #define OUT_PATIENCE_MS 30000
+#define MASTER_PATIENCE_MS 10000
 #define PAUSE_MS 500
 
 static struct asked *find(const struct survey *survey, const char *node)
@@ -46,48 +48,48 @@ static bool is_known(const struct survey *survey, const char *node, GError **err
     return false;
 }
 
-/* Of the members that stay; NULL: none answers. */
-static const struct asked *whom_to_ask(const struct survey *survey, const struct asked *one)
+/* Who lets it in again; an election may be under way. */
+static bool has_master(const struct cli *cli, GError **error)
 {
-    for (guint i = 0; i < survey->members->len; i++) {
-        const struct asked *asked = survey->members->pdata[i];
-        if (asked != one && asked->listed && asked->status->healthy)
-            return asked;
+    g_autoptr(wconfd_line_t) line = wconfd_open(cli, error);
+    gint64 until = loop_boot_ms() + MASTER_PATIENCE_MS;
+    bool never = false;
+    while (line != NULL) {
+        record_autoptr(role_status) status = wconfd_role(line, error);
+        if (status == NULL)
+            return false;
+        if (engine_has_master(status, wconfd_node(line)))
+            return true;
+        if (loop_boot_ms() >= until) {
+            fettle_set_error(
+                error, WRONG_STATE,
+                "this node sees no master, who would let the member come in again%s%s; "
+                "nothing has changed; run it on the master, or see fettle cluster "
+                "engine status and the log of fettle-wconfd",
+                *status->why ? ": " : "", status->why);
+            return false;
+        }
+        loop_run_until(&never, PAUSE_MS);
     }
-    return NULL;
-}
-
-/* Those that stay must be able to go on without it. */
-static bool others_suffice(const struct survey *survey, const struct asked *one, GError **error)
-{
-    g_autoptr(GString) ill = g_string_new(NULL);
-    guint voters = 0, well = 0;
-    for (guint i = 0; i < survey->members->len; i++) {
-        const struct asked *asked = survey->members->pdata[i];
-        if (asked == one || asked->status->learner)
-            continue;
-        voters++;
-        well += asked->status->healthy && !asked->content.odd;
-        if (!asked->status->healthy || asked->content.odd)
-            g_string_append_printf(ill, "%s%s", ill->len > 0 ? ", " : "", asked->member->name);
-    }
-    if (well > voters / 2 && whom_to_ask(survey, one) != NULL)
-        return true;
-    fettle_set_error(error, WRONG_STATE,
-                     "without the member of %s no majority of the others is left: not well are %s; "
-                     "bring them back first, see fettle cluster engine status",
-                     one->member->name, ill->len > 0 ? ill->str : "none, but there are too few");
     return false;
 }
 
-static bool is_sure(const struct cli *cli, const char *name, bool yes, GError **error)
+static bool is_sure(const struct cli *cli, const char *name, bool disputed, GError **error)
 {
-    if (yes || cli->json || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    bool asks = !cli->json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    if (!asks && !disputed)
         return true;
+    if (!asks) {
+        fettle_set_error(error, WRONG_STATE,
+                         "the data of the member of %s differs from the others', and nobody can "
+                         "say which is right; if it is known that theirs is, say so with --yes",
+                         name);
+        return false;
+    }
     g_autofree char *question = g_strdup_printf(
         "The member of etcd on %s leaves, its data is put aside there, and it comes in again with "
-        "that of the others. Until then they bear one loss less.",
-        name);
+        "that of the others. Until then they bear one loss less.%s",
+        name, disputed ? " Nobody can say whether its data is right, or theirs." : "");
     return cli_is_sure(question, error);
 }
 
@@ -163,18 +165,24 @@ static bool renew(struct survey *survey, struct cli *cli, const char *node, bool
 {
     struct renewal renewal = {.survey = survey, .one = find(survey, node)};
     const char *name = renewal.one->member->name;
-    renewal.other = whom_to_ask(survey, renewal.one);
-    if (!others_suffice(survey, renewal.one, error) || !is_sure(cli, name, yes, error))
+    bool disputed = false;
+    renewal.other = survey_other(survey, renewal.one);
+    if (!survey_may_leave(survey, renewal.one, &disputed, error) || !has_master(cli, error) ||
+        (!yes && !is_sure(cli, name, disputed, error)))
         return false;
     struct task_group *group = task_group_new();
     task_spawn(group, renew_task, &renewal);
     loop_run_until(&renewal.done, BACK_PATIENCE_MS * 2);
     task_group_kill(group);
     task_group_unref(group);
-    if (renewal.error == NULL)
-        return true;
-    g_propagate_error(error, renewal.error);
-    return false;
+    if (renewal.error != NULL)
+        g_propagate_error(error, renewal.error);
+    else if (!renewal.done)
+        fettle_set_error(error, TIMEOUT,
+                         "whether the member of %s has left is not known: no answer within %d s; "
+                         "see fettle cluster engine status",
+                         name, BACK_PATIENCE_MS * 2 / 1000);
+    return renewal.done && renewal.error == NULL;
 }
 
 int engine_renew(struct cli *cli, const char *node, bool yes, GError **error)

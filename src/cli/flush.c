@@ -38,9 +38,9 @@ static void show(const struct cli *cli, const struct flush_config_result *result
     json_autoptr rows = json_array();
     for (guint i = 0; i < result->copies->len; i++) {
         const struct flushed_copy *copy = result->copies->pdata[i];
-        json_array_append_new(rows, json_make("[[is][iI][is]]", 0, copy->name, 0,
-                                              (json_int_t)copy->serial, 0,
-                                              copy->reachable ? "has it" : "out of reach"));
+        json_array_append_new(
+            rows, json_make("[[is][iI][is]]", 0, copy->name, 0, (json_int_t)copy->serial, 0,
+                            copy->reachable ? "has it" : "not up to date, or out of reach"));
     }
     if (!cli->json && result->copies->len > 0)
         cli_print_rows(cli, NULL, heads, rows);
@@ -71,7 +71,8 @@ static void say(const struct cli *cli, const struct flush_config_result *result)
     else
         cli_say(cli, object, "Serial %" G_GUINT64_FORMAT " is on the disk of %s.%s%s%s",
                 result->serial, *have ? have : "no other candidate",
-                *out ? " Out of reach, and not waited for: " : "", out, *out ? "." : "");
+                *out ? " Not up to date, or out of reach, and not waited for: " : "", out,
+                *out ? "." : "");
 }
 
 static int cluster_flush(struct cli *cli, int argc, char **argv, GError **error)

@@ -53,8 +53,17 @@ void cli_set_job_error(guint64 job, const json_t *results, GError **error)
 
 json_t *cli_job_results(struct cli *cli, guint64 job, GError **error)
 {
-    json_autoptr rows =
-        cli_call(cli, "QueryJobs", json_make("[[I][s]]", (json_int_t)job, "opresult"), error);
+    g_autoptr(GError) reason = NULL;
+    json_autoptr rows = cli_call_patiently(
+        cli, "QueryJobs", json_make("[[I][s]]", (json_int_t)job, "opresult"), &reason);
+    if (fettle_error_is(reason, DETACHED))
+        fettle_set_error(error, DETACHED,
+                         "what job %" G_GUINT64_FORMAT
+                         " answered was not waited for; see it with: fettle job info "
+                         "%" G_GUINT64_FORMAT,
+                         job, job);
+    else if (reason != NULL)
+        g_propagate_error(error, g_steal_pointer(&reason));
     return rows == NULL ? NULL : json_incref(json_array_get(json_array_get(rows, 0), 0));
 }
 
@@ -93,7 +102,10 @@ static void show_log(struct follow *follow, const json_t *log)
     for (size_t i = 0; i < json_array_size(log); i++) {
         const json_t *entry = json_array_get(log, i);
         const char *text = json_string_value(json_array_get(entry, 3));
-        follow->serial = MAX(follow->serial, json_integer_value(json_array_get(entry, 0)));
+        json_int_t serial = json_integer_value(json_array_get(entry, 0));
+        if (serial <= follow->serial)
+            continue;
+        follow->serial = serial;
         if (follow->quiet)
             continue;
         if (progress_take(&follow->progress, entry))
@@ -118,19 +130,24 @@ static void show_status(const struct follow *follow, const char *status)
 static json_t *wait_news(struct follow *follow, json_t *known, GError **error)
 {
     g_autoptr(GError) reason = NULL;
-    json_autoptr answer = cli_call(
+    json_autoptr answer = cli_call_patiently(
         follow->cli, "WaitForJobChange",
         json_make("[I[s]OIi]", (json_int_t)follow->job, "status", known, follow->serial, 60),
         &reason);
     if (answer != NULL && !json_is_null(answer))
         return json_steal(&answer);
-    if (answer != NULL)
+    if (answer != NULL) {
         fettle_set_error(error, UNKNOWN_ENTITY, "job %" G_GUINT64_FORMAT " does not exist",
                          follow->job);
-    else if (fettle_error_is(reason, DETACHED))
+        return NULL;
+    }
+    if (fettle_error_is(reason, DETACHED)) {
         cli_set_detached(&follow->job, 1, error);
-    else
-        g_propagate_error(error, g_steal_pointer(&reason));
+        return NULL;
+    }
+    if (follow->cli->answered)
+        cli_prefix_followed(&follow->job, 1, &reason);
+    g_propagate_error(error, g_steal_pointer(&reason));
     return NULL;
 }
 

@@ -29,6 +29,23 @@ static void drop_past(json_t *document)
     json_object_del(objects, "decision");
 }
 
+/* It travels to fettle-wconfd in one frame, with a few words about who asks. */
+static bool check_size(const struct importing *importing, const json_t *document, GError **error)
+{
+    size_t most = LIMIT_FRAME_BYTES - KIB(64);
+    size_t size = json_dumpb(document, NULL, 0, JSON_COMPACT);
+    if (size <= most)
+        return true;
+    fettle_set_error(error, LIMIT,
+                     "%s: has %zu bytes that count (without blanks, jobs and decisions), and an "
+                     "import takes %zu; nothing was changed. Import in parts: take some of what is "
+                     "new out of the file, import it, put that back, and import it again. A "
+                     "cluster that is as large already gets its configuration back from a backup "
+                     "(fettle cluster restore)",
+                     importing->file, size, most);
+    return false;
+}
+
 static json_t *read_document(const struct importing *importing, GError **error)
 {
     size_t len = 0;
@@ -42,6 +59,8 @@ static json_t *read_document(const struct importing *importing, GError **error)
     }
     if (strcmp(importing->source, "fettle") == 0)
         drop_past(document);
+    if (!check_size(importing, document, error))
+        g_clear_pointer(&document, json_decref);
     return document;
 }
 

@@ -142,9 +142,11 @@ static void print_copies(json_t *left)
         gint64 serial = (gint64)json_integer_value(json_object_get(copy, "serial"));
         bool reachable = json_is_true(json_object_get(copy, "reachable"));
         bool key = json_is_true(json_object_get(copy, "authority"));
+        bool filling = json_is_true(json_object_get(copy, "filling"));
         printf("  %-22s serial %" G_GINT64_FORMAT "%s%s\n",
                json_string_value(json_object_get(copy, "node")), serial,
                reachable     ? ""
+               : filling     ? ", is being filled anew: no change waits for it until it is whole"
                : serial == 0 ? ", has not been heard of"
                              : ", out of reach: no change waits for it",
                reachable && !key

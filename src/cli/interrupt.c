@@ -39,20 +39,34 @@ bool cli_interrupted(void)
     return interrupts > 0;
 }
 
-void cli_set_detached(const guint64 *jobs, guint count, GError **error)
+static char *ids_text(const guint64 *jobs, guint count)
 {
-    g_autoptr(GString) ids = g_string_new(NULL);
+    GString *ids = g_string_new(NULL);
     for (guint i = 0; i < count; i++)
         g_string_append_printf(ids, "%s%" G_GUINT64_FORMAT, i > 0 ? " " : "", jobs[i]);
+    return g_string_free(ids, FALSE);
+}
+
+void cli_set_detached(const guint64 *jobs, guint count, GError **error)
+{
+    g_autofree char *ids = ids_text(jobs, count);
     if (count == 1)
         fettle_set_error(error, DETACHED,
-                         "job %s goes on; come back to it with: fettle job watch %s", ids->str,
-                         ids->str);
+                         "job %s goes on; come back to it with: fettle job watch %s", ids, ids);
     else
         fettle_set_error(error, DETACHED,
                          "jobs %s go on; come back to one with: fettle job watch ID, or see them "
                          "with: fettle job list",
-                         ids->str);
+                         ids);
+}
+
+void cli_prefix_followed(const guint64 *jobs, guint count, GError **error)
+{
+    g_autofree char *ids = ids_text(jobs, count);
+    if (count == 1)
+        g_prefix_error(error, "how job %s ends is not known here: ", ids);
+    else
+        g_prefix_error(error, "how jobs %s end is not known here: ", ids);
 }
 
 enum cli_wait cli_wait_readable(int fd, int timeout_ms, bool stop)

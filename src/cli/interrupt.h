@@ -10,6 +10,9 @@
 /* From now on SIGINT is counted, and looked at only in cli_wait_readable(). */
 void cli_interrupt_catch(void);
 bool cli_interrupted(void);
+/* Puts before an error that these jobs are not followed to their end because of it; `error` may
+ * point to NULL. */
+void cli_prefix_followed(const guint64 *jobs, guint count, GError **error);
 /* DETACHED, with what a person types to see these jobs again; at least one. */
 void cli_set_detached(const guint64 *jobs, guint count, GError **error);
 

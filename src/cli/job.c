@@ -103,8 +103,9 @@ static void print_op(const json_t *op, const char *status, const json_t *result,
     }
 }
 
-static const char *const info_fields[] = {"id",  "status",   "received_ts", "start_ts", "end_ts",
-                                          "ops", "opstatus", "opresult",    "oplog",    NULL};
+static const char *const info_fields[] = {"id",     "status", "received_ts", "start_ts",
+                                          "end_ts", "ops",    "opstatus",    "opresult",
+                                          "oplog",  "held",   NULL};
 
 static void print_job(const json_t *row)
 {
@@ -115,6 +116,8 @@ static void print_job(const json_t *row)
         g_autofree char *text = stamp_text(cli_cell_value(row, 2 + i));
         printf("  %-20s %s\n", heads[i], text);
     }
+    if (*cli_cell_string(row, 9) != '\0')
+        printf("  %-20s %s\n", "held", cli_cell_string(row, 9));
     const json_t *ops = cli_cell_value(row, 5);
     for (size_t i = 0; i < json_array_size(ops); i++)
         print_op(
@@ -175,6 +178,18 @@ static int job_wait(struct cli *cli, int argc, char **argv, GError **error)
     return wait_for(cli, "wait", argc, argv, error);
 }
 
+static void say_ended(struct cli *cli, guint64 id, const char *status)
+{
+    json_t *what = json_make("{sI ss}", "job", (json_int_t)id, "status", status);
+    if (strcmp(status, "canceled") == 0)
+        cli_say(cli, what, "Job %" G_GUINT64_FORMAT " is canceled.", id);
+    else
+        cli_say(cli, what,
+                "Job %" G_GUINT64_FORMAT " had ended already, with %s. What it did: fettle job "
+                "info %" G_GUINT64_FORMAT,
+                id, status, id);
+}
+
 /* A running job is asked to give up, and decides by itself how far it is. */
 static int say_canceled(struct cli *cli, guint64 id, GError **error)
 {
@@ -190,9 +205,7 @@ static int say_canceled(struct cli *cli, guint64 id, GError **error)
                 "watch %" G_GUINT64_FORMAT,
                 id, id);
     else
-        cli_say(cli,
-                json_make("{sI ss}", "job", (json_int_t)id, "status", status ? status : "canceled"),
-                "Job %" G_GUINT64_FORMAT " is canceled.", id);
+        say_ended(cli, id, status != NULL ? status : "canceled");
     return 0;
 }
 

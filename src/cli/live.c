@@ -32,7 +32,6 @@ struct live {
     int *widths;
     bool drawn;  /* on a terminal; false: line by line */
     bool listed; /* the list has been shown once */
-    char *away;  /* what was said of a luxid that does not answer; NULL: it answers */
 };
 
 /* --- the copy --- */
@@ -317,14 +316,6 @@ static bool list_all(struct live *live, GError **error)
 
 /* --- following --- */
 
-static void say(struct live *live, const char *text)
-{
-    fflush(stdout);
-    screen_print(text);
-    g_free(live->away);
-    live->away = g_strdup(text);
-}
-
 static json_t *ask(struct live *live, GError **error)
 {
     return cli_call(live->cli, "WatchChanges",
@@ -355,29 +346,9 @@ static bool follow(struct live *live, GError **error)
     g_free(live->stream);
     live->stream = g_strdup(stream != NULL ? stream : "");
     live->serial = json_integer_value(json_object_get(answer, "serial"));
-    g_clear_pointer(&live->away, g_free);
+    g_clear_pointer(&live->cli->away, g_free);
     show(live);
     return true;
-}
-
-/* luxid is being restarted, or this node is on its way to become the master again. */
-static bool is_passing(const GError *error)
-{
-    return fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, UNKNOWN_RESULT) ||
-           fettle_error_is(error, TIMEOUT) || fettle_error_is(error, TEMPORARY) ||
-           fettle_error_is(error, KILLED);
-}
-
-/* False after Ctrl-C. */
-static bool wait_for_luxid(struct live *live, const GError *reason)
-{
-    const char *text = fettle_error_is(reason, TEMPORARY)
-                           ? reason->message
-                           : "luxid does not answer; it is asked again until it does";
-    if (g_strcmp0(live->away, text) != 0)
-        say(live, text);
-    cli_disconnect(live->cli);
-    return cli_wait_readable(-1, LIVE_RETRY_MS, true) != CLI_WAIT_INTERRUPTED;
 }
 
 static int follow_until_left(struct live *live, GError **error)
@@ -388,11 +359,11 @@ static int follow_until_left(struct live *live, GError **error)
             continue;
         if (fettle_error_is(reason, DETACHED))
             return 0;
-        if (!live->listed || !is_passing(reason)) {
+        if (!live->listed || !cli_is_passing(reason)) {
             g_propagate_error(error, g_steal_pointer(&reason));
             return -1;
         }
-        if (!wait_for_luxid(live, reason))
+        if (!cli_wait_for_luxid(live->cli, false, reason))
             return 0;
     }
 }
@@ -416,6 +387,5 @@ int cli_live_jobs(struct cli *cli, const char *const *names, GError **error)
     g_tree_unref(live.jobs);
     g_free(live.stream);
     g_free(live.widths);
-    g_free(live.away);
     return code;
 }

@@ -158,6 +158,7 @@ static json_t *receive_result(struct cli *cli, const struct items *items, GError
         set_refusal(result, error);
         return NULL;
     }
+    cli->answered = true;
     return json_incref(result);
 }
 

@@ -140,5 +140,6 @@ int main(int argc, char **argv)
     }
     cli_disconnect(&cli);
     g_free(cli.root);
+    g_free(cli.away);
     return code;
 }

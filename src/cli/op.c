@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/interrupt.h"
 #include "proto/cli_table.h"
 
 const struct cli_job_flag cli_job_flags[] = {
@@ -12,14 +11,6 @@ const struct cli_job_flag cli_job_flags[] = {
     {"--yes", "Do not ask on a terminal before data is lost."},
     {0},
 };
-
-guint64 cli_submit(struct cli *cli, json_t *opcodes, GError **error)
-{
-    /* Ctrl-C waits for the answer: a job whose id nobody knows would be of no use. */
-    cli_interrupt_catch();
-    json_autoptr answer = cli_call(cli, "SubmitJob", json_make("[o]", opcodes), error);
-    return answer == NULL ? 0 : (guint64)json_integer_value(answer);
-}
 
 int cli_say_submitted(const struct cli *cli, guint64 job)
 {

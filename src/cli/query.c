@@ -18,7 +18,7 @@ static const struct list {
     {"advice", "node,advice,author,reason,until", "node", "node"},
     {"network", "name,network,gateway,mode,link,inst_cnt,free_count", "name", "network"},
     {"export", "node,export", "node", "node"},
-    {"reservation", "name,job,nodes,macs,ips,since", "name", "reservation"},
+    {"reservation", "name,job,nodes,macs,ips,port,since", "name", "reservation"},
     {"repair", "instance,type,state,started,ended,jobs,id", "instance", NULL},
     {"brake", "since,nodes,why", NULL, NULL},
     {"decision", "at,subject_name,state,verdict,summary", "subject_name", NULL},

@@ -102,6 +102,8 @@ static char *value_text(const json_t *value)
         return g_strdup(json_is_true(value) ? "Y" : "N");
     if (json_is_null(value))
         return g_strdup("-");
+    if (json_is_integer(value))
+        return g_strdup_printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
     if (json_is_array(value)) {
         g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
         for (size_t i = 0; i < json_array_size(value); i++)

@@ -89,6 +89,12 @@ json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, 
     return waiting.result;
 }
 
+struct role_status *wconfd_role(struct wconfd_line *line, GError **error)
+{
+    json_autoptr answer = wconfd_call(line, "wait_role", json_object(), error);
+    return answer != NULL ? role_status_parse(answer, RECORD_LAX, error) : NULL;
+}
+
 bool wconfd_lock(struct wconfd_line *line, const char *name, GError **error)
 {
     json_t *args = json_make("{s:o,s:[{s:s,s:s}]}", "owner", wconfd_owner(line), "locks", "name",

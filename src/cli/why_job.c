@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const job_fields[] = {"id",   "status",     "summary", "ops",
-                                         "held", "held_since", "held_by", NULL};
-enum { ID, STATUS, SUMMARY, OPS, HELD, HELD_SINCE, HELD_BY };
+static const char *const job_fields[] = {"id",         "status",  "summary", "ops", "held",
+                                         "held_since", "held_by", "holds",   NULL};
+enum { ID, STATUS, SUMMARY, OPS, HELD, HELD_SINCE, HELD_BY, HOLDS };
 
 static const char *const wait_fields[] = {"job", "blockers", "nodes", NULL};
 enum { JOB, BLOCKERS, NODES };
@@ -52,15 +52,19 @@ static void print_waits(const json_t *waiters, const char *job, GHashTable *told
     }
 }
 
-/* Why it was submitted, as its first opcode says: a list of [who, text, when]. What luxid adds
- * says no more than what is printed anyway. */
+/* What luxid adds says no more than what is printed anyway. */
+static bool is_of_luxid(const char *who)
+{
+    return g_str_has_prefix(who, "gnt:opcode:") || g_str_has_prefix(who, "gnt:daemon:luxid:");
+}
+
+/* Why it was submitted, as its first opcode says: a list of [who, text, when]. */
 static void print_reasons(const json_t *ops)
 {
     const json_t *reasons = json_object_get(json_array_get(ops, 0), "reason");
     for (size_t i = 0; i < json_array_size(reasons); i++) {
         const char *who, *text;
-        if (json_unpack(json_array_get(reasons, i), "[ss]", &who, &text) == 0 &&
-            !g_str_has_prefix(who, "gnt:"))
+        if (json_unpack(json_array_get(reasons, i), "[ss]", &who, &text) == 0 && !is_of_luxid(who))
             printf("%s wanted it%s%s\n", who, *text != '\0' ? ": " : "", text);
     }
 }
@@ -85,41 +89,46 @@ static bool print_ended(struct cli *cli, guint64 job, const char *status, GError
 
 /* --- a queued job --- */
 
-/* The jobs that must end before and have not: rows of id and status; NULL on error. */
+/* The jobs that must end before and have not, as objects with the states that are wanted (none:
+ * any); NULL on error. */
 static json_t *unmet(struct cli *cli, const json_t *ops, GError **error)
 {
     json_autoptr filter = json_make("[s]", "|");
+    json_autoptr wanted = json_object();
     size_t i, k;
     json_t *op, *item;
     json_array_foreach(ops, i, op)
     {
         json_array_foreach(json_object_get(op, "depends"), k, item)
+        {
+            g_autofree char *id = g_strdup_printf("%" JSON_INTEGER_FORMAT,
+                                                  json_integer_value(json_array_get(item, 0)));
             json_array_append_new(filter, json_make("[ssO]", "=", "id", json_array_get(item, 0)));
+            json_object_set(wanted, id, json_array_get(item, 1));
+        }
     }
     json_t *left = json_array();
     if (json_array_size(filter) == 1)
         return left;
     json_autoptr rows = cli_query(cli, "job", (const char *const[]){"id", "status", NULL},
                                   json_incref(filter), error);
-    json_array_foreach(rows, i, item) if (!cli_job_final(cli_cell_string(item, 1)))
-        json_array_append(left, item);
+    json_array_foreach(rows, i, item)
+    {
+        json_int_t number = json_integer_value(cli_cell_value(item, 0));
+        g_autofree char *id = g_strdup_printf("%" JSON_INTEGER_FORMAT, number);
+        if (!cli_job_final(cli_cell_string(item, 1)))
+            json_array_append_new(left, json_make("{sI ss sO}", "id", number, "status",
+                                                  cli_cell_string(item, 1), "wanted",
+                                                  json_object_get(wanted, id)));
+    }
     if (rows == NULL)
         g_clear_pointer(&left, json_decref);
     return left;
 }
 
-/* Since when, and what of other jobs would let it go. */
-static bool print_held(struct cli *cli, const json_t *row, GError **error)
+/* What of another job would let it go. */
+static bool print_behind(struct cli *cli, json_int_t by, GError **error)
 {
-    g_autofree char *since =
-        cli_time_text((gint64)json_number_value(cli_cell_value(row, HELD_SINCE)));
-    json_int_t by = json_integer_value(cli_cell_value(row, HELD_BY));
-    printf("  waits since %s, because %s\n", since, cli_cell_string(row, HELD));
-    if (g_str_has_prefix(cli_cell_string(row, HELD), "filter "))
-        printf("  your rules about jobs, and how to take one away: fettle queue filter list; "
-               "fettle queue filter remove UUID\n");
-    if (by == 0)
-        return true;
     json_autoptr rows = cli_query(cli, "job", (const char *const[]){"status", "summary", NULL},
                                   json_make("[ssI]", "=", "id", by), error);
     if (rows == NULL)
@@ -135,28 +144,41 @@ static bool print_held(struct cli *cli, const json_t *row, GError **error)
     return true;
 }
 
-/* What keeps it from its turn. */
-static int print_queued(struct cli *cli, const json_t *row, const json_t *dependencies,
-                        GError **error)
+/* What it waits for, since when, and what would let it go. */
+static bool print_hold(struct cli *cli, const json_t *hold, GError **error)
 {
-    bool held = *cli_cell_string(row, HELD) != '\0';
+    const char *kind = json_string_value(json_object_get(hold, "kind"));
+    json_int_t job = json_integer_value(json_object_get(hold, "job"));
+    g_autofree char *since =
+        cli_time_text((gint64)json_integer_value(json_object_get(hold, "since")));
+    printf("  waits since %s, because %s\n", since,
+           json_string_value(json_object_get(hold, "why")));
+    if (g_strcmp0(kind, "locks") == 0)
+        return print_behind(cli, job, error);
+    printf("  goes on once %s", json_string_value(json_object_get(hold, "until")));
+    if (g_strcmp0(kind, "dependency") == 0)
+        printf(": fettle why %" JSON_INTEGER_FORMAT, job);
+    printf("\n");
+    if (g_strcmp0(kind, "rule") == 0)
+        printf("  your rules about jobs, and how to take one away: fettle queue filter list; "
+               "fettle queue filter remove UUID\n");
+    return true;
+}
+
+/* What keeps it from its turn. */
+static int print_queued(struct cli *cli, const json_t *row, GError **error)
+{
+    const json_t *holds = cli_cell_value(row, HOLDS), *hold;
+    size_t i;
     printf(" and\n");
-    if (held && !print_held(cli, row, error))
-        return -1;
-    for (size_t i = 0; i < json_array_size(dependencies); i++) {
-        const json_t *item = json_array_get(dependencies, i);
-        json_int_t id = json_integer_value(cli_cell_value(item, 0));
-        printf("  waits for job %" JSON_INTEGER_FORMAT
-               ", which is %s: fettle why %" JSON_INTEGER_FORMAT "\n",
-               id, cli_cell_string(item, 1), id);
-    }
-    if (!held && json_array_size(dependencies) == 0)
-        printf("  waits for its turn: fettle queue info\n");
+    json_array_foreach(holds, i, hold) if (!print_hold(cli, hold, error)) return -1;
+    if (json_array_size(holds) == 0)
+        printf("  is about to start: nothing holds it\n");
     return 0;
 }
 
-static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_t *dependencies,
-                     const json_t *waiters, GError **error)
+static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_t *waiters,
+                     GError **error)
 {
     const char *status = cli_cell_string(row, STATUS);
     g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, id);
@@ -168,7 +190,7 @@ static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_
     }
     printf("Job %s is %s", job, status);
     if (strcmp(status, "queued") == 0)
-        return print_queued(cli, row, dependencies, error);
+        return print_queued(cli, row, error);
     if (waiter_of(waiters, job) == NULL) {
         printf("; it waits for no locks.\n");
         return 0;
@@ -194,7 +216,7 @@ static void add_waits(const json_t *waiters, const char *job, GHashTable *told, 
                   list);
 }
 
-static void print_json(const json_t *row, const json_t *dependencies, const json_t *waiters)
+static void print_json(const json_t *row, json_t *dependencies, const json_t *waiters)
 {
     g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
     g_autofree char *id =
@@ -205,9 +227,7 @@ static void print_json(const json_t *row, const json_t *dependencies, const json
     json_t *object = json_array_get(jobs, 0);
     add_waits(waiters, id, told, waits);
     json_object_del(object, "ops");
-    json_object_set_new(
-        object, "dependencies",
-        cli_rows_as_objects((const char *const[]){"id", "status", NULL}, dependencies));
+    json_object_set(object, "dependencies", dependencies);
     json_object_set_new(object, "waits", cli_rows_as_objects(wait_fields, waits));
     cli_print_json(jobs);
 }
@@ -225,13 +245,13 @@ int why_job(struct cli *cli, const char *job, GError **error)
         return -1;
     }
     json_t *row = json_array_get(rows, 0);
+    if (!cli->json)
+        return print_job(cli, id, row, waiters, error);
     json_autoptr dependencies = cli_job_final(cli_cell_string(row, STATUS))
                                     ? json_array()
                                     : unmet(cli, cli_cell_value(row, OPS), error);
     if (dependencies == NULL)
         return -1;
-    if (!cli->json)
-        return print_job(cli, id, row, dependencies, waiters, error);
     print_json(row, dependencies, waiters);
     return 0;
 }

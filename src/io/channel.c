@@ -16,6 +16,7 @@ struct channel {
     struct transport *transport; /* NULL once it is closed */
     GSource *readable;
     GSource *writable;
+    GSource *hung_up;
     struct frame_splitter splitter;
     const struct channel_events *events;
     void *data;
@@ -77,6 +78,7 @@ static void set_broken(struct channel *channel, GError *why)
     channel->broken = true;
     channel->why = why;
     drop_source(&channel->readable);
+    drop_source(&channel->hung_up);
     channel->refs++;
     loop_post(broken_cb, channel);
 }
@@ -449,8 +451,29 @@ void channel_pause(struct channel *channel, bool paused)
         drop_source(&channel->readable);
         return;
     }
+    drop_source(&channel->hung_up);
     channel->refs++;
     loop_post(resume_cb, channel);
+}
+
+static void hung_up_cb(void *data)
+{
+    struct channel *channel = data;
+
+    drop_source(&channel->hung_up);
+    if (channel->events->left == NULL)
+        return;
+    channel->refs++;
+    channel->events->left(channel, channel->data);
+    channel_unref(channel);
+}
+
+void channel_watch_end(struct channel *channel)
+{
+    if (channel->closed || channel->broken || !channel->paused || channel->hung_up != NULL)
+        return;
+    channel->hung_up = channel->transport->ops->watch(channel->transport, G_IO_HUP | G_IO_ERR,
+                                                      hung_up_cb, channel);
 }
 
 /* --- life --- */
@@ -489,6 +512,7 @@ void channel_close(struct channel *channel)
     g_hash_table_remove(open_channels, channel);
     if (g_hash_table_size(open_channels) == 0)
         g_clear_pointer(&open_channels, g_hash_table_unref);
+    drop_source(&channel->hung_up);
     drop_source(&channel->readable);
     drop_source(&channel->writable);
     channel->transport->ops->close(channel->transport);

@@ -30,6 +30,9 @@ struct channel_events {
     /* Of what waited to be written no more than LIMIT_UNREAD_BYTES are left, and there was more.
      * May be NULL. */
     void (*taken)(struct channel *channel, void *data_ptr);
+    /* The peer has gone, as channel_watch_end() looks for; what it sent before may still come. May
+     * be NULL. */
+    void (*left)(struct channel *channel, void *data_ptr);
 };
 
 /* Takes the transport. `limit`: of one incoming frame. */
@@ -61,3 +64,6 @@ size_t channel_waiting(const struct channel *channel);
 size_t channel_waiting_in_all(void);
 /* Stops and resumes reading (LUXI handles one request at a time). */
 void channel_pause(struct channel *channel, bool paused);
+/* While it is paused nobody reads, and the peer's end is not seen. From now on it is, if the peer
+ * can neither send nor receive any more, until reading is resumed. */
+void channel_watch_end(struct channel *channel);

@@ -333,7 +333,7 @@ static void broken_cb(struct channel *channel, const GError *why, void *user)
         connection_close(connection, why);
 }
 
-static const struct channel_events channel_events = {frame_cb, broken_cb, NULL};
+static const struct channel_events channel_events = {frame_cb, broken_cb, NULL, NULL};
 
 void connection_use(struct connection *connection, struct transport *transport)
 {

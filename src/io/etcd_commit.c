@@ -147,9 +147,9 @@ static void add_deletes(const struct etcd_engine *engine, const struct etcd_entr
     }
 }
 
-static json_t *commit_ids_text(const struct etcd_engine *engine, const struct etcd_batch *batch)
+static json_t *commit_ids(const struct etcd_engine *engine, const struct etcd_batch *batch)
 {
-    json_autoptr ids = json_array();
+    json_t *ids = json_array();
     for (guint i = 0; i < batch->entries->len; i++) {
         const struct etcd_entry *entry = batch->entries->pdata[i];
         if (entry->commit_id == NULL || entry->wrong != NULL)
@@ -158,8 +158,7 @@ static json_t *commit_ids_text(const struct etcd_engine *engine, const struct et
                               json_make("[s, I]", entry->commit_id, (json_int_t)entry->serial));
         add_deletes(engine, entry, ids);
     }
-    g_autofree char *text = json_to_text(ids);
-    return json_string(text);
+    return ids;
 }
 
 /* Later commits of one batch overwrite earlier ones, but etcd refuses a key twice in a
@@ -216,15 +215,16 @@ static json_t *batch_txn(const struct etcd_engine *engine, const struct etcd_bat
 {
     struct etcd_head head = {.history = engine->head.history, .serial = batch->serial};
     json_t *operations = json_array();
-    json_autoptr ids = commit_ids_text(engine, batch);
+    json_autoptr ids = commit_ids(engine, batch);
     g_autofree char *head_key = etcd_engine_key(engine, "head");
     g_autofree char *key = ids_key(engine, batch->serial);
+    g_autofree char *ids_text = etcd_list_text(key + strlen(engine->prefix), ids);
 
     g_strlcpy(head.batch, batch->id, sizeof head.batch);
     g_autofree char *head_text = etcd_head_text(&head);
     add_objects(batch, operations);
     json_array_append_new(operations, etcd_put(head_key, head_text, 0));
-    json_array_append_new(operations, etcd_put(key, json_string_value(ids), 0));
+    json_array_append_new(operations, etcd_put(key, ids_text, 0));
     drop_old_ids(engine, batch, operations);
     return etcd_txn(guarded(engine), operations, json_make("[o]", etcd_get(head_key)));
 }
@@ -397,6 +397,17 @@ static void batch_free(struct etcd_batch *batch)
     g_free(batch);
 }
 
+/* etcd would refuse all that goes along with it. */
+static bool check_size(struct etcd_entry *entry)
+{
+    guint changes = entry->puts->len / 2;
+    if (changes <= LIMIT_COMMIT_CHANGES)
+        return true;
+    fettle_set_error(&entry->wrong, LIMIT, "a commit of %u changes; a transaction of etcd takes %d",
+                     changes, LIMIT_COMMIT_CHANGES);
+    return false;
+}
+
 /* Whether it goes along; a commit that does not follow those before it stays out. */
 static void check_entry(const struct etcd_engine *engine, struct etcd_batch *batch,
                         struct etcd_entry *entry)
@@ -405,7 +416,8 @@ static void check_entry(const struct etcd_engine *engine, struct etcd_batch *bat
     if (entry->commit_id == NULL)
         return;
     if (engine_commit_follows(entry->epoch, entry->serial, etcd_engine_epoch(engine), last,
-                              &entry->wrong))
+                              &entry->wrong) &&
+        check_size(entry))
         batch->serial = entry->serial;
     else
         g_ptr_array_set_size(entry->puts, 0);

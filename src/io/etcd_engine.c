@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "io/etcd_value.h"
 #include "io/loop.h"
+#include "proto/seal.h"
 
 #define NEXT_TTL_S 5 /* how long a hand-over keeps others from trying */
 
@@ -48,11 +49,30 @@ void etcd_engine_distrust(struct etcd_engine *engine, const char *key)
         return;
     g_autofree char *what = g_strdup_printf(
         "the member of etcd at %s answered a value of %s that was never stored: its data is "
-        "damaged; another member is asked. Give it fresh data: fettle cluster engine renew NODE",
-        etcd_client_url(engine->client), key);
+        "damaged; %s",
+        etcd_client_url(engine->client), key,
+        etcd_client_count(engine->client) > 1
+            ? "another member is asked. Give it fresh data: fettle cluster engine renew NODE"
+            : "there is no other one to ask; restore a backup");
     if (engine->tell_damaged != NULL)
         engine->tell_damaged(what);
     etcd_client_next(engine->client);
+}
+
+bool etcd_engine_ask_each(struct etcd_engine *engine,
+                          bool (*ask)(struct etcd_engine *engine, void *data, GError **error),
+                          void *data, GError **error)
+{
+    guint left = engine->closed ? 1 : etcd_client_count(engine->client);
+    for (;;) {
+        g_autoptr(GError) why = NULL;
+        if (ask(engine, data, &why))
+            return true;
+        if (--left > 0 && fettle_error_is(why, CORRUPT))
+            continue;
+        g_propagate_error(error, g_steal_pointer(&why));
+        return false;
+    }
 }
 
 char *etcd_engine_key(const struct etcd_engine *engine, const char *name)
@@ -166,14 +186,15 @@ struct standing {
     char *moved; /* NULL: not */
 };
 
-static bool parse_mastership(const struct etcd_kv *kv, struct mastership *ret, GError **error)
+static bool parse_mastership(struct etcd_engine *engine, const struct etcd_kv *kv,
+                             struct mastership *ret, GError **error)
 {
     const char *node, *boot_id, *journal_id;
-    json_autoptr value = json_parse_limited(kv->value, strlen(kv->value), KIB(4), error);
+    json_autoptr value = seal_from_text(kv->value, strlen(kv->value), KIB(4), NULL);
 
     if (value == NULL || json_unpack(value, "{s:s, s:s, s:s}", "node", &node, "boot_id", &boot_id,
                                      "journal_id", &journal_id) != 0) {
-        g_clear_error(error);
+        etcd_engine_distrust(engine, kv->key);
         fettle_set_error(error, CORRUPT, "etcd: the value of %s is no mastership: %s", kv->key,
                          kv->value);
         return false;
@@ -200,7 +221,7 @@ static bool standing_take(struct etcd_engine *engine, const struct etcd_kv *kv,
     if (strcmp(name, "master") == 0) {
         standing->created = kv->create_revision;
         standing->lease = kv->lease;
-        return parse_mastership(kv, &standing->master, error);
+        return parse_mastership(engine, kv, &standing->master, error);
     }
     if (strcmp(name, "epoch_base") == 0)
         return etcd_count_parse(name, kv->value, &standing->epoch_base) ||
@@ -224,12 +245,15 @@ static bool no_answer(GError **error, GError *reason)
     return false;
 }
 
-static bool read_standing(struct etcd_engine *engine, struct standing *ret, GError **error)
+/* As one member answers it. */
+static bool ask_standing(struct etcd_engine *engine, void *data, GError **error)
 {
     static const char *const names[] = {"master", "epoch_base", "next", "moved"};
+    struct standing *ret = data;
     GError *reason = NULL;
     json_t *gets = json_array();
 
+    g_free(ret->moved);
     *ret = (struct standing){.moved = NULL};
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autofree char *key = etcd_engine_key(engine, names[i]);
@@ -245,6 +269,12 @@ static bool read_standing(struct etcd_engine *engine, struct standing *ret, GErr
     if (reason == NULL && ret->created != 0)
         ret->master.epoch = ret->epoch_base + (guint64)ret->created;
     return reason == NULL || no_answer(error, reason);
+}
+
+static bool read_standing(struct etcd_engine *engine, struct standing *ret, GError **error)
+{
+    *ret = (struct standing){.moved = NULL};
+    return etcd_engine_ask_each(engine, ask_standing, ret, error);
 }
 
 static bool engine_observe(struct engine *base, struct mastership *ret_master, GError **error)
@@ -272,7 +302,7 @@ static char *mastership_text(const struct mastership *me)
 {
     json_autoptr value = json_make("{s:s, s:s, s:s}", "node", me->node, "boot_id", me->boot_id,
                                    "journal_id", me->journal_id);
-    return json_to_text(value);
+    return seal_to_text(value);
 }
 
 static void taken(struct etcd_engine *engine, struct mastership *me, const struct standing *seat)

@@ -57,6 +57,10 @@ json_t *etcd_engine_call(struct etcd_engine *engine, const char *path, json_t *b
                          GError **error);
 /* The member that answered last answered a wrong value of `key`: says so, and turns to the next. */
 void etcd_engine_distrust(struct etcd_engine *engine, const char *key);
+/* Asks until an answer is not CORRUPT, each member once; `ask` calls etcd_engine_distrust(). */
+bool etcd_engine_ask_each(struct etcd_engine *engine,
+                          bool (*ask)(struct etcd_engine *engine, void *data, GError **error),
+                          void *data, GError **error);
 char *etcd_engine_key(const struct etcd_engine *engine, const char *name);
 /* What a transaction of the master compares: the key is ours, under our lease. */
 json_t *etcd_engine_is_master(const struct etcd_engine *engine);

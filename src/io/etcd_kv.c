@@ -128,7 +128,16 @@ static void free_kv(void *data)
     etcd_kv_free(data);
 }
 
-/* NULL if it is no base64 text without NUL. */
+/* A NUL is nothing that was ever stored. It must neither end the text, which might be whole before
+ * it, nor spoil the answer: \x01 is in no text of ours, and tells whoever reads the value. */
+static void mark_zeros(char *text, gsize length)
+{
+    for (gsize i = 0; i < length; i++)
+        if (text[i] == '\0')
+            text[i] = '\x01';
+}
+
+/* NULL if it is no text. */
 static char *decoded(const json_t *value)
 {
     gsize length = 0;
@@ -139,10 +148,8 @@ static char *decoded(const json_t *value)
     char *text = (char *)g_base64_decode(json_string_value(value), &length);
     text = g_realloc(text, length + 1);
     text[length] = '\0';
-    if (strlen(text) == length)
-        return text;
-    g_free(text);
-    return NULL;
+    mark_zeros(text, length);
+    return text;
 }
 
 static struct etcd_kv *kv_of(const json_t *item, GError **error)

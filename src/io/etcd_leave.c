@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "io/loop.h"
+#include "proto/seal.h"
 
 #define AGAIN_MS 100
 
@@ -21,7 +22,7 @@ static bool parse_moved(const struct etcd_kv *kv, struct engine_left *ret_left, 
 {
     const char *node = NULL;
     json_int_t history = 0, epoch = 0, serial = 0;
-    json_autoptr value = json_parse_limited(kv->value, strlen(kv->value), KIB(4), NULL);
+    json_autoptr value = seal_from_text(kv->value, strlen(kv->value), KIB(4), NULL);
     if (value == NULL ||
         json_unpack(value, "{s:s, s:I, s:I, s:I}", "node", &node, "history", &history, "epoch",
                     &epoch, "serial", &serial) != 0 ||
@@ -76,7 +77,7 @@ enum engine_result etcd_leave(struct engine *base, const struct engine_commit *l
         return ENGINE_REFUSED;
     }
     json_autoptr value = moved_value(engine, node, last->epoch);
-    g_autofree char *text = json_to_text(value);
+    g_autofree char *text = seal_to_text(value);
     etcd_engine_ref(engine);
     enum engine_result result = put_moved(engine, text, error);
     etcd_engine_unref(engine);
@@ -85,7 +86,8 @@ enum engine_result etcd_leave(struct engine *base, const struct engine_commit *l
 
 /* --- left --- */
 
-static bool read_moved(struct etcd_engine *engine, struct engine_left *ret_left, GError **error)
+/* As one member answers it. */
+static bool ask_moved(struct etcd_engine *engine, void *ret_left, GError **error)
 {
     g_autofree char *key = etcd_engine_key(engine, "moved");
     GError *reason = NULL;
@@ -96,7 +98,10 @@ static bool read_moved(struct etcd_engine *engine, struct engine_left *ret_left,
         return false;
     }
     g_autoptr(GPtrArray) kvs = etcd_kvs(answer, NULL, error);
-    return kvs != NULL && (kvs->len == 0 || parse_moved(kvs->pdata[0], ret_left, error));
+    if (kvs == NULL || kvs->len == 0 || parse_moved(kvs->pdata[0], ret_left, error))
+        return kvs != NULL;
+    etcd_engine_distrust(engine, key);
+    return false;
 }
 
 bool etcd_left(struct engine *base, struct engine_left *ret_left, GError **error)
@@ -104,7 +109,7 @@ bool etcd_left(struct engine *base, struct engine_left *ret_left, GError **error
     struct etcd_engine *engine = (struct etcd_engine *)base;
     memset(ret_left, 0, sizeof *ret_left);
     etcd_engine_ref(engine);
-    bool ok = read_moved(engine, ret_left, error);
+    bool ok = etcd_engine_ask_each(engine, ask_moved, ret_left, error);
     etcd_engine_unref(engine);
     return ok;
 }

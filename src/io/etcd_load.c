@@ -32,14 +32,25 @@ static bool take_page(const GPtrArray *kvs, const char *from, take_fn take, void
 /* The first one that is not what was stored; NULL: none. */
 static const struct etcd_kv *find_wrong(const struct etcd_engine *engine, const GPtrArray *kvs)
 {
-    g_autofree char *objects = etcd_engine_key(engine, "o/");
     for (guint i = 0; i < kvs->len; i++) {
         const struct etcd_kv *kv = kvs->pdata[i];
-        if (g_str_has_prefix(kv->key, objects) &&
-            !etcd_object_sound(kv->key + strlen(objects), kv->value))
+        const char *name = kv->key + strlen(engine->prefix);
+        bool sound = g_str_has_prefix(name, "o/")
+                         ? etcd_object_sound(name + strlen("o/"), kv->value)
+                         : etcd_list_sound(name, kv->value);
+        if (!sound)
             return kv;
     }
     return NULL;
+}
+
+static char *describe_wrong(const struct etcd_kv *kv)
+{
+    return g_strdup_printf(etcd_value_is_checked(kv->value)
+                               ? "the value of %s does not match its checksum, whichever member "
+                                 "is asked"
+                               : "the value of %s cannot be read",
+                           kv->key);
 }
 
 /* A page of a fixed revision is the same at every member: what one answers wrongly is asked of the
@@ -48,8 +59,9 @@ static json_t *read_page(struct etcd_engine *engine, json_t *range, GPtrArray **
                          bool *ret_more, GError **error)
 {
     json_autoptr question = range;
-    g_autofree char *key = NULL;
-    for (guint i = 0; !engine->closed && i < etcd_client_count(engine->client); i++) {
+    g_autofree char *why = NULL;
+    guint left = engine->closed ? 1 : etcd_client_count(engine->client); /* closed: is told so */
+    for (; left > 0; left--) {
         json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, json_incref(question), error);
         g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, ret_more, error) : NULL;
         const struct etcd_kv *wrong = kvs != NULL ? find_wrong(engine, kvs) : NULL;
@@ -59,14 +71,12 @@ static json_t *read_page(struct etcd_engine *engine, json_t *range, GPtrArray **
             *ret_kvs = g_steal_pointer(&kvs);
             return json_steal(&answer);
         }
-        g_free(key);
-        key = g_strdup(wrong->key);
-        etcd_engine_distrust(engine, key);
+        g_free(why);
+        why = describe_wrong(wrong);
+        etcd_engine_distrust(engine, wrong->key);
     }
-    fettle_set_error(error, CORRUPT,
-                     "etcd: the value of %s does not match its checksum, whichever member is "
-                     "asked; restore a backup",
-                     key != NULL ? key : "a key");
+    fettle_set_error(error, CORRUPT, "etcd: %s; restore a backup",
+                     why != NULL ? why : "no member can be asked");
     return NULL;
 }
 
@@ -161,7 +171,7 @@ static bool take_ids(const struct etcd_kv *kv, void *data, GError **error)
     size_t index;
     json_t *item;
 
-    if (!loading->logged || ids == NULL)
+    if (!loading->logged)
         engine->log_from = MAX(first_serial(ids, last) - 1, 1);
     loading->logged = true;
     json_array_foreach(ids, index, item)
@@ -196,30 +206,25 @@ static bool take_carried(const struct etcd_kv *kv, void *data, GError **error)
 }
 
 /* As one member answers it. */
-static bool ask_head(struct etcd_engine *engine, const char *key, gint64 *ret_revision,
-                     GError **error)
+static bool ask_head(struct etcd_engine *engine, void *ret_revision, GError **error)
 {
-    json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, etcd_range(key), error);
-    g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, NULL, error) : NULL;
-    *ret_revision = answer != NULL ? etcd_revision(answer) : 0;
-    return kvs != NULL && etcd_head_parse(kvs, &engine->head, error);
+    g_autofree char *key = etcd_engine_key(engine, "head");
+    g_autoptr(GError) why = NULL;
+    json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, etcd_range(key), &why);
+    g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, NULL, &why) : NULL;
+    *(gint64 *)ret_revision = answer != NULL ? etcd_revision(answer) : 0;
+    if (kvs != NULL && etcd_head_parse(kvs, &engine->head, &why))
+        return true;
+    if (fettle_error_is(why, CORRUPT))
+        etcd_engine_distrust(engine, key);
+    g_propagate_error(error, g_steal_pointer(&why));
+    return false;
 }
 
 static bool read_head(struct etcd_engine *engine, gint64 *ret_revision, GError **error)
 {
-    g_autofree char *key = etcd_engine_key(engine, "head");
-    guint left = engine->closed ? 1 : etcd_client_count(engine->client);
-    g_autoptr(GError) why = NULL;
-    while (!ask_head(engine, key, ret_revision, &why)) {
-        bool wrong = fettle_error_is(why, CORRUPT);
-        if (wrong)
-            etcd_engine_distrust(engine, key);
-        if (!wrong || --left == 0) {
-            g_propagate_error(error, g_steal_pointer(&why));
-            return false;
-        }
-        g_clear_error(&why);
-    }
+    if (!etcd_engine_ask_each(engine, ask_head, ret_revision, error))
+        return false;
     if (engine->head.revision == 0) {
         fettle_set_error(error, CORRUPT, "etcd has no configuration of this cluster below %s",
                          engine->prefix);
@@ -321,7 +326,7 @@ static void end_page(struct filling *filling)
         return;
     g_autofree char *name =
         g_strdup_printf("%si/%020" G_GUINT64_FORMAT, filling->prefix, filling->last_id);
-    g_autofree char *text = json_to_text(filling->ids);
+    g_autofree char *text = etcd_list_text(name + strlen(filling->prefix), filling->ids);
     g_ptr_array_add(filling->transactions, json_make("[o]", etcd_put(name, text, 0)));
     json_decref(g_steal_pointer(&filling->ids));
 }
@@ -373,7 +378,7 @@ static json_t *last_operations(const char *prefix, const struct etcd_import *imp
     g_autofree char *ids_key = g_strdup_printf("%sc/%020" G_GUINT64_FORMAT, prefix, import->serial);
     g_autofree char *base = etcd_count_text("epoch_base", import->epoch_base);
     json_autoptr ids = json_make("[[s, I]]", id, (json_int_t)import->serial);
-    g_autofree char *ids_text = json_to_text(ids);
+    g_autofree char *ids_text = etcd_list_text(ids_key + strlen(prefix), ids);
 
     g_strlcpy(head.batch, id, sizeof head.batch);
     g_autofree char *text = etcd_head_text(&head);

@@ -11,6 +11,8 @@
 #define VERSION ",\"version\":"
 #define CHECK ",\"" SEAL_MEMBER "\":\""
 #define END "\"}"
+#define LIST_CHECK ",{\"" SEAL_MEMBER "\":\""
+#define LIST_END "\"}]"
 
 static void digits_of(const char *name, const char *text, size_t len, char ret[SEAL_DIGITS + 1])
 {
@@ -31,23 +33,47 @@ char *etcd_object_text(const char *kind, const char *key, guint64 version, const
     return g_strconcat(text, CHECK, digits, END, NULL);
 }
 
-/* Where the checksum begins; NULL: there is none. */
+/* Where the checksum begins, which stands between `begin` and `end`; NULL: there is none. */
+static const char *find_between(const char *value, const char *begin, const char *end)
+{
+    size_t len = strlen(value), tail = strlen(begin) + SEAL_DIGITS + strlen(end);
+    const char *check = len > tail ? value + len - tail : NULL;
+    return check != NULL && g_str_has_prefix(check, begin) && g_str_has_suffix(value, end) ? check
+                                                                                           : NULL;
+}
+
 static const char *find_check(const char *value)
 {
-    size_t len = strlen(value), tail = strlen(CHECK) + SEAL_DIGITS + strlen(END);
-    const char *check = len > tail ? value + len - tail : NULL;
-    return check != NULL && g_str_has_prefix(check, CHECK) && g_str_has_suffix(value, END) ? check
-                                                                                           : NULL;
+    return find_between(value, CHECK, END);
+}
+
+static const char *find_list_check(const char *value)
+{
+    return find_between(value, LIST_CHECK, LIST_END);
+}
+
+bool etcd_value_is_checked(const char *value)
+{
+    return find_check(value) != NULL || find_list_check(value) != NULL;
+}
+
+/* Whether `check` has the digits of what stands before it; `begin` long is what leads to them. */
+static bool is_right(const char *name, const char *value, const char *check, size_t begin)
+{
+    char digits[SEAL_DIGITS + 1];
+    digits_of(name, value, (size_t)(check - value), digits);
+    return strncmp(check + begin, digits, SEAL_DIGITS) == 0;
 }
 
 bool etcd_object_sound(const char *name, const char *value)
 {
-    char digits[SEAL_DIGITS + 1];
     const char *check = find_check(value);
-    if (check == NULL)
-        return true;
-    digits_of(name, value, (size_t)(check - value), digits);
-    return strncmp(check + strlen(CHECK), digits, SEAL_DIGITS) == 0;
+    if (check == NULL) { /* of a version before, or that is what is damaged */
+        guint64 version = 0;
+        g_autofree char *object = etcd_object_parse(value, &version);
+        return object != NULL;
+    }
+    return is_right(name, value, check, strlen(CHECK));
 }
 
 /* Cuts the object out of a value that is written as above; NULL: it is written otherwise. */
@@ -80,6 +106,27 @@ char *etcd_object_parse(const char *value, guint64 *ret_version)
         return NULL;
     *ret_version = (guint64)version;
     return json_to_text(object);
+}
+
+/* --- lists: [ITEM,ITEM,{"check":"DIGITS"}] --- */
+
+char *etcd_list_text(const char *name, const json_t *list)
+{
+    char digits[SEAL_DIGITS + 1];
+    g_autofree char *text = json_to_text(list);
+    g_assert(json_array_size(list) > 0);
+    text[strlen(text) - 1] = '\0'; /* the closing bracket */
+    digits_of(name, text, strlen(text), digits);
+    return g_strconcat(text, LIST_CHECK, digits, LIST_END, NULL);
+}
+
+bool etcd_list_sound(const char *name, const char *value)
+{
+    const char *check = find_list_check(value);
+    if (check != NULL)
+        return is_right(name, value, check, strlen(LIST_CHECK));
+    json_autoptr list = json_parse_limited(value, strlen(value), LIMIT_FRAME_BYTES, NULL);
+    return json_is_array(list);
 }
 
 /* --- numbers: "N DIGITS" --- */

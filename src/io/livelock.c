@@ -3,6 +3,8 @@
 #include "io/crash.h"
 #include "io/files.h"
 #include "io/loop.h"
+#include "io/nursery.h"
+#include "io/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,6 +120,66 @@ enum livelock_verdict livelock_probe(const struct node_paths *paths, const char 
     if (!asked)
         return LIVELOCK_UNSURE;
     return lock.l_type == F_UNLCK ? LIVELOCK_DEAD : LIVELOCK_ALIVE;
+}
+
+/* --- who holds it --- */
+
+/* Of STEM-PID-RANDOM; 0: there is none. */
+static guint64 pid_in(const char *name)
+{
+    const char *random = strrchr(name, '-');
+    g_autofree char *before = random == NULL ? NULL : g_strndup(name, (gsize)(random - name));
+    const char *pid = before == NULL ? NULL : strrchr(before, '-');
+    guint64 number = 0;
+
+    if (pid == NULL || !g_ascii_string_to_unsigned(pid + 1, 10, 1, G_MAXINT, &number, NULL))
+        return 0;
+    return number;
+}
+
+static bool runs_job_program(guint64 pid)
+{
+    g_autofree char *link = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/exe", pid);
+    g_autofree char *path = g_file_read_link(link, NULL);
+    g_autofree char *program = path == NULL ? NULL : g_path_get_basename(path);
+
+    /* " (deleted)": it was replaced by a newer one meanwhile. */
+    return program != NULL && (g_str_equal(program, NURSERY_PROGRAM) ||
+                               g_str_equal(program, NURSERY_PROGRAM " (deleted)"));
+}
+
+static bool has_open(guint64 pid, const struct stat *file)
+{
+    g_autofree char *folder = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/fd", pid);
+    g_autoptr(GDir) descriptors = g_dir_open(folder, 0, NULL);
+    const char *name;
+    bool found = false;
+
+    while (!found && descriptors != NULL && (name = g_dir_read_name(descriptors)) != NULL) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        struct stat info;
+
+        found =
+            stat(path, &info) == 0 && info.st_dev == file->st_dev && info.st_ino == file->st_ino;
+    }
+    return found;
+}
+
+/* The start time is read first: if the number is another's when the rest is looked at, that one
+ * does not have the file, and if it becomes another's later, the start time does not fit. */
+bool livelock_find_holder(const struct node_paths *paths, const char *name, guint64 *ret_pid,
+                          guint64 *ret_start_ticks)
+{
+    guint64 pid = name_is_plain(name) ? pid_in(name) : 0;
+    guint64 ticks = pid == 0 ? 0 : process_read_start_ticks(pid);
+    g_autofree char *path = pid == 0 ? NULL : path_of(paths, name);
+    struct stat file;
+
+    if (ticks == 0 || stat(path, &file) != 0 || !runs_job_program(pid) || !has_open(pid, &file))
+        return false;
+    *ret_pid = pid;
+    *ret_start_ticks = ticks;
+    return true;
 }
 
 GPtrArray *livelock_list(const struct node_paths *paths)

@@ -27,6 +27,10 @@ void livelock_drop(struct livelock *livelock);
 enum livelock_verdict livelock_probe(const struct node_paths *paths, const char *name);
 /* Names of all lock files, sorted; files that are being born are not among them. */
 GPtrArray *livelock_list(const struct node_paths *paths);
+/* Which process has it, by its name, as long as that process has the file open and runs the program
+ * fettle-job: whoever else looks into the folder is not taken for it. */
+bool livelock_find_holder(const struct node_paths *paths, const char *name, guint64 *ret_pid,
+                          guint64 *ret_start_ticks);
 /* Removes a file if its owner is proven dead; whatever else it is stays. */
 void livelock_remove(const struct node_paths *paths, const char *name);
 

@@ -95,7 +95,7 @@ static void broken_cb(struct channel *channel, const GError *why, void *user)
     finish(line, false, NULL, error);
 }
 
-static const struct channel_events channel_events = {frame_cb, broken_cb, NULL};
+static const struct channel_events channel_events = {frame_cb, broken_cb, NULL, NULL};
 
 static void timeout_cb(void *data)
 {

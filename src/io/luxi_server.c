@@ -23,8 +23,13 @@ struct client {
     guint refs;                 /* the server, the request under way */
     struct luxi_server *server; /* NULL once the server or the connection has ended */
     struct channel *channel;
-    char *user; /* NULL: unknown */
-    bool asks;  /* its request is under way */
+    char *user;                 /* NULL: unknown */
+    struct luxi_request *asked; /* its request that is under way; NULL: none */
+};
+
+struct luxi_request {
+    struct rpc_request request;
+    struct client *client;
 };
 
 static void complain(struct luxi_server *server, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -55,9 +60,12 @@ static void client_end(struct client *client)
     if (client->server == NULL)
         return;
     GHashTable *clients = client->server->clients;
+    struct luxi_request *asked = client->asked;
     client->server = NULL;
     channel_close(client->channel);
     g_hash_table_remove(clients, client);
+    if (asked != NULL)
+        rpc_request_gone(&asked->request);
 }
 
 /* --- answers --- */
@@ -65,7 +73,7 @@ static void client_end(struct client *client)
 /* The next request is looked at when the answers before it have been taken, but for a little. */
 static void go_on(struct client *client)
 {
-    if (!client->asks && channel_waiting(client->channel) <= LIMIT_UNREAD_BYTES)
+    if (client->asked == NULL && channel_waiting(client->channel) <= LIMIT_UNREAD_BYTES)
         channel_pause(client->channel, false);
 }
 
@@ -74,15 +82,23 @@ static void taken_cb(struct channel *channel, void *user)
     go_on(user);
 }
 
+static void apologize(struct client *client, GError *too_large)
+{
+    g_prefix_error(&too_large,
+                   "the answer is too large; ask for fewer fields, or for fewer rows by "
+                   "a filter: ");
+    json_autoptr apology = luxi_reply_error(too_large);
+    channel_send(client->channel, apology, LIMIT_LUXI_ANSWER_BYTES, NULL, NULL);
+}
+
 static void reply(struct client *client, json_t *document)
 {
     g_autoptr(GError) too_large = NULL;
     json_autoptr owned = document;
 
-    if (channel_send(client->channel, owned, LIMIT_FRAME_BYTES, NULL, &too_large))
+    if (channel_send(client->channel, owned, LIMIT_LUXI_ANSWER_BYTES, NULL, &too_large))
         return;
-    json_autoptr apology = luxi_reply_error(too_large);
-    channel_send(client->channel, apology, LIMIT_FRAME_BYTES, NULL, NULL);
+    apologize(client, too_large);
 }
 
 /* What nobody can make sense of is answered with a plain text, and the connection ends. */
@@ -94,22 +110,17 @@ static void reply_unparsed(struct client *client, const GError *error)
     client_end(client);
 }
 
-struct luxi_request {
-    struct rpc_request request;
-    struct client *client;
-};
-
 static void answer(struct rpc_request *request, json_t *result, const GError *error)
 {
     struct client *client = ((struct luxi_request *)request)->client;
 
+    client->asked = NULL;
     if (client->server == NULL) {
         json_decref(result);
     } else if (error != NULL && fettle_error_is(error, PROTOCOL)) {
         reply_unparsed(client, error);
     } else {
         reply(client, error != NULL ? luxi_reply_error(error) : luxi_reply_result(result));
-        client->asks = false;
         go_on(client);
     }
     client_unref(client);
@@ -123,11 +134,11 @@ static void answer_text(struct rpc_request *request, const char *text)
     const struct frame_body body = {.text = text};
     g_autoptr(GError) too_large = NULL;
 
+    client->asked = NULL;
     if (client->server != NULL) {
         if (!channel_send_within(client->channel, LUXI_RESULT_BEFORE, &body, LUXI_RESULT_AFTER,
-                                 LIMIT_FRAME_BYTES, NULL, &too_large))
-            reply(client, luxi_reply_error(too_large));
-        client->asks = false;
+                                 LIMIT_LUXI_ANSWER_BYTES, NULL, &too_large))
+            apologize(client, too_large);
         go_on(client);
     }
     client_unref(client);
@@ -135,6 +146,19 @@ static void answer_text(struct rpc_request *request, const char *text)
 }
 
 /* --- requests --- */
+
+static void watch_caller(struct rpc_request *request)
+{
+    channel_watch_end(((struct luxi_request *)request)->client->channel);
+}
+
+static void left_cb(struct channel *channel, void *user)
+{
+    struct client *client = user;
+
+    if (client->asked != NULL)
+        rpc_request_gone(&client->asked->request);
+}
 
 static void frame_cb(struct channel *channel, const char *data, size_t len, void *user)
 {
@@ -160,7 +184,8 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     carried->request.args = args;
     carried->request.answer = answer;
     carried->request.answer_text = answer_text;
-    client->asks = true;
+    carried->request.watch_caller = watch_caller;
+    client->asked = carried;
     channel_pause(channel, true);
     server->handle(&carried->request, server->data);
 }
@@ -178,7 +203,7 @@ static void broken_cb(struct channel *channel, const GError *why, void *user)
     client_end(client);
 }
 
-static const struct channel_events channel_events = {frame_cb, broken_cb, taken_cb};
+static const struct channel_events channel_events = {frame_cb, broken_cb, taken_cb, left_cb};
 
 /* --- the socket --- */
 

@@ -208,15 +208,20 @@ static struct starter *real_starter_spawn(const struct env *env, guint64 job,
     return starter_spawn(real(env)->nursery, job, events, data, error);
 }
 
-static void real_job_signal(const struct env *env, const struct job_process *job, bool kill)
+static bool real_job_signal(const struct env *env, const struct job_process *job, bool kill)
 {
     g_autoptr(GError) gone = NULL;
-    struct process *process = process_adopt(job->pid, job->start_ticks, NULL, NULL, &gone);
+    guint64 pid = job->pid, ticks = job->start_ticks;
+    struct process *process;
 
+    if (pid == 0 && !livelock_find_holder(real(env)->paths, job->livelock, &pid, &ticks))
+        return false;
+    process = process_adopt(pid, ticks, NULL, NULL, &gone);
     if (process == NULL)
-        return;
+        return true;
     process_signal(process, kill ? SIGKILL : SIGTERM);
     process_free(process);
+    return true;
 }
 
 static void real_on_asked(const struct env *env, void (*fn)(void *data), void *data)
@@ -233,6 +238,11 @@ static void real_on_asked(const struct env *env, void (*fn)(void *data), void *d
 static bool real_starter_confirm(const struct env *env, struct starter *starter)
 {
     return starter_confirm(starter);
+}
+
+static void real_starter_drop(const struct env *env, struct starter *starter)
+{
+    starter_drop(starter);
 }
 
 static const struct env_ops ops = {
@@ -256,6 +266,7 @@ static const struct env_ops ops = {
     .livelock_remove = real_livelock_remove,
     .starter_spawn = real_starter_spawn,
     .starter_confirm = real_starter_confirm,
+    .starter_drop = real_starter_drop,
     .job_signal = real_job_signal,
     .on_asked = real_on_asked,
 };

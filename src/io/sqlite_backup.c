@@ -72,6 +72,8 @@ static void note_cluster(const char *kind, const char *key, guint64 version, jso
         return;
     g_strlcpy(summary->cluster, key, sizeof summary->cluster);
     g_strlcpy(summary->name, name, sizeof summary->name);
+    const char *engine = json_string_value(json_object_get(object, "engine"));
+    g_strlcpy(summary->engine, engine != NULL ? engine : "", sizeof summary->engine);
 }
 
 /* Opens it as wconfd would: every row against its checksum. */
@@ -84,6 +86,7 @@ static bool look_through(const char *path, struct store_summary *ret_summary, GE
         summary.history = sqlite_store_history(store);
         summary.epoch = sqlite_store_master(store)->epoch;
         summary.serial = sqlite_store_serial(store);
+        summary.role = (enum copy_role)store->meta.role;
         *ret_summary = summary;
     }
     sqlite_store_close(store);
@@ -125,8 +128,11 @@ static bool renew(struct sqlite_store *store, guint64 history, const GPtrArray *
     /* It may have been taken from a candidate's copy. No commit of another history is a repeated
      * one of this. */
     store->pending.role = COPY_ENGINE;
+    /* Above all that was stored since it was taken: ConfD's clients know nothing of histories. */
+    store->pending.serial += LIMIT_SERIAL_LEAP;
     if (!store_begin_log(store, error) || !store_run(store, "DELETE FROM ids", error))
         return false;
+    store->pending_id_rows = 0;
     return sqlite_store_add(store, commit_id, epoch, store->pending.serial + 1, rows, &refused,
                             error) &&
            sqlite_store_finish(store, &unknown, error);

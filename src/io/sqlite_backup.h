@@ -4,14 +4,17 @@
  */
 #pragma once
 
+#include "proto/copy.h"
 #include "proto/records.h"
 
 struct store_summary {
     guint64 history;
     guint64 epoch;
     guint64 serial;
-    char cluster[37]; /* its UUID */
-    char name[64];    /* and name */
+    enum copy_role role; /* of the one that was copied */
+    char cluster[37];    /* its UUID */
+    char name[64];       /* and name */
+    char engine[16];     /* as its record says; empty: it says nothing */
 };
 
 /* Copies the store at `from`, which another process may be writing, to the new file `to`: one

@@ -209,7 +209,7 @@ static bool end_body(struct sqlite_copy *copy, void *args, GError **error)
                                          .log_from = end->serial,
                                          .role = COPY_FOLLOWS,
                                          .master.epoch = end->epoch};
-    store->pending_log_rows = 0;
+    store->pending_log_rows = store->pending_id_rows = 0;
     return store_run(store,
                      "DELETE FROM objects; DELETE FROM changes; DELETE FROM commits; "
                      "DELETE FROM ids",

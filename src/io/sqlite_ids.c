@@ -32,8 +32,10 @@ bool store_check_ids(struct sqlite_store *store, GError **error)
 {
     sqlite3_stmt *rows = ask(store, "SELECT serial, commit_id, sum FROM ids", error);
     int result = SQLITE_DONE;
+    store->id_rows = 0;
     while (rows != NULL && (result = sqlite3_step(rows)) == SQLITE_ROW) {
         guint64 serial = (guint64)sqlite3_column_int64(rows, 0);
+        store->id_rows++;
         guint64 sum = (guint64)sqlite3_column_int64(rows, 2);
         if (sum == store_sum_commit(id_of(rows), serial, 0))
             continue;

@@ -25,6 +25,7 @@ enum store_statement {
     STATEMENT_LOG_TRIM,
     STATEMENT_COMMITS_TRIM,
     STATEMENT_ID_PUT,
+    STATEMENT_IDS_SURPLUS,
     STATEMENT_IDS_TRIM,
     /* of the reading handle */
     STATEMENT_LOOKUP,
@@ -55,8 +56,8 @@ struct sqlite_store {
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct store_meta meta;    /* as committed */
     struct store_meta pending; /* of the open transaction */
-    guint64 log_rows;
-    guint64 pending_log_rows;
+    guint64 log_rows, id_rows;
+    guint64 pending_log_rows, pending_id_rows;
 };
 
 /* FNV-1a, 64 bits: any change of a single byte changes the sum. */

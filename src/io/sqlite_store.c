@@ -51,6 +51,7 @@ static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_LOG_TRIM] = "DELETE FROM changes WHERE serial<=?1",
     [STATEMENT_COMMITS_TRIM] = "DELETE FROM commits WHERE serial<=?1",
     [STATEMENT_ID_PUT] = "INSERT OR REPLACE INTO ids VALUES(?1,?2,?3)",
+    [STATEMENT_IDS_SURPLUS] = "SELECT serial FROM ids ORDER BY serial DESC LIMIT 1 OFFSET ?1",
     [STATEMENT_IDS_TRIM] = "DELETE FROM ids WHERE serial<=?1",
     [STATEMENT_LOOKUP] = ("SELECT serial FROM commits WHERE commit_id=?1 UNION ALL "
                           "SELECT serial FROM ids WHERE commit_id=?1 LIMIT 1"),
@@ -422,6 +423,7 @@ bool sqlite_store_begin(struct sqlite_store *store, GError **error)
 {
     store->pending = store->meta;
     store->pending_log_rows = store->log_rows;
+    store->pending_id_rows = store->id_rows;
     crash_point("sqlite: begin");
     return store_run(store, "BEGIN IMMEDIATE", error);
 }
@@ -480,15 +482,20 @@ bool store_log_commit(struct sqlite_store *store, const char *commit_id, guint64
 
 bool store_put_id(struct sqlite_store *store, const char *commit_id, guint64 serial, GError **error)
 {
+    store->pending_id_rows++;
     return run_bound(store, error, STATEMENT_ID_PUT, "iti", serial, commit_id,
                      store_sum_commit(commit_id, serial, 0));
 }
 
+/* By their number, as serials leap; some at a time. */
 bool store_trim_ids(struct sqlite_store *store, GError **error)
 {
-    guint64 serial = store->pending.serial;
-    return serial <= LIMIT_COMMIT_IDS ||
-           run_bound(store, error, STATEMENT_IDS_TRIM, "i", serial - LIMIT_COMMIT_IDS);
+    guint64 upto = 0;
+    if (store->pending_id_rows <= LIMIT_COMMIT_IDS + LIMIT_IDS_PIECE)
+        return true;
+    store->pending_id_rows = LIMIT_COMMIT_IDS;
+    return !ask_number(store, &upto, STATEMENT_IDS_SURPLUS, "i", (guint64)LIMIT_COMMIT_IDS) ||
+           run_bound(store, error, STATEMENT_IDS_TRIM, "i", upto);
 }
 
 bool store_begin_log(struct sqlite_store *store, GError **error)
@@ -564,6 +571,7 @@ bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError *
     store->old_format = false;
     store->whole = true;
     store->log_rows = store->pending_log_rows;
+    store->id_rows = store->pending_id_rows;
     note_progress(store);
     return true;
 }

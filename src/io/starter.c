@@ -97,6 +97,11 @@ bool starter_confirm(struct starter *starter)
     return false;
 }
 
+void starter_drop(struct starter *starter)
+{
+    break_channel(starter);
+}
+
 /* --- spawning --- */
 
 char *starter_bin_folder(const char *option)

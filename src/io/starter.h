@@ -18,6 +18,8 @@
 struct starter *starter_spawn(struct nursery *nursery, guint64 job,
                               const struct starter_events *events, void *data, GError **error);
 bool starter_confirm(struct starter *starter);
+/* Breaks the channel: the child ends by that, unless it has the confirmation. */
+void starter_drop(struct starter *starter);
 
 /* Folder of the programs: `option`, else FETTLE_BINDIR, else that of this program; g_free() it. */
 char *starter_bin_folder(const char *option);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define TICK_IMAGE_MIB 2
-#define TICK_DELAY 2 /* of tick.raw, in units of TICK_DELAY_MS; tick-fast.raw has none */
+#define TICK_DELAY 4 /* of tick.raw, in units of TICK_DELAY_MS; tick-fast.raw has none */
 
 /* Folders that even a lab without an identity has. */
 static bool make_folders(const struct layout *layout, guint node, GError **error)

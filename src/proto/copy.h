@@ -57,7 +57,7 @@ struct copy_ops {
     bool (*refill_piece)(struct copy *copy, const GPtrArray *changes, GError **error);
     bool (*refill_end)(struct copy *copy, const struct copy_batch *end, GError **error);
     /* Becomes an engine whose next mastership has at least this epoch, with this as its last commit
-     * (struct copy_batch; serial + 1), or a follower, or retired: in one transaction. */
+     * (struct copy_batch; of a later serial), or a follower, or retired: in one transaction. */
     bool (*set_role)(struct copy *copy, enum copy_role role, const struct copy_batch *last,
                      GError **error);
     void (*close)(struct copy *copy);

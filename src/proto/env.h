@@ -107,9 +107,12 @@ struct env_ops {
                                      GError **error);
     /* Sends the confirmation; false if the pipe is broken already. */
     bool (*starter_confirm)(const struct env *env, struct starter *starter);
+    /* Breaks its pipe before the confirmation: the process ends by that, and broken() is called. */
+    void (*starter_drop)(const struct env *env, struct starter *starter);
     /* Asks the process of a job to give up (SIGTERM), or ends it (SIGKILL). Only luxid. A process
-     * that is gone, or another one under that number, is left alone. */
-    void (*job_signal)(const struct env *env, const struct job_process *process, bool kill);
+     * that is gone, or another one under that number, is left alone. A pid of 0: the one that holds
+     * the lock file; false: it is not to be found. */
+    bool (*job_signal)(const struct env *env, const struct job_process *process, bool kill);
     /* Calls `fn` each time this process is asked to give up (SIGTERM) and has to see to its end by
      * itself; `fn` NULL: no more. Only fettle-job. */
     void (*on_asked)(const struct env *env, void (*fn)(void *data), void *data);

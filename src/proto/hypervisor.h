@@ -18,8 +18,9 @@ struct hypervisor;
 
 /* What happened without being asked; called from the loop. */
 struct hypervisor_events {
-    /* The process is gone, for whatever reason; its images are free. */
-    void (*exited)(const char *instance, guint64 generation, void *data);
+    /* The process is gone, for whatever reason; its images are free. `said`: its last words if it
+     * ended without being told to, else "". */
+    void (*exited)(const char *instance, guint64 generation, const char *said, void *data);
     /* The guest switched itself off; the process lives on, paused (-action shutdown=pause). */
     void (*shutdown)(const char *instance, guint64 generation, void *data);
     void *data;

@@ -19,6 +19,10 @@ struct network_ops {
                         const struct nic *nic, GError **error);
     /* Removes all tap devices of an instance; no error if there are none. */
     bool (*tap_remove)(struct network_driver *network, const char *instance, GError **error);
+    /* Tells the neighbours, once, that the address of a routed card is here now: gratuitous ARP on
+     * each network that this host answers ARP on for others. Nothing to do for other cards, nor for
+     * IPv6: its neighbours ask again when nobody answers at the old place. */
+    bool (*nic_announce)(struct network_driver *network, const struct nic *nic, GError **error);
     /* UUIDs of the instances that have tap devices: GPtrArray of char *. */
     GPtrArray *(*list)(struct network_driver *network, GError **error);
     /* Names of the bridges of this node: GPtrArray of char *. May be some seconds old,

@@ -90,6 +90,8 @@ json_t *record_to_json(const struct record *record, const void *value);
 json_t *record_field_to_json(const struct field *field, const void *value);
 /* The same as JSON text, at the end of `out`. */
 void record_field_append(const struct field *field, const void *value, GString *out);
+/* All of it as JSON text, in the order of its fields, without a tree: for what only goes out. */
+void record_append(const struct record *record, const void *value, GString *out);
 /* Frees the struct; NULL is allowed. */
 void record_free(const struct record *record, void *value);
 /* Applies one `name=text` setting as given on a command line; lists append. */

@@ -77,22 +77,110 @@ static void append_text(GString *out, const char *text)
     json_append_string(out, valid != NULL ? valid : text != NULL ? text : "");
 }
 
+static void append_strings(const GPtrArray *list, GString *out)
+{
+    g_string_append_c(out, '[');
+    for (guint i = 0; list != NULL && i < list->len; i++) {
+        if (i > 0)
+            g_string_append_c(out, ',');
+        append_text(out, g_ptr_array_index(list, i));
+    }
+    g_string_append_c(out, ']');
+}
+
+static void append_objects(const struct record *record, const GPtrArray *list, GString *out)
+{
+    g_string_append_c(out, '[');
+    for (guint i = 0; list != NULL && i < list->len; i++) {
+        if (i > 0)
+            g_string_append_c(out, ',');
+        record_append(record, g_ptr_array_index(list, i), out);
+    }
+    g_string_append_c(out, ']');
+}
+
+static void append_json(GString *out, const json_t *json)
+{
+    if (json != NULL)
+        json_append(out, json);
+    else
+        g_string_append(out, "null");
+}
+
 void record_field_append(const struct field *field, const void *value, GString *out)
 {
-    if (field->type == FIELD_TYPE_STRING || field->type == FIELD_TYPE_NAME ||
-        field->type == FIELD_TYPE_UUID) {
+    switch (field->type) {
+    case FIELD_TYPE_STRING:
+    case FIELD_TYPE_NAME:
+    case FIELD_TYPE_UUID:
         append_text(out, CONST_MEMBER(value, field, char *));
-    } else if (field->type == FIELD_TYPE_UINT) {
+        return;
+    case FIELD_TYPE_UINT:
         json_append_integer(out, (gint64)CONST_MEMBER(value, field, guint64));
-    } else if (field->type == FIELD_TYPE_ENUM) {
+        return;
+    case FIELD_TYPE_INT:
+        json_append_integer(out, CONST_MEMBER(value, field, gint64));
+        return;
+    case FIELD_TYPE_BOOL:
+        g_string_append(out, CONST_MEMBER(value, field, bool) ? "true" : "false");
+        return;
+    case FIELD_TYPE_ENUM:
         json_append_string(out, enum_word(field->words, CONST_MEMBER(value, field, int)));
-    } else {
+        return;
+    case FIELD_TYPE_JSON:
+        append_json(out, CONST_MEMBER(value, field, json_t *));
+        return;
+    case FIELD_TYPE_STRINGS:
+        append_strings(CONST_MEMBER(value, field, GPtrArray *), out);
+        return;
+    case FIELD_TYPE_OBJECTS:
+        append_objects(field->record, CONST_MEMBER(value, field, GPtrArray *), out);
+        return;
+    case FIELD_TYPE_OBJECT:
+        record_append(field->record, CONST_MEMBER(value, field, void *), out);
+        return;
+    case FIELD_TYPE_FLOAT: {
         json_autoptr json = write_field(field, value);
-        if (json != NULL)
-            json_append(out, json);
-        else
-            g_string_append(out, "null");
+        append_json(out, json);
+        return;
     }
+    }
+    g_assert_not_reached();
+}
+
+static bool is_absent(const struct field *field, const void *value)
+{
+    return (field->type == FIELD_TYPE_JSON && CONST_MEMBER(value, field, json_t *) == NULL) ||
+           (field->type == FIELD_TYPE_OBJECT && CONST_MEMBER(value, field, void *) == NULL);
+}
+
+void record_append(const struct record *record, const void *value, GString *out)
+{
+    if (value == NULL) {
+        g_string_append(out, "null");
+        return;
+    }
+    char before = '{';
+    for (const struct field *field = record->fields(); field->name != NULL; field++) {
+        if (is_absent(field, value))
+            continue;
+        g_string_append_c(out, before);
+        json_append_string(out, field->name);
+        g_string_append_c(out, ':');
+        record_field_append(field, value, out);
+        before = ',';
+    }
+    const char *name;
+    json_t *member;
+    json_object_foreach(*record_extra(record, (void *)value), name, member)
+    {
+        g_string_append_c(out, before);
+        json_append_string(out, name);
+        g_string_append_c(out, ':');
+        json_append(out, member);
+        before = ',';
+    }
+    g_string_append(out, before == '{' ? "{}" : "}");
 }
 
 json_t *record_to_json(const struct record *record, const void *value)

@@ -87,6 +87,21 @@ void rpc_fail_new(struct rpc_request *request, enum fettle_error code, const cha
     rpc_fail(request, error);
 }
 
+void rpc_on_gone(struct rpc_request *request, void (*fn)(struct rpc_request *request, void *data),
+                 void *data)
+{
+    request->gone = fn;
+    request->gone_data = data;
+    if (request->watch_caller != NULL)
+        request->watch_caller(request);
+}
+
+void rpc_request_gone(struct rpc_request *request)
+{
+    if (request->gone != NULL)
+        request->gone(request, request->gone_data);
+}
+
 void rpc_request_free(struct rpc_request *request)
 {
     if (request == NULL)

@@ -76,8 +76,20 @@ struct rpc_request {
     void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
     /* The same with a result that is JSON text already; NULL: this carrier takes none. */
     void (*answer_text)(struct rpc_request *request, const char *text);
+    /* The carrier's: looks out for the caller's end from now on; NULL: it cannot. */
+    void (*watch_caller)(struct rpc_request *request);
+    /* The handler's, by rpc_on_gone(). */
+    void (*gone)(struct rpc_request *request, void *data);
+    void *gone_data;
     void *carrier;
 };
+/* For handlers that let a request wait long: `fn` is called from the loop when the caller has gone,
+ * as far as the carrier finds out, but not after the answer. Nobody takes the answer then; the
+ * request wants it nevertheless, at once or later. */
+void rpc_on_gone(struct rpc_request *request, void (*fn)(struct rpc_request *request, void *data),
+                 void *data);
+/* For carriers: the caller has gone. */
+void rpc_request_gone(struct rpc_request *request);
 /* For carriers: finds the method among those of `role`, checks that the caller's role may call it
  * (PERMISSION) and that the arguments fit (WRONG_INPUT with the field's path); sets
  * request->method. PROTOCOL: no such method. What has its struct and its method already is looked

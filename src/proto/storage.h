@@ -70,8 +70,12 @@ struct storage_ops {
      */
     GPtrArray *(*list)(struct storage *storage, bool aside, GError **error);
     /* What tells the folder that all nodes mount from others, a UUID; "": it is not mounted here,
-     * its server does not answer, or nobody has used it yet. Borrowed until the next call. */
-    const char *(*shared)(struct storage *storage);
+     * its server does not answer, or nobody has used it yet. Borrowed until the next call. Then
+     * `ret_space` (may be NULL) is its space, 0 if that is not known. */
+    const char *(*shared)(struct storage *storage, struct storage_space *ret_space);
+    /* Names of all that create() can take as a source; NULL: not known, as there is too much of it,
+     * or its folder does not answer. Free with g_ptr_array_unref(). */
+    GPtrArray *(*sources)(struct storage *storage);
 
     /* Starts one fail-stop export per disk, reachable when it returns. Opening again what is open
      * gives the same answer. `durable`: every write is synced before it is answered. Otherwise that

@@ -125,6 +125,9 @@ def test_bad_documents():
     own = only(good['objects']['cluster'])
     refused(f'cluster.uuid: is {other} (x), and this is the cluster {own["uuid"]} ({own["name"]}); a document goes back only '
             'into the cluster that it came from', lambda d: d.update(cluster={'uuid': other, 'name': 'x'}))
+    save('bad.json', {**good, 'more': 'x' * (16 << 20)})
+    code, _, err = lab.run('cluster', 'import', file, '--yes', check=False)
+    assert code == 22 and err.startswith(f'fettle: {file}: has 16') and 'Import in parts: ' in err, err
     with open(path('good.json'), encoding='utf-8') as source, open(file, 'w', encoding='utf-8') as target:
         target.write(source.read()[:-20])
     code, _, err = lab.run('cluster', 'import', file, '--yes', check=False)
@@ -157,6 +160,7 @@ def test_ganeti():
     assert 'add instance mail.example.org\n' in plan and 'note: cluster: max_tracked_jobs has no counterpart here: 25\n' in plan
     assert serial() == at
     lab.cli('cluster', 'import-ganeti', os.path.join(sample, '3.0.json'), '--yes')
+    wait_until('luxid has been told', lambda: lab.instance('mail.example.org', 'name'))
     row = lab.instance('mail.example.org', 'disk_template', 'be/memory', 'status', 'pnode', 'tags')
     assert row == {'disk_template': 'mirror', 'be/memory': 1024, 'status': 'ADMIN_down', 'pnode': 'node1',
                    'tags': ['owner:ops']}, row

@@ -35,6 +35,11 @@ def copies():
     return {copy['node']: copy for copy in lab.json('cluster', 'info')['copies']}
 
 
+def wait_for_both(seconds):
+    """A copy that was counted out, as in a lab that has just come up, is back with its next question."""
+    wait_until('both are in reach', lambda: [copy['reachable'] for copy in copies().values()] == [True, True], seconds)
+
+
 @title('/candidates/copies-follow#WCF-04,SAF-07')
 def test_follow():
     wait_until('all copies are there', lambda: equal('node1', 'node2', 'node3'))
@@ -42,7 +47,7 @@ def test_follow():
     begun = time.monotonic()
     wait_until('all copies have the change', lambda: equal('node1', 'node2', 'node3'), 5, step=0.01)
     assert time.monotonic() - begun < 1, 'the copies took more than a second'
-    wait_until('both are in reach', lambda: all(copy['reachable'] for copy in copies().values()), 5)
+    wait_for_both(5)
     assert sorted(copies()) == ['node2', 'node3'], copies()
     assert store('node1')['role'] == '0' and store('node2')['role'] == '1', 'who is the engine'
 
@@ -86,6 +91,7 @@ def newest():
 
 @title('/candidates/flush#WCF-04')
 def test_flush():
+    wait_for_both(30)
     before = newest()
     found, serial = flushed()
     assert found == {'node2': True, 'node3': True} and serial >= before, (found, serial, before)
@@ -106,6 +112,7 @@ def test_flush():
 
 @title('/candidates/flush-waits-for-all-in-reach#WCF-04')
 def test_flush_waits():
+    wait_for_both(30)
     lab.cli('cluster', 'modify', '--copy-patience-ms', '60000')
     flushed()
     lab.lab('link', 'node3', 'down')
@@ -127,8 +134,8 @@ def test_flush_waits():
     found, serial = flushed()
     assert found == {'node2': True, 'node3': False} and serial >= after, (found, serial, after)
     text = lab.cli('cluster', 'flush')
-    assert re.search(r'^node3 +\d+ +out of reach\nSerial \d+ is on the disk of node2\. Out of reach, and not waited for: node3\.$',
-                     text, re.M), text
+    assert re.search(r'^node3 +\d+ +not up to date, or out of reach\n'
+                     r'Serial \d+ is on the disk of node2\. Not up to date, or out of reach, and not waited for: node3\.$', text, re.M), text
     lab.lab('link', 'node3', 'up')
     wait_until('node3 has caught up', lambda: equal('node1', 'node2', 'node3'), 20)
     wait_until('it is in reach', lambda: flushed()[0]['node3'], 20)
@@ -167,6 +174,14 @@ def test_damaged():
     wait_until('it was filled anew', lambda: equal('node1', 'node3'), 10)
 
 
+def about(node, backup):
+    """What a restore says of it; without a person's word it does nothing else."""
+    command = f'{lab.fettle} --root {lab.root(node)} cluster restore {backup} 2>&1 </dev/null; echo code $?'
+    said = lab.exec(node, 'sh', '-c', command)
+    assert 'restoring needs a person' in said and not said.endswith('code 0\n'), said
+    return said
+
+
 @title('/candidates/confd-on-each#RCF-01,RCF-04')
 def test_confd():
     def answering():
@@ -177,6 +192,22 @@ def test_confd():
     wait_until('its copy is not used any more', lambda: store('node3')['role'] == '2', 10)
     wait_until('node3 does not answer', lambda: answering() == ['node1', 'node2'], 10)
     assert exported('node3')['store'] == 'retired' and exported('node1')['store'] == 'engine'
+    backup = os.path.join(lab.root('node3'), 'backup')
+    script = f'{lab.fettle} --root {{}} cluster backup --to {backup} 2>&1; echo code $?'
+    said = lab.exec('node3', 'sh', '-c', script.format(lab.root('node3')))
+    assert 'is not kept up to date any more, since node node3 is no master candidate' in said, said
+    assert said.endswith('code 5\n') and not os.path.exists(backup), said
+    said = lab.exec('node2', 'sh', '-c', script.format(lab.root('node2')))
+    assert ", by this host's copy, is in " in said and said.endswith('code 0\n'), said
+    assert 'on node node2 from its copy, which may have been behind the master; the engine was sqlite.\n' in about('node2', backup)
+    os.unlink(backup)
+    said = lab.exec('node1', 'sh', '-c', script.format(lab.root('node1')))
+    assert 'copy, is in ' not in said and said.endswith('code 0\n'), said
+    here = store('node1')
+    text = about('node1', backup)
+    assert f"{backup} has the configuration of lab, history {here['history']}, epoch {here['epoch']}, serial " in text, text
+    assert "on node node1 from its store, which was the master's; the engine was sqlite.\n" in text, text
+    os.unlink(backup)
     lab.cli('node', 'modify', 'node3', '--master-candidate', 'yes')
     wait_until('it answers again', lambda: answering() == ['node1', 'node2', 'node3'], 10)
     wait_until('and follows', lambda: equal('node1', 'node3'), 10)

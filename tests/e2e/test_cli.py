@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import tempfile
 import time
 
 import e2e
@@ -101,12 +102,108 @@ def test_interrupt_children():
         lab.cli('queue', 'filter', 'remove', lab.json('queue', 'filter', 'list')[0]['uuid'])
 
 
+class Waiting:
+    """A command that waits for jobs, with its output in files."""
+
+    def __init__(self, *args):
+        self.out, self.err = tempfile.TemporaryFile('w+'), tempfile.TemporaryFile('w+')
+        self.process = subprocess.Popen([lab.fettle, '--root', lab.root('node1'), *args], stdout=self.out, stderr=self.err)
+
+    def read(self, file):
+        return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
+
+    def wait(self, text, times=1):
+        wait_until(f'"{text}" is said', lambda: self.read(self.err).count(text) >= times or self.process.poll() is not None, 40)
+        assert self.read(self.err).count(text) >= times, self.read(self.err)
+
+    def ended(self):
+        """Returns (exit code, standard output, standard error as lines)."""
+        code = self.process.wait(60)
+        try:
+            return code, self.read(self.out), self.read(self.err).splitlines()
+        finally:
+            self.out.close()
+            self.err.close()
+
+
+def kill_luxid():
+    lab.lab('kill', 'luxid@node1')
+    lab.luxi_connection = None
+
+
+def running_job():
+    rows = lab.json('job', 'list', '-o', 'id,status')
+    return max(row['id'] for row in rows if row['status'] == 'running')
+
+
+AWAY = ['luxid does not answer; it is asked again until it does', 'luxid answers again']
+
+
+@title('/cli/who-waits-for-a-job-waits-on-when-luxid-is-restarted#LUX-16')
+def test_restart():
+    """The command that submitted the job, and one that watches it, through two restarts; nothing is said twice."""
+    submitter = Waiting('test', 'delay', '20')
+    submitter.wait('wait: 10 %')
+    job = running_job()
+    watcher, quiet = Waiting('job', 'watch', str(job)), Waiting('--json', 'job', 'watch', str(job))
+    watcher.wait('wait: ')
+    for times in (1, 2):
+        kill_luxid()
+        submitter.wait(AWAY[1], times)
+        watcher.wait(AWAY[1], times)
+    code, out, err = submitter.ended()
+    assert (code, out) == (0, 'Waited for 20 s.\n'), (code, out, err)
+    progress = [line for line in err if line not in AWAY]
+    assert [line for line in err if line in AWAY] == AWAY * 2, err
+    assert len(progress) == len(set(progress)) and progress[-1] == 'wait: 100 % (20 of 20 s)', err
+    code, out, err = watcher.ended()
+    assert (code, out) == (0, f'Job {job} has succeeded.\n') and err[-1] == progress[-1], (code, out, err)
+    assert [line for line in err if line in AWAY] == AWAY * 2 and len(err) - 2 == len(set(err)), err
+    code, out, err = quiet.ended()
+    assert (code, json.loads(out)['status'], err) == (0, 'success', []), (code, out, err)
+
+
+@title('/cli/who-waits-for-the-jobs-of-a-job-waits-on-when-luxid-is-restarted#LUX-16')
+def test_restart_children():
+    lab.cli('queue', 'filter', 'add', '--opcode', 'OP_INSTANCE_REPLACE_DISKS', 'PAUSE')
+    try:
+        before = {row['id'] for row in lab.json('job', 'list')}
+        command, said = Waiting('node', 'evacuate', 'node3'), '1 job is queued when this one has ended'
+        command.wait(said)
+        child = wait_until('its job is queued', lambda: [row['id'] for row in lab.json('job', 'list', '-o', 'id,status')
+                                                         if row['id'] not in before and row['status'] == 'queued'])[0]
+        kill_luxid()
+        command.wait(AWAY[1])
+        lab.cli('job', 'cancel', str(child))
+        code, out, err = command.ended()
+        assert code == 1 and re.search(rf'^{child} .* canceled', out, re.M), (code, out, err)
+        assert err.count(said) == 1 and [line for line in err if line in AWAY] == AWAY, err
+        assert err[-1] == 'fettle: 1 of 1 jobs did not succeed; see what each did with: fettle job info ID', err
+    finally:
+        lab.cli('queue', 'filter', 'remove', lab.json('queue', 'filter', 'list')[0]['uuid'])
+
+
+@title('/cli/ctrl-c-while-luxid-is-away-names-the-job')
+def test_interrupt_away():
+    command = Waiting('test', 'delay', '8')
+    command.wait('wait: 10 %')
+    job = running_job()
+    kill_luxid()
+    command.wait(AWAY[0])
+    command.process.send_signal(signal.SIGINT)
+    code, out, err = command.ended()
+    assert (code, out) == (130, '') and err[-1] == f'fettle: job {job} goes on; come back to it with: fettle job watch {job}', (code, out, err)
+    assert lab.wait_job(job)[0] == 'success'
+
+
 @title('/cli/why-a-job-failed')
 def test_why():
-    job = lab.submit({'OP_ID': 'OP_INSTANCE_STARTUP', 'instance_name': 'nobody', 'reason': [['watcher', 'a whim', 1]]})
+    wanted = [['watcher', 'a whim', 1], ['gnt:user', 'power', 2]]
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_STARTUP', 'instance_name': 'nobody', 'reason': wanted})
     lab.wait_job(job)
     said = lab.cli('why', str(job))
-    assert said == f'Job {job} has failed: instance "nobody" does not exist\nwatcher wanted it: a whim\n', said
+    assert said == f'Job {job} has failed: instance "nobody" does not exist\nwatcher wanted it: a whim\n' \
+                   'gnt:user wanted it: power\n', said
 
 
 @title('/cli/terminal/asks-before-data-is-lost')
@@ -297,5 +394,6 @@ if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.leaks = True
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
-        e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_why, test_sure, test_json, test_info, test_verify_node, test_verify_apart,
+        e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_restart, test_restart_children, test_interrupt_away,
+                test_why, test_sure, test_json, test_info, test_verify_node, test_verify_apart,
                 test_bash, test_zsh, test_no_cluster, test_manual, test_logs)

@@ -159,17 +159,95 @@ def test_outage():
 
 
 @contextlib.contextmanager
-def slow_qemu_img(node, rate):
-    """While it lasts qemu-img converts so many bytes in a second on a node, without work in between."""
-    path = os.path.join(lab.directory, f'{node}.programs', 'qemu-img')
-    real = shutil.which('qemu-img')
+def in_place_of(program, node, script):
+    """While it lasts a node finds this shell script where it looks for a program."""
+    path = os.path.join(lab.directory, f'{node}.programs', program)
     with open(path, 'w', encoding='utf-8') as file:
-        file.write(f'#!/bin/sh\n[ "$1" != convert ] || {{ shift; exec {real} convert -r {rate} "$@"; }}\nexec {real} "$@"\n')
+        file.write(f'#!/bin/sh\n{script}\n')
     os.chmod(path, 0o755)
     try:
         yield
     finally:
         os.unlink(path)
+
+
+def slow_qemu_img(node, rate):
+    """While it lasts qemu-img converts so many bytes in a second on a node, without work in between."""
+    real = shutil.which('qemu-img')
+    return in_place_of('qemu-img', node, f'[ "$1" != convert ] || {{ shift; exec {real} convert -r {rate} "$@"; }}\nexec {real} "$@"')
+
+
+# --- a copy that is canceled ---
+
+COPY_MIB = 24
+
+
+def slow_exports(node):
+    """While it lasts exports that are opened on a node take a MiB in a second."""
+    return in_place_of('nbdkit', node, f'exec {shutil.which("nbdkit")} --filter=rate "$@" rate=8M')
+
+
+def full_image(node):
+    """The guest, on an image without zeros: all of it has to be copied."""
+    folder = os.path.join(lab.root(node), 'var', 'images')
+    with open(os.path.join(folder, 'tick-fast.raw'), 'rb') as file:
+        content = file.read()
+    with open(os.path.join(folder, 'packed.raw'), 'wb') as file:
+        file.write(content + os.urandom((COPY_MIB << 20) - len(content)))
+
+
+def cancel_copy(job):
+    """Once it is under way; what the job then says."""
+    def copies_now():
+        assert lab.job_status(job)[0] in ('queued', 'waiting', 'running'), lab.job_status(job)
+        log = lab.query('job', ['oplog'], ['=', 'id', job])[0]['oplog'][0]
+        return [entry[3] for entry in log if entry[2] == 'progress' and 0 < entry[3]['done'] < entry[3]['total']]
+    wait_until('the copy is under way', copies_now, 60)
+    lab.cli('job', 'cancel', str(job))
+    status, result = lab.wait_job(job, 60)
+    assert status == 'canceled', (status, result)
+    return result[0][1][0]
+
+
+def exports_of(node, uuid):
+    """Processes that export replicas of an instance."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir('/proc')):
+        with contextlib.suppress(OSError), open(f'/proc/{entry}/cmdline', 'rb') as file:
+            words = file.read().split(b'\0')
+            if any(word.startswith(b'file=' + os.path.join(lab.root(node), 'var', 'disks', uuid).encode()) for word in words):
+                found.append(int(entry))
+    return found
+
+
+@title('/disks/cancel-of-a-copy#LUX-08,SAF-18')
+def test_cancel_copy():
+    full_image('node2')
+    before = [sorted(os.listdir(image(node, ''))) for node in ('node2', 'node3')]
+    more = {'disks': [{'size': COPY_MIB}], 'os_type': 'packed'}
+    with slow_exports('node3'):
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'begun', **e2e.TICK, 'disk_template': 'mirror',
+                          'pnode': 'node2', 'snode': 'node3', **more})
+        assert cancel_copy(job) == 'Job canceled by request'
+    assert 'begun' not in [row['name'] for row in lab.query('instance', ['name'])]
+    assert [sorted(os.listdir(image(node, ''))) for node in ('node2', 'node3')] == before
+    e2e.verify_clean(lab)
+    uuid = create('packed', **more)
+    e2e.wait_counting(lab, 'packed', uuid, 'node2')
+    pids = lab.qemu_processes(uuid)
+    with slow_exports('node3'):
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_REPLACE_DISKS', 'instance_name': 'packed', 'mode': 'replace_on_secondary'})
+        assert cancel_copy(job) == ('the copy was given up; until there is another instance "packed" has no redundancy: '
+                                    'fettle instance replace-disks packed')
+    row = lab.instance('packed', 'replica.state', 'replica.why', 'task_state', 'mirror.state')
+    assert row == {'replica.state': 'stale', 'replica.why': 'its copy was canceled', 'task_state': '', 'mirror.state': 'none'}, row
+    with fettlelib.QmpListener(os.path.join(lab.root('node2'), 'run', 'guests', uuid, 'rescue.sock')) as qmp:
+        assert qmp.execute('query-block-jobs') == []
+    wait_until('nothing exports the replica', lambda: not exports_of('node3', uuid), 10)
+    e2e.wait_counting(lab, 'packed', uuid, 'node2', lab.printed('packed', uuid, 'node2'))
+    lab.cli('instance', 'replace-disks', 'packed')
+    e2e.wait_healthy(lab, 'packed')
+    end_with_equal_copies('packed', uuid, pids)
 
 
 @title('/disks/import-tells-how-far-it-is')
@@ -232,4 +310,4 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_progress, test_import, test_several, test_logs)
+        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_progress, test_import, test_several, test_logs)

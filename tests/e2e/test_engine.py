@@ -18,6 +18,7 @@ NODES = [str(uuid.uuid4()) for _ in range(3)]
 USAGES = 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n'
 # LeakSanitizer falls over itself ("Tracer caught signal 11") when GIO's threads end together with the process.
 ENVIRONMENT = {**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'}
+WRONG_STATE, PERMISSION, UNREACHABLE = 5, 8, 19
 world = None
 
 
@@ -39,6 +40,7 @@ class World:
     def __init__(self, root):
         self.root, self.etc, self.processes = root, f'{root}/etc', {}
         os.makedirs(f'{self.etc}/etcd')
+        os.makedirs(f'{root}/run/livelocks')
         openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', f'{self.etc}/ca.key',
                 '-out', f'{self.etc}/etcd/authority.crt', '-days', '2', '-subj', f'/O={CLUSTER}/CN=ca')
         self.sign('member', f'{USAGES}extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=IP:127.0.0.1\n')
@@ -81,10 +83,13 @@ class World:
             process.send_signal(signal.SIGKILL)
             process.wait()
 
-    def status(self, *flags):
-        run = subprocess.run([f'{e2e.build()}/src/cli/fettle', '--root', self.root, 'cluster', 'engine', 'status', *flags],
-                             capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT)
+    def run(self, *words, **options):
+        run = subprocess.run([f'{e2e.build()}/src/cli/fettle', '--root', self.root, 'cluster', 'engine', *words],
+                             capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT, **options)
         return run.returncode, run.stdout, run.stderr
+
+    def status(self, *flags):
+        return self.run('status', *flags)
 
     def json(self):
         code, out, err = self.status('--json')
@@ -99,6 +104,9 @@ def sqlite():
     assert out.splitlines()[0] == 'engine: sqlite', out
     code, said = world.json()
     assert code == 0 and said == {'engine': 'sqlite', 'state': 'active', 'members': [], 'advice': []}, said
+    code, out, err = world.run('renew', 'node2', '--yes')
+    assert (code, out, err) == (WRONG_STATE, '', 'fettle: the engine is sqlite: there are no members of etcd; a damaged copy of a '
+                                                 'candidate is made anew by itself\n'), (code, out, err)
 
 
 @title('/engine/all-healthy')
@@ -118,6 +126,17 @@ def all_healthy():
     lines = out.splitlines()
     assert code == 0 and err == '' and lines[0] == 'engine: etcd, active' and len(lines) == 5, (out, err)
     assert sum(' leader ' in line for line in lines) == 1 and sum(' follower ' in line for line in lines) == 2, out
+
+
+@title('/engine/renew-without-a-master')
+def renew_alone():
+    """Nobody would let the member in again, so it does not leave; and the key is root's."""
+    code, out, err = world.run('renew', 'node2', '--yes')
+    assert (code, out) == (UNREACHABLE, '') and 'fettle-wconfd of this node does not answer' in err, (code, out, err)
+    assert world.json()[1]['advice'] == []
+    os.chmod(world.root, 0o755)
+    code, out, err = world.run('renew', 'node2', '--yes', user='nobody', group='nogroup', extra_groups=())
+    assert (code, out) == (PERMISSION, '') and 'cannot be read here; run this command as root on a candidate' in err, (code, out, err)
 
 
 @title('/engine/losses')
@@ -151,14 +170,14 @@ def differences():
     world.configure(world.members)
     os.rename(f'{world.etc}/etcd/client.key', f'{world.etc}/etcd/away')
     code, out, err = world.status()
-    assert code == 8 and 'cannot be read here; run this command as root on a candidate' in err, (code, err)
+    assert code == PERMISSION and 'cannot be read here; run this command as root on a candidate' in err, (code, err)
 
 
 if __name__ == '__main__':
     with tempfile.TemporaryDirectory(prefix='fettle-engine-') as folder:
         world = World(folder)
         try:
-            e2e.run(sqlite, all_healthy, losses, differences)
+            e2e.run(sqlite, all_healthy, renew_alone, losses, differences)
         finally:
             for each in range(3):
                 world.stop(each)

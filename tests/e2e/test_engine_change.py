@@ -159,7 +159,7 @@ def change_under_load(to):
 @title('/engine-change/refused#SAF-07')
 def test_refused():
     e2e.expect_cli_error(lab, WRONG_STATE, 'fettle: the engine is sqlite already', 'cluster', 'engine', 'sqlite')
-    e2e.expect_cli_error(lab, WRONG_INPUT, 'fettle: usage: fettle cluster engine status|etcd|sqlite|renew NODE', 'cluster', 'engine', 'paper')
+    e2e.expect_cli_error(lab, WRONG_INPUT, 'fettle: usage: fettle cluster engine status|etcd|sqlite|renew NODE [--yes]', 'cluster', 'engine', 'paper')
     lab.cli('node', 'modify', 'node3', '--master-candidate', 'no')
     code, _, err = lab.run('cluster', 'engine', 'etcd', '--yes', check=False)
     assert code == WRONG_STATE and 'etcd needs at least 3 master candidates, there are 2' in err, (code, err)
@@ -404,12 +404,29 @@ def is_copy(node):
         lab.master = master
 
 
+def until_done(what, step, *words):
+    """A command, as often as it is refused for the moment; what it said in the end."""
+    said = []
+    def done():
+        said[:] = lab.run(*words, check=False)
+        return said[0] == 0
+    try:
+        wait_until(what, done, 60, step=step)
+    except TimeoutError as error:
+        raise AssertionError(f'{error}: {said}') from error
+    return said[1]
+
+
+def hand_over(node):
+    until_done(f'{node} is the master', 1, 'cluster', 'master-failover', '--to', node, '--yes')
+
+
 def lose(at, name):
     """The master dies at this point, and is gone."""
     find_master()
     if lab.master != 'node1':  # only etcd hands over at will
         settle('etcd')
-        wait_until('node1 is the master', lambda: lab.run('cluster', 'master-failover', '--to', 'node1', '--yes', check=False)[0] == 0, 60, step=1)
+        hand_over('node1')
         nothing_lost()
     settle('sqlite')
     assert lab.master == 'node1', lab.master
@@ -420,15 +437,8 @@ def lose(at, name):
 def succeed():
     """A person on node2, as often as it is refused for the moment."""
     lab.master, lab.luxi_connection = 'node2', None
-    said = []
-    def done():
-        said[:] = lab.run('cluster', 'master-failover', '--yes', check=False)
-        return said[0] == 0
-    try:
-        wait_until('the person decides', done, 60, step=0.5)
-    except TimeoutError as error:
-        raise AssertionError(f'{error}: {said}') from error
-    lab.master = said[1].split(' becomes the master')[0].split()[-1]
+    said = until_done('the person decides', 0.5, 'cluster', 'master-failover', '--yes')
+    lab.master = said.split(' becomes the master')[0].split()[-1]
     wait_until('it serves', lambda: lab.run('node', 'list', check=False)[0] == 0, 60)
 
 

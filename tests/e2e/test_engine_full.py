@@ -17,6 +17,7 @@ import fettlelib
 from e2e import title, wait_until
 
 NODES = ('node1', 'node2', 'node3')
+TIMEOUT = 18
 NO_SPACE = 'etcd takes no changes: '
 NAMED = 'node2: its file has reached its limit of 4096 MiB, and no member takes changes'
 lab = None
@@ -50,10 +51,10 @@ def all_is_well():
     wait_until('all members are well', lambda: healthy() == list(NODES), 150, step=1)
 
 
-def engine(node, *words):
+def engine(node, *words, timeout=120):
     """Exit code and text; the members are asked from this node's network."""
     try:
-        return 0, lab.exec(node, lab.fettle, '--root', lab.root(node), 'cluster', 'engine', *words), ''
+        return 0, lab.exec(node, lab.fettle, '--root', lab.root(node), 'cluster', 'engine', *words, timeout=timeout), ''
     except fettlelib.CommandFailed as failed:
         return failed.code, failed.out, failed.err
 
@@ -154,7 +155,10 @@ def test_one():
     all_is_well()
     other = [node for node in NODES if node != lab.master][0]
     with full(other):
+        before = len(log(other, 'noded'))
         write_until_ended(other)
+        wait_until('its node says so', lambda: 'etcd ended' in log(other, 'noded')[before:], 60)
+        assert 'its data is damaged' not in log(other, 'noded')[before:], log(other, 'noded')[before:]
         for _ in range(5):
             wait_until('a change is answered', add, 60, step=0.2)
     all_is_well()
@@ -311,6 +315,10 @@ def renewed(node):
     _, out, err = engine(asker, 'renew', node, '--yes')
     assert out == f'The member of etcd on {node} has fresh data and a vote.\n', (out, err)
     no_advice()
+    remove_aside(node)
+
+
+def remove_aside(node):
     for aside in glob.glob(os.path.join(lab.root(node), 'var', 'etcd.aside-*')):  # its disk is small
         shutil.rmtree(aside)
 
@@ -381,6 +389,22 @@ def test_master_renewed():
     renewed(lab.master)
 
 
+@title('/engine-full/renew-unfinished')
+def test_unfinished():
+    """The node daemon that is to clear what was there stands still: the member is out, and the command says who goes on."""
+    all_is_well()
+    node = follower()
+    lab.lab('pause', f'noded@{node}')
+    code, out, err = engine(lab.master, 'renew', node, '--yes', timeout=400)
+    assert (code, out) == (TIMEOUT, ''), (code, out, err)
+    assert err == (f'fettle: the member of {node} is out, and has not come in again within 120 s; the master goes on trying, and the '
+                   'log of its fettle-wconfd says what is in the way\n'), err
+    assert node not in healthy(), members()
+    lab.lab('resume', f'noded@{node}')
+    no_advice()
+    remove_aside(node)
+
+
 @title('/engine-full/renew-refused')
 def test_refused():
     """Who is no member; and beside a lost one, which would leave no majority."""
@@ -405,7 +429,7 @@ def main():
     global lab  # pylint: disable=global-statement
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--engine', 'etcd', '--root-mib', '512')
     with e2e.new_lab(options=options) as lab:
-        long = (test_damages, test_mended, test_master_renewed, test_refused) if e2e.LONG else ()
+        long = (test_damages, test_mended, test_master_renewed, test_unfinished, test_refused) if e2e.LONG else ()
         e2e.run(test_value, test_log, *long, test_limit, test_one, test_two, test_master)
 
 

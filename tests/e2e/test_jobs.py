@@ -3,15 +3,20 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
+import subprocess
+import tempfile
+import threading
 import time
 
 import e2e
 from e2e import title, wait_until
 
 lab = None
+UNKNOWN_RESULT = 20  # exit code
 
 
 def start_delay(seconds, **more):
@@ -192,6 +197,132 @@ def test_request_id():
     assert lab.submit(opcode) == first
 
 
+class Between:
+    """A luxid of our own for one command: `answer(request)` gives the reply, None ends the connection instead."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.root = tempfile.mkdtemp(prefix='fettle-between-')
+        os.makedirs(os.path.join(self.root, 'run'))
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(os.path.join(self.root, 'run', 'luxid.sock'))
+        self.socket.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            connection, _ = self.socket.accept()
+            with connection:
+                self.serve(connection)
+
+    def serve(self, connection):
+        buffer = b''
+        while True:
+            data = connection.recv(65536)
+            buffer += data
+            if not data:
+                return
+            while b'\x03' in buffer:
+                frame, buffer = buffer.split(b'\x03', 1)
+                reply = self.answer(json.loads(frame))
+                if reply is None:
+                    return
+                connection.sendall(json.dumps(reply).encode() + b'\x03')
+
+    def run(self, *words):
+        try:
+            done = subprocess.run([lab.fettle, '--root', self.root, *words], capture_output=True, text=True, timeout=120,
+                                  check=False, stdin=subprocess.DEVNULL, env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
+            return done.returncode, done.stdout, done.stderr
+        finally:
+            shutil.rmtree(self.root)
+
+
+def pass_on(request):
+    """To the luxid that there is, as soon as there is one."""
+    def try_it():
+        try:
+            return {'success': True, 'result': lab.call(request['method'], *request['args'])}
+        except (OSError, EOFError):
+            lab.luxi_connection = None
+            return None
+    return wait_until('luxid answers', try_it, 30)
+
+
+@title('/jobs/a-submission-that-is-cut-off-is-one-job#SAF-31,LUX-16')
+def test_cut_off():
+    """luxid is killed before it has the submission, then when it has put it on record and nobody knows."""
+    told = []
+
+    def cut(request):
+        if request['method'] != 'SubmitJob':
+            return pass_on(request)
+        told.append(request['args'][0][0]['request_id'])
+        if len(told) > 2:
+            return pass_on(request)
+        if len(told) == 2:
+            pass_on(request)
+        lab.lab('kill', 'luxid@node1')
+        lab.luxi_connection = None
+        return None
+
+    # One whose start is cut off ends without having run: that is another matter.
+    rule = lab.json('queue', 'filter', 'add', '--opcode', 'OP_TEST_DELAY', 'PAUSE')['uuid']
+    code, out, err = Between(cut).run('test', 'delay', '0', '--comment', 'cut off', '--submit')
+    lab.cli('queue', 'filter', 'remove', rule)
+    jobs = [row['id'] for row in lab.query('job', ['id', 'ops']) if row['ops'][0].get('comment') == 'cut off']
+    assert len(jobs) == 1 and len(told) == 3 and len(set(told)) == 1, (jobs, told)
+    assert (code, out) == (0, f'Job {jobs[0]} is submitted; follow it with: fettle job watch {jobs[0]}\n'), (code, out, err)
+    assert err == 'luxid does not answer; it is asked again until it does\n', err
+    assert lab.wait_job(jobs[0])[0] == 'success'
+
+
+@title('/jobs/what-becomes-of-a-submission-may-stay-unknown#SAF-31')
+def test_stays_unknown():
+    """Then it is said how to go on: with the same request id."""
+    told = []
+
+    def deposed(request):
+        told.append(request['args'][0][0]['request_id'])
+        refusal = ['OpPrereqError', ['the master is node2', 'not_master']]
+        return None if len(told) == 1 else {'success': False, 'result': refusal}
+
+    code, out, err = Between(deposed).run('test', 'delay', '0', '--request-id', 'mine')
+    assert told == ['mine', 'mine'] and out == '', (told, out)
+    assert code == UNKNOWN_RESULT and err.endswith(
+        'it is not known whether the job was accepted: the master is node2. Look at `fettle job list`, or say the same again '
+        'with --request-id mine: that gives one job, not two\n'), (code, err)
+
+
+@title('/jobs/cancel-of-a-job-that-ends-at-that-moment#LUX-08')
+def test_ended_already():
+    rows = [[[[0, 5]]], [[[0, 'success']]]]
+
+    def answer(request):
+        if request['method'] == 'Query':
+            return {'success': True, 'result': {'fields': [], 'data': rows.pop(0)}}
+        return {'success': True, 'result': [True, 'Job will be canceled: it is asked to give up at the next safe point']}
+
+    code, out, err = Between(answer).run('job', 'cancel', '5')
+    assert (code, out, err) == (0, 'Job 5 had ended already, with success. What it did: fettle job info 5\n', ''), (code, out, err)
+    assert rows == []
+
+
+@title('/jobs/kill-of-a-job-whose-file-is-damaged#LUX-08,LUX-14')
+def test_kill_damaged():
+    """It stands still, and luxid has only its lock file to tell which process it is."""
+    job, pid = start_delay(300, no_locks=False, on_instances=['web'])
+    os.kill(pid, signal.SIGSTOP)
+    with open(os.path.join(lab.root('node1'), 'run', 'queue', f'job-{job}'), 'r+b') as file:
+        file.truncate(40)
+    lab.lab('kill', 'luxid@node1')
+    lab.luxi_connection = None
+    wait_until('luxid is back', lambda: lab.job_status(job)[0] is not None)
+    lab.cli('job', 'cancel', '--kill', str(job))
+    assert lab.wait_job(job) == ('error', [f'detected death of job {job}; its job file was damaged'])
+    wait_until('its locks are free', lambda: not locks_of(job))
+
+
 @title('/jobs/power-cut-of-the-master#SAF-01,SAF-30')
 def test_master_power_cut():
     info = lab.call('QueryClusterInfo')
@@ -280,5 +411,6 @@ if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='web', disk_template='diskless', memory=8, start=False)
         e2e.run(test_kill, test_cancel, test_limit, test_luxid_restart, test_daemons_restart_then_death,
-                test_end_without_daemons, test_file_tells, test_request_id, test_master_power_cut, test_damaged_job_file, test_garbage,
+                test_end_without_daemons, test_file_tells, test_request_id, test_cut_off, test_stays_unknown,
+                test_ended_already, test_kill_damaged, test_master_power_cut, test_damaged_job_file, test_garbage,
                 test_torn_store, test_logs)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -264,6 +265,29 @@ class Live:
             self.err.close()
 
 
+@title('/queue/calls-of-clients-that-are-gone-take-no-place')
+def test_gone():
+    """More clients than may wait come, ask and leave; the next one may wait nevertheless."""
+    job, stream = delay(), Stream({'job': ['status']})
+    stream.ask()
+    path = os.path.join(lab.root('node1'), 'run', 'luxid.sock')
+    for method, args, nothing in (
+            ('WatchChanges', [stream.kinds, stream.stream, stream.serial],
+             {'stream': stream.stream, 'serial': stream.serial, 'anew': False, 'why': '', 'changes': []}),
+            ('WaitForJobChange', [job, ['status'], ['success'], 1000], 'nochange')):
+        frame = json.dumps({'method': method, 'args': [*args, 600]}).encode() + b'\x03'
+        for _ in range(11):
+            clients = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+            for client in clients:
+                client.connect(path)
+                client.sendall(frame)
+            lab.call('QueryTags', 'cluster', '')  # all of them wait by now
+            for client in clients:
+                client.close()
+        answer = lab.call(method, *args, 1)
+        assert answer == nothing, answer
+
+
 @title('/queue/job-list-live#LUX-16')
 def test_live():
     before = delay()
@@ -334,7 +358,7 @@ def main():
     global lab
     with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
         e2e.run(test_archive_one, test_archive_refused, test_autoarchive, test_by_age, test_archive_waits, test_archive_crashes, test_stream, test_stream_restart,
-                test_stream_refused, test_live, test_change_of_master)
+                test_stream_refused, test_gone, test_live, test_change_of_master)
 
 
 if __name__ == '__main__':

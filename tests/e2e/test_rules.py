@@ -60,15 +60,22 @@ def test_pause():
     all_end([other])
     assert states([held]) == ['queued']
     why = lab.cli('why', str(held))
-    expected = (rf'Job {held} is queued and\n  waits since \d{{4}}-\S+ \S+, because filter {rule} pauses it\n  your rules about jobs, and how '
-                'to take one away: fettle queue filter list; fettle queue filter remove UUID\n')
+    assert f'\n  held                 filter {rule} pauses it\n' in lab.cli('job', 'info', str(held))
+    since = r'since \d{4}-\S+ \S+'
+    expected = (rf'Job {held} is queued and\n  waits {since}, because filter {rule} pauses it\n  goes on once that rule is gone\n'
+                '  your rules about jobs, and how to take one away: fettle queue filter list; fettle queue filter remove UUID\n')
     assert re.fullmatch(expected, why), why
-    after, = submit(1, depends=[[held, []]])
-    assert lab.cli('why', str(after)) == f'Job {after} is queued and\n  waits for job {held}, which is queued: fettle why {held}\n'
+    after, = submit(1, depends=[[other, []], [held, ['success', 'error']]])  # the first has ended, and is not waited for
+    why = lab.cli('why', str(after))
+    assert re.fullmatch(rf'Job {after} is queued and\n  waits {since}, because it depends on job {held}, which is queued\n'
+                        rf'  goes on once job {held} has ended in success or error: fettle why {held}\n', why), why
     told, = lab.json('why', str(after))
-    assert told['dependencies'] == [{'id': held, 'status': 'queued'}] and told['held'] is None, told
+    assert told['dependencies'] == [{'id': held, 'status': 'queued', 'wanted': ['success', 'error']}] and told['held'] is None, told
+    assert [(hold['kind'], hold['job']) for hold in told['holds']] == [('dependency', held)], told
     remove_rule(rule)
     all_end([held, after])
+    told, = lab.json('why', str(after))
+    assert (told['status'], told['dependencies'], told['waits']) == ('success', [], []), told
 
 
 @title('/rules/reject-refuses-new-jobs-and-cancels-queued-ones#FUT-13')

@@ -140,6 +140,8 @@ void fake_set_starter_hook(struct fake_world *world, fake_starter_hook hook, voi
 /* Signals to processes of jobs: "job-17 TERM", "job-17 KILL", oldest first; borrowed. A process of
  * this world that holds that lock file is asked, or given to the hook, which kills it; posted. */
 const GPtrArray *fake_signals(const struct fake_world *world);
+/* From now on nobody can tell which process has a lock file. */
+void fake_hide_holders(struct fake_world *world);
 /* SIGTERM, posted, for a process whose lock file the test made. */
 void fake_ask(struct env *env);
 typedef void (*fake_kill_hook)(const struct env *env, void *data);

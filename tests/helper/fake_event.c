@@ -19,7 +19,7 @@ static void tell_now(const struct fake_host *host, const struct fake_event *even
     if (event->kind == FAKE_SHUTDOWN && guest->shutdown)
         guest->shutdown(event->instance, event->generation, guest->data);
     else if (event->kind == FAKE_EXITED && guest->exited)
-        guest->exited(event->instance, event->generation, guest->data);
+        guest->exited(event->instance, event->generation, "", guest->data);
     else if (event->kind == FAKE_EXPORT_ENDED && disk->export_ended)
         disk->export_ended(event->instance, event->replica, event->generation, disk->data);
 }

@@ -81,6 +81,8 @@ bool fake_host_has_image(const struct fake_host *host, const char *instance, con
 /* An incoming guest waits here (of that migration, unless NULL); a guest is being sent. */
 bool fake_host_waits(const struct fake_host *host, const char *instance, const char *migration);
 enum migration_step fake_host_step(const struct fake_host *host, const char *instance);
+/* With which it was sent last; borrowed. */
+const struct migration_limits *fake_host_limits(const struct fake_host *host, const char *instance);
 guint fake_host_taps(const struct fake_host *host, const char *instance);
 guint64 fake_host_disk_mib(const struct fake_host *host, const char *instance, const char *replica,
                            guint disk);
@@ -117,6 +119,9 @@ char *fake_host_addresses(const struct fake_host *host);
 void fake_host_set_address(struct fake_host *host, const char *text, bool there);
 /* How often neighbours were told of one. */
 guint fake_host_announced(const struct fake_host *host);
+/* What lies in its var/images, with spaces between (borrowed); NULL, as in the beginning: the host
+ * does not tell. */
+void fake_host_set_sources(struct fake_host *host, const char *names);
 /* The folder that all nodes mount is not mounted on this host (or again). */
 void fake_host_set_shared(struct fake_host *host, bool there);
 /* How long images take to be made; 0 at first. */

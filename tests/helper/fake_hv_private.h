@@ -125,7 +125,8 @@ struct fake_host {
     bool paused;       /* the node daemon */
     GPtrArray *untold; /* struct fake_event: what it hears when it goes on */
     bool disks_failed;
-    bool shared_away; /* the folder that all nodes mount is not mounted here */
+    const char *sources; /* what lies in its var/images; NULL: it does not tell */
+    bool shared_away;    /* the folder that all nodes mount is not mounted here */
     bool settle_lies;
     guint slow_ms;
     fake_host_hook hook;

@@ -467,6 +467,13 @@ enum migration_step fake_host_step(const struct fake_host *host, const char *ins
     return guest ? guest->step : STEP_NONE;
 }
 
+const struct migration_limits *fake_host_limits(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    g_assert_nonnull(guest);
+    return &guest->limits;
+}
+
 void fake_host_migration_break(struct fake_host *host, const char *instance)
 {
     struct fake_guest *guest = fake_guest_find(host, instance);

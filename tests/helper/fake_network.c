@@ -75,6 +75,11 @@ static bool op_tap_remove(struct network_driver *network, const char *instance, 
     return fake_op_end(host, "tap_remove", late, true, error);
 }
 
+static bool op_nic_announce(struct network_driver *network, const struct nic *nic, GError **error)
+{
+    return fake_op_begin(host_of(network), "nic_announce", nic->ip, NULL, error);
+}
+
 static GPtrArray *op_list(struct network_driver *network, GError **error)
 {
     struct fake_host *host = host_of(network);
@@ -192,6 +197,7 @@ void fake_network_init(struct fake_host *host)
         .check = op_check,
         .tap_create = op_tap_create,
         .tap_remove = op_tap_remove,
+        .nic_announce = op_nic_announce,
         .list = op_list,
         .bridges = op_bridges,
         .device_check = op_device_check,

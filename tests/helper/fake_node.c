@@ -366,6 +366,13 @@ static bool op_starter_confirm(const struct env *env, struct starter *starter)
     return true;
 }
 
+static void starter_break(struct starter *starter);
+
+static void op_starter_drop(const struct env *env, struct starter *starter)
+{
+    starter_break(starter);
+}
+
 void fake_starters_busy(struct fake_world *world, guint count)
 {
     world->starters_busy = count;
@@ -427,13 +434,17 @@ void fake_starter_report(struct fake_world *world, guint index, const char *live
     starter_post(world->starters->pdata[index], livelock);
 }
 
-void fake_starter_break(struct fake_world *world, guint index)
+static void starter_break(struct starter *starter)
 {
-    struct starter *starter = world->starters->pdata[index];
     if (starter->broken)
         return;
     starter->broken = true;
     starter_post(starter, NULL);
+}
+
+void fake_starter_break(struct fake_world *world, guint index)
+{
+    starter_break(world->starters->pdata[index]);
 }
 
 /* --- the host --- */
@@ -551,14 +562,22 @@ static void signal_run(void *data)
     g_free(event);
 }
 
-static void op_job_signal(const struct env *env, const struct job_process *job, bool kill)
+static bool op_job_signal(const struct env *env, const struct job_process *job, bool kill)
 {
     struct fake_world *world = fake_process_of(env)->world;
+    if (job->pid == 0 && world->holders_hidden)
+        return false;
     struct signal_event *event = g_new(struct signal_event, 1);
     *event = (struct signal_event){world, lock_path(env->node_uuid, job->livelock), kill};
     g_ptr_array_add(world->signals,
                     g_strdup_printf("%s %s", job->livelock, kill ? "KILL" : "TERM"));
     fake_post(world, signal_run, event);
+    return true;
+}
+
+void fake_hide_holders(struct fake_world *world)
+{
+    world->holders_hidden = true;
 }
 
 static void op_on_asked(const struct env *env, void (*fn)(void *data), void *data)
@@ -607,6 +626,7 @@ void fake_node_fill(struct env_ops *ops)
     ops->livelock_remove = op_livelock_remove;
     ops->starter_spawn = op_starter_spawn;
     ops->starter_confirm = op_starter_confirm;
+    ops->starter_drop = op_starter_drop;
     ops->job_signal = op_job_signal;
     ops->on_asked = op_on_asked;
 }

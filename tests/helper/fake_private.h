@@ -104,6 +104,7 @@ struct fake_world {
     fake_kill_hook kill_hook;
     void *kill_hook_data;
     GPtrArray *signals; /* char * */
+    bool holders_hidden;
     char *master;
     char *fail_part;
     guint fail_count;

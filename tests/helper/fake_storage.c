@@ -558,9 +558,28 @@ static bool op_probe(struct storage *storage, const struct export_target *target
     return fake_export_reach(host, target, false) || (env_sleep(host->env, timeout_ms), false);
 }
 
-static const char *op_shared(struct storage *storage)
+static const char *op_shared(struct storage *storage, struct storage_space *ret_space)
 {
+    if (ret_space)
+        *ret_space = (struct storage_space){0};
     return host_of(storage)->shared_away ? "" : SHARED_FOLDER;
+}
+
+static GPtrArray *op_sources(struct storage *storage)
+{
+    const struct fake_host *host = host_of(storage);
+    if (!host->sources)
+        return NULL;
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) names = g_strsplit(host->sources, " ", -1);
+    for (guint i = 0; names[i]; i++)
+        g_ptr_array_add(list, g_strdup(names[i]));
+    return list;
+}
+
+void fake_host_set_sources(struct fake_host *host, const char *names)
+{
+    host->sources = names;
 }
 
 void fake_host_set_shared(struct fake_host *host, bool there)
@@ -584,6 +603,7 @@ static const struct storage_ops storage_ops = {
     .remove_aside = op_remove_aside,
     .list = op_list,
     .shared = op_shared,
+    .sources = op_sources,
     .export_open = op_export_open,
     .export_settle = op_export_settle,
     .export_close = op_export_close,

@@ -399,8 +399,11 @@ static json_t *nics_of(const struct master_record *web1)
     for (guint i = 0; i < web1->nics; i++) {
         g_autofree char *uuid = g_strdup_printf("44444444-4444-4444-8444-44444444444%u", i);
         g_autofree char *mac = g_strdup_printf("aa:00:00:00:00:0%u", i);
-        json_array_append_new(nics,
-                              json_make("{s:s,s:s,s:s}", "uuid", uuid, "mac", mac, "link", "br0"));
+        json_array_append_new(
+            nics, web1->routed
+                      ? json_make("{s:s,s:s,s:s,s:s}", "uuid", uuid, "mac", mac, "mode", "routed",
+                                  "ip", "192.0.2.7")
+                      : json_make("{s:s,s:s,s:s}", "uuid", uuid, "mac", mac, "link", "br0"));
     }
     return nics;
 }
@@ -507,6 +510,7 @@ bool nw_create(struct node_world *nw, const char *primary, const char *secondary
                                       .disks = disks,
                                       .disk_template = template_of(nw, disks),
                                       .nics = nw->web1.nics,
+                                      .routed = nw->web1.routed,
                                       .kernel = nw->web1.kernel,
                                       .migration_node = "",
                                       .state = REPLICA_STALE};

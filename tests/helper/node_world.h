@@ -40,6 +40,7 @@ struct master_record {
     guint64 sync;
     enum disk_template disk_template;
     guint nics;
+    bool routed;                /* they are; else bridged */
     const char *kernel;         /* kernel_path; NULL: none */
     const char *migration;      /* NULL: none */
     const char *migration_node; /* "" if there is none */

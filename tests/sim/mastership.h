@@ -101,6 +101,7 @@ struct ms_counts {
 /* A serial of the configuration as it was stored. */
 struct ms_commit {
     char *id; /* NULL: not of a client */
+    guint64 serial;
     guint64 epoch;
     guint64 digest; /* of everything, then; SQLite */
     gint64 stored_ms;
@@ -127,7 +128,7 @@ struct ms {
     gint64 leader_base; /* of the leader's clock */
     int leader;         /* its host; -1: none */
 
-    GPtrArray *log;     /* struct ms_commit by serial; [0] is nothing */
+    GPtrArray *log;     /* struct ms_commit by serial, leaps apart; [0] is nothing */
     GHashTable *ids;    /* commit id -> serial, of the log */
     GHashTable *wishes; /* commit id -> struct ms_wish */
     json_t *unanswered; /* arguments of a commit whose asker has got no answer; NULL: none */
@@ -227,6 +228,9 @@ void ms_check_free(struct ms *ms);
 /* The content of a new cluster. */
 void ms_check_first(struct ms *ms, const GPtrArray *changes);
 struct ms_commit *ms_commit_at(const struct ms *ms, guint64 serial);
+/* The first one behind it. */
+struct ms_commit *ms_commit_after(const struct ms *ms, guint64 serial);
+guint64 ms_last_serial(const struct ms *ms);
 /* Its store is what the last masters had, at some serial. */
 bool ms_is_whole(const struct ms *ms, const struct ms_host *host);
 /* Nothing has happened to them and between them for so long. */

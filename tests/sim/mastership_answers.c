@@ -19,7 +19,7 @@ struct watched {
     struct rpc_request *request;
     json_t *args;
     guint64 newest_epoch; /* when it came */
-    guint last_serial;    /* then, too */
+    guint64 last_serial;  /* then, too */
     void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
     void *carrier;
 };
@@ -186,7 +186,7 @@ void ms_saw_request(struct ms_host *host, struct rpc_request *request)
                                 .request = request,
                                 .args = json_incref(request->args),
                                 .newest_epoch = host->ms->newest_epoch,
-                                .last_serial = host->ms->log->len - 1,
+                                .last_serial = ms_last_serial(host->ms),
                                 .answer = request->answer,
                                 .carrier = request->carrier};
     request->answer = follows ? followed : answer;

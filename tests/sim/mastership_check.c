@@ -57,14 +57,25 @@ static void commit_free(void *data)
     g_free(commit);
 }
 
-static guint64 last_serial(const struct ms *ms)
+static struct ms_commit *commit_of(const struct ms *ms, guint64 index)
 {
-    return ms->log->len - 1;
+    return index > 0 && index < ms->log->len ? ms->log->pdata[index] : NULL;
+}
+
+guint64 ms_last_serial(const struct ms *ms)
+{
+    return ((const struct ms_commit *)ms->log->pdata[ms->log->len - 1])->serial;
 }
 
 struct ms_commit *ms_commit_at(const struct ms *ms, guint64 serial)
 {
-    return serial > 0 && serial <= last_serial(ms) ? ms->log->pdata[serial] : NULL;
+    struct ms_commit *commit = commit_of(ms, serial % LIMIT_SERIAL_LEAP);
+    return commit && commit->serial == serial ? commit : NULL;
+}
+
+struct ms_commit *ms_commit_after(const struct ms *ms, guint64 serial)
+{
+    return commit_of(ms, serial % LIMIT_SERIAL_LEAP + 1);
 }
 
 static void note_tag(struct ms *ms, const char *id, guint64 serial)
@@ -73,14 +84,15 @@ static void note_tag(struct ms *ms, const char *id, guint64 serial)
     if (wish && wish->deletes)
         g_hash_table_remove(ms->tags, wish->key);
     else if (wish)
-        g_hash_table_insert(ms->tags, g_strdup(wish->key), GUINT_TO_POINTER((guint)serial));
+        g_hash_table_insert(ms->tags, g_strdup(wish->key), GSIZE_TO_POINTER(serial));
 }
 
-static void log_add(struct ms *ms, const char *id, guint64 epoch, guint64 digest)
+static void log_add(struct ms *ms, const char *id, guint64 serial, guint64 epoch, guint64 digest)
 {
     const struct ms_wish *wish = id ? g_hash_table_lookup(ms->wishes, id) : NULL;
     struct ms_commit *commit = g_new0(struct ms_commit, 1);
     *commit = (struct ms_commit){.id = g_strdup(id),
+                                 .serial = serial,
                                  .epoch = epoch,
                                  .digest = digest,
                                  .stored_ms = ms->world ? ms_now(ms) : 0};
@@ -88,29 +100,29 @@ static void log_add(struct ms *ms, const char *id, guint64 epoch, guint64 digest
     if (id && g_hash_table_contains(ms->ids, id))
         ms_problem(ms, "commit %s is stored twice", id);
     if (id)
-        g_hash_table_insert(ms->ids, commit->id, GUINT_TO_POINTER((guint)last_serial(ms)));
+        g_hash_table_insert(ms->ids, commit->id, GSIZE_TO_POINTER(serial));
     if (wish && wish->epoch && wish->epoch != epoch)
         ms_problem(ms,
                    "a job of epoch %" G_GUINT64_FORMAT " has committed in epoch "
                    "%" G_GUINT64_FORMAT,
                    wish->epoch, epoch);
-    note_tag(ms, id, last_serial(ms));
+    note_tag(ms, id, serial);
 }
 
 /* Changes after `serial` are lost with a master of the SQLite engine. */
 static void log_cut(struct ms *ms, guint64 serial)
 {
-    while (last_serial(ms) > serial) {
-        const struct ms_commit *commit = ms->log->pdata[last_serial(ms)];
+    while (ms_last_serial(ms) > serial) {
+        const struct ms_commit *commit = commit_of(ms, ms->log->len - 1);
         ms->counts->lost_changes += commit->answered;
         ms->counts->lost_alone += commit->alone;
         if (commit->id)
             g_hash_table_remove(ms->ids, commit->id);
-        g_ptr_array_set_size(ms->log, (int)last_serial(ms));
+        g_ptr_array_set_size(ms->log, (int)ms->log->len - 1);
     }
     g_hash_table_remove_all(ms->tags);
-    for (guint64 i = 1; i <= serial; i++)
-        note_tag(ms, ms_commit_at(ms, i)->id, i);
+    for (guint i = 1; i < ms->log->len; i++)
+        note_tag(ms, commit_of(ms, i)->id, commit_of(ms, i)->serial);
 }
 
 /* --- masterships --- */
@@ -121,7 +133,8 @@ static void begin_taken(struct ms_host *host)
 {
     struct ms *ms = host->ms;
     log_cut(ms, host->taken.base);
-    log_add(ms, NULL, host->taken.epoch, host->taken.digest);
+    log_add(ms, NULL, host->taken.base + 1 + LIMIT_SERIAL_LEAP, host->taken.epoch,
+            host->taken.digest);
     host->taken.epoch = 0;
 }
 
@@ -133,13 +146,13 @@ static void check_store(struct ms_host *host)
     if (host->taken.epoch)
         begin_taken(host);
     model_store_position(host->store, &at);
-    if (host->word && at.serial < last_serial(ms))
+    if (host->word && at.serial < ms_last_serial(ms))
         log_cut(ms, at.serial);
     host->word = false;
-    if (at.serial != last_serial(ms) || ms_commit_at(ms, at.serial)->digest != at.digest)
+    if (at.serial != ms_last_serial(ms) || ms_commit_at(ms, at.serial)->digest != at.digest)
         ms_problem(
             ms, "%s begins with serial %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " was the last",
-            host->uuid, at.serial, last_serial(ms));
+            host->uuid, at.serial, ms_last_serial(ms));
 }
 
 static struct epoch_owner *epoch_begins(struct ms_host *host, const struct mastership *me)
@@ -263,11 +276,11 @@ static void take_batch(struct ms *ms, guint64 epoch, const char *text,
             continue; /* what one of them has deleted */
         const char *id = json_string_value(json_array_get(item, 0));
         guint64 serial = (guint64)json_integer_value(json_array_get(item, 1));
-        if (serial != last_serial(ms) + 1)
+        if (serial != ms_last_serial(ms) + 1)
             ms_problem(ms, "serial %" G_GUINT64_FORMAT " is stored behind %" G_GUINT64_FORMAT,
-                       serial, last_serial(ms));
+                       serial, ms_last_serial(ms));
         note_digest(ms, id, serial, writes, count);
-        log_add(ms, id, epoch, ms->digest);
+        log_add(ms, id, serial, epoch, ms->digest);
     }
 }
 
@@ -297,9 +310,9 @@ void ms_saw_write(gint64 now_ms, void *writer, const struct model_write *writes,
         ms_problem(ms, "objects are written without the head or without ids");
     if (batch)
         take_batch(ms, epoch, batch->value, writes, count);
-    if (head && head_serial(head->value) != last_serial(ms))
+    if (head && head_serial(head->value) != ms_last_serial(ms))
         ms_problem(ms, "the head goes from serial %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
-                   last_serial(ms), head_serial(head->value));
+                   ms_last_serial(ms), head_serial(head->value));
 }
 
 /* --- SQLite: every transaction of a store --- */
@@ -318,19 +331,19 @@ static void saw_commit(struct model_store *store, const char *id, guint64 epoch,
     model_store_position(store, &at);
     if (!id) {
         host->taken.epoch = epoch;
-        host->taken.base = at.serial - 1;
+        host->taken.base = at.serial - 1 - LIMIT_SERIAL_LEAP;
         host->taken.digest = at.digest;
         return;
     }
-    if (at.serial != last_serial(ms) + 1)
+    if (at.serial != ms_last_serial(ms) + 1)
         ms_problem(ms, "%s commits serial %" G_GUINT64_FORMAT " behind %" G_GUINT64_FORMAT,
-                   host->uuid, at.serial, last_serial(ms));
+                   host->uuid, at.serial, ms_last_serial(ms));
     if (epoch != ms->newest_epoch || (int)host->index != ms->newest_host)
         ms_problem(ms,
                    "%s commits in epoch %" G_GUINT64_FORMAT " while %" G_GUINT64_FORMAT
                    " is the newest",
                    host->uuid, epoch, ms->newest_epoch);
-    log_add(ms, id, epoch, at.digest);
+    log_add(ms, id, at.serial, epoch, at.digest);
 }
 
 /* (history, epoch, serial) never goes back; a copy is what the master had. */
@@ -442,7 +455,7 @@ void ms_check_first(struct ms *ms, const GPtrArray *changes)
         const struct change *change = changes->pdata[i];
         note_object(ms, change->kind, change->key, 1);
     }
-    log_add(ms, NULL, 0, ms->digest);
+    log_add(ms, NULL, 1, 0, ms->digest);
 }
 
 void ms_check_free(struct ms *ms)

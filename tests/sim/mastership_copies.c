@@ -56,7 +56,7 @@ static struct ms_follower *follower_of(const struct ms_host *master, guint index
 /* Whether a commit that it lacks has waited long enough. */
 static bool is_out_of_patience(const struct ms_host *master, const struct ms_follower *follower)
 {
-    const struct ms_commit *lacked = ms_commit_at(master->ms, follower->serial + 1);
+    const struct ms_commit *lacked = ms_commit_after(master->ms, follower->serial);
     gint64 waited = lacked ? ms_now(master->ms) - lacked->stored_ms : 0;
     return lacked && (double)waited * master->rate >= PATIENCE_MS - ROUNDING_MS;
 }
@@ -90,7 +90,7 @@ void ms_saw_follow(struct ms_host *master, const struct rpc_request *request)
     follower->whole = whole;
     if (ms->etcd)
         return;
-    follower->in = whole && (is_in_reach(master, asker->index) || serial + 1 == ms->log->len);
+    follower->in = whole && (is_in_reach(master, asker->index) || serial == ms_last_serial(ms));
     follower->serial = whole ? serial : 0;
 }
 

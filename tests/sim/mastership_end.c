@@ -69,10 +69,11 @@ static char *tags_differ(const struct ms *ms, const struct model_store *store)
     void *key, *version;
     g_hash_table_iter_init(&iter, ms->tags);
     while (g_hash_table_iter_next(&iter, &key, &version))
-        if (model_store_version(store, "tag", key) != GPOINTER_TO_UINT(version))
-            return g_strdup_printf("tag %s is there at version %" G_GUINT64_FORMAT ", not at %u",
+        if (model_store_version(store, "tag", key) != GPOINTER_TO_SIZE(version))
+            return g_strdup_printf("tag %s is there at version %" G_GUINT64_FORMAT
+                                   ", not at %" G_GUINT64_FORMAT,
                                    (char *)key, model_store_version(store, "tag", key),
-                                   GPOINTER_TO_UINT(version));
+                                   (guint64)GPOINTER_TO_SIZE(version));
     return NULL;
 }
 
@@ -96,8 +97,10 @@ static struct ms_host *only_master(struct ms *ms)
  * (SAF-04): so the engine has all of them, and each copy those up to its serial. */
 static char *ids_differ(const struct ms *ms, const struct ms_host *host)
 {
-    for (guint64 serial = 1; serial < ms->log->len; serial++) {
-        const char *id = ms_commit_at(ms, serial)->id;
+    const struct ms_commit *commit = NULL;
+    while ((commit = ms_commit_after(ms, commit ? commit->serial : 0))) {
+        guint64 serial = commit->serial;
+        const char *id = commit->id;
         guint64 kept = id ? model_store_lookup(host->store, id) : serial;
         guint64 known = id && host->epoch ? host->real->ops->lookup(host->real, id) : serial;
         if (kept != serial || known != serial)
@@ -114,9 +117,9 @@ static char *copy_unrest(const struct ms *ms, const struct ms_host *host,
 {
     struct copy_position at;
     model_store_position(host->store, &at);
-    const struct ms_commit *last = ms_commit_at(ms, ms->log->len - 1);
+    const struct ms_commit *last = ms_commit_at(ms, ms_last_serial(ms));
     bool own = host == master && !ms->etcd;
-    if (at.serial != ms->log->len - 1 || at.digest != last->digest ||
+    if (at.serial != last->serial || at.digest != last->digest ||
         at.role != (own ? COPY_ENGINE : COPY_FOLLOWS) || at.epoch != master->epoch)
         return g_strdup_printf("%s has serial %" G_GUINT64_FORMAT " of epoch %" G_GUINT64_FORMAT
                                ", role %d",

@@ -72,13 +72,13 @@ static json_t *commit_args(struct ms *ms, guint64 epoch)
     if (fresh)
         key = g_strdup_printf("cluster/" MS_CLUSTER "/t%u", ++ms->last_tag);
     const char *tag = strrchr(key, '/') + 1;
-    guint version = GPOINTER_TO_UINT(g_hash_table_lookup(ms->tags, key));
+    guint64 version = GPOINTER_TO_SIZE(g_hash_table_lookup(ms->tags, key));
     char *id = g_strdup_printf("00000000-0000-4000-8000-%012x", ++ms->last_id);
     struct ms_wish *wish = g_new(struct ms_wish, 1);
     *wish = (struct ms_wish){key, deletes, epoch};
     g_hash_table_insert(ms->wishes, id, wish);
-    json_t *change = json_make("{s:s,s:s,s:s,s:i}", "op", deletes ? "delete" : "put", "kind", "tag",
-                               "key", key, "version", (int)version);
+    json_t *change = json_make("{s:s,s:s,s:s,s:I}", "op", deletes ? "delete" : "put", "kind", "tag",
+                               "key", key, "version", (json_int_t)version);
     if (!deletes)
         json_object_set_new(
             change, "object",
@@ -100,15 +100,19 @@ static void repeat_unanswered(struct ms_host *host)
     json_t *args = g_steal_pointer(&ms->unanswered);
     g_autofree char *id = g_strdup(json_string_value(json_object_get(args, "commit_id")));
     json_autoptr answer = ask_why(host->luxid, 0, 0, "commit", args, 1, &error);
-    guint stored = GPOINTER_TO_UINT(g_hash_table_lookup(ms->ids, id));
-    guint said = (guint)json_integer_value(json_object_get(answer, "serial"));
+    guint64 stored = GPOINTER_TO_SIZE(g_hash_table_lookup(ms->ids, id));
+    guint64 said = (guint64)json_integer_value(json_object_get(answer, "serial"));
     ms->counts->repeated += answer != NULL;
     if (stored && fettle_error_is(error, VERSION_CONFLICT))
-        ms_problem(ms, "commit %s is stored as serial %u, and was refused when it was repeated", id,
-                   stored);
+        ms_problem(ms,
+                   "commit %s is stored as serial %" G_GUINT64_FORMAT
+                   ", and was refused when it was repeated",
+                   id, stored);
     if (stored && answer && said != stored)
-        ms_problem(ms, "commit %s is stored as serial %u, and was answered as %u", id, stored,
-                   said);
+        ms_problem(ms,
+                   "commit %s is stored as serial %" G_GUINT64_FORMAT
+                   ", and was answered as %" G_GUINT64_FORMAT,
+                   id, stored, said);
 }
 
 static void keep_unanswered(struct ms *ms, json_t *args)

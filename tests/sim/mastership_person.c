@@ -162,9 +162,9 @@ static void promote(struct ms *ms, const struct ms_host *master, const struct de
             json_make("{s:O,s:[{s:s,s:s}],s:b,s:i}", "owner", owner, "locks", "name", lock, "mode",
                       "exclusive", "wait", 1, "wait_ms", 5000)) &&
         ask(ms, master, master->job, job, "change_node",
-            json_make("{s:O,s:s,s:[{s:s,s:s,s:s,s:i,s:O}]}", "owner", owner, "commit_id", id,
+            json_make("{s:O,s:s,s:[{s:s,s:s,s:s,s:I,s:O}]}", "owner", owner, "commit_id", id,
                       "changes", "op", "put", "kind", "node", "key", node->key, "version",
-                      (int)node->version, "object", node->object)))
+                      (json_int_t)node->version, "object", node->object)))
         promoted(ms, ms_host_of(ms, node->key));
     ms->busy = false;
     ms_saw_end(ms, job);

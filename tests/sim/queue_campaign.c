@@ -19,8 +19,13 @@ static gboolean may_die(gpointer key, gpointer value, gpointer data)
     return FALSE;
 }
 
+void jq_all_may_die(struct jq *jq)
+{
+    g_tree_foreach(jq->model->jobs, may_die, jq);
+}
+
 /* Which job: mostly one that has not ended. */
-static struct qm_job *pick_job(struct jq *jq)
+struct qm_job *jq_pick_job(struct jq *jq)
 {
     const GPtrArray *from = jq_random(jq, 2) ? jq->model->active : jq->model->queued;
     if (from->len > 0 && jq_random(jq, 10) > 0)
@@ -31,7 +36,7 @@ static struct qm_job *pick_job(struct jq *jq)
 
 /* --- submitting --- */
 
-static void keep(struct jq *jq, json_t *ops)
+void jq_keep(struct jq *jq, json_t *ops)
 {
     const char *comment = json_string_value(json_object_get(json_array_get(ops, 0), "comment"));
     g_hash_table_insert(jq->pending, g_strdup(comment), json_incref(ops));
@@ -45,18 +50,21 @@ static void submit(struct run *run)
     guint64 next = jq->model->newest + 1;
     jq->user = jq_draw_user(jq);
     bool refused = qm_refuses(jq->model, next, jq->user, ops), drained = jq->model->drained;
-    keep(jq, ops);
+    bool lacks = qm_lacks(jq->model, ops);
+    jq_keep(jq, ops);
     json_autoptr answer = jq_call(jq, "SubmitJob", json_make("[O]", ops), &error);
     jq->user = NULL;
     jq->counts->refused += !answer;
     if (jq->rough)
         return;
     if (drained   ? !fettle_error_is(error, TEMPORARY)
+        : lacks   ? !fettle_error_is(error, WRONG_STATE)
         : refused ? !fettle_error_is(error, PERMISSION)
                   : json_integer_value(answer) != (json_int_t)next)
         jq_find(jq, "SubmitJob answers %" JSON_INTEGER_FORMAT " (%s), expected was %s %" ID,
                 json_integer_value(answer), error ? error->message : "no error",
                 drained   ? "the drain"
+                : lacks   ? "an archived job that it depends on"
                 : refused ? "a rule"
                           : "job",
                 next);
@@ -84,7 +92,8 @@ static void check_many(struct jq *jq, const json_t *jobs, const json_t *answers,
     g_autoptr(GArray) refused = g_array_new(FALSE, FALSE, sizeof(bool));
     for (guint i = 0; i < json_array_size(jobs); i++) {
         const json_t *ops = json_array_get(jobs, i), *answer = json_array_get(answers, i);
-        bool no = on_refused(ops, refused, i) || qm_refuses(jq->model, next, jq->user, ops);
+        bool no = on_refused(ops, refused, i) || qm_lacks(jq->model, ops) ||
+                  qm_refuses(jq->model, next, jq->user, ops);
         g_array_append_val(refused, no);
         if (json_is_true(json_array_get(answer, 0)) == no)
             jq_find(jq, "job %u of a call is %s", i, no ? "accepted" : "refused");
@@ -102,7 +111,7 @@ static void submit_many(struct run *run)
     bool drained = jq->model->drained;
     for (guint i = 0; i < count; i++) {
         json_array_append_new(jobs, jq_draw_job(jq, i));
-        keep(jq, json_array_get(jobs, i));
+        jq_keep(jq, json_array_get(jobs, i));
     }
     jq->user = jq_draw_user(jq);
     json_autoptr answers = jq_call(jq, "SubmitManyJobs", json_make("[O]", jobs), &error);
@@ -127,10 +136,8 @@ static bool ask(struct jq *jq, const char *method, json_t *args, bool expected, 
     return done;
 }
 
-static void cancel(struct run *run, struct qm_job *job)
+void jq_will_cancel(struct jq *jq, struct qm_job *job, bool kill)
 {
-    struct jq *jq = run->jq;
-    bool kill = jq_random(jq, 4) == 0;
     if (job->state == QM_QUEUED || jq->rough)
         job->may_end |= QM_SET(QM_CANCELED);
     if (job->state == QM_ACTIVE) /* at its next safe point, which comes before its next success */
@@ -141,6 +148,13 @@ static void cancel(struct run *run, struct qm_job *job)
     job->asked = true;
     jq->counts->canceled++;
     jq->counts->killed += kill;
+}
+
+static void cancel(struct run *run, struct qm_job *job)
+{
+    struct jq *jq = run->jq;
+    bool kill = jq_random(jq, 4) == 0;
+    jq_will_cancel(jq, job, kill);
     ask(jq, "CancelJob", json_make("[I, b]", (json_int_t)job->id, (int)kill), !qm_final(job->state),
         job->id);
 }
@@ -270,7 +284,7 @@ static void person_acts(struct run *run)
 {
     struct jq *jq = run->jq;
     guint what = jq_random(jq, jq->theme == JQ_CROWD ? 86 : 100);
-    struct qm_job *job = pick_job(jq);
+    struct qm_job *job = jq_pick_job(jq);
     if (what < 55)
         submit(run);
     else if (what < 68)
@@ -288,13 +302,14 @@ static void person_acts(struct run *run)
 /* --- the course --- */
 
 /* Lets time pass up to the end of a slot, and compares after each. */
-static void pass_to(struct jq *jq, gint64 until_ms)
+void jq_pass_to(struct jq *jq, gint64 until_ms)
 {
     while (!jq->problem && fake_now_ms(jq->world) < until_ms) {
         gint64 slot_end = (fake_now_ms(jq->world) / JQ_SLOT_MS + 1) * JQ_SLOT_MS - 1;
         gint64 limit = MIN(MAX(slot_end, fake_now_ms(jq->world) + 1), until_ms);
         while (!jq->problem && fake_step(jq->world, limit)) {
             jq_look(jq);
+            jq_hear(jq);
             jq_reap(jq, false);
         }
         jq_look(jq);
@@ -308,7 +323,7 @@ static void one_round(struct run *run)
 {
     struct jq *jq = run->jq;
     guint ms = jq_random(jq, jq_random(jq, 10) == 0 ? 20000 : 1500);
-    pass_to(jq, jq->rough ? fake_now_ms(jq->world) + ms : jq_take_slot(jq, ms));
+    jq_pass_to(jq, jq->rough ? fake_now_ms(jq->world) + ms : jq_take_slot(jq, ms));
     for (guint i = 0; jq->rough && i < jq_random(jq, 6); i++)
         fake_step(jq->world, fake_now_ms(jq->world) + 50);
     jq_look(jq);
@@ -316,9 +331,22 @@ static void one_round(struct run *run)
         return;
     if (jq_random(jq, jq->theme == JQ_CROWD ? 400 : 14) == 0)
         fate_acts(run);
+    else if (jq->theme == JQ_TOGETHER && jq_random(jq, 2) == 0)
+        jq_meet(jq, run->rules);
     else
         person_acts(run);
     jq_look(jq);
+}
+
+/* Rules of which nobody was told that they were made. */
+static void forget_lost_rules(struct jq *jq)
+{
+    const char *uuid;
+    jq_look(jq);
+    for (guint i = 0; i < 100 && (uuid = qm_any_rule(jq->model)); i++) {
+        json_decref(jq_call(jq, "DeleteFilter", json_make("[s]", uuid), NULL));
+        jq_look(jq);
+    }
 }
 
 /* Whatever holds jobs back is taken away. */
@@ -327,15 +355,16 @@ static void come_to_rest(struct run *run)
     struct jq *jq = run->jq;
     gint64 end = fake_now_ms(jq->world) + REST_MS;
     jq->calm = true;
-    pass_to(jq, jq_take_slot(jq, 15000));
+    jq_pass_to(jq, jq_take_slot(jq, 15000));
     for (guint i = 0; i < run->rules->len; i++)
         json_decref(jq_call(jq, "DeleteFilter", json_make("[s]", run->rules->pdata[i]), NULL));
+    forget_lost_rules(jq);
     set_drain(run, false);
     jq_look(jq);
     while (!jq->problem && fake_now_ms(jq->world) < end &&
            jq->model->active->len + jq->model->queued->len > 0)
-        pass_to(jq, jq_take_slot(jq, 1000));
-    pass_to(jq, jq_take_slot(jq, 60000));
+        jq_pass_to(jq, jq_take_slot(jq, 1000));
+    jq_pass_to(jq, jq_take_slot(jq, 60000));
     if (!jq->problem)
         jq_compare_end(jq);
 }
@@ -350,8 +379,10 @@ char *jq_run(guint64 seed, struct jq_counts *counts)
                       g_ptr_array_new_with_free_func(g_free)};
     struct jq *jq = run.jq;
     jq->theme = theme;
+    if (theme == JQ_TOGETHER)
+        jq_serve_archives(jq);
     counts->runs++;
-    pass_to(jq, jq_take_slot(jq, 4000));
+    jq_pass_to(jq, jq_take_slot(jq, 4000));
     while (!jq->problem && jq->submitted < jobs)
         one_round(&run);
     if (!jq->problem)

@@ -41,7 +41,7 @@ void jq_tell(const struct jq *jq, const char *format, ...)
 
 /* --- what might start --- */
 
-static bool settled(const struct jq *jq)
+bool jq_settled(const struct jq *jq)
 {
     return jq->luxid_since && fake_now_ms(jq->world) >= jq->luxid_since + SETTLED_MS;
 }
@@ -75,7 +75,7 @@ static bool is_behind(const struct jq *jq, const struct qm_job *job)
 static void check_claims(struct jq *jq, const struct qm_job *job)
 {
     gint64 now = fake_now_ms(jq->world);
-    if (jq->rough || !settled(jq) || ((const struct qm_op *)job->ops->pdata[0])->urgent)
+    if (jq->rough || !jq_settled(jq) || ((const struct qm_op *)job->ops->pdata[0])->urgent)
         return;
     for (guint i = 0; i < jq->model->queued->len; i++) {
         const struct qm_job *other = jq->model->queued->pdata[i];
@@ -92,9 +92,9 @@ static guint most_slots(const struct jq *jq)
     return MAX(jq->model->slots, jq->slots_before);
 }
 
-/* The next in turn; in the first moments of a luxid, and where somebody may have reserved locks,
- * anybody who may run is noted, and passed. */
-static struct qm_job *note_first(struct jq *jq)
+/* The next in turn; in the first moments of a luxid, and where somebody may have reserved locks
+ * (`passes`: that is so), anybody who may run is noted, and passed. */
+static struct qm_job *note_first(struct jq *jq, bool passes)
 {
     g_autoptr(GPtrArray) line = qm_line(jq->model);
     for (guint i = 0; i < line->len; i++) {
@@ -102,26 +102,33 @@ static struct qm_job *note_first(struct jq *jq)
         if (qm_judge(jq->model, job) != QM_READY)
             continue;
         g_hash_table_add(jq->could, g_memdup2(&job->id, sizeof job->id));
-        if (settled(jq) && !excused(jq, job))
+        if (jq_settled(jq) && (!passes || !excused(jq, job)))
             return job;
     }
     return NULL;
 }
 
-/* The model has changed: who might be picked now, one after the other? Their starts are on record a
- * moment later, when more may have changed. */
-void jq_note(struct jq *jq)
+static void note_line(struct jq *jq, bool passes)
 {
     g_autoptr(GPtrArray) picked = g_ptr_array_new();
     struct qm_job *job;
-    jq->news = true;
     while (!jq->rough && jq->luxid && jq->model->active->len < most_slots(jq) &&
-           (job = note_first(jq))) {
+           (job = note_first(jq, passes))) {
         qm_set_state(jq->model, job, QM_ACTIVE);
         g_ptr_array_add(picked, job);
     }
     for (guint i = 0; i < picked->len; i++)
         qm_unpick(jq->model, picked->pdata[i]);
+}
+
+/* The model has changed: who might be picked now, one after the other? Their starts are on record a
+ * moment later, when more may have changed. Whoever may be passed may be picked as well, and then
+ * fills limits. */
+void jq_note(struct jq *jq)
+{
+    jq->news = true;
+    note_line(jq, true);
+    note_line(jq, false);
 }
 
 /* --- lines of state machines --- */
@@ -198,6 +205,16 @@ static json_t *submitted_ops(struct jq *jq, guint64 id, const json_t *record)
     return result;
 }
 
+/* The same request is the same job (SAF-31). */
+static void check_request(struct jq *jq, guint64 id, const char *request)
+{
+    const guint64 *other = g_hash_table_lookup(jq->requests, request);
+    if (other)
+        jq_find(jq, "job %" ID " and job %" ID " have one request id", *other, id);
+    else if (*request)
+        g_hash_table_insert(jq->requests, g_strdup(request), g_memdup2(&id, sizeof id));
+}
+
 static void saw_new(struct jq *jq, guint64 id, const json_t *record)
 {
     json_autoptr ops = submitted_ops(jq, id, record);
@@ -205,6 +222,7 @@ static void saw_new(struct jq *jq, guint64 id, const json_t *record)
         jq_find(jq, "id %" ID " is given out after %" ID, id, jq->model->newest);
     if (strcmp(text_of(record, "status"), "queued") != 0)
         jq_find(jq, "job %" ID " begins as %s", id, text_of(record, "status"));
+    check_request(jq, id, text_of(record, "request_id"));
     g_autofree char *text = json_to_text(ops);
     jq_tell(jq, "new: job %" ID " %s", id, text);
     qm_add(jq->model, id, (guint64)json_integer_value(json_object_get(record, "received_us")),
@@ -236,7 +254,7 @@ static void check_start(struct jq *jq, const struct qm_job *job)
     if (jq->rough || g_hash_table_contains(jq->could, &job->id))
         return;
     /* How far jobs had come that a lost master ran, nobody knows any more. */
-    if (verdict == QM_LOCKED && !settled(jq))
+    if (verdict == QM_LOCKED && !jq_settled(jq))
         return;
     tell_line(jq);
     jq_find(jq, "job %" ID " starts out of turn: it is %s", job->id, qm_verdict_text(verdict));
@@ -272,14 +290,16 @@ static enum qm_state state_of(const json_t *record)
 
 /* A wish for another priority is on record before it is answered, and what follows from it may be
  * too. */
-static void saw_priority(struct qm_job *job, const json_t *record)
+static void saw_priority(struct jq *jq, struct qm_job *job, const json_t *record)
 {
-    if (!job->wished || job->state != QM_QUEUED)
+    if (!job->wished)
         return;
     const json_t *op = json_array_get(json_object_get(record, "ops"), job->at);
     const json_t *input = json_object_get(op, "input");
-    if (json_integer_value(json_object_get(input, "priority")) == *job->wished)
-        qm_set_priority(job, *job->wished);
+    if (json_integer_value(json_object_get(input, "priority")) != *job->wished)
+        return;
+    qm_set_priority(job, *job->wished);
+    jq_note(jq);
 }
 
 static void saw_job(struct jq *jq, const struct change *change)
@@ -287,12 +307,17 @@ static void saw_job(struct jq *jq, const struct change *change)
     guint64 id = g_ascii_strtoull(change->key, NULL, 10);
     struct qm_job *job = qm_find(jq->model, id);
     jq_recorded(jq, id, change->object);
+    if (!change->object) {
+        jq->archiving = true;
+        jq_saw_archived(jq, id);
+        return;
+    }
     if (!job) {
         saw_new(jq, id, change->object);
         return;
     }
     enum qm_state state = state_of(change->object);
-    saw_priority(job, change->object);
+    saw_priority(jq, job, change->object);
     if (state == job->state)
         return;
     if (qm_final(job->state) || state == QM_QUEUED) {
@@ -351,6 +376,9 @@ void jq_look(struct jq *jq)
     jq->seen = serial;
     for (guint i = 0; i < changes->len; i++)
         saw(jq, changes->pdata[i]);
+    if (jq->archiving)
+        jq_check_archived(jq);
+    jq->archiving = false;
 }
 
 /* --- after a slot --- */
@@ -423,6 +451,20 @@ static bool same_state(const char *status, const struct qm_job *job)
     return false;
 }
 
+static gboolean count_archived(gpointer key, gpointer value, gpointer count)
+{
+    *(guint *)count += ((const struct qm_job *)value)->archived;
+    return FALSE;
+}
+
+/* Jobs that have been accepted, and are not archived. */
+static guint on_record(const struct jq *jq)
+{
+    guint archived = 0;
+    g_tree_foreach(jq->model->jobs, count_archived, &archived);
+    return (guint)g_tree_nnodes(jq->model->jobs) - archived;
+}
+
 /* What clients see of all jobs. */
 static void compare_answers(struct jq *jq)
 {
@@ -435,9 +477,9 @@ static void compare_answers(struct jq *jq)
         return;
     }
     jq->counts->compared++;
-    if (json_array_size(rows) != (size_t)g_tree_nnodes(jq->model->jobs))
-        jq_find(jq, "%zu jobs are answered, %d were accepted", json_array_size(rows),
-                g_tree_nnodes(jq->model->jobs));
+    if (json_array_size(rows) != on_record(jq))
+        jq_find(jq, "%zu jobs are answered, %u are on record", json_array_size(rows),
+                on_record(jq));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         guint64 id = (guint64)json_integer_value(json_array_get(row, 0));
@@ -451,7 +493,7 @@ static void compare_answers(struct jq *jq)
 
 void jq_compare(struct jq *jq)
 {
-    if (jq->rough || !settled(jq))
+    if (jq->rough || !jq_settled(jq))
         return;
     if (jq->news) {
         compare_line(jq);

@@ -237,6 +237,13 @@ static void power_off(struct jq *jq)
         end_process(jq, 0);
     jq_kill_luxid(jq);
     jq_kill_wconfd(jq);
+    jq_kill_noded(jq, jq->master);
+}
+
+void jq_serve_archives(struct jq *jq)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++)
+        jq_start_noded(jq, nodes[i]);
 }
 
 static guint chance(void *data)
@@ -246,9 +253,12 @@ static guint chance(void *data)
 
 void jq_change_master(struct jq *jq)
 {
+    bool archives = g_hash_table_contains(jq->nodeds, jq->master);
     power_off(jq);
     fake_lose_unsynced(jq->world, jq->master, chance, jq);
     fake_reboot(jq->world, jq->master);
+    if (archives)
+        jq_start_noded(jq, jq->master);
     fake_engine_expire(jq->engine);
     jq->master = jq->master == nodes[0] ? nodes[1] : nodes[0];
     fake_world_set_master(jq->world, jq->master);
@@ -309,6 +319,10 @@ struct jq *jq_new(guint64 seed, bool rough, guint slots, struct jq_counts *count
     jq->records =
         g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, (void (*)(void *))json_decref);
     jq->could = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    jq->nodeds = g_hash_table_new(g_str_hash, g_str_equal);
+    jq->calls = jq_calls_new();
+    jq->asked = g_ptr_array_new_with_free_func((void (*)(void *))json_decref);
+    jq->requests = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     jq->model = qm_new(slots);
     jq->master = nodes[0];
     fake_forget_calls(jq->world);
@@ -342,6 +356,10 @@ void jq_free(struct jq *jq)
     g_ptr_array_unref(jq->processes);
     g_hash_table_unref(jq->ran);
     g_hash_table_unref(jq->taken);
+    g_hash_table_unref(jq->nodeds);
+    g_hash_table_unref(jq->requests);
+    g_ptr_array_unref(jq->calls);
+    g_ptr_array_unref(jq->asked);
     g_hash_table_unref(jq->pending);
     g_hash_table_unref(jq->could);
     g_hash_table_unref(jq->records);

@@ -223,6 +223,11 @@ void qm_set_rule(struct qm *qm, const char *uuid, const json_t *filter)
     g_ptr_array_sort(qm->rules, compare_rules);
 }
 
+const char *qm_any_rule(const struct qm *qm)
+{
+    return qm->rules->len > 0 ? ((const struct qm_rule *)qm->rules->pdata[0])->uuid : NULL;
+}
+
 /* A condition of a rule, about the object `row`. */
 static bool condition(const json_t *filter, const json_t *row, gint64 watermark)
 {
@@ -444,6 +449,49 @@ static guint doom_of(const struct qm *qm, const struct qm_job *job, bool *ret_un
         }
     }
     return doom;
+}
+
+static bool depends_on(const json_t *input, guint64 id)
+{
+    size_t at;
+    const json_t *item;
+    json_array_foreach(json_object_get(input, "depends"), at,
+                       item) if ((guint64)json_integer_value(json_array_get(item, 0)) ==
+                                 id) return true;
+    return false;
+}
+
+static bool any_depends_on(const GPtrArray *jobs, guint64 id)
+{
+    for (guint i = 0; i < jobs->len; i++) {
+        const struct qm_job *job = jobs->pdata[i];
+        for (guint k = 0; k < job->ops->len; k++)
+            if (depends_on(((const struct qm_op *)job->ops->pdata[k])->input, id))
+                return true;
+    }
+    return false;
+}
+
+bool qm_is_wanted(const struct qm *qm, guint64 id)
+{
+    return any_depends_on(qm->queued, id) || any_depends_on(qm->active, id);
+}
+
+bool qm_lacks(const struct qm *qm, const json_t *ops)
+{
+    size_t i, at;
+    const json_t *op, *item;
+    json_array_foreach(ops, i, op)
+    {
+        json_array_foreach(json_object_get(op, "depends"), at, item)
+        {
+            json_int_t id = json_integer_value(json_array_get(item, 0));
+            const struct qm_job *on = id > 0 ? qm_find(qm, (guint64)id) : NULL;
+            if (on && on->archived)
+                return true;
+        }
+    }
+    return false;
 }
 
 guint qm_doom(const struct qm *qm, const struct qm_job *job)

@@ -38,6 +38,7 @@ struct qm_job {
     gint64 claim_ms;  /* since when it is the first of those who have waited for its locks for long;
                          0: it is not */
     gint64 locked_ms; /* since when nothing else has been; 0: something is, or it is not queued */
+    bool archived;    /* nobody may depend on it anew */
     const gint64 *wished; /* priority that it is to get, while that is asked for; or NULL */
 };
 
@@ -78,6 +79,12 @@ gint64 qm_priority(const struct qm_job *job);
 void qm_set_priority(struct qm_job *job, gint64 priority);
 /* `filter` NULL: it is gone. The object as it is on record. */
 void qm_set_rule(struct qm *qm, const char *uuid, const json_t *filter);
+/* UUID of a rule; NULL: there is none. */
+const char *qm_any_rule(const struct qm *qm);
+/* Whether a job that it depends on is archived. */
+bool qm_lacks(const struct qm *qm, const json_t *ops);
+/* Whether a job that has not ended depends on it. */
+bool qm_is_wanted(const struct qm *qm, guint64 id);
 /* Whether a rule refuses such a job. */
 bool qm_refuses(const struct qm *qm, guint64 id, const char *user, const json_t *ops);
 

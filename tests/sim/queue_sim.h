@@ -12,13 +12,17 @@
  *
  * A run has a theme, which says what jobs are like: all kinds mixed; or a crowd that wants few
  * locks, and some jobs among it that want all of them, which it must not pass for ever; or jobs
- * with several limits in their reasons. Themes other than the mixed one begin at seed JQ_THEME.
+ * with several limits in their reasons; or all kinds, and calls that meet: several at once, some
+ * asked again with their request id, jobs that go to the archive, and a store that stands still.
+ * Themes other than the mixed one begin at seed JQ_THEME.
  *
  *   queue_model.c     what the queue is to do
  *   queue_host.c      the two candidates and their processes
  *   queue_check.c     what is committed and seen, compared with the model
  *   queue_files.c    files of jobs, against records and answers
  *   queue_inputs.c    jobs and rules drawn at random
+ *   queue_archive.c   node daemons that keep the archive, and what may go there
+ *   queue_together.c  calls that meet
  *   queue_campaign.c  what people and fate do, the course of a run
  */
 #pragma once
@@ -35,12 +39,13 @@
 #define JQ_CLUSTER "cccccccc-0000-4000-8000-000000000001"
 #define JQ_GROUP "bbbbbbbb-0000-4000-8000-000000000001"
 
-enum jq_theme { JQ_MIXED, JQ_CROWD, JQ_LIMITS };
+enum jq_theme { JQ_MIXED, JQ_CROWD, JQ_LIMITS, JQ_TOGETHER };
 
 struct jq_counts {
     guint64 runs, jobs, refused, canceled, killed, priorities, rules, drains, deaths, restarts,
         masters, depends, held, children, compared, claims, limited, virtual_s;
     guint64 worst_stuck_s;
+    guint64 together, again, archived;
     guint64 files, touched; /* compared; written or removed by luxid */
 };
 
@@ -70,6 +75,11 @@ struct jq {
     GPtrArray *processes; /* struct jq_process */
     GHashTable *ran;      /* ids of jobs whose program has begun */
     GHashTable *taken;    /* slots in which something happens */
+    GHashTable *nodeds;   /* node -> its struct env, where jobs are archived */
+    GPtrArray *calls;     /* that have not been answered */
+    GPtrArray *asked;     /* opcodes with a request id */
+    GHashTable *requests; /* request id -> the job's */
+    bool archiving;       /* a job has just been archived */
 
     struct qm *model;
     GHashTable *pending; /* comment of a job's first opcode -> its opcodes, as submitted */
@@ -86,6 +96,7 @@ struct jq {
 struct jq *jq_new(guint64 seed, bool rough, guint slots, struct jq_counts *counts);
 void jq_free(struct jq *jq);
 guint jq_random(struct jq *jq, guint below);
+void jq_serve_archives(struct jq *jq);
 /* The slot after `ms` from now in which nothing happens yet; it is taken then. Its start, in ms. */
 gint64 jq_take_slot(struct jq *jq, gint64 ms);
 void jq_kill_luxid(struct jq *jq);
@@ -105,6 +116,8 @@ json_t *jq_call(struct jq *jq, const char *method, json_t *args, GError **error)
 void jq_find(struct jq *jq, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* For whoever reads the log (FETTLE_SIM_LOG). */
 void jq_tell(const struct jq *jq, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* luxid has been at work for long enough. */
+bool jq_settled(const struct jq *jq);
 /* A line of a state machine. */
 void jq_saw_move(const char *line, void *data);
 /* The model has changed. */
@@ -131,6 +144,30 @@ json_t *jq_draw_job(struct jq *jq, guint earlier);
 json_t *jq_draw_rule(struct jq *jq, json_t **ret_action);
 const char *jq_draw_user(struct jq *jq);
 
+/* --- queue_archive.c --- */
+void jq_start_noded(struct jq *jq, const char *node);
+void jq_kill_noded(struct jq *jq, const char *node);
+void jq_saw_archived(struct jq *jq, guint64 id);
+/* All that is committed was seen: nobody needs an archived job. */
+void jq_check_archived(struct jq *jq);
+bool jq_may_go(const struct jq *jq, const struct qm_job *job);
+
+/* --- queue_together.c --- */
+GPtrArray *jq_calls_new(void);
+/* Several calls at once. `rules`: UUIDs of those that there are, brought up to date. */
+void jq_meet(struct jq *jq, GPtrArray *rules);
+/* Compares the answers that have come. */
+void jq_hear(struct jq *jq);
+
 /* --- queue_campaign.c --- */
+/* `ops` are about to be submitted. */
+void jq_keep(struct jq *jq, json_t *ops);
+/* NULL: there is none. */
+struct qm_job *jq_pick_job(struct jq *jq);
+/* What its end may be if it is asked to give up now. */
+void jq_will_cancel(struct jq *jq, struct qm_job *job, bool kill);
+/* No job of those that have not ended needs to succeed. */
+void jq_all_may_die(struct jq *jq);
+void jq_pass_to(struct jq *jq, gint64 until_ms);
 /* NULL, or what was wrong; to be freed. */
 char *jq_run(guint64 seed, struct jq_counts *counts);

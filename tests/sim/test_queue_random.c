@@ -36,6 +36,9 @@ static bool enough_happened(const struct jq_counts *counts, enum jq_theme theme)
     guint64 runs = counts->runs;
     if (theme == JQ_CROWD)
         return runs < 6 || counts->claims > 2 * runs;
+    if (theme == JQ_TOGETHER)
+        return runs < 20 || (counts->together > 50 * runs && counts->again > 5 * runs &&
+                             counts->archived > 5 * runs);
     if (theme == JQ_LIMITS && runs >= 20 && counts->limited < 20 * runs)
         return false;
     return runs < 20 ||
@@ -49,18 +52,20 @@ static bool enough_happened(const struct jq_counts *counts, enum jq_theme theme)
 static int report(const char *name, bool ok, const struct jq_counts *counts, enum jq_theme theme)
 {
 #define N(field) (guint) counts->field
-    printf("# %u runs: %u jobs, %u refused, %u canceled (%u to be killed), %u changes of priority, "
-           "%u of rules, %u of the drain, %u jobs killed, %u restarts of luxid, %u masters; "
-           "%u hours, %u times all answers compared, at most %u s without a lock, %u waited "
-           "for long, %u times held by a limit, %u files compared\n",
-           N(runs), N(jobs), N(refused), N(canceled), N(killed), N(priorities), N(rules), N(drains),
-           N(deaths), N(restarts), N(masters), N(virtual_s) / 3600, N(compared), N(worst_stuck_s),
-           N(claims), N(limited), N(files));
+    printf(
+        "# %u runs: %u jobs, %u refused, %u canceled (%u to be killed), %u changes of priority, "
+        "%u of rules, %u of the drain, %u jobs killed, %u restarts of luxid, %u masters; "
+        "%u hours, %u times all answers compared, at most %u s without a lock, %u waited "
+        "for long, %u times held by a limit, %u files compared, %u calls met, %u asked again, %u "
+        "archived\n",
+        N(runs), N(jobs), N(refused), N(canceled), N(killed), N(priorities), N(rules), N(drains),
+        N(deaths), N(restarts), N(masters), N(virtual_s) / 3600, N(compared), N(worst_stuck_s),
+        N(claims), N(limited), N(files), N(together), N(again), N(archived));
 #undef N
     ok = ok && enough_happened(counts, theme);
     printf(
         "%s 1 /sim/queue-%s#LUX-06,LUX-08,LUX-11,LUX-12,LUX-13,LUX-16,LUX-28,LUX-31,LUX-34,LUX-36,"
-        "FUT-13,SAF-30\n",
+        "FUT-13,SAF-30,SAF-31\n",
         ok ? "ok" : "not ok", name);
     return ok ? 0 : 1;
 }
@@ -86,7 +91,7 @@ int main(int argc, char **argv)
     }
     guint64 jobs = seeds_number("FETTLE_SIM_JOBS", argv[1]);
     guint64 seed = seeds_number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
-    static const char *const themes[] = {"", "-of-a-crowd", "-with-limits"};
+    static const char *const themes[] = {"", "-of-a-crowd", "-with-limits", "-that-meet"};
     guint64 theme = seed / JQ_THEME;
     if (theme >= G_N_ELEMENTS(themes)) {
         fprintf(stderr, "there is no theme %" G_GUINT64_FORMAT "\n", theme);

@@ -83,20 +83,22 @@ def check_headers(files):
 def check_rows_used(files):
     """Every error, opcode and method must be used by code outside of its table."""
     code = '\n'.join(text(path) for path in files if not path.endswith('.def'))
+    words = set(re.findall(r'\w+', code))
     problems = []
     for name in re.findall(r'^ERROR\((\w+),', text('src/base/error.def'), re.M):
-        if not re.search(r'\b(FETTLE_ERROR_)?' + name + r'\b', code):
+        if not words & {name, f'FETTLE_ERROR_{name}'}:
             problems.append(f'error.def: {name} is used nowhere')
     for server, name in re.findall(r'^METHOD\((\w+), (\w+),', text('src/proto/methods.def'), re.M):
         if f'"{name}"' not in code:
             problems.append(f'methods.def: {server}.{name} is used nowhere')
     for identifier, record in re.findall(r'^OP_BEGIN\((\w+), (\w+),', text('src/proto/opcodes.def'), re.M):
-        if not re.search(r'\b' + record + r'\b', code) and f'OP_{identifier}' not in code:
+        if record not in words and f'OP_{identifier}' not in code:
             problems.append(f'opcodes.def: {identifier} is used nowhere')
     limits = re.findall(r'^#define (LIMIT_\w+)', text('src/base/limits.h'), re.M)
     everything = code + '\n'.join(text(f'src/proto/{t}.def') for t in ('records', 'opcodes', 'methods', 'luxi'))
     everything = everything.replace(text('src/base/limits.h'), '')
-    problems += [f'limits.h: {name} is used nowhere' for name in limits if not re.search(r'\b' + name + r'\b', everything)]
+    words = set(re.findall(r'\w+', everything))
+    problems += [f'limits.h: {name} is used nowhere' for name in limits if name not in words]
     return problems
 
 

@@ -4,6 +4,7 @@
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/relay.h"
 #include "base/limits.h"
+#include "io/files.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -101,10 +102,24 @@ void guest_remove_leftovers(const struct guest *guest)
         guest_remove_folder(guest);
 }
 
+/* Read before its folder goes; all of it, as the last line alone often says little. */
+static char *last_words(const struct guest *guest)
+{
+    g_autofree char *path = guest_path(guest, "stderr.log");
+    g_autofree char *said =
+        guest->killed ? NULL : files_read_path(path, LIMIT_COMPLAINT_BYTES, NULL, NULL);
+    if (said == NULL)
+        return g_strdup("");
+    g_autofree char *valid = g_utf8_make_valid(g_strstrip(said), -1);
+    g_auto(GStrv) lines = g_strsplit(valid, "\n", -1);
+    return g_strjoinv("; ", lines);
+}
+
 void guest_exited(struct process *process, void *data)
 {
     struct guest *guest = data;
     struct qemu *qemu = guest->qemu;
+    g_autofree char *said = last_words(guest);
     guest->gone = true;
     g_clear_pointer(&guest->qmp, qmp_close);
     if (!guest->prepared)
@@ -115,7 +130,7 @@ void guest_exited(struct process *process, void *data)
     guest_ref(guest);
     g_hash_table_remove(qemu->guests, guest->instance);
     if (events->exited != NULL)
-        events->exited(guest->instance, guest->generation, events->data);
+        events->exited(guest->instance, guest->generation, said, events->data);
     guest_unref(guest);
 }
 

@@ -99,6 +99,11 @@ static bool add_disks(struct guest *guest, struct migration_info *info, GError *
     return true;
 }
 
+/* The side that could not go on often knows more than the one that was cut off. */
+#define NO_REASON                                                                                  \
+    "QEMU gives no reason; if that of the target has ended by itself, the log of fettle-noded "    \
+    "there has what it said"
+
 static void describe(const struct guest *guest, const json_t *answer, struct migration_info *info)
 {
     const json_t *ram = json_object_get(answer, "ram");
@@ -111,7 +116,7 @@ static void describe(const struct guest *guest, const json_t *answer, struct mig
     if (info->step == STEP_FAILED)
         info->why = g_strdup(why != NULL                        ? why
                              : guest->migration.failure != NULL ? guest->migration.failure
-                                                                : "QEMU gives no reason");
+                                                                : NO_REASON);
 }
 
 bool migrate_query(struct hypervisor *hv, const char *instance, guint64 generation,

@@ -209,6 +209,7 @@ static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec
 /* Whatever there is of it goes; if it does not, it stays known. */
 static void unmake_guest(struct guest *guest)
 {
+    guest->killed = true;
     if (guest->process != NULL && !process_kill(guest->process, NULL)) {
         guest->prepared = true; /* its end will be told */
         return;

@@ -102,6 +102,7 @@ static bool qemu_kill(struct hypervisor *hv, const char *instance, guint64 gener
         fettle_set_error(error, WRONG_STATE, "guest %s is being started", guest->name);
         return false;
     }
+    guest->killed = true;
     if (process_kill(guest->process, error) && relay_end(guest, error)) {
         guest_remove_leftovers(guest);
         return true;

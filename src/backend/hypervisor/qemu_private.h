@@ -92,6 +92,7 @@ struct guest {
 
     struct process *process; /* NULL before it was started */
     bool prepared;           /* its end is news */
+    bool killed;             /* by us: what it says then is no news */
     bool gone;
 
     struct qmp *qmp;

@@ -202,23 +202,46 @@ static bool is_start(const char *line)
     return strstr(line, "\"msg\":\"starting an etcd server\"") != NULL;
 }
 
+/* Not as the end of a path, which stands before what the kernel refused. */
+static bool names_part(const char *words, const char *part)
+{
+    for (const char *at = strstr(words, part); at != NULL; at = strstr(at + 1, part))
+        if (at == words || at[-1] == ' ' || at[-1] == '(')
+            return true;
+    return false;
+}
+
+/* The data may be whole: the machine did not let etcd use it. */
+static bool is_refused(const char *words)
+{
+    static const char *const reasons[] = {
+        "no space left on device", "disk quota exceeded",    "permission denied",
+        "too many open files",     "cannot allocate memory", "read-only file system",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(reasons); i++)
+        if (strstr(words, reasons[i]) != NULL)
+            return true;
+    return false;
+}
+
 bool etcd_says_damaged(const char *words)
 {
     static const char *const damages[] = {
         "crc mismatch",                  /* its log */
         "is out of range [lastIndex",    /* its log lacks its end */
         "has already been bootstrapped", /* its log is gone */
-        "wal: ",                         /* its log lacks a file, or more */
-        "snap: ",                        /* a snapshot */
         "failed to open database",       /* its file: both first pages */
         "freepages: ",                   /* other pages of it */
         "SIGBUS",                        /* it is shorter than it says */
         "failed to recover v3 backend",  /* it is older than its log */
     };
+    if (is_refused(words))
+        return false;
     for (guint i = 0; i < G_N_ELEMENTS(damages); i++)
         if (strstr(words, damages[i]) != NULL)
             return true;
-    return false;
+    return names_part(words, "wal: ") || /* its log lacks a file, or more */
+           names_part(words, "snap: ");  /* a snapshot */
 }
 
 char *etcd_last_words(const struct etcd_host *host)

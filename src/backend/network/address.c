@@ -5,6 +5,7 @@
 #include "backend/network/address.h"
 
 #include "backend/network/ip.h"
+#include "backend/network/tap.h"
 #include "proto/master_ip.h"
 
 #include <arpa/inet.h>
@@ -15,6 +16,7 @@
 #include <net/if_arp.h>
 #include <netinet/icmp6.h>
 #include <netpacket/packet.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -262,4 +264,43 @@ bool address_announce(struct network_driver *network, const char *device, const 
         return true;
     return family_of(address) == AF_INET ? announce_four(device, &card, address, error)
                                          : announce_six(device, &card, address, error);
+}
+
+static bool has_proxy_arp(const char *device)
+{
+    g_autofree char *path = g_strdup_printf("/proc/sys/net/ipv4/conf/%s/proxy_arp", device);
+    g_autofree char *text = NULL;
+    return g_file_get_contents(path, &text, NULL, NULL) && atoi(text) != 0;
+}
+
+/* A guest that hears its own address from another card would take it for a conflict. */
+static bool speaks_for_guests(const struct ifaddrs *entry)
+{
+    const struct sockaddr_ll *card = (const struct sockaddr_ll *)(const void *)entry->ifa_addr;
+    return card != NULL && card->sll_family == AF_PACKET && card->sll_hatype == ARPHRD_ETHER &&
+           card->sll_halen == ETHERNET_BYTES && (entry->ifa_flags & IFF_UP) != 0 &&
+           !tap_is_name(entry->ifa_name) &&
+           (has_proxy_arp(entry->ifa_name) || has_proxy_arp("all"));
+}
+
+bool address_announce_routed(const char *address, GError **error)
+{
+    struct ifaddrs *all = read_all(error);
+    bool told = all != NULL;
+    for (const struct ifaddrs *entry = all; entry != NULL; entry = entry->ifa_next) {
+        struct sockaddr_ll card;
+        if (!speaks_for_guests(entry))
+            continue;
+        memcpy(&card, entry->ifa_addr, sizeof card);
+        /* One that fails keeps the others from nothing; the first reason is told. */
+        g_autoptr(GError) failure = NULL;
+        if (announce_four(entry->ifa_name, &card, address, &failure))
+            continue;
+        if (told)
+            g_propagate_error(error, g_steal_pointer(&failure));
+        told = false;
+    }
+    if (all != NULL)
+        freeifaddrs(all);
+    return told;
 }

@@ -15,3 +15,6 @@ bool address_remove(struct network_driver *network, const char *device, const ch
 /* Needs CAP_NET_RAW. Nothing to do on a device that is no Ethernet. */
 bool address_announce(struct network_driver *network, const char *device, const char *address,
                       GError **error);
+/* That the address (IPv4) of a guest is reached through this host, on every Ethernet device that is
+ * up and has proxy ARP, but not to guests. */
+bool address_announce_routed(const char *address, GError **error);

@@ -257,6 +257,10 @@ static void remove_rules(const char *name)
     }
 }
 
+/* Nobody answers neighbour discovery for everybody else, as proxy ARP does: an IPv6 guest has a
+ * gateway instead, of the same address on whatever node. */
+#define GATEWAY6 "fe80::1"
+
 static bool make_route(const char *name, const struct nic *nic, GError **error)
 {
     int family = check_address(nic, error);
@@ -269,6 +273,8 @@ static bool make_route(const char *name, const struct nic *nic, GError **error)
         remove_rules(name);
         g_string_append_printf(lines, "rule add iif %s table %s\n", name, table);
     }
+    if (family == AF_INET6)
+        g_string_append_printf(lines, "address replace " GATEWAY6 "/64 dev %s nodad\n", name);
     g_string_append_printf(lines, "route replace %s/%d dev %s table %s proto static\n", nic->ip,
                            family == AF_INET ? 32 : 128, name, table);
     return write_setting(words, name, family == AF_INET ? "proxy_arp" : "proxy_ndp", "1", error) &&
@@ -360,6 +366,15 @@ static bool linux_tap_remove(struct network_driver *network, const char *instanc
     return true;
 }
 
+static bool linux_nic_announce(struct network_driver *network, const struct nic *nic,
+                               GError **error)
+{
+    if (nic->mode != NIC_ROUTED)
+        return true;
+    int family = check_address(nic, error);
+    return family == AF_INET6 || (family != 0 && address_announce_routed(nic->ip, error));
+}
+
 static gint compare_text(gconstpointer a, gconstpointer b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -433,6 +448,7 @@ static const struct network_ops network_linux_ops = {
     .check = linux_check,
     .tap_create = linux_tap_create,
     .tap_remove = linux_tap_remove,
+    .nic_announce = linux_nic_announce,
     .list = linux_list,
     .bridges = linux_bridges,
     .device_check = address_device_check,

@@ -13,9 +13,10 @@
 
 G_STATIC_ASSERT(LIMIT_NICS <= 10); /* one digit */
 
+static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
+
 void tap_name(const char *instance, guint index, char ret_name[TAP_NAME_BYTES])
 {
-    static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
     guint8 hash[32];
     gsize len = sizeof hash;
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
@@ -26,6 +27,12 @@ void tap_name(const char *instance, guint index, char ret_name[TAP_NAME_BYTES])
     for (guint i = 0; i < HASH_CHARS; i++)
         name[i] = digits[hash[i] % 32];
     g_snprintf(ret_name, TAP_NAME_BYTES, PREFIX "%s%u", name, index);
+}
+
+bool tap_is_name(const char *name)
+{
+    return g_str_has_prefix(name, PREFIX) && strlen(name) == TAP_NAME_BYTES - 1 &&
+           strspn(name + strlen(PREFIX), digits) == HASH_CHARS + 1;
 }
 
 char *tap_alias(const char *instance, guint index, enum nic_mode mode)

@@ -17,6 +17,9 @@
 
 void tap_name(const char *instance, guint index, char ret_name[TAP_NAME_BYTES]);
 
+/* Whether it looks like one of these names. */
+bool tap_is_name(const char *name);
+
 /* "fettle MODE UUID INDEX"; free with g_free(). */
 char *tap_alias(const char *instance, guint index, enum nic_mode mode);
 /* Instance (free with g_free()) and mode of an alias; NULL if it is none of ours. */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -216,9 +217,30 @@ static GPtrArray *file_storage_list(struct storage *storage, bool aside, GError 
     return call_list(call, error);
 }
 
-static const char *file_storage_shared(struct storage *storage)
+static const char *file_storage_shared(struct storage *base, struct storage_space *ret_space)
 {
-    return shared_watch_look(((struct file_storage *)storage)->shared);
+    struct file_storage *storage = (struct file_storage *)base;
+    struct storage_space space = {0};
+    const char *seen = lookout_see(storage->shared);
+    g_strlcpy(storage->marker, seen != NULL ? seen : "", sizeof storage->marker);
+    if (seen != NULL)
+        sscanf(seen, "%*s %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &space.total_mib,
+               &space.free_mib);
+    if (ret_space != NULL)
+        *ret_space = space;
+    return storage->marker;
+}
+
+static GPtrArray *file_storage_sources(struct storage *storage)
+{
+    const char *names = lookout_see(((struct file_storage *)storage)->sources);
+    if (names == NULL)
+        return NULL;
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) parts = g_strsplit(names, "/", -1);
+    for (guint i = 1; parts[0] != NULL && parts[i] != NULL; i++)
+        g_ptr_array_add(list, g_strdup(parts[i]));
+    return list;
 }
 
 static bool file_storage_probe(struct storage *storage, const struct export_target *target,
@@ -243,6 +265,7 @@ static const struct storage_ops file_storage_ops = {
     .remove_aside = file_storage_remove_aside,
     .list = file_storage_list,
     .shared = file_storage_shared,
+    .sources = file_storage_sources,
     .export_open = export_open,
     .export_settle = export_settle,
     .export_close = export_close,
@@ -261,8 +284,9 @@ struct storage *file_storage_new(const struct node_paths *paths, const char *sha
     storage->images.shared = shared_dir != NULL && shared_dir[0] != '\0'
                                  ? g_canonicalize_filename(shared_dir, paths->root)
                                  : g_build_filename(paths->var, "shared", NULL);
-    storage->shared = shared_watch_new(storage->images.shared);
     storage->images.sources = g_build_filename(paths->var, "images", NULL);
+    storage->shared = lookout_new(storage->images.shared, shared_look);
+    storage->sources = lookout_new(storage->images.sources, image_source_names);
     storage->images.uid = reach_effective_uid(qemu_uid);
     storage->creating =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)image_plan_unref);
@@ -280,7 +304,8 @@ void file_storage_free(struct storage *base)
         return;
     g_hash_table_unref(storage->exports);
     g_hash_table_unref(storage->creating);
-    shared_watch_free(storage->shared);
+    lookout_free(storage->shared);
+    lookout_free(storage->sources);
     images_clear(&storage->images);
     g_free(storage);
 }

@@ -5,6 +5,7 @@
 
 #include "backend/storage/qcow2.h"
 #include "base/limits.h"
+#include "proto/source_name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,20 +38,45 @@ const struct source_layer *image_source_top(const struct image_source *source)
 
 static char *source_path(const struct images *images, const char *os_type, GError **error)
 {
-    static const char *const endings[] = {"", ".raw", ".qcow2"};
     if (os_type[0] == '\0' || os_type[0] == '.' || strchr(os_type, '/') != NULL) {
         fettle_set_error(error, WRONG_INPUT,
                          "image \"%s\": a name without slashes that begins with no dot is needed",
                          os_type);
         return NULL;
     }
-    for (guint i = 0; i < G_N_ELEMENTS(endings); i++) {
-        g_autofree char *path = g_strdup_printf("%s/%s%s", images->sources, os_type, endings[i]);
+    for (guint i = 0; source_endings[i] != NULL; i++) {
+        g_autofree char *path =
+            g_strdup_printf("%s/%s%s", images->sources, os_type, source_endings[i]);
         if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
             return g_steal_pointer(&path);
     }
     fettle_set_error(error, UNKNOWN_ENTITY, "image \"%s\" is not in %s", os_type, images->sources);
     return NULL;
+}
+
+/* Whether it can be told: no other name is asked for (source_path()) or fits into a report. */
+static bool can_be_told(const char *folder, const char *name)
+{
+    if (name[0] == '.' || strlen(name) > LIMIT_SOURCE_CHARS || !g_utf8_validate(name, -1, NULL))
+        return false;
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    return g_file_test(path, G_FILE_TEST_IS_REGULAR);
+}
+
+char *image_source_names(const char *folder)
+{
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    g_autoptr(GString) names = g_string_new(NULL);
+    const char *name;
+    guint count = 0;
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        if (!can_be_told(folder, name))
+            continue;
+        if (++count > LIMIT_SOURCES)
+            return NULL;
+        g_string_append_printf(names, "/%s", name);
+    }
+    return dir != NULL ? g_strdup(names->str) : NULL;
 }
 
 /* First bytes and size of a file; what the name ends with decides nothing here. */

@@ -6,18 +6,16 @@
 #include "backend/storage/images.h"
 #include "base/limits.h"
 #include "io/files.h"
-#include "io/loop.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
-
-#define UUID_LENGTH 36
 
 char *shared_read(const char *folder)
 {
     g_autofree char *path = g_build_filename(folder, SHARED_MARKER, NULL);
-    g_autofree char *text = files_read_path(path, UUID_LENGTH + 1, NULL, NULL);
+    g_autofree char *text = files_read_path(path, SHARED_MARKER_BYTES, NULL, NULL);
     if (text == NULL || !g_uuid_string_is_valid(g_strchomp(text)))
         return NULL;
     return g_steal_pointer(&text);
@@ -47,90 +45,15 @@ bool shared_mark(const char *folder, GError **error)
            link_marker(folder, temporary, error);
 }
 
-/* --- without waiting for a dead server --- */
-
-struct shared_watch {
-    char *folder;
-    char *found; /* by the last look; NULL: nothing */
-    bool looking;
-    bool orphan; /* freed while a look was under way, which frees it */
-};
-
-struct look {
-    struct shared_watch *watch; /* only for the loop's thread */
-    char *folder;
-    char *found;
-};
-
-struct shared_watch *shared_watch_new(const char *folder)
+char *shared_look(const char *folder)
 {
-    struct shared_watch *watch = g_new0(struct shared_watch, 1);
-    watch->folder = g_strdup(folder);
-    return watch;
-}
-
-static void watch_free(struct shared_watch *watch)
-{
-    g_free(watch->folder);
-    g_free(watch->found);
-    g_free(watch);
-}
-
-void shared_watch_free(struct shared_watch *watch)
-{
-    watch->orphan = true;
-    if (!watch->looking)
-        watch_free(watch);
-}
-
-static void look_done(void *data)
-{
-    struct look *look = data;
-    struct shared_watch *watch = look->watch;
-    g_free(watch->found);
-    watch->found = look->found;
-    watch->looking = false;
-    g_free(look->folder);
-    g_free(look);
-    if (watch->orphan)
-        watch_free(watch);
-}
-
-static void *look_in_thread(void *data)
-{
-    struct look *look = data;
-    look->found = shared_read(look->folder);
-    loop_post(look_done, look);
-    return NULL;
-}
-
-static void begin_look(struct shared_watch *watch)
-{
-    struct look *look = g_new0(struct look, 1);
-    look->watch = watch;
-    look->folder = g_strdup(watch->folder);
-    GThread *thread = g_thread_try_new("shared", look_in_thread, look, NULL);
-    watch->looking = thread != NULL;
-    if (thread != NULL) {
-        g_thread_unref(thread);
-        return;
-    }
-    g_free(look->folder);
-    g_free(look);
-}
-
-const char *shared_watch_look(struct shared_watch *watch)
-{
-    /* One that is under way may have seen what is over. */
-    gint64 deadline = loop_boot_ms() + LIMIT_SHARED_LOOK_MS;
-    bool begun = false;
-    while (!begun || watch->looking) {
-        if (!watch->looking) {
-            begin_look(watch);
-            begun = true;
-        }
-        if (loop_boot_ms() >= deadline || !loop_sleep(SHARED_LOOK_POLL_MS))
-            return "";
-    }
-    return watch->found != NULL ? watch->found : "";
+    g_autofree char *marker = shared_read(folder);
+    struct statvfs space;
+    if (marker == NULL)
+        return NULL;
+    if (statvfs(folder, &space) != 0)
+        memset(&space, 0, sizeof space);
+    return g_strdup_printf("%s %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, marker,
+                           (guint64)space.f_blocks * space.f_frsize / MIB(1),
+                           (guint64)space.f_bavail * space.f_frsize / MIB(1));
 }

@@ -7,6 +7,7 @@
 #include "backend/storage/file_storage.h"
 #include "backend/storage/image_call.h"
 #include "backend/storage/images.h"
+#include "backend/storage/lookout.h"
 #include "backend/storage/shared.h"
 #include "base/task.h"
 
@@ -15,10 +16,12 @@ struct file_storage {
     const struct node_paths *paths;
     struct images images;
     struct storage_events events;
-    struct shared_watch *shared;
-    GHashTable *creating;      /* instance -> struct image_plan */
-    GHashTable *exports;       /* replica -> struct export */
-    struct task_mutex opening; /* exports are opened and closed one after the other */
+    struct lookout *shared;
+    struct lookout *sources;
+    char marker[SHARED_MARKER_BYTES]; /* of the shared folder, as it was seen last */
+    GHashTable *creating;             /* instance -> struct image_plan */
+    GHashTable *exports;              /* replica -> struct export */
+    struct task_mutex opening;        /* exports are opened and closed one after the other */
 };
 
 /* files.c */

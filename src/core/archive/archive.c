@@ -33,9 +33,9 @@ json_t *archive_read_json(const struct env *env, guint64 id, GError **error)
     g_autoptr(GError) broken = NULL;
     size_t len = 0;
     g_autofree char *text =
-        env->ops->file_read(env, FILE_STATE, name, LIMIT_JOB_FILE_BYTES, &len, &broken);
+        env->ops->file_read(env, FILE_STATE, name, LIMIT_ARCHIVED_BYTES, &len, &broken);
     json_t *json =
-        text == NULL ? NULL : json_parse_limited(text, len, LIMIT_JOB_FILE_BYTES, &broken);
+        text == NULL ? NULL : json_parse_limited(text, len, LIMIT_ARCHIVED_BYTES, &broken);
 
     if (json != NULL)
         return json;

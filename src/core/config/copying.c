@@ -11,6 +11,9 @@
 #define COPYING_WAIT_MS 20000u
 #define COPYING_PAUSE_MS 300u /* after a failure */
 #define COPYING_LOOK_MS 1000u /* between two looks whether there is somebody to ask */
+#define COPYING_GATHER_MS                                                                          \
+    100u /* with a replicated engine: what comes meanwhile comes in one answer, and is synced once \
+          */
 
 struct copying {
     const struct env *env;
@@ -165,72 +168,88 @@ static struct commit_ids_piece *ask_ids(struct copying *copying, guint64 after, 
     return call_master(copying, "commit_ids", &args, copy_stamp(copying), 0, error);
 }
 
-/* What has changed while the pieces came. */
-static struct changes *ask_rest(struct copying *copying, const struct snapshot_piece *first,
+/* What has changed while the pieces came, or the first part of it. */
+static struct changes *ask_rest(struct copying *copying, const struct copy_batch *at,
                                 GError **error)
 {
-    struct wait_changes_args args = {.history = first->history, .serial = first->serial};
+    struct wait_changes_args args = {.history = at->history, .serial = at->serial, .part = true};
     return call_master(copying, "wait_changes", &args, copy_stamp(copying), 0, error);
 }
 
 /* --- a refill --- */
 
-static bool is_same_master(const struct snapshot_piece *piece, const struct snapshot_piece *first,
+static bool is_same_master(guint64 history, guint64 epoch, const struct copy_batch *at,
                            GError **error)
 {
-    if (piece->history == first->history && piece->epoch == first->epoch)
+    if (history == at->history && epoch == at->epoch)
         return true;
     fettle_set_error(error, TEMPORARY, "the master has changed while the copy was filled");
     return false;
 }
 
-/* Pieces from one master until there is no more; `first` becomes the first one. */
-static bool fetch_pieces(struct copying *copying, struct snapshot_piece **first, GError **error)
+/* The objects behind `last`, which becomes the last one of them. The first piece says where `at` is
+ * to begin. */
+static bool fetch_piece(struct copying *copying, struct change **last, struct copy_batch *at,
+                        bool *ret_more, GError **error)
 {
     struct copy *copy = copying->copy;
+    record_autoptr(snapshot_piece) piece = ask_piece(copying, *last, error);
+    if (!piece || copying->stopping)
+        return false;
+    if (at->history == 0)
+        *at = (struct copy_batch){piece->history, piece->epoch, piece->serial, NULL, at->ids};
+    if (!is_same_master(piece->history, piece->epoch, at, error) ||
+        !copy->ops->refill_piece(copy, piece->changes, error))
+        return false;
+    *ret_more = piece->more && piece->changes->len > 0;
+    if (*ret_more) {
+        if (*last)
+            change_free(*last);
+        *last = change_copy(piece->changes->pdata[piece->changes->len - 1]);
+    }
+    return true;
+}
+
+/* The pieces are of different moments; with what has changed since the first, up to `at`, they are
+ * what the master had there. It is fetched behind each piece, part by part: so it never is more
+ * than the master's log of changes reaches. */
+static bool fetch_rest(struct copying *copying, struct copy_batch *at, GError **error)
+{
+    for (bool more = true; more;) {
+        record_autoptr(changes) rest = ask_rest(copying, at, error);
+        if (!rest)
+            return false;
+        more = rest->more;
+        if (rest->snapshot || rest->history != at->history || rest->epoch != at->epoch ||
+            (more && rest->serial <= at->serial)) {
+            fettle_set_error(error, TEMPORARY,
+                             "while the copy was filled the master has changed, or more has "
+                             "changed than it can tell; it is filled again");
+            return false;
+        }
+        if (copying->stopping ||
+            !copying->copy->ops->refill_piece(copying->copy, rest->changes, error))
+            return false;
+        at->serial = rest->serial;
+    }
+    return true;
+}
+
+/* All objects, as one master had them at the serial that `at` has then. */
+static bool fetch_all(struct copying *copying, struct copy_batch *at, GError **error)
+{
     struct change *last = NULL;
     bool more = true, ok = true;
-    while (more && ok) {
-        struct snapshot_piece *piece = ask_piece(copying, last, error);
-        ok = piece && !copying->stopping && (!*first || is_same_master(piece, *first, error)) &&
-             copy->ops->refill_piece(copy, piece->changes, error);
-        more = ok && piece->more && piece->changes->len > 0;
-        if (more) {
-            change_free(last);
-            last = change_copy(piece->changes->pdata[piece->changes->len - 1]);
-        }
-        if (ok && !*first)
-            *first = g_steal_pointer(&piece);
-        if (piece)
-            snapshot_piece_free(piece);
-    }
+    while (more && ok)
+        ok = fetch_piece(copying, &last, at, &more, error) && fetch_rest(copying, at, error);
     if (last)
         change_free(last);
     return ok;
 }
 
-/* The pieces are of different moments; with the rest they are what the master had at the last. */
-static bool fetch_rest(struct copying *copying, const struct snapshot_piece *first,
-                       struct changes **ret_rest, GError **error)
-{
-    record_autoptr(changes) rest = ask_rest(copying, first, error);
-    if (!rest)
-        return false;
-    if (rest->snapshot || rest->history != first->history || rest->epoch != first->epoch) {
-        fettle_set_error(error, TEMPORARY,
-                         "the master has changed while the copy was filled, or its log of changes "
-                         "was too short");
-        return false;
-    }
-    if (!copying->copy->ops->refill_piece(copying->copy, rest->changes, error))
-        return false;
-    *ret_rest = g_steal_pointer(&rest);
-    return true;
-}
-
 /* Of the commits that the copy has then: by them it knows those that are repeated, should it be
  * the engine one day. */
-static bool fetch_ids(struct copying *copying, const struct changes *rest, GPtrArray *ids,
+static bool fetch_ids(struct copying *copying, const struct copy_batch *at, GPtrArray *ids,
                       GError **error)
 {
     guint64 after = 0;
@@ -242,16 +261,13 @@ static bool fetch_ids(struct copying *copying, const struct changes *rest, GPtrA
             return true;
         }
         ok = piece && !copying->stopping;
-        if (ok && (piece->history != rest->history || piece->epoch != rest->epoch)) {
-            fettle_set_error(error, TEMPORARY, "the master has changed while the copy was filled");
-            return false;
-        }
+        ok = ok && is_same_master(piece->history, piece->epoch, at, error);
         more = ok && piece->more;
         for (guint i = 0; ok && i < piece->commits->len; i++) {
             const struct stored_commit *commit = piece->commits->pdata[i];
             more = more && commit->serial > after;
             after = commit->serial;
-            if (after <= rest->serial)
+            if (after <= at->serial)
                 g_ptr_array_add(ids, stored_commit_copy(commit));
         }
         more = more && piece->commits->len > 0;
@@ -277,20 +293,14 @@ static bool is_not_older(const struct copying *copying, guint64 history, guint64
 static bool refill(struct copying *copying, const char *why, GError **error)
 {
     struct copy *copy = copying->copy;
-    struct snapshot_piece *first = NULL;
-    record_autoptr(changes) rest = NULL;
+    struct copy_batch at = {0};
     g_autoptr(GPtrArray) ids = g_ptr_array_new_with_free_func((GDestroyNotify)stored_commit_free);
     log_info("", "the copy of the configuration is filled anew: %s", why);
-    bool ok = copy->ops->refill_begin(copy, error) && fetch_pieces(copying, &first, error) &&
-              fetch_rest(copying, first, &rest, error) && fetch_ids(copying, rest, ids, error) &&
-              is_not_older(copying, rest->history, rest->epoch, error);
-    if (ok) {
-        struct copy_batch end = {rest->history, rest->epoch, rest->serial, NULL, ids};
-        ok = copy->ops->refill_end(copy, &end, error);
-    }
-    if (first)
-        snapshot_piece_free(first);
-    return ok;
+    at.ids = ids;
+    return copy->ops->refill_begin(copy, error) && fetch_all(copying, &at, error) &&
+           fetch_ids(copying, &at, ids, error) &&
+           is_not_older(copying, at.history, at.epoch, error) &&
+           copy->ops->refill_end(copy, &at, error);
 }
 
 /* --- the task --- */
@@ -360,6 +370,14 @@ static bool may_ask(struct copying *copying)
     return false;
 }
 
+/* Nobody waits for a copy of what a replicated engine has stored already, so it need not be synced
+ * for every commit: that would cost the nodes as much as the engine itself. */
+static guint gather_ms(const struct copying *copying)
+{
+    const struct engine *engine = copying->env->engine;
+    return engine && engine->replicated ? COPYING_GATHER_MS : 0;
+}
+
 /* How long to pause before the next question. */
 static guint once(struct copying *copying)
 {
@@ -375,7 +393,7 @@ static guint once(struct copying *copying)
             tell(copying, NULL);
             if (!copying->own)
                 keyring_keep(copying->keyring);
-            return 0;
+            return answer->changes->len > 0 ? gather_ms(copying) : 0;
         }
     } else if (fettle_error_is(error, PERMISSION)) {
         heard(copying);

@@ -17,9 +17,14 @@ static void free_member(void *data)
     engine_member_free(data);
 }
 
+GPtrArray *engine_node_list(void)
+{
+    return g_ptr_array_new_with_free_func(free_node);
+}
+
 GPtrArray *engine_candidates(const struct env *env, const struct config *config)
 {
-    GPtrArray *found = g_ptr_array_new_with_free_func(free_node);
+    GPtrArray *found = engine_node_list();
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];

@@ -14,6 +14,8 @@ struct engine_asker {
     struct stamp stamp;
 };
 
+/* An empty list of struct node, which owns them. */
+GPtrArray *engine_node_list(void);
 /* The candidates on record, this node first, then by name: GPtrArray of struct node, copies. */
 GPtrArray *engine_candidates(const struct env *env, const struct config *config);
 

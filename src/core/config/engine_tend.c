@@ -11,8 +11,9 @@
 struct tending {
     struct wconf *wconf; /* NULL: it has ended */
     struct engine_asker asker;
-    GPtrArray *gone; /* struct node: members no more, whose nodes are not clear yet */
-    char *said;      /* the last complaint */
+    GHashTable *clear; /* char *: nodes that are no candidates, and have nothing of etcd */
+    char *silent;      /* name of the last one that did not answer: others first */
+    char *said;        /* the last complaint */
 };
 
 /* What one pass knows. */
@@ -23,12 +24,8 @@ struct pass {
     struct engine_config *known;  /* etc/engine.json of this node */
     struct engine_config *wanted; /* what every candidate that is a member is told */
     GPtrArray *listed;            /* struct ensemble_member */
+    bool waits;                   /* a node that is to come is not ready: nobody goes for it */
 };
-
-static void free_node(void *data)
-{
-    node_free(data);
-}
 
 static void free_member(void *data)
 {
@@ -111,18 +108,6 @@ static const struct node *owner_of(const struct pass *pass, const char *peer_url
     return NULL;
 }
 
-/* Its node is to be cleared, if it is still one. */
-static void remember_gone(const struct pass *pass, const char *peer_url)
-{
-    const struct wconf *wconf = pass->tending->wconf;
-    for (guint i = 0; wconf && i < pass->known->members->len; i++) {
-        const struct engine_member *member = pass->known->members->pdata[i];
-        const struct node *node = config_get(wconf->committed, "node", member->node, NULL);
-        if (node && strcmp(member->peer_url, peer_url) == 0)
-            g_ptr_array_add(pass->tending->gone, node_copy(node));
-    }
-}
-
 static bool remove_member(struct pass *pass, const struct ensemble_member *listed, const char *why,
                           GError **error)
 {
@@ -142,22 +127,77 @@ static bool remove_one(struct pass *pass, bool *ret_changed, GError **error)
         const struct ensemble_member *listed = pass->listed->pdata[i];
         if (owner_of(pass, listed->peer_url))
             continue;
-        remember_gone(pass, listed->peer_url);
         *ret_changed = true;
         return remove_member(pass, listed, "its node is no candidate", error);
     }
     return true;
 }
 
-static void clear_gone(struct tending *tending)
+static bool is_to_go(const struct pass *pass)
 {
-    for (guint i = tending->gone->len; i > 0 && alive(tending); i--) {
+    for (guint i = 0; i < pass->listed->len; i++) {
+        const struct ensemble_member *listed = pass->listed->pdata[i];
+        if (!owner_of(pass, listed->peer_url))
+            return true;
+    }
+    return false;
+}
+
+/* No candidate, neither when etcd was asked who its members are nor now. */
+static bool may_have_rest(const struct pass *pass, const struct node *node)
+{
+    bool own = strcmp(node->uuid, pass->tending->asker.env->node_uuid) == 0;
+    for (guint i = 0; i < pass->nodes->len; i++) {
+        const struct node *candidate = pass->nodes->pdata[i];
+        if (strcmp(candidate->uuid, node->uuid) == 0)
+            return false;
+    }
+    return !own && !node->offline && !node->master_candidate &&
+           !g_hash_table_contains(pass->tending->clear, node->uuid);
+}
+
+/* Copies, in their order, but whoever stands behind the last silent one first. */
+static GPtrArray *nodes_to_clear(const struct pass *pass)
+{
+    const char *silent = pass->tending->silent;
+    GPtrArray *found = engine_node_list();
+    g_autoptr(GPtrArray) nodes = config_list(pass->tending->wconf->committed, "node");
+    int at = 0;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        bool behind = silent && strcmp(node->name, silent) > 0;
+        if (may_have_rest(pass, node))
+            g_ptr_array_insert(found, behind ? at++ : -1, node_copy(node));
+    }
+    return found;
+}
+
+static bool is_candidate_now(const struct tending *tending, const char *uuid)
+{
+    const struct node *node = config_get(tending->wconf->committed, "node", uuid, NULL);
+    return !node || node->master_candidate;
+}
+
+/* What a node has that is a candidate no more: its own, or that of a mastership before this one. Of
+ * those that do not answer one in each pass, so that members wait for no more than that. Nobody
+ * while etcd lists a member that is to go: whose it is may be on no record any more. */
+static void clear_gone(const struct pass *pass)
+{
+    struct tending *tending = pass->tending;
+    if (is_to_go(pass))
+        return;
+    g_autoptr(GPtrArray) nodes = nodes_to_clear(pass);
+    bool answers = true;
+    for (guint i = 0; i < nodes->len && answers && alive(tending); i++) {
         g_autoptr(GError) error = NULL;
-        const struct node *node = tending->gone->pdata[i - 1];
-        const struct node *now = config_get(tending->wconf->committed, "node", node->uuid, NULL);
-        bool back = now && now->master_candidate;
-        if (!now || back || engine_node_clear(&tending->asker, node, &error))
-            g_ptr_array_remove_index(tending->gone, i - 1);
+        const struct node *node = nodes->pdata[i];
+        if (is_candidate_now(tending, node->uuid))
+            continue;
+        answers = engine_node_clear(&tending->asker, node, &error);
+        if (answers)
+            g_hash_table_add(tending->clear, g_strdup(node->uuid));
+        g_free(tending->silent);
+        tending->silent = answers ? NULL : g_strdup(node->name);
     }
 }
 
@@ -259,7 +299,8 @@ static bool tend_node(struct pass *pass, const struct node *node, bool *ret_chan
          * node is not ready nobody goes for it. */
         bool refused;
         ok = add(pass, node, member->peer_url, &refused, error);
-        *ret_changed = !refused;
+        *ret_changed = ok;
+        pass->waits = pass->waits || (!ok && !refused);
     }
     engine_member_free(member);
     return ok;
@@ -274,6 +315,8 @@ static bool begin(struct pass *pass, struct tending *tending, GError **error)
     pass->tending = tending;
     pass->cluster = cluster_copy(config_cluster(tending->wconf->committed));
     pass->nodes = engine_candidates(env, tending->wconf->committed);
+    for (guint i = 0; i < pass->nodes->len; i++)
+        g_hash_table_remove(tending->clear, ((const struct node *)pass->nodes->pdata[i])->uuid);
     pass->known = env->ensemble->ops->config_read(env->ensemble, error);
     if (!pass->known)
         return false;
@@ -310,7 +353,7 @@ static bool make_pass(struct tending *tending)
             if (!tend_node(&pass, pass.nodes->pdata[i], &changed, &error) && !first)
                 first = g_steal_pointer(&error);
         }
-        if (!changed && alive(tending)) {
+        if (!changed && !pass.waits && alive(tending)) {
             g_autoptr(GError) error = NULL;
             if (!remove_one(&pass, &changed, &error) && !first)
                 first = g_steal_pointer(&error);
@@ -318,6 +361,8 @@ static bool make_pass(struct tending *tending)
     }
     if (alive(tending))
         say(tending, first ? first->message : NULL);
+    if (pass.wanted && !changed && alive(tending))
+        clear_gone(&pass);
     end(&pass);
     return changed && !first;
 }
@@ -327,13 +372,12 @@ static void tend_task(void *data)
     struct tending *tending = data;
     while (alive(tending)) {
         bool soon = make_pass(tending);
-        if (alive(tending))
-            clear_gone(tending);
         env_sleep(tending->asker.env, soon ? ENGINE_SOON_MS : ENGINE_TEND_MS);
     }
     if (tending->wconf)
         tending->wconf->tending = NULL;
-    g_ptr_array_unref(tending->gone);
+    g_hash_table_unref(tending->clear);
+    g_free(tending->silent);
     g_free(tending->said);
     g_free(tending);
 }
@@ -346,7 +390,7 @@ struct tending *engine_tend_start(struct wconf *wconf)
     *tending =
         (struct tending){.wconf = wconf,
                          .asker = {wconf->env, {config_history(wconf->committed), wconf->epoch}},
-                         .gone = g_ptr_array_new_with_free_func(free_node)};
+                         .clear = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
     task_spawn(wconf->env->tasks, tend_task, tending);
     return tending;
 }

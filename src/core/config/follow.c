@@ -189,11 +189,14 @@ static bool fetch_pieces(const struct follow *follow, struct changes *whole, GEr
     return true;
 }
 
-/* With what has changed since the first piece they are what the master had at the end. */
+/* With all that has changed since the first piece they are what the master had at the end. */
 static bool add_rest(struct changes *whole, struct changes *rest, GError **error)
 {
-    if (rest->snapshot || rest->history != whole->history || rest->epoch != whole->epoch) {
-        fettle_set_error(error, TEMPORARY, "the master has changed in between; try again");
+    if (rest->snapshot || rest->history != whole->history || rest->epoch != whole->epoch ||
+        (rest->more && rest->serial <= whole->serial)) {
+        fettle_set_error(error, TEMPORARY,
+                         "while the configuration was fetched the master has changed, or more "
+                         "has changed than it can tell; try again");
         return false;
     }
     g_ptr_array_extend_and_steal(whole->changes, g_ptr_array_ref(rest->changes));
@@ -201,31 +204,38 @@ static bool add_rest(struct changes *whole, struct changes *rest, GError **error
     return true;
 }
 
-/* The answer to "what came since": with the pieces in it, if there are any. */
 static struct changes *ask_changes(const struct follow *follow, guint64 history, guint64 serial,
-                                   guint wait_ms, GError **error)
+                                   guint wait_ms, bool part, GError **error)
 {
     struct wait_changes_args args = {.history = history,
                                      .serial = serial,
                                      .wait_ms = wait_ms,
                                      .job = follow->job,
                                      .named = follow->instances != NULL,
-                                     .instances = follow->instances};
-    struct changes *answer = ask(follow, "wait_changes", &args, error);
-    if (!answer || !answer->pieces || fetch_pieces(follow, answer, error))
-        return answer;
-    changes_free(answer);
-    return NULL;
+                                     .instances = follow->instances,
+                                     .part = part};
+    return ask(follow, "wait_changes", &args, error);
+}
+
+/* Everything, from a master that has said so. */
+static bool fetch_whole(const struct follow *follow, struct changes *whole, GError **error)
+{
+    bool more = true, ok = fetch_pieces(follow, whole, error);
+    while (more && ok) {
+        record_autoptr(changes) rest =
+            ask_changes(follow, whole->history, whole->serial, 0, true, error);
+        ok = rest && add_rest(whole, rest, error);
+        more = ok && rest->more;
+    }
+    return ok;
 }
 
 static bool fetch(struct follow *follow, guint wait_ms, GError **error)
 {
-    record_autoptr(changes) answer = ask_changes(follow, config_history(follow->config),
-                                                 config_serial(follow->config), wait_ms, error);
-    record_autoptr(changes) rest =
-        answer && answer->pieces ? ask_changes(follow, answer->history, answer->serial, 0, error)
-                                 : NULL;
-    if (!answer || (answer->pieces && (!rest || !add_rest(answer, rest, error))))
+    record_autoptr(changes) answer =
+        ask_changes(follow, config_history(follow->config), config_serial(follow->config), wait_ms,
+                    false, error);
+    if (!answer || (answer->pieces && !fetch_whole(follow, answer, error)))
         return false;
     return follow->ended || apply(follow, answer, error);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/config/invariants.h"
+#include "core/config/ports.h"
 #include "core/queue/rules.h"
 #include "proto/change.h"
 
@@ -231,6 +232,22 @@ static void keep_reality(struct work *work, const struct kind_rule *rule, const 
     }
 }
 
+/* A display stays while the guest may run, and a port that is not given out is not taken. */
+static void keep_display(struct work *work, const char *subject, const json_t *before,
+                         json_t *after)
+{
+    static const char *const fields[] = {"vnc_bind_address", "network_port", NULL};
+    static const struct kind_rule shown = {"instance", fields, fields, NULL, NULL};
+    json_autoptr none = json_make("{ss si}", "vnc_bind_address", "", "network_port", 0);
+    const char *holder = json_string_value(json_object_get(before, "holder"));
+    const json_t *is = before ? before : none;
+    guint64 port = (guint64)json_integer_value(json_object_get(after, "network_port"));
+    bool other = port && !json_equal(json_object_get(after, "network_port"),
+                                     json_object_get(is, "network_port"));
+    if ((holder && *holder) || (other && !port_is_in_range(work->now, port, NULL)))
+        keep_reality(work, &shown, subject, is, after);
+}
+
 /* A new instance has nothing yet but its record. */
 static void make_new(struct work *work, const char *subject, json_t *instance)
 {
@@ -270,6 +287,8 @@ static void lay_over(struct work *work, const struct kind_rule *rule, const char
     json_autoptr after = normal_form(work, rule->kind, key, object);
     if (!after)
         return;
+    if (!strcmp(rule->kind, "instance"))
+        keep_display(work, subject, before, after);
     if (before) {
         keep_reality(work, rule, subject, before, after);
         if (json_equal(before, after))

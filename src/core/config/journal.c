@@ -14,6 +14,8 @@ struct journal {
     char *id;
     guint64 epoch;
     guint64 entries; /* written since it was begun */
+    guint64 bytes;   /* of all of it */
+    guint64 begun;   /* of what it was begun with */
     GString *text;   /* of a batch; kept for the next one */
 };
 
@@ -147,18 +149,26 @@ bool journal_begin(struct journal *journal, struct locks *locks, guint64 epoch, 
         journal->entries++;
     }
     journal->epoch = epoch;
+    journal->bytes = journal->begun = text->len;
     return env->ops->file_write(env, FILE_RUN, JOURNAL_FILE, text->str, text->len, error);
+}
+
+/* Far beyond what it says, in number or in size: a request can name many locks. */
+static bool has_grown(const struct journal *journal, const struct locks *locks)
+{
+    guint64 kept = (guint64)locks_count(locks) + locks_waiting_count(locks);
+    return journal->entries > LIMIT_JOURNAL_SLACK + 2 * kept ||
+           journal->bytes > MAX(LIMIT_JOURNAL_BYTES / 4, 2 * journal->begun);
 }
 
 bool journal_append(struct journal *journal, struct locks *locks, const GPtrArray *events,
                     GError **error)
 {
     const struct env *env = journal->env;
-    guint64 kept = (guint64)locks_count(locks) + locks_waiting_count(locks);
     if (events->len == 0)
         return true;
     journal->entries += events->len;
-    if (journal->entries > LIMIT_JOURNAL_SLACK + 2 * kept)
+    if (has_grown(journal, locks))
         return journal_begin(journal, locks, journal->epoch, error);
     GString *text = g_string_truncate(journal->text, 0);
     gsize line = begin_line(text);
@@ -168,6 +178,7 @@ bool journal_append(struct journal *journal, struct locks *locks, const GPtrArra
     }
     g_string_append_c(text, ']');
     end_line(text, line);
+    journal->bytes += text->len;
     return env->ops->file_append(env, FILE_RUN, JOURNAL_FILE, text->str, text->len, error);
 }
 
@@ -308,7 +319,9 @@ struct journal *journal_open(const struct env *env, struct locks *locks, char **
         journal->id = env_uuid(env);
         journal->epoch = 0;
         journal->entries = 0;
+        len = 0;
     }
+    journal->bytes = len;
     *ret_note = note;
     return journal;
 }

@@ -214,18 +214,27 @@ void *locks_withdraw(struct locks *locks, const struct owner *owner)
     return tag;
 }
 
-bool locks_set_priority(struct locks *locks, const struct owner *owner, gint64 priority)
+static void request_set_priority(struct locks *locks, struct request *request, gint64 priority)
 {
-    struct holder *holder = holder_find(locks, owner);
-    struct request *request = holder ? holder->waiting : NULL;
-    if (!request)
-        return false;
     request_dequeue(locks, request);
     request->priority = priority;
     request_enqueue(locks, request, request_stuck(locks, request));
     g_tree_insert(locks->dirty, request, request);
     request_tell(locks, request, true);
-    queue_settle(locks, NULL, NULL);
+}
+
+bool locks_set_priority(struct locks *locks, const struct owner *owner, gint64 priority)
+{
+    struct holder *holder = holder_find(locks, owner);
+    if (!holder || !(holder->waiting || holder->gather))
+        return false;
+    if (holder->waiting) {
+        request_set_priority(locks, holder->waiting, priority);
+    } else {
+        holder->gather->priority = priority;
+        locks->moved = true; /* before some reservations now */
+    }
+    queue_run(locks);
     return true;
 }
 

@@ -226,8 +226,10 @@ static void change_rooms(struct config_indexes *indexes, struct config_object *o
 
 static void change_uses(struct config_indexes *indexes, struct config_object *object, bool add)
 {
-    const char *nodes[3];
+    const char *nodes[4];
     guint count = promised_nodes(object->value, nodes);
+    if (((const struct instance *)object->value)->disk_template == TEMPLATE_SHAREDFILE)
+        nodes[count++] = SHARED_FOLDER_ROOM;
     for (guint i = 0; i < count; i++) {
         struct node_use *use = use_need(indexes, nodes[i]);
         struct promised part = promised_to(object->value, nodes[i]);

@@ -32,14 +32,40 @@ static bool range_of(const struct config *config, const char **ret_text,
     return port_range_parse(cluster->port_range, ret_range, error);
 }
 
+/* What daemons of the cluster listen on, on one node or another. */
+static GHashTable *daemon_ports(const struct config *config)
+{
+    const struct cluster *cluster = config_cluster(config);
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    GHashTable *ports = g_hash_table_new(g_direct_hash, g_direct_equal);
+    g_hash_table_add(ports, GUINT_TO_POINTER((guint)cluster->etcd_client_port));
+    g_hash_table_add(ports, GUINT_TO_POINTER((guint)cluster->etcd_peer_port));
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        g_hash_table_add(ports, GUINT_TO_POINTER((guint)node->port));
+    }
+    return ports;
+}
+
 bool port_is_in_range(const struct config *config, guint64 port, GError **error)
 {
     const char *text;
     struct port_range range;
     if (!range_of(config, &text, &range, error))
         return false;
-    if (port >= range.first && port <= range.last)
+    g_autoptr(GHashTable) daemons = daemon_ports(config);
+    bool inside = port >= range.first && port <= range.last;
+    bool used = g_hash_table_contains(daemons, GUINT_TO_POINTER((guint)port));
+    if (inside && !used)
         return true;
+    if (inside) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "network_port: at %" G_GUINT64_FORMAT
+                         " a daemon of the cluster listens; name another one, or let one be given "
+                         "out",
+                         port);
+        return false;
+    }
     fettle_set_error(error, WRONG_INPUT,
                      "network_port: %" G_GUINT64_FORMAT
                      " is not in the cluster's port_range, %s; see fettle cluster modify "
@@ -62,21 +88,6 @@ bool display_address_check(const char *address, GError **error)
 }
 
 /* --- giving out --- */
-
-/* What daemons of the cluster listen on, on one node or another. */
-static GHashTable *daemon_ports(const struct config *config)
-{
-    const struct cluster *cluster = config_cluster(config);
-    g_autoptr(GPtrArray) nodes = config_list(config, "node");
-    GHashTable *ports = g_hash_table_new(g_direct_hash, g_direct_equal);
-    g_hash_table_add(ports, GUINT_TO_POINTER((guint)cluster->etcd_client_port));
-    g_hash_table_add(ports, GUINT_TO_POINTER((guint)cluster->etcd_peer_port));
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        g_hash_table_add(ports, GUINT_TO_POINTER((guint)node->port));
-    }
-    return ports;
-}
 
 static bool is_free(const struct config *config, guint64 port)
 {

@@ -18,7 +18,8 @@ struct port_range {
 
 /* "11000-14999", from PORT_OF_DISPLAY_0 on; WRONG_INPUT. */
 bool port_range_parse(const char *text, struct port_range *ret_range, GError **error);
-/* WRONG_INPUT if the port is not one that the cluster gives out (now). */
+/* WRONG_INPUT if the port is not one that the cluster gives out (now): it is not of the range, or a
+ * daemon of the cluster is known to listen there. */
 bool port_is_in_range(const struct config *config, guint64 port, GError **error);
 /* WRONG_INPUT if `address` is not one that every node has; "" is none, and right. */
 bool display_address_check(const char *address, GError **error);

@@ -22,8 +22,18 @@ guint64 promised_memory(const struct instance *instance, const char *node)
     return needed ? instance->memory : 0;
 }
 
+/* What it takes of the folder that all nodes mount. */
+static struct promised of_shared_folder(const struct instance *instance)
+{
+    bool shared = instance->disk_template == TEMPLATE_SHAREDFILE;
+    guint64 disk = shared ? promised_disk_size(instance->disks) : 0;
+    return (struct promised){.disk = disk, .disk_waiting = instance->generation ? 0 : disk};
+}
+
 struct promised promised_to(const struct instance *instance, const char *node)
 {
+    if (!strcmp(node, SHARED_FOLDER_ROOM))
+        return of_shared_folder(instance);
     bool primary = !strcmp(instance->primary_node, node);
     bool secondary = *instance->secondary_node && !strcmp(instance->secondary_node, node);
     bool target = is_target(instance, node);

@@ -5,11 +5,14 @@
  *
  * An instance takes memory and disk of its primary node, disk of its secondary, and of the target
  * of a migration memory, and disk if its images are copied. Images of template sharedfile take no
- * space of a node.
+ * space of a node, but of the folder that all nodes mount, which is counted as a node of its own.
  */
 #pragma once
 
 #include "core/config/model.h"
+
+/* Stands for that folder where a node's UUID would: for promises, and the lock of its room. */
+#define SHARED_FOLDER_ROOM "ffffffff-ffff-4fff-bfff-ffffffffffff"
 
 struct promised {
     guint64 memory;       /* MiB */

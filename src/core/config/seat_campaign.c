@@ -107,7 +107,7 @@ static bool may_try(struct seat *seat)
                          "changes of the engine sqlite; starting anew");
         seat_end(seat, end);
     }
-    return !seat->barred && seat->state == FOLLOWS;
+    return !seat->barred && !seat->demoted && seat->state == FOLLOWS;
 }
 
 static bool is_wanted(const struct seat *seat)
@@ -135,7 +135,24 @@ static bool try_to_win(struct seat *seat, GError **error)
 
 static bool is_passing(const GError *error)
 {
-    return fettle_error_is(error, NOT_MASTER) || fettle_error_is(error, TEMPORARY);
+    return fettle_error_is(error, NOT_MASTER) || fettle_error_is(error, TEMPORARY) ||
+           fettle_error_is(error, PERMISSION);
+}
+
+/* That it is no candidate is true until there was another master: seen in the engine, or heard by
+ * this node's copy between two looks. */
+static void note_demotion(struct seat *seat, bool seen, const GError *error)
+{
+    struct copying_state copy;
+    copying_state(seat->copying, &copy);
+    if (error && fettle_error_is(error, PERMISSION)) {
+        seat->demoted = true;
+        seat->demoted_ms = seat->env->ops->boot_ms(seat->env);
+    } else if ((seen && seat->observed.epoch &&
+                strcmp(seat->observed.node, seat->env->node_uuid) != 0) ||
+               copy.contact_ms > seat->demoted_ms) {
+        seat->demoted = false;
+    }
 }
 
 /* One look, and a try if the seat is free, or still kept for the process that was master here a
@@ -162,11 +179,12 @@ static void look(struct seat *seat)
         return;
     if (task_killed())
         return;
+    note_demotion(seat, seen, error);
     if (unfit)
         tell_trouble(seat, unfit->message);
     else if (error && !is_passing(error))
         seat_end(seat, error);
-    else
+    else if (error || !seat->demoted)
         tell_trouble(seat, error ? error->message : NULL);
 }
 

@@ -415,8 +415,11 @@ struct take_over_result *takeover(const struct env *env, struct copy *copy,
         promises_alone(env, &wish);
     if (!self || !check_args(args, error) || !promises_ask(env, config, &wish, error))
         return NULL;
-    g_autoptr(GPtrArray) changes = last_changes(env, at.serial + 1, config, candidates, self, args);
-    struct copy_batch last = {at.history, wish.epoch, at.serial + 1, changes, NULL};
+    /* Above all that the old master may have stored: of ConfD's answers the highest serial counts,
+     * whichever mastership it is of. */
+    guint64 serial = at.serial + 1 + LIMIT_SERIAL_LEAP;
+    g_autoptr(GPtrArray) changes = last_changes(env, serial, config, candidates, self, args);
+    struct copy_batch last = {at.history, wish.epoch, serial, changes, NULL};
     if (!copy->ops->set_role(copy, COPY_ENGINE, &last, error))
         return NULL;
     log_warning("", "this node becomes master by a person's word%s%s", *args->statement ? ": " : "",

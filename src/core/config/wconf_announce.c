@@ -1,7 +1,8 @@
 /*
  * Telling the nodes who is master (SAF-05, 06): one task for each node that has to be told, which
  * tries until it has answered. Until a node has answered the epoch once, its locks are not granted;
- * a node on record as offline is not waited for.
+ * a node on record as offline is not waited for. What is on its way at once is bounded: all nodes
+ * of a large cluster, each with the list of all, would be more than the way to noded takes.
  */
 #include <string.h>
 
@@ -9,9 +10,26 @@
 #include "core/config/wconf_private.h"
 
 #define ANNOUNCE_PAUSE_MS 1000
+#define ANNOUNCE_SHARE_MS                                                                          \
+    1000 /* an announcement that is not answered by then is on its way no more */
+
+/* It outlives wconf: until the last task has ended. */
+struct announce_window {
+    const struct env *env;
+    size_t bytes;
+    GQueue waiting; /* struct promise, of tasks */
+};
+
+/* What one announcement takes of it. */
+struct share {
+    struct announce_window *window;
+    size_t bytes;
+    guint timer;
+};
 
 struct node_link {
     struct wconf *wconf;
+    struct announce_window *window;
     char *uuid;
     bool answered;   /* this epoch */
     bool newborn;    /* became a member in this epoch: it has no operations of lower ones */
@@ -23,8 +41,20 @@ struct node_link {
     bool complained; /* about its not answering */
 };
 
+static void clear_window(void *data)
+{
+    struct announce_window *window = data;
+    g_queue_clear(&window->waiting);
+}
+
+static void window_unref(struct announce_window *window)
+{
+    g_rc_box_release_full(window, clear_window);
+}
+
 static void link_free(struct node_link *link)
 {
+    window_unref(link->window);
     g_free(link->uuid);
     g_free(link);
 }
@@ -99,9 +129,89 @@ static json_t *spoken(struct wconf *wconf, bool again)
     if (!wconf->spoken[again]) {
         record_autoptr(announce_args) args = announcement(wconf, again);
         wconf->spoken[again] = announce_args_to_json(args);
+        wconf->spoken_bytes[again] = json_dumpb(wconf->spoken[again], NULL, 0, JSON_COMPACT);
     }
     return json_incref(wconf->spoken[again]);
 }
+
+/* Whether it would say anything else than it says already. */
+static bool is_news(struct wconf *wconf)
+{
+    if (!wconf->members_serial)
+        return true;
+    record_autoptr(announce_args) args = announcement(wconf, false);
+    json_autoptr now = announce_args_to_json(args);
+    json_autoptr before = spoken(wconf, false);
+    return !json_equal(now, before);
+}
+
+/* --- how much is on its way --- */
+
+static void window_next(struct announce_window *window)
+{
+    struct promise *first = g_queue_pop_head(&window->waiting);
+    if (first)
+        promise_complete(first);
+}
+
+static void share_return(struct share *share)
+{
+    share->window->bytes -= share->bytes;
+    share->bytes = 0;
+    window_next(share->window);
+}
+
+static void share_timeout(void *data)
+{
+    struct share *share = data;
+    share->timer = 0;
+    share_return(share);
+}
+
+static size_t link_bytes(const struct node_link *link)
+{
+    struct wconf *wconf = link->wconf;
+    bool again = link->has == wconf->members_serial;
+    json_decref(spoken(wconf, again));
+    return wconf->spoken_bytes[again];
+}
+
+/* Waits for room; one announcement of any size has it if there is no other. False: the node is to
+ * be told nothing any more, or the process ends. */
+static bool share_take(struct share *share, const struct node_link *link)
+{
+    struct announce_window *window = share->window;
+    bool alive = true;
+    while (alive && !link->gone && window->bytes > 0 &&
+           window->bytes + link_bytes(link) > LIMIT_ANNOUNCE_BYTES) {
+        struct promise room = {0};
+        g_queue_push_tail(&window->waiting, &room);
+        alive = promise_wait(&room);
+        if (!alive)
+            g_queue_remove(&window->waiting, &room);
+    }
+    if (!alive || link->gone) {
+        window_next(window);
+        return false;
+    }
+    share->bytes = link_bytes(link);
+    window->bytes += share->bytes;
+    if (window->bytes + share->bytes <= LIMIT_ANNOUNCE_BYTES)
+        window_next(window);
+    share->timer = window->env->ops->timer(window->env, ANNOUNCE_SHARE_MS, share_timeout, share);
+    return true;
+}
+
+static void share_end(struct share *share)
+{
+    if (!share->timer)
+        return;
+    share->window->env->ops->timer_cancel(share->window->env, share->timer);
+    share->timer = 0;
+    share_return(share);
+}
+
+/* --- telling --- */
 
 /* The list goes to each node once: in every round to all of them it would be what a large cluster
  * at rest does most of the time. */
@@ -155,10 +265,15 @@ static void link_task(void *data)
 {
     struct node_link *link = data;
     bool alive = true;
+    struct share share = {.window = link->window};
     while (alive && !link->gone && !link->offline && link->told < link->wconf->members_serial) {
         g_autoptr(GError) error = NULL;
+        alive = share_take(&share, link);
+        if (!alive)
+            break;
         guint64 serial = link->wconf->members_serial;
         bool answered = tell(link, &error);
+        share_end(&share);
         if (link->gone)
             break;
         link->has = answered ? serial : 0;
@@ -202,6 +317,7 @@ static void link_refresh(struct wconf *wconf, const struct node *node, bool newb
     if (!link) {
         link = g_new0(struct node_link, 1);
         link->wconf = wconf;
+        link->window = g_rc_box_acquire(wconf->window);
         link->uuid = g_strdup(node->uuid);
         link->newborn = newborn;
         g_hash_table_insert(wconf->nodes, link->uuid, link);
@@ -230,7 +346,13 @@ static gboolean drop_if_no_member(void *key, void *value, void *data)
 void wconf_announce(struct wconf *wconf)
 {
     bool first = g_hash_table_size(wconf->nodes) == 0;
-    wconf->members_serial = config_serial(wconf->committed);
+    if (!wconf->window) {
+        wconf->window = g_rc_box_new0(struct announce_window);
+        wconf->window->env = wconf->env;
+        g_queue_init(&wconf->window->waiting);
+    }
+    if (is_news(wconf))
+        wconf->members_serial = config_serial(wconf->committed);
     bool fewer = g_hash_table_foreach_remove(wconf->nodes, drop_if_no_member, wconf) > 0;
     g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
     for (guint i = 0; i < nodes->len && !wconf->down; i++)
@@ -261,6 +383,10 @@ void wconf_announce_end(struct wconf *wconf)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         g_hash_table_iter_steal(&iter);
         link_end(value);
+    }
+    if (wconf->window) {
+        window_next(wconf->window);
+        g_clear_pointer(&wconf->window, window_unref);
     }
 }
 

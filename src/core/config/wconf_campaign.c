@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/log.h"
 #include "core/config/wconf_private.h"
 #include "proto/change.h"
 
@@ -176,11 +177,43 @@ static bool campaign(struct wconf *wconf, GError **error)
     return journal_begin(wconf->journal, wconf->locks, me.epoch, error);
 }
 
-/* What is replicated may change until the seat is taken. */
+/* A node that was taken off the list while no master could tell it. */
+static bool check_is_candidate(const struct wconf *wconf, GError **error)
+{
+    const struct node *node = config_get(wconf->committed, "node", wconf->env->node_uuid, NULL);
+    if (node && node->master_candidate)
+        return true;
+    fettle_set_error(error, PERMISSION,
+                     "node %s is no master candidate on record: the seat is left to another one",
+                     config_node_name(wconf->committed, wconf->env->node_uuid));
+    return false;
+}
+
+/* What cannot be given back is kept: the process ends, and the next one tries again. */
+static void give_seat_back(struct wconf *wconf)
+{
+    g_autoptr(GError) error = NULL;
+    if (wconf->engine->ops->resign(wconf->engine, "", &error))
+        wconf->epoch = 0;
+    else
+        log_warning("", "the seat cannot be given back: %s", error->message);
+}
+
+/* What is replicated may change until the seat is taken; who may not have it is known then. */
+static bool campaign_replicated(struct wconf *wconf, GError **error)
+{
+    if (!campaign(wconf, error) || !load_store(wconf, error) || !check_is_cluster(wconf, error))
+        return false;
+    if (check_is_candidate(wconf, error))
+        return true;
+    give_seat_back(wconf);
+    return false;
+}
+
 bool wconf_campaign(struct wconf *wconf, GError **error)
 {
     if (wconf->engine->replicated)
-        return campaign(wconf, error) && load_store(wconf, error) && check_is_cluster(wconf, error);
+        return campaign_replicated(wconf, error);
     return load_store(wconf, error) && check_is_cluster(wconf, error) &&
            check_is_ours(wconf, error) && campaign(wconf, error);
 }

@@ -177,6 +177,12 @@ static bool check_versions(const struct config *head, const GPtrArray *changes, 
         fettle_set_error(error, WRONG_INPUT, "changes: must have at least 1 element");
         return false;
     }
+    if (changes->len > LIMIT_COMMIT_CHANGES) {
+        fettle_set_error(error, LIMIT,
+                         "%u changes in one transaction, which takes %d: make several",
+                         changes->len, LIMIT_COMMIT_CHANGES);
+        return false;
+    }
     for (guint i = 0; i < changes->len; i++) {
         const struct change *change = changes->pdata[i];
         guint64 now = 0;
@@ -351,23 +357,45 @@ void wconf_commit_free_all(struct wconf *wconf)
     }
 }
 
-/* A commit that is stored already, whose answer may have been lost with another process. */
+/* What is stored already, and whose answer may have been lost with another process. */
 struct repeated {
     struct wconf *wconf;
     struct rpc_request *request;
-    guint64 serial;
+    json_t *answer;
 };
 
 static void repeated_copied_cb(void *data)
 {
     g_autofree struct repeated *repeated = data;
-    struct commit_result result = {.serial = repeated->serial};
+    json_autoptr answer = repeated->answer;
     if (repeated->wconf->down)
         rpc_fail_new(repeated->request, FETTLE_ERROR_UNKNOWN_RESULT,
                      "repeat the commit with its id: %s", repeated->wconf->down->message);
     else
-        wconf_answer_after_barrier(repeated->wconf, repeated->request,
-                                   commit_result_to_json(&result));
+        wconf_answer_after_barrier(repeated->wconf, repeated->request, g_steal_pointer(&answer));
+}
+
+static struct commit *pending_at(const struct wconf *wconf, guint64 serial)
+{
+    for (GList *link = wconf->pending.tail; link; link = link->prev) {
+        struct commit *commit = link->data;
+        if (commit->serial == serial)
+            return commit;
+    }
+    return NULL;
+}
+
+void wconf_answer_when_stored(struct wconf *wconf, guint64 serial, struct rpc_request *request,
+                              json_t *answer)
+{
+    struct commit *pending = pending_at(wconf, serial);
+    if (pending) {
+        commit_add_reply(pending, request, answer);
+        return;
+    }
+    struct repeated *repeated = g_new(struct repeated, 1);
+    *repeated = (struct repeated){wconf, request, answer};
+    wconf_copies_wait(wconf, serial, repeated_copied_cb, repeated);
 }
 
 bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request)
@@ -380,9 +408,8 @@ bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_reque
     guint64 serial = wconf->engine->ops->lookup(wconf->engine, id);
     if (!serial)
         return false;
-    struct repeated *repeated = g_new(struct repeated, 1);
-    *repeated = (struct repeated){wconf, request, serial};
-    wconf_copies_wait(wconf, serial, repeated_copied_cb, repeated);
+    struct commit_result result = {.serial = serial};
+    wconf_answer_when_stored(wconf, serial, request, commit_result_to_json(&result));
     return true;
 }
 

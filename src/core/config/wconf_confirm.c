@@ -1,6 +1,8 @@
 /*
  * confirm: may this generation run, start, export, mirror on the asking node (SAF-03, 04)? Answered
- * after a barrier begun after the question, from committed records. Confirmed is what the record
+ * after a barrier begun after the question, from committed records, once the copies have those as
+ * they have what a commit is answered for (SAF-07): a node acts on it, and the next master must
+ * know what it acts on. Confirmed is what the record
  * says in every point. Everything else shows the record; the node takes it for a refusal only if it
  * shows a higher generation, or that the instance was removed.
  */
@@ -9,8 +11,10 @@
 #include "core/config/wconf_private.h"
 
 struct question {
+    struct wconf *wconf;
     struct rpc_request *request;
     struct confirm_args *args;
+    json_t *answers; /* that the copies lack something of; NULL: not known yet */
 };
 
 static void set_text(char **member, const char *text)
@@ -106,27 +110,64 @@ static struct confirm_result *answer_item(const struct config *config,
     return result;
 }
 
+/* The newest change that an answer rests on; 0: none is known. */
+static guint64 rests_on(const struct config *config, const struct confirm_item *item,
+                        const char *node)
+{
+    const struct instance *instance = config_get(config, "instance", item->instance, NULL);
+    const char *on_record = instance ? instance->replica : "";
+    const char *replica = *item->replica ? item->replica : on_record;
+    return wconf_newest_change(config, item->instance, replica, node);
+}
+
 static void free_result(void *data)
 {
     confirm_result_free(data);
 }
 
+static json_t *answer_items(const struct config *config, const struct confirm_args *args,
+                            const char *node, guint64 *ret_serial)
+{
+    record_autoptr(confirm_answers) answers = confirm_answers_new();
+    g_ptr_array_set_free_func(answers->items, free_result);
+    *ret_serial = 0;
+    for (guint i = 0; i < args->items->len; i++) {
+        const struct confirm_item *item = args->items->pdata[i];
+        g_ptr_array_add(answers->items, answer_item(config, item, node));
+        *ret_serial = MAX(*ret_serial, rests_on(config, item, node));
+    }
+    return confirm_answers_to_json(answers);
+}
+
+static void question_free(struct question *question)
+{
+    json_decref(question->answers);
+    confirm_args_free(question->args);
+    g_free(question);
+}
+
+static void answer_copied(void *data)
+{
+    struct question *question = data;
+    if (question->wconf->down)
+        rpc_fail(question->request, question->wconf->down);
+    else
+        rpc_answer(question->request, g_steal_pointer(&question->answers));
+    question_free(question);
+}
+
 static void answer_question(struct wconf *wconf, void *data)
 {
     struct question *question = data;
-    if (wconf->down) {
-        rpc_fail(question->request, wconf->down);
-    } else {
-        record_autoptr(confirm_answers) answers = confirm_answers_new();
-        g_ptr_array_set_free_func(answers->items, free_result);
-        for (guint i = 0; i < question->args->items->len; i++)
-            g_ptr_array_add(answers->items,
-                            answer_item(wconf->committed, question->args->items->pdata[i],
-                                        question->request->from_node));
-        rpc_answer(question->request, confirm_answers_to_json(answers));
-    }
-    confirm_args_free(question->args);
-    g_free(question);
+    guint64 serial = 0;
+    if (!wconf->down)
+        question->answers =
+            answer_items(wconf->committed, question->args, question->request->from_node, &serial);
+    /* Hardly ever anything but what all have long had; that does not queue behind what is new. */
+    if (wconf->down || wconf_copies_have(wconf, serial))
+        answer_copied(question);
+    else
+        wconf_copies_wait(wconf, serial, answer_copied, question);
 }
 
 void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request)
@@ -138,6 +179,6 @@ void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request)
         return;
     }
     struct question *question = g_new(struct question, 1);
-    *question = (struct question){request, args};
+    *question = (struct question){wconf, request, args, NULL};
     wconf_barrier(wconf, answer_question, question);
 }

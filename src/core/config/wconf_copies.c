@@ -20,7 +20,10 @@ struct serial_digest {
 struct follower {
     guint64 serial; /* durable there */
     bool reachable;
-    gint64 heard_ms; /* boot clock, of its last question */
+    bool filling;    /* it was told to begin anew, and has not said since that it is whole */
+    guint64 told;    /* what it was brought up to by an answer, while it is out of reach … */
+    gint64 told_ms;  /* … and when that was (boot clock); all that is newer came later */
+    gint64 heard_ms; /* boot clock, of its last question, or of one for a piece */
     bool authority;  /* it has the key of the cluster's authority */
 };
 
@@ -51,12 +54,22 @@ guint wconf_copies_reachable(const struct wconf *wconf)
     return count;
 }
 
+static bool is_silent(const struct wconf *wconf, const struct follower *follower)
+{
+    return wconf->env->ops->boot_ms(wconf->env) - follower->heard_ms >= FOLLOWER_SILENT_MS;
+}
+
 /* With a replicated engine no commit waits for copies, so that nothing counts them out. */
 static bool is_heard(const struct wconf *wconf, const struct follower *follower)
 {
-    gint64 now = wconf->env->ops->boot_ms(wconf->env);
-    return follower->reachable &&
-           (!wconf->engine->replicated || now - follower->heard_ms < FOLLOWER_SILENT_MS);
+    return follower->reachable && (!wconf->engine->replicated || !is_silent(wconf, follower));
+}
+
+void wconf_copies_filling(struct wconf *wconf, const char *node)
+{
+    struct follower *follower = g_hash_table_lookup(wconf->followers, node);
+    if (follower)
+        follower->heard_ms = wconf->env->ops->boot_ms(wconf->env);
 }
 
 void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies)
@@ -70,6 +83,8 @@ void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies)
         struct copy_status from = {.node = node->uuid,
                                    .serial = follower ? follower->serial : 0,
                                    .reachable = follower && is_heard(wconf, follower),
+                                   .filling =
+                                       follower && follower->filling && !is_silent(wconf, follower),
                                    .authority = follower && follower->authority};
         g_ptr_array_add(copies, copy_status_copy(&from));
     }
@@ -88,6 +103,11 @@ static bool is_copied(const struct wconf *wconf, guint64 serial)
         have += follower->reachable && follower->serial >= serial;
     }
     return have >= MIN(wanted, reachable);
+}
+
+bool wconf_copies_have(const struct wconf *wconf, guint64 serial)
+{
+    return wconf->engine->replicated || is_copied(wconf, serial);
 }
 
 static void count_out(struct wconf *wconf, guint64 serial)
@@ -282,16 +302,32 @@ void wconf_copies_begin(struct wconf *wconf)
     }
 }
 
+/* A copy is in reach if it has every change that is older than the patience. Under load that is
+ * never the newest one: what it acknowledges was the newest when it was told. */
+static bool has_caught_up(const struct wconf *wconf, const struct follower *follower)
+{
+    gint64 patience = (gint64)config_cluster(wconf->committed)->copy_patience_ms;
+    return follower->serial == config_serial(wconf->committed) ||
+           (follower->told && follower->serial >= follower->told &&
+            follower->heard_ms - follower->told_ms <= patience);
+}
+
 static void acknowledge(struct wconf *wconf, const char *node, guint64 serial)
 {
     struct follower *follower = follower_of(wconf, node);
+    guint64 newest = config_serial(wconf->committed);
     follower->serial = serial;
+    follower->filling = false;
     follower->heard_ms = wconf->env->ops->boot_ms(wconf->env);
-    if (!follower->reachable && serial == config_serial(wconf->committed)) {
+    if (!follower->reachable && has_caught_up(wconf, follower)) {
         follower->reachable = true;
         log_info("", "the copy of node %s has caught up at serial %" G_GUINT64_FORMAT,
                  config_node_name(wconf->committed, node), serial);
+        wconf_copies_hurry(wconf, newest);
     }
+    /* Whoever lacks something is answered at once. */
+    follower->told = newest;
+    follower->told_ms = follower->heard_ms;
     release(wconf);
 }
 
@@ -339,7 +375,11 @@ void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
     follower_of(wconf, request->from_node)->authority = args->authority;
     g_autofree char *why = why_anew(wconf, args, request->stamp.epoch);
     if (why) {
-        follower_of(wconf, request->from_node)->reachable = false;
+        struct follower *follower = follower_of(wconf, request->from_node);
+        follower->reachable = false;
+        follower->filling = true;
+        follower->heard_ms = wconf->env->ops->boot_ms(wconf->env);
+        follower->told = 0;
         release(wconf);
         rpc_answer(request, wconf_snapshot_in_pieces(wconf, why));
         return;

@@ -62,6 +62,18 @@ static bool may_write(const struct wconf *wconf, const struct owner *owner, GErr
     return no_job_runs(wconf->head, error) && no_other_locks(wconf->locks, owner, error);
 }
 
+/* Of which one is the record of the import. */
+static void check_size(struct import *import)
+{
+    guint most = LIMIT_COMMIT_CHANGES - 1;
+    if (import->changes->len > most && !import->problems->len)
+        import_problem(import,
+                       "%u objects would change, and one import changes %u at most. Import in "
+                       "parts: take some of what is new out of the file, import it, put that back, "
+                       "and import it again",
+                       import->changes->len, most);
+}
+
 static struct import *make_plan(const struct wconf *wconf, const struct write_config_args *args,
                                 GError **error)
 {
@@ -69,6 +81,8 @@ static struct import *make_plan(const struct wconf *wconf, const struct write_co
     bool ok = args->source == DOCUMENT_GANETI
                   ? import_ganeti(import, wconf->head, args->document, error)
                   : import_document(import, wconf->head, args->document, error);
+    if (ok)
+        check_size(import);
     return ok ? g_steal_pointer(&import) : NULL;
 }
 
@@ -96,7 +110,7 @@ static bool answer_repeated(struct wconf *wconf, const struct write_config_args 
     if (!serial)
         return false;
     g_autoptr(import_t) nothing = import_new();
-    wconf_answer_after_barrier(wconf, request, plan_json(nothing, serial, args->plan));
+    wconf_answer_when_stored(wconf, serial, request, plan_json(nothing, serial, args->plan));
     return true;
 }
 

@@ -249,7 +249,10 @@ static bool let_in(struct join *join, const struct join_token *token, guint64 ve
 
 /* --- the task --- */
 
-static bool answer_again(struct join *join, const struct join_token *token, GError **error)
+/* The token's version is the serial of the commit that let the host in: the answer is as good as
+ * that one's. */
+static bool answer_again(struct join *join, const struct join_token *token, guint64 version,
+                         GError **error)
 {
     bool same = !strcmp(token->key_hash, join->key_hash) &&
                 config_get(join->wconf->head, "node", token->node_uuid, NULL);
@@ -260,7 +263,7 @@ static bool answer_again(struct join *join, const struct join_token *token, GErr
     json_t *answer = make_answer(join->wconf, token, error);
     if (!answer)
         return false;
-    wconf_answer_after_barrier(join->wconf, join->request, answer);
+    wconf_answer_when_stored(join->wconf, version, join->request, answer);
     join->request = NULL;
     return true;
 }
@@ -274,7 +277,7 @@ static bool try_join(struct join *join, GError **error)
         return false;
     config_get(join->wconf->head, "join_token", token->uuid, &version);
     if (*token->node_uuid)
-        return answer_again(join, token, error);
+        return answer_again(join, token, version, error);
     return may_join(join, token, error) && let_in(join, token, version, error);
 }
 

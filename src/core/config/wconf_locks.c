@@ -223,11 +223,10 @@ static void lock_wait_begin(struct lock_wait *wait, guint64 wait_ms, void (*over
     wait->timer = env->ops->timer(env, (guint)wait_ms, over, wait);
 }
 
-/* A request without a client is one that the journal knew. */
-static bool is_replaced(const struct wconf *wconf, const struct update_locks_args *args)
+/* By one that waits. A request without a client is one that the journal knew. */
+static bool is_replaced(const struct wconf *wconf, const struct owner *owner, bool waits)
 {
-    return locks_waits(wconf->locks, args->owner) &&
-           (args->wait || !wconf_lock_wait_of(wconf, args->owner));
+    return locks_waits(wconf->locks, owner) && (waits || !wconf_lock_wait_of(wconf, owner));
 }
 
 /* `args` is stolen. */
@@ -236,7 +235,9 @@ static void update_locks(struct wconf *wconf, struct rpc_request *request,
 {
     g_autoptr(GError) error = NULL;
     enum locks_outcome outcome;
-    guint64 kept = is_replaced(wconf, args) ? replace_wait(wconf, args->owner, args->locks) : 0;
+    guint64 kept = is_replaced(wconf, args->owner, args->wait)
+                       ? replace_wait(wconf, args->owner, args->locks)
+                       : 0;
     struct lock_wait *wait = lock_wait_new(wconf, request, args->owner);
     struct locks_wait how = {.priority = args->priority,
                              .tag = wait,
@@ -292,9 +293,11 @@ static void union_over(void *data)
 static void union_locks(struct wconf *wconf, struct rpc_request *request,
                         struct union_locks_args *args)
 {
+    bool waits = args->count > 0 && args->wait_ms > 0;
+    if (is_replaced(wconf, args->owner, waits))
+        replace_wait(wconf, args->owner, args->locks);
     struct lock_wait *wait = lock_wait_new(wconf, request, args->owner);
     struct locks_wait how = {.priority = args->priority, .tag = wait};
-    bool waits = args->count > 0 && args->wait_ms > 0;
     g_autoptr(GPtrArray) names = NULL;
     wait->gather = args;
     wconf_watch_owner(wconf, args->owner->livelock);
@@ -358,7 +361,8 @@ static void tell_less(struct wconf *wconf, struct rpc_request *request, json_t *
     if (wait) {
         g_autoptr(GError) error = NULL;
         g_autofree char *name = locks_owner_name(owner);
-        fettle_set_error(&error, CANCELED, "the locks of %s were freed while it waited", name);
+        fettle_set_error(&error, CANCELED, "a call of %s has ended the wait of %s for locks",
+                         request->name, name);
         wconf_lock_wait_fail(wait, error);
     }
     tell_later(wconf, request, result, NULL);

@@ -102,12 +102,12 @@ static void set_migrated(struct wconf *wconf, struct rpc_request *request,
         wconf->head, args->instance, args->generation, request->from_node, &error);
     if (!instance || !check_migration(wconf->head, instance, args, &error) ||
         !check_holder_counts(wconf->head, instance, &error)) {
-        wconf_refuse_after_barrier(wconf, request, error);
+        wconf_refuse_after_barrier(wconf, request, args->instance, args->migration, error);
         return;
     }
     GPtrArray *changes = moved_changes(wconf, instance, args);
     if (!wconf_commit(wconf, args->migration, changes, NULL, AUTHOR_HOLDER, request, NULL, &error))
-        wconf_refuse_after_barrier(wconf, request, error);
+        wconf_refuse_after_barrier(wconf, request, args->instance, args->migration, error);
 }
 
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request)

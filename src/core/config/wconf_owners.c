@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "core/config/wconf_private.h"
 
+#define UNSURE_MS 1000 /* between two looks at a lock file that cannot be judged */
+
 static void owner_free_dead(struct wconf *wconf, const struct owner *owner)
 {
     g_autofree char *name = locks_owner_name(owner);
@@ -23,7 +25,9 @@ static void owner_free_dead(struct wconf *wconf, const struct owner *owner)
 static enum livelock_verdict judge(struct wconf *wconf, const char *livelock)
 {
     enum livelock_verdict verdict = wconf->env->ops->livelock_probe(wconf->env, livelock);
-    if (verdict == LIVELOCK_UNSURE)
+    if (verdict != LIVELOCK_UNSURE)
+        g_hash_table_remove(wconf->unsure, livelock);
+    else if (g_hash_table_add(wconf->unsure, g_strdup(livelock)))
         log_warning("", "lock file %s: cannot tell whether its owner lives; nothing is freed",
                     livelock);
     if (verdict != LIVELOCK_DEAD && verdict != LIVELOCK_GONE)
@@ -39,15 +43,55 @@ static enum livelock_verdict judge(struct wconf *wconf, const char *livelock)
     return verdict;
 }
 
-/* An event is no proof: if the probe does not say dead, it is watched on. */
+static bool is_needed(const struct wconf *wconf, const char *livelock)
+{
+    return locks_has_livelock(wconf->locks, livelock) || wconf_has_reservation(wconf, livelock);
+}
+
+static void look_later(struct wconf *wconf);
+
+/* At one that is not watched: its event has come already. */
+static void look_at(struct wconf *wconf, const char *livelock)
+{
+    enum livelock_verdict verdict = judge(wconf, livelock);
+    if (wconf->down || !is_needed(wconf, livelock))
+        return;
+    if (verdict == LIVELOCK_ALIVE)
+        wconf_watch_owner(wconf, livelock);
+    else if (verdict == LIVELOCK_UNSURE)
+        look_later(wconf);
+}
+
+static void look_again(void *data)
+{
+    struct wconf *wconf = data;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    void *name;
+    wconf->unsure_timer = 0;
+    g_hash_table_iter_init(&iter, wconf->unsure);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(names, g_strdup(name));
+    for (guint i = 0; i < names->len && !wconf->down; i++)
+        if (!g_hash_table_contains(wconf->watched, names->pdata[i]))
+            look_at(wconf, names->pdata[i]);
+}
+
+static void look_later(struct wconf *wconf)
+{
+    const struct env *env = wconf->env;
+    if (!wconf->unsure_timer)
+        wconf->unsure_timer = env->ops->timer(env, UNSURE_MS, look_again, wconf);
+}
+
+/* An event is no proof: what the probe does not call dead is watched on. */
 static void watch_owner_cb(const char *livelock, void *data)
 {
     struct wconf *wconf = data;
     g_autofree char *name = g_strdup(livelock);
     g_hash_table_remove(wconf->watched, name);
-    if (!wconf->down && judge(wconf, name) == LIVELOCK_ALIVE &&
-        (locks_has_livelock(wconf->locks, name) || wconf_has_reservation(wconf, name)))
-        wconf_watch_owner(wconf, name);
+    if (!wconf->down)
+        look_at(wconf, name);
 }
 
 void wconf_watch_owner(struct wconf *wconf, const char *livelock)
@@ -115,6 +159,9 @@ void wconf_owners_start(struct wconf *wconf)
         if (locks_has_livelock(wconf->locks, livelock))
             wconf_watch_owner(wconf, livelock);
     }
+    g_autoptr(GPtrArray) reserved = wconf_reserved_livelocks(wconf);
+    for (guint i = 0; i < reserved->len && !wconf->down; i++)
+        wconf_watch_owner(wconf, reserved->pdata[i]);
     if (locks_waiting_count(wconf->locks) > 0)
         wconf->return_timer = env->ops->timer(env, LIMIT_LOCK_RETURN_MS, return_over, wconf);
     task_spawn(env->tasks, sweep_task, wconf);
@@ -124,7 +171,9 @@ void wconf_owners_end(struct wconf *wconf)
 {
     if (wconf->return_timer)
         wconf->env->ops->timer_cancel(wconf->env, wconf->return_timer);
-    wconf->return_timer = 0;
+    if (wconf->unsure_timer)
+        wconf->env->ops->timer_cancel(wconf->env, wconf->unsure_timer);
+    wconf->return_timer = wconf->unsure_timer = 0;
 }
 
 void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request)

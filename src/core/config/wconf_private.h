@@ -62,11 +62,15 @@ struct wconf {
     GPtrArray *lock_waits; /* struct lock_wait, in order of coming */
     guint return_timer;    /* until clients of requests that the journal knew are back */
     GHashTable *watched;   /* names of lock files */
+    GHashTable *unsure;    /* of those that could not be judged when they were looked at last */
+    guint unsure_timer;    /* until those of them that are not watched are looked at again */
 
     GHashTable *nodes; /* uuid -> struct node_link */
     guint64 members_serial;
     json_t *spoken[2]; /* the announcement of `spoken_serial`, whole and said again; or NULL */
+    size_t spoken_bytes[2];
     guint64 spoken_serial;
+    struct announce_window *window; /* of those that are on their way */
 
     GPtrArray *joins; /* struct join: hosts that are being let in */
 
@@ -108,7 +112,8 @@ void wconf_barriers_end(struct wconf *wconf);
 
 /* --- wconf_campaign.c --- */
 /* Loads the store and takes the mastership: locks and journal are those of its epoch then. May wait
- * for other candidates. NOT_MASTER, STALE_EPOCH, CORRUPT, STORAGE, KILLED. */
+ * for other candidates. NOT_MASTER, STALE_EPOCH, CORRUPT, STORAGE, KILLED; PERMISSION: this node is
+ * no candidate on record. */
 bool wconf_campaign(struct wconf *wconf, GError **error);
 /* Puts on record what came with it: the master's name, a person's word. */
 bool wconf_record_seat(struct wconf *wconf, GError **error);
@@ -135,15 +140,27 @@ void wconf_refuse_held_commits(struct wconf *wconf);
  * (SAF-04). False: there is none with that id. */
 bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request);
 
+/* What the commit of this serial has done is asked for once more: `answer` (stolen) is given when
+ * that commit is stored and copied, like the answer to the commit itself; what is on its way may
+ * still be refused. */
+void wconf_answer_when_stored(struct wconf *wconf, guint64 serial, struct rpc_request *request,
+                              json_t *answer);
+
 /* --- wconf_replica.c --- */
 void wconf_handle_set_replica_state(struct wconf *wconf, struct rpc_request *request);
 /* The instance, if `node` holds this very generation of it. REFUSED if that is over (SAF-04),
  * UNKNOWN_ENTITY, WRONG_STATE, PERMISSION. */
 const struct instance *wconf_held_instance(const struct config *head, const char *uuid,
                                            guint64 generation, const char *node, GError **error);
+/* The serial of the newest change of what a judgement about an instance looks at, its own record of
+ * removal included; 0: none is known. An empty key is no object. */
+guint64 wconf_newest_change(const struct config *config, const char *instance, const char *replica,
+                            const char *node);
 /* A refusal rests on what is committed and on being the master, as an answer does; `error` is
- * stolen. */
-void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request, GError *error);
+ * stolen. If the head has a change of the instance or the replica that is not stored by then it is
+ * TEMPORARY instead; it waits for the copies too. */
+void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request,
+                                const char *instance, const char *replica, GError *error);
 
 /* --- wconf_migrated.c --- */
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
@@ -181,6 +198,8 @@ void wconf_copies_begin(struct wconf *wconf);
 /* Calls fn(data) once so many candidates' copies have this serial as cluster.commit_copies wants of
  * those in reach; at once if none is. In order of the calls. */
 void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
+/* Whether they have it already. */
+bool wconf_copies_have(const struct wconf *wconf, guint64 serial);
 /* Who is in reach and lacks the serial is counted out when its patience is over, also if no commit
  * waits for it. With a replicated engine nobody is. */
 void wconf_copies_hurry(struct wconf *wconf, guint64 serial);
@@ -190,6 +209,8 @@ void wconf_copies_end(struct wconf *wconf);
 void wconf_copies_note(struct wconf *wconf);
 /* Adds a struct copy_status of each other candidate on record. */
 void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies);
+/* A piece of a refill was given to the copy of a node. */
+void wconf_copies_filling(struct wconf *wconf, const char *node);
 /* How far the copy of a node is, on its disk; 0: nothing is known of it. */
 guint64 wconf_copies_serial(const struct wconf *wconf, const char *node);
 /* How many are in reach. */
@@ -286,7 +307,8 @@ GPtrArray *wconf_reserved_livelocks(const struct wconf *wconf);
 /* --- wconf_announce.c --- */
 /* What nodes are told now; free with announce_args_free(). */
 struct announce_args *wconf_announcement(const struct wconf *wconf);
-/* The list of members may have changed: tells every node that is not offline, until it answers. */
+/* What nodes are told may have changed: if so, tells every one that is not offline, until it
+ * answers. */
 void wconf_announce(struct wconf *wconf);
 /* Tells all again, also those who know: for nodes whose daemon has come back meanwhile. */
 void wconf_announce_again(struct wconf *wconf);

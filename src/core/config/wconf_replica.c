@@ -9,22 +9,57 @@
 #include "proto/change.h"
 
 struct late_refusal {
+    struct wconf *wconf;
     struct rpc_request *request;
+    guint64 serial; /* the newest change that it rests on */
     GError *error;
 };
 
-static void refuse_late(struct wconf *wconf, void *data)
+static void refuse_copied(void *data)
 {
     struct late_refusal *refusal = data;
-    rpc_fail(refusal->request, wconf->down ? wconf->down : refusal->error);
+    const GError *down = refusal->wconf->down;
+    rpc_fail(refusal->request, down ? down : refusal->error);
     g_error_free(refusal->error);
     g_free(refusal);
 }
 
-void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request, GError *error)
+static void refuse_late(struct wconf *wconf, void *data)
+{
+    struct late_refusal *refusal = data;
+    if (!wconf->down && refusal->serial <= config_serial(wconf->committed)) {
+        wconf_copies_wait(wconf, refusal->serial, refuse_copied, refusal);
+        return;
+    }
+    g_autoptr(GError) why = g_steal_pointer(&refusal->error);
+    fettle_set_error(&refusal->error, TEMPORARY,
+                     "%s; but that change is not stored yet, and may still be refused: ask again",
+                     why->message);
+    refuse_copied(refusal);
+}
+
+guint64 wconf_newest_change(const struct config *config, const char *instance, const char *replica,
+                            const char *node)
+{
+    const struct {
+        const char *kind, *key;
+    } objects[] = {
+        {"instance", instance}, {"removed", instance}, {"replica", replica}, {"node", node}};
+    guint64 newest = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(objects); i++) {
+        guint64 version = 0;
+        config_get(config, objects[i].kind, objects[i].key, &version);
+        newest = MAX(newest, version);
+    }
+    return newest;
+}
+
+void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request,
+                                const char *instance, const char *replica, GError *error)
 {
     struct late_refusal *refusal = g_new(struct late_refusal, 1);
-    *refusal = (struct late_refusal){request, error};
+    *refusal = (struct late_refusal){
+        wconf, request, wconf_newest_change(wconf->head, instance, replica, ""), error};
     wconf_barrier(wconf, refuse_late, refusal);
 }
 
@@ -131,6 +166,23 @@ static GPtrArray *replica_change(const struct wconf *wconf, const struct replica
     return changes;
 }
 
+static void refuse(struct wconf *wconf, struct rpc_request *request,
+                   const struct set_replica_state_args *args, GError *error)
+{
+    wconf_refuse_after_barrier(wconf, request, args->instance, args->replica, error);
+}
+
+/* The replica's version is the serial of the commit that was accepted: the answer is as good as
+ * that one's, which may be on its way still, held, or not on the copies. */
+static void answer_repeated(struct wconf *wconf, struct rpc_request *request,
+                            const struct replica *replica)
+{
+    guint64 serial = 0;
+    struct set_replica_state_result result = {.sync = replica->sync};
+    config_get(wconf->head, "replica", replica->uuid, &serial);
+    wconf_answer_when_stored(wconf, serial, request, set_replica_state_result_to_json(&result));
+}
+
 static void set_state(struct wconf *wconf, struct rpc_request *request,
                       const struct set_replica_state_args *args)
 {
@@ -140,12 +192,11 @@ static void set_state(struct wconf *wconf, struct rpc_request *request,
         wconf_held_instance(head, args->instance, args->generation, request->from_node, &error);
     const struct replica *replica = instance ? find_replica(head, instance, args, &error) : NULL;
     if (replica && is_repeated(replica, args)) {
-        struct set_replica_state_result result = {.sync = replica->sync};
-        wconf_answer_after_barrier(wconf, request, set_replica_state_result_to_json(&result));
+        answer_repeated(wconf, request, replica);
         return;
     }
     if (!replica || !check_step(instance, replica, args, &error)) {
-        wconf_refuse_after_barrier(wconf, request, error);
+        refuse(wconf, request, args, error);
         return;
     }
     g_autofree char *commit_id = env_uuid(wconf->env);
@@ -153,7 +204,7 @@ static void set_state(struct wconf *wconf, struct rpc_request *request,
     struct set_replica_state_result result = {.sync = args->sync + 1};
     json_autoptr accepted = set_replica_state_result_to_json(&result);
     if (!wconf_commit(wconf, commit_id, changes, NULL, AUTHOR_HOLDER, request, accepted, &error))
-        wconf_refuse_after_barrier(wconf, request, error);
+        refuse(wconf, request, args, error);
 }
 
 void wconf_handle_set_replica_state(struct wconf *wconf, struct rpc_request *request)

@@ -1,14 +1,16 @@
 /*
  * wait_changes: what came since a serial. A log in memory says which objects changed when; an
  * answer carries their present state, each once, so a subscriber that is slow or away costs nothing
- * and gets less, not more. One whose serial the log does not reach gets a snapshot. Only committed
- * changes are seen here (SAF-03).
+ * and gets less, not more. One whose serial the log does not reach gets a snapshot; what would be
+ * too much for one answer is fetched in pieces. Only committed changes are seen here (SAF-03).
  */
 #include <string.h>
 
 #include "core/config/view.h"
 #include "core/config/wconf_private.h"
 #include "proto/change.h"
+
+#define FILLING_BYTES 4096 /* of an answer about a few objects */
 
 struct log_entry {
     guint64 serial;
@@ -47,11 +49,22 @@ void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, con
 
 /* --- answers --- */
 
-static struct change *present(const struct config *config, enum change_op op, const char *kind,
-                              const char *key, guint64 version)
+/* The present state of one object as a change, at the end of `out`; `value` NULL: it is gone. By
+ * hand, because a tree of everything that is told to everybody costs more than all the rest. */
+static void append_change(GString *out, const char *kind, const char *key, guint64 version,
+                          const void *value)
 {
-    json_t *object = op == CHANGE_PUT ? config_object_json(config, kind, key) : NULL;
-    return change_make(op, kind, key, version, object);
+    g_string_append(out, value ? "{\"op\":\"put\",\"kind\":" : "{\"op\":\"delete\",\"kind\":");
+    json_append_string(out, kind);
+    g_string_append(out, ",\"key\":");
+    json_append_string(out, key);
+    g_string_append(out, ",\"version\":");
+    json_append_integer(out, (gint64)version);
+    if (value) {
+        g_string_append(out, ",\"object\":");
+        record_append(object_record(kind), value, out);
+    }
+    g_string_append_c(out, '}');
 }
 
 static struct changes *changes_new_at(const struct wconf *wconf)
@@ -65,63 +78,6 @@ static struct changes *changes_new_at(const struct wconf *wconf)
     return answer;
 }
 
-/* The present state of one logged object; NULL if a later entry will bring it. */
-static struct change *entry_change(const struct config *config, const struct log_entry *entry)
-{
-    guint64 version = 0;
-    config_get(config, entry->kind, entry->key, &version);
-    if (version == entry->serial)
-        return present(config, CHANGE_PUT, entry->kind, entry->key, version);
-    return version ? NULL : present(config, CHANGE_DELETE, entry->kind, entry->key, entry->serial);
-}
-
-/* `view` NULL: everything; `ids`: with the ids of commits. */
-static json_t *deltas_since(const struct wconf *wconf, guint64 since, const struct view *view,
-                            bool ids)
-{
-    record_autoptr(changes) answer = changes_new_at(wconf);
-    GList *first = NULL;
-    if (ids)
-        wconf_ids_list(wconf, since, G_MAXUINT, answer->commits);
-    for (GList *link = wconf->log.tail; link && ((struct log_entry *)link->data)->serial > since;
-         link = link->prev)
-        first = link;
-    for (GList *link = first; link; link = link->next) {
-        const struct log_entry *entry = link->data;
-        bool wanted = !view || view_has(view, wconf->committed, entry->kind, entry->key);
-        struct change *change = wanted ? entry_change(wconf->committed, entry) : NULL;
-        if (change)
-            g_ptr_array_add(answer->changes, change);
-    }
-    return changes_to_json(answer);
-}
-
-struct snapshot {
-    const struct config *config;
-    json_t *changes;
-};
-
-static void snapshot_object(const char *kind, const char *key, guint64 version, const void *value,
-                            void *data)
-{
-    struct snapshot *snapshot = data;
-    json_array_append_new(snapshot->changes,
-                          json_make("{s:s,s:s,s:s,s:I,s:o}", "op", "put", "kind", kind, "key", key,
-                                    "version", (json_int_t)version, "object",
-                                    config_object_json(snapshot->config, kind, key)));
-}
-
-static json_t *snapshot_json(const struct wconf *wconf, const struct view *view)
-{
-    record_autoptr(changes) answer = changes_new_at(wconf);
-    answer->snapshot = true;
-    json_t *json = changes_to_json(answer);
-    struct snapshot snapshot = {wconf->committed, json_array()};
-    view_each(view, wconf->committed, snapshot_object, &snapshot);
-    json_object_set_new(json, "changes", snapshot.changes);
-    return json;
-}
-
 json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why)
 {
     record_autoptr(changes) answer = changes_new_at(wconf);
@@ -132,30 +88,163 @@ json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why)
     return changes_to_json(answer);
 }
 
+/* The changes of one answer, as text. A copy with names is for one job, comes in one piece and is
+ * never much; a single change of any size has come in one call, and fits into one. */
+struct filling {
+    const struct config *config;
+    GString *changes;
+    bool unbounded;
+    bool full; /* there are more than one answer takes */
+};
+
+static struct filling filling_new(const struct wconf *wconf, const struct view *view)
+{
+    return (struct filling){.config = wconf->committed,
+                            .changes = g_string_sized_new(FILLING_BYTES),
+                            .unbounded = view && view->names};
+}
+
+static void filling_add(struct filling *filling, const char *kind, const char *key, guint64 version,
+                        const void *value)
+{
+    bool first = filling->changes->len == 0;
+    if (!first)
+        g_string_append_c(filling->changes, ',');
+    append_change(filling->changes, kind, key, version, value);
+    filling->full = !filling->unbounded && !first && filling->changes->len > LIMIT_CHANGES_BYTES;
+}
+
+/* A document with `changes`, which is freed, as the member of that name, which it has not. */
+static char *with_changes(json_t *document, GString *changes)
+{
+    json_object_del(document, "changes");
+    g_autofree char *rest = json_to_text(document);
+    g_string_prepend(changes, "{\"changes\":[");
+    g_string_append(changes, "],");
+    g_string_append(changes, rest + 1);
+    return g_string_free(changes, FALSE);
+}
+
+/* The answer with them in it, or that everything is to be fetched in pieces; free with g_free(). */
+static char *filling_end(struct filling *filling, const struct wconf *wconf,
+                         const struct changes *answer)
+{
+    if (filling->full) {
+        json_autoptr pieces =
+            wconf_snapshot_in_pieces(wconf, "what has changed is too much for one answer");
+        g_string_free(filling->changes, TRUE);
+        return json_to_text(pieces);
+    }
+    json_autoptr json = changes_to_json(answer);
+    return with_changes(json, filling->changes);
+}
+
+/* What one logged object is now, unless a later entry will bring it. */
+static void fill_entry(struct filling *filling, const struct log_entry *entry)
+{
+    guint64 version = 0;
+    const void *value = config_get(filling->config, entry->kind, entry->key, &version);
+    if (version == entry->serial || !version)
+        filling_add(filling, entry->kind, entry->key, entry->serial, value);
+}
+
+static GList *first_after(const struct wconf *wconf, guint64 since)
+{
+    GList *first = NULL;
+    for (GList *link = wconf->log.tail; link && ((struct log_entry *)link->data)->serial > since;
+         link = link->prev)
+        first = link;
+    return first;
+}
+
+/* `view` NULL: everything; `ids`: with the ids of commits. */
+static char *deltas_since(const struct wconf *wconf, guint64 since, const struct view *view,
+                          bool ids)
+{
+    record_autoptr(changes) answer = changes_new_at(wconf);
+    struct filling filling = filling_new(wconf, view);
+    if (ids)
+        wconf_ids_list(wconf, since, G_MAXUINT, answer->commits);
+    for (GList *link = first_after(wconf, since); link && !filling.full; link = link->next) {
+        const struct log_entry *entry = link->data;
+        if (!view || view_has(view, wconf->committed, entry->kind, entry->key))
+            fill_entry(&filling, entry);
+    }
+    return filling_end(&filling, wconf, answer);
+}
+
+/* What one commit has changed, as far as no later one has changed it again; returns where the next
+ * one begins. */
+static GList *fill_commit(struct filling *filling, GList *link)
+{
+    guint64 serial = ((const struct log_entry *)link->data)->serial;
+    for (; link && ((const struct log_entry *)link->data)->serial == serial; link = link->next)
+        fill_entry(filling, link->data);
+    return link;
+}
+
+/* Of the commits since a serial the first ones, so many as go into one piece; one that is larger
+ * goes alone. However much is changed meanwhile, who asks on gets to the end if it is told faster
+ * than that. */
+static char *part_since(const struct wconf *wconf, guint64 since)
+{
+    record_autoptr(changes) answer = changes_new_at(wconf);
+    struct filling filling = filling_new(wconf, NULL);
+    filling.unbounded = true; /* bounded by commits */
+    for (GList *link = first_after(wconf, since); link && !answer->more;) {
+        gsize before = filling.changes->len;
+        guint64 serial = ((const struct log_entry *)link->data)->serial;
+        link = fill_commit(&filling, link);
+        answer->more = before > 0 && filling.changes->len > LIMIT_SNAPSHOT_BYTES;
+        if (answer->more)
+            g_string_truncate(filling.changes, before);
+        else
+            answer->serial = serial;
+    }
+    if (!answer->more)
+        answer->serial = config_serial(wconf->committed);
+    return filling_end(&filling, wconf, answer);
+}
+
+static void snapshot_object(const char *kind, const char *key, guint64 version, const void *value,
+                            void *data)
+{
+    struct filling *filling = data;
+    if (!filling->full)
+        filling_add(filling, kind, key, version, value);
+}
+
+static char *snapshot_text(const struct wconf *wconf, const struct view *view)
+{
+    record_autoptr(changes) answer = changes_new_at(wconf);
+    struct filling filling = filling_new(wconf, view);
+    answer->snapshot = true;
+    view_each(view, wconf->committed, snapshot_object, &filling);
+    return filling_end(&filling, wconf, answer);
+}
+
 /* One object of a piece; false when it is full. */
-static bool piece_add(json_t *changes, size_t *bytes, const struct config *config, const char *kind,
+static bool piece_add(GString *changes, const struct config *config, const char *kind,
                       const char *key)
 {
     guint64 version = 0;
-    config_get(config, kind, key, &version);
-    json_autoptr change =
-        json_make("{s:s,s:s,s:s,s:I,s:o}", "op", "put", "kind", kind, "key", key, "version",
-                  (json_int_t)version, "object", config_object_json(config, kind, key));
-    size_t size = json_dumpb(change, NULL, 0, JSON_COMPACT);
-    if (json_array_size(changes) > 0 && *bytes + size > LIMIT_SNAPSHOT_BYTES)
-        return false;
-    *bytes += size;
-    json_array_append(changes, change);
-    return true;
+    const void *value = config_get(config, kind, key, &version);
+    gsize before = changes->len;
+    if (before > 0)
+        g_string_append_c(changes, ',');
+    append_change(changes, kind, key, version, value);
+    if (before == 0 || changes->len <= LIMIT_SNAPSHOT_BYTES)
+        return true;
+    g_string_truncate(changes, before);
+    return false;
 }
 
 /* Objects behind (kind, key) in that order; whether there are more behind these. */
-static bool piece_fill(json_t *changes, const struct config *config,
+static bool piece_fill(GString *changes, const struct config *config,
                        const struct snapshot_args *args)
 {
     const struct view view = {.job = args->job};
     g_autoptr(GPtrArray) kinds = config_kinds(config);
-    size_t bytes = 0;
     for (guint k = 0; k < kinds->len; k++) {
         const char *kind = kinds->pdata[k];
         int order = strcmp(kind, args->kind);
@@ -166,7 +255,7 @@ static bool piece_fill(json_t *changes, const struct config *config,
             const char *key = keys->pdata[i];
             if ((order == 0 && strcmp(key, args->key) <= 0) || !view_has(&view, config, kind, key))
                 continue;
-            if (!piece_add(changes, &bytes, config, kind, key))
+            if (!piece_add(changes, config, kind, key))
                 return true;
         }
     }
@@ -181,15 +270,48 @@ void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
+    wconf_copies_filling(wconf, request->from_node);
     record_autoptr(snapshot_piece) piece = snapshot_piece_new();
-    json_t *changes = json_array();
+    GString *changes = g_string_sized_new(FILLING_BYTES);
     piece->history = config_history(wconf->committed);
     piece->epoch = wconf->epoch;
     piece->serial = config_serial(wconf->committed);
     piece->more = piece_fill(changes, wconf->committed, args);
-    json_t *answer = snapshot_piece_to_json(piece);
-    json_object_set_new(answer, "changes", changes);
-    rpc_answer(request, answer);
+    json_autoptr answer = snapshot_piece_to_json(piece);
+    g_autofree char *text = with_changes(answer, changes);
+    rpc_answer_text(request, text);
+}
+
+/* --- who is told when --- */
+
+/* An answer that the copies have to have first. */
+struct copied_answer {
+    struct wconf *wconf;
+    struct rpc_request *request;
+    char *text;
+};
+
+static void copied_cb(void *data)
+{
+    g_autofree struct copied_answer *answer = data;
+    g_autofree char *text = answer->text;
+    if (answer->wconf->down)
+        rpc_fail(answer->request, answer->wconf->down);
+    else
+        rpc_answer_text(answer->request, text);
+}
+
+/* Copies are told first: what a subscriber knows, and says to clients, is to outlive this node as
+ * much as the answer to the commit itself (SAF-07). With a replicated engine it does already. */
+static void tell(struct wconf *wconf, struct rpc_request *request, const char *text)
+{
+    if (!strcmp(request->from_role, ROLE_WCONFD)) {
+        rpc_answer_text(request, text);
+        return;
+    }
+    struct copied_answer *answer = g_new(struct copied_answer, 1);
+    *answer = (struct copied_answer){wconf, request, g_strdup(text)};
+    wconf_copies_wait(wconf, config_serial(wconf->committed), copied_cb, answer);
 }
 
 /* --- listeners --- */
@@ -208,8 +330,12 @@ static void listener_timeout(void *data)
     struct wconf *wconf = listener->wconf;
     listener->timer = 0;
     g_ptr_array_remove_fast(wconf->listeners, listener);
-    rpc_answer(listener->request,
-               deltas_since(wconf, config_serial(wconf->committed), NULL, false));
+    g_autofree char *answer = deltas_since(wconf, listener->serial, NULL, listener->ids);
+    /* Changes of this very moment are not told yet. */
+    if (listener->serial < config_serial(wconf->committed))
+        tell(wconf, listener->request, answer);
+    else
+        rpc_answer_text(listener->request, answer);
     listener_free(listener);
 }
 
@@ -234,8 +360,8 @@ static const char *shared_answer(const struct wconf *wconf, GArray *answers,
         if (answer->serial == listener->serial && answer->ids == listener->ids)
             return answer->text;
     }
-    json_autoptr deltas = deltas_since(wconf, listener->serial, NULL, listener->ids);
-    const struct shared_answer made = {listener->serial, listener->ids, json_to_text(deltas)};
+    const struct shared_answer made = {listener->serial, listener->ids,
+                                       deltas_since(wconf, listener->serial, NULL, listener->ids)};
     g_array_append_val(answers, made);
     return made.text;
 }
@@ -250,7 +376,7 @@ static void wake_cb(void *data)
     wconf->listeners = g_ptr_array_new();
     for (guint i = 0; i < listeners->len; i++) {
         struct listener *listener = listeners->pdata[i];
-        rpc_answer_text(listener->request, shared_answer(wconf, answers, listener));
+        tell(wconf, listener->request, shared_answer(wconf, answers, listener));
         listener_free(listener);
     }
 }
@@ -282,8 +408,14 @@ void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint
                          guint wait_ms)
 {
     const struct env *env = wconf->env;
-    if (since < config_serial(wconf->committed) || wait_ms == 0) {
-        rpc_answer(request, deltas_since(wconf, since, NULL, ids));
+    if (since < config_serial(wconf->committed)) {
+        g_autofree char *news = deltas_since(wconf, since, NULL, ids);
+        tell(wconf, request, news);
+        return;
+    }
+    if (wait_ms == 0) {
+        g_autofree char *nothing = deltas_since(wconf, since, NULL, ids);
+        rpc_answer_text(request, nothing);
         return;
     }
     struct listener *listener = g_new0(struct listener, 1);
@@ -301,14 +433,27 @@ bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 se
            serial <= config_serial(wconf->committed) && serial >= wconf->log_floor;
 }
 
-/* What a job's process is given; it does not wait. */
+/* What a job's process is given; it does not wait, and tells nobody. */
 static void answer_view(struct wconf *wconf, struct rpc_request *request,
                         const struct wait_changes_args *args, bool reached)
 {
     struct view view = view_new(args->job, args->named, args->instances);
-    rpc_answer(request, reached ? deltas_since(wconf, args->serial, &view, false)
-                                : snapshot_json(wconf, &view));
+    g_autofree char *answer =
+        reached ? deltas_since(wconf, args->serial, &view, false) : snapshot_text(wconf, &view);
+    rpc_answer_text(request, answer);
     view_clear(&view);
+}
+
+static void answer_snapshot(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autofree char *answer = snapshot_text(wconf, &(struct view){0});
+    tell(wconf, request, answer);
+}
+
+static void answer_part(struct wconf *wconf, struct rpc_request *request, guint64 since)
+{
+    g_autofree char *answer = part_since(wconf, since);
+    tell(wconf, request, answer);
 }
 
 void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
@@ -330,8 +475,12 @@ void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
     bool small = args->named || config_total(wconf->committed) <= LIMIT_SNAPSHOT_OBJECTS;
     if (!reached && !small)
         rpc_answer(request, wconf_snapshot_in_pieces(wconf, "the copy is to be fetched whole"));
-    else if (!reached || args->job)
+    else if (args->job)
         answer_view(wconf, request, args, reached);
+    else if (!reached)
+        answer_snapshot(wconf, request);
+    else if (args->part)
+        answer_part(wconf, request, args->serial);
     else
         wconf_stream_answer(wconf, request, args->serial, false, (guint)args->wait_ms);
 }

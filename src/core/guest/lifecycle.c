@@ -254,8 +254,10 @@ static bool start_launch(struct guest *guest, const struct guest_start_args *arg
     if (args->run && !hv->ops->run(hv, record->instance, record->generation, error))
         return false;
     guest->adopted = true;
-    if (args->run)
+    if (args->run) {
         start_announce(guest);
+        taps_announce(guest);
+    }
     if (record->target && guest->live)
         mirror_watch_start(guest, NULL);
     return true;

@@ -292,20 +292,26 @@ static struct guest *node_guest_of(struct node_core *node, const char *instance,
     return guest && guest->record->generation == generation ? guest : NULL;
 }
 
-static void node_guest_exited(const char *instance, guint64 generation, void *data)
+static void node_guest_exited(const char *instance, guint64 generation, const char *said,
+                              void *data)
 {
     struct node_core *node = data;
     struct guest *waiting = guest_lookup(node, instance);
     struct guest *guest = node_guest_of(node, instance, generation);
-    if (waiting && waiting->incoming_live && incoming_generation(waiting) == generation)
+    g_autofree char *fields =
+        g_strdup_printf("INSTANCE=%s GENERATION=%" G_GUINT64_FORMAT, instance, generation);
+    if (waiting && waiting->incoming_live && incoming_generation(waiting) == generation) {
         waiting->incoming_live = false;
+        log_warning(fields, "incoming guest ended%s%s", *said ? "; QEMU said: " : "", said);
+    }
     node->taps_left = true;
     if (!guest || !guest->live)
         return;
     guest->live = false;
-    g_autofree char *fields =
-        g_strdup_printf("INSTANCE=%s GENERATION=%" G_GUINT64_FORMAT, instance, generation);
-    log_info(fields, "guest ended");
+    if (*said)
+        log_warning(fields, "guest ended; QEMU said: %s", said);
+    else
+        log_info(fields, "guest ended");
 }
 
 static void node_guest_shutdown(const char *instance, guint64 generation, void *data)

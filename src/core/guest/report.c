@@ -116,6 +116,14 @@ static void report_images(const GPtrArray *images, struct node_report *report)
         g_ptr_array_add(report->image_sets, image_set_copy(images->pdata[i]));
 }
 
+static void report_sources(struct storage *storage, struct node_report *report)
+{
+    g_autoptr(GPtrArray) sources = storage->ops->sources(storage);
+    report->sources_whole = sources != NULL;
+    for (guint i = 0; sources && i < sources->len; i++)
+        g_ptr_array_add(report->sources, g_strdup(sources->pdata[i]));
+}
+
 static void report_bridges(const GPtrArray *bridges, struct node_report *report)
 {
     for (guint i = 0; i < bridges->len; i++)
@@ -168,8 +176,11 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     if (!bridges)
         return NULL;
     set_string(&report->qemu_version, node->hv->ops->version(node->hv));
-    set_string(&report->shared, storage->ops->shared(storage));
+    set_string(&report->shared, storage->ops->shared(storage, &space));
+    report->shared_total = space.total_mib;
+    report->shared_free = space.free_mib;
     report_images(images, report);
+    report_sources(storage, report);
     report_names(aside, report->leftovers);
     report_bridges(bridges, report);
     report_master_ip(node, report);

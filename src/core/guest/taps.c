@@ -3,6 +3,7 @@
  */
 #include "core/guest/taps.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 
 /* One card; of an incoming guest a routed one gets its device only, without address and so without
@@ -48,6 +49,70 @@ void taps_remove(struct guest *guest, const struct instance *instance)
         log_warning("", "tap devices of instance %s: %s; trying again", guest->record->instance,
                     error->message);
 }
+
+/* --- where it is now --- */
+
+struct telling {
+    struct guest *guest;
+    struct instance *instance; /* as it was started */
+};
+
+static bool has_routed(const struct instance *instance)
+{
+    bool routed = false;
+    for (guint i = 0; i < instance->nics->len && !routed; i++)
+        routed = ((const struct nic *)instance->nics->pdata[i])->mode == NIC_ROUTED;
+    return routed;
+}
+
+/* The neighbours know their next hop by its address, and would send to the old one for a while. */
+static void telling_once(const struct telling *telling, bool first)
+{
+    struct network_driver *network = telling->guest->node->env->network;
+    const struct instance *instance = telling->instance;
+    for (guint i = 0; i < instance->nics->len; i++) {
+        g_autoptr(GError) error = NULL;
+        if (!network->ops->nic_announce(network, instance->nics->pdata[i], &error) && first &&
+            !task_killed())
+            log_warning("", "instance %s: network card %u was not announced: %s", instance->name, i,
+                        error->message);
+    }
+}
+
+static bool telling_holds(const struct telling *telling)
+{
+    const struct guest *guest = telling->guest;
+    return !task_killed() && guest->live &&
+           guest->record->generation == telling->instance->generation &&
+           guest->record->phase == PHASE_STARTED;
+}
+
+static void telling_run(void *data)
+{
+    struct telling *telling = data;
+    struct node_core *node = telling->guest->node;
+    for (guint i = 0; i < ROUTED_TELLS && telling_holds(telling); i++) {
+        telling_once(telling, i == 0);
+        if (!env_sleep(node->env, ROUTED_TELL_MS))
+            break;
+    }
+    instance_free(telling->instance);
+    g_free(telling);
+    node_release(node);
+}
+
+void taps_announce(struct guest *guest)
+{
+    const struct instance *spec = guest->record->spec;
+    if (!spec || !has_routed(spec))
+        return;
+    struct telling *telling = g_new0(struct telling, 1);
+    *telling = (struct telling){guest, instance_copy(spec)};
+    node_hold(guest->node);
+    task_spawn(guest->node->env->tasks, telling_run, telling);
+}
+
+/* --- what nobody uses --- */
 
 /* Nobody has, or is about to have, a process of it here. */
 static bool taps_unused(struct node_core *node, const char *instance)

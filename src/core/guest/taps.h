@@ -18,6 +18,9 @@ GPtrArray *taps_create(struct guest *guest, const struct instance *instance, enu
 /* With no process left: removes what `instance` (NULL: none known) has. A failure is put right by
  * taps_sweep(). */
 void taps_remove(struct guest *guest, const struct instance *instance);
+/* The guest runs here now: neighbours of this host are told of its routed cards, some times, in a
+ * task of its own. */
+void taps_announce(struct guest *guest);
 /* Removes tap devices of instances that have no process here, if there may be any. False: the node
  * daemon was killed. */
 bool taps_sweep(struct node_core *node);

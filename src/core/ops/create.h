@@ -9,6 +9,8 @@
 bool create_is_mirror(const struct op_instance_create *params);
 /* MiB of a node's own space: images in the folder that all nodes mount take none. */
 guint64 create_wanted_space(const struct op_instance_create *params);
+/* MiB of that folder. */
+guint64 create_shared_space(const struct op_instance_create *params);
 /* ALREADY_EXISTS if an instance has the name by now. */
 bool create_name_is_free(const struct op *op, GError **error);
 /* Whether the chosen nodes still take it, by the newest configuration and the gathered reports. */

@@ -31,6 +31,11 @@ guint64 create_wanted_space(const struct op_instance_create *params)
     return params->disk_template == TEMPLATE_SHAREDFILE ? 0 : wanted_disk(params);
 }
 
+guint64 create_shared_space(const struct op_instance_create *params)
+{
+    return params->disk_template == TEMPLATE_SHAREDFILE ? wanted_disk(params) : 0;
+}
+
 /* --- declare --- */
 
 static const char *noun(const struct op_instance_create *params)
@@ -132,10 +137,20 @@ static struct placement_need need_of(const struct op *op, bool primary, const GP
     };
 }
 
+/* What nobody has is no reason against one node and for another: the check says it better. */
+static const char *file_to_look_for(const struct op *op, const char *name)
+{
+    return placement_file_is_known(op->reports, name) ? name : NULL;
+}
+
 static bool choose(struct op *op, bool primary, const char *taken, GError **error)
 {
+    const struct op_instance_create *params = op->params;
     g_autoptr(GPtrArray) cards = cards_without_mac(op);
     struct placement_need need = need_of(op, primary, cards);
+    need.files[0] = file_to_look_for(op, params->kernel_path);
+    need.files[1] = file_to_look_for(op, params->initrd_path);
+    need.files[2] = primary ? file_to_look_for(op, params->os_type) : NULL;
     need.excluded[0] = taken;
     need.because[0] = primary ? "is to be the secondary node" : "is to be the primary node";
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
@@ -180,6 +195,8 @@ bool create_declare(struct op *op, GError **error)
     op_lock_node(op, op->secondary, LOCK_SHARED);
     op_lock_room(op, op->primary);
     op_lock_room(op, op->secondary);
+    if (create_shared_space(params))
+        op_lock_room(op, SHARED_FOLDER_ROOM);
     return nics_lock_networks(op, params->nics, error);
 }
 
@@ -252,9 +269,17 @@ static bool devices_can_be_had(struct op *op, GError **error)
     return cards && display_set(op, trial, params->vnc_bind_address, params->network_port, error);
 }
 
+static bool folder_takes_it(struct op *op, GError **error)
+{
+    const struct op_instance_create *params = op->params;
+    g_autofree char *who = g_strdup_printf("instance \"%s\"", params->instance_name);
+    return op_need_shared_room(op, who, create_shared_space(params), error);
+}
+
 bool create_room_is_there(struct op *op, GError **error)
 {
-    return op_gather_room(op, NULL, error) && node_takes_it(op, true, error) &&
+    return folder_takes_it(op, error) && op_gather_room(op, NULL, error) &&
+           node_takes_it(op, true, error) &&
            (!create_is_mirror(op->params) || node_takes_it(op, false, error));
 }
 

@@ -5,8 +5,16 @@
 
 #include <string.h>
 
-bool display_check(const struct op *op, const char *address, guint64 port, GError **error)
+#define NONE "none"
+
+const char *display_address(const char *word)
 {
+    return strcmp(word, NONE) != 0 ? word : "";
+}
+
+bool display_check(const struct op *op, const char *word, guint64 port, GError **error)
+{
+    const char *address = display_address(word);
     if (!display_address_check(address, error))
         return false;
     if (!port)
@@ -30,9 +38,10 @@ static bool port_is_free(const struct op *op, guint64 port, GError **error)
     return user == NULL;
 }
 
-bool display_set(const struct op *op, struct instance *instance, const char *address, guint64 port,
+bool display_set(const struct op *op, struct instance *instance, const char *word, guint64 port,
                  GError **error)
 {
+    const char *address = display_address(word);
     guint64 wanted = !*address ? 0 : port ? port : instance->network_port;
     bool drawn = *address && !wanted;
     bool other = wanted && wanted != instance->network_port;

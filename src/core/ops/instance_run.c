@@ -242,6 +242,8 @@ static bool wait_copied(struct op *op, const struct instance *instance,
         }
         if (!mirror_advanced(op, progress, status->progress, error))
             return false;
+        if (op_canceled(op))
+            return op_give_up(error);
         /* A node that does not wait is not asked without end. */
         if (op->env->ops->boot_ms(op->env) - asked < ACT_PAUSE_MS)
             env_sleep(op->env, ACT_PAUSE_MS);

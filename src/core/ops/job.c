@@ -17,7 +17,7 @@
 
 static json_t *failure_result(const GError *error, bool prerequisite, bool changed)
 {
-    g_autofree char *message = g_utf8_make_valid(error->message, -1);
+    g_autofree char *message = runner_cut(error->message);
     const char *code = fettle_error_name(error);
     /* A refusal comes before any change by its nature. */
     return prerequisite ? json_make("[s, [s, s]]", "OpPrereqError", message, code)
@@ -53,8 +53,9 @@ static bool run_body(struct runner *runner, struct op *op, const struct op_impl 
 static void finish(struct runner *runner, struct op *op, enum job_state end, json_t *failure)
 {
     struct job_op *row = runner->row;
+    json_t *result = end == JOB_SUCCESS ? runner_result(runner, op->result) : failure;
     json_decref(row->result);
-    row->result = end == JOB_SUCCESS ? json_incref(op->result) : failure;
+    row->result = result;
     row->end_us = runner_now_us(runner);
     runner_move(runner, end, NULL);
 }

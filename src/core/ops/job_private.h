@@ -14,6 +14,7 @@ struct runner {
     struct owner owner;
     struct stamp stamp;
     guint64 log_serial; /* of the last entry, over all opcodes */
+    bool log_full;      /* there was no room for an entry, of any opcode */
     struct job_op *row; /* the opcode that is under way */
     bool holding;       /* may have locks */
     bool acquiring;     /* waits for locks */
@@ -32,6 +33,12 @@ void runner_move(struct runner *runner, enum job_state to, const char *why);
 /* `log` and `progress` of struct op, of a runner; both save. */
 void runner_log(const char *message, void *runner);
 void runner_progress(json_t *state, void *runner);
+
+/* A message as it may stand in the job, cut to LIMIT_JOB_MESSAGE_BYTES; free with g_free(). */
+char *runner_cut(const char *message);
+/* What the opcode that is under way answers, as it may stand in the job: null if the answers of all
+ * would be more than LIMIT_JOB_RESULT_BYTES, which is logged then. */
+json_t *runner_result(struct runner *runner, json_t *result);
 
 /* Brings the copy of the configuration up to date; insists while wconfd is away. */
 bool runner_refresh(struct runner *runner, GError **error);

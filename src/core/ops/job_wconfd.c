@@ -54,6 +54,18 @@ static void log_blockers(struct op *op, const struct update_locks_result *result
     op_log(op, "still waiting for locks: %s", who->len ? who->str : "others hold them");
 }
 
+/* That of the opcode on record, which somebody may have changed meanwhile. */
+static gint64 present_priority(struct runner *runner, gint64 asked)
+{
+    guint index = 0;
+    /* Without the newest copy what is known counts. */
+    const struct job *record = follow_refresh(runner->follow, NULL) ? runner_record(runner) : NULL;
+    g_ptr_array_find(runner->job->ops, runner->row, &index);
+    if (!record || index >= record->ops->len)
+        return asked;
+    return job_op_priority(record->ops->pdata[index]);
+}
+
 /* Waits as long as it takes: a request that stays blocked is repeated, and one whose fate is
  * unknown brings the set to the same list again. */
 static bool wait_for_locks(struct runner *runner, struct op *op, bool urgent, GError **error)
@@ -83,6 +95,8 @@ static bool wait_for_locks(struct runner *runner, struct op *op, bool urgent, GE
             g_propagate_prefixed_error(error, g_steal_pointer(&local), "locks: ");
             return false;
         }
+        if (!urgent)
+            args.priority = present_priority(runner, args.priority);
     }
 }
 

@@ -5,6 +5,7 @@
  */
 #include "core/ops/op.h"
 
+#include "core/config/promised.h"
 #include "core/ops/placement.h"
 
 struct question {
@@ -72,6 +73,51 @@ bool op_gather_room(struct op *op, const struct instance *skip, GError **error)
     if (skip)
         placement_sums_move(op->sums, skip, NULL);
     return true;
+}
+
+/* All that is promised of the folder that all nodes mount. */
+static bool promised_of_folder(const struct op *op, struct node_promised **ret, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new_with_free_func(node_guests_unref);
+    struct node_guests *folder = node_guests_new();
+    op_set_text(&folder->node, SHARED_FOLDER_ROOM);
+    g_ptr_array_add(nodes, folder);
+    struct promised_args args = {.nodes = nodes};
+    record_autoptr(promised_result) promised =
+        look(op, "promised", &args, "what is promised of the shared folder: ", error);
+    bool answered = promised && promised->nodes->len == 1;
+    if (answered)
+        *ret = node_promised_copy(promised->nodes->pdata[0]);
+    else if (promised)
+        fettle_set_error(error, CORRUPT, "the answer is for other nodes than were asked for");
+    return answered;
+}
+
+bool op_need_shared_room(struct op *op, const char *who, guint64 mib, GError **error)
+{
+    const struct cluster *cluster = config_cluster(op_config(op));
+    const struct node_report *report = NULL;
+    for (guint i = 0; op->reports && i < op->reports->len && !report; i++) {
+        const struct node_report *each = op->reports->pdata[i];
+        report = each->shared_total ? each : NULL;
+    }
+    record_autoptr(node_promised) promised = NULL;
+    if (!report || !mib)
+        return true;
+    if (!promised_of_folder(op, &promised, error))
+        return false;
+    gint64 granted = (gint64)((double)report->shared_total * (cluster->disk_ratio - 1));
+    gint64 spare = (gint64)report->shared_total + granted - (gint64)promised->disk;
+    gint64 left = (gint64)report->shared_free + granted - (gint64)promised->disk_waiting;
+    if ((gint64)mib <= MIN(spare, left))
+        return true;
+    fettle_set_error(error, NO_RESOURCES,
+                     "the shared folder has %" G_GINT64_FORMAT
+                     " MiB left, %s needs %" G_GUINT64_FORMAT
+                     " MiB; make it larger, or allow more than it has: fettle cluster modify "
+                     "--disk-ratio",
+                     MAX(MIN(spare, left), 0), who, mib);
+    return false;
 }
 
 /* --- addresses --- */

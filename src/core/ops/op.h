@@ -144,6 +144,10 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
  * placement; asked of the configuration daemon. Kept in op->sums until reports are gathered anew.
  */
 bool op_gather_room(struct op *op, const struct instance *skip, GError **error);
+/* Whether the folder that all nodes mount has so much left; NO_RESOURCES if not, with `who` as the
+ * one who needs it. What no node that has reported can tell is taken to be there. The room is
+ * locked as that of a node, by SHARED_FOLDER_ROOM. */
+bool op_need_shared_room(struct op *op, const char *who, guint64 mib, GError **error);
 /* Who has an address, or has reserved it (config_address_user()); NULL: nobody; free with g_free().
  * False: there was no answer. */
 bool op_address_user(const struct op *op, const char *address, char **ret_user, GError **error);

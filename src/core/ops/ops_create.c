@@ -243,11 +243,17 @@ static bool first_start(struct op *op, const struct instance *instance, GError *
 /* From here on only the instance is held exclusively, for as long as the disks take. */
 static bool put_on_record(struct op *op, struct instance *instance, GError **error)
 {
+    /* Nothing of the shared folder is reserved, as a configuration daemon of an older version would
+     * not know what that is: nobody else looks for room in it until the instance is on record. */
+    bool shared = create_shared_space(op->params) > 0;
     if (!reserve(op, instance, error))
         return false;
-    op_unlock_room(op);
+    if (!shared)
+        op_unlock_room(op);
     if (!op_commit_built(op, "create_instance", build_new, instance, error))
         return false;
+    if (shared)
+        op_unlock_room(op);
     for (guint i = 0; i < instance->nics->len; i++) {
         if (!*((const struct nic *)instance->nics->pdata[i])->network)
             continue;

@@ -41,8 +41,12 @@ static bool grow_declare(struct op *op, GError **error)
     if (!op_declare_instance(op, params->instance_name, error))
         return false;
     const struct instance *instance = op_find_instance(op, params->instance_name, error);
-    if (!instance || instance->disk_template == TEMPLATE_SHAREDFILE)
-        return instance != NULL;
+    if (!instance)
+        return false;
+    if (instance->disk_template == TEMPLATE_SHAREDFILE) {
+        op_lock_room(op, SHARED_FOLDER_ROOM);
+        return true;
+    }
     op_lock_room(op, instance->primary_node);
     op_lock_room(op, instance->secondary_node);
     return true;
@@ -114,9 +118,12 @@ static bool nodes_have_room(struct op *op, const struct instance *instance, GErr
     const struct op_instance_grow_disk *params = op->params;
     guint64 more = wanted_size(op, instance) - disk_of(op, instance)->size;
     const char *nodes[] = {instance->primary_node, instance->secondary_node};
-    bool shared = instance->disk_template == TEMPLATE_SHAREDFILE;
-    if (shared || !more)
+    g_autofree char *who = g_strdup_printf("disk %" G_GUINT64_FORMAT " of instance \"%s\"",
+                                           params->disk, instance->name);
+    if (!more)
         return true;
+    if (instance->disk_template == TEMPLATE_SHAREDFILE)
+        return op_need_shared_room(op, who, more, error);
     if (!op_gather_room(op, NULL, error))
         return false;
     for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
@@ -278,7 +285,13 @@ static bool grow_exec(struct op *op, GError **error)
     GError *local = NULL;
     if (grow_body(op, instance, &growth, &local))
         return true;
-    if (growth.recorded)
+    /* Nothing but the wait for the copy can be canceled. */
+    if (fettle_error_is(local, CANCELED))
+        g_prefix_error(&local,
+                       "disk %u of instance \"%s\" has %" G_GUINT64_FORMAT
+                       " MiB; its copy goes on, nobody waits for it: ",
+                       growth.index, instance->name, growth.size);
+    else if (growth.recorded)
         g_prefix_error(&local,
                        "%" G_GUINT64_FORMAT " MiB is on record, but not everything is done; go on "
                        "with: fettle instance grow-disk %s %u %" G_GUINT64_FORMAT " --absolute: ",

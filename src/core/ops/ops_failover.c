@@ -59,7 +59,11 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
         .now = op_now_seconds(op),
         .sums = op->sums,
     };
-    do {
+    if (copy->admin_state != ADMIN_DOWN) {
+        need.files[0] = copy->kernel_path;
+        need.files[1] = copy->initrd_path;
+    }
+    do { /* nodes that do not tell what they have are asked, one after the other */
         need.prefer = op->primary;
         const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
         if (!node)

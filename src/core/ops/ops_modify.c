@@ -5,49 +5,95 @@
  */
 #include "core/ops/display.h"
 #include "core/ops/instance.h"
+#include "core/ops/nics.h"
 #include "core/ops/ops.h"
+#include "core/ops/placement.h"
 
 #include <string.h>
 
-#define NONE "none"
+#define NONE "none" /* takes a text away; "" leaves it as it is */
+
+/* What is said of the cards of a new instance (nics.h) is said of those that are added. */
+static bool fail_cards(GError **error)
+{
+    if (error && g_str_has_prefix((*error)->message, "nics["))
+        g_prefix_error(error, "add_");
+    return false;
+}
 
 static bool modify_declare(struct op *op, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
-    return op_declare_instance(op, params->instance_name, error);
+    if (!op_declare_instance(op, params->instance_name, error))
+        return false;
+    if (!nics_lock_networks(op, params->add_nics, error))
+        return fail_cards(error);
+    const struct instance *instance = op_find_instance(op, params->instance_name, error);
+    if (instance && params->memory > instance->memory)
+        op_lock_room(op, instance->primary_node);
+    return instance != NULL;
 }
 
-/* The address as it is to be. */
+/* --- what is asked for --- */
+
+static guint cards_in(const GPtrArray *list)
+{
+    return list ? list->len : 0;
+}
+
+static bool names_nothing(const struct op_instance_set_params *params)
+{
+    return !params->memory && !params->vcpus && !*params->kernel_path && !*params->initrd_path &&
+           !*params->kernel_args && !cards_in(params->add_nics) && !cards_in(params->remove_nics) &&
+           !*params->vnc_bind_address && !params->network_port;
+}
+
+static guint64 number_to_be(guint64 asked, guint64 now)
+{
+    return asked ? asked : now;
+}
+
+static const char *text_to_be(const char *asked, const char *now)
+{
+    return !*asked ? now : !strcmp(asked, NONE) ? "" : asked;
+}
+
+/* Without its kernel, what it is booted with has no meaning. */
+static const char *boot_text_to_be(const struct op_instance_set_params *params, const char *asked,
+                                   const char *now)
+{
+    bool disk = !strcmp(params->kernel_path, NONE);
+    return text_to_be(asked, disk ? "" : now);
+}
+
+/* The address of the display as it is to be. */
 static const char *wanted_address(const struct op *op, const struct instance *instance)
 {
     const struct op_instance_set_params *params = op->params;
-    if (!*params->vnc_bind_address)
-        return instance->vnc_bind_address;
-    return strcmp(params->vnc_bind_address, NONE) ? params->vnc_bind_address : "";
+    return *params->vnc_bind_address ? display_address(params->vnc_bind_address)
+                                     : instance->vnc_bind_address;
 }
 
 static bool is_so_already(const struct op *op, const struct instance *instance)
 {
     const struct op_instance_set_params *params = op->params;
-    return !strcmp(wanted_address(op, instance), instance->vnc_bind_address) &&
-           (!params->network_port || params->network_port == instance->network_port);
-}
-
-/* A port that it has already may be of an earlier range. */
-static bool display_is_right(const struct op *op, const struct instance *instance, GError **error)
-{
-    const struct op_instance_set_params *params = op->params;
-    const char *address = wanted_address(op, instance);
-    bool has_it = *address && params->network_port == instance->network_port;
-    return display_check(op, address, has_it ? 0 : params->network_port, error);
+    return !cards_in(params->add_nics) && !cards_in(params->remove_nics) &&
+           number_to_be(params->memory, instance->memory) == instance->memory &&
+           number_to_be(params->vcpus, instance->vcpus) == instance->vcpus &&
+           !strcmp(text_to_be(params->kernel_path, instance->kernel_path), instance->kernel_path) &&
+           !strcmp(boot_text_to_be(params, params->initrd_path, instance->initrd_path),
+                   instance->initrd_path) &&
+           !strcmp(boot_text_to_be(params, params->kernel_args, instance->kernel_args),
+                   instance->kernel_args) &&
+           !strcmp(wanted_address(op, instance), instance->vnc_bind_address) &&
+           number_to_be(params->network_port, instance->network_port) == instance->network_port;
 }
 
 static bool can_change(const struct op *op, const struct instance *instance, GError **error)
 {
-    const struct op_instance_set_params *params = op->params;
     if (!instance_need_whole(instance, error) || !instance_need_settled(instance, TASK_NONE, error))
         return false;
-    if (!*params->vnc_bind_address && !params->network_port)
+    if (names_nothing(op->params))
         fettle_set_error(error, WRONG_INPUT, "nothing to change: name at least one parameter");
     else if (is_so_already(op, instance))
         fettle_set_error(error, WRONG_INPUT, "nothing to change: instance \"%s\" is so already",
@@ -58,26 +104,179 @@ static bool can_change(const struct op *op, const struct instance *instance, GEr
                          "that it was started with; stop it first: fettle instance shutdown %s",
                          instance->name, instance->name);
     else
-        return display_is_right(op, instance, error);
+        return true;
     return false;
 }
 
-/* Port and all, on a copy. */
-static bool apply(const struct op *op, struct instance *instance, GError **error)
+/* --- memory, processors, kernel --- */
+
+static bool set_boot(const struct op *op, struct instance *instance, GError **error)
+{
+    const struct op_instance_set_params *params = op->params;
+    g_autofree char *kernel = g_strdup(text_to_be(params->kernel_path, instance->kernel_path));
+    g_autofree char *initrd =
+        g_strdup(boot_text_to_be(params, params->initrd_path, instance->initrd_path));
+    g_autofree char *args =
+        g_strdup(boot_text_to_be(params, params->kernel_args, instance->kernel_args));
+    if (!*kernel && (*initrd || *args)) {
+        fettle_set_error(error, WRONG_INPUT, "%s: needs a kernel_path that it is for",
+                         *initrd ? "initrd_path" : "kernel_args");
+        return false;
+    }
+    op_set_text(&instance->kernel_path, kernel);
+    op_set_text(&instance->initrd_path, initrd);
+    op_set_text(&instance->kernel_args, args);
+    return true;
+}
+
+/* --- network cards --- */
+
+/* By its number or its address; G_MAXUINT: there is none. */
+static guint find_card(const struct instance *instance, const char *text)
+{
+    guint64 number;
+    if (g_ascii_string_to_unsigned(text, 10, 0, LIMIT_NICS, &number, NULL))
+        return number < instance->nics->len ? (guint)number : G_MAXUINT;
+    for (guint i = 0; i < instance->nics->len; i++)
+        if (!g_ascii_strcasecmp(((const struct nic *)instance->nics->pdata[i])->mac, text))
+            return i;
+    return G_MAXUINT;
+}
+
+static bool remove_cards(const struct op *op, struct instance *instance, GError **error)
+{
+    const struct op_instance_set_params *params = op->params;
+    bool gone[LIMIT_NICS] = {false};
+    for (guint i = 0; i < cards_in(params->remove_nics); i++) {
+        const char *text = params->remove_nics->pdata[i];
+        guint card = find_card(instance, text);
+        if (card == G_MAXUINT) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "remove_nics[%u]: \"%s\" is neither the number nor the MAC address of "
+                             "a network card of instance \"%s\", which has %u",
+                             i, text, instance->name, instance->nics->len);
+            return false;
+        }
+        gone[card] = true;
+    }
+    for (guint i = instance->nics->len; i > 0; i--)
+        if (gone[i - 1])
+            g_ptr_array_remove_index(instance->nics, i - 1);
+    return true;
+}
+
+static bool add_cards(struct op *op, struct instance *instance, GError **error)
+{
+    const struct op_instance_set_params *params = op->params;
+    guint count = instance->nics->len + cards_in(params->add_nics);
+    if (count > LIMIT_NICS) {
+        fettle_set_error(error, LIMIT,
+                         "add_nics: instance \"%s\" would have %u network cards; %d are the limit",
+                         instance->name, count, LIMIT_NICS);
+        return false;
+    }
+    g_autoptr(GPtrArray) cards =
+        nics_check(params->add_nics, error) ? nics_new(op, params->add_nics, error) : NULL;
+    if (!cards)
+        return fail_cards(error);
+    for (guint i = 0; i < cards->len; i++)
+        g_ptr_array_add(instance->nics, nic_copy(cards->pdata[i]));
+    return true;
+}
+
+/* --- the display --- */
+
+/* A port that it has already may be of an earlier range. */
+static bool set_display(const struct op *op, struct instance *instance, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
     g_autofree char *address = g_strdup(wanted_address(op, instance));
-    return can_change(op, instance, error) &&
+    bool has_it = *address && params->network_port == instance->network_port;
+    return display_check(op, address, has_it ? 0 : params->network_port, error) &&
            display_set(op, instance, address, params->network_port, error);
+}
+
+/* Everything, on a copy. */
+static bool apply(struct op *op, struct instance *instance, GError **error)
+{
+    const struct op_instance_set_params *params = op->params;
+    if (!can_change(op, instance, error) || !set_boot(op, instance, error) ||
+        !remove_cards(op, instance, error) || !add_cards(op, instance, error) ||
+        !set_display(op, instance, error))
+        return false;
+    instance->memory = number_to_be(params->memory, instance->memory);
+    instance->vcpus = number_to_be(params->vcpus, instance->vcpus);
+    return true;
+}
+
+/* --- whether its nodes can do that --- */
+
+static bool memory_is_there(struct op *op, const struct instance *now, const struct instance *then,
+                            GError **error)
+{
+    struct placement_room room;
+    guint64 more = then->memory > now->memory ? then->memory - now->memory : 0;
+    if (!more)
+        return true;
+    if (!instance_need_node(op, now, now->primary_node, "primary", error) ||
+        !op_gather_room(op, NULL, error))
+        return false;
+    placement_room(op_config(op), op_report(op, now->primary_node), op->sums, &room);
+    if ((gint64)more <= room.memory)
+        return true;
+    fettle_set_error(error, NO_RESOURCES,
+                     "memory: %s has %" G_GINT64_FORMAT " MiB of memory left, instance \"%s\" "
+                     "needs %" G_GUINT64_FORMAT " MiB more",
+                     op_node_name(op, now->primary_node), MAX(room.memory, 0), now->name, more);
+    return false;
+}
+
+/* Those that were added; borrowed. */
+static GPtrArray *new_cards(const struct op *op, const struct instance *instance)
+{
+    const struct op_instance_set_params *params = op->params;
+    guint count = instance->nics->len, added = MIN(cards_in(params->add_nics), count);
+    GPtrArray *cards = g_ptr_array_new();
+    for (guint i = count - added; i < count; i++)
+        g_ptr_array_add(cards, instance->nics->pdata[i]);
+    return cards;
+}
+
+/* A node that is away is asked when the guest is to start there. */
+static bool node_takes_it(struct op *op, const char *node, const struct instance *now,
+                          const struct instance *then, GError **error)
+{
+    const struct node_report *report = *node ? op_report(op, node) : NULL;
+    if (!report)
+        return true;
+    g_autoptr(GPtrArray) added = new_cards(op, then);
+    const char *bridge = placement_missing_bridge(report, added);
+    if (bridge) {
+        fettle_set_error(error, ENVIRONMENT, "add_nics: node \"%s\" has no bridge \"%s\"",
+                         op_node_name(op, node), bridge);
+        return false;
+    }
+    bool same = !strcmp(then->kernel_path, now->kernel_path) &&
+                !strcmp(then->initrd_path, now->initrd_path);
+    return same || instance_need_boot_files(op, node, then->kernel_path, then->initrd_path, error);
 }
 
 static bool modify_check(struct op *op, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    record_autoptr(instance) instance = found ? instance_copy(found) : NULL;
-    return instance && apply(op, instance, error);
+    if (!found)
+        return false;
+    record_autoptr(instance) now = instance_copy(found);
+    record_autoptr(instance) then = instance_copy(found);
+    return apply(op, then, error) &&
+           instance_gather(op, now->primary_node, now->secondary_node, error) &&
+           memory_is_there(op, now, then, error) &&
+           node_takes_it(op, now->primary_node, now, then, error) &&
+           node_takes_it(op, now->secondary_node, now, then, error);
 }
+
+/* --- exec --- */
 
 struct modifying {
     bool built; /* Nothing stood in the way when this was last looked at. */
@@ -91,29 +290,48 @@ static bool edit_params(struct instance_edit *edit, void *data, GError **error)
     return modifying->built;
 }
 
-/* As with reservations: another job may have been given the same port at the same moment. */
-static bool modify_exec(struct op *op, GError **error)
+/* As with reservations: another job may have been given the same address or port at the same
+ * moment. */
+static bool modify(struct op *op, const char *uuid, GError **error)
 {
-    const struct op_instance_set_params *params = op->params;
-    const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found)
-        return false;
-    g_autofree char *uuid = g_strdup(found->uuid);
     for (guint tries = 1;; tries++) {
         struct modifying modifying = {false};
         g_autoptr(GError) local = NULL;
         if (instance_edit(op, "modify_instance", uuid, edit_params, &modifying, &local))
-            break;
+            return true;
         bool overtaken = modifying.built && fettle_error_is(local, ALREADY_EXISTS);
         if (!overtaken || tries >= LIMIT_RESERVE_TRIES) {
             g_propagate_error(error, g_steal_pointer(&local));
             return false;
         }
     }
+}
+
+/* Their addresses may have been drawn. */
+static void tell_new_cards(struct op *op, const struct instance *instance)
+{
+    g_autoptr(GPtrArray) added = new_cards(op, instance);
+    for (guint i = 0; i < added->len; i++) {
+        const struct nic *nic = added->pdata[i];
+        op_log(op, "network card %u of %s is %s%s%s", instance->nics->len - added->len + i,
+               instance->name, nic->mac, *nic->ip ? ", " : "", nic->ip);
+    }
+}
+
+static bool modify_exec(struct op *op, GError **error)
+{
+    const struct op_instance_set_params *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    g_autofree char *uuid = found ? g_strdup(found->uuid) : NULL;
+    if (!uuid || !modify(op, uuid, error))
+        return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
-    if (instance)
+    if (!instance)
+        return false;
+    tell_new_cards(op, instance);
+    if (*params->vnc_bind_address || params->network_port)
         display_warn(op, instance);
-    return instance != NULL;
+    return true;
 }
 
 const struct op_impl ops_modify[] = {

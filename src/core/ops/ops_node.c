@@ -354,8 +354,9 @@ static bool is_as_judged(const struct op *op, const struct node *node, GError **
         return true;
     fettle_set_error(error, WRONG_STATE,
                      "node %s has been changed since this was asked for (its record has version "
-                     "%" G_GUINT64_FORMAT ", not %" G_GUINT64_FORMAT "); it stays as it is",
-                     node->name, version, params->if_version);
+                     "%" G_GUINT64_FORMAT ", not %" G_GUINT64_FORMAT
+                     "); it stays as it is; look at it (fettle node info %s) and ask again",
+                     node->name, version, params->if_version, node->name);
     return false;
 }
 

@@ -40,6 +40,11 @@ static bool choose(struct op *op, const struct instance *instance, bool primary,
     need.prefer = before ? before : primary ? instance->primary_node : instance->secondary_node;
     need.excluded[0] = primary ? NULL : op->primary;
     need.because[0] = "is to be the primary node";
+    need.files[0] = instance->kernel_path;
+    need.files[1] = instance->initrd_path;
+    /* Nobody reads it now, but it may be what comes onto the disks next. */
+    if (primary && placement_file_is_known(op->reports, instance->os))
+        need.files[2] = instance->os;
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
         op_set_text(chosen, node->uuid);

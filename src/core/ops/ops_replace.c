@@ -28,6 +28,7 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
         .prefer = op->secondary,
         .rank_by_disk = true,
         .nics = copy->nics,
+        .files = {copy->kernel_path, copy->initrd_path},
         .now = op_now_seconds(op),
         .sums = op->sums,
     };
@@ -111,6 +112,7 @@ static bool replace_declare(struct op *op, GError **error)
 
 static bool target_takes_it(struct op *op, const struct instance *instance, GError **error)
 {
+    const struct op_instance_replace_disks *params = op->params;
     const struct node *node = config_get(op_config(op), "node", op->secondary, NULL);
     const struct node_report *report = op_report(op, op->secondary);
     /* On the same node the old replica makes room for the new one, and a copy that cannot run there
@@ -124,8 +126,11 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
                                   .because = {"is its primary node"},
                                   .nics = same ? NULL : instance->nics};
     g_autofree char *why = NULL;
+    /* What is chosen has them, as far as nodes tell. */
+    bool asks = *params->remote_node && !same;
     if (placement_fits(op_config(op), node, report, &need, &why))
-        return true;
+        return !asks || instance_need_boot_files(op, node->uuid, instance->kernel_path,
+                                                 instance->initrd_path, error);
     const char *format = "node \"%s\" cannot take the replica of instance \"%s\": it %s";
     g_autofree char *message = g_strdup_printf(format, node->name, instance->name, why);
     if (!strcmp(node->uuid, instance->primary_node))
@@ -364,6 +369,32 @@ static void let_try_again(struct op *op, GError **error)
     }
 }
 
+static bool close_copy(struct op *op, const struct instance *instance, GError **error)
+{
+    struct replica_close_args args = {.instance = instance->uuid,
+                                      .replica = instance->replica,
+                                      .generation = instance->generation};
+    record_autoptr(nothing) closed =
+        op_act(op, instance->secondary_node, "replica_close", &args, 0, error);
+    return closed != NULL;
+}
+
+/* Somebody has ended the wait for the copy. It would go on, and be of no use when it is ready: the
+ * replica is on record as stale. */
+static void give_copy_up(struct op *op, const char *uuid, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    record_autoptr(instance) instance = instance_now(op, uuid, &failure);
+    if (instance && *instance->holder &&
+        (!detach(op, instance, &failure) || !close_copy(op, instance, &failure)))
+        op_log(op, "the copy ends later: %s", failure->message);
+    g_clear_error(error);
+    fettle_set_error(error, CANCELED,
+                     "the copy was given up; until there is another instance \"%s\" has no "
+                     "redundancy: fettle instance replace-disks %s",
+                     instance ? instance->name : uuid, instance ? instance->name : uuid);
+}
+
 static bool replace_exec(struct op *op, GError **error)
 {
     const struct op_instance_replace_disks *params = op->params;
@@ -379,10 +410,14 @@ static bool replace_exec(struct op *op, GError **error)
     if (replace_body(op, uuid, &local))
         return true;
     g_autoptr(GError) ignored = NULL; /* it is `syncing` then, which is no promise either */
+    bool canceled = fettle_error_is(local, CANCELED);
     bool known =
-        !fettle_error_is(local, KILLED) && instance_set_stale(op, uuid, local->message, &ignored);
+        !fettle_error_is(local, KILLED) &&
+        instance_set_stale(op, uuid, canceled ? "its copy was canceled" : local->message, &ignored);
+    if (known && canceled)
+        give_copy_up(op, uuid, &local);
     instance_settle_after(op, uuid, local);
-    if (known)
+    if (known && !canceled)
         let_try_again(op, &local);
     g_propagate_error(error, local);
     return false;

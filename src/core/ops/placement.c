@@ -3,6 +3,8 @@
  */
 #include "core/ops/placement.h"
 
+#include "proto/source_name.h"
+
 #include <string.h>
 
 /* --- promises --- */
@@ -245,6 +247,35 @@ const char *placement_missing_bridge(const struct node_report *report, const GPt
     return NULL;
 }
 
+static bool tells_file(const struct node_report *report, const char *name)
+{
+    bool there = false;
+    for (guint i = 0; report->sources && i < report->sources->len && !there; i++)
+        there = source_name_is(report->sources->pdata[i], name);
+    return there;
+}
+
+bool placement_lacks_file(const struct node_report *report, const char *name)
+{
+    return name && *name && report->sources_whole && !tells_file(report, name);
+}
+
+bool placement_file_is_known(const GPtrArray *reports, const char *name)
+{
+    bool known = false;
+    for (guint i = 0; reports && i < reports->len && !known; i++)
+        known = tells_file(reports->pdata[i], name);
+    return known;
+}
+
+static const char *missing_file(const struct node_report *report, const struct placement_need *need)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(need->files); i++)
+        if (placement_lacks_file(report, need->files[i]))
+            return need->files[i];
+    return NULL;
+}
+
 static const char *shared_of(const struct node_report *report)
 {
     return report->shared ? report->shared : "";
@@ -315,6 +346,9 @@ static char *why_not(const struct config *config, const struct node *node,
     const char *unshared = placement_unshared(report, need->shared);
     if (unshared)
         return g_strdup(unshared);
+    const char *file = missing_file(report, need);
+    if (file)
+        return g_strdup_printf("does not have \"%s\" in var/images", file);
     char *old = why_too_old(report, need->qemu_from);
     if (old)
         return old;

@@ -50,6 +50,7 @@ struct placement_need {
     const char *prefer;      /* node that is taken if it fits; NULL: none */
     bool rank_by_disk;       /* most disk first; else most memory first */
     const GPtrArray *nics;   /* of struct nic: their bridges must be there; NULL: none */
+    const char *files[3];    /* that must lie in its var/images, "" or NULL for none */
     const char *shared;      /* folder that must be mounted there; NULL or "": none */
     const char *qemu_from;   /* of the guest that goes there as it runs; NULL or "": none does */
     GHashTable *lacking;     /* node UUID -> why it is out, as `because`; NULL: none is */
@@ -72,6 +73,11 @@ bool placement_fits(const struct config *config, const struct node *node,
 
 /* The first bridge that a card wants and the node does not have; NULL: all are there. */
 const char *placement_missing_bridge(const struct node_report *report, const GPtrArray *nics);
+
+/* Of files that lie in var/images of nodes, as source_name.h names them. A node that does not tell
+ * what it has is taken to have it; a node that does not answer, or does not tell, is no witness. */
+bool placement_lacks_file(const struct node_report *report, const char *name);
+bool placement_file_is_known(const GPtrArray *reports, const char *name);
 
 /* The folder in which the images of an instance of that template are, as reports name it: what
  * `holder` says (may be ""), else what any node says. "": the template has none, or nobody says. */

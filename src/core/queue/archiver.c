@@ -105,22 +105,36 @@ static bool may_go(const struct archiver *archiver, const struct staying *stayin
 
 /* --- one step --- */
 
+struct removal {
+    const struct archiver *archiver;
+    const GArray *ids;
+    guint removed;
+};
+
+/* Somebody may have come meanwhile who needs one of them. A final state never changes: what is in
+ * the archive is this. */
 static bool build_removal(struct commit_batch *batch, void *data, GError **error)
 {
-    const GArray *ids = data;
-    bool any = false;
+    struct removal *removal = data;
+    struct staying staying = staying_new(removal->archiver);
 
-    for (guint i = 0; i < ids->len; i++) {
-        g_autofree char *key = g_strdup_printf("%" ID, g_array_index(ids, guint64, i));
-        const struct job *record = config_get(batch->config, "job", key, NULL);
+    removal->removed = 0;
+    for (guint i = 0; i < removal->ids->len; i++) {
+        guint64 id = g_array_index(removal->ids, guint64, i);
+        g_autofree char *key = g_strdup_printf("%" ID, id);
+        g_autofree char *why = NULL;
 
-        /* A final state never changes: what is in the archive is this. */
-        if (record == NULL || !job_state_final(job_state_of(record)))
+        if (g_hash_table_contains(batch->wanted, &id) ||
+            !may_go(removal->archiver, &staying, id, &why))
             continue;
+        commit_note_id(batch->removed, id);
         g_ptr_array_add(batch->changes, config_delete(batch->config, "job", key));
-        any = true;
+        removal->removed++;
     }
-    return any;
+    staying_clear(&staying);
+    if (removal->removed > 0)
+        commit_rest_on_jobs(batch);
+    return removal->removed > 0;
 }
 
 static json_t *records_of(const struct archiver *archiver, const GArray *ids)
@@ -133,18 +147,24 @@ static json_t *records_of(const struct archiver *archiver, const GArray *ids)
     return jobs;
 }
 
-/* Every candidate has them on its disk before the commit that deletes them. */
-static bool archive_step(struct archiver *archiver, GArray *ids, GError **error)
+/* Every candidate has them on its disk before the commit that deletes them. `ret_archived`: how
+ * many of them that is. */
+static bool archive_step(struct archiver *archiver, const GArray *ids, guint *ret_archived,
+                         GError **error)
 {
+    struct removal removal = {archiver, ids, 0};
     json_autoptr jobs = records_of(archiver, ids);
     g_autoptr(GPtrArray) nodes = archiver_candidates(archiver);
     const struct commit_item item = {
-        .build = build_removal, .data = ids, .changes = ids->len, .bytes = 128 * ids->len};
+        .build = build_removal, .data = &removal, .changes = ids->len, .bytes = 128 * ids->len};
 
     for (guint i = 0; i < nodes->len; i++)
         if (!archiver_put(archiver, g_ptr_array_index(nodes, i), jobs, error))
             return false;
-    return committer_run(archiver->context->committer, &item, error);
+    if (!committer_run(archiver->context->committer, &item, error))
+        return false;
+    *ret_archived = removal.removed;
+    return true;
 }
 
 /* The oldest ended jobs of that age that may go, at most a step's worth: by number and by bytes.
@@ -190,8 +210,8 @@ static bool archive_some(struct archiver *archiver, gint64 age_s, guint *ret_arc
         return false;
     }
     ids = choose(archiver, age_s, ret_left);
-    ok = ids->len == 0 || archive_step(archiver, ids, error);
-    *ret_archived = ok ? ids->len : 0;
+    *ret_archived = 0;
+    ok = ids->len == 0 || archive_step(archiver, ids, ret_archived, error);
     task_mutex_unlock(&archiver->turn);
     return ok;
 }
@@ -300,6 +320,7 @@ static bool archive_one(struct archiver *archiver, guint64 id, bool *ret_there, 
     g_autofree char *why = NULL;
     bool free_to_go = may_go(archiver, &staying, id, &why);
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(guint64));
+    guint archived = 0;
 
     staying_clear(&staying);
     if (!free_to_go) {
@@ -311,8 +332,10 @@ static bool archive_one(struct archiver *archiver, guint64 id, bool *ret_there, 
         return true;
     }
     g_array_append_val(ids, id);
-    *ret_there = true;
-    return archive_step(archiver, ids, error);
+    if (!archive_step(archiver, ids, &archived, error))
+        return false;
+    *ret_there = archived > 0;
+    return true;
 }
 
 static void archive_job_task(void *data)

@@ -48,9 +48,9 @@ static json_t *add_child(struct queue_context *context, struct commit_batch *bat
     g_autoptr(GError) error = NULL;
     record_autoptr(job) child = NULL;
 
-    if (queue_waiting(context->queue) + batch->changes->len >= LIMIT_QUEUED_JOBS)
-        fettle_set_error(&error, TEMPORARY, "the queue is full: %d jobs are queued",
-                         LIMIT_QUEUED_JOBS);
+    if (queue_waiting(context->queue) + batch->changes->len >= context->most_queued)
+        fettle_set_error(&error, TEMPORARY, "the queue is full: at most %u jobs are queued",
+                         context->most_queued);
     else
         child = submit_parse(context, ops, &error);
     if (child == NULL)

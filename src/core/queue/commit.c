@@ -45,13 +45,17 @@ void committer_free(struct committer *committer)
 
 /* --- what items append --- */
 
+void commit_rest_on_jobs(struct commit_batch *batch)
+{
+    const struct counter *counter = config_get(batch->config, COUNTER_KIND, COUNTER_JOB, NULL);
+
+    if (batch->last_id == 0)
+        batch->last_id = counter == NULL ? 0 : counter->value;
+}
+
 guint64 commit_job_id(struct commit_batch *batch)
 {
-    if (batch->last_id == 0) {
-        const struct counter *counter = config_get(batch->config, COUNTER_KIND, COUNTER_JOB, NULL);
-
-        batch->last_id = counter == NULL ? 0 : counter->value;
-    }
+    commit_rest_on_jobs(batch);
     return ++batch->last_id;
 }
 
@@ -76,6 +80,11 @@ void commit_put_job(struct commit_batch *batch, const struct job *job)
     g_ptr_array_add(batch->changes, config_put(batch->config, "job", key, job_to_json(job)));
 }
 
+void commit_note_id(GHashTable *ids, guint64 id)
+{
+    g_hash_table_add(ids, g_memdup2(&id, sizeof(id)));
+}
+
 /* --- putting a transaction together --- */
 
 static struct commit_batch begin_batch(const struct committer *committer)
@@ -87,7 +96,16 @@ static struct commit_batch begin_batch(const struct committer *committer)
         .stamp = {config_history(config), follow_epoch(committer->follow)},
         .changes = change_list_new(),
         .requests = g_hash_table_new(g_str_hash, g_str_equal),
+        .wanted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
+        .removed = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
     };
+}
+
+static void end_batch(struct commit_batch *batch)
+{
+    g_hash_table_unref(batch->requests);
+    g_hash_table_unref(batch->wanted);
+    g_hash_table_unref(batch->removed);
 }
 
 /* True if the item is part of the batch; else it has ended. */
@@ -137,7 +155,6 @@ static void commit_items(struct committer *committer, const GPtrArray *items, gu
 {
     struct commit_batch batch = begin_batch(committer);
     g_autoptr(GPtrArray) changes = batch.changes;
-    g_autoptr(GHashTable) requests = batch.requests;
     g_autoptr(GPtrArray) built = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
 
@@ -147,10 +164,10 @@ static void commit_items(struct committer *committer, const GPtrArray *items, gu
         if (build_item(&batch, item))
             g_ptr_array_add(built, item);
     }
+    end_batch(&batch);
     if (built->len == 0)
         return;
     add_counter(&batch);
-    g_hash_table_remove_all(requests);
     follow_commit(committer->follow, "change_jobs", committer->owner, changes, batch.stamp, 0,
                   &error);
     if (error != NULL && built->len > 1 && may_split(error)) {

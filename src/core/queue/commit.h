@@ -18,6 +18,8 @@ struct commit_batch {
     GPtrArray *changes;   /* of struct change */
     guint64 last_id;      /* last job id given out; 0: none in this transaction */
     GHashTable *requests; /* request id -> struct job * that this transaction submits under it */
+    GHashTable *wanted;   /* set of ids, guint64 *, that jobs which it submits depend on */
+    GHashTable *removed;  /* set of ids, guint64 *, of the records that it removes */
 };
 
 struct commit_item {
@@ -43,7 +45,13 @@ bool committer_run(struct committer *committer, const struct commit_item *item, 
 
 /* The next job id, committed with the batch (the counter only grows, ids are never used twice). */
 guint64 commit_job_id(struct commit_batch *batch);
+/* What the item has built rests on which jobs there are: if an earlier transaction, whose fate was
+ * unknown when this one was put together, has submitted or removed some, it is refused and built
+ * anew. So it is for all that take an id. */
+void commit_rest_on_jobs(struct commit_batch *batch);
 /* About the size of a job's record as text; NULL: 0. */
 size_t commit_job_bytes(const struct job *job);
+/* Adds an id to `wanted` or `removed`. */
+void commit_note_id(GHashTable *ids, guint64 id);
 /* Puts a job's record. */
 void commit_put_job(struct commit_batch *batch, const struct job *job);

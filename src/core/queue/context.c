@@ -18,6 +18,13 @@ const struct job *context_view(const struct queue_context *context, guint64 id)
     return context_record(context, id);
 }
 
+guint context_slots(const struct queue_context *context)
+{
+    const struct cluster *cluster = config_cluster(follow_config(context->follow));
+
+    return cluster == NULL ? 0 : (guint)cluster->max_running_jobs;
+}
+
 guint64 context_now_us(const struct queue_context *context)
 {
     return (guint64)context->env->ops->wall_us(context->env);

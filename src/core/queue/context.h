@@ -28,12 +28,15 @@ struct queue_context {
     GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
     char *livelock;       /* luxid's own lock file */
     bool ends;            /* no job is started any more (luxi_drain) */
+    guint most_queued;    /* LIMIT_QUEUED_JOBS, but in tests */
 };
 
 /* The committed record of a job; NULL if there is none. Valid until its next change. */
 const struct job *context_record(const struct queue_context *context, guint64 id);
 /* What clients see of it: the running job's file if it is ahead of the record. */
 const struct job *context_view(const struct queue_context *context, guint64 id);
+/* How many jobs may be under way at once. */
+guint context_slots(const struct queue_context *context);
 guint64 context_now_us(const struct queue_context *context);
 /* History and epoch of the mastership that the copy follows. */
 struct stamp context_stamp(const struct queue_context *context);

@@ -206,30 +206,49 @@ static bool keeps(struct locks *locks, guint64 id, guint64 other, struct lock_re
 static char *describe_kept(struct locks *locks, guint64 id, guint64 first, const GPtrArray *wanted)
 {
     GString *text = g_string_new(NULL);
-    guint named = 0;
+    guint kept = 0;
 
-    for (guint i = 0; i < wanted->len && named < LOCKS_NAMED; i++) {
+    for (guint i = 0; i < wanted->len && kept <= LOCKS_NAMED; i++) {
         struct lock_request *request = g_ptr_array_index(wanted, i);
 
-        if (keeps(locks, id, first, request))
-            g_string_append_printf(text, "%s%s (%s)", named++ > 0 ? ", " : "", request->name,
+        if (keeps(locks, id, first, request) && kept++ < LOCKS_NAMED)
+            g_string_append_printf(text, "%s%s (%s)", kept > 1 ? ", " : "", request->name,
                                    enum_word(&lock_mode_words, (int)request->mode));
     }
-    if (named == LOCKS_NAMED)
+    if (kept > LOCKS_NAMED)
         g_string_append(text, " …");
     return g_string_free(text, FALSE);
 }
 
-static void hold_behind(struct holds *holds, struct queue_job *job, guint64 first, bool runs,
-                        const GPtrArray *wanted)
+/* What is to go before all others stands in line at once. */
+static bool is_urgent(const struct holds *holds, const struct queue_job *job)
+{
+    const struct job *record = context_record(holds->context, job->id);
+    const struct job_op *op = record == NULL ? NULL : g_ptr_array_index(record->ops, 0);
+
+    return op != NULL && predict_urgent(op->input);
+}
+
+struct hold_way hold_way(struct holds *holds, struct queue_job *job)
+{
+    struct hold_way way = {.wanted = is_urgent(holds, job) ? NULL : wanted_locks(holds, job)};
+    guint64 runs;
+
+    if (way.wanted == NULL || way.wanted->len == 0)
+        return way;
+    runs = blocker(holds->locks, job->id, way.wanted);
+    way.runs = runs != 0;
+    way.first = way.runs ? runs : blocker(holds->reserved, job->id, way.wanted);
+    return way;
+}
+
+char *hold_way_why(struct holds *holds, const struct queue_job *job, const struct hold_way *way)
 {
     g_autofree char *kept =
-        describe_kept(runs ? holds->locks : holds->reserved, job->id, first, wanted);
+        describe_kept(way->runs ? holds->locks : holds->reserved, job->id, way->first, way->wanted);
 
-    hold_set_aside(holds, job, job_key(first),
-                   g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s: %s",
-                                   first, runs ? "has or waits for" : "is to have first", kept));
-    job->held_by = first;
+    return g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s: %s",
+                           way->first, way->runs ? "has or waits for" : "is to have first", kept);
 }
 
 static void stop_reserving(struct holds *holds, guint64 id)
@@ -299,27 +318,14 @@ static gboolean end_idle(gpointer id, gpointer value, gpointer data)
     return over;
 }
 
-/* What is to go before all others stands in line at once. */
-static bool is_urgent(const struct holds *holds, const struct queue_job *job)
-{
-    const struct job *record = context_record(holds->context, job->id);
-    const struct job_op *op = record == NULL ? NULL : g_ptr_array_index(record->ops, 0);
-
-    return op != NULL && predict_urgent(op->input);
-}
-
 static bool locks_allow(struct holds *holds, struct queue_job *job)
 {
-    const GPtrArray *wanted = is_urgent(holds, job) ? NULL : wanted_locks(holds, job);
-    guint64 first, runs;
+    struct hold_way way = hold_way(holds, job);
 
-    if (wanted == NULL || wanted->len == 0)
+    if (way.first == 0 || (reserve_if_due(holds, job, way.wanted) && !way.runs))
         return true;
-    runs = blocker(holds->locks, job->id, wanted);
-    first = runs != 0 ? runs : blocker(holds->reserved, job->id, wanted);
-    if (first == 0 || (reserve_if_due(holds, job, wanted) && runs == 0))
-        return true;
-    hold_behind(holds, job, first, runs != 0, wanted);
+    hold_set_aside(holds, job, job_key(way.first), hold_way_why(holds, job, &way));
+    job->held_by = way.first;
     return false;
 }
 
@@ -448,18 +454,23 @@ static void count_anew(struct holds *holds)
         hold_count(holds, runner, context_record(holds->context, ((struct runner *)runner)->id));
 }
 
+void holds_rules_stale(struct holds *holds)
+{
+    g_clear_pointer(&holds->rules, rules_free);
+}
+
 void holds_rules_changed(struct holds *holds)
 {
     g_autoptr(GArray) ids = queue_ids(holds->context->queue);
 
-    g_clear_pointer(&holds->rules, rules_free);
+    holds_rules_stale(holds);
     count_anew(holds);
     release_all(holds);
     for (guint i = 0; rules_count(hold_rules(holds)) > 0 && i < ids->len; i++)
         end_if_rejected(holds, g_array_index(ids, guint64, i));
 }
 
-void holds_priority_changed(struct holds *holds, struct queue_job *job)
+void holds_job_changed(struct holds *holds, struct queue_job *job)
 {
     struct runner *runner = g_hash_table_lookup(holds->runners, &job->id);
 

@@ -25,13 +25,20 @@ bool holds_allow(struct holds *holds, struct queue_job *job);
 /* It does. */
 void holds_started(struct holds *holds, struct queue_job *job);
 
+/* Before anything else is made of a change of rules: those that went are freed already. */
+void holds_rules_stale(struct holds *holds);
 /* Rules have changed: everybody is looked at again, and whom a rule rejects will be ended. */
 void holds_rules_changed(struct holds *holds);
-/* A job has another priority, of which rules may speak: it is looked at again. */
-void holds_priority_changed(struct holds *holds, struct queue_job *job);
+/* The record of a job has changed, but not its state: its opcodes may have other priorities, of
+ * which rules speak. It is looked at again. */
+void holds_job_changed(struct holds *holds, struct queue_job *job);
 /* What instances and nodes are has changed: what jobs will ask for may have too. */
 void holds_objects_changed(struct holds *holds);
 /* The rule that refuses a job; NULL: none does. Borrowed. */
 const struct rule *holds_rejected(const struct holds *holds, const struct job *job);
+/* All that keeps a queued job from starting at this moment, whether its turn has come or not: a
+ * list of {"kind", "why", "since", "until", "job"}, as the field `holds` of jobs has it. Sets
+ * nothing aside. */
+json_t *holds_explain(struct holds *holds, struct queue_job *job);
 /* `filter UUID ("text of its reason")`; free with g_free(). */
 char *holds_rule_name(const struct rule *rule);

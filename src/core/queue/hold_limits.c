@@ -42,29 +42,46 @@ static char *rule_key(const struct rule *rule)
     return g_strconcat(KEY_RULE, rule->filter->uuid, NULL);
 }
 
-static bool rule_allows(struct holds *holds, struct queue_job *job, const struct job *record)
+char *hold_rule_why(struct holds *holds, const struct rule *rule)
 {
-    const struct rule *rule = rules_judge(hold_rules(holds), record);
     g_autofree char *name = rule == NULL ? NULL : holds_rule_name(rule);
     g_autofree char *key = rule == NULL ? NULL : rule_key(rule);
 
     if (rule == NULL || rule->action == RULE_ACCEPT)
-        return true;
-    if (rule->action == RULE_REJECT) {
-        queue_doom(holds->context->queue, job, JOB_CANCELED,
-                   g_strdup_printf("%s rejects it", name));
-        return false;
-    }
-    if (rule->action == RULE_PAUSE) {
-        hold_set_aside(holds, job, g_steal_pointer(&key), g_strdup_printf("%s pauses it", name));
-        return false;
-    }
+        return NULL;
+    if (rule->action == RULE_REJECT)
+        return g_strdup_printf("%s rejects it", name);
+    if (rule->action == RULE_PAUSE)
+        return g_strdup_printf("%s pauses it", name);
     if (count_of(holds, key) < rule->limit)
+        return NULL;
+    return g_strdup_printf("%s lets %" G_GUINT64_FORMAT " run at once, and %u do", name,
+                           rule->limit, count_of(holds, key));
+}
+
+static bool rule_allows(struct holds *holds, struct queue_job *job, const struct job *record)
+{
+    const struct rule *rule = rules_judge(hold_rules(holds), record);
+    char *why = hold_rule_why(holds, rule);
+
+    if (why == NULL)
         return true;
-    hold_set_aside(holds, job, g_steal_pointer(&key),
-                   g_strdup_printf("%s lets %" G_GUINT64_FORMAT " run at once, and %u do", name,
-                                   rule->limit, count_of(holds, key)));
+    if (rule->action == RULE_REJECT)
+        queue_doom(holds->context->queue, job, JOB_CANCELED, why);
+    else
+        hold_set_aside(holds, job, rule_key(rule), why);
     return false;
+}
+
+char *hold_limit_why(const struct holds *holds, const char *text)
+{
+    g_autofree char *key = g_strconcat(KEY_REASON, text, NULL);
+    guint running = count_of(holds, key);
+
+    return running < rules_own_limit(text)
+               ? NULL
+               : g_strdup_printf("its reason \"%s\" allows no more at once, and %u run", text,
+                                 running);
 }
 
 static bool own_limits_allow(struct holds *holds, struct queue_job *job, const struct job *record)
@@ -73,14 +90,11 @@ static bool own_limits_allow(struct holds *holds, struct queue_job *job, const s
 
     for (guint i = 0; i < limits->len; i++) {
         const char *text = g_ptr_array_index(limits, i);
-        g_autofree char *key = g_strconcat(KEY_REASON, text, NULL);
-        guint running = count_of(holds, key);
+        char *why = hold_limit_why(holds, text);
 
-        if (running < rules_own_limit(text))
+        if (why == NULL)
             continue;
-        hold_set_aside(
-            holds, job, g_steal_pointer(&key),
-            g_strdup_printf("its reason \"%s\" allows no more at once, and %u run", text, running));
+        hold_set_aside(holds, job, g_strconcat(KEY_REASON, text, NULL), why);
         return false;
     }
     return true;

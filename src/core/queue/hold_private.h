@@ -1,5 +1,5 @@
 /* Inside of what holds jobs back (hold.h): hold.c sets jobs aside and looks at locks, hold_limits.c
- * at rules and at limits in reasons. */
+ * at rules and at limits in reasons; hold_explain.c tells all of it of one job. */
 #pragma once
 
 #include "core/queue/hold.h"
@@ -31,9 +31,23 @@ void hold_set_aside(struct holds *holds, struct queue_job *job, char *key, char 
 /* Who waited for it is ready again. */
 void hold_release(struct holds *holds, const char *key);
 
+/* Who is in a queued job's way to its locks. */
+struct hold_way {
+    const GPtrArray *wanted; /* of struct lock_request; NULL: it wants none, or nobody can tell */
+    guint64 first;           /* the job that has to end first; 0: nobody */
+    bool runs;               /* that one runs; else it is to have them first */
+};
+struct hold_way hold_way(struct holds *holds, struct queue_job *job);
+/* The same for people; free with g_free(). `first` is somebody. */
+char *hold_way_why(struct holds *holds, const struct queue_job *job, const struct hold_way *way);
+
 /* --- hold_limits.c --- */
 
 const struct rules *hold_rules(struct holds *holds);
+/* Why the rule holds jobs, or one of the limits in a job's reasons does, for people; NULL: it does
+ * not. Free with g_free(). */
+char *hold_rule_why(struct holds *holds, const struct rule *rule);
+char *hold_limit_why(const struct holds *holds, const char *text);
 /* Whether rules and the job's own limits let it run; if not it has been set aside, or will end. */
 bool hold_limits_allow(struct holds *holds, struct queue_job *job, const struct job *record);
 /* Under which keys a running job counts from now on, by its record; who waited for those under

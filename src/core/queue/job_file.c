@@ -5,6 +5,7 @@
 
 #define PREFIX "job-"
 #define BAD_PREFIX "bad-" PREFIX
+#define JOB_FILE_BYTES 1024 /* of a short job */
 
 const struct job_file_place job_file_now = {FILE_QUEUE, ""};
 const struct job_file_place job_file_before = {FILE_STATE, "queue"};
@@ -41,11 +42,11 @@ bool job_file_parse_name(const char *name, guint64 *ret_id)
 
 bool job_file_write(const struct env *env, const struct job *job, GError **error)
 {
-    json_autoptr json = job_to_json(job);
-    g_autofree char *text = json_to_text(json);
+    g_autoptr(GString) text = g_string_sized_new(JOB_FILE_BYTES);
     g_autofree char *name = job_file_name(job->id);
 
-    if (env->ops->file_write(env, FILE_QUEUE, name, text, strlen(text), error))
+    record_append(&job_record, job, text);
+    if (env->ops->file_write(env, FILE_QUEUE, name, text->str, text->len, error))
         return true;
     g_prefix_error(error, "job file %s: ", name);
     return false;

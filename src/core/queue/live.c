@@ -2,7 +2,9 @@
 #include "core/queue/live.h"
 
 struct live {
-    GHashTable *answers; /* node uuid -> struct live_answer * */
+    GHashTable *answers;   /* node uuid -> struct live_answer * */
+    const char *last_node; /* that was looked up, with what was found; NULL: none */
+    struct live_answer *last;
     struct promise all;
     guint missing;
     bool abandoned;   /* nobody waits any more */
@@ -93,11 +95,25 @@ struct live *live_fetch(const struct queue_context *context, GHashTable *nodes)
     return NULL;
 }
 
+/* Rows of one node mostly stand together. */
+static struct live_answer *answer_of(const struct live *live, const char *node)
+{
+    struct live *remembers = (struct live *)live;
+    if (live == NULL || node[0] == '\0')
+        return NULL;
+    if (live->last_node == NULL || strcmp(live->last_node, node) != 0) {
+        remembers->last_node = NULL;
+        remembers->last = NULL;
+        g_hash_table_lookup_extended(live->answers, node, (gpointer *)&remembers->last_node,
+                                     (gpointer *)&remembers->last);
+    }
+    return live->last;
+}
+
 const struct node_report *live_report(const struct live *live, const char *node,
                                       enum live_state *ret_state)
 {
-    const struct live_answer *answer =
-        live == NULL ? NULL : g_hash_table_lookup(live->answers, node);
+    const struct live_answer *answer = answer_of(live, node);
 
     *ret_state = answer == NULL ? LIVE_SILENT : answer->state;
     return answer == NULL ? NULL : answer->report;
@@ -119,7 +135,7 @@ static GHashTable *index_guests(const struct node_report *report)
 const struct guest_report *live_guest(const struct live *live, const char *node,
                                       const char *instance)
 {
-    struct live_answer *answer = live == NULL ? NULL : g_hash_table_lookup(live->answers, node);
+    struct live_answer *answer = answer_of(live, node);
 
     if (answer == NULL || answer->report == NULL)
         return NULL;

@@ -28,16 +28,18 @@ static void job_changed(struct luxi *luxi, guint64 id)
     struct queue_context *context = &luxi->context;
     const struct job *record = context_record(context, id);
     struct queue_job *job = queue_find(context->queue, id);
-    gint64 priority = job == NULL ? 0 : job->priority;
 
     if (record == NULL) {
         queue_forget(context->queue, id);
     } else if (queue_put(context->queue, record)) {
         if (job_state_final(job_state_of(record)))
             tracker_recorded(context->tracker, id);
-    } else if (job != NULL && job->priority != priority) {
-        holds_priority_changed(context->holds, job);
+    } else if (job != NULL && !job_state_final(job_state_of(record))) {
+        /* The urgency of the whole does not tell whether that of an opcode is another now. */
+        holds_job_changed(context->holds, job);
     }
+    if (record != NULL && job != NULL)
+        start_if_recorded(context, job);
     waiters_notify(context->waiters, id);
 }
 
@@ -69,22 +71,32 @@ static void note_change(struct luxi *luxi, const char *kind)
         archiver_nodes_changed(luxi->context.archiver);
     if (g_str_equal(kind, "cluster"))
         archiver_cluster_changed(luxi->context.archiver);
-    if (g_str_equal(kind, "job_filter"))
-        holds_rules_changed(luxi->context.holds);
-    else if (!g_str_equal(kind, "job") && !g_str_equal(kind, "counter"))
+    if (!g_str_equal(kind, "job") && !g_str_equal(kind, "counter") &&
+        !g_str_equal(kind, "job_filter"))
         holds_objects_changed(luxi->context.holds);
 }
 
+static bool touches_rules(const GPtrArray *changes)
+{
+    for (guint i = 0; i < changes->len; i++)
+        if (g_str_equal(((const struct change *)g_ptr_array_index(changes, i))->kind, "job_filter"))
+            return true;
+    return false;
+}
+
+/* `changes` NULL: anything may have changed. */
 static void config_changed(const GPtrArray *changes, void *data)
 {
     struct luxi *luxi = data;
+    bool rules = changes == NULL || touches_rules(changes);
 
+    if (rules)
+        holds_rules_stale(luxi->context.holds);
     if (changes == NULL) {
         take_all_jobs(luxi);
         watches_reset(luxi->context.watches);
         archiver_nodes_changed(luxi->context.archiver);
         holds_objects_changed(luxi->context.holds);
-        holds_rules_changed(luxi->context.holds);
     }
     for (guint i = 0; changes != NULL && i < changes->len; i++) {
         const struct change *change = g_ptr_array_index(changes, i);
@@ -96,6 +108,9 @@ static void config_changed(const GPtrArray *changes, void *data)
             job_changed(luxi, id);
         watches_config_changed(luxi->context.watches, change->kind, change->key);
     }
+    /* About jobs of the same change, too: they were accepted under the rules before. */
+    if (rules)
+        holds_rules_changed(luxi->context.holds);
     scheduler_kick(luxi->context.scheduler);
 }
 
@@ -107,6 +122,7 @@ struct luxi *luxi_new(const struct env *env)
     struct queue_context *context = &luxi->context;
 
     context->env = env;
+    context->most_queued = LIMIT_QUEUED_JOBS;
     context->queue = queue_new();
     context->follow = follow_new(env, config_changed, luxi);
     context->committer = committer_new(env, context->follow);
@@ -117,6 +133,11 @@ struct luxi *luxi_new(const struct env *env)
     context->watches = watches_new(context);
     context->archiver = archiver_new(context);
     return luxi;
+}
+
+void luxi_limit_queue(struct luxi *luxi, guint jobs)
+{
+    luxi->context.most_queued = jobs;
 }
 
 bool luxi_start(struct luxi *luxi, GError **error)

@@ -48,10 +48,10 @@ static json_t *describe_copies(const struct config *config, const GPtrArray *cop
 
     for (guint i = 0; i < copies->len; i++) {
         const struct copy_status *copy = g_ptr_array_index(copies, i);
-        json_array_append_new(list, json_make("{ss, sI, sb, sb}", "node",
-                                              config_node_name(config, copy->node), "serial",
-                                              (json_int_t)copy->serial, "reachable",
-                                              copy->reachable, "authority", copy->authority));
+        json_array_append_new(
+            list, json_make("{ss, sI, sb, sb, sb}", "node", config_node_name(config, copy->node),
+                            "serial", (json_int_t)copy->serial, "reachable", copy->reachable,
+                            "filling", copy->filling, "authority", copy->authority));
     }
     return list;
 }
@@ -128,8 +128,16 @@ void query_cluster_info(struct queue_context *context, struct rpc_request *reque
 
 /* --- QueryConfigValues --- */
 
-static json_t *config_value(const struct config *config, const char *name)
+/* A pause that is over is none. */
+static bool is_paused(const struct env *env, const struct switches *switches)
 {
+    return switches != NULL &&
+           (gint64)switches->watcher_paused_until > env->ops->wall_us(env) / G_USEC_PER_SEC;
+}
+
+static json_t *config_value(const struct queue_context *context, const char *name)
+{
+    const struct config *config = follow_config(context->follow);
     const struct cluster *cluster = config_cluster(config);
     const struct switches *switches = switches_of(config);
 
@@ -139,7 +147,7 @@ static json_t *config_value(const struct config *config, const char *name)
         return json_string(config_node_name(config, cluster->master_node));
     if (g_str_equal(name, "drain_flag"))
         return json_boolean(switches != NULL && switches->drained);
-    if (g_str_equal(name, "watcher_pause") && switches != NULL && switches->watcher_paused_until)
+    if (g_str_equal(name, "watcher_pause") && is_paused(context->env, switches))
         return json_integer((json_int_t)switches->watcher_paused_until);
     return json_null();
 }
@@ -150,8 +158,7 @@ void query_config_values(struct queue_context *context, struct rpc_request *requ
     json_t *values = json_array();
 
     for (guint i = 0; i < args->fields->len; i++)
-        json_array_append_new(values, config_value(follow_config(context->follow),
-                                                   g_ptr_array_index(args->fields, i)));
+        json_array_append_new(values, config_value(context, g_ptr_array_index(args->fields, i)));
     rpc_answer(request, values);
 }
 

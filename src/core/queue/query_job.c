@@ -1,5 +1,6 @@
 /* Fields of jobs (proto/fields.def), and the calls about jobs that use them. */
 #include "core/archive/archive.h"
+#include "core/queue/hold.h"
 #include "core/queue/query_rows.h"
 
 /* [seconds, microseconds], as Ganeti writes times; NULL for "not yet". */
@@ -67,6 +68,16 @@ json_t *query_get_job_held_by(struct query_source *source, const void *row,
     const struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
 
     return job == NULL || job->held_by == 0 ? NULL : json_integer((json_int_t)job->held_by);
+}
+
+json_t *query_get_job_holds(struct query_source *source, const void *row,
+                            enum query_status *ret_status)
+{
+    struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
+
+    return job == NULL || job->phase != JOB_PHASE_QUEUED
+               ? NULL
+               : holds_explain(source->context->holds, job);
 }
 
 static json_t *op_input(const struct job_op *op)

@@ -111,6 +111,14 @@ json_t *query_get_reservation_nodes(struct query_source *source, const void *row
     return nodes;
 }
 
+json_t *query_get_reservation_port(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    guint64 port = ((const struct reservation *)row)->port;
+
+    return port != 0 ? json_integer((json_int_t)port) : NULL;
+}
+
 /* --- locks --- */
 
 static void lock_free(gpointer data)

@@ -169,6 +169,11 @@ struct queue_job *queue_next(const struct queue *queue)
     return NULL;
 }
 
+gint queue_place(const struct queue_job *job)
+{
+    return job->ready == NULL ? -1 : g_sequence_iter_get_position(job->ready);
+}
+
 void queue_set_held(struct queue *queue, struct queue_job *job, char *why)
 {
     g_free(job->held);

@@ -21,10 +21,11 @@ struct queue_job {
     guint64 id;
     unsigned state; /* enum job_state */
     enum job_phase phase;
-    bool busy;        /* luxid has a commit about it under way (queue_set_busy) */
-    gint64 priority;  /* while queued */
-    bool unread;      /* its file has changed since it was read last */
-    char *livelock;   /* of the process that is responsible for it; NULL: none known */
+    bool busy;       /* luxid has a commit about it under way (queue_set_busy) */
+    gint64 priority; /* while queued */
+    bool killing;    /* somebody waits until its process may be killed, or for its end after that */
+    bool unread;     /* its file has changed since it was read last */
+    char *livelock;  /* of the process that is responsible for it; NULL: none known */
     struct job *live; /* what the job file said last, without a final state that is not on record;
                          NULL: the record */
     char *doom; /* why it can never start: a dependency ended otherwise than wanted; NULL: it can */
@@ -74,6 +75,8 @@ guint queue_waiting(const struct queue *queue);
  * most urgent, then the oldest. An hour of waiting counts as much as 12 steps of priority, so
  * nobody starves (LIMIT_PRIORITY_STEP_S). NULL if there is none. */
 struct queue_job *queue_next(const struct queue *queue);
+/* How many start before it; -1: it is none of those that queue_next() looks at. */
+gint queue_place(const struct queue_job *job);
 /* `why` (stolen) NULL: it is not set aside any more. */
 void queue_set_held(struct queue *queue, struct queue_job *job, char *why);
 /* It will never start: it has to be ended in that state. `why` is stolen. */

@@ -23,13 +23,6 @@ void scheduler_free(struct scheduler *scheduler)
     g_free(scheduler);
 }
 
-static guint slots(const struct queue_context *context)
-{
-    const struct cluster *cluster = config_cluster(follow_config(context->follow));
-
-    return cluster == NULL ? 0 : (guint)cluster->max_running_jobs;
-}
-
 struct doomed {
     struct queue_context *context;
     guint64 id;
@@ -41,9 +34,14 @@ struct doomed {
 static void end_doomed(void *data)
 {
     struct doomed *doomed = data;
+    struct queue_job *job;
 
-    tracker_end_job(doomed->context, doomed->id, doomed->state, FETTLE_ERROR_WRONG_STATE,
-                    doomed->message);
+    if (tracker_end_job(doomed->context, doomed->id, doomed->state, FETTLE_ERROR_WRONG_STATE,
+                        doomed->message)) {
+        job = queue_find(doomed->context->queue, doomed->id);
+        if (job != NULL)
+            queue_set_busy(doomed->context->queue, job, false);
+    }
     g_free(doomed->message);
     g_free(doomed);
 }
@@ -66,7 +64,7 @@ static void schedule(struct queue_context *context)
     struct queue_job *job;
 
     holds_look(context->holds);
-    while (!context->ends && queue_active(context->queue) < slots(context) &&
+    while (!context->ends && queue_active(context->queue) < context_slots(context) &&
            (job = queue_next(context->queue)) != NULL) {
         if (!holds_allow(context->holds, job))
             continue;

@@ -12,6 +12,8 @@ struct starting {
     struct starter *starter; /* until its pipe is broken */
     struct task *task;       /* the procedure, until it has ended */
     bool broken;
+    bool late;      /* its child has had time enough to name itself */
+    bool doomed;    /* it can never start */
     char *livelock; /* of the child, once it is named */
     guint64 process_id;
     guint64 process_start;
@@ -88,31 +90,57 @@ static const struct starter_events events = {.named = on_named, .broken = on_bro
 static bool write_file(struct starting *starting, const char *livelock, GError **error)
 {
     const struct job *record = context_record(starting->context, starting->id);
-    record_autoptr(job) file = record == NULL ? NULL : job_copy(record);
+    struct job file;
 
-    if (file == NULL) {
+    if (record == NULL) {
         fettle_set_error(error, UNKNOWN_ENTITY, "its record is gone");
         return false;
     }
-    g_free(file->livelock);
-    file->livelock = g_strdup(livelock);
-    file->process_id = starting->process_id;
-    file->process_start = starting->process_start;
-    return job_file_write(starting->context->env, file, error);
+    file = *record; /* borrows all else */
+    file.livelock = (char *)livelock;
+    file.process_id = starting->process_id;
+    file.process_start = starting->process_start;
+    return job_file_write(starting->context->env, &file, error);
 }
 
-/* False: the child is gone, or luxid is killed. */
+/* A timer. */
+static void name_is_late(void *data)
+{
+    struct starting *starting = data;
+
+    starting->late = true;
+    if (starting->livelock == NULL && !starting->broken)
+        starting->context->env->ops->starter_drop(starting->context->env, starting->starter);
+}
+
+/* False: luxid is killed. */
+static bool wait_named_or_broken(struct starting *starting)
+{
+    const struct env *env = starting->context->env;
+    guint timer = env->ops->timer(env, LIMIT_CHILD_NAME_MS, name_is_late, starting);
+    bool alive = true;
+
+    while (alive && starting->livelock == NULL && !starting->broken)
+        alive = task_wait();
+    if (!starting->late)
+        env->ops->timer_cancel(env, timer);
+    return alive;
+}
+
+/* False: the child is gone, or luxid is killed. A child that hangs is given up: it takes a slot. */
 static bool wait_for_name(struct starting *starting, GError **error)
 {
-    while (starting->livelock == NULL && !starting->broken) {
-        if (!task_wait()) {
-            fettle_set_error(error, KILLED, "luxid has ended");
-            return false;
-        }
+    if (starting->livelock == NULL && !starting->broken && !wait_named_or_broken(starting)) {
+        fettle_set_error(error, KILLED, "luxid has ended");
+        return false;
     }
     if (!starting->broken)
         return true;
-    fettle_set_error(error, JOB_FAILED, "its process ended before the confirmation");
+    if (starting->late)
+        fettle_set_error(error, JOB_FAILED, "its process did not name its lock file within %d s",
+                         LIMIT_CHILD_NAME_MS / 1000);
+    else
+        fettle_set_error(error, JOB_FAILED, "its process ended before the confirmation");
     return false;
 }
 
@@ -157,7 +185,14 @@ static bool spawn(struct starting *starting, GError **error)
 static bool start_procedure(struct starting *starting, GError **error)
 {
     const struct env *env = starting->context->env;
+    const struct queue_job *job = queue_find(starting->context->queue, starting->id);
 
+    /* It came to be so while nobody knew that it is started. */
+    starting->doomed = job != NULL && job->doom != NULL;
+    if (starting->doomed) {
+        fettle_set_error(error, JOB_FAILED, "%s", job->doom);
+        return false;
+    }
     if (!write_file(starting, starting->context->livelock, error))
         return false;
     if (!spawn(starting, error))
@@ -170,13 +205,20 @@ static bool start_procedure(struct starting *starting, GError **error)
     return false;
 }
 
-static void end_not_started(struct queue_context *context, guint64 id, const GError *why)
+/* One that is doomed ends as it would have in the queue. */
+static void end_not_started(const struct starting *starting, const struct queue_job *job,
+                            const GError *why)
 {
+    struct queue_context *context = starting->context;
+    guint64 id = starting->id;
+    enum job_state state = starting->doomed ? job->doom_state : JOB_ERROR;
     g_autofree char *message = g_strdup_printf(
         "job %" G_GUINT64_FORMAT " did not start: %s; nothing has run", id, why->message);
 
     log_warning("", "%s", message);
-    if (tracker_end_job(context, id, JOB_ERROR, FETTLE_ERROR_TEMPORARY, message))
+    if (tracker_end_job(context, id, state,
+                        starting->doomed ? FETTLE_ERROR_WRONG_STATE : FETTLE_ERROR_TEMPORARY,
+                        message))
         tracker_finish(context, id);
 }
 
@@ -197,7 +239,7 @@ static void start_task(void *data)
             job->livelock = g_strdup(starting->livelock);
             tracker_follow(context->tracker, job);
         } else {
-            end_not_started(context, starting->id, error);
+            end_not_started(starting, job, error);
         }
     }
     starting->task = NULL;
@@ -226,13 +268,41 @@ static bool build_started(struct commit_batch *batch, void *data, GError **error
     return true;
 }
 
-/* A timer: the job may be picked again. */
+/* The record says that it is started, and no more than that has been done. */
+static bool is_recorded(const struct queue_context *context, guint64 id)
+{
+    const struct job *record = context_record(context, id);
+
+    return record != NULL && record->started && !job_state_final(job_state_of(record));
+}
+
+/* It goes on from there; what an older mastership has begun is settled instead (SAF-06). */
+static void go_on(struct starting *starting, struct queue_job *job)
+{
+    struct queue_context *context = starting->context;
+    const struct job *record = context_record(context, starting->id);
+    struct stamp now = context_stamp(context);
+
+    if (record->history == now.history && record->epoch == now.epoch) {
+        queue_set_phase(context->queue, job, JOB_PHASE_STARTING);
+        task_spawn(context->env->tasks, start_task, starting);
+    } else {
+        tracker_take_up(context->tracker, job);
+        release(starting);
+    }
+}
+
+/* A timer: the job may be picked again, unless its commit was made after all. */
 static void queue_again(void *data)
 {
     struct starting *starting = data;
     struct queue_context *context = starting->context;
     struct queue_job *job = queue_find(context->queue, starting->id);
 
+    if (job != NULL && job->phase == JOB_PHASE_STARTING && is_recorded(context, starting->id)) {
+        go_on(starting, job);
+        return;
+    }
     if (job != NULL && job->phase == JOB_PHASE_STARTING)
         queue_set_phase(context->queue, job,
                         job_state_final((enum job_state)job->state) ? JOB_PHASE_ENDED
@@ -258,18 +328,31 @@ static void started_recorded(const GError *error, void *data)
     }
 }
 
-void start_job(struct queue_context *context, struct queue_job *job)
+static struct starting *starting_new(struct queue_context *context, guint64 id)
 {
     struct starting *starting = g_new0(struct starting, 1);
+
+    starting->context = context;
+    starting->id = id;
+    g_hash_table_add(starting_set(context), starting);
+    return starting;
+}
+
+void start_if_recorded(struct queue_context *context, struct queue_job *job)
+{
+    if (job->phase == JOB_PHASE_QUEUED && is_recorded(context, job->id))
+        go_on(starting_new(context, job->id), job);
+}
+
+void start_job(struct queue_context *context, struct queue_job *job)
+{
+    struct starting *starting = starting_new(context, job->id);
     const struct commit_item item = {.build = build_started,
                                      .done = started_recorded,
                                      .data = starting,
                                      .changes = 1,
                                      .bytes = commit_job_bytes(context_record(context, job->id))};
 
-    starting->context = context;
-    starting->id = job->id;
-    g_hash_table_add(starting_set(context), starting);
     queue_set_phase(context->queue, job, JOB_PHASE_STARTING);
     queue_set_busy(context->queue, job, true);
     committer_add(context->committer, &item);

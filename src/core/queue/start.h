@@ -13,5 +13,8 @@ struct starting;
 /* Begins the procedure for a queued job, which thereby takes a slot. Comes back to the tracker when
  * the job runs or has ended; if the job cannot be recorded as started it is queued again. */
 void start_job(struct queue_context *context, struct queue_job *job);
+/* A queued job's record has changed: if it says that the job is started, a commit whose fate was
+ * unknown has been made after all, and the procedure goes on from there. */
+void start_if_recorded(struct queue_context *context, struct queue_job *job);
 /* Frees what procedures that a kill has cut short left behind. */
 void start_clear(struct queue_context *context);

@@ -11,9 +11,9 @@
 
 /* One job of a call. */
 struct entry {
-    struct job *job;      /* as submitted; NULL if it is refused */
-    struct job *ready;    /* as it goes into the transaction: with its id, and dependencies by id */
-    struct job *archived; /* that has its request id; NULL: none, or not looked for yet */
+    struct job *job;     /* as submitted; NULL if it is refused */
+    struct job *ready;   /* as it goes into the transaction: with its id, and dependencies by id */
+    struct job *earlier; /* that has its request id; NULL: none, or not looked for yet */
     GError *error;
     guint64 id; /* what is answered */
 };
@@ -33,7 +33,7 @@ static void entry_free(gpointer data)
 
     job_free(entry->job);
     job_free(entry->ready);
-    job_free(entry->archived);
+    job_free(entry->earlier);
     g_clear_error(&entry->error);
     g_free(entry);
 }
@@ -61,51 +61,110 @@ static void add_entry(struct submission *submission, const json_t *ops)
 
 /* --- in the transaction --- */
 
-/* The same work is asked for; the reason trail is no part of it. */
-static bool same_work(const struct job *left, const struct job *right)
+/* Whether an entry's dependency is that of its earlier job. On one before it in the call: by the
+ * id that this one has; without a request id of its own that is another one each time. */
+static bool same_dependency(const struct submission *submission, guint at, const json_t *asked,
+                            const json_t *recorded)
 {
-    if (left->ops->len != right->ops->len)
-        return false;
-    for (guint i = 0; i < left->ops->len; i++) {
-        const struct job_op *a = g_ptr_array_index(left->ops, i);
-        const struct job_op *b = g_ptr_array_index(right->ops, i);
-        json_autoptr x = json_copy(a->input);
-        json_autoptr y = json_copy(b->input);
+    json_int_t id = json_integer_value(json_array_get(asked, 0));
+    const struct entry *before;
 
-        json_object_del(x, "reason");
-        json_object_del(y, "reason");
-        if (!json_equal(x, y))
+    if (!json_equal(json_array_get(asked, 1), json_array_get(recorded, 1)))
+        return false;
+    if (id >= 0)
+        return json_equal(asked, recorded);
+    if ((guint64)-id > at)
+        return false;
+    before = g_ptr_array_index(submission->entries, at - (guint)-id);
+    return before->job == NULL || before->job->request_id[0] == '\0' ||
+           before->id == (guint64)json_integer_value(json_array_get(recorded, 0));
+}
+
+static bool same_dependencies(const struct submission *submission, guint at, const json_t *asked,
+                              const json_t *recorded)
+{
+    size_t i;
+    const json_t *item;
+
+    if (json_array_size(asked) != json_array_size(recorded))
+        return false;
+    json_array_foreach(asked, i, item)
+    {
+        if (!same_dependency(submission, at, item, json_array_get(recorded, i)))
             return false;
     }
     return true;
 }
 
-/* One that has been archived since keeps its request id (SAF-31). */
-static const struct job *archived_job(const struct submission *submission, struct entry *entry)
+/* What of an opcode stays as it was submitted, for the reason trail is no part of the work, people
+ * change the priority, and dependencies are compared apart. */
+static json_t *lasting_input(const struct job_op *op)
 {
-    const struct env *env = submission->context->env;
-    guint64 id = archive_request(env, entry->job->request_id);
+    json_t *input = json_copy(op->input);
 
-    job_free(entry->archived);
-    entry->archived = id == 0 ? NULL : archive_read(env, id, NULL);
-    return entry->archived;
+    json_object_del(input, "reason");
+    json_object_del(input, "priority");
+    json_object_del(input, "depends");
+    return input;
 }
 
-/* The job that already has the entry's request id; NULL: none. */
-static const struct job *earlier_job(const struct submission *submission,
-                                     const struct commit_batch *batch, struct entry *entry)
+/* The same work is asked for as the earlier job was submitted for. */
+static bool same_work(const struct submission *submission, guint at, const struct job *earlier)
 {
+    const struct entry *entry = g_ptr_array_index(submission->entries, at);
+
+    if (earlier->ops->len != entry->job->ops->len)
+        return false;
+    for (guint i = 0; i < earlier->ops->len; i++) {
+        const struct job_op *a = g_ptr_array_index(entry->job->ops, i);
+        const struct job_op *b = g_ptr_array_index(earlier->ops, i);
+        json_autoptr x = lasting_input(a);
+        json_autoptr y = lasting_input(b);
+
+        if (!json_equal(x, y) ||
+            !same_dependencies(submission, at, json_object_get(a->input, "depends"),
+                               json_object_get(b->input, "depends")))
+            return false;
+    }
+    return true;
+}
+
+/* The job on record, or archived since (SAF-31), that has the entry's request id: a copy, NULL if
+ * there is none. */
+static struct job *find_earlier(const struct submission *submission, const struct entry *entry)
+{
+    const struct queue_context *context = submission->context;
     const char *request_id = entry->job->request_id;
-    const struct job *earlier;
+    const struct job *record;
     guint64 id;
 
     if (request_id[0] == '\0')
         return NULL;
-    earlier = g_hash_table_lookup(batch->requests, request_id);
-    id = queue_request(submission->context->queue, request_id);
-    if (earlier == NULL && id != 0)
-        earlier = context_record(submission->context, id);
-    return earlier != NULL ? earlier : archived_job(submission, entry);
+    id = queue_request(context->queue, request_id);
+    record = id == 0 ? NULL : context_record(context, id);
+    if (record != NULL)
+        return job_copy(record);
+    id = archive_request(context->env, request_id);
+    return id == 0 ? NULL : archive_read(context->env, id, NULL);
+}
+
+/* Looks for earlier jobs; answers how many entries would be new ones. */
+static guint find_all_earlier(const struct submission *submission, const struct commit_batch *batch)
+{
+    guint fresh = 0;
+
+    for (guint i = 0; i < submission->entries->len; i++) {
+        struct entry *entry = g_ptr_array_index(submission->entries, i);
+
+        if (entry->job == NULL)
+            continue;
+        job_free(entry->earlier);
+        entry->earlier = find_earlier(submission, entry);
+        if (entry->earlier == NULL &&
+            !g_hash_table_contains(batch->requests, entry->job->request_id))
+            fresh++;
+    }
+    return fresh;
 }
 
 static void refuse(struct entry *entry, enum fettle_error code, const char *format, ...)
@@ -119,12 +178,14 @@ static void refuse(struct entry *entry, enum fettle_error code, const char *form
     va_end(args);
 }
 
-static bool exists(const struct submission *submission, guint before, guint64 id)
+static bool exists(const struct submission *submission, const struct commit_batch *batch,
+                   guint before, guint64 id)
 {
     for (guint i = 0; i < before; i++)
         if (((const struct entry *)g_ptr_array_index(submission->entries, i))->id == id)
             return true;
-    return queue_find(submission->context->queue, id) != NULL;
+    return queue_find(submission->context->queue, id) != NULL &&
+           !g_hash_table_contains(batch->removed, &id);
 }
 
 static void refuse_dependency(const struct submission *submission, guint64 id, struct entry *entry)
@@ -141,8 +202,8 @@ static void refuse_dependency(const struct submission *submission, guint64 id, s
 }
 
 /* Negative ids become those of earlier jobs of the call; false: there is no such job. */
-static bool resolve_dependency(const struct submission *submission, guint at, json_t *item,
-                               struct entry *entry)
+static bool resolve_dependency(const struct submission *submission, struct commit_batch *batch,
+                               guint at, json_t *item, struct entry *entry)
 {
     json_int_t id = json_integer_value(json_array_get(item, 0));
     const struct entry *earlier;
@@ -162,21 +223,25 @@ static bool resolve_dependency(const struct submission *submission, guint at, js
         id = (json_int_t)earlier->id;
         json_array_set_new(item, 0, json_integer(id));
     }
-    if (exists(submission, at, (guint64)id))
+    if (exists(submission, batch, at, (guint64)id)) {
+        commit_note_id(batch->wanted, (guint64)id);
         return true;
+    }
     refuse_dependency(submission, (guint64)id, entry);
     return false;
 }
 
-static bool resolve_dependencies(const struct submission *submission, guint at, struct entry *entry)
+static bool resolve_dependencies(const struct submission *submission, struct commit_batch *batch,
+                                 guint at, struct entry *entry)
 {
     for (guint i = 0; i < entry->ready->ops->len; i++) {
         const struct job_op *op = g_ptr_array_index(entry->ready->ops, i);
         size_t k;
         json_t *item;
 
-        json_array_foreach(json_object_get(op->input, "depends"), k,
-                           item) if (!resolve_dependency(submission, at, item, entry)) return false;
+        json_array_foreach(
+            json_object_get(op->input, "depends"), k,
+            item) if (!resolve_dependency(submission, batch, at, item, entry)) return false;
     }
     return true;
 }
@@ -201,31 +266,37 @@ static bool take_id(const struct submission *submission, struct commit_batch *ba
     return false;
 }
 
-/* True if the entry adds a job to the transaction. */
-static bool build_entry(struct submission *submission, struct commit_batch *batch, guint at)
+/* The entry is answered with that job, unless it asks for something else. */
+static void join_earlier(const struct submission *submission, guint at, const struct job *earlier)
 {
     struct entry *entry = g_ptr_array_index(submission->entries, at);
-    const struct job *earlier;
 
-    if (entry->error != NULL)
-        return false;
-    job_free(entry->ready);
-    entry->ready = job_copy(entry->job);
-    if (!resolve_dependencies(submission, at, entry))
-        return false;
-    earlier = earlier_job(submission, batch, entry);
-    if (earlier != NULL && !same_work(earlier, entry->ready)) {
+    if (same_work(submission, at, earlier))
+        entry->id = earlier->id;
+    else
         refuse(entry, FETTLE_ERROR_ALREADY_EXISTS,
                "request id \"%s\" belongs to job %" G_GUINT64_FORMAT
                ", which asks for something else",
                entry->job->request_id, earlier->id);
+}
+
+/* True if the entry adds a job to the transaction, or rests on one that does: it is answered when
+ * that is on record. */
+static bool build_entry(struct submission *submission, struct commit_batch *batch, guint at)
+{
+    struct entry *entry = g_ptr_array_index(submission->entries, at);
+    const struct job *beside;
+
+    if (entry->error != NULL)
         return false;
+    beside = g_hash_table_lookup(batch->requests, entry->job->request_id);
+    if (beside != NULL || entry->earlier != NULL) {
+        join_earlier(submission, at, beside != NULL ? beside : entry->earlier);
+        return beside != NULL && entry->error == NULL;
     }
-    if (earlier != NULL) {
-        entry->id = earlier->id;
-        return false;
-    }
-    if (!take_id(submission, batch, entry))
+    job_free(entry->ready);
+    entry->ready = job_copy(entry->job);
+    if (!resolve_dependencies(submission, batch, at, entry) || !take_id(submission, batch, entry))
         return false;
     commit_put_job(batch, entry->ready);
     if (entry->ready->request_id[0] != '\0')
@@ -233,11 +304,41 @@ static bool build_entry(struct submission *submission, struct commit_batch *batc
     return true;
 }
 
+static bool is_drained(const struct submission *submission)
+{
+    const struct switches *switches = switches_of(follow_config(submission->context->follow));
+
+    return !submission->anyway && switches != NULL && switches->drained;
+}
+
+/* Whether the queue takes so many more beside those that the transaction has already. */
+static bool has_room(const struct submission *submission, const struct commit_batch *batch,
+                     guint jobs, GError **error)
+{
+    guint waiting = queue_waiting(submission->context->queue) + batch->changes->len;
+
+    if (jobs == 0)
+        return true;
+    if (is_drained(submission))
+        fettle_set_error(error, TEMPORARY,
+                         "the queue is drained: it takes no jobs until `fettle queue undrain`");
+    else if (waiting + jobs > submission->context->most_queued)
+        fettle_set_error(error, TEMPORARY,
+                         "the queue is full: %u of at most %u jobs are queued, and %u more are too "
+                         "many; try again when some have ended",
+                         waiting, submission->context->most_queued, jobs);
+    else
+        return true;
+    return false;
+}
+
 static bool build_submission(struct commit_batch *batch, void *data, GError **error)
 {
     struct submission *submission = data;
     bool any = false;
 
+    if (!has_room(submission, batch, find_all_earlier(submission, batch), error))
+        return false;
     for (guint i = 0; i < submission->entries->len; i++)
         any = build_entry(submission, batch, i) || any;
     return any;
@@ -300,13 +401,6 @@ static void refuse_all(struct submission *submission, enum fettle_error code, co
     submission_free(submission);
 }
 
-static bool is_drained(const struct submission *submission)
-{
-    const struct switches *switches = switches_of(follow_config(submission->context->follow));
-
-    return !submission->anyway && switches != NULL && switches->drained;
-}
-
 static void commit_submission(struct submission *submission)
 {
     struct queue_context *context = submission->context;
@@ -317,15 +411,8 @@ static void commit_submission(struct submission *submission)
                                      .changes = jobs,
                                      .bytes = submission->bytes};
 
-    if (is_drained(submission))
-        refuse_all(submission, FETTLE_ERROR_TEMPORARY,
-                   "the queue is drained: it takes no jobs until `fettle queue undrain`");
-    else if (submission->bytes > LIMIT_COMMIT_BYTES)
+    if (submission->bytes > LIMIT_COMMIT_BYTES)
         refuse_all(submission, FETTLE_ERROR_LIMIT, "jobs: they are too large for one call");
-    else if (queue_waiting(context->queue) + jobs > LIMIT_QUEUED_JOBS)
-        refuse_all(submission, FETTLE_ERROR_TEMPORARY,
-                   "the queue is full: " G_STRINGIFY(
-                       LIMIT_QUEUED_JOBS) " jobs are queued; try again when some have ended");
     else
         committer_add(context->committer, &item);
 }

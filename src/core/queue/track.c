@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "core/queue/children.h"
+#include "core/queue/ending.h"
 #include "core/queue/job_file.h"
 #include "core/queue/reason.h"
 #include "core/queue/scheduler.h"
@@ -249,6 +250,13 @@ void tracker_follow(struct tracker *tracker, struct queue_job *job)
 
     queue_set_phase(tracker->context->queue, job, JOB_PHASE_RUNNING);
     env->ops->livelock_watch(env, job->livelock, lock_released, tracker);
+    ending_carry_out(tracker->context, job);
+}
+
+void tracker_take_up(struct tracker *tracker, struct queue_job *job)
+{
+    queue_set_phase(tracker->context->queue, job, JOB_PHASE_RUNNING);
+    track_settle(tracker, job->id, false);
 }
 
 /* --- after a restart --- */

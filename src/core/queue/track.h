@@ -15,6 +15,8 @@ void tracker_start(struct tracker *tracker);
 
 /* The job's process has been confirmed; its lock file is job->livelock. */
 void tracker_follow(struct tracker *tracker, struct queue_job *job);
+/* The record of a queued job says that an older mastership has started it: settles that. */
+void tracker_take_up(struct tracker *tracker, struct queue_job *job);
 /* The job's record has become final. */
 void tracker_recorded(struct tracker *tracker, guint64 id);
 

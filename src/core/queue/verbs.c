@@ -1,7 +1,10 @@
 /* What users ask of a job: its end, another priority. See calls.h; which state allows what stands
  * in job_state.c. */
 #include "core/queue/calls.h"
+#include "core/queue/ending.h"
 #include "core/queue/scheduler.h"
+
+#define CANCELED "Job successfully cancelled"
 
 struct verb {
     struct queue_context *context;
@@ -86,12 +89,18 @@ static struct job *record_under_way(const struct verb *verb, GError **error)
 
 /* --- CancelJob --- */
 
+static void cancel(const struct verb *verb, struct job *job)
+{
+    json_autoptr result = job_error_result(FETTLE_ERROR_CANCELED, "Job canceled by request");
+
+    job_end(job, JOB_CANCELED, result, context_now_us(verb->context));
+}
+
 static bool build_cancel(struct commit_batch *batch, void *data, GError **error)
 {
     const struct verb *verb = data;
     const struct job *record = context_record(verb->context, verb->id);
     record_autoptr(job) job = NULL;
-    json_autoptr result = NULL;
 
     if (record == NULL || record->started || job_state_of(record) != JOB_QUEUED) {
         fettle_set_error(error, WRONG_STATE, "Job %" G_GUINT64_FORMAT " is not queued any more",
@@ -99,64 +108,42 @@ static bool build_cancel(struct commit_batch *batch, void *data, GError **error)
         return false;
     }
     job = job_copy(record);
-    result = job_error_result(FETTLE_ERROR_CANCELED, "Job canceled by request");
-    job_end(job, JOB_CANCELED, result, context_now_us(verb->context));
+    cancel(verb, job);
     commit_put_job(batch, job);
     return true;
 }
 
-/* A wish on record, which the job's process finds there also if the signal does not reach it. */
+/* A wish on record, which the job's process finds there also if the signal does not reach it. One
+ * that was only busy, and has not started, ends by it. */
 static bool build_wish(struct commit_batch *batch, void *data, GError **error)
 {
-    record_autoptr(job) job = record_under_way(data, error);
+    struct verb *verb = data;
+    record_autoptr(job) job = record_under_way(verb, error);
 
-    if (job == NULL || job->cancel)
+    if (job == NULL)
         return false;
-    job->cancel = true;
+    verb->done = !job->started ? CANCELED
+                 : verb->kill  ? "Job is asked to give up, and ended for sure in 10 seconds"
+                               : "Job will be canceled: it is asked to give up at the next safe "
+                                 "point";
+    if (!job->started)
+        cancel(verb, job);
+    else if (job->cancel && (!verb->kill || job->kill_us != 0))
+        return false;
+    job->cancel = job->started;
+    if (job->cancel && verb->kill)
+        job->kill_us = context_now_us(verb->context) + JOB_KILL_GRACE_MS * 1000;
     commit_put_job(batch, job);
     return true;
-}
-
-/* The process that is responsible for the job, by what its file says. */
-static void signal_job(const struct queue_context *context, guint64 id, bool kill)
-{
-    const struct queue_job *job = queue_find(context->queue, id);
-    const struct job *view = context_view(context, id);
-    const struct job_process process = {.livelock = job == NULL ? NULL : job->livelock,
-                                        .pid = view == NULL ? 0 : view->process_id,
-                                        .start_ticks = view == NULL ? 0 : view->process_start};
-
-    if (job != NULL && job->phase == JOB_PHASE_RUNNING && job->livelock != NULL)
-        context->env->ops->job_signal(context->env, &process, kill);
-}
-
-/* What a person wants of a job that is under way; it waits for the process. */
-struct ending_wish {
-    struct queue_context *context;
-    guint64 id;
-    bool kill;
-};
-
-static void ask_task(void *data)
-{
-    g_autofree struct ending_wish *wish = data;
-
-    signal_job(wish->context, wish->id, false);
-    if (!wish->kill || !env_sleep(wish->context->env, JOB_KILL_GRACE_MS))
-        return;
-    signal_job(wish->context, wish->id, true);
 }
 
 static void wish_done(const GError *error, void *data)
 {
     struct verb *verb = data;
-    struct ending_wish *wish;
+    struct queue_job *job = queue_find(verb->context->queue, verb->id);
 
-    if (error == NULL) {
-        wish = g_new(struct ending_wish, 1);
-        *wish = (struct ending_wish){verb->context, verb->id, verb->kill};
-        task_spawn(verb->context->env->tasks, ask_task, wish);
-    }
+    if (error == NULL && job != NULL)
+        ending_carry_out(verb->context, job);
     verb_done(error, verb);
 }
 
@@ -170,12 +157,10 @@ void call_cancel_job(struct queue_context *context, struct rpc_request *request,
     if (job == NULL)
         return;
     if (job->phase == JOB_PHASE_QUEUED && !job->busy) {
-        verb.done = "Job successfully cancelled";
+        verb.done = CANCELED;
         commit_verb(&verb, build_cancel, verb_done);
         return;
     }
-    verb.done = args->kill ? "Job is asked to give up, and ended for sure in 10 seconds"
-                           : "Job will be canceled: it is asked to give up at the next safe point";
     commit_verb(&verb, build_wish, wish_done);
 }
 

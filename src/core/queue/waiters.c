@@ -104,18 +104,31 @@ static void answer(struct waiter *waiter, json_t *result)
     waiter_free(waiter);
 }
 
+/* Takes it out of those that wait. */
+static void forget(struct waiter *waiter)
+{
+    struct waiters *waiters = waiter->waiters;
+    GPtrArray *list = g_hash_table_lookup(waiters->by_job, &waiter->id);
+
+    g_ptr_array_remove_fast(list, waiter);
+    if (list->len == 0)
+        g_hash_table_remove(waiters->by_job, &waiter->id);
+}
+
 static void wait_over(void *data)
 {
     struct waiter *waiter = data;
-    struct waiters *waiters = waiter->waiters;
-    GPtrArray *list = g_hash_table_lookup(waiters->by_job, &waiter->id);
-    guint64 id = waiter->id;
 
     waiter->timer = 0;
-    g_ptr_array_remove_fast(list, waiter);
+    forget(waiter);
     answer(waiter, json_string("nochange"));
-    if (list->len == 0)
-        g_hash_table_remove(waiters->by_job, &id);
+}
+
+static void gone_cb(struct rpc_request *request, void *data)
+{
+    (void)request;
+    forget(data);
+    answer(data, json_string("nochange"));
 }
 
 void waiters_notify(struct waiters *waiters, guint64 id)
@@ -156,6 +169,7 @@ static void keep(struct waiter *waiter, double timeout_s)
     g_ptr_array_add(list, waiter);
     waiters->count++;
     waiter->timer = env->ops->timer(env, (guint)(wait_s * 1000), wait_over, waiter);
+    rpc_on_gone(waiter->request, gone_cb, waiter);
 }
 
 void waiters_add(struct waiters *waiters, struct rpc_request *request,

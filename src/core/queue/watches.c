@@ -218,6 +218,15 @@ static void wait_over(void *data)
     answer(watch, true);
 }
 
+static void gone_cb(struct rpc_request *request, void *data)
+{
+    struct watch *watch = data;
+
+    g_ptr_array_remove_fast(watch->watches->waiting, watch);
+    rpc_answer(request, make_answer(watch->watches, watch->serial, NULL, json_array()));
+    watch_free(watch);
+}
+
 static void gathered(void *data)
 {
     struct watches *watches = data;
@@ -248,6 +257,7 @@ static void keep(struct watch *watch, double timeout_s)
 
     watch->timer = env->ops->timer(env, (guint)(timeout_s * 1000), wait_over, watch);
     g_ptr_array_add(watches->waiting, watch);
+    rpc_on_gone(watch->request, gone_cb, watch);
     if (watch->serial < watches->newest)
         gather(watches);
 }

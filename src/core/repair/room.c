@@ -57,6 +57,7 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
         .because = {"is its primary node", "is its secondary node now"},
         .rank_by_disk = true,
         .nics = instance->nics,
+        .files = {instance->kernel_path, instance->initrd_path},
     };
     return choose(search, &need);
 }
@@ -65,6 +66,15 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
 static const char *qemu_of(const struct search *search)
 {
     return instance_qemu(report_of(search, search->instance->primary_node), search->instance);
+}
+
+/* What is down is moved without being started. */
+static void need_boot_files(struct placement_need *need, const struct instance *instance)
+{
+    if (instance->admin_state != ADMIN_UP)
+        return;
+    need->files[0] = instance->kernel_path;
+    need->files[1] = instance->initrd_path;
 }
 
 /* To the secondary, whose replica is there already. What a drained node has may be all that is
@@ -79,6 +89,7 @@ static const char *check_secondary(const struct search *search, bool failover)
         .nics = instance->nics,
         .qemu_from = failover ? NULL : qemu_of(search),
     };
+    need_boot_files(&need, instance);
     g_autofree char *why = NULL;
     if (node == NULL) {
         *search->ret_reason = g_strdup("it has no secondary node");
@@ -104,6 +115,7 @@ static const char *find_primary(const struct search *search, bool failover)
                                    search->instance->primary_node),
         .qemu_from = failover ? NULL : qemu_of(search),
     };
+    need_boot_files(&need, search->instance);
     return choose(search, &need);
 }
 
@@ -118,6 +130,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
         .memory = instance->memory,
         .disk = promised_disk_size(instance->disks),
         .nics = instance->nics,
+        .files = {instance->kernel_path, instance->initrd_path, instance->os},
     };
     const char *primary = choose(search, &need);
     if (primary == NULL)
@@ -132,6 +145,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
         .because = {"would be its primary node"},
         .rank_by_disk = true,
         .nics = instance->nics,
+        .files = {instance->kernel_path, instance->initrd_path},
     };
     goal->secondary = g_strdup(choose(search, &second));
     return goal->secondary != NULL;

@@ -60,18 +60,17 @@ static void add_node(const struct watcher *watcher, const struct node *node, GPt
     struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
     if (report == NULL || memory == NULL)
         return;
-    bool due = is_due(watcher, memory), renewed = false;
+    bool due = is_due(watcher, memory);
     for (guint i = 0; i < report->services->len; i++) {
         const struct service_report *line = report->services->pdata[i];
         g_autofree char *key = config_service_key(node->uuid, line->name);
         const struct service *known = config_get(config, "service", key, NULL);
         if (!has_to_be_known(report, i) || (known != NULL && (!due || is_same(known, line))))
             continue;
-        renewed |= known != NULL;
+        if (known != NULL)
+            memory->services_pass = watcher->pass;
         add_put(config, node->uuid, line, key, changes);
     }
-    if (renewed)
-        memory->services_ms = watcher->env->ops->boot_ms(watcher->env);
 }
 
 static const char *version_of(const struct node_report *report, const char *name)
@@ -99,16 +98,38 @@ static bool all_can_load(const struct watcher *watcher, const GPtrArray *nodes)
     return true;
 }
 
-/* A conflict is no fault: the next pass sees what is there now. What is refused will be refused
- * again, as by a configuration daemon of an older version. */
+/* What could not be stored has not used up its minute. */
+static void note_renewed(const struct watcher *watcher)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, watcher->nodes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct node_memory *memory = value;
+        if (memory->services_pass == watcher->pass)
+            memory->services_ms = watcher->env->ops->boot_ms(watcher->env);
+    }
+}
+
+/* Somebody else was first, or has just removed a node: the next pass sees what is there now. */
+static bool is_overtaken(const GError *error)
+{
+    return fettle_error_is(error, VERSION_CONFLICT) || fettle_error_is(error, UNKNOWN_ENTITY);
+}
+
+/* What is refused otherwise will be refused again, as by a configuration daemon of an older
+ * version. */
 static void commit(struct watcher *watcher, GPtrArray *changes)
 {
     g_autoptr(GError) error = NULL;
     struct stamp stamp = {config_history(follow_config(watcher->follow)),
                           follow_epoch(watcher->follow)};
     if (follow_commit(watcher->follow, "register_services", watcher->owner, changes, stamp, 0,
-                      &error) ||
-        fettle_error_is(error, KILLED) || fettle_error_is(error, VERSION_CONFLICT))
+                      &error)) {
+        note_renewed(watcher);
+        return;
+    }
+    if (fettle_error_is(error, KILLED) || is_overtaken(error))
         return;
     watcher->services_after_ms =
         watcher->env->ops->boot_ms(watcher->env) + LIMIT_SERVICE_RECORD_S * G_GINT64_CONSTANT(1000);

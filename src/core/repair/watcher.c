@@ -255,11 +255,6 @@ static gboolean is_gone(gpointer uuid, gpointer watched, gpointer config)
     return config_get(config, "instance", uuid, NULL) == NULL;
 }
 
-static gint64 repair_interval_ms(const struct cluster *cluster)
-{
-    return (gint64)cluster->repair_interval_ms;
-}
-
 /* One look at every instance, because reading them all is what a quiet pass costs. What changes
  * while the duties wait is looked at again by them, or is news for the next pass. UUIDs: the list
  * borrows from the copy. */
@@ -278,8 +273,6 @@ static void look(struct watcher *watcher, GPtrArray *troubled, GPtrArray *unwell
     repair_policies_free(policies);
 }
 
-/* Auto-repair keeps its own time if it has an interval of its own (ARP-02); else news wake all
- * duties. */
 /* A person has asked for quiet for a while. What was new meanwhile is looked at afterwards. */
 static bool is_paused(struct watcher *watcher)
 {
@@ -293,6 +286,8 @@ static bool is_paused(struct watcher *watcher)
     return paused;
 }
 
+/* Auto-repair keeps its own time if it has an interval of its own (ARP-02); else news wake all
+ * duties. */
 static void one_pass(struct watcher *watcher)
 {
     if (watcher_cluster(watcher) == NULL || is_paused(watcher))
@@ -302,7 +297,7 @@ static void one_pass(struct watcher *watcher)
     if (!ask_nodes(watcher))
         return;
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
-    gint64 own_ms = repair_interval_ms(watcher_cluster(watcher));
+    gint64 own_ms = (gint64)watcher_cluster(watcher)->repair_interval_ms;
     bool tend = news || now_ms >= watcher->next_tend_ms;
     bool repair = own_ms == 0 ? tend : now_ms >= watcher->next_repair_ms;
     watcher->pass++;
@@ -335,12 +330,34 @@ static guint pause_ms(const struct watcher *watcher)
     const struct cluster *cluster = watcher_cluster(watcher);
     if (cluster == NULL)
         return 1000;
-    gint64 due = repair_interval_ms(cluster) == 0
+    gint64 due = cluster->repair_interval_ms == 0
                      ? watcher->next_tend_ms
                      : MIN(watcher->next_tend_ms, watcher->next_repair_ms);
     /* Never longer than the interval as it is now: it may have been changed. */
     gint64 most = (gint64)cluster->watcher_interval_ms;
     return (guint)CLAMP(due - watcher->env->ops->boot_ms(watcher->env), 1, most);
+}
+
+/* Where news do not end, as while jobs end one after the other, the passes that they start stand
+ * further and further apart: each asks every node for its report and looks at every instance. */
+static guint row_pause_ms(struct watcher *watcher)
+{
+    gint64 now = watcher->env->ops->boot_ms(watcher->env);
+    gint64 apart = 2 * (gint64)MAX(watcher->row_pause_ms, LIMIT_WATCHER_PAUSE_MS);
+    if (now - watcher->row_ms > apart)
+        watcher->row_passes = watcher->row_pause_ms = 0;
+    watcher->row_ms = now;
+    if (++watcher->row_passes > WATCHER_ROW_PASSES)
+        watcher->row_pause_ms =
+            CLAMP(2 * watcher->row_pause_ms, LIMIT_WATCHER_PAUSE_MS, LIMIT_WATCHER_ROW_MS);
+    return watcher->row_pause_ms;
+}
+
+/* How long the next pass is waited for in any case. */
+static guint least_pause_ms(struct watcher *watcher, bool by_news)
+{
+    guint pause = by_news ? row_pause_ms(watcher) : 0;
+    return watcher->news ? MAX(pause, LIMIT_WATCHER_PAUSE_MS) : pause;
 }
 
 static void wake(struct watcher *watcher)
@@ -399,10 +416,12 @@ static void loop(void *data)
 {
     struct watcher *watcher = data;
     for (;;) {
+        bool by_news = watcher->news;
         one_pass(watcher);
         if (task_group_killed(watcher->env->tasks))
             return;
-        if (watcher->news && !env_sleep(watcher->env, LIMIT_WATCHER_PAUSE_MS))
+        guint pause = least_pause_ms(watcher, by_news);
+        if (pause > 0 && !env_sleep(watcher->env, pause))
             return;
         if (watcher->news)
             continue;

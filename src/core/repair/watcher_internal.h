@@ -61,6 +61,8 @@ struct watcher {
     gint64 next_expiry;       /* when the next suspension or advice ends, in seconds since 1970 */
     gint64 next_sweep;        /* when records of removed objects are looked for, likewise */
     gint64 returned_ms;       /* boot clock: when a node that had been silent answered again */
+    gint64 row_ms;            /* boot clock: the end of the last pass that news have started */
+    guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
     gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
     struct task *sleeper;                /* the loop, while it waits for the next pass */
     guint timer;
@@ -71,12 +73,13 @@ struct watcher {
 
 /* What the watcher remembers of a node between passes. */
 struct node_memory {
-    gint64 silent_since; /* seconds since 1970; 0: it answers, or has never answered us */
-    gint64 unheard_ms;   /* by the boot clock, since when it does not answer; 0: it does */
-    bool answered;       /* at some time since this watcher started */
-    guint64 failed_pass; /* pass since which its disks have no space at all; 0: they have */
-    gint64 services_ms;  /* boot clock: when its services were put on record anew; 0: never */
-    guint promotions;    /* jobs that were to make it a master candidate, and failed */
+    gint64 silent_since;   /* seconds since 1970; 0: it answers, or has never answered us */
+    gint64 unheard_ms;     /* by the boot clock, since when it does not answer; 0: it does */
+    bool answered;         /* at some time since this watcher started */
+    guint64 failed_pass;   /* pass since which its disks have no space at all; 0: they have */
+    gint64 services_ms;    /* boot clock: when its services were put on record anew; 0: never */
+    guint64 services_pass; /* the last whose commit was to do that */
+    guint promotions;      /* jobs that were to make it a master candidate, and failed */
 };
 
 /* The state machine of section 4; suspension is a property of the policy, not a state. */

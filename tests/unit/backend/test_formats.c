@@ -659,22 +659,68 @@ static void shared_unmounted(void *unused)
         "disk 0 of instance " U " has no image in %s/disks, nor in %s, which lacks the file "
         "fettle-shared of the folder that all nodes share: mount that there",
         two->paths->var, empty);
-    g_assert_cmpstr(one->storage->ops->shared(one->storage), ==, ""); /* nobody has used it */
+    g_assert_cmpstr(one->storage->ops->shared(one->storage, NULL), ==, ""); /* nobody has used it */
     created(one, web1, "");
-    g_autofree char *marker = g_strdup(one->storage->ops->shared(one->storage));
+    g_autofree char *marker = g_strdup(one->storage->ops->shared(one->storage, NULL));
     g_assert_true(g_uuid_string_is_valid(marker));
-    g_assert_cmpstr(three->storage->ops->shared(three->storage), ==, marker);
-    g_assert_cmpstr(two->storage->ops->shared(two->storage), ==, "");
+    struct storage_space space = {0};
+    one->storage->ops->shared(one->storage, &space);
+    g_assert_cmpuint(space.total_mib, >, 0);
+    g_assert_cmpuint(space.free_mib, <=, space.total_mib);
+    two->storage->ops->shared(two->storage, &space);
+    g_assert_cmpuint(space.total_mib, ==, 0);
+    g_assert_cmpstr(three->storage->ops->shared(three->storage, NULL), ==, marker);
+    g_assert_cmpstr(two->storage->ops->shared(two->storage, NULL), ==, "");
     g_assert_null(two->storage->ops->files(two->storage, U, "", 1, &error));
     g_assert_cmpstr(error->message, ==, missing);
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
     created(three, web1, ""); /* the marker stays what it is */
-    g_assert_cmpstr(one->storage->ops->shared(one->storage), ==, marker);
+    g_assert_cmpstr(one->storage->ops->shared(one->storage, NULL), ==, marker);
     sh("echo nonsense > %s/fettle-shared", folder);
-    g_assert_cmpstr(one->storage->ops->shared(one->storage), ==, "");
+    g_assert_cmpstr(one->storage->ops->shared(one->storage, NULL), ==, "");
     world_node_free(one);
     world_node_free(two);
     world_node_free(three);
+}
+
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* What lies in var/images, as a report has it; "?": it is not known. */
+static char *sources_of(struct world_node *node)
+{
+    g_autoptr(GPtrArray) names = node->storage->ops->sources(node->storage);
+    if (names == NULL)
+        return g_strdup("?");
+    g_ptr_array_sort(names, by_text);
+    g_ptr_array_add(names, NULL);
+    return g_strjoinv(" ", (char **)names->pdata);
+}
+
+static void sources_are_told(void *unused)
+{
+    struct world_node *node = world_node_new("sources");
+    g_autofree char *folder = below(node, "images");
+    g_autofree char *none = sources_of(node);
+    g_assert_cmpstr(none, ==, "tick.raw"); /* the world puts it there */
+    sh("cd %s && touch debian.raw .hidden \"$(printf 'no\\377text')\" && mkdir sub && ln -s "
+       "debian.raw "
+       "linked && ln -s nothing broken",
+       folder);
+    g_autofree char *some = sources_of(node);
+    g_assert_cmpstr(some, ==, "debian.raw linked tick.raw");
+    sh("cd %s && for i in $(seq 253); do touch more$i; done", folder);
+    g_autofree char *full = sources_of(node);
+    g_assert_cmpuint(strlen(full), >, 1000);
+    sh("touch %s/one-too-many", folder);
+    g_autofree char *many = sources_of(node);
+    g_assert_cmpstr(many, ==, "?");
+    sh("rm -r %s", folder);
+    g_autofree char *gone = sources_of(node);
+    g_assert_cmpstr(gone, ==, "?");
+    world_node_free(node);
 }
 
 static void bad_places(void *unused)
@@ -736,6 +782,7 @@ static void add_tests(void)
     world_test("/formats/promote-while-open#SAF-17", promote_while_open);
     world_test("/formats/shared-belongs-to-no-node#SAF-19,SAF-21", shared);
     world_test("/formats/shared-folder-that-is-not-mounted", shared_unmounted);
+    world_test("/formats/sources-are-told", sources_are_told);
     world_test("/formats/bad-places", bad_places);
 }
 

@@ -64,6 +64,21 @@ static void diskless(void *unused)
     moving_free(moving);
 }
 
+/* How long it may stand still, and how much may be sent. */
+static void limited(void *unused)
+{
+    struct moving *moving = moving_new("limits", TEMPLATE_DISKLESS, 0, FORMAT_RAW);
+    g_autoptr(GError) error = NULL;
+    moving_open(moving);
+    moving_start_slowly(moving);
+    json_autoptr set =
+        world_monitor(moving->a, moving->before, "query-migrate-parameters", NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(json_integer_value(json_object_get(set, "downtime-limit")), ==, 1);
+    g_assert_cmpint(json_integer_value(json_object_get(set, "max-bandwidth")), ==, MIB(1));
+    moving_free(moving);
+}
+
 static void not_live(void *unused)
 {
     struct moving *moving = moving_new("paused", TEMPLATE_MIRROR, 1, FORMAT_RAW);
@@ -267,6 +282,7 @@ static void add_tests(void)
     world_test("/migrate/qcow2-of-two-disks", copied_qcow2);
     world_test("/migrate/sharedfile#SAF-21", shared);
     world_test("/migrate/diskless", diskless);
+    world_test("/migrate/limits", limited);
     world_test("/migrate/not-live", not_live);
     world_test("/migrate/mirrors-back-before-it-runs#SAF-17", mirrors_back);
     world_test("/migrate/wrong-order#SAF-17,SAF-20", wrong_order);

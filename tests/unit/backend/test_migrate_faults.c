@@ -165,7 +165,8 @@ static void late_failure(const char *name, bool live)
     g_assert_true(moving_await(moving, STEP_FAILED));
     g_assert_cmpint(moving_step(moving, &why), ==, STEP_FAILED);
     g_test_message("%s", why);
-    g_assert_cmpuint(strlen(why), >, 0);
+    /* Its own, or where to look for one. */
+    g_assert_true(strlen(why) > 0 && (!strstr(why, "no reason") || strstr(why, "fettle-noded")));
     for (guint i = 0; world_state(moving->a, moving->before) != GUEST_RUNNING && i < 3000; i++)
         loop_sleep(20);
     moving_check_stayed(moving);

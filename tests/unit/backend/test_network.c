@@ -106,6 +106,12 @@ static void names(void)
     g_autofree char *owner = tap_alias_parse(alias, &mode);
     g_assert_cmpstr(owner, ==, U1);
     g_assert_cmpint(mode, ==, NIC_ROUTED);
+    char name[TAP_NAME_BYTES];
+    tap_name(U1, 3, name);
+    g_assert_true(tap_is_name(name));
+    g_assert_false(tap_is_name("ft0"));
+    g_assert_false(tap_is_name("ftth-to-office1"));
+    g_assert_false(tap_is_name("eth012345678901"));
     static const char *const foreign[] = {"",
                                           "uplink to the office",
                                           "fettle routed x 0",
@@ -311,6 +317,10 @@ static void routed(void *unused)
     g_autofree char *sixth =
         world_shell("ip -6 route show 2001:db8::7 | grep -c 'dev %s proto static'", third);
     g_assert_cmpstr(sixth, ==, "1");
+    g_autofree char *same = made(network, U1, 1, newer);
+    g_autofree char *gateway =
+        world_shell("ip -6 -o addr show dev %s scope link | grep -c ' fe80::1/64 '", same);
+    g_assert_cmpstr(gateway, ==, "1");
     assert_listed(network, U1 " " U2);
     removed(network, U1);
     removed(network, U2);
@@ -332,6 +342,89 @@ static void routed_later(void *unused)
     g_assert_cmpstr(same, ==, name);
     assert_shell("ip route show table 100 | grep -c 192.0.2.8", "1");
     removed(network, U1);
+    network_linux_free(network);
+}
+
+/* The address in the next frame of ARP, and who is to be asked for it; "": there is none. */
+static char *next_arp(int fd)
+{
+    guint8 frame[1500];
+    ssize_t len;
+    while ((len = recv(fd, frame, sizeof frame, MSG_DONTWAIT)) > 0)
+        if (len >= 42 && frame[12] == 0x08 && frame[13] == 0x06)
+            return g_strdup_printf("%u.%u.%u.%u at %02x:%02x:%02x:%02x:%02x:%02x", frame[28],
+                                   frame[29], frame[30], frame[31], frame[22], frame[23], frame[24],
+                                   frame[25], frame[26], frame[27]);
+    return g_strdup("");
+}
+
+static void expect_arp(int fd, const char *expected)
+{
+    g_autofree char *heard = next_arp(fd);
+    g_assert_cmpstr(heard, ==, expected);
+}
+
+/* Whether it is among all that come. */
+static bool hears(int fd, const char *expected)
+{
+    bool found = false;
+    for (;;) {
+        g_autofree char *heard = next_arp(fd);
+        if (!*heard)
+            return found;
+        found = found || g_str_equal(heard, expected);
+    }
+}
+
+static int listen_to(const char *device)
+{
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+    struct sockaddr_ll wire = {.sll_family = AF_PACKET,
+                               .sll_protocol = htons(ETH_P_ALL),
+                               .sll_ifindex = (int)if_nametoindex(device)};
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&wire, sizeof wire), ==, 0);
+    return fd;
+}
+
+/* Who reaches the guest by proxy ARP hears of it, on those networks alone, and the guest does not.
+ */
+static void routed_is_told(void *unused)
+{
+    struct network_driver *network = network_linux_new(WORLD_UID);
+    g_autoptr(GError) error = NULL;
+    record_autoptr(nic) routed = card(NIC_ROUTED, "", "192.0.2.7");
+    record_autoptr(nic) newer = card(NIC_ROUTED, "", "2001:db8::7");
+    record_autoptr(nic) bridged = card(NIC_BRIDGED, "br0", "192.0.2.9");
+    g_free(
+        world_shell("ip link add up0 type veth peer name up1; ip link add in0 type veth peer name "
+                    "in1; ip link set up0 address 02:00:00:00:00:01; ip link set in0 address "
+                    "02:00:00:00:00:02; for d in up0 up1 in0 in1; "
+                    "do ip link set $d up; done; echo 1 >/proc/sys/net/ipv4/conf/up0/proxy_arp"));
+    g_autofree char *tap = made(network, U1, 0, routed);
+    int up = listen_to("up1"), in = listen_to("in1"), guest = open_tap(tap);
+    g_autofree char *before = next_arp(up);
+    g_assert_true(network->ops->nic_announce(network, routed, &error));
+    g_assert_no_error(error);
+    expect_arp(up, "192.0.2.7 at 02:00:00:00:00:01");
+    expect_arp(up, "");
+    expect_arp(in, "");
+    guint8 frame[1500];
+    for (ssize_t len; (len = read(guest, frame, sizeof frame)) > 0;)
+        g_assert_false(len >= 14 && frame[12] == 0x08 && frame[13] == 0x06);
+    g_assert_true(network->ops->nic_announce(network, newer, &error));
+    g_assert_true(network->ops->nic_announce(network, bridged, &error));
+    expect_arp(up, "");
+    /* On all devices at once, the far ends of the wires among them. */
+    g_free(world_shell("echo 1 >/proc/sys/net/ipv4/conf/all/proxy_arp"));
+    g_assert_true(network->ops->nic_announce(network, routed, &error));
+    g_assert_true(hears(up, "192.0.2.7 at 02:00:00:00:00:01"));
+    g_assert_true(hears(in, "192.0.2.7 at 02:00:00:00:00:02"));
+    g_free(world_shell("echo 0 >/proc/sys/net/ipv4/conf/all/proxy_arp"));
+    close(guest);
+    close(up);
+    close(in);
+    removed(network, U1);
+    g_free(world_shell("ip link del up0; ip link del in0"));
     network_linux_free(network);
 }
 
@@ -616,6 +709,7 @@ static void add_tests(void)
     world_test("/network/occupied-name", occupied);
     world_test("/network/routed", routed);
     world_test("/network/routed-when-it-has-arrived#SAF-17", routed_later);
+    world_test("/network/routed-is-told", routed_is_told);
     world_test("/network/bad-routes-leave-nothing", bad_routes);
     world_test("/network/host-address", host_address);
     world_test("/network/openvswitch", openvswitch);

@@ -73,6 +73,39 @@ static void start_and_kill(void *unused)
     world_node_free(node);
 }
 
+/* Whether the first disk's image is written past this host's memory. */
+static bool is_direct(const struct world_node *node, const struct instance *web1)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr all = world_monitor(node, web1, "query-named-block-nodes", NULL, &error);
+    const json_t *direct = NULL;
+    size_t i;
+    json_t *found;
+    g_assert_no_error(error);
+    json_array_foreach(
+        all, i, found) if (strcmp(json_string_value(json_object_get(found, "node-name")), "d0f") ==
+                           0) direct = json_object_get(json_object_get(found, "cache"), "direct");
+    g_assert_true(json_is_boolean(direct));
+    return json_is_true(direct);
+}
+
+/* Another node that takes over what both reach finds all of it there. */
+static void shared_is_not_cached(void *unused)
+{
+    static const enum disk_template templates[] = {TEMPLATE_FILE, TEMPLATE_SHAREDFILE};
+    struct world_node *node = world_node_new("shared");
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    for (guint i = 0; i < G_N_ELEMENTS(templates); i++) {
+        web1->disk_template = templates[i];
+        world_prepare(node, web1, NULL);
+        g_assert_true(is_direct(node, web1) == (templates[i] == TEMPLATE_SHAREDFILE));
+        g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+    }
+    world_node_free(node);
+}
+
 /* --- display --- */
 
 #define PORT 11007
@@ -277,6 +310,28 @@ static void accelerator(void *unused)
 
 /* --- dying and being found --- */
 
+/* What QEMU says when it ends is told, unless it was ended by us. */
+static void last_words(void *unused)
+{
+    struct world_node *node = world_node_new("words");
+    struct hypervisor *hv = node->hypervisor;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autoptr(GError) error = NULL;
+    world_create(node, web1, "");
+    world_prepare(node, web1, NULL);
+    kill((pid_t)world_guest_pid(node, web1), SIGTERM);
+    for (guint i = 0; node->exited == 0 && i < 3000; i++)
+        loop_sleep(10);
+    g_assert_cmpuint(node->exited, ==, 1);
+    g_assert_nonnull(strstr(node->said, "terminating on signal 15"));
+    web1->generation = 2;
+    world_prepare(node, web1, NULL);
+    g_assert_true(hv->ops->kill(hv, web1->uuid, 2, &error));
+    g_assert_cmpuint(node->exited, ==, 2);
+    g_assert_cmpstr(node->said, ==, "");
+    world_node_free(node);
+}
+
 static void killed_by_others(void *unused)
 {
     struct world_node *node = world_node_new("killed");
@@ -435,6 +490,7 @@ static int tests(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     self = g_file_read_link("/proc/self/exe", NULL);
     world_test("/qemu/start-run-pause-reset-kill#SAF-10,SAF-20", start_and_kill);
+    world_test("/qemu/shared-is-not-cached#SAF-21", shared_is_not_cached);
     world_test("/qemu/display", display);
     world_test("/qemu/display/port-taken", display_taken);
     world_test("/qemu/own-shutdown-leaves-it-paused#SAF-11", powerdown);
@@ -443,6 +499,7 @@ static int tests(int argc, char **argv)
     world_test("/qemu/unprivileged-and-confined", unprivileged);
     world_test("/qemu/accelerator-by-trial", accelerator);
     world_test("/qemu/death-is-an-event", killed_by_others);
+    world_test("/qemu/last-words", last_words);
     world_test("/qemu/found-after-restart#SAF-19", found_again);
     world_test("/qemu/found-without-pid#SAF-19", found_without_pid);
     world_test("/qemu/dead-and-damaged-state", dead_and_damaged_state);

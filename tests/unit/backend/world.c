@@ -174,9 +174,11 @@ const char *world_folder(void)
 
 /* --- nodes --- */
 
-static void exited(const char *instance, guint64 generation, void *data)
+static void exited(const char *instance, guint64 generation, const char *said, void *data)
 {
-    ((struct world_node *)data)->exited++;
+    struct world_node *node = data;
+    node->exited++;
+    g_strlcpy(node->said, said, sizeof node->said);
 }
 
 static void shut_down(const char *instance, guint64 generation, void *data)

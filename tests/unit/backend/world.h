@@ -17,7 +17,8 @@ struct world_node {
     struct node_paths *paths;
     struct hypervisor *hypervisor;
     struct storage *storage;
-    guint exited; /* events */
+    guint exited;   /* events */
+    char said[256]; /* by the guest that ended last */
     guint shutdowns;
     guint exports_ended;
 };

@@ -186,6 +186,66 @@ static void test_items(void)
     g_assert_cmpstr(refused_deep, ==, "an item of a list: JSON is nested deeper than 32 levels");
 }
 
+/* What is read in one pass is what the parser of the library reads, or refuses. */
+static void test_plain_items(void)
+{
+    static const char *const all[] = {
+        "[]",
+        "[ ]",
+        "[ 1 , 2 ]",
+        "[0,-0,-1]",
+        "[00]",
+        "[01]",
+        "[-]",
+        "[-01]",
+        "[1e2]",
+        "[1.5]",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "[true,false,null]",
+        "[trueish]",
+        "[tru]",
+        "[nul",
+        "[\"\"]",
+        "[\"a\",\"\xc3\xa4\"]",
+        "[\"\xff\"]",
+        "[\"\\u00e4\"]",
+        "[\"a\nb\"]",
+        "[\"\x7f\"]",
+        "[\"]\"]",
+        "[[],[[]]]",
+        "[[0,\"x\"],[2,null]]",
+        "[{\"a\":[1]},{}]",
+        "[999999999999999,-999999999999999]",
+        "[9223372036854775807]",
+        "[9223372036854775808]",
+        "[\"open]",
+        "[1]x",
+        "\"text\"",
+        "7",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_autoptr(GError) refused = NULL;
+        json_autoptr whole = json_parse_limited(all[i], strlen(all[i]), 1000, &refused);
+        g_autofree char *text = g_strdup_printf("{\"result\":{\"data\":[%s]}}", all[i]);
+        g_autofree char *found = items_of(text, 1000);
+        g_autofree char *read = whole == NULL ? NULL : json_to_text(whole);
+        g_autofree char *expected =
+            whole == NULL ? NULL : g_strconcat(read, ";{\"result\":{\"data\":[]}}", NULL);
+        if (whole != NULL)
+            g_assert_cmpstr(found, ==, expected);
+        else
+            g_assert_nonnull(strstr(found, "broken JSON"));
+    }
+    g_autofree char *opened = g_strnfill(LIMIT_JSON_DEPTH, '[');
+    g_autofree char *closed = g_strnfill(LIMIT_JSON_DEPTH, ']');
+    g_autofree char *deepest = g_strdup_printf("{\"result\":{\"data\":[%s%s]}}", opened, closed);
+    g_autofree char *expected = g_strdup_printf("%s%s;{\"result\":{\"data\":[]}}", opened, closed);
+    g_autofree char *found = items_of(deepest, 1000);
+    g_assert_cmpstr(found, ==, expected);
+}
+
 /* Written without a tree it is the same text. */
 static void test_append(void)
 {
@@ -201,6 +261,14 @@ static void test_append(void)
     json_array_append_new(list, json_null());
     json_array_append_new(list, json_real(1.5));
     json_array_append_new(list, json_make("{s:[i]}", "b", 1));
+    json_array_append_new(
+        list, json_make("{s:[i,{}], s:s, s:b, s:[]}", "b", 1, "a", "x", "ab", 0, "\xc3\xa4"));
+    json_t *large = json_object();
+    for (int i = 0; i < 100; i++) {
+        g_autofree char *name = g_strdup_printf("%d", i * 37 % 100);
+        json_object_set_new(large, name, json_integer(i));
+    }
+    json_array_append_new(list, large);
     for (guint i = 0; i < G_N_ELEMENTS(numbers); i++)
         json_array_append_new(list, json_integer(numbers[i]));
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -223,6 +291,7 @@ int main(int argc, char **argv)
     g_test_add_func("/json/make-bad-format", test_make_bad_format);
     g_test_add_func("/json/steal", test_steal);
     g_test_add_func("/json/items", test_items);
+    g_test_add_func("/json/plain-items", test_plain_items);
     g_test_add_func("/json/append", test_append);
     return g_test_run();
 }

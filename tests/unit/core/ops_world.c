@@ -111,21 +111,34 @@ static json_t *replicas_of(const struct ops_world *world, const char *node)
     return list;
 }
 
+static json_t *sources_of(const char *names)
+{
+    json_t *list = json_array();
+    g_auto(GStrv) words = g_strsplit(names ? names : "", " ", -1);
+    for (guint i = 0; words[i]; i++)
+        json_array_append_new(list, json_string(words[i]));
+    return list;
+}
+
 static json_t *report(const struct ops_world *world, const char *node)
 {
     guint index = (guint)(node[strlen(node) - 1] - '1') % 3;
     json_int_t memory = (json_int_t)world->memory[index], disk = (json_int_t)world->disk[index];
+    json_int_t told = *world->shared[index] ? (json_int_t)world->shared_mib : 0;
     json_t *guests = json_array();
     if (world->guest_node && !strcmp(world->guest_node, node))
         json_array_append_new(
             guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
                               (json_int_t)world->guest_generation, "state", world->guest_state,
                               "mirror", world->guest_mirror ? world->guest_mirror : "none"));
-    return json_make("{ss sI sI sI sI so so so so s[s] ss ss}", "node", node, "memory_total",
-                     memory, "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests",
-                     guests, "replicas", replicas_of(world, node), "images", images_of(world, node),
-                     "image_sets", image_sets_of(world, node), "bridges", world->bridges[index],
-                     "qemu_version", world->qemu[index], "shared", world->shared[index]);
+    return json_make("{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node,
+                     "memory_total", memory, "memory_free", memory, "disk_total", disk, "disk_free",
+                     disk, "guests", guests, "replicas", replicas_of(world, node), "images",
+                     images_of(world, node), "image_sets", image_sets_of(world, node), "bridges",
+                     world->bridges[index], "qemu_version", world->qemu[index], "shared",
+                     world->shared[index], "shared_total", told, "shared_free", told, "sources",
+                     sources_of(world->sources[index]), "sources_whole",
+                     world->sources[index] ? 1 : 0);
 }
 
 static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)

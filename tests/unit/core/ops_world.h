@@ -43,6 +43,7 @@ struct ops_world {
     const char *mirror;         /* what mirror_wait says in the end; NULL: ready */
     guint mirror_steps;         /* answers "syncing" before that, 30 % further each */
     guint64 memory[3], disk[3]; /* of the nodes, all free */
+    const char *sources[3];     /* of each node's var/images, with spaces between; NULL: not told */
     guint64 image_bytes;        /* of every image; 0: there is none */
     const char *no_image;       /* the one that is not there although others are; NULL: none … */
     const char *no_image_on;    /* … on this node; NULL: on none */
@@ -52,6 +53,7 @@ struct ops_world {
     GPtrArray *strays;        /* char *: "node image" that is there besides */
     guint looks;              /* questions how far disks_create is, each 10 % further */
     const char *qemu[3];      /* version on each node */
+    guint64 shared_mib;       /* space of that folder, all of it free; 0: nobody tells */
     const char *shared[3];    /* the shared folder that each node mounts; "": none */
     const char *guest_mirror; /* what the node says of the guest's mirror; NULL: none */
     bool export_dead;         /* the export of the replica has ended */
@@ -65,6 +67,7 @@ struct ops_world {
     GPtrArray *pending;        /* char *: nodes that have not answered the master */
     guint pending_polls;       /* after so many questions they have; 0: never */
     guint blocked;             /* so many lock requests are not granted … */
+    gint64 lock_priority;      /* of the newest request for locks */
     void (*on_blocked)(struct ops_world *world); /* … and this is called at each; may be NULL */
     void (*on_locks)(struct ops_world *world);   /* runs when locks are granted */
     void (*on_commit)(struct ops_world *world, guint number); /* before the number-th commit */

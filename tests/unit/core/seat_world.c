@@ -137,8 +137,8 @@ void tear_down(void)
 
 /* --- questions --- */
 
-/* "ROLE history/epoch/serial" (an epoch after a leap: "leapt"), with " why" if there is a reason.
- */
+/* "ROLE history/epoch/serial" (an epoch after a leap: "leapt"; a serial without its leaps), with
+ * " why" if there is a reason. */
 char *role_of(guint node)
 {
     record_autoptr(role_status) status = ask_seat(hosts[node].cli);
@@ -146,7 +146,7 @@ char *role_of(guint node)
                                  ? g_strdup("leapt")
                                  : g_strdup_printf("%d", (int)status->epoch);
     return g_strdup_printf("%s %d/%s/%d%s%s", enum_word(&seat_role_words, (int)status->seat),
-                           (int)status->history, epoch, (int)status->serial,
+                           (int)status->history, epoch, (int)(status->serial % LIMIT_SERIAL_LEAP),
                            *status->why ? " " : "", status->why);
 }
 

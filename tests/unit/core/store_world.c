@@ -302,6 +302,18 @@ json_t *store_get(const struct store_world *store, const char *kind, const char 
     return entry == NULL ? NULL : entry->object;
 }
 
+json_t *store_objects(const struct store_world *store)
+{
+    json_t *objects = json_object();
+    GHashTableIter iter;
+    gpointer path, entry;
+
+    g_hash_table_iter_init(&iter, store->objects);
+    while (g_hash_table_iter_next(&iter, &path, &entry))
+        json_object_set(objects, path, ((const struct entry *)entry)->object);
+    return objects;
+}
+
 void store_hold(struct store_world *store, bool hold)
 {
     struct rpc_request *request;

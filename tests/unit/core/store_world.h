@@ -20,6 +20,8 @@ void store_set_pending(struct store_world *store, const char *node);
 void store_put(struct store_world *store, const char *kind, const char *key, json_t *object);
 /* Borrowed; NULL if there is none. */
 json_t *store_get(const struct store_world *store, const char *kind, const char *key);
+/* All of them, by "KIND/KEY"; to be unreffed. */
+json_t *store_objects(const struct store_world *store);
 /* While held, commits wait; released they go on in order. */
 void store_hold(struct store_world *store, bool hold);
 /* The next commit is refused. */

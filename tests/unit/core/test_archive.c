@@ -407,6 +407,130 @@ static void put_instance(struct queue_world *w, int generation, const char *task
                         "task_owner", owner));
 }
 
+/* One that ended without having started goes like any other. */
+static void test_never_started(void)
+{
+    struct queue_world *w = world_new();
+    guint64 first = run_job(w, NULL);
+    guint64 doomed =
+        queue_submit(w, json_make("{s[[I, [s]]]}", "depends", (json_int_t)first, "error"));
+
+    g_assert_cmpstr(queue_status(w, doomed), ==, "error");
+    expect(w, "ArchiveJob", json_make("[I]", (json_int_t)doomed), "true");
+    g_assert_false(on_record(w, doomed));
+    queue_world_free(w);
+}
+
+static json_t *after(guint64 id)
+{
+    return json_make("[[o]]",
+                     queue_delay(json_make("{s[[I, [s]]]}", "depends", (json_int_t)id, "success")));
+}
+
+/* A job comes that depends on one which is just being archived. */
+static void test_dependent_comes(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply archive = {0}, submit = {0};
+    guint64 first, second;
+
+    put_node(w, MASTER, "node1", true, false);
+    add_noded(w, MASTER);
+    first = run_job(w, NULL);
+    queue_submit(w, NULL); /* takes the only slot */
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "ArchiveJob",
+                    json_make("[I]", (json_int_t)first), &archive);
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob", after(first), &submit);
+    fake_advance(w->world, 3000);
+    g_assert_true(archive.done && submit.done);
+    g_assert_no_error(submit.error);
+    g_assert_true(json_is_false(archive.result));
+    g_assert_true(on_record(w, first));
+    second = (guint64)json_integer_value(submit.result);
+    queue_world_kill_luxid(w);
+    queue_world_start_luxid(w);
+    g_assert_cmpstr(queue_status(w, second), !=, "error");
+    fake_reply_clear(&archive);
+    fake_reply_clear(&submit);
+    queue_world_free(w);
+}
+
+/* Both in one transaction, in this order. */
+static void check_beside(struct queue_world *w, bool archive_first)
+{
+    struct fake_reply other = {0}, archive = {0}, submit = {0};
+    guint64 first = run_job(w, NULL);
+
+    store_hold(w->store, true);
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob",
+                    json_make("[[o]]", queue_delay(NULL)), &other);
+    fake_settle(w->world);
+    if (!archive_first)
+        fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob", after(first), &submit);
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "ArchiveJob",
+                    json_make("[I]", (json_int_t)first), &archive);
+    fake_settle(w->world);
+    if (archive_first)
+        fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob", after(first), &submit);
+    fake_settle(w->world);
+    store_hold(w->store, false);
+    fake_settle(w->world);
+    g_assert_true(archive.done && submit.done);
+    g_assert_no_error(archive.error);
+    g_assert_cmpint(json_is_true(archive.result), ==, !on_record(w, first));
+    if (archive_first)
+        g_assert_error(submit.error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    else
+        g_assert_true(on_record(w, first));
+    fake_reply_clear(&other);
+    fake_reply_clear(&archive);
+    fake_reply_clear(&submit);
+}
+
+static void test_dependent_beside(void)
+{
+    struct queue_world *w = queue_world_new(5);
+
+    put_node(w, MASTER, "node1", true, false);
+    add_noded(w, MASTER);
+    check_beside(w, false);
+    check_beside(w, true);
+    queue_world_free(w);
+}
+
+/* The store stands still for so long that luxid gives the submission up, and is stored after all:
+ * what was built without it is not. */
+static void test_dependent_late(void)
+{
+    struct queue_world *w = queue_world_new(5);
+    struct fake_reply submit = {0}, archive = {0};
+    guint64 first;
+
+    put_node(w, MASTER, "node1", true, false);
+    add_noded(w, MASTER);
+    first = run_job(w, NULL);
+    store_hold(w->store, true);
+    fake_call_start(
+        w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob",
+        json_make("[[o]]", queue_delay(json_make("{s[[I, []]]}", "depends", (json_int_t)first))),
+        &submit);
+    fake_advance(w->world, 100 * 1000);
+    g_assert_true(submit.done);
+    g_assert_error(submit.error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_RESULT);
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "ArchiveJob",
+                    json_make("[I]", (json_int_t)first), &archive);
+    fake_advance(w->world, 1000);
+    store_hold(w->store, false);
+    fake_advance(w->world, 2000);
+    g_assert_true(archive.done);
+    g_assert_true(json_is_false(archive.result));
+    g_assert_true(on_record(w, first));
+    g_assert_true(on_record(w, first + 1));
+    fake_reply_clear(&submit);
+    fake_reply_clear(&archive);
+    queue_world_free(w);
+}
+
 static void test_dependencies(void)
 {
     struct queue_world *w = queue_world_new(1);
@@ -488,6 +612,22 @@ static void test_request_id(void)
     queue_world_free(w);
 }
 
+/* What it depends on is archived since: it is the same job all the same. */
+static void test_request_id_depends(void)
+{
+    struct queue_world *w = world_new();
+    guint64 first = run_job(w, NULL);
+    json_autoptr args =
+        json_make("[[o]]", queue_delay(json_make("{ss, s[[I, [s]]]}", "request_id", "once",
+                                                 "depends", (json_int_t)first, "success")));
+
+    expect(w, "SubmitJob", json_deep_copy(args), "2");
+    queue_job_runs(w, 2);
+    expect(w, "ArchiveJob", json_make("[I]", (json_int_t)first), "true");
+    expect(w, "SubmitJob", json_deep_copy(args), "2");
+    queue_world_free(w);
+}
+
 /* --- files --- */
 
 static void test_damaged(void)
@@ -544,6 +684,24 @@ static void test_bad_puts(void)
     queue_world_free(w);
 }
 
+/* One of an earlier version, whose log had no limit: what can be put into the archive can be read
+ * there. */
+static void test_large(void)
+{
+    struct queue_world *w = world_new();
+    g_autofree char *big = g_strnfill(LIMIT_JOB_FILE_BYTES + MIB(1), 'x');
+    json_t *op =
+        json_make("{so, ss, sI, s[[i, [i, i], s, s]]}", "input", queue_delay(NULL), "status",
+                  "success", "end_us", (json_int_t)1000, "log", 1, 1, 1, "message", big);
+
+    put_ended(w, 7, HOUR, json_make("{s[o], ss}", "ops", op, "request_id", "large"));
+    expect(w, "ArchiveJob", json_make("[i]", 7), "true");
+    g_assert_false(on_record(w, 7));
+    g_assert_true(archived_on(w, NODE2, 7));
+    expect(w, "QueryJobs", json_make("[[i], [s]]", 7, "status"), "[[\"success\"]]");
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -559,9 +717,15 @@ int main(int argc, char **argv)
     g_test_add_func("/archive/auto-in-steps#LUX-06", test_auto_in_steps);
     g_test_add_func("/archive/by-itself#LUX-06", test_by_itself);
     g_test_add_func("/archive/dependencies-stay#LUX-06", test_dependencies);
+    g_test_add_func("/archive/never-started#LUX-06", test_never_started);
+    g_test_add_func("/archive/dependent-comes#LUX-06", test_dependent_comes);
+    g_test_add_func("/archive/dependent-beside#LUX-06", test_dependent_beside);
+    g_test_add_func("/archive/dependent-late#LUX-06,SAF-04", test_dependent_late);
     g_test_add_func("/archive/repairs-stay", test_repairs_stay);
     g_test_add_func("/archive/request-id#SAF-31", test_request_id);
+    g_test_add_func("/archive/request-id-depends#SAF-31", test_request_id_depends);
     g_test_add_func("/archive/damaged", test_damaged);
     g_test_add_func("/archive/bad-puts", test_bad_puts);
+    g_test_add_func("/archive/large#SAF-31", test_large);
     return g_test_run();
 }

@@ -31,6 +31,8 @@ static void end_opcodes(struct queue_world *w, guint64 id, json_t *jobs, const c
 {
     record_autoptr(job) file = queue_file(w, id);
     struct job_op *op = file->ops->pdata[0];
+    g_free(file->user);
+    file->user = g_strdup("ann");
     g_free(op->status);
     op->status = g_strdup("success");
     json_decref(op->result);
@@ -59,11 +61,12 @@ static json_t *two_jobs(void)
                      "duration", 3.0);
 }
 
-/* Each opcode that a job has asked for says which it is. */
+/* Each opcode that a job has asked for says which it is; they are of the same user. */
 static void assert_begun(struct queue_world *w, guint64 id, guint ops)
 {
     record_autoptr(job) record = queue_record(w, id);
     g_assert_cmpuint(record->ops->len, ==, ops);
+    g_assert_cmpstr(record->user, ==, "ann");
     for (guint i = 0; i < ops; i++) {
         const struct job_op *op = record->ops->pdata[i];
         g_autofree char *text = g_strdup_printf("job=%" G_GUINT64_FORMAT ";index=%u", id, i);
@@ -241,12 +244,29 @@ static void test_cancel_wish(void)
     queue_world_free(w);
 }
 
+/* Those for which there is no room are refused, each by itself. */
+static void test_full(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = start_evacuation(w);
+    luxi_limit_queue(w->luxi, 1);
+    end_evacuation(w, id, two_jobs());
+    queue_job_gone(w, id, true);
+    fake_advance(w->world, 2000);
+    assert_result(w, id,
+                  "{\"failed\":[],\"jobs\":[[true,2],[false,\"the queue is full: at most 1 jobs "
+                  "are queued\"]]}");
+    assert_no_job(w, 3);
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/children/queued#SAF-30", test_queued);
     g_test_add_func("/children/luxid-dies#SAF-30,LUX-35", test_luxid_dies);
     g_test_add_func("/children/refused", test_refused);
+    g_test_add_func("/children/full", test_full);
     g_test_add_func("/children/later-opcode#SAF-30", test_later_opcode);
     g_test_add_func("/children/died-later#SAF-30", test_died_later);
     g_test_add_func("/children/died#SAF-30", test_died);

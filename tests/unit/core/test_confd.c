@@ -287,6 +287,12 @@ static void test_bad_requests(void)
         confd, "{\"protocol\": 1, \"type\": 3, \"rsalt\": \"r\", \"query\": {\"fields\": [0]}}");
     expect_bad_request(confd,
                        "{\"protocol\": 1, \"type\": 3, \"rsalt\": \"r\", \"query\": {\"3\": [3]}}");
+    g_autoptr(GString) many = g_string_new("{\"protocol\": 1, \"type\": 3, \"rsalt\": \"r\", "
+                                           "\"query\": {\"2\": [\"1.1.1.1\"");
+    for (guint i = 0; i < LIMIT_CONFD_ADDRESSES; i++)
+        g_string_append(many, ", \"1.1.1.1\"");
+    g_string_append(many, "]}}");
+    expect_bad_request(confd, many->str);
 }
 
 static void test_silence(void)

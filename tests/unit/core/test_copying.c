@@ -6,6 +6,7 @@
 
 #include "config_world.h"
 #include "helper/fake_copy.h"
+#include "helper/fake_engine.h"
 #include "proto/records.h"
 
 /* Who is asked. Each answer names a mastership of its own, as if another one answered. */
@@ -14,7 +15,10 @@ struct master {
     guint64 followed, pieces, rest; /* the epochs of its answers */
     guint64 serial;
     bool snapshot; /* the copy is to be filled anew */
+    bool too_much; /* what has changed while it is filled is too much for one answer */
+    guint parts;   /* in which it is told then; 0: in one */
     bool told;     /* it has answered; another question finds nobody */
+    guint64 more;  /* there is a second piece, of this epoch; 0: there is none */
 };
 
 static struct fake_world *world;
@@ -44,16 +48,32 @@ static json_t *answer_follow(const struct rpc_request *request, const char *to_n
 static json_t *answer_snapshot(const struct rpc_request *request, const char *to_node, void *data,
                                GError **error)
 {
-    return json_make("{sI sI sI s[{ss ss ss sI so}]}", "history", (json_int_t)master.history,
-                     "epoch", (json_int_t)master.pieces, "serial", (json_int_t)master.serial,
-                     "changes", "op", "put", "kind", "node", "key", NODE1, "version",
-                     (json_int_t)master.serial, "object", object_node(NODE1));
+    bool first = json_string_length(json_object_get(request->args, "key")) == 0;
+    const char *node = first ? NODE1 : NODE2;
+    return json_make("{sI sI sI sb s[{ss ss ss sI so}]}", "history", (json_int_t)master.history,
+                     "epoch", (json_int_t)(first ? master.pieces : master.more), "serial",
+                     (json_int_t)master.serial, "more", first && master.more, "changes", "op",
+                     "put", "kind", "node", "key", node, "version", (json_int_t)master.serial,
+                     "object", object_node(node));
 }
 
+/* With parts: a node more in each, up to the serial that it comes to. */
 static json_t *answer_rest(const struct rpc_request *request, const char *to_node, void *data,
                            GError **error)
 {
-    return changes_json(master.rest, false);
+    json_int_t since = json_integer_value(json_object_get(request->args, "serial"));
+    if (!master.parts)
+        return changes_json(master.rest, master.too_much);
+    g_assert_true(json_is_true(json_object_get(request->args, "part")));
+    json_int_t left = (json_int_t)master.serial + master.parts - since;
+    if (left <= 0)
+        return json_make("{sI sI sI}", "history", (json_int_t)master.history, "epoch",
+                         (json_int_t)master.rest, "serial", since);
+    g_autofree char *key = g_strdup_printf("11111111-0000-4000-8000-%012d", (int)since);
+    return json_make("{sI sI sI sb s[{ss ss ss sI so}]}", "history", (json_int_t)master.history,
+                     "epoch", (json_int_t)master.rest, "serial", since + 1, "more", left > 1,
+                     "changes", "op", "put", "kind", "node", "key", key, "version", since + 1,
+                     "object", object_node(NODE1));
 }
 
 static json_t *answer_ids(const struct rpc_request *request, const char *to_node, void *data,
@@ -127,6 +147,10 @@ static void tear_down(void)
 
 #define OLDER "who was asked is master of epoch 3, and the copy is of epoch 4 already"
 
+#define TOO_MUCH                                                                                   \
+    "while the copy was filled the master has changed, or more has changed than it can tell; it "  \
+    "is filled again"
+
 /* A master that was deposed and has not heard so. */
 static void test_no_older_refill(void)
 {
@@ -137,9 +161,48 @@ static void test_no_older_refill(void)
     /* It is replaced meanwhile by one that knows better, or the other way round. */
     expect((struct master){5, 4, 3, 3, 9, .snapshot = true}, "5 4 7, 1 refills: " OLDER);
     expect((struct master){5, 3, 4, 4, 9, .snapshot = true}, "5 4 7, 1 refills: " OLDER);
-    expect((struct master){5, 4, 4, 3, 9, .snapshot = true},
-           "5 4 7, 1 refills: the master has changed while the copy was filled, or its log of "
-           "changes was too short");
+    expect((struct master){5, 4, 4, 3, 9, .snapshot = true}, "5 4 7, 1 refills: " TOO_MUCH);
+    tear_down();
+}
+
+/* Then it is filled once more, from the beginning. */
+static void test_too_much_meanwhile(void)
+{
+    set_up();
+    expect((struct master){5, 4, 4, 4, 9, .snapshot = true, .too_much = true},
+           "5 4 7, 1 refills: " TOO_MUCH);
+    expect((struct master){5, 4, 4, 4, 10, .snapshot = true}, "5 4 10, 2 refills: it asks again");
+    g_assert_cmpuint(fake_count_calls(world, NODE1 "/wconfd snapshot"), ==, 3);
+    tear_down();
+}
+
+static void count_object(const char *kind, const char *key, guint64 version, json_t *object,
+                         void *data)
+{
+    ++*(guint *)data;
+}
+
+/* However much it is, it comes in parts, and there is an end to it. */
+static void test_in_parts(void)
+{
+    set_up();
+    expect((struct master){5, 4, 4, 4, 9, .snapshot = true, .parts = 20},
+           "5 4 29, 2 refills: it asks again");
+    guint count = 0;
+    struct copy *base = fake_copy_base(copy);
+    g_assert_true(base->ops->load(base, count_object, &count, NULL));
+    g_assert_cmpuint(count, ==, 21);
+    tear_down();
+}
+
+/* What two masters say is of no moment that there ever was. */
+static void test_pieces_of_two(void)
+{
+    set_up();
+    expect((struct master){5, 4, 4, 4, 9, .snapshot = true, .more = 5},
+           "5 4 7, 1 refills: the master has changed while the copy was filled");
+    expect((struct master){5, 4, 4, 4, 10, .snapshot = true, .more = 4},
+           "5 4 10, 2 refills: it asks again");
     tear_down();
 }
 
@@ -176,12 +239,55 @@ static void test_others_are_taken(void)
     tear_down();
 }
 
+/* A master that has something new whenever it is asked. */
+static json_t *answer_busy(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    master.serial++;
+    json_t *answer = changes_json(master.followed, false);
+    json_object_set_new(answer, "changes",
+                        json_make("[{ss ss ss sI so}]", "op", "put", "kind", "node", "key", NODE1,
+                                  "version", (json_int_t)master.serial, "object",
+                                  object_node(NODE1)));
+    return answer;
+}
+
+#define FOLLOWED fake_count_calls(world, NODE1 "/wconfd follow")
+
+/* With an engine that has stored everything on other nodes already a copy does not ask for each
+ * commit; it has them all in the end. */
+static void test_gathers(void)
+{
+    g_autoptr(GPtrArray) nothing = g_ptr_array_new();
+    set_up();
+    struct fake_engine *engine = fake_engine_new(5, nothing);
+    fake_engine_replicate(engine);
+    wconfd->engine = fake_engine_base(engine);
+    master = (struct master){5, 4, 4, 4, 7};
+    fake_script(world, NODE1, ROLE_WCONFD, "follow", answer_busy, NULL);
+    fake_advance(world, PAUSE_MS);
+    guint begun = FOLLOWED;
+    fake_advance(world, 1000);
+    g_assert_cmpuint(FOLLOWED, <=, begun + 10);
+    g_assert_cmpuint(FOLLOWED, >=, begun + 5);
+    struct copy_position position;
+    fake_copy_base(copy)->ops->position(fake_copy_base(copy), &position);
+    g_assert_cmpuint(position.serial, ==, master.serial);
+    wconfd->engine = NULL;
+    tear_down();
+    fake_engine_free(engine);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/copying/no-older-refill#SAF-03,SAF-07", test_no_older_refill);
     g_test_add_func("/copying/master-without-ids#SAF-04", test_master_without_ids);
     g_test_add_func("/copying/no-older-changes#SAF-03,SAF-07", test_no_older_changes);
+    g_test_add_func("/copying/too-much-meanwhile#SAF-07", test_too_much_meanwhile);
+    g_test_add_func("/copying/in-parts#SAF-07", test_in_parts);
+    g_test_add_func("/copying/pieces-of-two#SAF-03,SAF-07", test_pieces_of_two);
     g_test_add_func("/copying/others-are-taken#SAF-07", test_others_are_taken);
+    g_test_add_func("/copying/gathers", test_gathers);
     return g_test_run();
 }

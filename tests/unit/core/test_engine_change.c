@@ -100,6 +100,39 @@ static void test_change(void)
     engine_tear_down();
 }
 
+/* What is on its way to the store when it begins goes along: it is answered as done. */
+static void test_waits_for_what_is_under_way(void)
+{
+    struct fake_reply before;
+    set_up();
+    fake_engine_hold(world.engine);
+    luxid_commit_start(ID_A, changes_of(put_tag("a"), NULL), &before);
+    assert_says(engine_ask_change("etcd"), "{}");
+    fake_advance(world.world, 1000);
+    g_assert_cmpuint(it.ensemble->serial, ==, 0);
+    fake_engine_release(world.engine);
+    fake_advance(world.world, 1000);
+    assert_says(world_reply(&before), "{\"serial\":2}");
+    g_assert_true(fake_engine_left(world.engine));
+    g_assert_nonnull(g_hash_table_lookup(it.ensemble->objects, "tag instance/" WEB1 "/a"));
+    engine_tear_down();
+}
+
+/* Whoever has not been told could become master of the old engine: two of three must know. */
+static void test_majority_is_told(void)
+{
+    guint first = 6 * NODES + 1; /* question of those that tell of the decision */
+    for (guint told = 1; told <= 2; told++) {
+        set_up();
+        it.fail_at = first + told;
+        it.and_later = true;
+        assert_says(engine_ask_change("etcd"), "{}");
+        fake_advance(world.world, 1000);
+        g_assert_true(fake_engine_left(world.engine) == (told == 2));
+        engine_tear_down();
+    }
+}
+
 /* In the order that lets every death be found: this node's file first, deciding before the step. */
 static void test_order(void)
 {
@@ -285,6 +318,8 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-change/restored#SAF-07", test_restored);
     g_test_add_func("/engine-change/done#SAF-04,SAF-07", test_change);
     g_test_add_func("/engine-change/order#SAF-07", test_order);
+    g_test_add_func("/engine-change/under-way#SAF-04", test_waits_for_what_is_under_way);
+    g_test_add_func("/engine-change/majority#SAF-07", test_majority_is_told);
     g_test_add_func("/engine-change/any-question-fails#SAF-04,SAF-07", test_fail_once);
     g_test_add_func("/engine-change/death-at-any-question#SAF-07", test_death);
     g_test_add_func("/engine-change/unknown#SAF-04", test_unknown);

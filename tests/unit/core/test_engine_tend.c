@@ -64,6 +64,43 @@ static void test_goes_and_comes(void)
     engine_tear_down();
 }
 
+/* What is known of a node counts until it is a candidate again. */
+static void test_goes_twice(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(engine_state_of(2), ==, "none");
+    set_candidate(NODE3, 2, true);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(engine_state_of(2), ==, "active");
+    set_candidate(NODE3, 3, false);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(engine_state_of(2), ==, "none");
+    g_assert_false(it.members[2]->data);
+    engine_tear_down();
+}
+
+/* Silent when its member went, and a candidate again before it was cleared: it comes as a new one,
+ * with nothing of what it had. */
+static void test_comes_without_its_past(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    fake_cut(world.world, NODE3, true);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 10000);
+    g_assert_true(it.members[2]->data);
+    fake_cut(world.world, NODE3, false);
+    set_candidate(NODE3, 2, true);
+    g_string_truncate(it.members[2]->did, 0);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(it.ensemble->did->str, ==, " remove 3 add " URL3);
+    g_assert_true(g_str_has_prefix(it.members[2]->did->str, " stop aside forget start-"));
+    engine_tear_down();
+}
+
 /* It never starts again as the member that it was. */
 static void test_lost(void)
 {
@@ -143,6 +180,138 @@ static void test_silent(void)
     engine_tear_down();
 }
 
+/* The same of one that is no member yet, and stands in front of the others. */
+static void test_silent_newcomer(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    set_candidate(NODE2, 1, false);
+    fake_advance(world.world, 10000);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(engine_state_of(1), ==, "none");
+    g_assert_cmpstr(engine_state_of(2), ==, "none");
+    g_string_truncate(it.ensemble->did, 0);
+    fake_cut(world.world, NODE2, true);
+    set_candidate(NODE2, 2, true);
+    set_candidate(NODE3, 3, true);
+    fake_advance(world.world, 30000);
+    g_assert_cmpstr(it.ensemble->did->str, ==, " add " URL3);
+    g_assert_true(it.members[2]->running);
+    engine_tear_down();
+}
+
+/* Two within the same few seconds. */
+static void test_two_go(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    set_candidate(NODE2, 1, false);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 20000);
+    g_assert_cmpstr(it.ensemble->did->str, ==, " remove 2 remove 3");
+    for (guint i = 1; i < NODES; i++) {
+        g_assert_cmpstr(engine_state_of(i), ==, "none");
+        g_assert_false(it.members[i]->data);
+    }
+    engine_tear_down();
+}
+
+/* Whoever is silent then is cleared when it answers, by whoever is master then. */
+static void test_gone_outlives_the_master(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    fake_cut(world.world, NODE3, true);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(it.ensemble->did->str, ==, " remove 3");
+    g_assert_cmpstr(engine_state_of(2), ==, "active");
+    config_world_restart(&world);
+    engine_give();
+    config_world_start(&world);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(engine_state_of(2), ==, "active");
+    fake_cut(world.world, NODE3, false);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(engine_state_of(2), ==, "none");
+    g_assert_false(it.members[2]->running);
+    engine_tear_down();
+}
+
+/* One that is silent keeps no other from it. */
+static void test_gone_and_silent(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    fake_cut(world.world, NODE2, true);
+    fake_cut(world.world, NODE3, true);
+    set_candidate(NODE2, 1, false);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 20000);
+    fake_cut(world.world, NODE3, false);
+    fake_advance(world.world, 20000);
+    g_assert_cmpstr(engine_state_of(1), ==, "active");
+    g_assert_cmpstr(engine_state_of(2), ==, "none");
+    fake_cut(world.world, NODE2, false);
+    fake_advance(world.world, 20000);
+    g_assert_cmpstr(engine_state_of(1), ==, "none");
+    engine_tear_down();
+}
+
+/* Nor does a member go from a node whose turn in etcd has not come: others may need its vote. */
+static void test_listed_is_kept(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    set_candidate(NODE3, 1, false);
+    fake_advance(world.world, 10000);
+    fake_cut(world.world, NODE3, true);
+    set_candidate(NODE2, 1, false);
+    set_candidate(NODE3, 2, true);
+    fake_advance(world.world, 30000);
+    g_assert_cmpstr(engine_state_of(1), ==, "active");
+    g_assert_true(it.members[1]->running);
+    engine_tear_down();
+}
+
+static void set_offline(const char *node, guint version, bool offline)
+{
+    json_t *object = with(object_node(node), "master_candidate", json_false());
+    if (offline)
+        object = with(with(object, "offline", json_true()), "offline_statement", json_string("x"));
+    g_autofree char *freed =
+        ask_wconf(&world, world.luxid, "free_locks", json_make("{s:o}", "owner", owner_json(17)));
+    g_autofree char *lock = g_strdup_printf("x node/%s, x node-param/%s", node, node);
+    assert_says(job_locks(&world, 17, lock, false), GRANTED);
+    g_autofree char *said =
+        job_change(&world, 17, "change_node", changes_of(put("node", node, version, object), NULL));
+    g_assert_true(g_str_has_prefix(said, "{\"serial\":"));
+}
+
+/* Nobody asks one that is offline; it is when it comes back that it has what it had. */
+static void test_gone_while_offline(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    fake_cut(world.world, NODE3, true);
+    set_offline(NODE3, 1, true);
+    fake_advance(world.world, 10000);
+    g_string_truncate(it.asked, 0);
+    fake_cut(world.world, NODE3, false);
+    fake_advance(world.world, 10000);
+    g_assert_null(strstr(it.asked->str, "node3 "));
+    g_assert_cmpstr(engine_state_of(2), ==, "active");
+    set_offline(NODE3, 2, false);
+    fake_advance(world.world, 10000);
+    g_assert_cmpstr(engine_state_of(2), ==, "none");
+    /* And then no more: it is clear. */
+    g_string_truncate(it.asked, 0);
+    fake_advance(world.world, 30000);
+    g_assert_null(strstr(it.asked->str, "node3 "));
+    engine_tear_down();
+}
+
 /* --- back --- */
 
 /* The copy of this node asks its own master, which acknowledges what it has. */
@@ -204,11 +373,19 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/engine-tend/told#SAF-07", test_told);
     g_test_add_func("/engine-tend/goes-and-comes#SAF-07", test_goes_and_comes);
+    g_test_add_func("/engine-tend/goes-twice#SAF-07", test_goes_twice);
+    g_test_add_func("/engine-tend/comes-without-its-past#SAF-07", test_comes_without_its_past);
     g_test_add_func("/engine-tend/lost#SAF-07", test_lost);
     g_test_add_func("/engine-tend/lost-by-the-master#SAF-07", test_lost_here);
     g_test_add_func("/engine-tend/dead-one-first#ARP-71,SAF-07", test_dead_one_first);
     g_test_add_func("/engine-tend/exchanged#SAF-07", test_exchanged);
     g_test_add_func("/engine-tend/silent#SAF-07", test_silent);
+    g_test_add_func("/engine-tend/silent-newcomer#SAF-07", test_silent_newcomer);
+    g_test_add_func("/engine-tend/two-go#SAF-07", test_two_go);
+    g_test_add_func("/engine-tend/gone-outlives-the-master#SAF-07", test_gone_outlives_the_master);
+    g_test_add_func("/engine-tend/gone-and-silent#SAF-07", test_gone_and_silent);
+    g_test_add_func("/engine-tend/listed-is-kept#SAF-07", test_listed_is_kept);
+    g_test_add_func("/engine-tend/gone-while-offline#SAF-07", test_gone_while_offline);
     g_test_add_func("/engine-tend/back#SAF-04,SAF-07", test_back);
     g_test_add_func("/engine-tend/back-without-copy#SAF-04", test_no_copy);
     return g_test_run();

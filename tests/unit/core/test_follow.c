@@ -205,6 +205,133 @@ static void test_bad_snapshot_keeps_the_copy(void)
     follower_clear(&f);
 }
 
+/* A master whose configuration comes in pieces of serial 5, and that has come to serial 9 since;
+ * `data`: it says that there is more, and no more than that. */
+static json_t *in_parts(const struct rpc_request *request, const char *to_node, void *data,
+                        GError **error)
+{
+    json_int_t since = json_integer_value(json_object_get(request->args, "serial"));
+    bool part = json_is_true(json_object_get(request->args, "part"));
+    bool stuck = data && since == 7;
+    if (!part)
+        return json_make("{s:i,s:i,s:i,s:b,s:b}", "history", 5, "epoch", 1, "serial", 5, "snapshot",
+                         true, "pieces", true);
+    g_autofree char *text = g_strdup_printf("t%d", (int)since);
+    g_autofree char *key = g_strdup_printf("instance/" WEB1 "/%s", text);
+    return json_make("{s:i,s:i,s:I,s:b,s:[{s:s,s:s,s:s,s:I,s:{s:s,s:s,s:s}}]}", "history", 5,
+                     "epoch", 1, "serial", stuck ? since : since + 1, "more", since < 8, "changes",
+                     "op", "put", "kind", "tag", "key", key, "version", since + 1, "object", "kind",
+                     "instance", "object", WEB1, "tag", text);
+}
+
+static json_t *only_piece(const struct rpc_request *request, const char *to_node, void *data,
+                          GError **error)
+{
+    return json_make("{s:i,s:i,s:i,s:[{s:s,s:s,s:s,s:i,s:o}]}", "history", 5, "epoch", 1, "serial",
+                     5, "changes", "op", "put", "kind", "node", "key", NODE1, "version", 5,
+                     "object", object_node(NODE1));
+}
+
+static void refresh_is_stuck(void *data)
+{
+    struct follower *f = data;
+    g_autoptr(GError) error = NULL;
+    g_assert_false(follow_refresh(f->follow, &error));
+    g_assert_true(fettle_error_is(error, TEMPORARY));
+}
+
+/* What has changed while the pieces came is asked for until there is no more of it. */
+static void test_in_parts(void)
+{
+    struct follower f;
+    follower_init(&f, false);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", in_parts, &f);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "snapshot", only_piece, NULL);
+    fake_run(f.world.luxid, refresh_is_stuck, &f);
+    g_assert_cmpuint(copy_serial(&f), ==, 0);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", in_parts, NULL);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(copy_serial(&f), ==, 9);
+    g_assert_cmpuint(tag_count(&f), ==, 4);
+    g_assert_cmpuint(config_count(follow_config(f.follow), "node"), ==, 1);
+    follower_clear(&f);
+}
+
+/* Epochs of whoever gives the first piece, the second one, and what has changed since. */
+static struct {
+    int first, second, rest;
+} masters;
+
+static json_t *rest_of_two(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    if (json_is_true(json_object_get(request->args, "part")))
+        return json_make("{s:i,s:i,s:i,s:[]}", "history", 5, "epoch", masters.rest, "serial", 6,
+                         "changes");
+    return json_make("{s:i,s:i,s:i,s:b,s:b}", "history", 5, "epoch", masters.first, "serial", 5,
+                     "snapshot", true, "pieces", true);
+}
+
+static json_t *pieces_of_two(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    bool first = json_string_length(json_object_get(request->args, "key")) == 0;
+    const char *node = first ? NODE1 : NODE2;
+    return json_make("{s:i,s:i,s:i,s:b,s:[{s:s,s:s,s:s,s:i,s:o}]}", "history", 5, "epoch",
+                     first ? masters.first : masters.second, "serial", 5, "more", first, "changes",
+                     "op", "put", "kind", "node", "key", node, "version", 5, "object",
+                     object_node(node));
+}
+
+/* What two masters say together was never true. */
+static void test_two_masters(void)
+{
+    struct follower f;
+    follower_init(&f, false);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", rest_of_two, NULL);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "snapshot", pieces_of_two, NULL);
+    masters.first = masters.rest = 1;
+    masters.second = 2;
+    fake_run(f.world.luxid, refresh_is_stuck, &f);
+    masters.second = 1;
+    masters.rest = 2;
+    fake_run(f.world.luxid, refresh_is_stuck, &f);
+    g_assert_cmpuint(copy_serial(&f), ==, 0);
+    masters.rest = 1;
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(copy_serial(&f), ==, 6);
+    g_assert_cmpuint(config_count(follow_config(f.follow), "node"), ==, 2);
+    follower_clear(&f);
+}
+
+/* `data`: it is a snapshot. */
+static json_t *of_serial_2(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    return json_make("{s:i,s:i,s:i,s:b,s:[{s:s,s:s,s:s,s:i,s:o}]}", "history", 5, "epoch", 1,
+                     "serial", 2, "snapshot", data != NULL, "changes", "op", "put", "kind", "node",
+                     "key", NODE1, "version", 2, "object", object_node(NODE1));
+}
+
+/* Of two answers on their way the older one may come last. */
+static void test_older_answer(void)
+{
+    struct follower f;
+    follower_init(&f, false);
+    assert_says(job_commit(&f.world, 17, tag("a")), "{\"serial\":2}");
+    assert_says(job_commit(&f.world, 17, tag("b")), "{\"serial\":3}");
+    fake_run(f.world.luxid, refresh_task, &f);
+    for (guint i = 0; i < 2; i++) {
+        fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", of_serial_2,
+                    i == 0 ? NULL : &f);
+        fake_run(f.world.luxid, refresh_task, &f);
+        g_assert_cmpuint(copy_serial(&f), ==, 3);
+        g_assert_cmpuint(tag_count(&f), ==, 2);
+        g_assert_cmpuint(config_count(follow_config(f.follow), "node"), ==, 3);
+    }
+    follower_clear(&f);
+}
+
 /* --- committing --- */
 
 struct commit_call {
@@ -382,6 +509,9 @@ int main(int argc, char **argv)
     g_test_add_func("/follow/first-copy", test_waits_for_the_first_copy);
     g_test_add_func("/follow/start-fails", test_start_fails_for_good);
     g_test_add_func("/follow/bad-snapshot#WCF-11", test_bad_snapshot_keeps_the_copy);
+    g_test_add_func("/follow/in-parts", test_in_parts);
+    g_test_add_func("/follow/two-masters#SAF-03", test_two_masters);
+    g_test_add_func("/follow/older-answer#SAF-03", test_older_answer);
     g_test_add_func("/follow/commit#WCF-21", test_commit_brings_the_copy_along);
     g_test_add_func("/follow/commit/last", test_last_commit_leaves_the_copy);
     g_test_add_func("/follow/commit/lost-answer#SAF-04", test_lost_answer_is_asked_for_again);

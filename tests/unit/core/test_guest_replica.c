@@ -134,6 +134,13 @@ static void test_remove(void)
     g_assert_true(runs(&nw->a, 2));
     nw->web1.removed = true;
     nw->web1.generation = 3;
+    /* What it forbids is on disk before anything goes. */
+    fake_fail_files(nw->world, "node/guests", 1);
+    answer = nw_call(nw, &nw->a, "disks_remove", nw_guest_args(nw), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    g_assert_true(fake_host_has_image(nw->a.host, WEB1, ""));
     json_autoptr on_a = nw_call(nw, &nw->a, "disks_remove", nw_guest_args(nw), &error);
     g_assert_no_error(error);
     g_assert_nonnull(on_a);
@@ -193,8 +200,14 @@ static void test_failover_cut_and_back(void)
     nw_until(nw, fake_host_state(nw->a.host, WEB1, NULL) == GUEST_ABSENT);
     nw_until(nw, !fake_host_has_image(nw->a.host, WEB1, ""));
     g_assert_cmpuint(kept_aside(nw), ==, 1);
+    /* It stays there until there is another copy of everything. */
+    fake_host_fault(nw->b.host, "query", FAKE_FAULT_SILENT, 1000);
     nw_replace_replica(nw, &error);
     g_assert_no_error(error);
+    nw_pass(nw, 12000);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_SYNCING);
+    g_assert_cmpuint(kept_aside(nw), ==, 1);
+    fake_host_clear_faults(nw->b.host);
     nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
     nw_until(nw, kept_aside(nw) == 0);
     nw_power_cut(nw, &nw->b);
@@ -202,6 +215,48 @@ static void test_failover_cut_and_back(void)
     g_assert_no_error(error);
     g_assert_true(runs(&nw->a, 4));
     nw_pass(nw, 500);
+    node_world_free(nw);
+}
+
+/* Which replica it has is known to the next node daemon, from the first write to it on. */
+static void test_failover_by_the_next_daemon(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_daemon_kill(nw, &nw->b);
+    nw_daemon_start(nw, &nw->b);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw_failover(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(runs(&nw->b, 3));
+    nw_pass(nw, 300);
+    node_world_free(nw);
+}
+
+/* Of the generation that the replica was the copy of nothing starts, whoever says so. */
+static void test_promoted_is_no_copy(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw->web1.primary = nw->web1.holder = NODE_B;
+    nw->web1.secondary = "";
+    json_t *late = nw_start_args(nw, NULL, true, true);
+    nw->web1.generation++;
+    json_autoptr closed = nw_call(nw, &nw->b, "replica_close",
+                                  json_make("{s:s,s:s,s:i,s:b}", "instance", WEB1, "replica",
+                                            nw->web1.replica, "generation", 3, "promote", 1),
+                                  &error);
+    g_assert_no_error(error);
+    nw->mood = MASTER_SILENT;
+    json_t *answer = nw_call(nw, &nw->b, "guest_start", late, &error);
+    assert_refused(answer, error, REFUSED,
+                   "generation 2 was already used here: instance " WEB1 " needs a higher one to "
+                   "be started");
     node_world_free(nw);
 }
 
@@ -379,6 +434,8 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/failover#SAF-16", test_failover);
     g_test_add_func("/guest/failover-cut-and-back#SAF-13,SAF-16,SAF-19",
                     test_failover_cut_and_back);
+    g_test_add_func("/guest/failover-by-the-next-daemon#SAF-16", test_failover_by_the_next_daemon);
+    g_test_add_func("/guest/promoted-is-no-copy#SAF-10,SAF-16", test_promoted_is_no_copy);
     g_test_add_func("/guest/failover-finished-by-start#SAF-16,SAF-19",
                     test_failover_finished_by_start);
     g_test_add_func("/guest/failover-repeated#SAF-16,SAF-20", test_failover_repeated);

@@ -94,6 +94,28 @@ static void test_slots_are_not_spent(void)
     queue_world_free(w);
 }
 
+/* Three locks are named; that there are more is said only if there are. */
+static void test_named_locks(void)
+{
+    struct queue_world *w = queue_world_new(4);
+    json_autoptr three = json_make("{s[sss] sb}", "on_instances", "a", "b", "c", "no_locks", 0);
+    json_autoptr four =
+        json_make("{s[ssss] sb}", "on_instances", "d", "e", "f", "g", "no_locks", 0);
+    guint64 behind_three, behind_four;
+
+    queue_submit(w, json_incref(three));
+    queue_submit(w, json_incref(four));
+    behind_three = queue_submit(w, json_incref(three));
+    behind_four = queue_submit(w, json_incref(four));
+    assert_why(w, behind_three,
+               "it would wait for locks that job 1 has or waits for: instance/a (exclusive), "
+               "instance/b (exclusive), instance/c (exclusive)");
+    assert_why(w, behind_four,
+               "it would wait for locks that job 2 has or waits for: instance/d (exclusive), "
+               "instance/e (exclusive), instance/f (exclusive) …");
+    queue_world_free(w);
+}
+
 /* Shared locks go together; a job whose locks cannot be told is started as before. */
 static void test_shared(void)
 {
@@ -369,6 +391,34 @@ static void test_reject(void)
     queue_world_free(w);
 }
 
+/* A rule that is made in the same moment as a job that it rejects. */
+static void test_reject_at_once(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply replies[3] = {0};
+
+    queue_submit(w, NULL); /* has the slot */
+    store_hold(w->store, true);
+    for (guint i = 0; i < G_N_ELEMENTS(replies); i++) {
+        json_t *args = i == 1 ? json_make("[n, i, [], s, []]", 0, "REJECT")
+                              : json_make("[[o]]", queue_delay(NULL));
+        fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, i == 1 ? "ReplaceFilter" : "SubmitJob", args,
+                        &replies[i]);
+        fake_settle(w->world);
+    }
+    store_hold(w->store, false);
+    fake_advance(w->world, 1000);
+    for (guint i = 0; i < G_N_ELEMENTS(replies); i++) {
+        g_assert_true(replies[i].done);
+        g_assert_no_error(replies[i].error);
+        if (i != 1)
+            g_assert_cmpstr(queue_status(w, (guint64)json_integer_value(replies[i].result)), ==,
+                            "canceled");
+        fake_reply_clear(&replies[i]);
+    }
+    queue_world_free(w);
+}
+
 /* The first rule that does not say CONTINUE decides, in the order of priorities. */
 static void test_order(void)
 {
@@ -460,6 +510,55 @@ static void test_priority_rejected(void)
     queue_world_free(w);
 }
 
+static guint64 submit_both(struct queue_world *w, int first, int second)
+{
+    g_autoptr(GError) error = NULL;
+    json_t *tags = json_make("{ss ss s[s] si}", "OP_ID", "OP_TAGS_SET", "kind", "cluster", "tags",
+                             "x", "priority", first);
+    json_autoptr answer = queue_call(
+        w, "SubmitJob",
+        json_make("[[o, o]]", tags, queue_delay(json_make("{si}", "priority", second))), &error);
+
+    g_assert_no_error(error);
+    fake_settle(w->world);
+    return (guint64)json_integer_value(answer);
+}
+
+static json_t *of_delays(const char *than, int priority)
+{
+    return json_make("[[s, [s, [s, s, s], [s, s, i]]]]", "opcode", "&", "=", "OP_ID",
+                     "OP_TEST_DELAY", than, "priority", priority);
+}
+
+/* The first opcode of a running job has ended, and keeps the priority that it had: the job is as
+ * urgent as before, and the rule lets it go nevertheless. */
+static void test_priority_of_running(void)
+{
+    struct queue_world *w = queue_world_new(10);
+    g_autofree char *rule = add_rule(w, of_delays("<", 5), json_make("[s, i]", "RATE_LIMIT", 1));
+    guint64 running = submit_both(w, 0, 0), queued = queue_submit(w, NULL);
+
+    assert_started(w, queued, false);
+    queue_child_named(w, running);
+    queue_job_writes(w, running, "success");
+    set_priority(w, running, 8);
+    assert_started(w, queued, true);
+    queue_world_free(w);
+}
+
+/* One of two opcodes gets another priority, which is not the least one. */
+static void test_priority_of_one_opcode(void)
+{
+    struct queue_world *w = queue_world_new(10);
+    g_autofree char *rule = add_rule(w, of_delays(">", 5), json_string("PAUSE"));
+    guint64 id = submit_both(w, 0, 10);
+
+    assert_started(w, id, false);
+    set_priority(w, id, 0);
+    assert_started(w, id, true);
+    queue_world_free(w);
+}
+
 /* --- limits that jobs bring along --- */
 
 static void test_own_limit(void)
@@ -489,11 +588,15 @@ static void test_aging(void)
     guint64 running = queue_submit(w, NULL);
     guint64 low = queue_submit(w, json_make("{si}", "priority", 19)), early, late;
 
+    queue_child_named(w, running);
+    queue_job_writes(w, running, "running");
     fake_advance(w->world, 190 * 60 * 1000);
     early = queue_submit(w, json_make("{si}", "priority", -20));
     fake_advance(w->world, 20 * 60 * 1000);
     late = queue_submit(w, json_make("{si}", "priority", -20));
-    queue_job_runs(w, running);
+    queue_job_writes(w, running, "success");
+    queue_job_commits(w, running);
+    queue_job_gone(w, running, true);
     assert_started(w, early, true);
     queue_job_runs(w, early);
     assert_started(w, low, true);
@@ -546,6 +649,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/hold/locks/slots#LUX-13,LUX-12", test_slots_are_not_spent);
+    g_test_add_func("/hold/locks/named", test_named_locks);
     g_test_add_func("/hold/locks/shared#LUX-13", test_shared);
     g_test_add_func("/hold/locks/next-opcode#LUX-13", test_next_opcode);
     g_test_add_func("/hold/locks/luxid-restarts#LUX-13", test_luxid_restarts);
@@ -557,10 +661,13 @@ int main(int argc, char **argv)
     g_test_add_func("/hold/rules/pause#FUT-13", test_pause);
     g_test_add_func("/hold/rules/pause-reserves-nothing#FUT-13", test_pause_reserves_nothing);
     g_test_add_func("/hold/rules/reject#FUT-13", test_reject);
+    g_test_add_func("/hold/rules/reject-at-once#FUT-13", test_reject_at_once);
     g_test_add_func("/hold/rules/order#FUT-13", test_order);
     g_test_add_func("/hold/rules/watermark#FUT-13", test_watermark);
     g_test_add_func("/hold/rules/rate-limit-of-running#FUT-13", test_rate_limit_of_running);
     g_test_add_func("/hold/rules/priority-changes#FUT-13", test_priority_changes);
+    g_test_add_func("/hold/rules/priority-of-running#FUT-13", test_priority_of_running);
+    g_test_add_func("/hold/rules/priority-of-one-opcode#FUT-13", test_priority_of_one_opcode);
     g_test_add_func("/hold/rules/priority-rejected#FUT-13", test_priority_rejected);
     g_test_add_func("/hold/own-limit#FUT-13", test_own_limit);
     g_test_add_func("/hold/aging", test_aging);

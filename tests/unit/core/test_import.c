@@ -248,6 +248,27 @@ static void test_reality_stays(void)
     tear_down();
 }
 
+#define STAYS(name, port)                                                                          \
+    "note: instance " name ": vnc_bind_address stays nothing (the file has 0.0.0.0)\n"             \
+    "note: instance " name ": network_port stays 0 (the file has " port ")\n"
+
+static json_t *shown(json_t *instance, int port)
+{
+    return with(with(instance, "vnc_bind_address", json_string("0.0.0.0")), "network_port",
+                json_integer(port));
+}
+
+/* One that may run keeps its display; a port that is not of the range is not taken. */
+static void test_displays(void)
+{
+    set_up();
+    json_t *doc = without_own(document());
+    shown(object_in(doc, "instance", WEB1), 11000);
+    shown(object_in(doc, "instance", DB1), 15000);
+    assert_says(plan_of(doc), STAYS("web1", "11000") STAYS("db1", "15000"));
+    tear_down();
+}
+
 static void test_new_instance(void)
 {
     static const char uuid[] = "aaaaaaaa-0000-4000-8000-000000000007";
@@ -261,7 +282,8 @@ static void test_new_instance(void)
     json_object_del(fresh, "nics");
     json_object_set_new(json_object_get(json_object_get(doc, "objects"), "instance"), uuid, fresh);
     json_autoptr kept = json_incref(doc);
-    assert_says(plan_of(doc), "add instance db7\n");
+    shown(fresh, 15000);
+    assert_says(plan_of(doc), "add instance db7\n" STAYS("db7", "15000"));
     g_autoptr(import_t) import = import_new();
     g_assert_true(import_document(import, now, kept, NULL));
     const struct change *change = import->changes->pdata[0];
@@ -445,6 +467,50 @@ static void test_write_waits_for_nobody(void)
     finish();
 }
 
+/* Groups, which are nobody's but the document's. */
+static json_t *with_groups(guint count)
+{
+    json_t *doc = without_own(document());
+    json_t *groups = json_object_get(json_object_get(doc, "objects"), "nodegroup");
+    for (guint i = 0; i < count; i++) {
+        g_autofree char *uuid = g_strdup_printf("99999999-0000-4000-8000-1%011u", i);
+        g_autofree char *name = g_strdup_printf("g%u", i);
+        json_object_set_new(groups, uuid, json_make("{s:s,s:s}", "uuid", uuid, "name", name));
+    }
+    json_object_del(json_object_get(doc, "objects"), "tag");
+    return doc;
+}
+
+/* One more than a transaction takes: that is said with the plan, and nothing is tried. With the
+ * record of the import as many as it takes are done. */
+static void test_write_too_much(void)
+{
+    static const char said[] =
+        "8001 objects would change, and one import changes 7999 at most. Import in parts: take "
+        "some of what is new out of the file, import it, put that back, and import it again";
+    set_up();
+    world_set_up();
+    const struct env *from = cli();
+    guint most = LIMIT_COMMIT_CHANGES - 1;
+    g_autofree char *refused =
+        ask_wconf(&world, from, "write_config", write_args(with_groups(most + 2), ""));
+    g_assert_nonnull(strstr(refused, said));
+    json_autoptr answer = json_parse_limited(refused, strlen(refused), MIB(4), NULL);
+    const char *digest = json_string_value(json_object_get(answer, "plan"));
+    assert_says(take_lock(from), GRANTED);
+    g_autofree char *wanted = g_strconcat("wrong_input: ", said, NULL);
+    assert_says(ask_wconf(&world, from, "write_config", write_args(with_groups(most + 2), digest)),
+                wanted);
+    assert_says(world_status("serial"), "1");
+    g_autofree char *plan =
+        ask_wconf(&world, from, "write_config", write_args(with_groups(most), ""));
+    json_autoptr taken = json_parse_limited(plan, strlen(plan), MIB(4), NULL);
+    digest = json_string_value(json_object_get(taken, "plan"));
+    g_free(ask_wconf(&world, from, "write_config", write_args(with_groups(most), digest)));
+    assert_says(world_status("serial"), "2");
+    finish();
+}
+
 /* Others than a person on this host have no business with it. */
 static void test_write_is_for_people(void)
 {
@@ -466,12 +532,14 @@ int main(int argc, char **argv)
     g_test_add_func("/import/nothing-changed", test_same);
     g_test_add_func("/import/wishes-are-taken", test_wishes_are_taken);
     g_test_add_func("/import/reality-stays", test_reality_stays);
+    g_test_add_func("/import/displays", test_displays);
     g_test_add_func("/import/new-instance-is-stopped", test_new_instance);
     g_test_add_func("/import/all-problems-at-once", test_problems);
     g_test_add_func("/import/invariants-hold", test_invariants_hold);
     g_test_add_func("/import/heads", test_heads);
     g_test_add_func("/import/write", test_write);
     g_test_add_func("/import/write-waits-for-nobody", test_write_waits_for_nobody);
+    g_test_add_func("/import/write-too-much#SAF-08", test_write_too_much);
     g_test_add_func("/import/write-is-for-people", test_write_is_for_people);
     return g_test_run();
 }

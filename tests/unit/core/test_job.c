@@ -117,12 +117,12 @@ static void assert_entry(const json_t *log, size_t index, json_int_t serial, con
 #define EARLIER (LIMIT_JOB_LOG_ENTRIES - 10)
 
 /* The first opcode's log in the job file has so many entries already. */
-static void fill_log(void)
+static void fill_log(guint entries, const char *message)
 {
     json_autoptr json = json_loads(fake_file(world->world, NODE1, FILE_QUEUE, "job-17"), 0, NULL);
     json_t *log = json_array();
-    for (guint i = 0; i < EARLIER; i++)
-        json_array_append_new(log, json_make("[i, [i, i], s, s]", 1, 1, 0, "message", "earlier"));
+    for (guint i = 0; i < entries; i++)
+        json_array_append_new(log, json_make("[i, [i, i], s, s]", 1, 1, 0, "message", message));
     json_object_set_new(json_array_get(json_object_get(json, "ops"), 0), "log", log);
     g_autofree char *text = json_to_text(json);
     fake_file_put(world->world, NODE1, FILE_QUEUE, "job-17", text);
@@ -136,7 +136,7 @@ static void test_log_limit(void)
     json_object_set_new(many, "repeat", json_integer(8));
     json_object_set_new(one, "repeat", json_integer(1));
     ops_submit(world, json_make("[o, o]", many, one));
-    fill_log();
+    fill_log(EARLIER, "earlier");
     task_spawn(world->env->tasks, run_job, NULL);
     fake_advance(world->world, 60000);
     record_autoptr(job) ended = file();
@@ -148,6 +148,79 @@ static void test_log_limit(void)
     assert_entry(log, LIMIT_JOB_LOG_ENTRIES - 1, 10, "the log is full; nothing more is kept");
     assert_entry(op_of(ended, 1)->log, 0, 11, "round 1 of 1");
     g_assert_cmpstr(record()->status, ==, "success");
+}
+
+static size_t log_bytes(const struct job *job)
+{
+    size_t bytes = 0;
+    for (guint i = 0; i < job->ops->len; i++)
+        bytes += json_dumpb(op_of(job, i)->log, NULL, 0, JSON_COMPACT);
+    return bytes;
+}
+
+/* All opcodes share one room for their logs, however few entries each has; what is kept then can be
+ * read again. */
+static void test_log_bytes(void)
+{
+    json_t *many = delay(2 * PROGRESS_PAUSE_MS / 1000.0), *one = delay(0);
+    g_autofree char *earlier = g_strnfill(LIMIT_JOB_LOG_BYTES - 500, 'x');
+    json_object_set_new(many, "repeat", json_integer(8));
+    json_object_set_new(one, "repeat", json_integer(1));
+    ops_submit(world, json_make("[o, o]", many, one));
+    fill_log(1, earlier);
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_advance(world->world, 60000);
+    record_autoptr(job) ended = file();
+    g_assert_cmpstr(ended->status, ==, "success");
+    const json_t *log = op_of(ended, 0)->log;
+    assert_entry(log, 1, 1, "round 1 of 8");
+    const json_t *last = json_array_get(log, json_array_size(log) - 1);
+    g_assert_cmpstr(json_string_value(json_array_get(last, 3)), ==,
+                    "the log is full; nothing more is kept");
+    g_assert_cmpuint(json_array_size(op_of(ended, 1)->log), ==, 0);
+    g_assert_cmpuint(log_bytes(ended), <=, LIMIT_JOB_LOG_BYTES);
+    g_assert_cmpstr(record()->status, ==, "success");
+}
+
+/* Why it failed is cut, between two letters. */
+static void test_long_message(void)
+{
+    g_autoptr(GString) why = g_string_new("x");
+    while (why->len <= 2 * LIMIT_JOB_MESSAGE_BYTES)
+        g_string_append(why, "€");
+    ops_put_web(world, NULL, false);
+    ops_fail(world, "wconfd", "update_locks", FETTLE_ERROR_STALE_EPOCH, why->str, 1);
+    ops_run_one(world, start_web());
+    g_assert_cmpstr(world->done->status, ==, "error");
+    const json_t *result = op_of(world->done, 0)->result;
+    const char *message = json_string_value(json_array_get(json_array_get(result, 1), 0));
+    g_assert_cmpuint(strlen(message), <=, LIMIT_JOB_MESSAGE_BYTES);
+    g_assert_cmpuint(strlen(message), >, LIMIT_JOB_MESSAGE_BYTES - 8);
+    g_assert_true(g_str_has_suffix(message, "€…"));
+}
+
+/* The second opcode has so much to answer in the file that the first one's answer has no room. */
+static void test_large_result(void)
+{
+    ops_put_web(world, "in-sync", false);
+    world->guest_node = NULL;
+    ops_submit(world, json_make("[{ss ss}, o]", "OP_ID", "OP_INSTANCE_VERIFY", "instance_name",
+                                "web1", delay(0)));
+    json_autoptr json = json_loads(fake_file(world->world, NODE1, FILE_QUEUE, "job-17"), 0, NULL);
+    g_autofree char *large = g_strnfill(LIMIT_JOB_RESULT_BYTES - 2, 'x');
+    json_object_set_new(json_array_get(json_object_get(json, "ops"), 1), "result",
+                        json_string(large));
+    g_autofree char *text = json_to_text(json);
+    fake_file_put(world->world, NODE1, FILE_QUEUE, "job-17", text);
+    task_spawn(world->env->tasks, run_job, NULL);
+    fake_advance(world->world, 60000);
+    record_autoptr(job) ended = file();
+    g_assert_cmpstr(ended->status, ==, "success");
+    g_assert_null(op_of(ended, 0)->result);
+    const json_t *entry = json_array_get(op_of(ended, 0)->log, 0);
+    g_assert_cmpstr(json_string_value(json_array_get(entry, 3)), ==,
+                    "the answer of 2 bytes is not kept: there would be more than 1048576 bytes in "
+                    "the job's");
 }
 
 static void test_failure_aborts_the_rest(void)
@@ -308,6 +381,23 @@ static void test_priority_changes(void)
     ops_run(world, json_make("[o, o]", start_web(), start_web()));
     g_assert_cmpstr(record()->status, ==, "success");
     g_assert_cmpint(job_op_priority(op_of(record(), 1)), ==, -7);
+}
+
+static void become_urgent_once(struct ops_world *changed)
+{
+    changed->on_blocked = NULL;
+    become_urgent(changed);
+}
+
+/* A request that is repeated after a while has it too. */
+static void test_priority_changes_while_waiting(void)
+{
+    ops_put_web(world, NULL, false);
+    world->blocked = 2;
+    world->on_blocked = become_urgent_once;
+    ops_run_one(world, start_web());
+    g_assert_cmpint(world->lock_priority, ==, -7);
+    g_assert_cmpstr(record()->status, ==, "success");
 }
 
 /* --- bad files --- */
@@ -565,6 +655,9 @@ int main(int argc, char **argv)
     add("/job/log#LUX-30", test_log);
     add("/job/progress-is-one-entry", test_progress);
     add("/job/log-limit#LUX-30", test_log_limit);
+    add("/job/log-limit/bytes#LUX-30", test_log_bytes);
+    add("/job/long-message#LUX-30", test_long_message);
+    add("/job/large-result#LUX-30", test_large_result);
     add("/job/failure", test_failure_aborts_the_rest);
     add("/job/dry-run", test_dry_run);
     add("/job/unknown-opcode", test_unknown_opcode);
@@ -574,6 +667,7 @@ int main(int argc, char **argv)
     add("/job/asked/wconfd-away#LUX-08", test_asked_while_wconfd_away);
     add("/job/asked/looking#LUX-08", test_asked_while_looking);
     add("/job/priority#LUX-06", test_priority_changes);
+    add("/job/priority/while-waiting#LUX-06", test_priority_changes_while_waiting);
     add("/job/bad-files", test_bad_files);
     add("/job/torn-file", test_torn_file);
     add("/job/unwritable-file", test_unwritable_file);

@@ -2,6 +2,7 @@
  * authority. */
 #include <string.h>
 
+#include "core/config/wconf_private.h"
 #include "proto/invitation.h"
 #include "proto/records.h"
 #include "wconf_world.h"
@@ -245,6 +246,29 @@ static void test_lost_answer(void)
     world_tear_down();
 }
 
+/* Asked again while it is on its way: a host is no node before that is stored. */
+static void test_asked_again(void)
+{
+    static struct fake_reply replies[2];
+    set_up("node4", "10.0.0.4");
+    wconf_hold_commits(world.wconf);
+    for (guint i = 0; i < 2; i++) {
+        fake_call_start(
+            joiner, 0, NODE1, ROLE_WCONFD, "join",
+            json_make("{s:s,s:s,s:s}", "token", TOKEN, "secret", SECRET, "request", "key A"),
+            &replies[i]);
+        fake_advance(world.world, 1000);
+    }
+    g_assert_false(replies[0].done || replies[1].done);
+    wconf_release_commits(world.wconf);
+    fake_advance(world.world, 1000);
+    g_autofree char *first = world_reply(&replies[0]);
+    g_autofree char *again = world_reply(&replies[1]);
+    g_assert_cmpstr(first, ==, again);
+    g_assert_cmpuint(fake_engine_serial(world.engine), ==, 3);
+    world_tear_down();
+}
+
 static void test_used_twice(void)
 {
     set_up("node4", "10.0.0.4");
@@ -295,7 +319,7 @@ static void test_refused(void)
                 "wrong_input: request: is no certificate request");
     authority.broken = true;
     assert_says(join_with(TOKEN, SECRET, "key A"), "storage_error: etc/ca.key: gone");
-    fake_advance(world.world, 61000);
+    fake_advance(world.world, 60000); /* it lives so long */
     g_autofree char *late = join_with(TOKEN, SECRET, "key A");
     g_assert_true(g_str_has_prefix(late, "wrong_state: token " TOKEN " expired at "));
     g_assert_true(g_str_has_suffix(late, " UTC; " ANOTHER));
@@ -351,6 +375,29 @@ static void test_withdrawn_in_the_middle(void)
                                      " is not known to this cluster: it was withdrawn or replaced, "
                                      "or has ended long ago; " ANOTHER);
     g_assert_cmpuint(fake_engine_serial(world.engine), ==, 3);
+    world_tear_down();
+}
+
+/* Each of them takes memory and the authority's time, and nobody knows yet who they are. */
+static void test_too_many_at_once(void)
+{
+    static struct fake_reply replies[LIMIT_JOINERS + 1];
+    set_up("node4", "10.0.0.4");
+    for (guint i = 0; i <= LIMIT_JOINERS; i++)
+        fake_call_start(
+            joiner, 0, NODE1, ROLE_WCONFD, "join",
+            json_make("{s:s,s:s,s:s}", "token", TOKEN, "secret", SECRET, "request", "key A"),
+            &replies[i]);
+    fake_settle(world.world);
+    for (guint i = 0; i < LIMIT_JOINERS; i++)
+        g_assert_false(replies[i].done);
+    assert_says(world_reply(&replies[LIMIT_JOINERS]),
+                "resource_not_available: 8 hosts are joining already; try again");
+    fake_advance(world.world, 1000);
+    for (guint i = 0; i < LIMIT_JOINERS; i++) {
+        g_autofree char *said = world_reply(&replies[i]);
+        g_assert_cmpint(said[0], ==, '{');
+    }
     world_tear_down();
 }
 
@@ -418,11 +465,13 @@ int main(int argc, char **argv)
     g_test_add_func("/join/as-many-as-allowed#SAF-06", test_as_many_as_allowed);
     g_test_add_func("/join/not-capable#ARP-71", test_not_capable);
     g_test_add_func("/join/lost-answer", test_lost_answer);
+    g_test_add_func("/join/asked-again#SAF-04", test_asked_again);
     g_test_add_func("/join/used-twice", test_used_twice);
     g_test_add_func("/join/race", test_race);
     g_test_add_func("/join/refused", test_refused);
     g_test_add_func("/join/taken", test_taken);
     g_test_add_func("/join/wrong-secret", test_wrong_secret);
+    g_test_add_func("/join/too-many-at-once", test_too_many_at_once);
     g_test_add_func("/join/withdrawn", test_withdrawn_in_the_middle);
     g_test_add_func("/join/killed", test_killed_in_the_middle);
     g_test_add_func("/join/callers", test_only_joining_hosts_ask);

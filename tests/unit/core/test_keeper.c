@@ -280,8 +280,9 @@ static void test_refusals(struct fixture *fixture, gconstpointer unused)
     answer = nw_call(fixture->nw, &fixture->nw->b, "engine_status", json_object(), &error);
     assert_refused(answer, error, WRONG_STATE, "this node daemon cares for no member of etcd");
 
-    /* What is not on disk is not done. */
+    /* What is not on disk is not done, and what was refused has changed nothing. */
     must(fixture, "member_stop", json_object());
+    assert_status(fixture, MEMBER_STOPPED, "");
     must(fixture, "member_aside", json_object());
     g_string_truncate(fixture->fake->did, 0);
     fake_fail_files(fixture->nw->world, "node/member.json", 1);

@@ -71,6 +71,17 @@ static void test_order_random(void)
     }
 }
 
+static void test_too_many(void)
+{
+    struct locks *locks = locks_new(NULL, NULL);
+    g_autoptr(GString) text = g_string_new("s node/0");
+    for (guint i = 1; i <= LIMIT_LOCKS_PER_CALL; i++)
+        g_string_append_printf(text, ", s node/%u", i);
+    assert_try(locks, 1, text->str, "limit_exceeded: 4097 locks in one call; the limit is 4096");
+    assert_held(locks, 1, "");
+    locks_free(locks);
+}
+
 static void test_names(void)
 {
     static const char *const bad[][2] = {
@@ -407,6 +418,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/locks/order/table#LCK-03,LCK-20", test_order_table);
     g_test_add_func("/locks/order/random#LCK-02,LCK-20,LCK-21", test_order_random);
+    g_test_add_func("/locks/too-many", test_too_many);
     g_test_add_func("/locks/names#LCK-01,LCK-05,LCK-10", test_names);
     g_test_add_func("/locks/update#LCK-05,LCK-08,LCK-09,LCK-16", test_update);
     g_test_add_func("/locks/order/rules#LCK-06,LCK-07,LCK-08,LCK-10", test_order_rules);

@@ -435,11 +435,11 @@ static void play_priority(struct play *play, guint number)
 {
     struct model_owner *owner = &model[number];
     gint64 priority = (gint64)(g_rand_int(play->rand) % 3) - 1;
-    bool waits = owner->state == WAITS;
-    if (waits) {
+    bool waits = owner->state != IDLE;
+    if (waits)
         owner->priority = priority;
+    if (owner->state == WAITS)
         owner->stuck = stuck_at(owner);
-    }
     g_assert_true(locks_set_priority(play->locks, play->owners[number], priority) == waits);
 }
 

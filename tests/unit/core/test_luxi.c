@@ -2,6 +2,8 @@
  */
 #include "queue_world.h"
 
+#include "base/log.h"
+
 static json_t *submit_args(json_t *op)
 {
     return json_make("[[o]]", op);
@@ -273,10 +275,9 @@ static void test_cancel_under_way(void)
     queue_world_free(w);
 }
 
-/* It gives up in time: nobody is killed. */
-static void test_cancel_in_time(void)
+/* A job that runs, and that somebody wants to end for sure. */
+static guint64 running_to_be_killed(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 id = queue_submit(w, NULL);
     g_autoptr(GError) error = NULL;
     json_autoptr answer = NULL;
@@ -285,6 +286,131 @@ static void test_cancel_in_time(void)
     queue_job_writes(w, id, "running");
     answer = queue_call(w, "CancelJob", json_make("[I, b]", (json_int_t)id, 1), &error);
     g_assert_no_error(error);
+    return id;
+}
+
+/* What was promised to a person outlives luxid: the next one asks again, and kills in time. */
+static void test_kill_over_restart(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    const GPtrArray *signals = fake_signals(w->world);
+    guint64 id = running_to_be_killed(w);
+
+    fake_advance(w->world, JOB_KILL_GRACE_MS / 2);
+    queue_world_kill_luxid(w);
+    queue_world_start_luxid(w);
+    g_assert_cmpuint(signals->len, ==, 2);
+    g_assert_cmpstr(g_ptr_array_index(signals, 1), ==, "job-1-1 TERM");
+    fake_advance(w->world, JOB_KILL_GRACE_MS / 2 + 100);
+    g_assert_cmpuint(signals->len, ==, 3);
+    g_assert_cmpstr(g_ptr_array_index(signals, 2), ==, "job-1-1 KILL");
+    fake_advance(w->world, JOB_KILL_GRACE_MS); /* it does not die at once */
+    g_assert_cmpuint(signals->len, ==, 4);
+    queue_job_gone(w, id, false);
+    fake_advance(w->world, 2 * JOB_KILL_GRACE_MS);
+    g_assert_cmpstr(queue_status(w, id), ==, "error");
+    g_assert_cmpuint(signals->len, ==, 4);
+    queue_world_free(w);
+}
+
+static void keep_line(const char *line, void *lines)
+{
+    g_string_append_printf(lines, "%s\n", line);
+}
+
+/* Its file is damaged while luxid is away. */
+static guint64 running_with_damaged_file(struct queue_world *w)
+{
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    queue_world_kill_luxid(w);
+    fake_file_put(w->world, MASTER, FILE_QUEUE, "job-1", "{\"id\": 1, \"ops\": [{\"inp");
+    queue_world_start_luxid(w);
+    return id;
+}
+
+static void kill_job(struct queue_world *w, guint64 id)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer =
+        queue_call(w, "CancelJob", json_make("[I, b]", (json_int_t)id, 1), &error);
+
+    g_assert_no_error(error);
+    fake_advance(w->world, JOB_KILL_GRACE_MS + 100);
+}
+
+/* Its lock file tells which process it is. */
+static void test_kill_by_lock_file(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    const GPtrArray *signals = fake_signals(w->world);
+    guint64 id = running_with_damaged_file(w);
+
+    kill_job(w, id);
+    g_assert_cmpuint(signals->len, ==, 2);
+    g_assert_cmpstr(g_ptr_array_index(signals, 0), ==, "job-1-1 TERM");
+    g_assert_cmpstr(g_ptr_array_index(signals, 1), ==, "job-1-1 KILL");
+    queue_job_gone(w, id, false);
+    g_assert_cmpstr(queue_status(w, id), ==, "error");
+    queue_world_free(w);
+}
+
+/* Nobody is killed on a guess; what to do is said. */
+static void test_kill_nobody_known(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    g_autoptr(GString) lines = g_string_new(NULL);
+    guint64 id = running_with_damaged_file(w);
+
+    fake_hide_holders(w->world);
+    log_set_sink(keep_line, lines);
+    kill_job(w, id);
+    log_set_sink(NULL, NULL);
+    g_assert_cmpuint(fake_signals(w->world)->len, ==, 0);
+    g_assert_nonnull(strstr(lines->str,
+                            "job 1 cannot be asked to end: neither its job file nor its lock file "
+                            "tells which process it is. Look for the one that has the file open "
+                            "(fuser -v run/livelocks/job-1-1) and kill that; luxid sees its end, "
+                            "and ends the job"));
+    g_assert_nonnull(strstr(lines->str, "job 1 cannot be killed: neither"));
+    queue_job_gone(w, id, false);
+    g_assert_cmpstr(queue_status(w, id), ==, "error");
+    queue_world_free(w);
+}
+
+/* A child that hangs before it has a name keeps its slot for so long, and no longer. */
+static void test_child_hangs(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+    guint64 next = queue_submit(w, NULL);
+    record_autoptr(job) record = NULL;
+    const struct job_op *op;
+    g_autofree char *result = NULL;
+
+    fake_advance(w->world, LIMIT_CHILD_NAME_MS - 100);
+    g_assert_cmpstr(queue_status(w, id), ==, "waiting");
+    fake_advance(w->world, 200);
+    g_assert_cmpstr(queue_status(w, id), ==, "error");
+    record = queue_record(w, id);
+    op = g_ptr_array_index(record->ops, 0);
+    result = json_to_text(op->result);
+    g_assert_nonnull(strstr(result, "job 1 did not start: its process did not name its lock file "
+                                    "within 120 s; nothing has run"));
+    queue_child_named(w, next);
+    queue_job_writes(w, next, "running");
+    g_assert_cmpstr(queue_status(w, next), ==, "running");
+    queue_world_free(w);
+}
+
+/* It gives up in time: nobody is killed. */
+static void test_cancel_in_time(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = running_to_be_killed(w);
+
     queue_job_writes(w, id, "canceled");
     queue_job_commits(w, id);
     queue_job_gone(w, id, true);
@@ -400,6 +526,42 @@ static void test_drained(void)
                  refusal);
     set_drained(w, false);
     g_assert_cmpuint(queue_submit(w, NULL), ==, id + 2);
+    queue_world_free(w);
+}
+
+static json_t *two_jobs(void)
+{
+    return json_make("[[[o], [o]]]", queue_delay(NULL), queue_delay(NULL));
+}
+
+/* No job too many, and none is lost; what runs does not count. */
+static void test_full(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 running = queue_submit(w, NULL), queued;
+    g_autoptr(GError) error = NULL;
+    json_autoptr known = NULL;
+    json_t *op = queue_delay(json_make("{ss}", "request_id", "once"));
+
+    luxi_limit_queue(w->luxi, 3);
+    queued = queue_submit(w, json_make("{ss}", "request_id", "once"));
+    queue_submit(w, NULL);
+    queue_refuse(w, "SubmitManyJobs", two_jobs(), FETTLE_ERROR_TEMPORARY,
+                 "the queue is full: 2 of at most 3 jobs are queued, and 2 more are too many; try "
+                 "again when some have ended");
+    queue_submit(w, NULL);
+    queue_refuse(w, "SubmitJob", submit_args(queue_delay(NULL)), FETTLE_ERROR_TEMPORARY,
+                 "the queue is full: 3 of at most 3 jobs are queued, and 1 more are too many; try "
+                 "again when some have ended");
+    known = queue_call(w, "SubmitJob", submit_args(op), &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint((guint64)json_integer_value(known), ==, queued);
+    queue_job_runs(w, running);
+    g_assert_cmpuint(queue_submit(w, NULL), ==, 5);
+    queue_world_kill_luxid(w);
+    queue_world_start_luxid(w); /* with the limit that it has by itself */
+    g_assert_cmpuint(queue_submit(w, NULL), ==, 6);
+    G_STATIC_ASSERT(LIMIT_QUEUED_JOBS == 100000);
     queue_world_free(w);
 }
 
@@ -551,6 +713,11 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/cancel", test_cancel);
     g_test_add_func("/luxi/cancel-under-way#LUX-08", test_cancel_under_way);
     g_test_add_func("/luxi/cancel-in-time#LUX-08", test_cancel_in_time);
+    g_test_add_func("/luxi/child-hangs#LUX-23", test_child_hangs);
+    g_test_add_func("/luxi/cancel/kill-over-restart#LUX-16", test_kill_over_restart);
+    g_test_add_func("/luxi/cancel/kill-by-lock-file#LUX-08", test_kill_by_lock_file);
+    g_test_add_func("/luxi/cancel/kill-nobody-known#LUX-08", test_kill_nobody_known);
+    g_test_add_func("/luxi/full#LUX-06", test_full);
     g_test_add_func("/luxi/priority#LUX-06", test_priority);
     g_test_add_func("/luxi/verb-beside-its-process#LUX-06", test_verb_beside_its_process);
     g_test_add_func("/luxi/drained#LUX-05", test_drained);

@@ -255,6 +255,20 @@ static void test_steps_down(void)
     tear_down();
 }
 
+/* What is not on disk would be known to no later node daemon: it is not done. */
+static void test_remembered_first(void)
+{
+    set_up();
+    fake_fail_files(nw->world, "node/master_ip.json", 1000);
+    make_master(0, 2);
+    nw_pass(nw, 3000);
+    assert_on(0, "");
+    fake_fail_files(nw->world, "node/master_ip.json", 0);
+    nw_pass(nw, 3000);
+    assert_on(0, HAS);
+    tear_down();
+}
+
 /* The node daemon dies, and the node. */
 static void test_lives(void)
 {
@@ -472,6 +486,7 @@ int main(int argc, char **argv)
     g_test_add_func("/master-ip/announced-again-and-again#SAF-05", test_announced_again_and_again);
     g_test_add_func("/master-ip/promised#SAF-05", test_promised);
     g_test_add_func("/master-ip/steps-down#SAF-08", test_steps_down);
+    g_test_add_func("/master-ip/remembered-first", test_remembered_first);
     g_test_add_func("/master-ip/lives", test_lives);
     g_test_add_func("/master-ip/changed", test_changed);
     g_test_add_func("/master-ip/trouble", test_trouble);

@@ -101,6 +101,42 @@ static void test_mirror(void)
     node_world_free(nw);
 }
 
+/* What was not written to the end on the disk here may be missing in it. */
+static void test_mirror_not_synced(void)
+{
+    struct node_world *nw = node_world_new(1);
+    create_and_start(nw, TEMPLATE_MIRROR, 1);
+    begin_ok(nw, MOVE_1);
+    fake_host_fault(nw->a.host, "sync", FAKE_FAULT_FAILS, 1);
+    g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_MOVED);
+    g_assert_false(nw->web1.moved_clean);
+    finish_ok(nw);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    goes_on(nw);
+    node_world_free(nw);
+}
+
+/* How long the guest may stand still, how much may be sent. */
+static void test_limits(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    create_and_start(nw, TEMPLATE_DISKLESS, 0);
+    nw_commit_migration(nw, MOVE_1);
+    json_autoptr target = nw_incoming_open(nw, &error);
+    json_t *args = nw_guest_args(nw);
+    json_object_set(args, "target", target);
+    json_object_set_new(args, "target_node", json_string(NODE_B));
+    json_object_set_new(args, "bandwidth", json_integer(70));
+    json_object_set_new(args, "downtime_ms", json_integer(55));
+    json_autoptr answer = nw_call(nw, &nw->a, "migration_start", args, &error);
+    g_assert_no_error(error);
+    const struct migration_limits *limits = fake_host_limits(nw->a.host, WEB1);
+    g_assert_cmpuint(limits->bandwidth_mib, ==, 70);
+    g_assert_cmpuint(limits->downtime_ms, ==, 55);
+    node_world_free(nw);
+}
+
 /* The copy is not repeated: images that were equal stay so. */
 static void test_mirror_not_copied(void)
 {
@@ -139,6 +175,33 @@ static void test_template(gconstpointer data)
     }
     nw_pass(nw, 12000); /* rounds of questions to the master hurt nothing */
     g_assert_true(runs(&nw->b, 3));
+    node_world_free(nw);
+}
+
+/* The way to a routed card leads elsewhere now: who uses it is told when the guest runs there, more
+ * than once, and not for ever; and no more of a guest that has ended. */
+static void test_routed(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw->web1.nics = 1;
+    nw->web1.routed = true;
+    create_and_start(nw, TEMPLATE_MIRROR, 1);
+    nw_pass(nw, 5000);
+    begin_ok(nw, MOVE_1);
+    nw_migration_wait(nw, &nw->a);
+    g_assert_cmpuint(fake_host_count(nw->b.host, "nic_announce"), ==, 0);
+    finish_ok(nw);
+    nw_pass(nw, 5000);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "nic_announce"), ==, 5);
+    g_assert_cmpuint(fake_host_count(nw->b.host, "nic_announce"), ==, 5);
+    node_world_free(nw);
+    nw = node_world_new(1);
+    nw->web1.nics = 1;
+    nw->web1.routed = true;
+    create_and_start(nw, TEMPLATE_MIRROR, 1);
+    fake_host_guest_crash(nw->a.host, WEB1);
+    nw_pass(nw, 5000);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "nic_announce"), <, 5);
     node_world_free(nw);
 }
 
@@ -248,6 +311,23 @@ static void test_breaks_late(void)
     nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
     goes_on(nw);
     g_assert_true(fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
+/* The mirror does not come to its end: it is given up, for the record calls its replica stale. */
+static void test_mirror_goes_on_at_switch(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    create_and_start(nw, TEMPLATE_MIRROR, 1);
+    begin_ok(nw, MOVE_1);
+    fake_host_fault(nw->a.host, "mirror_finish", FAKE_FAULT_FAILS, 1);
+    g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_FAILED);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    goes_on(nw);
+    g_assert_true(nw_migrate_undo(nw, &error));
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
     node_world_free(nw);
 }
 
@@ -370,6 +450,27 @@ static void test_stop_after_hand_over(void)
     nw->mood = MASTER_ANSWERS;
     g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_MOVED);
     finish_ok(nw);
+    goes_on(nw);
+    node_world_free(nw);
+}
+
+/* Nobody has heard of it when the node daemon dies: the next one knows that the guest has left. */
+static void test_told_by_the_next_daemon(void)
+{
+    struct node_world *nw = node_world_new(1);
+    create_and_start(nw, TEMPLATE_MIRROR, 1);
+    begin_ok(nw, MOVE_1);
+    nw_until(nw, fake_host_step(nw->a.host, WEB1) == STEP_DONE);
+    nw->mood = MASTER_DEPOSED;
+    nw_until(nw, fake_host_state(nw->a.host, WEB1, NULL) == GUEST_ABSENT);
+    nw_pass(nw, 500);
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    nw->mood = MASTER_ANSWERS;
+    g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_MOVED);
+    finish_ok(nw);
+    g_assert_true(runs(&nw->b, 3));
+    g_assert_cmpuint(fake_host_count(nw->b.host, "prepare "), ==, 0);
     goes_on(nw);
     node_world_free(nw);
 }
@@ -604,12 +705,15 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/migration/mirror#SAF-17", test_mirror);
     g_test_add_func("/migration/mirror-not-copied#SAF-17", test_mirror_not_copied);
+    g_test_add_func("/migration/mirror-not-synced#SAF-11,SAF-17", test_mirror_not_synced);
+    g_test_add_func("/migration/limits", test_limits);
     g_test_add_data_func("/migration/diskless#SAF-17", GUINT_TO_POINTER(TEMPLATE_DISKLESS),
                          test_template);
     g_test_add_data_func("/migration/file#SAF-17", GUINT_TO_POINTER(TEMPLATE_FILE), test_template);
     g_test_add_data_func("/migration/sharedfile#SAF-17,SAF-19",
                          GUINT_TO_POINTER(TEMPLATE_SHAREDFILE), test_template);
     g_test_add_func("/migration/taps", test_taps);
+    g_test_add_func("/migration/routed", test_routed);
     g_test_add_func("/migration/no-bridge", test_no_bridge);
     g_test_add_data_func("/migration/cancel-mirror#SAF-17", GUINT_TO_POINTER(TEMPLATE_MIRROR),
                          test_cancel);
@@ -617,12 +721,14 @@ int main(int argc, char **argv)
                          test_cancel);
     g_test_add_func("/migration/timeout#SAF-17", test_timeout);
     g_test_add_func("/migration/breaks-late#SAF-13,SAF-17", test_breaks_late);
+    g_test_add_func("/migration/mirror-goes-on#SAF-13,SAF-17", test_mirror_goes_on_at_switch);
     g_test_add_func("/migration/lost-replica-cancels#SAF-13,SAF-17", test_lost_replica_cancels);
     g_test_add_func("/migration/cut-at-switch#SAF-15,SAF-17", test_cut_at_switch);
     g_test_add_func("/migration/frozen-monitor#SAF-15,SAF-17", test_frozen_monitor);
     g_test_add_func("/migration/no-word-at-switch#SAF-13,SAF-17", test_no_word_at_switch);
     g_test_add_func("/migration/stop-while-copying#SAF-11,SAF-17", test_stop_while_copying);
     g_test_add_func("/migration/stop-after-hand-over#SAF-17", test_stop_after_hand_over);
+    g_test_add_func("/migration/told-by-the-next-daemon#SAF-17", test_told_by_the_next_daemon);
     g_test_add_func("/migration/failover-on-target#SAF-16,SAF-17", test_failover_on_target);
     g_test_add_func("/migration/target-process-dies#SAF-17", test_target_process_dies);
     g_test_add_func("/migration/late-frames#SAF-17,SAF-20", test_late_frames);

@@ -76,6 +76,53 @@ static void test_lost_then_stale_then_release(void)
     node_world_free(nw);
 }
 
+/* Whoever waits for it is told so, though the mirror is still there. */
+static void test_stale_is_not_waited_for(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_fault(nw->a.host, "mirror_release", FAKE_FAULT_FAILS, 1000);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    g_assert_cmpint(fake_host_mirror(nw->a.host, WEB1), !=, MIRROR_NONE);
+    json_autoptr status = nw_call(nw, &nw->a, "mirror_wait", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(json_string_value(json_object_get(status, "state")), ==, "lost");
+    fake_host_clear_faults(nw->a.host);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    node_world_free(nw);
+}
+
+static void change_all_the_time(struct node_world *nw, void *data)
+{
+    nw->web1.sync++;
+}
+
+static guint slowly(const char *from, const char *to, void *data)
+{
+    return 20;
+}
+
+/* A record that changes whenever it is asked says nothing of the guest's own wish. */
+static void test_changes_all_the_time(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_hook(nw->a.host, release_only_when_stale, nw);
+    fake_set_delay(nw->world, slowly, NULL);
+    nw->each_step = change_all_the_time;
+    nw_cut(nw, &nw->b, true);
+    nw_pass(nw, 10000);
+    g_assert_cmpuint(calls_to_master(nw, "set_replica_state"), >, 2);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+    nw->each_step = NULL;
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
 /* A cut shorter than replica_lost_ms costs a pause, not the redundancy. */
 static void test_short_cut(void)
 {
@@ -493,6 +540,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/mirror-watch/in-sync-when-ready#SAF-12", test_in_sync_when_ready);
     g_test_add_func("/mirror-watch/lost-stale-release#SAF-13", test_lost_then_stale_then_release);
+    g_test_add_func("/mirror-watch/stale-is-not-waited-for#SAF-12", test_stale_is_not_waited_for);
+    g_test_add_func("/mirror-watch/changes-all-the-time#SAF-12,SAF-13", test_changes_all_the_time);
     g_test_add_func("/mirror-watch/short-cut#SAF-13,SAF-14", test_short_cut);
     g_test_add_func("/mirror-watch/frozen-without-answer#SAF-04,SAF-13,SAF-15",
                     test_frozen_without_answer);

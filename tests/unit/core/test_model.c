@@ -326,6 +326,58 @@ static void test_journal_is_compacted(void)
     fake_world_free(world.world);
 }
 
+static struct lock_request *long_request(guint number)
+{
+    struct lock_request *request = lock_request_new();
+    g_free(request->name);
+    request->name = g_strdup_printf("node/%060u", number);
+    request->mode = LOCK_EXCLUSIVE;
+    return request;
+}
+
+static void free_request(void *data)
+{
+    lock_request_free(data);
+}
+
+/* Few entries can be large, and what is larger than LIMIT_JOURNAL_BYTES is read no more: then all
+ * locks would be nobody's. */
+static void test_journal_of_large_entries(void)
+{
+    struct journal_world world;
+    struct owner owner = {.job = (char *)"2", .livelock = (char *)"file", .pid = 4711};
+    struct locks_wait wait = {.tag = &world};
+    g_autofree char *note = NULL;
+    g_autoptr(GPtrArray) requests = g_ptr_array_new_with_free_func(free_request);
+    struct locks *locks = locks_new(NULL, NULL);
+    enum locks_outcome outcome;
+    size_t written = 0;
+    journal_world_init(&world);
+    struct journal *journal = journal_open(world.env, locks, &note, NULL);
+    g_assert_true(journal_begin(journal, locks, 3, NULL));
+    for (guint i = 0; i < LIMIT_LOCKS_PER_CALL; i++)
+        g_ptr_array_add(requests, long_request(i));
+    g_autofree char *first = g_strdup(((struct lock_request *)requests->pdata[0])->name);
+    take(locks, journal, "1", first, LOCK_EXCLUSIVE);
+    while (written < LIMIT_JOURNAL_BYTES / 4 + MIB(4)) {
+        g_assert_true(locks_update(locks, &owner, requests, &wait, &outcome, NULL));
+        g_assert_cmpint(outcome, ==, LOCKS_WAITS);
+        g_autoptr(GPtrArray) events = locks_take_events(locks);
+        g_assert_true(journal_append(journal, locks, events, NULL));
+        g_assert_true(locks_withdraw(locks, &owner) == &world);
+        g_autoptr(GPtrArray) over = locks_take_events(locks);
+        g_assert_true(journal_append(journal, locks, over, NULL));
+        written += 80 * (size_t)LIMIT_LOCKS_PER_CALL;
+        size_t bytes = strlen(fake_file(world.world, NODE1, FILE_RUN, JOURNAL_FILE));
+        g_assert_cmpuint(bytes, <, LIMIT_JOURNAL_BYTES / 4 + MIB(1));
+    }
+    g_autofree char *expected = g_strdup_printf("epoch 3: 1 %s exclusive;", first);
+    assert_says(reopen(&world), expected);
+    journal_free(journal);
+    locks_free(locks);
+    fake_world_free(world.world);
+}
+
 /* Cut at every byte: either the last answered state is there, or an earlier one whose answers were
  * all given; never a part of a line. */
 static void test_journal_torn(void)
@@ -430,6 +482,7 @@ int main(int argc, char **argv)
     g_test_add_func("/model/changes", test_changes_carry_versions);
     g_test_add_func("/journal/restores#WCF-07,WCF-08,WCF-12", test_journal_restores);
     g_test_add_func("/journal/compacted#WCF-07", test_journal_is_compacted);
+    g_test_add_func("/journal/large-entries#WCF-07", test_journal_of_large_entries);
     g_test_add_func("/journal/torn#WCF-16,SAF-01", test_journal_torn);
     g_test_add_func("/journal/damaged#SAF-01", test_journal_damaged);
     g_test_add_func("/journal/every-bit#SAF-01", test_journal_every_bit);

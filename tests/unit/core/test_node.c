@@ -140,27 +140,54 @@ static void test_announcements(void)
     node_world_free(nw);
 }
 
+/* What a job of epoch 1 does on node A takes its time. */
+static void begin_create(struct node_world *nw, struct fake_reply *ret_create)
+{
+    fake_host_fault(nw->a.host, "create", FAKE_FAULT_SILENT, 1);
+    json_t *disks = json_make("[{s:s,s:i}]", "uuid", NODE_X, "size", 1);
+    nw_call_start(nw, &nw->a, "disks_create", nw->stamp,
+                  json_make("{s:s,s:o}", "instance", WEB1, "disks", disks), ret_create);
+    nw_pass(nw, 500);
+    g_assert_false(ret_create->done);
+}
+
+static void begin_announcement(struct node_world *nw, int epoch, struct fake_reply *ret_announce)
+{
+    json_t *members = json_make("[{s:s,s:s,s:s,s:i}]", "uuid", NODE_M, "name", "m", "address",
+                                "10.0.0.9", "port", 1811);
+    fake_call_start(nw->master, 0, NODE_A, ROLE_NODED, "announce",
+                    json_make("{s:i,s:i,s:s,s:s,s:i,s:o}", "history", 1, "epoch", epoch, "cluster",
+                              CLUSTER, "master_node", NODE_M, "serial", 3, "members", members),
+                    ret_announce);
+    nw_pass(nw, 100);
+    g_assert_false(ret_announce->done);
+}
+
+/* The one that is overtaken while it waits is not answered as if it counted. */
+static void test_announcement_overtaken(void)
+{
+    struct node_world *nw = node_world_new(1);
+    struct fake_reply create, second, third;
+    begin_create(nw, &create);
+    begin_announcement(nw, 2, &second);
+    begin_announcement(nw, 3, &third);
+    nw_until(nw, second.done && third.done);
+    g_assert_error(second.error, FETTLE_ERROR, FETTLE_ERROR_STALE_EPOCH);
+    g_assert_no_error(third.error);
+    fake_reply_clear(&create);
+    fake_reply_clear(&second);
+    fake_reply_clear(&third);
+    node_world_free(nw);
+}
+
 /* A new master's announcement waits for what runs under the old one, and nothing old begins. */
 static void test_announcement_waits(void)
 {
     struct node_world *nw = node_world_new(1);
     struct fake_reply create, announce, late;
-    fake_host_fault(nw->a.host, "create", FAKE_FAULT_SILENT, 1);
-    json_t *disks = json_make("[{s:s,s:i}]", "uuid", NODE_X, "size", 1);
-    nw_call_start(nw, &nw->a, "disks_create", nw->stamp,
-                  json_make("{s:s,s:o}", "instance", WEB1, "disks", disks), &create);
-    nw_pass(nw, 500);
-    g_assert_false(create.done);
-
+    begin_create(nw, &create);
     struct stamp old = nw->stamp;
-    json_t *members = json_make("[{s:s,s:s,s:s,s:i}]", "uuid", NODE_M, "name", "m", "address",
-                                "10.0.0.9", "port", 1811);
-    fake_call_start(nw->master, 0, NODE_A, ROLE_NODED, "announce",
-                    json_make("{s:i,s:i,s:s,s:s,s:i,s:o}", "history", 1, "epoch", 2, "cluster",
-                              CLUSTER, "master_node", NODE_M, "serial", 3, "members", members),
-                    &announce);
-    nw_pass(nw, 100);
-    g_assert_false(announce.done);
+    begin_announcement(nw, 2, &announce);
     nw_call_start(nw, &nw->a, "image_info", old, json_make("{s:s}", "os_type", "tick"), &late);
     nw_pass(nw, 10);
     g_assert_true(late.done);
@@ -282,7 +309,14 @@ static void test_report(void)
     g_assert_cmpint(json_integer_value(json_object_get(of_a, "cpus")), ==, 8);
     g_assert_cmpstr(json_string_value(json_object_get(of_a, "node")), ==, NODE_A);
 
+    g_assert_true(json_is_false(json_object_get(of_a, "sources_whole")));
+
+    fake_host_set_sources(nw->b.host, "vmlinuz debian.raw");
     json_autoptr of_b = nw_report(nw, &nw->b);
+    const json_t *sources = json_object_get(of_b, "sources");
+    g_assert_true(json_is_true(json_object_get(of_b, "sources_whole")));
+    g_assert_cmpuint(json_array_size(sources), ==, 2);
+    g_assert_cmpstr(json_string_value(json_array_get(sources, 1)), ==, "debian.raw");
     const json_t *replica = json_array_get(json_object_get(of_b, "replicas"), 0);
     g_assert_cmpuint(json_array_size(json_object_get(of_b, "guests")), ==, 0);
     g_assert_cmpstr(json_string_value(json_object_get(replica, "replica")), ==, nw->web1.replica);
@@ -326,6 +360,7 @@ int main(int argc, char **argv)
     g_test_add_func("/node/members#SAF-05", test_members);
     g_test_add_func("/node/announcements#SAF-05,SAF-06", test_announcements);
     g_test_add_func("/node/announcement-waits#SAF-06", test_announcement_waits);
+    g_test_add_func("/node/announcement-overtaken#SAF-06", test_announcement_overtaken);
     g_test_add_func("/node/epoch-survives#SAF-05", test_epoch_survives);
     g_test_add_func("/node/damaged-state#SAF-05", test_damaged_state);
     g_test_add_func("/node/not-ready#SAF-19", test_not_ready);

@@ -179,6 +179,39 @@ static void test_pool(void)
     g_assert_cmpstr(address("d", 0), ==, "192.0.2.4");
 }
 
+static const char *mac(guint card)
+{
+    const struct instance *found = config_find(world->config, "instance", "a", NULL);
+    return ((const struct nic *)found->nics->pdata[card])->mac;
+}
+
+/* The same numbers are drawn in each world: what somebody has is drawn again. */
+static char *drawn(const char *instance, const char *taken)
+{
+    g_clear_pointer(&world, ops_world_free);
+    world = ops_world_new();
+    if (instance)
+        ops_put(world, "instance", WEB,
+                json_make("{ss ss si ss ss s[{ss ss ss ss}]}", "uuid", WEB, "name", instance,
+                          "memory", 128, "disk_template", "diskless", "primary_node", NODE2, "nics",
+                          "uuid", "00000000-0000-4000-8000-0000000000e9", "mac", taken, "mode",
+                          "bridged", "link", "br0"));
+    done(create("a", json_make("[{ss} {}]", "mac", instance ? "0a:00:00:00:00:0f" : taken)),
+         "[\"node1\"]");
+    return g_strdup(mac(1));
+}
+
+static void test_taken_macs_are_not_drawn(void)
+{
+    g_autofree char *first = drawn(NULL, "0a:00:00:00:00:0f");
+    g_autofree char *again = drawn(NULL, "0a:00:00:00:00:0e");
+    g_assert_cmpstr(first, ==, again);
+    g_autofree char *of_its_own = drawn(NULL, first);
+    g_assert_cmpstr(of_its_own, !=, first);
+    g_autofree char *of_another = drawn("other", first);
+    g_assert_cmpstr(of_another, !=, first);
+}
+
 static void test_card_refused(void)
 {
     put_prod();
@@ -300,6 +333,7 @@ int main(int argc, char **argv)
     add_case("/network/life#WCF-22", test_life);
     add_case("/network/refused", test_refused);
     add_case("/network/pool#WCF-22,FUT-08", test_pool);
+    add_case("/network/taken-macs", test_taken_macs_are_not_drawn);
     add_case("/network/card-refused", test_card_refused);
     add_case("/network/reserved-by-a-job#FUT-06", test_reserved_by_a_job);
     add_case("/network/overtaken#WCF-22,FUT-08", test_overtaken);

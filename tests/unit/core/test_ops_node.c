@@ -128,6 +128,22 @@ static void test_member_refused(void)
                     ==, "null");
 }
 
+/* The guest may have arrived there already. */
+static void test_remove_refused_for_a_migration(void)
+{
+    ops_put_web(world, NULL, true);
+    json_t *web = config_object_json(world->config, "instance", WEB);
+    json_object_set_new(web, "disk_template", json_string("file"));
+    json_object_set_new(web, "task_state", json_string("migrating"));
+    json_object_set_new(web, "migration", json_string("00000000-0000-4000-8000-0000000000f1"));
+    json_object_set_new(web, "migration_node", json_string(NODE3));
+    ops_put(world, "instance", WEB, web);
+    ops_expect_refusal(world, remove_node("node3"),
+                       "a migration of instance \"web1\" to node \"node3\" is on record; settle "
+                       "it first: fettle instance migrate web1 --cleanup",
+                       "wrong_state");
+}
+
 static void test_remove_refused(void)
 {
     ops_put_web(world, "in-sync", false);
@@ -275,13 +291,42 @@ static void test_if_version(void)
                                "master_candidate", "yes", "if_version", (json_int_t)version - 1);
     g_autofree char *expected = g_strdup_printf(
         "node node2 has been changed since this was asked for (its record has version "
-        "%" G_GUINT64_FORMAT ", not %" G_GUINT64_FORMAT "); it stays as it is",
+        "%" G_GUINT64_FORMAT ", not %" G_GUINT64_FORMAT
+        "); it stays as it is; look at it (fettle node info node2) and ask again",
         version, version - 1);
     ops_expect_refusal(world, ops_run_one(world, json_incref(judged)), expected, "wrong_state");
     assert_node(NODE2, false, false);
     json_object_set_new(judged, "if_version", json_integer((json_int_t)version));
     g_assert_cmpstr(ops_run_one(world, judged), ==, "null");
     assert_node(NODE2, true, true);
+}
+
+/* Somebody speaks up between the look at the record and the commit, which is refused for that. */
+static void drained_meanwhile(struct ops_world *changed, guint number)
+{
+    if (number == 1)
+        ops_set(changed, "node", NODE2, "drained", json_true());
+}
+
+static void test_if_version_overtaken(void)
+{
+    guint64 version = 0, now = 0;
+    ops_set(world, "node", NODE2, "master_capable", json_false());
+    config_get(world->config, "node", NODE2, &version);
+    world->on_commit = drained_meanwhile;
+    g_autofree char *result = g_strdup(ops_run_one(
+        world, json_make("{ss ss ss sI}", "OP_ID", "OP_NODE_SET_PARAMS", "node_name", "node2",
+                         "master_candidate", "yes", "if_version", (json_int_t)version)));
+    const struct node *node = config_get(world->config, "node", NODE2, &now);
+    g_autofree char *expected = g_strdup_printf(
+        "[\"OpExecError\", [\"node node2 has been changed since this was asked for (its record has "
+        "version %" G_GUINT64_FORMAT ", not %" G_GUINT64_FORMAT
+        "); it stays as it is; look at it (fettle node info node2) and ask again\", "
+        "\"wrong_state\", false]]",
+        now, version);
+    g_assert_cmpstr(result, ==, expected);
+    g_assert_true(node->drained);
+    assert_node(NODE2, false, false);
 }
 
 static void test_candidate_refused(void)
@@ -395,6 +440,7 @@ int main(int argc, char **argv)
     add("/node/add/refused", test_add_refused);
     add("/node/remove", test_remove);
     add("/node/remove/refused", test_remove_refused);
+    add("/node/remove/refused-for-a-migration#SAF-17", test_remove_refused_for_a_migration);
     add("/node/remove/with-a-member#SAF-07", test_member_refused);
     add("/node/offline", test_offline_and_back);
     add("/node/offline/urgent#SAF-06", test_offline_goes_first);
@@ -403,6 +449,7 @@ int main(int argc, char **argv)
     add("/node/offline/refused", test_offline_refused);
     add("/node/candidate#ARP-71", test_candidate);
     add("/node/if-version#ARP-71", test_if_version);
+    add("/node/if-version/overtaken#ARP-71", test_if_version_overtaken);
     add("/node/candidate/refused#ARP-71", test_candidate_refused);
     add("/tags", test_tags);
     add("/tags/kinds", test_tags_of_each_kind);

@@ -306,6 +306,26 @@ static void test_stop_export_not_closed(void)
     assert_unclean();
 }
 
+static void next_generation(struct ops_world *changed, guint number)
+{
+    if (number != 2)
+        return;
+    ops_set(changed, "replica", REPLICA, "generation", json_integer(2));
+    ops_set(changed, "instance", WEB, "generation", json_integer(2));
+}
+
+/* What is on record when the stop is to be put there is a run that nobody has stopped. */
+static void test_stop_of_another_generation(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->on_commit = next_generation;
+    g_assert_nonnull(strstr(stop(),
+                            "generation 1 of instance \\\"web1\\\" was stopped, but 2 is on "
+                            "record now\", \"version_conflict\""));
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE1);
+    g_assert_cmpuint(ops_web(world)->generation, ==, 2);
+}
+
 static void test_stop_replica_was_syncing(void)
 {
     ops_put_web(world, "syncing", true);
@@ -423,6 +443,7 @@ int main(int argc, char **argv)
     add("/power/stop/clean#SAF-11", test_stop_clean);
     add("/power/stop/mirror-failed#SAF-11", test_stop_mirror_did_not_end_well);
     add("/power/stop/export-not-closed#SAF-11", test_stop_export_not_closed);
+    add("/power/stop/another-generation#SAF-10,SAF-11", test_stop_of_another_generation);
     add("/power/stop/syncing#SAF-11", test_stop_replica_was_syncing);
     add("/power/stop/secondary-offline#SAF-11", test_stop_secondary_offline);
     add("/power/stop/stale-wins#SAF-12", test_stop_stale_wins);

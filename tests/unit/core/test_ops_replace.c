@@ -262,6 +262,11 @@ static void test_refused_bridge(void)
                        "node \"node3\" cannot take the replica of instance \"web1\": it has no "
                        "bridge \"br0\"",
                        "environment");
+    ops_expect_refusal(world, replace("replace_new_secondary", ""),
+                       "no node can be the secondary node of instance \"web1\": node1 is its "
+                       "primary node; node2 is its secondary node now; node3 has no bridge "
+                       "\"br0\"",
+                       "insufficient_resources");
     g_assert_cmpstr(replace("replace_auto", "node2"), ==, "null");
     g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
 }
@@ -378,6 +383,28 @@ static void test_record_fails(void)
     g_assert_cmpint(replica()->state, ==, REPLICA_SYNCING);
 }
 
+/* Where it could not be booted no replica is put: not by choice, and not if such a node is named.
+ */
+static void test_kernel(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_set(world, "instance", WEB, "kernel_path", json_string("vmlinuz"));
+    world->sources[2] = "other";
+    const char *result = replace("replace_new_secondary", "");
+    g_assert_nonnull(strstr(result, "node3 does not have \\\"vmlinuz\\\" in var/images"));
+    g_assert_nonnull(strstr(result, "\"insufficient_resources\""));
+    g_string_truncate(world->trace, 0);
+    ops_expect_refusal(world, replace("replace_new_secondary", "node3"),
+                       "kernel_path: kernel \"vmlinuz\" does not exist on node \"node3\"; put it "
+                       "into var/images there",
+                       "unknown_entity");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE2);
+    world->sources[2] = "vmlinuz";
+    world->image_bytes = 1;
+    g_assert_cmpstr(replace("replace_new_secondary", "node3"), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE3);
+}
+
 static void add(const char *path, void (*fn)(void))
 {
     ops_case(path, fn, &world, NULL);
@@ -403,6 +430,7 @@ int main(int argc, char **argv)
     add("/replace/left-paused#SAF-20", test_left_paused);
     add("/replace/refused#ARP-57", test_refused);
     add("/replace/refused/bridge", test_refused_bridge);
+    add("/replace/refused/kernel", test_kernel);
     add("/replace/refused/template", test_refused_template);
     add("/replace/refused/primary", test_refused_primary);
     add("/replace/failed/lost#SAF-18", test_copy_lost);

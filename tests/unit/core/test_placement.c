@@ -280,6 +280,16 @@ static void test_shared_images_take_no_space(struct fixture *fixture, const void
     json_object_set_new(shared, "disk_template", json_string("sharedfile"));
     put(fixture, "instance", uuid, shared);
     assert_room(fixture, 0, 700, 5000);
+    /* They take that of their own folder, and nothing of a node counts there. */
+    g_free(put_instance(fixture, NODE1, "", 300, 700, 1));
+    struct promised folder = config_promised(fixture->config, SHARED_FOLDER_ROOM);
+    g_assert_cmpuint(folder.disk, ==, 700);
+    g_assert_cmpuint(folder.disk_waiting, ==, 0);
+    g_assert_cmpuint(folder.memory, ==, 0);
+    record_autoptr(change) gone = config_delete(fixture->config, "instance", uuid);
+    g_assert_true(config_apply(fixture->config, gone, NULL));
+    folder = config_promised(fixture->config, SHARED_FOLDER_ROOM);
+    g_assert_cmpuint(folder.disk, ==, 0);
 }
 
 static void test_migration_counts_on_both(struct fixture *fixture, const void *data)
@@ -460,6 +470,44 @@ static void test_shared_folder(struct fixture *fixture, const void *data)
     assert_choice(fixture, &need, "node2");
 }
 
+static void tell_sources(struct node_report *report, const char *name)
+{
+    g_ptr_array_add(report->sources, g_strdup(name));
+    report->sources_whole = true;
+}
+
+/* node3 tells nothing, node2 has all, node1, with the most memory, lacks one. */
+static void test_files(struct fixture *fixture, const void *data)
+{
+    struct node_report *first = put_report(fixture, NODE1, 3000, 5000);
+    struct node_report *second = put_report(fixture, NODE2, 2000, 5000);
+    put_report(fixture, NODE3, 1000, 5000);
+    tell_sources(first, "vmlinuz");
+    tell_sources(second, "vmlinuz");
+    tell_sources(second, "debian.qcow2");
+    struct placement_need need = {.what = "it", .memory = 100, .files = {"vmlinuz", "", NULL}};
+    assert_choice(fixture, &need, "node1");
+    need.files[2] = "debian";
+    assert_choice(fixture, &need, "node2");
+    need.excluded[0] = NODE2;
+    need.because[0] = "is out";
+    assert_choice(fixture, &need, "node3");
+    need.excluded[1] = NODE3;
+    need.because[1] = "is out";
+    g_autoptr(GError) error = NULL;
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_cmpstr(error->message, ==,
+                    "no node can be it: node1 does not have \"debian\" in var/images; node2 is "
+                    "out; node3 is out");
+    /* NAME stands for NAME.raw and NAME.qcow2, and for nothing else. */
+    g_assert_true(placement_file_is_known(fixture->reports, "debian.qcow2"));
+    g_assert_true(placement_file_is_known(fixture->reports, "debian"));
+    g_assert_false(placement_file_is_known(fixture->reports, "debian.raw"));
+    g_assert_false(placement_file_is_known(fixture->reports, "deb"));
+    g_assert_false(placement_lacks_file(second, ""));
+    g_assert_true(placement_lacks_file(second, "deb"));
+}
+
 static void add(const char *path, void (*fn)(struct fixture *, const void *))
 {
     g_test_add(path, struct fixture, NULL, (void (*)(struct fixture *, gconstpointer))set_up,
@@ -490,6 +538,7 @@ int main(int argc, char **argv)
     add("/placement/bridges", test_bridges);
     add("/placement/versions#SAF-17", test_versions);
     add("/placement/shared-folder", test_shared_folder);
+    add("/placement/files", test_files);
     add("/placement/choose/empty", test_choose_empty_cluster);
     return g_test_run();
 }

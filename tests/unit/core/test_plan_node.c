@@ -62,6 +62,14 @@ static void place_init(struct place *place, int memory)
     }
 }
 
+static void set(struct place *place, const char *kind, const char *key, const char *field,
+                json_t *value)
+{
+    json_t *object = config_object_json(place->config, kind, key);
+    json_object_set_new(object, field, value);
+    put(place->config, kind, key, object);
+}
+
 static void place_clear(struct place *place)
 {
     config_free(place->config);
@@ -218,6 +226,44 @@ static void test_bridges(void)
     place_clear(&place);
 }
 
+/* What a guest is booted from has to be where it goes, if it is to run there. */
+static void test_kernels(void)
+{
+    static const char *const sources[] = {"vmlinuz", "other", "vmlinuz", "other"};
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    put_instance(&place, 1, "sharedfile", 1, 0);
+    put_instance(&place, 2, "mirror", 1, 2);
+    put_instance(&place, 3, "mirror", 1, 2); /* is down */
+    put_instance(&place, 4, "mirror", 4, 1);
+    for (guint i = 1; i <= 4; i++) {
+        g_autofree char *uuid = uuid_of("b0", i);
+        set(&place, "instance", uuid, "kernel_path", json_string(i == 4 ? "other" : "vmlinuz"));
+    }
+    set(&place, "instance", UUID("b0", "003"), "admin_state", json_string("down"));
+    for (guint i = 0; i < place.reports->len; i++) {
+        struct node_report *report = place.reports->pdata[i];
+        g_ptr_array_add(report->sources, g_strdup(sources[i]));
+        report->sources_whole = true;
+        report->memory_free = report->memory_total = i == 2 ? 2000 : 4000;
+    }
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text,
+               "\"instance\":\"web1\",\"operations\":[\"failover\"],\"policy\":\"failover, by "
+               "a tag of the cluster\",\"to\":[\"node3\"]");
+    assert_has(text,
+               "\"instance\":\"web2\",\"operations\":[],\"policy\":\"failover, by a tag of the "
+               "cluster\",\"reason\":\"it cannot go to node2: it does not have "
+               "\\\"vmlinuz\\\" in var/images\"");
+    assert_has(text,
+               "\"instance\":\"web3\",\"operations\":[\"failover\",\"replace-disks\"],"
+               "\"policy\":\"failover, by a tag of the cluster\",\"to\":[\"node2\",\"node3\"]");
+    assert_has(text, "\"instance\":\"web4\",\"operations\":[\"replace-disks\"],\"policy\":"
+                     "\"failover, by a tag of the cluster\",\"to\":[\"node4\",\"node2\"]");
+    place_clear(&place);
+}
+
 /* A guest that runs migrates to the same QEMU or a newer one; what is down, or fails over, goes
  * anywhere. */
 static void test_versions(void)
@@ -285,14 +331,6 @@ static void test_no_room(void)
                          json_array_size(json_object_get(answer, "blocked")),
                      ==, 4);
     place_clear(&place);
-}
-
-static void set(struct place *place, const char *kind, const char *key, const char *field,
-                json_t *value)
-{
-    json_t *object = config_object_json(place->config, kind, key);
-    json_object_set_new(object, field, value);
-    put(place->config, kind, key, object);
 }
 
 /* Nodes 1 to `count` and the master, node4. */
@@ -478,6 +516,7 @@ int main(int argc, char **argv)
     g_test_add_func("/plan-node/drain", test_drain);
     g_test_add_func("/plan-node/tags-of-repairs", test_tags_of_repairs);
     g_test_add_func("/plan-node/bridges", test_bridges);
+    g_test_add_func("/plan-node/kernels", test_kernels);
     g_test_add_func("/plan-node/versions", test_versions);
     g_test_add_func("/plan-node/no-room", test_no_room);
     g_test_add_func("/plan-node/fail-of-the-master", test_fail_of_the_master);

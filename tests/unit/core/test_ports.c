@@ -85,6 +85,23 @@ static void test_range(void)
          "cluster modify --port-range");
 }
 
+/* A daemon listens there, on one node or another. */
+static void test_daemons(void)
+{
+    static const int ports[] = {20001, 20002};
+    for (guint i = 0; i < G_N_ELEMENTS(ports); i++) {
+        g_autofree char *refusal = g_strdup_printf(
+            "wrong_input: " DB "network_port: at %d a daemon of the cluster listens; name another "
+            "one, or let one be given out",
+            ports[i]);
+        SAYS(
+            changes_of(put_db("", 0), put_range("20000-20009"),
+                       put("node", NODE3, 1, with(object_node(NODE3), "port", json_integer(20001))),
+                       NULL),
+            put_db("127.0.0.1", ports[i]), refusal);
+    }
+}
+
 static void test_bad_ranges(void)
 {
     static const char *const bad[] = {"5899-11000",  "12000-11999", "11000-65536",
@@ -187,6 +204,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ports/shape", test_shape);
     g_test_add_func("/ports/never-twice#FUT-06", test_never_twice);
     g_test_add_func("/ports/range", test_range);
+    g_test_add_func("/ports/daemons", test_daemons);
     g_test_add_func("/ports/bad-ranges", test_bad_ranges);
     g_test_add_func("/ports/running", test_running);
     g_test_add_func("/ports/draw#FUT-06", test_draw);

@@ -166,6 +166,21 @@ static void test_majority(void)
     tear_down();
 }
 
+/* The word of others is nothing without that of the node itself, which acts for other masters. */
+static void test_own_word(void)
+{
+    set_up(NODES);
+    struct contender first = contender_of(0, 2, 1);
+    fake_pause(hosts[0].noded);
+    contend_start(&first);
+    fake_advance(world, 200000);
+    assert_outcome(&first, "waits");
+    fake_resume(hosts[0].noded);
+    fake_advance(world, 100000);
+    assert_outcome(&first, "won 2");
+    tear_down();
+}
+
 static void test_one_candidate(void)
 {
     set_up(1);
@@ -329,6 +344,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/promises/majority#SAF-07", test_majority);
+    g_test_add_func("/promises/own-word#SAF-05,SAF-07", test_own_word);
     g_test_add_func("/promises/one-candidate#SAF-01", test_one_candidate);
     g_test_add_func("/promises/others#SAF-07", test_others);
     g_test_add_func("/promises/person#SAF-07", test_person);

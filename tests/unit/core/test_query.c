@@ -291,13 +291,13 @@ static void test_brake_and_advice(void)
     queue_world_free(w);
 }
 
-static void put_reservation(struct queue_world *w)
+static void put_reservation(struct queue_world *w, int port)
 {
     store_put(w->store, "reservation", REPAIR,
               json_make("{ss ss s{ss ss} s[{ss si si}] s[s] s[s] si si}", "uuid", REPAIR, "name",
                         "web9", "owner", "job", "18", "livelock", "job-18", "rooms", "node", NODE2,
                         "memory", 512, "disk", 1000, "macs", "aa:00:00:00:00:09", "ips",
-                        "10.0.0.9@br0", "port", 11003, "since", 7));
+                        "10.0.0.9@br0", "port", port, "since", 7));
 }
 
 static void test_reservations(void)
@@ -305,11 +305,14 @@ static void test_reservations(void)
     struct queue_world *w = query_world_new();
 
     query_check(w, "reservation", "name", NULL, "");
-    put_reservation(w);
+    put_reservation(w, 11003);
     fake_settle(w->world);
     query_check(w, "reservation", "name job nodes macs ips port since", NULL,
                 "0:\"web9\" 0:\"18\" 0:[[\"node2\",512,1000]] 0:[\"aa:00:00:00:00:09\"] "
                 "0:[\"10.0.0.9@br0\"] 0:11003 0:7\n");
+    put_reservation(w, 0);
+    fake_settle(w->world);
+    query_check(w, "reservation", "name port", NULL, "0:\"web9\" 2:null\n");
     queue_world_free(w);
 }
 
@@ -328,7 +331,7 @@ static void test_networks(void)
     struct queue_world *w = query_world_new();
 
     put_network(w);
-    put_reservation(w);
+    put_reservation(w, 11003);
     fake_settle(w->world);
     query_check(w, "network", "name network gateway mode link external_reservations", NULL,
                 "0:\"prod\" 0:\"10.0.0.0/28\" 0:\"10.0.0.1\" 0:\"bridged\" 0:\"br0\" "
@@ -456,6 +459,27 @@ static void test_config_values(void)
     g_assert_true(json_is_true(drained));
     g_assert_cmpint(json_integer_value(paused), ==, 9999999999);
     g_assert_cmpstr(text, ==, "[\"lab\",\"node1\",true,9999999999,null]");
+    queue_world_free(w);
+}
+
+/* [LUX-01] A pause that is over is none. */
+static void test_pause_over(void)
+{
+    struct queue_world *w = query_world_new();
+    g_autoptr(GError) error = NULL;
+    gint64 now = w->luxid->ops->wall_us(w->luxid) / G_USEC_PER_SEC;
+    json_autoptr paused =
+        queue_call(w, "SetWatcherPause", json_make("[I]", (json_int_t)now + 60), &error);
+    fake_settle(w->world);
+    json_autoptr then =
+        queue_call(w, "QueryConfigValues", json_make("[[s]]", "watcher_pause"), &error);
+    fake_advance(w->world, 61000);
+    json_autoptr later =
+        queue_call(w, "QueryConfigValues", json_make("[[s]]", "watcher_pause"), &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpint(json_integer_value(json_array_get(then, 0)), ==, now + 60);
+    g_assert_true(json_is_null(json_array_get(later, 0)));
     queue_world_free(w);
 }
 
@@ -592,7 +616,7 @@ static void test_every_field(void)
               json_make("{ss, ss, ss, ss, ss, si}", "uuid", REPAIR, "author", "ops", "subject_kind",
                         "node", "subject", NODE2, "advice", "avoid", "until", 5));
     put_invitation(w, 1, "beta", 5, 0, "");
-    put_reservation(w);
+    put_reservation(w, 11003);
     put_network(w);
     put_filter(w, 1, 9, "PAUSE");
     store_set_locks(w->store, json_make("[o]", lock("node/n1", "shared", "8", false)));
@@ -673,6 +697,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/filters#FUT-13", test_filters);
     g_test_add_func("/query/plain", test_plain);
     g_test_add_func("/query/config-values", test_config_values);
+    g_test_add_func("/query/config-values/pause-over", test_pause_over);
     g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/locks", test_locks);
     g_test_add_func("/query/waiters", test_waiters);

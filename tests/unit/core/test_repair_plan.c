@@ -130,6 +130,7 @@ static void test_policy_suspend_ends(void)
     put_tag(config, TAG_INSTANCE, WEB, early);
     put_tag(config, TAG_INSTANCE, WEB, late);
     g_assert_cmpint(policy(config, NOW).kind, ==, REPAIR_POLICY_SUSPENDED);
+    g_assert_cmpint(policy(config, NOW).until, ==, NOW + 100);
     g_assert_cmpint(policy(config, NOW + 50).kind, ==, REPAIR_POLICY_SUSPENDED);
     g_assert_cmpint(policy(config, NOW + 50).until, ==, NOW + 100);
     g_assert_cmpint(policy(config, NOW + 100).kind, ==, REPAIR_POLICY_ENABLED);

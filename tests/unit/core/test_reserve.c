@@ -174,6 +174,22 @@ static void test_ends_with_its_owner(void)
     world_tear_down();
 }
 
+/* Also one that holds no lock, and had reserved before this wconfd began. */
+static void test_ends_after_a_restart(void)
+{
+    world_set_up();
+    reserve_two();
+    for (guint job = 17; job <= 18; job++)
+        g_free(ask_wconf(&world, world.luxid, "free_locks",
+                         json_make("{s:o}", "owner", owner_json(job))));
+    config_world_restart(&world);
+    config_world_start(&world);
+    fake_livelock(world.world, NODE1, "job-17", LIVELOCK_DEAD);
+    fake_advance(world.world, 100);
+    g_assert_cmpuint(reserved_mib(), ==, 6144);
+    world_tear_down();
+}
+
 /* A wconfd that was away finds out at its start, before it answers anybody. */
 static void test_owner_dies_meanwhile(void)
 {
@@ -213,6 +229,7 @@ int main(int argc, char **argv)
     g_test_add_func("/reserve/conversion#FUT-07", test_conversion);
     g_test_add_func("/reserve/on-its-way#FUT-06,SAF-03", test_on_its_way);
     g_test_add_func("/reserve/owner-dies#FUT-06,WCF-15", test_ends_with_its_owner);
+    g_test_add_func("/reserve/ends-after-a-restart#FUT-06", test_ends_after_a_restart);
     g_test_add_func("/reserve/owner-dies-meanwhile#FUT-06,WCF-12", test_owner_dies_meanwhile);
     g_test_add_func("/reserve/bad-requests", test_bad_reservations);
     return g_test_run();

@@ -300,6 +300,62 @@ static void test_log_goes_on(void)
     tear_down();
 }
 
+/* By a job of the master's node. */
+static json_t *ask_master(guint master, struct env *job, const char *method, json_t *args)
+{
+    g_autoptr(GError) error = NULL;
+    struct fake_reply reply;
+    fake_call_start_stamped(job, 17, (struct stamp){5, 1}, uuids[master], ROLE_WCONFD, method, args,
+                            &reply);
+    fake_advance(world, 10);
+    g_assert_true(reply.done);
+    g_assert_no_error(reply.error);
+    json_t *answer = json_incref(reply.result);
+    fake_reply_clear(&reply);
+    return answer;
+}
+
+static void demote(guint node, guint master)
+{
+    struct env *job = fake_process(world, uuids[master], ROLE_JOB);
+    g_autofree char *lock = g_strdup_printf("node-param/%s", uuids[node]);
+    fake_livelock(world, uuids[master], "job-17", LIVELOCK_ALIVE);
+    json_decref(ask_master(master, job, "update_locks",
+                           json_make("{s:o,s:[{s:s,s:s}]}", "owner", owner_json(17), "locks",
+                                     "name", lock, "mode", "exclusive")));
+    json_decref(
+        ask_master(master, job, "commit",
+                   json_make("{s:o,s:s,s:[{s:s,s:s,s:s,s:i,s:o}]}", "owner", owner_json(17),
+                             "commit_id", "00000000-0000-4000-8000-0000000000de", "changes", "op",
+                             "put", "kind", "node", "key", uuids[node], "version", 1, "object",
+                             with(object_node(uuids[node]), "master_candidate", json_false()))));
+}
+
+/* It was taken off the list while it was away, and is the only one when the master is lost too: its
+ * copy still says that it is a candidate, and the seat is free. */
+static void test_demoted_while_away(void)
+{
+    set_up();
+    wconfd_kill(&hosts[1]);
+    wconfd_kill(&hosts[2]);
+    demote(2, 0);
+    fake_advance(world, 100);
+    wconfd_kill(&hosts[0]);
+    fake_cut(world, NODE1, true);
+    fake_engine_expire(engine);
+    wconfd_start(&hosts[2]);
+    fake_advance(world, 10000);
+    assert_role(2, "follows 1/1 node node3 is no master candidate on record: the seat is left to "
+                   "another one");
+    g_assert_null(hosts[2].ended);
+    wconfd_start(&hosts[1]);
+    fake_advance(world, 30000);
+    assert_role(1, "master 3/3"); /* it had the seat for a moment: that was epoch 2 */
+    assert_role(2, "retired 3/3 node node3 is no master candidate: it keeps no copy of the "
+                   "configuration");
+    tear_down();
+}
+
 static void test_silent_engine(void)
 {
     set_up_nodes();
@@ -554,6 +610,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/seat-etcd/one-master#SAF-01,SAF-07,WCF-08", test_one_master);
+    g_test_add_func("/seat-etcd/demoted-while-away#SAF-07", test_demoted_while_away);
     g_test_add_func("/seat-etcd/next-master#SAF-01,SAF-07", test_next_master);
     g_test_add_func("/seat-etcd/log-goes-on#SAF-07,WCF-04", test_log_goes_on);
     g_test_add_func("/seat-etcd/silent-engine#SAF-08", test_silent_engine);

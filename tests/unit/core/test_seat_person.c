@@ -50,6 +50,8 @@ static void test_takes_over(void)
     fake_copy_base(hosts[1].copy)->ops->position(fake_copy_base(hosts[1].copy), &at);
     g_assert_cmpint(at.role, ==, COPY_ENGINE);
     g_assert_cmpuint(at.epoch, ==, 2);
+    /* Above what the old master may have stored alone: ConfD answers with it (RCF-05). */
+    g_assert_cmpuint(at.serial, >, LIMIT_SERIAL_LEAP);
     /* Whoever lost the answer to one of these, and repeats it there, is told its serial. */
     g_assert_cmpuint(fake_copy_lookup(hosts[1].copy, last_commit_id()), ==, 3);
     g_assert_cmpuint(fake_copy_lookup(hosts[2].copy, last_commit_id()), ==, 0);
@@ -61,6 +63,31 @@ static void answer_as_master(struct rpc_request *request, void *data)
     g_assert_cmpstr(request->name, ==, "wait_role");
     rpc_answer(request, json_make("{s:s,s:i,s:i,s:i}", "seat", "master", "history", 5, "epoch", 2,
                                   "serial", 2));
+}
+
+static void answer_as_follower(struct rpc_request *request, void *data)
+{
+    g_assert_cmpstr(request->name, ==, "wait_role");
+    rpc_answer(request, json_make("{s:s,s:i,s:i,s:i}", "seat", "follows", "history", 5, "epoch", 2,
+                                  "serial", 1));
+}
+
+/* What a later master has done counts for more than what an earlier one has done after it. */
+static void test_later_epoch(void)
+{
+    set_up();
+    commit_tag("a");
+    fake_advance(world, 2000);
+    lose_master();
+    wconfd_kill(&hosts[2]);
+    struct env *other = fake_process(world, NODE3, ROLE_WCONFD);
+    fake_serve(other, answer_as_follower, NULL);
+    assert_taken(1, "node2", "",
+                 "unsafe: the copy of node node3 is newer: it has serial 1 of epoch 2, that of "
+                 "node node2 serial 2 of epoch 1");
+    fake_kill(other);
+    wconfd_start(&hosts[2]);
+    tear_down();
 }
 
 /* Node3 is the master of epoch 2, in the place of node1, as node2's node daemon knows. */
@@ -282,6 +309,7 @@ int main(int argc, char **argv)
     g_test_add_func("/seat/undecided-elsewhere#SAF-07", test_undecided);
     g_test_add_func("/seat/failover-that-has-happened#SAF-07", test_has_happened);
     g_test_add_func("/seat/takes-over#SAF-07", test_takes_over);
+    g_test_add_func("/seat/later-epoch#SAF-07", test_later_epoch);
     g_test_add_func("/seat/alone#SAF-07", test_alone);
     g_test_add_func("/seat/engine-alone#SAF-07", test_engine_alone);
     g_test_add_func("/seat/two-words#SAF-06,SAF-07", test_two_words);

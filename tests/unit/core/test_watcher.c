@@ -640,6 +640,38 @@ static void test_pending_before_jobs(void)
     watcher_world_free(w);
 }
 
+#define REPORTS fake_count_calls(w->base.world, NODE2 "/noded node_report")
+
+/* Changes all the time, one each 20 ms. */
+static void busy(struct watcher_world *w, guint ms)
+{
+    for (guint i = 0; i < ms / 40; i++) {
+        set_tag(w, TAG_INSTANCE, WEB1, "suspend");
+        fake_advance(w->base.world, 20);
+        drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
+        fake_advance(w->base.world, 20);
+    }
+}
+
+/* Where news do not end, nodes are not asked for each of them; the first one after a quiet moment
+ * is looked at at once. */
+static void test_endless_news(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    passes(w, 2);
+    busy(w, 2000);
+    guint begun = REPORTS;
+    busy(w, 4000);
+    g_assert_cmpuint(REPORTS, <=, begun + 11);
+    g_assert_cmpuint(REPORTS, >=, begun + 8);
+    passes(w, 3);
+    begun = REPORTS;
+    set_tag(w, TAG_INSTANCE, WEB1, "suspend");
+    fake_advance(w->base.world, 10);
+    g_assert_cmpuint(REPORTS, ==, begun + 1);
+    watcher_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -675,5 +707,6 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher/results-kept", test_results_kept);
     g_test_add_func("/watcher/records-kept#ARP-68", test_records_kept);
     g_test_add_func("/watcher/pending-before-jobs#ARP-63,ARP-29", test_pending_before_jobs);
+    g_test_add_func("/watcher/endless-news", test_endless_news);
     return g_test_run();
 }

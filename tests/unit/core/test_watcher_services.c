@@ -158,6 +158,64 @@ static void test_node_removed(void)
     watcher_world_free(w);
 }
 
+/* The configuration daemon with a refusal of its own; the world's wconf does the rest. */
+struct refusing {
+    struct watcher_world *world;
+    enum fettle_error code; /* of the next `left` commits of services */
+    guint left, refused;
+};
+
+static void serve_refusing(struct rpc_request *request, void *data)
+{
+    struct refusing *refusing = data;
+    if (refusing->left == 0 || !g_str_equal(request->name, "register_services")) {
+        wconf_handle(refusing->world->base.wconf, request);
+        return;
+    }
+    refusing->left--;
+    refusing->refused++;
+    rpc_fail_new(request, refusing->code, "the test refuses this");
+}
+
+/* Somebody was first, or a node has just gone: what is new is stored a pass later, and is not kept
+ * back for a minute. */
+static void test_overtaken(void)
+{
+    static const enum fettle_error codes[] = {FETTLE_ERROR_VERSION_CONFLICT,
+                                              FETTLE_ERROR_UNKNOWN_ENTITY};
+    for (guint i = 0; i < G_N_ELEMENTS(codes); i++) {
+        struct watcher_world *w = watcher_world_new();
+        struct refusing refusing = {.world = w, .code = codes[i]};
+        fake_serve(w->base.wconfd, serve_refusing, &refusing);
+        tell(w, NODE1, "luxid", "running", "1.0", 5);
+        passes(w, 3);
+        refusing.left = 1;
+        tell_again(w, NODE1, "luxid", "1.1", 9);
+        passes(w, 5);
+        g_assert_cmpuint(refusing.refused, ==, 1);
+        assert_says(known(w, NODE1, "luxid"), "1.1 since 9");
+        watcher_world_free(w);
+    }
+}
+
+/* A refusal that the next pass would meet again is asked for once a minute, and in the end heard
+ * no more. */
+static void test_refused(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    struct refusing refusing = {.world = w, .code = FETTLE_ERROR_PERMISSION, .left = 2};
+    fake_serve(w->base.wconfd, serve_refusing, &refusing);
+    tell(w, NODE1, "luxid", "running", "1.0", 5);
+    passes(w, LIMIT_SERVICE_RECORD_S / 2);
+    g_assert_cmpuint(refusing.refused, ==, 1);
+    passes(w, LIMIT_SERVICE_RECORD_S);
+    g_assert_cmpuint(refusing.refused, ==, 2);
+    assert_says(known(w, NODE1, "luxid"), "nothing");
+    passes(w, LIMIT_SERVICE_RECORD_S);
+    assert_says(known(w, NODE1, "luxid"), "1.0 since 5");
+    watcher_world_free(w);
+}
+
 /* Nobody but the watcher, and nothing but services. */
 static void test_change(void)
 {
@@ -180,6 +238,8 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher/services/flapping", test_flapping);
     g_test_add_func("/watcher/services/older-candidate#FUT-12", test_older_candidate);
     g_test_add_func("/watcher/services/node-removed", test_node_removed);
+    g_test_add_func("/watcher/services/overtaken", test_overtaken);
+    g_test_add_func("/watcher/services/refused", test_refused);
     g_test_add_func("/watcher/services/change#WCF-22", test_change);
     return g_test_run();
 }

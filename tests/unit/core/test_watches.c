@@ -516,6 +516,63 @@ static void test_too_many(void)
     queue_world_free(w);
 }
 
+/* --- who is gone --- */
+
+static guint given; /* answers to such requests */
+
+static void take_answer(struct rpc_request *request, json_t *result, const GError *error)
+{
+    g_assert_no_error(error);
+    json_decref(result);
+    given++;
+    rpc_request_free(request);
+}
+
+/* A call of a client that will go. `args` is stolen. */
+static struct rpc_request *call_once(struct queue_world *w, const char *method, json_t *args)
+{
+    struct rpc_request *request = g_new0(struct rpc_request, 1);
+
+    request->name = g_strdup(method);
+    request->from_node = g_strdup(MASTER);
+    request->from_role = g_strdup(ROLE_CLI);
+    request->args = args;
+    request->answer = take_answer;
+    luxi_handle(w->luxi, request);
+    return request;
+}
+
+/* Their calls are over, and others may wait in their place; also for the same job. */
+static void test_gone(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 id = queue_submit(w, NULL);
+    struct client client;
+
+    given = 0;
+    client_begin(&client, w, "{\"decision\": []}");
+    for (guint i = 0; i < LIMIT_WATCHERS + 1; i++) {
+        struct rpc_request *request = call_once(w, "WatchChanges", watch_args(&client, 60));
+
+        g_assert_cmpuint(given, ==, i);
+        rpc_request_gone(request);
+    }
+    for (guint i = 0; i < LIMIT_JOB_WAITERS + 1; i++) {
+        struct rpc_request *request = call_once(w, "WaitForJobChange",
+                                                json_make("[I, [s], [s], i, i]", (json_int_t)id,
+                                                          "status", queue_status(w, id), 1000, 60));
+
+        g_assert_cmpuint(given, ==, LIMIT_WATCHERS + 1 + i);
+        rpc_request_gone(request);
+    }
+    queue_job_runs(w, id);
+    put_decision(w, 1, "x");
+    fake_advance(w->world, 100000);
+    g_assert_cmpuint(given, ==, LIMIT_WATCHERS + LIMIT_JOB_WAITERS + 2);
+    client_clear(&client);
+    queue_world_free(w);
+}
+
 /* --- anything --- */
 
 /* Objects by "kind key" -> row, as Query has them. */
@@ -670,5 +727,6 @@ int main(int argc, char **argv)
     g_test_add_func("/watches/bad-input", test_bad_input);
     g_test_add_func("/watches/too-many", test_too_many);
     g_test_add_func("/watches/anything", test_anything);
+    g_test_add_func("/watches/gone", test_gone);
     return g_test_run();
 }

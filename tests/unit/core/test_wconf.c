@@ -2,6 +2,7 @@
  */
 #include <string.h>
 
+#include "core/config/wconf_private.h"
 #include "proto/records.h"
 #include "wconf_world.h"
 
@@ -37,6 +38,33 @@ static void test_version_conflicts(void)
                 "/x is changed twice in one transaction");
     assert_says(job_commit(&world, 17, changes_of(put("gadget", "x", 0, json_object()), NULL)),
                 "wrong_input: changes[0].kind: \"gadget\" is no kind of object");
+    g_assert_cmpuint(fake_engine_serial(world.engine), ==, 2);
+    world_tear_down();
+}
+
+static bool commit_tags(const char *id, guint count, GError **error)
+{
+    GPtrArray *changes = changes_of(put_tag("t0"), NULL);
+    for (guint i = 1; i < count; i++) {
+        g_autofree char *tag = g_strdup_printf("t%u", i);
+        g_ptr_array_add(changes, put_tag(tag));
+    }
+    bool taken = wconf_commit(world.wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error);
+    fake_settle(world.world);
+    return taken;
+}
+
+/* No engine is asked for what a transaction of etcd does not take. */
+static void test_too_large(void)
+{
+    g_autoptr(GError) error = NULL;
+    world_set_up();
+    g_assert_false(commit_tags(ID_A, LIMIT_COMMIT_CHANGES + 1, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_LIMIT);
+    g_assert_cmpstr(error->message, ==,
+                    "8001 changes in one transaction, which takes 8000: make several");
+    g_assert_cmpuint(fake_engine_serial(world.engine), ==, 1);
+    g_assert_true(commit_tags(ID_B, LIMIT_COMMIT_CHANGES, NULL));
     g_assert_cmpuint(fake_engine_serial(world.engine), ==, 2);
     world_tear_down();
 }
@@ -221,6 +249,22 @@ static void test_reboot_is_a_new_epoch(void)
     world_tear_down();
 }
 
+/* The seat was lost meanwhile, whoever had it: what the journal knows was of another epoch. */
+static void test_journal_of_another_epoch(void)
+{
+    config_world_init(&world, initial_candidates());
+    fake_engine_replicate(world.engine);
+    config_world_start(&world);
+    guint64 epoch = world.epoch;
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    config_world_restart(&world);
+    fake_engine_expire(world.engine);
+    config_world_start(&world);
+    g_assert_cmpuint(world.epoch, >, epoch);
+    assert_says(ask_wconf(&world, world.luxid, "list_all_locks", json_object()), "{\"locks\":[]}");
+    world_tear_down();
+}
+
 static void test_damaged_journal_is_a_new_epoch(void)
 {
     world_set_up();
@@ -306,16 +350,16 @@ static void test_stream(void)
     g_assert_false(reply.done);
     fake_engine_release(world.engine);
     fake_advance(world.world, 1);
-    assert_says(
-        world_reply(&reply),
-        "{\"changes\":[{\"key\":\"instance/" WEB1
-        "/a\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
-        "\",\"tag\":\"a\"},\"op\":\"put\",\"version\":2},"
-        "{\"key\":\"instance/" WEB1
-        "/b\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
-        "\",\"tag\":\"b\"},\"op\":\"put\",\"version\":3}],"
-        "\"commits\":[],\"epoch\":1,\"history\":5,\"pieces\":false,\"serial\":3,\"snapshot\":false,"
-        "\"why\":\"\"}");
+    assert_says(world_reply(&reply),
+                "{\"changes\":[{\"key\":\"instance/" WEB1
+                "/a\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
+                "\",\"tag\":\"a\"},\"op\":\"put\",\"version\":2},"
+                "{\"key\":\"instance/" WEB1
+                "/b\",\"kind\":\"tag\",\"object\":{\"kind\":\"instance\",\"object\":\"" WEB1
+                "\",\"tag\":\"b\"},\"op\":\"put\",\"version\":3}],"
+                "\"commits\":[],\"epoch\":1,\"history\":5,\"more\":false,\"pieces\":false,"
+                "\"serial\":3,\"snapshot\":false,"
+                "\"why\":\"\"}");
     fake_reply_clear(&one);
     fake_reply_clear(&two);
     /* Put and deleted since: only the deletion is told. */
@@ -336,10 +380,34 @@ static void test_stream_wait_is_over(void)
     fake_advance(world.world, 9999);
     g_assert_false(reply.done);
     fake_advance(world.world, 1);
-    assert_says(world_reply(&reply),
-                "{\"changes\":[],\"commits\":[],\"epoch\":1,\"history\":5,\"pieces\":false,"
-                "\"serial\":1,"
-                "\"snapshot\":false,\"why\":\"\"}");
+    assert_says(
+        world_reply(&reply),
+        "{\"changes\":[],\"commits\":[],\"epoch\":1,\"history\":5,\"more\":false,\"pieces\":false,"
+        "\"serial\":1,"
+        "\"snapshot\":false,\"why\":\"\"}");
+    world_tear_down();
+}
+
+static void release_cb(void *data)
+{
+    fake_engine_release(data);
+}
+
+/* The wait ends between a change and the answer that it makes: whoever is told the serial has the
+ * change. */
+static void test_stream_wait_is_over_with_news(void)
+{
+    struct fake_reply reply, commit;
+    world_set_up();
+    fake_engine_hold(world.engine);
+    world.luxid->ops->timer(world.luxid, 10000, release_cb, world.engine);
+    fake_call_start(world.luxid, 0, NODE1, ROLE_WCONFD, "wait_changes", since(1, 10000), &reply);
+    luxid_commit_start(ID_A, changes_of(put_tag("a"), NULL), &commit);
+    fake_advance(world.world, 10000);
+    fake_reply_clear(&commit);
+    g_autofree char *said = world_reply(&reply);
+    g_assert_nonnull(strstr(said, "\"serial\":2"));
+    g_assert_nonnull(strstr(said, "\"tag\":\"a\""));
     world_tear_down();
 }
 
@@ -419,6 +487,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/commit#WCF-03,WCF-21", test_commit);
     g_test_add_func("/wconf/commit/versions#WCF-03", test_version_conflicts);
+    g_test_add_func("/wconf/commit/too-large", test_too_large);
     g_test_add_func("/wconf/commit/bad-object#WCF-11,WCF-16", test_bad_object_changes_nothing);
     g_test_add_func("/wconf/commit/invariants#SAF-10", test_invariants_are_enforced);
     g_test_add_func("/wconf/commit/pipeline#SAF-03,WCF-03", test_pipeline);
@@ -430,10 +499,13 @@ int main(int argc, char **argv)
                     test_restart_keeps_epoch_and_locks);
     g_test_add_func("/wconf/epoch/reboot#SAF-01,SAF-05", test_reboot_is_a_new_epoch);
     g_test_add_func("/wconf/epoch/journal#SAF-01", test_damaged_journal_is_a_new_epoch);
+    g_test_add_func("/wconf/epoch/journal-of-another#SAF-01,SAF-06", test_journal_of_another_epoch);
     g_test_add_func("/wconf/epoch/start", test_start_refuses);
     g_test_add_func("/wconf/epoch/lost#SAF-03,SAF-08", test_lost_mastership);
     g_test_add_func("/wconf/stream#SAF-03,WCF-18", test_stream);
     g_test_add_func("/wconf/stream/over", test_stream_wait_is_over);
+    g_test_add_func("/wconf/stream/over-with-news#SAF-03,WCF-18",
+                    test_stream_wait_is_over_with_news);
     g_test_add_func("/wconf/stream/snapshots#WCF-18,SAF-02", test_snapshots);
     g_test_add_func("/wconf/stream/bounded", test_change_log_is_bounded);
     g_test_add_func("/wconf/bootstrap", test_bootstrap);

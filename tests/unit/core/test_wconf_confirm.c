@@ -2,6 +2,7 @@
  * answers back. */
 #include <string.h>
 
+#include "core/config/wconf_private.h"
 #include "proto/records.h"
 #include "wconf_world.h"
 
@@ -96,12 +97,9 @@ static void test_confirm_removed(void)
     world_tear_down();
 }
 
-static void test_confirm_waits_for_barrier(void)
+/* A job's stop of web1, on its way to the engine. */
+static void begin_stop(struct fake_reply *ret_stop)
 {
-    struct fake_reply stop, question;
-    world_set_up();
-    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
-    fake_engine_hold(world.engine);
     json_t *web1 =
         with(with(object_web1(), "generation", json_integer(5)), "holder", json_string(""));
     json_t *stale =
@@ -116,19 +114,54 @@ static void test_confirm_waits_for_barrier(void)
     json_t *json = commit_args_to_json(args);
     json_object_set_new(json, "owner", owner_json(17));
     fake_call_start_stamped(world.job, 17, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD,
-                            "commit", json, &stop);
+                            "commit", json, ret_stop);
     fake_settle(world.world);
-    /* Asked while the stop is on its way: the answer comes after it, and shows it. */
+}
+
+static void begin_question(struct fake_reply *ret_question)
+{
     fake_call_start(
         world.noded[0], 0, NODE1, ROLE_WCONFD, "confirm",
         json_make("{s:[{s:s,s:s,s:i}]}", "items", "role", "run", "instance", WEB1, "generation", 4),
-        &question);
+        ret_question);
     fake_settle(world.world);
+}
+
+static void test_confirm_waits_for_barrier(void)
+{
+    struct fake_reply stop, question;
+    world_set_up();
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    fake_engine_hold(world.engine);
+    begin_stop(&stop);
+    /* Asked while the stop is on its way: the answer comes after it, and shows it. */
+    begin_question(&question);
     g_assert_false(question.done);
     fake_engine_release(world.engine);
     fake_settle(world.world);
     assert_says(world_reply(&stop), "{\"serial\":2}");
     assert_says(world_reply(&question),
+                ANSWER("refused", "\"generation\":5,\"primary_node\":\"" NODE1
+                                  "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
+    world_tear_down();
+}
+
+/* The engine's word that this is the master says nothing of what is asked after it was asked for;
+ * and what it has not stored yet is no answer to anybody. */
+static void test_confirm_needs_a_barrier_of_its_own(void)
+{
+    struct fake_reply before, stop, after;
+    world_set_up();
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    fake_engine_hold(world.engine);
+    begin_question(&before);
+    begin_stop(&stop);
+    begin_question(&after);
+    fake_engine_release(world.engine);
+    fake_settle(world.world);
+    assert_says(world_reply(&before), ANSWER("confirmed", AT4));
+    assert_says(world_reply(&stop), "{\"serial\":2}");
+    assert_says(world_reply(&after),
                 ANSWER("refused", "\"generation\":5,\"primary_node\":\"" NODE1
                                   "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
     world_tear_down();
@@ -191,6 +224,24 @@ static void test_set_replica_state(void)
     world_tear_down();
 }
 
+/* What was put on record under an older generation is no answer to what this one asks for. */
+static void test_set_replica_state_of_an_older_one(void)
+{
+    world_set_up();
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    json_t *web1 = with(object_web1(), "generation", json_integer(5));
+    json_t *stale =
+        with(with(object_replica1(), "sync", json_integer(8)), "state", json_string("stale"));
+    assert_says(job_commit(&world, 17,
+                           changes_of(put("instance", WEB1, 1, web1),
+                                      put("replica", REPLICA1, 1, stale), NULL)),
+                "{\"serial\":2}");
+    assert_says(set_replica(0, REPLICA1, 5, 7, "stale"),
+                "version_conflict: instance web1: replica " REPLICA1
+                ": was known at sync 7, it is stale at sync 8 now");
+    world_tear_down();
+}
+
 static void test_set_replica_state_refusals(void)
 {
     world_set_up();
@@ -250,6 +301,57 @@ static void test_refusal_needs_commit(void)
     world_tear_down();
 }
 
+/* A change of engine holds commits, and refuses them when its step is done. What was asked again
+ * meanwhile is no more accepted than what was asked first, and nothing is refused because of it. */
+static void test_held(void)
+{
+    struct fake_reply first, again;
+    const char *question = "{\"instance\":\"" WEB1 "\",\"replica\":\"" REPLICA1
+                           "\",\"generation\":4,\"sync\":7,\"state\":\"stale\"}";
+    world_set_up();
+    wconf_hold_commits(world.wconf);
+    fake_call_start(world.noded[0], 0, NODE1, ROLE_WCONFD, "set_replica_state",
+                    json_loads(question, 0, NULL), &first);
+    fake_settle(world.world);
+    fake_call_start(world.noded[0], 0, NODE1, ROLE_WCONFD, "set_replica_state",
+                    json_loads(question, 0, NULL), &again);
+    fake_settle(world.world);
+    g_assert_false(first.done || again.done);
+    assert_says(set_replica(0, REPLICA1, 4, 7, "syncing"),
+                "resource_not_available: instance web1: replica " REPLICA1
+                ": was known at sync 7, it is stale at sync 8 now; but that change is not stored "
+                "yet, and may still be refused: ask again");
+    wconf_step_down(world.wconf, FETTLE_ERROR_NOT_MASTER, "the engine is another one");
+    wconf_refuse_held_commits(world.wconf);
+    fake_settle(world.world);
+    g_assert_true(first.done && again.done);
+    g_assert_true(fettle_error_is(first.error, TEMPORARY));
+    g_assert_true(fettle_error_is(again.error, TEMPORARY));
+    fake_reply_clear(&first);
+    fake_reply_clear(&again);
+    world_tear_down();
+}
+
+/* A higher generation that is held only is no refusal: a mirror would be given up for it. */
+static void test_held_generation(void)
+{
+    struct fake_reply stop;
+    world_set_up();
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    wconf_hold_commits(world.wconf);
+    begin_stop(&stop);
+    assert_says(set_replica(0, REPLICA1, 4, 7, "stale"),
+                "resource_not_available: instance web1: generation 4 is over, 5 is on record "
+                "(holder: nobody); but that change is not stored yet, and may still be refused: "
+                "ask again");
+    wconf_release_commits(world.wconf);
+    fake_settle(world.world);
+    assert_says(world_reply(&stop), "{\"serial\":2}");
+    assert_says(set_replica(0, REPLICA1, 4, 7, "stale"),
+                "superseded: instance web1: generation 4 is over, 5 is on record (holder: nobody)");
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -258,9 +360,13 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/confirm/new-disks#SAF-03,SAF-22", test_confirm_new_disks);
     g_test_add_func("/wconf/confirm/removed#SAF-04", test_confirm_removed);
     g_test_add_func("/wconf/confirm/barrier#SAF-03", test_confirm_waits_for_barrier);
+    g_test_add_func("/wconf/confirm/own-barrier#SAF-03", test_confirm_needs_a_barrier_of_its_own);
     g_test_add_func("/wconf/confirm/shared-barrier#SAF-03", test_confirms_share_a_barrier);
     g_test_add_func("/wconf/replica#SAF-12", test_set_replica_state);
+    g_test_add_func("/wconf/replica/older#SAF-12", test_set_replica_state_of_an_older_one);
     g_test_add_func("/wconf/replica/refusals#SAF-12,SAF-04", test_set_replica_state_refusals);
     g_test_add_func("/wconf/replica/barrier#SAF-03,SAF-04", test_refusal_needs_commit);
+    g_test_add_func("/wconf/replica/held#SAF-04,SAF-13", test_held);
+    g_test_add_func("/wconf/replica/held-generation#SAF-04,SAF-13", test_held_generation);
     return g_test_run();
 }

@@ -79,7 +79,7 @@ static void test_later_copy(void)
 /* A record of some 32 KiB. */
 static void commit_large(guint number)
 {
-    g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-0000000001%02x", number);
+    g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-00000001%04x", number);
     g_autofree char *line = g_strnfill(1000, 'x');
     json_t *lines = json_array();
     struct fake_reply reply;
@@ -131,6 +131,61 @@ static void test_pieces(void)
     world_tear_down();
 }
 
+/* Asks for what has come since `*serial`, part by part, into the copy; how many parts it were. */
+static guint take_parts(struct config *copy, guint64 *serial)
+{
+    bool more = true;
+    guint parts = 0;
+    for (; more; parts++) {
+        g_autoptr(GError) error = NULL;
+        json_autoptr answer = fake_call(
+            node2, NODE1, ROLE_WCONFD, "wait_changes",
+            json_make("{s:i,s:I,s:b}", "history", 5, "serial", (json_int_t)*serial, "part", true),
+            &error);
+        g_assert_no_error(error);
+        record_autoptr(changes) part = changes_parse(answer, RECORD_LAX, &error);
+        g_assert_no_error(error);
+        g_assert_false(part->snapshot);
+        g_assert_cmpuint(part->serial, >, *serial);
+        for (guint i = 0; i < part->changes->len; i++)
+            g_assert_true(config_apply(copy, part->changes->pdata[i], NULL));
+        *serial = part->serial;
+        more = part->more;
+    }
+    return parts;
+}
+
+/* More has changed since than one answer takes, some of it twice, some of it is gone: whoever asks
+ * on has what the master has in the end. */
+static void test_parts(void)
+{
+    enum { LARGE = 280 };
+    copies_set_up();
+    struct config *copy = config_new();
+    guint64 serial = config_serial(wconf_config(world.wconf));
+    config_share(wconf_config(world.wconf), copy);
+    struct fake_reply commit;
+    commit_start(ID_A, "a", &commit);
+    fake_advance(world.world, 2000);
+    g_free(world_reply(&commit));
+    for (guint i = 0; i < LARGE; i++)
+        commit_large(i);
+    json_autoptr whole =
+        fake_call(node2, NODE1, ROLE_WCONFD, "wait_changes",
+                  json_make("{s:i,s:I}", "history", 5, "serial", (json_int_t)serial), NULL);
+    g_assert_true(json_is_true(json_object_get(whole, "pieces")));
+    g_free(job_locks(&world, 17, "x node-param/" NODE2, false));
+    g_free(job_commit(
+        &world, 17,
+        changes_of(put("node", NODE2, 1, with(object_node(NODE2), "master_candidate", json_true())),
+                   NULL)));
+    g_assert_cmpuint(take_parts(copy, &serial), >=, 8);
+    g_assert_cmpuint(serial, ==, config_serial(wconf_config(world.wconf)));
+    g_assert_cmpuint(config_digest(copy), ==, config_digest(wconf_config(world.wconf)));
+    config_free(copy);
+    world_tear_down();
+}
+
 /* A change is answered when one of the copies in reach has it on its disk. */
 static void test_waits(void)
 {
@@ -165,6 +220,94 @@ static char *reach(void)
     return world_status("copies");
 }
 
+/* The same question to another process: what the one before had stored may be on no copy yet. */
+static void test_repeated_replica(void)
+{
+    struct fake_reply first, again, two;
+    const char *question = "{\"instance\":\"" WEB1 "\",\"replica\":\"" REPLICA1
+                           "\",\"generation\":4,\"sync\":7,\"state\":\"stale\"}";
+    copies_set_up();
+    fake_call_start(world.noded[0], 0, NODE1, ROLE_WCONFD, "set_replica_state",
+                    json_loads(question, 0, NULL), &first);
+    fake_settle(world.world);
+    g_assert_false(first.done);
+    config_world_restart(&world);
+    fake_settle(world.world);
+    g_assert_true(first.done && first.error);
+    fake_reply_clear(&first);
+    config_world_start(&world);
+    fake_call_start(world.noded[0], 0, NODE1, ROLE_WCONFD, "set_replica_state",
+                    json_loads(question, 0, NULL), &again);
+    fake_settle(world.world);
+    g_assert_false(again.done);
+    g_autofree char *now = digest();
+    ask_start(node2, 5, config_serial(wconf_config(world.wconf)), now, 0, &two);
+    g_assert_true(again.done);
+    assert_says(world_reply(&again), "{\"sync\":8}");
+    fake_advance(world.world, 2000);
+    fake_reply_clear(&two);
+    world_tear_down();
+}
+
+static void confirm_start(const char *role, const char *instance, const char *replica,
+                          struct fake_reply *reply)
+{
+    fake_call_start(world.noded[0], 0, NODE1, ROLE_WCONFD, "confirm",
+                    json_make("{s:[{s:s,s:s,s:i,s:s}]}", "items", "role", role, "instance",
+                              instance, "generation", 4, "replica", replica),
+                    reply);
+    fake_settle(world.world);
+}
+
+/* A node acts on what is confirmed, and the next master has to know it: so it is answered like the
+ * commit that it rests on. What copies have long had is answered at once. */
+static void test_confirm(void)
+{
+    struct fake_reply state, mirror, other, two;
+    copies_set_up();
+    confirm_start("mirror", WEB1, REPLICA1, &mirror); /* nobody has said yet what it has */
+    g_assert_false(mirror.done);
+    g_autofree char *first = digest();
+    ask_start(node2, 5, 1, first, 10000, &two);
+    g_assert_true(mirror.done && !mirror.error);
+    fake_reply_clear(&mirror);
+    fake_call_start(world.noded[0], 0, NODE1, ROLE_WCONFD, "set_replica_state",
+                    json_make("{s:s,s:s,s:i,s:i,s:s}", "instance", WEB1, "replica", REPLICA1,
+                              "generation", 4, "sync", 7, "state", "stale"),
+                    &state);
+    assert_says(said(&two), "2: 1 changes");
+    confirm_start("mirror", WEB1, REPLICA1, &mirror);
+    g_assert_false(mirror.done || state.done);
+    confirm_start("run", WEB1, REPLICA2, &other); /* another replica, another change */
+    g_assert_true(other.done && !other.error);
+    fake_reply_clear(&other);
+    g_autofree char *now = digest();
+    ask_start(node2, 5, 2, now, 0, &two);
+    g_assert_true(mirror.done && state.done);
+    assert_says(world_reply(&mirror),
+                "{\"items\":[{\"answer\":\"confirmed\",\"generation\":4,\"primary_node\":\"" NODE1
+                "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8}]}");
+    assert_says(world_reply(&state), "{\"sync\":8}");
+    fake_advance(world.world, 2000);
+    fake_reply_clear(&two);
+    world_tear_down();
+}
+
+/* It is no master any more when the copies have it. */
+static void test_confirm_step_down(void)
+{
+    struct fake_reply mirror, refused;
+    copies_set_up();
+    confirm_start("mirror", WEB1, REPLICA1, &mirror);
+    g_assert_false(mirror.done);
+    fake_engine_depose(world.engine, true);
+    commit_start(ID_B, "b", &refused);
+    g_assert_true(mirror.done && mirror.error);
+    fake_reply_clear(&mirror);
+    fake_reply_clear(&refused);
+    world_tear_down();
+}
+
 /* Who lets changes wait too long is not waited for until it has caught up. */
 static void test_patience(void)
 {
@@ -180,9 +323,10 @@ static void test_patience(void)
     fake_advance(world.world, 200);
     g_assert_true(commit.done);
     assert_says(world_reply(&commit), "{\"serial\":2}");
-    assert_says(reach(),
-                "[{\"authority\":false,\"node\":\"" NODE2 "\",\"reachable\":false,\"serial\":1},"
-                "{\"authority\":false,\"node\":\"" NODE3 "\",\"reachable\":false,\"serial\":0}]");
+    assert_says(reach(), "[{\"authority\":false,\"filling\":false,\"node\":\"" NODE2
+                         "\",\"reachable\":false,\"serial\":1},"
+                         "{\"authority\":false,\"filling\":false,\"node\":\"" NODE3
+                         "\",\"reachable\":false,\"serial\":0}]");
     commit_start(ID_B, "b", &commit);
     g_assert_true(commit.done);
     fake_reply_clear(&commit);
@@ -194,9 +338,10 @@ static void test_patience(void)
     fake_reply_clear(&commit);
     g_autofree char *now = digest();
     ask_start(node2, 5, 4, now, 10000, &reply);
-    assert_says(reach(),
-                "[{\"authority\":false,\"node\":\"" NODE2 "\",\"reachable\":true,\"serial\":4},"
-                "{\"authority\":false,\"node\":\"" NODE3 "\",\"reachable\":false,\"serial\":0}]");
+    assert_says(reach(), "[{\"authority\":false,\"filling\":false,\"node\":\"" NODE2
+                         "\",\"reachable\":true,\"serial\":4},"
+                         "{\"authority\":false,\"filling\":false,\"node\":\"" NODE3
+                         "\",\"reachable\":false,\"serial\":0}]");
     fake_advance(world.world, 20000);
     fake_reply_clear(&reply);
     world_tear_down();
@@ -219,9 +364,10 @@ static void test_slow_one(void)
     g_assert_true(commit.done);
     fake_reply_clear(&commit);
     fake_advance(world.world, 1100);
-    assert_says(reach(),
-                "[{\"authority\":false,\"node\":\"" NODE2 "\",\"reachable\":true,\"serial\":2},"
-                "{\"authority\":false,\"node\":\"" NODE3 "\",\"reachable\":false,\"serial\":1}]");
+    assert_says(reach(), "[{\"authority\":false,\"filling\":false,\"node\":\"" NODE2
+                         "\",\"reachable\":true,\"serial\":2},"
+                         "{\"authority\":false,\"filling\":false,\"node\":\"" NODE3
+                         "\",\"reachable\":false,\"serial\":1}]");
     fake_advance(world.world, 120000);
     fake_reply_clear(&two);
     world_tear_down();
@@ -279,10 +425,10 @@ static void test_ids(void)
     fake_reply_clear(&three);
     fake_call_start(world.luxid, 0, NODE1, ROLE_WCONFD, "wait_changes",
                     json_make("{s:i,s:i}", "history", 5, "serial", 1), &three);
-    fake_advance(world.world, 1);
+    fake_advance(world.world, 2000);
+    g_assert_true(three.done);
     assert_says(ids_of(three.result), "");
     fake_reply_clear(&three);
-    fake_advance(world.world, 2000);
     g_free(world_reply(&commit));
     assert_says(ask_ids("{\"after\":0}"), "000a of 2, 000b of 3");
     assert_says(ask_ids("{\"after\":2}"), "000b of 3");
@@ -300,7 +446,8 @@ static void wait_start(guint64 serial, struct fake_reply *reply)
         reply);
 }
 
-/* Copies and others wait in turn, all from the same serial: each gets what is for its sort. */
+/* Copies and others wait in turn, all from the same serial: each gets what is for its sort, the
+ * others when the copies have it or have let it wait too long. */
 static void test_sorts_of_listeners(void)
 {
     struct fake_reply commit, waiting[5];
@@ -314,6 +461,9 @@ static void test_sorts_of_listeners(void)
     fake_settle(world.world);
     commit_start(ID_A, "a", &commit);
     fake_advance(world.world, 1);
+    for (guint i = 0; i < G_N_ELEMENTS(waiting); i++)
+        g_assert_true(waiting[i].done == (i % 2 == 1));
+    fake_advance(world.world, 2000);
     for (guint i = 0; i < G_N_ELEMENTS(waiting); i++) {
         g_assert_true(waiting[i].done);
         assert_says(ids_of(waiting[i].result), i % 2 ? "000a of 2" : "");
@@ -403,7 +553,11 @@ int main(int argc, char **argv)
     g_test_add_func("/copies/refill#SAF-07", test_refill);
     g_test_add_func("/copies/later-copy#SAF-03,SAF-07", test_later_copy);
     g_test_add_func("/copies/pieces#SAF-07", test_pieces);
+    g_test_add_func("/copies/parts#SAF-07", test_parts);
     g_test_add_func("/copies/waits#SAF-07,WCF-05", test_waits);
+    g_test_add_func("/copies/repeated-replica#SAF-07,SAF-13", test_repeated_replica);
+    g_test_add_func("/copies/confirm#SAF-03,SAF-07", test_confirm);
+    g_test_add_func("/copies/confirm-step-down#SAF-03,SAF-08", test_confirm_step_down);
     g_test_add_func("/copies/patience#SAF-07", test_patience);
     g_test_add_func("/copies/slow-one#SAF-07", test_slow_one);
     g_test_add_func("/copies/ids#SAF-04", test_ids);

@@ -135,6 +135,47 @@ static void test_union_waits(void)
     world_tear_down();
 }
 
+/* Who lost the connection asks again, and is whom the grant is told: else the owner would hold what
+ * nobody told it of. */
+static void test_union_again(void)
+{
+    static const char both[] = "x node/a, x node/b";
+    struct fake_reply lost, again;
+    world_set_up();
+    assert_says(job_locks(&world, 1, "x node/a", false), GRANTED);
+    start(2, "union_locks", union_args(both, 2, 60000), &lost);
+    start(2, "union_locks", union_args(both, 2, 60000), &again);
+    assert_says(world_reply(&lost), "canceled: a newer request of the same owner has taken its "
+                                    "place");
+    g_assert_false(again.done);
+    /* One that does not wait gets nothing beside it, and changes nothing. */
+    assert_says(call(2, "union_locks", union_args(both, 0, 0)), "{\"locks\":[]}");
+    g_assert_false(again.done);
+    assert_says(call(1, "free_locks", json_object()), "{}");
+    assert_says(world_reply(&again), "{\"locks\":[\"node/a\",\"node/b\"]}");
+    assert_says(held(2), both);
+    world_tear_down();
+}
+
+/* The one that has the better priority now is served, also of unions. */
+static void test_union_priority(void)
+{
+    struct fake_reply first, second;
+    world_set_up();
+    assert_says(job_locks(&world, 1, "x node/a", false), GRANTED);
+    start(2, "union_locks", union_args("x node/a", 1, 60000), &first);
+    start(3, "union_locks", union_args("x node/a", 1, 60000), &second);
+    assert_says(call(3, "set_lock_priority", json_make("{s:i}", "priority", -5)), "{}");
+    assert_says(call(1, "free_locks", json_object()), "{}");
+    assert_says(world_reply(&second), "{\"locks\":[\"node/a\"]}");
+    g_assert_false(first.done);
+    assert_says(call(3, "set_lock_priority", json_make("{s:i}", "priority", -5)),
+                "wrong_state: job 3 does not wait for locks");
+    assert_says(call(3, "free_locks", json_object()), "{}");
+    assert_says(world_reply(&first), "{\"locks\":[\"node/a\"]}");
+    world_tear_down();
+}
+
 /* --- less --- */
 
 static void test_intersection(void)
@@ -149,6 +190,27 @@ static void test_intersection(void)
     assert_says(held(1), "s node/b, x node/c");
     assert_says(world_reply(&reply), GRANTED);
     assert_says(call(9, "intersect_locks", json_make("{s:[]}", "locks")), "{\"locks\":[]}");
+    world_tear_down();
+}
+
+/* Whoever waited is told which call has ended its wait: most of them free nothing. */
+static void test_less_ends_a_wait(void)
+{
+    static const char *const calls[] = {"intersect_locks", "free_locks_level",
+                                        "downgrade_locks_level", "free_locks"};
+    world_set_up();
+    assert_says(job_locks(&world, 1, "x node/a", false), GRANTED);
+    for (guint i = 0; i < G_N_ELEMENTS(calls); i++) {
+        struct fake_reply reply;
+        json_t *args = i == 0   ? json_make("{s:[]}", "locks")
+                       : i == 3 ? json_object()
+                                : json_make("{s:s}", "level", "node");
+        g_autofree char *expected = g_strdup_printf(
+            "canceled: a call of %s has ended the wait of job 2 for locks", calls[i]);
+        start_update(2, "x node/a", false, &reply);
+        g_free(call(2, calls[i], args));
+        assert_says(world_reply(&reply), expected);
+    }
     world_tear_down();
 }
 
@@ -387,7 +449,10 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/locks/union#LCK-13,LCK-14,LCK-15", test_union);
     g_test_add_func("/wconf/locks/guarded-union#LCK-13", test_guarded_union);
     g_test_add_func("/wconf/locks/union-waits#FUT-10,WCF-15", test_union_waits);
+    g_test_add_func("/wconf/locks/union-again#FUT-10,LCK-13", test_union_again);
+    g_test_add_func("/wconf/locks/union-priority#FUT-10,LCK-11", test_union_priority);
     g_test_add_func("/wconf/locks/intersection#LCK-17,LCK-18", test_intersection);
+    g_test_add_func("/wconf/locks/less-ends-a-wait#LCK-17", test_less_ends_a_wait);
     g_test_add_func("/wconf/locks/pessimistic#LCK-24", test_pessimistic);
     g_test_add_func("/wconf/locks/levels#LCK-08", test_levels);
     g_test_add_func("/wconf/locks/end-before-answer#SAF-03", test_end_before_answer);

@@ -1,6 +1,7 @@
 /* The configuration daemon: lock calls, the death of owners, nodes that have not answered. */
 #include <string.h>
 
+#include "base/log.h"
 #include "proto/records.h"
 #include "wconf_world.h"
 
@@ -134,6 +135,64 @@ static void test_hint_is_no_proof(void)
                 "{\"blockers\":[{\"job\":\"1\",\"livelock\":\"job-1\",\"pid\":0}],\"granted\":"
                 "false,\"pending_nodes\":[],\"ticket\":0}");
     g_assert_cmpint(world.wconfd->ops->livelock_probe(world.wconfd, "job-1"), ==, LIVELOCK_UNSURE);
+    world_tear_down();
+}
+
+/* Its holder lets go while the probe fails: there is no second event, and no sweep is waited for.
+ */
+static void test_unsure_is_asked_again(void)
+{
+    world_set_up();
+    assert_says(job_locks(&world, 1, "x instance/web1", false), GRANTED);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_DEAD);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_UNSURE);
+    fake_advance(world.world, 1500);
+    g_autofree char *said = job_locks(&world, 2, "x instance/web1", false);
+    g_assert_nonnull(strstr(said, "\"granted\":false"));
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_DEAD);
+    fake_advance(world.world, 1500);
+    assert_says(job_locks(&world, 2, "x instance/web1", false), GRANTED);
+    world_tear_down();
+}
+
+/* The same of one that turns out to be alive: it is watched as before. */
+static void test_unsure_and_alive(void)
+{
+    world_set_up();
+    assert_says(job_locks(&world, 1, "x instance/web1", false), GRANTED);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_DEAD);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_UNSURE);
+    fake_advance(world.world, 1500);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_ALIVE);
+    fake_advance(world.world, 1500);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_DEAD);
+    fake_settle(world.world);
+    assert_says(job_locks(&world, 2, "x instance/web1", false), GRANTED);
+    world_tear_down();
+}
+
+static void count_unsure(const char *line, void *data)
+{
+    guint *lines = data;
+    *lines += strstr(line, "cannot tell whether its owner lives") != NULL;
+}
+
+/* Once for each time that it begins, however often it is looked at. */
+static void test_unsure_is_said_once(void)
+{
+    guint lines = 0;
+    world_set_up();
+    assert_says(job_locks(&world, 1, "x instance/web1", false), GRANTED);
+    log_set_sink(count_unsure, &lines);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_UNSURE);
+    fake_advance(world.world, 50000);
+    g_assert_cmpuint(lines, ==, 1);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_ALIVE);
+    fake_advance(world.world, 20000);
+    fake_livelock(world.world, NODE1, "job-1", LIVELOCK_UNSURE);
+    fake_advance(world.world, 50000);
+    g_assert_cmpuint(lines, ==, 2);
+    log_set_sink(NULL, NULL);
     world_tear_down();
 }
 
@@ -351,6 +410,9 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/death/event#WCF-15,DTH-12,DTH-18", test_death_by_event);
     g_test_add_func("/wconf/death/waiter#WCF-15,DTH-13", test_death_of_a_waiter);
     g_test_add_func("/wconf/death/hint#DTH-15,DTH-14", test_hint_is_no_proof);
+    g_test_add_func("/wconf/locks/unsure-is-asked-again#DTH-15,WCF-15", test_unsure_is_asked_again);
+    g_test_add_func("/wconf/locks/unsure-and-alive#DTH-15", test_unsure_and_alive);
+    g_test_add_func("/wconf/locks/unsure-is-said-once#DTH-15", test_unsure_is_said_once);
     g_test_add_func("/wconf/death/sweep#DTH-18,DTH-19", test_sweep_takes_only_the_dead);
     g_test_add_func("/wconf/nodes/gate#SAF-06", test_gate_of_silent_node);
     g_test_add_func("/wconf/locks/gate-after-restart#SAF-06", test_gate_after_restart);

@@ -15,6 +15,14 @@ char *etcd_side_path(const struct node_paths *paths, const char *name)
     return g_build_filename(paths->etc, name, NULL);
 }
 
+/* A session of libsoup that goes while a connection still closes, whose member was killed, says so;
+ * it closes all the same. The handler holds for one test. */
+static gboolean is_fatal_cb(const char *domain, GLogLevelFlags level, const char *message,
+                            gpointer data)
+{
+    return g_strcmp0(domain, "libsoup") != 0 || strstr(message, "get_num_conns") == NULL;
+}
+
 /* --- certificates --- */
 
 /* `name`.key and `name`.crt in etc/, by this authority. */
@@ -92,6 +100,7 @@ void etcd_side_start(const struct node_paths *paths, struct etcd_side *sides, gu
                      guint count, const char *initial, const char *stem)
 {
     struct etcd_side *side = &sides[index];
+    g_test_log_set_fatal_handler(is_fatal_cb, NULL);
     g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GString) cluster = g_string_new(NULL);
     g_autoptr(GError) error = NULL;
@@ -129,6 +138,7 @@ void etcd_side_start(const struct node_paths *paths, struct etcd_side *sides, gu
 
 void etcd_side_stop(struct etcd_side *side)
 {
+    g_test_log_set_fatal_handler(is_fatal_cb, NULL);
     if (side->pid == 0)
         return;
     kill(side->pid, SIGKILL);

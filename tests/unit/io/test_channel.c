@@ -37,7 +37,7 @@ static void taken_cb(struct channel *channel, void *user)
     ((struct peer *)user)->taken++;
 }
 
-static const struct channel_events events = {frame_cb, broken_cb, taken_cb};
+static const struct channel_events events = {frame_cb, broken_cb, taken_cb, NULL};
 
 static void peer_init(struct peer *peer, guint patience_ms)
 {

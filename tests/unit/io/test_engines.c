@@ -405,6 +405,34 @@ static void case_limits(void)
     g_assert_cmpstr(lines[2 + LIMIT_CHANGES_PER_COMMIT], ==, last);
 }
 
+static GPtrArray *so_many(guint count)
+{
+    GPtrArray *changes = change_list_new();
+    for (guint i = 0; i < count; i++) {
+        g_autofree char *key = g_strdup_printf("k%05u", i);
+        g_ptr_array_add(changes, suite_put("tag", key, suite_object("x")));
+    }
+    return changes;
+}
+
+/* What no commit of wconfd has: stored, or refused without a word about anything else. */
+static void case_too_many(void)
+{
+    suite_commit("many", 2, so_many(LIMIT_COMMIT_CHANGES));
+    struct outcome *outcome =
+        suite_commit_as(suite->me.epoch, "too-many", 3, so_many(LIMIT_COMMIT_CHANGES + 1000));
+    suite->kind->wait(suite->rig, &outcome->done);
+    bool done = outcome->result == ENGINE_DONE;
+    if (!done) {
+        g_assert_cmpint(outcome->result, ==, ENGINE_REFUSED);
+        g_assert_error(outcome->error, FETTLE_ERROR, FETTLE_ERROR_LIMIT);
+        g_assert_cmpstr(outcome->error->message, ==,
+                        "a commit of 9000 changes; a transaction of etcd takes 8000");
+    }
+    suite_commit("next", done ? 4 : 3, suite_tag("a", "1"));
+    g_assert_cmpuint(suite_lookup("too-many"), ==, done ? 3 : 0);
+}
+
 /* No room: nothing of the commit is there, it is said, and when there is room it can be made. */
 static void case_full(void)
 {
@@ -473,6 +501,7 @@ static const struct row rows[] = {
     {"replaced#SAF-01,SAF-03,SAF-08", case_replaced},
     {"resign#SAF-01,SAF-08", case_resign},
     {"limits", case_limits, .applies = is_real},
+    {"too-many#SAF-08", case_too_many, .applies = is_real},
     {"full#SAF-04,SAF-08", case_full, .applies = can_be_full},
 };
 

@@ -1,146 +1,12 @@
 /* The etcd engine against a real etcd of its own: etcd_client.c, etcd_kv.c, etcd_engine.c, … */
-#include "world.h"
+#include "etcd_world.h"
 
-#include "base/task.h"
-#include "io/etcd_engine.h"
-#include "io/etcd_internal.h"
-#include "io/etcd_kv.h"
-#include "io/etcd_value.h"
-#include "io/loop.h"
 #include "proto/change.h"
 #include "proto/records.h"
 
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#define JOURNAL "66666666-7777-4888-8999-000000000000"
-
-struct fixture {
-    struct node_paths *paths;
-    char *data, *client_url, *peer_url;
-    GPid member;
-    struct etcd_client *client;
-    struct engine *engine;
-    struct mastership me;
-};
-
-/* --- a member --- */
-
-static void start_member(struct fixture *fixture)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *cluster = g_strdup_printf("default=%s", fixture->peer_url);
-    char *argv[] = {"etcd",
-                    "--data-dir",
-                    fixture->data,
-                    "--listen-client-urls",
-                    fixture->client_url,
-                    "--advertise-client-urls",
-                    fixture->client_url,
-                    "--listen-peer-urls",
-                    fixture->peer_url,
-                    "--initial-advertise-peer-urls",
-                    fixture->peer_url,
-                    "--initial-cluster",
-                    cluster,
-                    "--max-txn-ops",
-                    "8192",
-                    "--max-request-bytes",
-                    "33554432",
-                    "--heartbeat-interval",
-                    "20",
-                    "--election-timeout",
-                    "200",
-                    NULL};
-
-    g_spawn_async(NULL, argv, NULL,
-                  G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDOUT_TO_DEV_NULL |
-                      G_SPAWN_STDERR_TO_DEV_NULL,
-                  NULL, NULL, &fixture->member, &error);
-    g_assert_no_error(error);
-}
-
-static void stop_member(struct fixture *fixture)
-{
-    if (fixture->member == 0)
-        return;
-    kill(fixture->member, SIGKILL);
-    waitpid(fixture->member, NULL, 0);
-    fixture->member = 0;
-}
-
-/* --- in a task, from a test --- */
-
-struct step {
-    struct fixture *fixture;
-    bool (*fn)(struct fixture *fixture, GError **error);
-    bool done, ok;
-    GError *error;
-};
-
-static void step_task(void *data)
-{
-    struct step *step = data;
-    step->ok = step->fn(step->fixture, &step->error);
-    step->done = true;
-}
-
-static bool run_step(struct fixture *fixture, bool (*fn)(struct fixture *, GError **),
-                     GError **error)
-{
-    struct step step = {.fixture = fixture, .fn = fn};
-    struct task_group *group = task_group_new();
-
-    task_spawn(group, step_task, &step);
-    world_wait(&step.done);
-    task_group_unref(group);
-    if (step.error != NULL)
-        g_propagate_error(error, step.error);
-    return step.ok;
-}
-
-/* --- what is stored --- */
-
-static void import_objects(void (*each)(const char *kind, const char *key, guint64 version,
-                                        json_t *object, void *data),
-                           void *data, void *source)
-{
-    for (guint i = 0; i < 2500; i++) {
-        g_autofree char *key = g_strdup_printf("n%u", i);
-        json_autoptr object = json_make("{s:i}", "number", (int)i);
-        each("node", key, 1, object, data);
-    }
-}
-
-/* More than one page of them. */
-#define CARRIED (LIMIT_IDS_PIECE + 10)
-
-static guint64 import_serial = 7;
-static guint64 import_last; /* of the ids; 0: the one before that */
-static const char *import_next;
-
-static void import_ids(void (*each)(const char *commit_id, guint64 serial, void *data), void *data,
-                       void *source)
-{
-    guint64 last = import_last ? import_last : import_serial - 1;
-    for (guint64 serial = last > CARRIED ? last - CARRIED + 1 : 4; serial <= last; serial++) {
-        g_autofree char *id = g_strdup_printf("before-%" G_GUINT64_FORMAT, serial);
-        each(id, serial, data);
-    }
-}
-
-static bool import(struct fixture *fixture, GError **error)
-{
-    struct etcd_import all = {.history = 4,
-                              .serial = import_serial,
-                              .epoch_base = 100,
-                              .next = import_next,
-                              .objects = import_objects,
-                              .ids = import_ids};
-    return etcd_engine_import(fixture->client, CLUSTER, &all, error);
-}
 
 static bool resign_to_nobody(struct fixture *fixture, GError **error)
 {
@@ -150,100 +16,6 @@ static bool resign_to_nobody(struct fixture *fixture, GError **error)
 static bool resign_to_a(struct fixture *fixture, GError **error)
 {
     return fixture->engine->ops->resign(fixture->engine, NODE_A, error);
-}
-
-static bool campaign(struct fixture *fixture, GError **error)
-{
-    return fixture->engine->ops->campaign(fixture->engine, &fixture->me, error);
-}
-
-static bool observe(struct fixture *fixture, GError **error)
-{
-    struct mastership master;
-    return fixture->engine->ops->observe(fixture->engine, &master, error);
-}
-
-struct loaded {
-    guint count, deleted;
-    guint64 last_deleted;
-    GString *text; /* of what is not a node */
-};
-static struct loaded loaded;
-static guint64 loaded_serial, loaded_history;
-
-static void each_cb(const char *kind, const char *key, guint64 version, json_t *object, void *data)
-{
-    loaded.count += object != NULL;
-    if (object == NULL) {
-        loaded.deleted++;
-        loaded.last_deleted = version;
-        g_assert_cmpstr(kind, ==, "tag");
-        g_assert_cmpstr(key, ==, "a");
-        return;
-    }
-    if (strcmp(kind, "node") == 0)
-        return;
-    g_autofree char *text = json_to_text(object);
-    g_string_append_printf(loaded.text, "%s %s %u %s\n", kind, key, (guint)version, text);
-}
-
-static bool load(struct fixture *fixture, GError **error)
-{
-    loaded.count = loaded.deleted = 0;
-    if (loaded.text != NULL)
-        g_string_free(loaded.text, TRUE);
-    loaded.text = g_string_new(NULL);
-    return fixture->engine->ops->load(fixture->engine, &loaded_history, &loaded_serial, each_cb,
-                                      NULL, error);
-}
-
-static void open_engine(struct fixture *fixture, const char *node, const char *boot)
-{
-    const char *urls[] = {fixture->client_url, NULL};
-    g_autoptr(GError) error = NULL;
-
-    fixture->client = etcd_client_new(&(struct etcd_options){.urls = urls}, &error);
-    g_assert_no_error(error);
-    fixture->engine = etcd_engine_new(fixture->client, CLUSTER);
-    g_strlcpy(fixture->me.node, node, sizeof fixture->me.node);
-    g_strlcpy(fixture->me.boot_id, boot, sizeof fixture->me.boot_id);
-    g_strlcpy(fixture->me.journal_id, JOURNAL, sizeof fixture->me.journal_id);
-}
-
-static void close_engine(struct fixture *fixture)
-{
-    fixture->engine->ops->close(fixture->engine);
-    etcd_client_free(fixture->client);
-}
-
-static void set_up(struct fixture *fixture, gconstpointer unused)
-{
-    g_autoptr(GError) error = NULL;
-
-    fixture->paths = world_new(NODE_A);
-    fixture->data = g_build_filename(fixture->paths->var, "etcd", NULL);
-    fixture->client_url = g_strdup_printf("http://127.0.0.1:%u", world_free_port());
-    fixture->peer_url = g_strdup_printf("http://127.0.0.1:%u", world_free_port());
-    start_member(fixture);
-    open_engine(fixture, NODE_A, "boot1");
-    for (guint i = 0; i < 300 && !run_step(fixture, import, &error); i++) {
-        g_clear_error(&error);
-        world_pause(100);
-    }
-    g_assert_no_error(error);
-}
-
-static void tear_down(struct fixture *fixture, gconstpointer unused)
-{
-    close_engine(fixture);
-    stop_member(fixture);
-    world_pause(10);
-    world_remove(fixture->paths);
-    g_free(fixture->data);
-    g_free(fixture->client_url);
-    g_free(fixture->peer_url);
-    if (loaded.text != NULL)
-        g_string_free(g_steal_pointer(&loaded.text), TRUE);
 }
 
 /* --- commits --- */
@@ -360,7 +132,7 @@ static void test_carried_ids(struct fixture *fixture, gconstpointer unused)
 
     import_serial = 200000;
     import_last = import_serial + 1 - LIMIT_COMMIT_IDS;
-    g_assert_true(run_step(fixture, import, &error));
+    import(fixture);
     g_assert_true(run_step(fixture, campaign, &error));
     g_assert_true(run_step(fixture, load, &error));
     g_assert_cmpuint(import_last, ==, 134465);
@@ -388,119 +160,32 @@ static void test_carried_ids(struct fixture *fixture, gconstpointer unused)
     import_last = 0;
 }
 
-/* --- values --- */
-
-static const char *value_put; /* of the key o/tag/v */
-
-static bool put_value(struct fixture *fixture, GError **error)
+static void close_at_first(const char *kind, const char *key, guint64 version, json_t *object,
+                           void *data)
 {
-    json_t *puts = json_make("[o]", etcd_put("/fettle/" CLUSTER "/o/tag/v", value_put, 0));
-    json_t *answer = etcd_call_wait(fixture->client, "/v3/kv/txn",
-                                    etcd_txn(json_array(), puts, NULL), 5000, error);
-    json_decref(answer);
-    return answer != NULL;
+    struct fixture *fixture = data;
+    if (fixture->engine != NULL)
+        fixture->engine->ops->close(fixture->engine);
+    fixture->engine = NULL;
 }
 
-/* However a value is written, it is read; what is none is refused with its key. */
-static void test_values(struct fixture *fixture, gconstpointer unused)
+static bool load_closed(struct fixture *fixture, GError **error)
 {
-    static const char *const good[] = {
-        "{\"object\":{\"id\":\"x\"},\"version\":5}",
-        "{\"version\":5,\"object\":{\"id\":\"x\"}}",
-        " { \"object\" : { \"id\" : \"x\" } , \"version\" : 5 } ",
-        "{\"more\":[1,2],\"object\":{\"id\":\"x\"},\"version\":5}",
-    };
-    static const char *const bad[] = {
-        "{\"object\":{\"id\":\"x\"},\"version\":0}",
-        "{\"object\":{\"id\":\"x\"},\"version\":-5}",
-        "{\"object\":{\"id\":\"x\"},\"version\":99999999999999999999}",
-        "{\"object\":{\"id\":\"x\"},\"version\":5",
-        "{\"object\":{\"id\":\"x\",\"version\":5}",
-        "{\"object\":{\"id\":\"x\"}",
-        "{\"object\":,\"version\":5}",
-        "{\"object\":{\"id\":\"x\"},\"version\":4,\"version\":5}",
-        "",
-    };
+    guint64 history = 0, serial = 0;
+    return fixture->engine->ops->load(fixture->engine, &history, &serial, close_at_first, fixture,
+                                      error);
+}
+
+/* Between two pages: that is no word about the values. */
+static void test_closed_while_loading(struct fixture *fixture, gconstpointer unused)
+{
+    struct fixture other = {.client_url = fixture->client_url};
     g_autoptr(GError) error = NULL;
 
-    g_assert_true(run_step(fixture, campaign, &error));
-    for (guint i = 0; i < G_N_ELEMENTS(good); i++) {
-        value_put = good[i];
-        g_assert_true(run_step(fixture, put_value, &error));
-        g_assert_true(run_step(fixture, load, &error));
-        g_assert_cmpstr(loaded.text->str, ==, "tag v 5 {\"id\":\"x\"}\n");
-    }
-    for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
-        value_put = bad[i];
-        g_assert_true(run_step(fixture, put_value, &error));
-        g_assert_false(run_step(fixture, load, &error));
-        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
-        g_assert_cmpstr(error->message, ==,
-                        "etcd: the value of /fettle/" CLUSTER
-                        "/o/tag/v cannot be read; restore a backup");
-        g_clear_error(&error);
-    }
-}
-
-static char *told; /* of damaged data */
-static guint times_told;
-
-static void tell_damaged(const char *what)
-{
-    g_free(told);
-    told = g_strdup(what);
-    times_told++;
-}
-
-static const char *key_put;
-
-static bool put_key(struct fixture *fixture, GError **error)
-{
-    json_t *puts = json_make("[o]", etcd_put(key_put, value_put, 0));
-    json_t *answer = etcd_call_wait(fixture->client, "/v3/kv/txn",
-                                    etcd_txn(json_array(), puts, NULL), 5000, error);
-    json_decref(answer);
-    return answer != NULL;
-}
-
-/* A bit of what is stored has flipped in the file of a member, which answers it. */
-static void test_damaged(struct fixture *fixture, gconstpointer unused)
-{
-    static const char *const keys[] = {"o/tag/v", "head", "epoch_base"};
-    json_autoptr object = json_make("{s:s}", "id", "x");
-    g_autofree char *whole = etcd_object_text("tag", "v", 5, object);
-    g_autofree char *count = etcd_count_text("epoch_base", 100);
-    struct etcd_head head = {.history = 4, .serial = 7, .batch = "b"};
-    g_autofree char *head_text = etcd_head_text(&head);
-    const char *const values[] = {whole, head_text, count};
-    g_autoptr(GError) error = NULL;
-
-    etcd_engine_on_damaged(fixture->engine, tell_damaged);
-    g_assert_true(run_step(fixture, campaign, &error));
-    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_autofree char *key = g_strconcat("/fettle/" CLUSTER "/", keys[i], NULL);
-        g_autofree char *wrong = g_strdup(values[i]);
-        *strpbrk(wrong, "x45107") ^= 1;
-        key_put = key;
-        value_put = values[i];
-        g_assert_true(run_step(fixture, put_key, &error));
-        g_assert_true(run_step(fixture, i == 2 ? observe : load, &error));
-        value_put = wrong;
-        g_assert_true(run_step(fixture, put_key, &error));
-        times_told = 0;
-        g_assert_false(run_step(fixture, i == 2 ? observe : load, &error));
-        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
-        g_assert_nonnull(strstr(error->message, key));
-        g_assert_cmpuint(times_told, ==, 1);
-        g_assert_nonnull(strstr(told, key));
-        g_assert_nonnull(strstr(told, fixture->client_url));
-        g_clear_error(&error);
-        value_put = values[i];
-        g_assert_true(run_step(fixture, put_key, &error));
-    }
-    g_assert_true(run_step(fixture, load, &error));
-    g_assert_cmpstr(loaded.text->str, ==, "tag v 5 {\"id\":\"x\"}\n");
-    g_clear_pointer(&told, g_free);
+    open_engine(&other, NODE_B, "boot1");
+    g_assert_false(run_step(&other, load_closed, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_KILLED);
+    etcd_client_free(other.client);
 }
 
 static void lost_cb(const char *why, void *data)
@@ -537,6 +222,40 @@ static void test_one_master(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(loaded_serial, ==, 7);
     g_free(outcome.why);
     close_engine(&other);
+}
+
+#define SEAT "/fettle/" CLUSTER "/master"
+static bool seat_is_made_anew; /* with its lease; else it is only written, and without one */
+
+static bool rewrite_seat(struct fixture *fixture, GError **error)
+{
+    json_autoptr found = etcd_call_wait(fixture->client, ETCD_RANGE, etcd_range(SEAT), 5000, error);
+    g_autoptr(GPtrArray) kvs = etcd_kvs(found, NULL, error);
+    const struct etcd_kv *seat = kvs->pdata[0];
+    json_t *removal = seat_is_made_anew ? json_make("[o]", etcd_delete(SEAT)) : json_array();
+    json_autoptr removed = etcd_call_wait(fixture->client, ETCD_TXN,
+                                          etcd_txn(json_array(), removal, NULL), 5000, error);
+    json_t *put = etcd_put(SEAT, seat->value, seat_is_made_anew ? seat->lease : 0);
+    json_autoptr written =
+        etcd_call_wait(fixture->client, ETCD_TXN,
+                       etcd_txn(json_array(), json_make("[o]", put), NULL), 5000, error);
+    return removed != NULL && written != NULL;
+}
+
+/* A seat that is not the very one that was taken is another's, whatever stands in it. */
+static void test_seat_rewritten(struct fixture *fixture, gconstpointer made_anew)
+{
+    struct outcome outcome = {0};
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_true(run_step(fixture, load, &error));
+    seat_is_made_anew = made_anew != NULL;
+    g_assert_true(run_step(fixture, rewrite_seat, &error));
+    commit(fixture, "late", 8, CHANGE_PUT, "late", &outcome);
+    world_wait(&outcome.done);
+    g_assert_cmpint(outcome.result, ==, ENGINE_REFUSED);
+    g_free(outcome.why);
 }
 
 /* While the member is away results are unknown; before the lease ends they become known. */
@@ -611,7 +330,7 @@ static void test_handed_over(struct fixture *fixture, gconstpointer unused)
     g_autoptr(GError) error = NULL;
 
     import_next = NODE_A;
-    g_assert_true(run_step(fixture, import, &error));
+    import(fixture);
     import_next = NULL;
     open_engine(&other, NODE_B, "boot1");
     for (guint i = 0; i < 2; i++) {
@@ -666,10 +385,13 @@ int main(int argc, char **argv)
     g_test_add("/etcd/keeps#SAF-01,SAF-04", struct fixture, NULL, set_up, test_keeps, tear_down);
     g_test_add("/etcd/carried-ids#SAF-04", struct fixture, NULL, set_up, test_carried_ids,
                tear_down);
-    g_test_add("/etcd/values#SAF-04", struct fixture, NULL, set_up, test_values, tear_down);
-    g_test_add("/etcd/damaged-values#SAF-04,SAF-07", struct fixture, NULL, set_up, test_damaged,
-               tear_down);
+    g_test_add("/etcd/closed-while-loading", struct fixture, NULL, set_up,
+               test_closed_while_loading, tear_down);
     g_test_add("/etcd/one-master#SAF-01,SAF-08", struct fixture, NULL, set_up, test_one_master,
+               tear_down);
+    g_test_add("/etcd/seat-without-lease#SAF-07", struct fixture, NULL, set_up, test_seat_rewritten,
+               tear_down);
+    g_test_add("/etcd/seat-made-anew#SAF-07", struct fixture, "anew", set_up, test_seat_rewritten,
                tear_down);
     g_test_add("/etcd/handed-over#SAF-07", struct fixture, NULL, set_up, test_handed_over,
                tear_down);

@@ -229,7 +229,17 @@ static int write_as_child(const char *root)
     return ok ? 0 : 1;
 }
 
-static int run_child(struct fixture *fixture, const char *const *variables)
+static int append_as_child(const char *root)
+{
+    struct node_paths *paths = node_paths_new(root, NULL);
+    bool ok = files_append(paths, FILE_STATE, "node/log", "new", 3, NULL) &&
+              files_remove(paths, FILE_STATE, "node/log", NULL);
+
+    node_paths_free(paths);
+    return ok ? 0 : 1;
+}
+
+static int run_child(struct fixture *fixture, const char *does, const char *const *variables)
 {
     int status = 0;
     pid_t child = fork();
@@ -237,7 +247,7 @@ static int run_child(struct fixture *fixture, const char *const *variables)
     if (child == 0) {
         for (int i = 0; variables[i] != NULL; i += 2)
             g_setenv(variables[i], variables[i + 1], TRUE);
-        execl("/proc/self/exe", "test_files", "--child", fixture->paths->root, NULL);
+        execl("/proc/self/exe", "test_files", does, fixture->paths->root, NULL);
         _exit(9);
     }
     g_assert_cmpint(waitpid(child, &status, 0), ==, child);
@@ -264,7 +274,7 @@ static void test_crash_points(struct fixture *fixture, gconstpointer unused)
     g_autoptr(GError) error = NULL;
     const char *const count[] = {"FETTLE_CRASH_LOG", log, NULL};
 
-    g_assert_cmpint(run_child(fixture, count), ==, 0);
+    g_assert_cmpint(run_child(fixture, "--child", count), ==, 0);
     g_assert_true(g_file_get_contents(log, &lines, NULL, NULL));
     g_assert_cmpstr(lines, ==,
                     "1 files: create\n2 files: write\n3 files: fsync\n4 files: rename\n"
@@ -273,7 +283,7 @@ static void test_crash_points(struct fixture *fixture, gconstpointer unused)
         g_autofree char *text = g_strdup_printf("%d", at);
         const char *const crash[] = {"FETTLE_CRASH_AT", text, NULL};
         g_assert_true(files_write(fixture->paths, FILE_STATE, "node/state.json", "old", 3, &error));
-        int status = run_child(fixture, crash);
+        int status = run_child(fixture, "--child", crash);
         if (at <= 5)
             g_assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         else
@@ -287,8 +297,22 @@ static void test_crash_points(struct fixture *fixture, gconstpointer unused)
     }
     /* Once and never again. */
     const char *const only[] = {"FETTLE_CRASH_AT", "2", "FETTLE_CRASH_ONCE", once, NULL};
-    g_assert_true(WIFSIGNALED(run_child(fixture, only)));
-    g_assert_cmpint(run_child(fixture, only), ==, 0);
+    g_assert_true(WIFSIGNALED(run_child(fixture, "--child", only)));
+    g_assert_cmpint(run_child(fixture, "--child", only), ==, 0);
+}
+
+/* What is appended stays, and what is removed is gone, once that is said. */
+static void test_append_and_remove_are_synced(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *log = g_build_filename(fixture->paths->root, "points", NULL);
+    g_autofree char *lines = NULL;
+    const char *const count[] = {"FETTLE_CRASH_LOG", log, NULL};
+
+    g_assert_cmpint(run_child(fixture, "--append", count), ==, 0);
+    g_assert_true(g_file_get_contents(log, &lines, NULL, NULL));
+    g_assert_cmpstr(lines, ==,
+                    "1 files: open for append\n2 files: write\n3 files: fsync\n"
+                    "4 files: fsync folder\n5 files: unlink\n6 files: fsync folder\n");
 }
 
 static void test_crash_environment(void)
@@ -441,6 +465,8 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--child") == 0)
         return write_as_child(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "--append") == 0)
+        return append_as_child(argv[2]);
     g_test_init(&argc, &argv, NULL);
     ADD("/files/areas", test_areas);
     ADD("/files/append", test_append);
@@ -449,6 +475,7 @@ int main(int argc, char **argv)
     ADD("/files/killed-task", test_killed_task);
     ADD("/files/full-disk", test_full_disk);
     ADD("/files/crash-points", test_crash_points);
+    ADD("/files/append-and-remove-synced", test_append_and_remove_are_synced);
     g_test_add_func("/files/crash-environment", test_crash_environment);
     ADD("/files/paths", test_paths);
     ADD("/files/node-config", test_node_config);

@@ -2,6 +2,7 @@
 #include "world.h"
 
 #include "io/livelock.h"
+#include "io/process.h"
 
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -392,8 +393,83 @@ static void test_watch_kinds(struct fixture *fixture, gconstpointer unused)
 
 #define ADD(path, fn) g_test_add(path, struct fixture, NULL, set_up, fn, tear_down)
 
+/* --- who holds it --- */
+
+/* A copy of this program under that name, which holds a lock file of its own until it is killed. */
+static struct holder program_start(struct fixture *fixture, const char *name)
+{
+    g_autofree char *path = g_build_filename(fixture->paths->run, name, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *content = NULL;
+    gsize len;
+    int name_pipe[2];
+    struct holder owner;
+
+    g_assert_true(g_file_get_contents("/proc/self/exe", &content, &len, &error));
+    g_assert_true(g_file_set_contents_full(path, content, (gssize)len, G_FILE_SET_CONTENTS_NONE,
+                                           0755, &error));
+    g_assert_cmpint(pipe2(name_pipe, O_CLOEXEC), ==, 0);
+    owner.pid = fork();
+    if (owner.pid == 0) {
+        dup2(name_pipe[1], 1);
+        execl(path, path, "--hold", fixture->paths->root, NULL);
+        _exit(1);
+    }
+    close(name_pipe[1]);
+    owner.name = read_name(name_pipe[0]);
+    close(name_pipe[0]);
+    return owner;
+}
+
+static int hold(const char *root)
+{
+    struct node_paths *paths = node_paths_new(root, NULL);
+    struct livelock *livelock = livelock_make(paths, "job-7", NULL);
+
+    if (livelock == NULL)
+        return 1;
+    dprintf(1, "%s\n", livelock_name(livelock));
+    for (;;)
+        pause();
+}
+
+static bool found(struct fixture *fixture, const char *name, pid_t pid)
+{
+    guint64 holder = 0, ticks = 0;
+
+    if (!livelock_find_holder(fixture->paths, name, &holder, &ticks))
+        return false;
+    g_assert_cmpuint(holder, ==, (guint64)pid);
+    g_assert_cmpuint(ticks, ==, process_read_start_ticks((guint64)pid));
+    return true;
+}
+
+/* Only a process of a job that has the very file open: no other program, no other file of that
+ * process, nobody who is gone. */
+static void test_holder(struct fixture *fixture, gconstpointer unused)
+{
+    struct holder job = program_start(fixture, "fettle-job");
+    struct holder other = program_start(fixture, "another");
+    g_autofree char *mine = g_strdup_printf("job-8-%d-00000000", job.pid);
+    g_autofree char *path = path_of(fixture, mine);
+
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    g_assert_true(found(fixture, job.name, job.pid));
+    g_assert_false(found(fixture, other.name, other.pid));
+    g_assert_false(found(fixture, mine, job.pid));
+    g_assert_false(found(fixture, "job-9", 0));
+    g_assert_false(found(fixture, "../x-1-2", 0));
+    holder_kill(&job);
+    g_assert_false(found(fixture, job.name, job.pid));
+    holder_kill(&other);
+    g_free(job.name);
+    g_free(other.name);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--hold") == 0)
+        return hold(argv[2]);
     g_test_init(&argc, &argv, NULL);
     ADD("/livelock/life#DTH-07,DTH-13,DTH-14,DTH-17,SAF-32", test_life);
     ADD("/livelock/death#DTH-01,DTH-03,DTH-09,DTH-10,DTH-11,DTH-12", test_death);
@@ -406,6 +482,7 @@ int main(int argc, char **argv)
     ADD("/livelock/names-are-new", test_names_are_new);
     ADD("/livelock/birth#DTH-19,SAF-32", test_birth);
     ADD("/livelock/kills-are-seen#DTH-01", test_kills_are_seen);
+    ADD("/livelock/holder#LUX-08", test_holder);
     ADD("/livelock/watch-kinds", test_watch_kinds);
     return g_test_run();
 }

@@ -20,7 +20,24 @@ struct fixture {
     GString *order; /* methods as they were handled */
     guint large;    /* answers of a megabyte that were given */
     guint patience_ms;
+    guint gone; /* callers that went while they waited */
 };
+
+/* An answer of so many megabytes. */
+static void answer_mib(struct rpc_request *request, gsize mib)
+{
+    g_autofree char *text = g_strnfill(MIB(mib), 'x');
+    rpc_answer(request, json_string(text));
+}
+
+static void gone_cb(struct rpc_request *request, void *data)
+{
+    struct fixture *fixture = data;
+
+    fixture->gone++;
+    g_assert_true(g_ptr_array_remove(fixture->kept, request));
+    rpc_answer(request, json_string("nochange"));
+}
 
 static void handle(struct rpc_request *request, void *data)
 {
@@ -34,8 +51,15 @@ static void handle(struct rpc_request *request, void *data)
         rpc_answer(request, json_make("[i, s]", (int)fixture->large++, text));
         return;
     }
+    if (strcmp(request->name, "QueryMib") == 0) {
+        answer_mib(request, (gsize)json_integer_value(json_array_get(request->args, 0)));
+        return;
+    }
     g_string_append_printf(fixture->order, "%s ", request->name);
-    if (strcmp(request->name, "WaitForJobChange") == 0)
+    if (strcmp(request->name, "WatchChanges") == 0)
+        rpc_on_gone(request, gone_cb, fixture);
+    if (strcmp(request->name, "WaitForJobChange") == 0 ||
+        strcmp(request->name, "WatchChanges") == 0)
         g_ptr_array_add(fixture->kept, request);
     else if (strcmp(request->name, "Nope") == 0)
         rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "no method %s", request->name);
@@ -99,7 +123,7 @@ static char *talk(struct fixture *fixture, const char *bytes, guint frames, bool
     g_autoptr(GError) error = NULL;
     GString *all = g_string_new(NULL);
     gint64 end = loop_boot_ms() + 20000;
-    char buffer[4096];
+    static char buffer[MIB(1)];
     guint seen = 0;
     int fd = unix_connect(fixture->path, &error);
 
@@ -121,6 +145,36 @@ static char *talk(struct fixture *fixture, const char *bytes, guint frames, bool
     }
     close(fd);
     return g_string_free(all, FALSE);
+}
+
+/* Who waits and goes is told of at once, and takes no place any more; who only sends no more, is
+ * there, and gets the answer. */
+static void test_gone(struct fixture *fixture, gconstpointer unused)
+{
+    static const char wait[] = "{\"method\":\"WatchChanges\",\"args\":[]}\x03";
+    gint64 end = loop_boot_ms() + 20000;
+    int fds[2];
+    char letter;
+
+    for (guint i = 0; i < 2; i++) {
+        fds[i] = unix_connect(fixture->path, NULL);
+        g_assert_cmpint(send(fds[i], wait, strlen(wait), 0), ==, (ssize_t)strlen(wait));
+        while (fixture->kept->len <= i && loop_boot_ms() < end)
+            world_pause(1);
+    }
+    g_assert_cmpuint(fixture->kept->len, ==, 2);
+    g_assert_cmpint(shutdown(fds[1], SHUT_WR), ==, 0);
+    close(fds[0]);
+    while (luxi_server_connections(fixture->server) > 1 && loop_boot_ms() < end)
+        world_pause(1);
+    g_assert_cmpuint(fixture->gone, ==, 1);
+    g_assert_cmpuint(luxi_server_connections(fixture->server), ==, 1);
+    g_assert_cmpuint(fixture->kept->len, ==, 1);
+    rpc_answer(g_ptr_array_steal_index(fixture->kept, 0), json_string("news"));
+    world_pause(20);
+    g_assert_cmpint(recv(fds[1], &letter, 1, 0), ==, 1);
+    g_assert_cmpuint(fixture->gone, ==, 1);
+    close(fds[1]);
 }
 
 static void test_words(struct fixture *fixture, gconstpointer unused)
@@ -199,6 +253,21 @@ static void test_oversized(struct fixture *fixture, gconstpointer unused)
     close(fd);
     g_autofree char *next = talk(fixture, "{\"method\":\"QueryJobs\",\"args\":[]}\x03", 1, &ended);
     g_assert_nonnull(strstr(next, "QueryJobs"));
+}
+
+/* More than a frame between daemons may have, as all fields of 10,000 instances; and too much. */
+static void test_large_answers(struct fixture *fixture, gconstpointer unused)
+{
+    bool ended;
+    g_autofree char *wide = talk(fixture, "{\"method\":\"QueryMib\",\"args\":[40]}\x03", 1, &ended);
+    g_assert_cmpuint(strlen(wide), >, MIB(40));
+    g_autofree char *huge = talk(fixture, "{\"method\":\"QueryMib\",\"args\":[48]}\x03", 1, &ended);
+    g_assert_cmpstr(
+        huge, ==,
+        "{\"success\":false,\"result\":[\"GenericError\",[\"the answer is too large; ask "
+        "for fewer fields, or for fewer rows by a filter: a frame of 50331676 bytes: at "
+        "most 50331648 are allowed\",\"limit_exceeded\"]]}\x03");
+    g_assert_false(ended);
 }
 
 /* --- who reads slowly --- */
@@ -348,8 +417,10 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     ADD("/luxi/words", test_words);
+    ADD("/luxi/gone", test_gone);
     ADD("/luxi/in-order", test_in_order);
     ADD("/luxi/oversized", test_oversized);
+    ADD("/luxi/large-answers", test_large_answers);
     ADD_WITH("/luxi/never-reads", test_never_reads, 2000);
     ADD("/luxi/reads-slowly", test_reads_slowly);
     ADD("/luxi/client", test_client);

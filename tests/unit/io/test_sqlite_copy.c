@@ -331,17 +331,47 @@ static void test_ids(void)
     g_assert_cmpstr(none, ==, "");
 }
 
-/* As far back as they are promised, and no further. */
+/* As many as are promised, and hardly more. */
 static void test_old_ids(void)
 {
+    enum { MANY = LIMIT_COMMIT_IDS + LIMIT_IDS_PIECE };
     g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) nothing = list(NULL, NULL);
+    g_autoptr(GPtrArray) commits =
+        g_ptr_array_new_with_free_func((GDestroyNotify)stored_commit_free);
     struct copy *copy = copy_with_ids();
 
-    g_assert_true(apply_with(copy, 14 + LIMIT_COMMIT_IDS, ID(7) " 65550", &error));
+    for (guint64 serial = 16; serial < 16 + MANY; serial++) {
+        g_autofree char *id = g_strdup_printf("00000000-0000-4000-9000-%011d7", (int)serial);
+        struct stored_commit from = {.id = id, .serial = serial};
+        g_ptr_array_add(commits, stored_commit_copy(&from));
+    }
+    struct copy_batch batch = {3, 2, 15 + MANY, nothing, commits};
+    g_assert_true(copy->ops->apply(copy, &batch, &error));
     g_assert_true(copy->ops->set_role(copy, COPY_ENGINE, NULL, &error));
     close_copy(copy);
     g_autofree char *left = known();
-    g_assert_cmpstr(left, ==, "9@15 7@65550 ");
+    g_assert_null(strstr(left, "9@15 "));
+    g_auto(GStrv) all = g_strsplit(left, " ", -1);
+    g_assert_cmpuint(g_strv_length(all) - 1, ==, LIMIT_COMMIT_IDS);
+    g_assert_nonnull(strstr(left, "7@69647 "));
+}
+
+/* A person's failover leaps: what was stored before it is known all the same. */
+static void test_ids_and_leap(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct copy *copy = copy_with_ids();
+    guint64 serial = 16 + LIMIT_SERIAL_LEAP;
+    g_autoptr(GPtrArray) changes = list(put("x", serial), NULL);
+    struct copy_batch last = {3, 4, serial, changes, NULL};
+
+    g_assert_true(copy->ops->set_role(copy, COPY_ENGINE, &last, &error));
+    close_copy(copy);
+    for (guint i = 0; i < 2; i++) {
+        g_autofree char *all = known();
+        g_assert_cmpstr(all, ==, "1@12 2@13 3@14 9@15 ");
+    }
 }
 
 /* An empty engine, or one that somebody has open, is not taken for a copy. */
@@ -380,6 +410,7 @@ static void test_damaged(void)
         "UPDATE meta SET value='14' WHERE key='serial'",
         "DELETE FROM meta WHERE key='role'",
         "UPDATE meta SET value='7' WHERE key='versions'",
+        "DELETE FROM changes WHERE place=1",
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(damages); i++) {
@@ -387,6 +418,7 @@ static void test_damaged(void)
         g_autofree char *aside = g_strconcat(path, ".damaged", NULL);
         struct copy *copy = open_copy();
         g_assert_true(refill(copy, &error));
+        g_assert_true(apply(copy, 2, 15, list(put("e", 14), put("f", 15), NULL), &error));
         close_copy(copy);
         sql(damages[i]);
         copy = open_copy();
@@ -556,6 +588,7 @@ int main(int argc, char **argv)
         {"/sqlite-copy/roles#SAF-01,SAF-07", test_roles},
         {"/sqlite-copy/ids#SAF-04", test_ids},
         {"/sqlite-copy/old-ids#SAF-04", test_old_ids},
+        {"/sqlite-copy/ids-and-leap#SAF-04,RCF-05", test_ids_and_leap},
         {"/sqlite-copy/in-use", test_in_use},
         {"/sqlite-copy/damaged#SAF-07", test_damaged},
         {"/sqlite-copy/torn#SAF-07", test_torn},

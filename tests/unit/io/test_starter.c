@@ -306,6 +306,24 @@ static void test_child_dies_first(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(fixture->named, ==, 0);
 }
 
+/* Given up before it has its confirmation: it ends by that, and nothing has run. */
+static void test_dropped(struct fixture *fixture, gconstpointer unused)
+{
+    static const struct starter_events waiting = {named_cb, broken_cb};
+    g_autoptr(GError) error = NULL;
+    struct starter *starter;
+
+    put_job_file(fixture, 6);
+    starter = fixture->env->ops->starter_spawn(fixture->env, 6, &waiting, fixture, &error);
+    g_assert_no_error(error);
+    world_wait_count(&fixture->named, 1);
+    fixture->env->ops->starter_drop(fixture->env, starter);
+    world_wait_count(&fixture->broken, 1);
+    g_assert_false(fixture->confirmed);
+    while (fixture->env->ops->livelock_probe(fixture->env, fixture->name) == LIVELOCK_ALIVE)
+        world_pause(5);
+}
+
 static void named_and_kill_cb(struct starter *starter, const char *livelock, guint64 pid,
                               guint64 ticks, void *data)
 {
@@ -717,6 +735,7 @@ int main(int argc, char **argv)
     ADD("/starter/not-confirmed#LUX-21,LUX-22", test_not_confirmed);
     ADD("/starter/child-dies-first#LUX-23", test_child_dies_first);
     ADD("/starter/child-killed#LUX-23", test_child_killed);
+    ADD("/starter/dropped#LUX-22", test_dropped);
     ADD("/starter/bad-lines", test_bad_lines);
     ADD("/starter/no-program", test_no_program);
     ADD("/starter/not-watched#LUX-23", test_not_watched);

@@ -112,6 +112,12 @@ static void assert_json(const struct probe *value, const char *expected)
     json_autoptr json = record_to_json(&probe_record, value);
     g_autofree char *text = json_to_text(json);
     g_assert_cmpstr(text, ==, expected);
+    /* Written as text it is the same. */
+    g_autoptr(GString) written = g_string_new("before ");
+    record_append(&probe_record, value, written);
+    json_autoptr read = json_loads(written->str + strlen("before "), JSON_REJECT_DUPLICATES, NULL);
+    g_assert_nonnull(read);
+    g_assert_true(json_equal(read, json));
 }
 
 /* --- what is accepted --- */
@@ -284,6 +290,8 @@ static void test_unknown(void)
     probe_autoptr copy = record_copy(&probe_record, kept);
     json_autoptr again = record_to_json(&probe_record, copy);
     g_assert_true(json_equal(json, again));
+    g_autofree char *all = json_to_text(json);
+    assert_json(kept, all);
     probe_autoptr lax = parse(text, RECORD_LAX, &error);
     g_assert_no_error(error);
     json_autoptr without = record_to_json(&probe_record, lax);
