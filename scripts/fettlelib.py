@@ -15,10 +15,16 @@ import subprocess
 import tempfile
 import time
 
-# Codes of errors that pass when a daemon has been started again.
+# Codes of errors that pass when a daemon has been started again: surely nothing was taken, or nobody knows.
 NOT_TAKEN = ('resource_not_available', 'unreachable')
-PASSING = NOT_TAKEN + ('unknown_result', 'timeout')
+OPEN = ('unknown_result', 'timeout', 'killed')
+PASSING = NOT_TAKEN + OPEN
 COUNT = re.compile(rb'COUNT (\d+)\r\n')
+
+
+def has_request_id(args):
+    """Whether these are the arguments of a SubmitJob that gives one job however often it is sent."""
+    return bool(args) and isinstance(args[0], list) and any(isinstance(one, dict) and one.get('request_id') for one in args[0])
 
 
 class CommandFailed(Exception):
@@ -184,8 +190,8 @@ class Lab:
                 if time.monotonic() > end:
                     raise
             except LuxiError as error:
-                # Asking twice does no harm; submitting does, unless surely nothing was taken.
-                passing = PASSING if method.startswith('Query') else NOT_TAKEN
+                # Asking twice does no harm; submitting does without a request id, unless surely nothing was taken.
+                passing = PASSING if method.startswith('Query') or has_request_id(args) else NOT_TAKEN
                 if error.code not in passing or time.monotonic() > end:
                     raise
             time.sleep(0.05)

@@ -84,7 +84,7 @@ def submit_surely(opcode):
         try:
             return lab.submit(opcode)
         except fettlelib.LuxiError as error:
-            if error.code not in ('unknown_result', 'unreachable', 'timeout') or time.monotonic() > end:
+            if error.code not in fettlelib.PASSING or time.monotonic() > end:
                 raise
         time.sleep(0.1)
 
