@@ -45,6 +45,7 @@ static char *come_to_rest(const struct campaign *campaign)
     struct sim *sim = campaign->sim;
     char *why = NULL;
     campaign_fate_ends(campaign);
+    guint patience_ms = CAMPAIGN_REST_MS + sim_pause_ms(sim);
     sim_pass(sim, 10000);
     campaign_person_returns(campaign);
     guint waited = 0;
@@ -54,7 +55,7 @@ static char *come_to_rest(const struct campaign *campaign)
         campaign_person_tidies(campaign);
         g_free(why);
         why = sim_unrest(sim);
-    } while (why != NULL && waited < CAMPAIGN_REST_MS && sim_problem(sim) == NULL);
+    } while (why != NULL && waited < patience_ms && sim_problem(sim) == NULL);
     campaign->counts->rests++;
     campaign->counts->worst_rest_ms = MAX(campaign->counts->worst_rest_ms, waited);
     return why;

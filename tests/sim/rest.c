@@ -2,6 +2,7 @@
  */
 #include "sim_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static char *unrest_of_jobs(struct sim *sim)
@@ -98,4 +99,24 @@ char *sim_unrest(struct sim *sim)
     for (guint i = 0; why == NULL && i < instances->len; i++)
         why = unrest_of_instance(sim, instances->pdata[i]);
     return why != NULL ? why : unrest_of_locks(sim);
+}
+
+/* "at 2026-11-23 17:20:12 UTC"; 0: it names no time. */
+static gint64 next_check_s(const struct decision *decision)
+{
+    gint year, month, day, hour, minute, second;
+    if (sscanf(decision->next_check, "at %d-%d-%d %d:%d:%d UTC", &year, &month, &day, &hour,
+               &minute, &second) != 6)
+        return 0;
+    g_autoptr(GDateTime) time = g_date_time_new_utc(year, month, day, hour, minute, second);
+    return time == NULL ? 0 : g_date_time_to_unix(time);
+}
+
+guint sim_pause_ms(const struct sim *sim)
+{
+    gint64 now_ms = sim->operator->ops->wall_us(sim->operator) / 1000, pause_ms = 0;
+    g_autoptr(GPtrArray) decisions = config_list(sim->mirror, "decision");
+    for (guint i = 0; i < decisions->len; i++)
+        pause_ms = MAX(pause_ms, 1000 * next_check_s(decisions->pdata[i]) - now_ms);
+    return (guint)MIN(pause_ms, 1000 * LIMIT_REPAIR_PAUSE_S);
 }
