@@ -7,8 +7,8 @@
 
 #include "sim.h"
 
-/* When faults have stopped, the person has done what only a person can, and a repair that pauses has
- * gone on, everything is whole within this time of the simulated cluster. */
+/* When faults have stopped, the person has done what only a person can, and a repair that pauses
+ * has gone on, everything is whole within this time of the simulated cluster. */
 #define CAMPAIGN_REST_MS 400000
 
 struct campaign_shape {

@@ -89,6 +89,6 @@ const char *sim_node_name(const struct sim *sim, const char *uuid);
 /* Whether everything that was accepted has ended and nothing is broken that could be mended: why
  * not, NULL if so. */
 char *sim_unrest(struct sim *sim);
-/* How long the longest pause between two tries of a repair lasts still, by what its decision says of
- * its next check; 0: none pauses. */
+/* How long the longest pause between two tries of a repair lasts still, by what its decision says
+ * of its next check; 0: none pauses. */
 guint sim_pause_ms(const struct sim *sim);
