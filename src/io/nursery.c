@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,22 +18,35 @@
 struct nursery {
     char *root;
     char *bin_folder;
-    int fd; /* our end; -1: it does not run */
+    int fd;              /* our end; -1: it does not run */
+    struct child *child; /* the process; NULL as well then */
+    char *program;
+    struct stat file; /* which that was when it was started */
 };
 
 struct nursery *nursery_new(const struct node_paths *paths, const char *bin_folder)
 {
     struct nursery *nursery = g_new(struct nursery, 1);
 
-    *nursery = (struct nursery){g_strdup(paths->root), g_strdup(bin_folder), -1};
+    *nursery = (struct nursery){
+        .root = g_strdup(paths->root), .bin_folder = g_strdup(bin_folder), .fd = -1};
     return nursery;
 }
 
+/* A nursery's process, until it is reaped. */
+struct child {
+    int pidfd;
+    struct nursery *nursery; /* whose it is; NULL: it was let go */
+};
+
 static void let_go(struct nursery *nursery)
 {
-    if (nursery->fd >= 0)
-        close(nursery->fd);
+    if (nursery->fd < 0)
+        return;
+    close(nursery->fd);
     nursery->fd = -1;
+    nursery->child->nursery = NULL;
+    nursery->child = NULL;
 }
 
 void nursery_free(struct nursery *nursery)
@@ -39,6 +54,7 @@ void nursery_free(struct nursery *nursery)
     if (nursery == NULL)
         return;
     let_go(nursery);
+    g_free(nursery->program);
     g_free(nursery->root);
     g_free(nursery->bin_folder);
     g_free(nursery);
@@ -46,31 +62,47 @@ void nursery_free(struct nursery *nursery)
 
 /* --- its end, seen so that it leaves no zombie --- */
 
-static gboolean exited_cb(gint fd, GIOCondition condition, gpointer unused)
+/* What it had ready for the next job has our requests still, and would take one: it ends by this.
+ */
+static gboolean exited_cb(gint fd, GIOCondition condition, gpointer data)
 {
+    struct child *child = data;
     siginfo_t info;
 
     waitid(P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG);
     close(fd);
+    if (child->nursery != NULL)
+        let_go(child->nursery);
+    g_free(child);
     return G_SOURCE_REMOVE;
+}
+
+/* It may not have been told of yet. */
+static bool has_ended(const struct nursery *nursery)
+{
+    struct pollfd ended = {.fd = nursery->child->pidfd, .events = POLLIN};
+
+    return poll(&ended, 1, 0) > 0;
 }
 
 /* One that cannot be watched is ended at once: it has forked nothing yet. Only its parent reaps it,
  * so the pid is still its own. */
-static bool watch_end(pid_t pid, const char *program, GError **error)
+static struct child *watch_end(pid_t pid, const char *program, GError **error)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
     if (fd >= 0) {
-        g_unix_fd_add(fd, G_IO_IN, exited_cb, NULL);
-        return true;
+        struct child *child = g_new(struct child, 1);
+        *child = (struct child){.pidfd = fd};
+        g_unix_fd_add(fd, G_IO_IN, exited_cb, child);
+        return child;
     }
     fettle_set_error(error, ENVIRONMENT, "%s cannot be watched, so it was ended again: %s", program,
                      g_strerror(errno));
     crash_point("nursery: kill");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    return false;
+    return NULL;
 }
 
 /* --- spawning --- */
@@ -151,11 +183,13 @@ static bool make_socket(int *ret_ends, GError **error)
 static bool start(struct nursery *nursery, GError **error)
 {
     g_autofree char *program = program_of(nursery);
+    struct stat file = {0};
     int ends[2];
     pid_t pid = 0;
 
     if (!make_socket(ends, error))
         return false;
+    (void)!stat(program, &file); /* before: one that is put there meanwhile is another */
     int code = spawn(nursery, program, ends[1], &pid);
     close(ends[1]);
     if (code != 0) {
@@ -163,12 +197,33 @@ static bool start(struct nursery *nursery, GError **error)
         fettle_set_error(error, ENVIRONMENT, "cannot start %s: %s", program, g_strerror(code));
         return false;
     }
-    if (!watch_end(pid, program, error)) {
+    struct child *child = watch_end(pid, program, error);
+    if (child == NULL) {
         close(ends[0]);
         return false;
     }
+    let_go(nursery); /* of the one before: it makes what it was asked for, and ends */
     nursery->fd = ends[0];
+    nursery->child = child;
+    child->nursery = nursery;
+    nursery->file = file;
+    g_free(nursery->program);
+    nursery->program = g_steal_pointer(&program);
     return true;
+}
+
+/* --- an upgrade --- */
+
+/* One that is not there, or not now, takes nobody's place. */
+static bool is_replaced(const struct nursery *nursery)
+{
+    const struct stat *then = &nursery->file;
+    struct stat now;
+
+    return nursery->fd >= 0 && stat(nursery->program, &now) == 0 &&
+           (now.st_dev != then->st_dev || now.st_ino != then->st_ino ||
+            now.st_size != then->st_size || now.st_mtim.tv_sec != then->st_mtim.tv_sec ||
+            now.st_mtim.tv_nsec != then->st_mtim.tv_nsec);
 }
 
 /* --- requests --- */
@@ -207,8 +262,11 @@ static bool is_full(int code)
 
 bool nursery_ask(struct nursery *nursery, guint64 job, int channel, GError **error)
 {
+    if (nursery->fd >= 0 && has_ended(nursery))
+        let_go(nursery);
+    if (is_replaced(nursery))
+        start(nursery, NULL); /* if the new one cannot be, the old one goes on */
     bool fresh = nursery->fd < 0;
-
     if (fresh && !start(nursery, error))
         return false;
     int code = send_request(nursery, job, channel);

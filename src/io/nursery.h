@@ -1,14 +1,15 @@
 /*
  * luxid's side of the nursery: one process of the program fettle-job that stays, and is forked once
- * for each job (architecture.md 6). An exec for each job would cost most of what a short job costs:
+ * for each job, and once more for the next one (architecture.md 6). An exec for each job would cost most of what a short job costs:
  * finding and relocating libraries, and what the C library asks the processor at each start. luxid
  * itself cannot be forked, because it has threads; the nursery never has any.
  *
  * The nursery reads requests from descriptor NURSERY_REQUESTS_FD, a SOCK_SEQPACKET socket: each is
  * the job's id as text, and one descriptor, the channel of the new process (starter.h). It answers
  * nothing: what becomes of the new process is told by its channel, which breaks too if the nursery
- * dies before the fork. It ends when luxid does; processes that it has made do not, and it reaps
- * them. Used by real_env.c.
+ * dies before the fork. It ends when luxid does; processes of jobs that it has made do not, and it
+ * reaps them. When another file has taken the place of the program, at an upgrade, the next job is
+ * of that one: by another nursery. Used by real_env.c.
  */
 #pragma once
 

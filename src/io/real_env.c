@@ -159,7 +159,7 @@ static char *real_livelock_make(const struct env *env, const char *stem, GError 
 
     if (livelock == NULL)
         return NULL;
-    g_hash_table_insert(real(env)->livelocks, (char *)livelock_name(livelock), livelock);
+    real_env_take_livelock((struct env *)env, livelock);
     return g_strdup(livelock_name(livelock));
 }
 
@@ -302,10 +302,8 @@ struct env *real_env_new(const char *root, const char *role, const struct real_e
     self->watches = g_ptr_array_new_with_free_func(file_watch_free);
     self->env.role = self->role;
     self->paths = node_paths_new(root, error);
-    struct livelock *livelock = options != NULL ? options->livelock : NULL;
-    if (livelock != NULL)
-        g_hash_table_insert(self->livelocks, (char *)livelock_name(livelock), livelock);
-    if (self->paths == NULL || (livelock == NULL && !node_paths_make(self->paths, error)) ||
+    bool of_job = options != NULL && options->of_job;
+    if (self->paths == NULL || (!of_job && !node_paths_make(self->paths, error)) ||
         (self->config = node_config_read(self->paths, error)) == NULL ||
         (self->boot_id = read_boot_id(error)) == NULL) {
         real_env_free(&self->env);
@@ -346,6 +344,17 @@ void real_env_free(struct env *env)
     g_free(self->boot_id);
     g_free(self->role);
     g_free(self);
+}
+
+void real_env_take_livelock(struct env *env, struct livelock *livelock)
+{
+    g_hash_table_insert(real(env)->livelocks, (char *)livelock_name(livelock), livelock);
+}
+
+void real_env_dial(struct env *env, const char *role)
+{
+    rpc_client_dial(real(env)->client, role);
+    loop_run_ready();
 }
 
 const struct node_paths *real_env_paths(const struct env *env)

@@ -17,10 +17,7 @@ struct bus;
 struct real_env_options {
     /* Folder of the program fettle-job; NULL: FETTLE_BINDIR, else that of this program. */
     const char *bin_folder;
-    /* For a job process, which finds all folders made: the lock file that it has; the environment's
-     * from then on, also when it cannot be made. env's livelock_drop() of its name unlocks and
-     * removes it. NULL: none. */
-    struct livelock *livelock;
+    bool of_job; /* a job's process finds all folders made */
 };
 
 /* `root`: as for node_paths_new(). Reads etc/node.json; makes missing folders. Members engine,
@@ -28,6 +25,12 @@ struct real_env_options {
 struct env *real_env_new(const char *root, const char *role, const struct real_env_options *options,
                          GError **error);
 void real_env_free(struct env *env);
+
+/* The environment's from then on: env's livelock_drop() of its name unlocks and removes it. */
+void real_env_take_livelock(struct env *env, struct livelock *livelock);
+/* Before loop_run(): connects to a daemon of this host and says hello, so that its hello can be
+ * here when it is called. If it is away, nothing happens. */
+void real_env_dial(struct env *env, const char *role);
 
 const struct node_paths *real_env_paths(const struct env *env);
 const struct node_config *real_env_config(const struct env *env);

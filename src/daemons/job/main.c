@@ -4,7 +4,7 @@
  *
  *     fettle-job --root DIR WORDS
  *
- * It forks one process for each job, which makes the job's lock file, waits for luxid's
+ * It forks one process for each job (serve.h), which makes the job's lock file, waits for luxid's
  * confirmation (start.h), writes `fettle-job --root DIR JOB LOCK-NAME` over its arguments, and runs
  * the job. All thinking is core/ops/job.c's. What they log goes where luxid's log goes: a file for
  * each job would cost more than the job, and nobody would remove it.
@@ -12,14 +12,13 @@
  * The nursery itself does nothing else: no thread, no loop and no chance, which all that it forks
  * would share.
  */
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "core/ops/job.h"
+#include "daemons/job/serve.h"
 #include "daemons/job/start.h"
 #include "daemons/job/words.h"
 #include "io/crash.h"
@@ -30,6 +29,7 @@
 static struct {
     char *program; /* its path, as luxid has it */
     struct node_paths *paths;
+    struct env *env; /* of the process of a job, made ahead if it can be; NULL in the nursery */
 } nursery;
 
 static int complain(const GError *error)
@@ -38,12 +38,32 @@ static int complain(const GError *error)
     return fettle_error_exit_code(error);
 }
 
+/* --- the environment of a job --- */
+
+static bool make_env(GError **error)
+{
+    const struct real_env_options options = {.of_job = true};
+    if (!nursery.env)
+        nursery.env = real_env_new(nursery.paths->root, ROLE_JOB, &options, error);
+    return nursery.env != NULL;
+}
+
+/* What cannot be made now is tried again, and complained of, by the job. */
+static void prepare(void)
+{
+    make_env(NULL);
+}
+
+static void discard(void)
+{
+    g_clear_pointer(&nursery.env, real_env_free);
+}
+
 /* --- the process of a job --- */
 
 struct run {
     guint64 job;
     const char *lock_name;
-    struct env *env;
     int exit_code;
 };
 
@@ -51,7 +71,7 @@ static void run_task(void *data)
 {
     struct run *run = data;
     g_autoptr(GError) error = NULL;
-    if (!job_run(run->env, run->job, run->lock_name, &error))
+    if (!job_run(nursery.env, run->job, run->lock_name, &error))
         run->exit_code = complain(error);
     loop_quit(run->exit_code);
 }
@@ -62,32 +82,30 @@ static int run_job(guint64 job, struct livelock *livelock)
     g_autoptr(GError) error = NULL;
     g_autofree char *name = g_strdup(livelock_name(livelock));
     struct run run = {.job = job, .lock_name = name};
-    const struct real_env_options options = {.livelock = livelock};
-    loop_init();
-    run.env = real_env_new(nursery.paths->root, ROLE_JOB, &options, &error);
-    if (!run.env)
+    if (!make_env(&error)) {
+        livelock_drop(livelock);
         return complain(error);
-    task_spawn(run.env->tasks, run_task, &run);
-    int code = loop_run();
-    real_env_free(run.env);
-    return code;
+    }
+    real_env_take_livelock(nursery.env, livelock);
+    task_spawn(nursery.env->tasks, run_task, &run);
+    return loop_run();
 }
 
-/* Nothing of the nursery may be left in it: its descriptors would keep channels open. */
-static int be_child(guint64 job, int channel)
+/* Its lock file once it may begin. While luxid writes down its name it connects to the daemon that
+ * it will ask first, which hears who it is, and no request before the confirmation. */
+static struct livelock *start(guint64 job, int channel, GError **error)
 {
-    g_autoptr(GError) error = NULL;
-    close(NURSERY_REQUESTS_FD);
-    setsid();
-    signal(SIGCHLD, SIG_DFL);
-    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, job);
-    g_autofree char *name = g_strconcat(NURSERY_PROGRAM " ", id, NULL);
-    log_init(name);
-    crash_become("JOB_START");
-    struct livelock *livelock = start_job(nursery.paths, job, channel, &error);
-    if (!livelock)
-        return complain(error);
-    crash_become("JOB");
+    struct livelock *livelock = start_named(nursery.paths, job, channel, error);
+    if (livelock && nursery.env)
+        real_env_dial(nursery.env, ROLE_WCONFD);
+    if (livelock && !start_confirmed(job, channel, error))
+        g_clear_pointer(&livelock, livelock_drop);
+    close(channel);
+    return livelock;
+}
+
+static void write_words(const char *id, const struct livelock *livelock)
+{
     const char *const words[] = {nursery.program,         "--root", nursery.paths->root, id,
                                  livelock_name(livelock), NULL};
     if (!words_set(words))
@@ -95,7 +113,25 @@ static int be_child(guint64 job, int channel)
                     "ps shows this process under the words of its nursery, not as job %s: those "
                     "were too short for its own",
                     id);
-    int code = run_job(job, livelock);
+}
+
+static int be_job(guint64 job, int channel)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, job);
+    g_autofree char *name = g_strconcat(NURSERY_PROGRAM " ", id, NULL);
+    int code;
+    log_init(name);
+    crash_become("JOB_START");
+    struct livelock *livelock = start(job, channel, &error);
+    if (livelock) {
+        crash_become("JOB");
+        write_words(id, livelock);
+        code = run_job(job, livelock);
+    } else {
+        code = complain(error);
+    }
+    discard();
     log_init(NURSERY_PROGRAM);
     return code;
 }
@@ -116,65 +152,7 @@ static bool parse(int argc, char **argv, GError **error)
     return nursery.paths != NULL;
 }
 
-static void take_channel(struct msghdr *message, int *ret_channel)
-{
-    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(ret_channel, CMSG_DATA(header), sizeof(int));
-}
-
-/* False without an error: luxid has ended. */
-static bool receive(guint64 *ret_job, int *ret_channel, GError **error)
-{
-    char text[NURSERY_REQUEST_BYTES + 1] = "";
-    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(__alignof__(struct cmsghdr))));
-    struct iovec part = {text, NURSERY_REQUEST_BYTES};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof control};
-    ssize_t got;
-    do
-        got = recvmsg(NURSERY_REQUESTS_FD, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got == 0)
-        return false;
-    if (got < 0) {
-        fettle_set_error(error, ENVIRONMENT,
-                         "no requests of fettle-luxid come as descriptor %d: %s",
-                         NURSERY_REQUESTS_FD, g_strerror(errno));
-        return false;
-    }
-    *ret_channel = -1;
-    take_channel(&message, ret_channel);
-    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || *ret_channel < 0 ||
-        strlen(text) != (size_t)got ||
-        !g_ascii_string_to_unsigned(text, 10, 1, G_MAXINT64, ret_job, NULL)) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "a request of fettle-luxid is no job id with one descriptor");
-        return false;
-    }
-    return true;
-}
-
-/* What main() ends with; in a child too. */
-static int serve(GError **error)
-{
-    guint64 job;
-    int channel;
-    while (receive(&job, &channel, error)) {
-        crash_point("nursery: fork");
-        pid_t pid = fork();
-        if (pid == 0)
-            return be_child(job, channel);
-        if (pid < 0)
-            log_error("", "job %" G_GUINT64_FORMAT " does not start: no process for it: %s", job,
-                      g_strerror(errno));
-        close(channel);
-    }
-    return 0;
-}
+static const struct serve_work work = {.prepare = prepare, .run = be_job, .discard = discard};
 
 int main(int argc, char **argv)
 {
@@ -185,7 +163,7 @@ int main(int argc, char **argv)
     if (parse(argc, argv, &error)) {
         signal(SIGCHLD, SIG_IGN); /* the kernel reaps them */
         signal(SIGPIPE, SIG_IGN); /* nobody may read the log */
-        code = serve(&error);
+        code = serve_requests(&work, &error);
     }
     if (error)
         code = complain(error);
