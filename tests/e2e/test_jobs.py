@@ -127,6 +127,58 @@ def test_daemons_restart_then_death():
     wait_until('its locks are free', lambda: not locks_of(job))
 
 
+def nurseries():
+    """{nursery: its warm processes}, of node1."""
+    root, found = lab.root('node1').encode(), {}
+    for entry in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{entry}/cmdline', 'rb') as file:
+                words = file.read().split(b'\0')
+            if words[0].endswith(b'/fettle-job-nursery') and words[2] == root:
+                found[int(entry)] = parent(entry)
+        except (OSError, IndexError):
+            continue
+    return {pid: [warm for warm, of in found.items() if of == pid] for pid, above in found.items() if above not in found}
+
+
+def one_warm():
+    """(nursery, warm process), if there is one of each."""
+    found = nurseries()
+    return len(found) == 1 and len(list(found.values())[0]) == 1 and (list(found)[0], list(found.values())[0][0])
+
+
+@title('/jobs/process-of-the-next-job-is-killed#LUX-07,DTH-07')
+def test_warm_killed():
+    for _ in range(3):
+        assert lab.wait_job(start_delay(0.5)[0])[0] == 'success'
+        nursery, warm = wait_until('a process is ready', one_warm)
+        os.kill(warm, signal.SIGKILL)
+        wait_until('it is gone', lambda warm=warm: warm not in sum(nurseries().values(), []))
+        job, pid = start_delay(0.5)
+        assert pid != warm and parent(pid) == nursery, (pid, warm)
+        assert lab.wait_job(job)[0] == 'success'
+    nursery, warm = wait_until('a process is ready again', one_warm)
+    job, pid = start_delay(0.5)
+    assert pid == warm and lab.wait_job(job)[0] == 'success', (pid, warm)
+    assert not [name for name in livelocks() if name.endswith(f'-{warm}')]
+
+
+@title('/jobs/luxid-is-killed-while-a-process-is-ready#LUX-16,LUX-26')
+def test_warm_outlived():
+    """By luxid's death, by the nursery's: what was ready goes too, and jobs begin all the same."""
+    job, pid = start_delay(8)
+    old = wait_until('a process is ready', one_warm)
+    lab.lab('kill', 'luxid@node1')
+    assert lab.wait_job(start_delay(0.5)[0])[0] == 'success'
+    wait_until('nothing of the old nursery is left', lambda: not set(old) & set(sum(nurseries().values(), list(nurseries()))))
+    nursery, warm = wait_until('a process is ready again', one_warm)
+    os.kill(nursery, signal.SIGKILL)
+    wait_until('both are gone', lambda: not {nursery, warm} & set(sum(nurseries().values(), list(nurseries()))))
+    assert lab.wait_job(start_delay(0.5)[0])[0] == 'success'
+    assert e2e.job_pid(lab, job) == pid
+    assert lab.wait_job(job)[0] == 'success'
+
+
 @title('/jobs/job-ends-while-luxid-and-wconfd-are-away#LUX-34,LUX-35')
 def test_end_without_daemons():
     job, _ = start_delay(1.5)
@@ -410,7 +462,8 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         lab.do('OP_INSTANCE_CREATE', instance_name='web', disk_template='diskless', memory=8, start=False)
-        e2e.run(test_kill, test_cancel, test_limit, test_luxid_restart, test_daemons_restart_then_death,
+        e2e.run(test_kill, test_cancel, test_limit, test_luxid_restart, test_warm_killed, test_warm_outlived,
+                test_daemons_restart_then_death,
                 test_end_without_daemons, test_file_tells, test_request_id, test_cut_off, test_stays_unknown,
                 test_ended_already, test_kill_damaged, test_master_power_cut, test_damaged_job_file, test_garbage,
                 test_torn_store, test_logs)

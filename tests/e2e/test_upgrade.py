@@ -160,12 +160,34 @@ def test_luxid():
     replaced(('luxid', 'node1'), ('luxid', 'node1'))
 
 
-@title('/upgrade/one-after-the-other#FUT-12,DTH-02')
-def test_all():
-    """With the job's own program first, as a package brings them all at once; old and new ones talk."""
+def replace_job_program():
+    """The inode of the new one."""
     path = program('job')
     shutil.copy(path, path + '.new')
     os.replace(path + '.new', path)
+    return os.stat(path).st_ino
+
+
+@title('/upgrade/program-of-jobs#FUT-12')
+def test_job_program():
+    """While luxid goes on: a process that was ready is of the old one, and gets no job."""
+    def inode_of_next():
+        job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 1})
+        pid = wait_until('it has a process', lambda: e2e.job_pid(lab, job), PATIENCE_S)
+        inode = os.stat(f'/proc/{pid}/exe').st_ino
+        assert lab.wait_job(job, PATIENCE_S)[0] == 'success'
+        return inode
+    inode_of_next()
+    for _ in range(2):
+        old = inode_of_next()
+        new = replace_job_program()
+        assert old != new == inode_of_next(), (old, new)
+
+
+@title('/upgrade/one-after-the-other#FUT-12,DTH-02')
+def test_all():
+    """With the job's own program first, as a package brings them all at once; old and new ones talk."""
+    replace_job_program()
     replaced(('wconfd', 'node1'), ('noded', 'node1'), ('luxid', 'node1'), ('watcher', 'node1'), ('rconfd', 'node1'),
              ('noded', 'node2'), ('wconfd', 'node2'), ('rconfd', 'node2'))
     for node in ('node1', 'node2'):
@@ -183,4 +205,4 @@ if __name__ == '__main__':
         os.chmod(programs, 0o755)
         copy_programs(programs)
         with fettlelib.Lab(programs, options=('--candidates', '2')) as lab:
-            e2e.run(test_wconfd, test_luxid, test_all, test_logs)
+            e2e.run(test_wconfd, test_luxid, test_job_program, test_all, test_logs)

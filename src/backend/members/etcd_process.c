@@ -220,12 +220,21 @@ static bool can_reach(const struct etcd_host *host, GError **error)
     return etcd_user(&uid, &gid, error) && reach_check(key, uid, error);
 }
 
+/* With several processors Go's threads look for work, and wake each other, about as much as they
+ * work. A person who wants it otherwise says so in the node daemon's environment. */
+static const char *const *environment(void)
+{
+    static const char *const one[] = {"GOMAXPROCS=1", NULL};
+    return g_getenv("GOMAXPROCS") == NULL ? one : NULL;
+}
+
 static bool spawn(struct etcd_host *host, const GPtrArray *words, GError **error)
 {
     g_autofree char *log = etcd_log_path(host);
     const struct process_options options = {
         .argv = (const char *const *)words->pdata,
         .errors_path = log,
+        .environment = environment(),
         .exited = exited_cb,
         .data = host,
     };

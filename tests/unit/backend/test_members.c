@@ -208,6 +208,20 @@ static void process_is_confined(guint64 pid)
     g_assert_null(strstr(text, "Uid:\t0\t"));
 }
 
+/* It keeps to one processor, or to what the node daemon's environment says. */
+static void has_processors(guint64 pid, const char *count)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/environ", pid);
+    g_autofree char *wanted = g_strconcat("GOMAXPROCS=", count, NULL);
+    g_autofree char *text = NULL;
+    gsize len = 0;
+    bool found = false;
+    g_assert_true(g_file_get_contents(path, &text, &len, NULL));
+    for (const char *entry = text; entry < text + len; entry += strlen(entry) + 1)
+        found = found || strcmp(entry, wanted) == 0;
+    g_assert_true(found);
+}
+
 static void say_in_log(const struct place *node, const char *line)
 {
     g_autofree char *path = g_build_filename(node->paths->log, "etcd.log", NULL);
@@ -246,6 +260,7 @@ static void one_life(void)
     g_assert_true(status->leads);
     g_assert_cmpuint(status->pid, !=, 0);
     process_is_confined(status->pid);
+    has_processors(status->pid, "1");
     g_assert_cmpuint(owner_of(node->paths->var, "etcd", &mode), !=, 0);
     g_assert_cmpuint(mode, ==, 0700);
     g_assert_cmpuint(owner_of(node->paths->etc, "etcd/member.key", &mode), !=, 0);
@@ -276,9 +291,12 @@ static void one_life(void)
     g_assert_cmpuint(process_read_start_ticks(status->pid), ==, 0);
     g_assert_true(members->ops->has_data(members));
     say_in_log(node, "{\"level\":\"panic\",\"msg\":\"walpb: crc mismatch\"}\n");
+    g_setenv("GOMAXPROCS", "3", TRUE);
     g_assert_true(members->ops->start(members, config, MEMBER_NEW, &error));
+    g_unsetenv("GOMAXPROCS");
     until(is_healthy(0));
     record_autoptr(member_status) back = ask(0);
+    has_processors(back->pid, "3");
     g_assert_cmpstr(back->id, ==, status->id);
 
     /* Killed: told, and why. */
