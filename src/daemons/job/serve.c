@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -15,9 +16,12 @@
 #include "io/nursery.h"
 
 /* What the warm process tells the nursery, or else the exit code with which the nursery ends: luxid
- * has ended, or its request was wrong. */
-#define WARM_HAS_JOB (-1)
-#define WARM_IS_LOST (-2) /* it died, or could not be made */
+ * has ended, or its request was wrong. That it has a job it tells nobody: a job's process makes its
+ * lock file before it talks (DTH-07). */
+#define WARM_IS_READY                                                                              \
+    (-1)                  /* when it tells nothing more, it has a job, or died: the next follows   \
+                           */
+#define WARM_IS_LOST (-2) /* tells nothing: it died in its preparation, or could not be made */
 
 /* --- requests --- */
 
@@ -79,10 +83,9 @@ static void leave_nursery(void)
 }
 
 /* The nursery that has died hears nothing. */
-static void tell(int fd, int outcome)
+static void tell(int fd, int word)
 {
-    (void)!write(fd, &outcome, sizeof outcome);
-    close(fd);
+    (void)!write(fd, &word, sizeof word);
 }
 
 static int exit_code(const GError *error)
@@ -98,8 +101,11 @@ static int be_warm(const struct serve_work *work, int told, GError **error)
     leave_nursery();
     crash_point("nursery: prepare");
     work->prepare();
+    tell(told, WARM_IS_READY);
     bool has_job = receive(&job, &channel, &local);
-    tell(told, has_job ? WARM_HAS_JOB : exit_code(local));
+    if (!has_job)
+        tell(told, exit_code(local));
+    close(told);
     if (has_job)
         return be_job(work, job, channel);
     work->discard();
@@ -111,15 +117,26 @@ static int be_warm(const struct serve_work *work, int told, GError **error)
 
 /* --- in the nursery --- */
 
-static int listen_to_warm(int fd)
+static bool hear(int fd, int *ret_word)
 {
-    int outcome = WARM_IS_LOST;
     ssize_t got;
     do
-        got = read(fd, &outcome, sizeof outcome);
+        got = read(fd, ret_word, sizeof *ret_word);
     while (got < 0 && errno == EINTR);
+    return got == sizeof *ret_word;
+}
+
+/* What it told last, when it has told everything; nobody is woken before that. */
+static int listen_to_warm(int fd)
+{
+    struct pollfd end = {.fd = fd};
+    int last = WARM_IS_LOST, word;
+    while (poll(&end, 1, -1) < 0 && errno == EINTR)
+        ;
+    while (hear(fd, &word))
+        last = word;
     close(fd);
-    return got == sizeof outcome ? outcome : WARM_IS_LOST;
+    return last;
 }
 
 /* In the nursery what became of the warm process, when that is known; `*ret_child`: this is the
@@ -158,7 +175,7 @@ static int make_cold(const struct serve_work *work, bool *ret_child, GError **er
         log_error("", "job %" G_GUINT64_FORMAT " does not start: no process for it: %s", job,
                   g_strerror(errno));
     close(channel);
-    return WARM_HAS_JOB;
+    return WARM_IS_READY;
 }
 
 int serve_requests(const struct serve_work *work, GError **error)
@@ -169,6 +186,6 @@ int serve_requests(const struct serve_work *work, GError **error)
         outcome = make_warm(work, &child, error);
         if (!child && outcome == WARM_IS_LOST)
             outcome = make_cold(work, &child, error);
-    } while (!child && outcome == WARM_HAS_JOB);
+    } while (!child && outcome == WARM_IS_READY);
     return outcome;
 }

@@ -4,8 +4,9 @@
  * is the same for every job, and takes the request itself, so the nursery is in nobody's way.
  *
  * A warm process is no job: it has no lock file, has talked to nobody, and nobody counts it. It
- * ends when luxid does, or lets go of its nursery. If it dies before it has a request, the nursery
- * takes the next one and forks for that; so what kills warm processes stops no job.
+ * ends when luxid does, or lets go of its nursery. One that dies is followed by the next; if that
+ * was in its preparation, the nursery takes the next request itself and forks for that. So what
+ * kills warm processes stops no job.
  */
 #pragma once
 
