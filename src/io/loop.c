@@ -129,12 +129,6 @@ bool loop_run_until(const bool *done, guint timeout_ms)
     return *done;
 }
 
-void loop_run_ready(void)
-{
-    while (g_main_context_iteration(NULL, FALSE))
-        ;
-}
-
 static void loop_sleep_cb(void *data)
 {
     promise_complete(data);

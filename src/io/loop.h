@@ -49,6 +49,3 @@ bool loop_sleep(guint ms);
 /* Turns of the loop until `*done` or `timeout_ms` is over (then false). For tests and commands that
  * wait. */
 bool loop_run_until(const bool *done, guint timeout_ms);
-
-/* Before loop_run(): does all that can be done now, and waits for nothing. */
-void loop_run_ready(void);

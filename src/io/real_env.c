@@ -351,12 +351,6 @@ void real_env_take_livelock(struct env *env, struct livelock *livelock)
     g_hash_table_insert(real(env)->livelocks, (char *)livelock_name(livelock), livelock);
 }
 
-void real_env_dial(struct env *env, const char *role)
-{
-    rpc_client_dial(real(env)->client, role);
-    loop_run_ready();
-}
-
 const struct node_paths *real_env_paths(const struct env *env)
 {
     return real(env)->paths;

@@ -28,9 +28,6 @@ void real_env_free(struct env *env);
 
 /* The environment's from then on: env's livelock_drop() of its name unlocks and removes it. */
 void real_env_take_livelock(struct env *env, struct livelock *livelock);
-/* Before loop_run(): connects to a daemon of this host and says hello, so that its hello can be
- * here when it is called. If it is away, nothing happens. */
-void real_env_dial(struct env *env, const char *role);
 
 const struct node_paths *real_env_paths(const struct env *env);
 const struct node_config *real_env_config(const struct env *env);

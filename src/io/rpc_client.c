@@ -76,11 +76,6 @@ void rpc_client_call(struct rpc_client *client, const struct rpc_call *call, rpc
                         data);
 }
 
-void rpc_client_dial(struct rpc_client *client, const char *role)
-{
-    line_to(client, role);
-}
-
 void rpc_client_forward(struct rpc_client *client, const char *role, const struct envelope *request,
                         guint timeout_ms, rpc_reply_fn done, void *data)
 {

@@ -19,9 +19,6 @@ void rpc_client_free(struct rpc_client *client);
 void rpc_client_call(struct rpc_client *client, const struct rpc_call *call, rpc_reply_fn done,
                      void *data);
 
-/* Connects to a daemon of this host, so that a later call finds the hellos exchanged. */
-void rpc_client_dial(struct rpc_client *client, const char *role);
-
 struct envelope;
 /* Passes another node's request on to a daemon of this host; for the bus. */
 void rpc_client_forward(struct rpc_client *client, const char *role, const struct envelope *request,

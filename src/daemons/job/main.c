@@ -14,7 +14,6 @@
  */
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "core/ops/job.h"
@@ -91,19 +90,6 @@ static int run_job(guint64 job, struct livelock *livelock)
     return loop_run();
 }
 
-/* Its lock file once it may begin. While luxid writes down its name it connects to the daemon that
- * it will ask first, which hears who it is, and no request before the confirmation. */
-static struct livelock *start(guint64 job, int channel, GError **error)
-{
-    struct livelock *livelock = start_named(nursery.paths, job, channel, error);
-    if (livelock && nursery.env)
-        real_env_dial(nursery.env, ROLE_WCONFD);
-    if (livelock && !start_confirmed(job, channel, error))
-        g_clear_pointer(&livelock, livelock_drop);
-    close(channel);
-    return livelock;
-}
-
 static void write_words(const char *id, const struct livelock *livelock)
 {
     const char *const words[] = {nursery.program,         "--root", nursery.paths->root, id,
@@ -123,7 +109,7 @@ static int be_job(guint64 job, int channel)
     int code;
     log_init(name);
     crash_become("JOB_START");
-    struct livelock *livelock = start(job, channel, &error);
+    struct livelock *livelock = start_job(nursery.paths, job, channel, &error);
     if (livelock) {
         crash_become("JOB");
         write_words(id, livelock);

@@ -29,6 +29,24 @@ static bool tell_name(const struct livelock *livelock, guint64 job, int channel,
     return false;
 }
 
+static bool wait_for_confirmation(guint64 job, int channel, GError **error)
+{
+    char byte = 0;
+    ssize_t got;
+
+    crash_point("job-start: wait for confirmation");
+    do
+        got = read(channel, &byte, 1);
+    while (got < 0 && errno == EINTR);
+    if (got == 1 && byte == STARTER_CONFIRMATION)
+        return true;
+    fettle_set_error(error, CANCELED,
+                     "job %" ID " does not start: the channel to fettle-luxid ended before the "
+                     "confirmation",
+                     job);
+    return false;
+}
+
 /* Who asks the job to give up is heard as soon as the job can. */
 static void hold_back_terminate(void)
 {
@@ -39,36 +57,19 @@ static void hold_back_terminate(void)
     sigprocmask(SIG_BLOCK, &terminate, NULL);
 }
 
-struct livelock *start_named(const struct node_paths *paths, guint64 job, int channel,
-                             GError **error)
+struct livelock *start_job(const struct node_paths *paths, guint64 job, int channel, GError **error)
 {
     g_autofree char *stem = g_strdup_printf("job-%" ID, job);
     struct livelock *livelock = livelock_make(paths, stem, error);
 
     hold_back_terminate();
-    if (livelock != NULL && !tell_name(livelock, job, channel, error)) {
+    if (livelock != NULL && (!tell_name(livelock, job, channel, error) ||
+                             !wait_for_confirmation(job, channel, error))) {
         livelock_drop(livelock);
         livelock = NULL;
     }
-    return livelock;
-}
-
-bool start_confirmed(guint64 job, int channel, GError **error)
-{
-    char byte = 0;
-    ssize_t got;
-
-    crash_point("job-start: wait for confirmation");
-    do
-        got = read(channel, &byte, 1);
-    while (got < 0 && errno == EINTR);
-    if (got == 1 && byte == STARTER_CONFIRMATION) {
+    if (livelock != NULL)
         crash_point("job-start: become the job");
-        return true;
-    }
-    fettle_set_error(error, CANCELED,
-                     "job %" ID " does not start: the channel to fettle-luxid ended before the "
-                     "confirmation",
-                     job);
-    return false;
+    close(channel);
+    return livelock;
 }

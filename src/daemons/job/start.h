@@ -7,9 +7,7 @@
 
 #include "io/livelock.h"
 
-/* The lock file, whose name has been told; SIGTERM is held back from then on until the job listens.
- * CANCELED: luxid is gone. */
-struct livelock *start_named(const struct node_paths *paths, guint64 job, int channel,
-                             GError **error);
-/* Waits for the confirmation. False, CANCELED: luxid did not give it. */
-bool start_confirmed(guint64 job, int channel, GError **error);
+/* Returns the lock file once the job may begin: the channel is closed then, and SIGTERM is held
+ * back until the job listens. `channel` is closed in any case. CANCELED: luxid did not confirm. */
+struct livelock *start_job(const struct node_paths *paths, guint64 job, int channel,
+                           GError **error);
