@@ -1,8 +1,9 @@
 /*
  * luxid's side of the nursery: one process of the program fettle-job that stays, and is forked once
- * for each job, and once more for the next one (architecture.md 6). An exec for each job would cost most of what a short job costs:
- * finding and relocating libraries, and what the C library asks the processor at each start. luxid
- * itself cannot be forked, because it has threads; the nursery never has any.
+ * for each job, and once more for the next one (architecture.md 6). An exec for each job would cost
+ * most of what a short job costs: finding and relocating libraries, and what the C library asks the
+ * processor at each start. luxid itself cannot be forked, because it has threads; the nursery never
+ * has any.
  *
  * The nursery reads requests from descriptor NURSERY_REQUESTS_FD, a SOCK_SEQPACKET socket: each is
  * the job's id as text, and one descriptor, the channel of the new process (starter.h). It answers
