@@ -100,6 +100,7 @@
 #define LIMIT_JOURNAL_BYTES MIB(64)
 /* More changes than are lost with a master, or made after a backup was taken. */
 #define LIMIT_SERIAL_LEAP 1000000000
+#define LIMIT_SERIALS_PER_SECOND 1000000 /* more changes than any master makes in one */
 #define LIMIT_CHANGES_PER_COMMIT 4096
 #define LIMIT_COMMIT_CHANGES 8000   /* of any commit, an import too; etcd takes 8192 operations */
 #define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */

@@ -85,7 +85,7 @@ struct ms_host {
     bool fence_ready; /* noded has read what it knew */
     gint64 wrong_ms;  /* since when it is master of what is over; 0: it is not */
     struct {
-        guint64 epoch, base, digest; /* epoch 0: none */
+        guint64 epoch, base, serial, digest; /* epoch 0: none */
     } taken; /* its copy has become an engine, by a person's word, and has not begun yet */
 };
 

@@ -69,13 +69,13 @@ guint64 ms_last_serial(const struct ms *ms)
 
 struct ms_commit *ms_commit_at(const struct ms *ms, guint64 serial)
 {
-    struct ms_commit *commit = commit_of(ms, serial % LIMIT_SERIAL_LEAP);
+    struct ms_commit *commit = commit_of(ms, serial % LIMIT_SERIALS_PER_SECOND);
     return commit && commit->serial == serial ? commit : NULL;
 }
 
 struct ms_commit *ms_commit_after(const struct ms *ms, guint64 serial)
 {
-    return commit_of(ms, serial % LIMIT_SERIAL_LEAP + 1);
+    return commit_of(ms, serial % LIMIT_SERIALS_PER_SECOND + 1);
 }
 
 static void note_tag(struct ms *ms, const char *id, guint64 serial)
@@ -133,8 +133,7 @@ static void begin_taken(struct ms_host *host)
 {
     struct ms *ms = host->ms;
     log_cut(ms, host->taken.base);
-    log_add(ms, NULL, host->taken.base + 1 + LIMIT_SERIAL_LEAP, host->taken.epoch,
-            host->taken.digest);
+    log_add(ms, NULL, host->taken.serial, host->taken.epoch, host->taken.digest);
     host->taken.epoch = 0;
 }
 
@@ -331,7 +330,7 @@ static void saw_commit(struct model_store *store, const char *id, guint64 epoch,
     model_store_position(store, &at);
     if (!id) {
         host->taken.epoch = epoch;
-        host->taken.base = at.serial - 1 - LIMIT_SERIAL_LEAP;
+        host->taken.serial = at.serial;
         host->taken.digest = at.digest;
         return;
     }
@@ -344,6 +343,13 @@ static void saw_commit(struct model_store *store, const char *id, guint64 epoch,
                    " is the newest",
                    host->uuid, epoch, ms->newest_epoch);
     log_add(ms, id, at.serial, epoch, at.digest);
+}
+
+/* What only others have seen is lost, by a person's word on the master's own store. */
+static bool leaps(const struct copy_position *before, const struct copy_position *at)
+{
+    return before->role == COPY_ENGINE && at->role == COPY_ENGINE && at->epoch > before->epoch &&
+           at->serial > before->serial;
 }
 
 /* (history, epoch, serial) never goes back; a copy is what the master had. */
@@ -359,6 +365,10 @@ static void saw_move(struct model_store *store, const struct copy_position *befo
                    "%s goes back from epoch %" G_GUINT64_FORMAT " serial %" G_GUINT64_FORMAT
                    " to epoch %" G_GUINT64_FORMAT " serial %" G_GUINT64_FORMAT,
                    model_store_node(store), before->epoch, before->serial, at.epoch, at.serial);
+    if (leaps(before, &at)) {
+        log_cut(ms, before->serial);
+        log_add(ms, NULL, at.serial, at.epoch, at.digest);
+    }
     if (at.role == COPY_FOLLOWS && !is_on_branch(ms, &at))
         ms_problem(ms, "%s has a copy at serial %" G_GUINT64_FORMAT " that no master had",
                    model_store_node(store), at.serial);
@@ -384,9 +394,10 @@ static int compare_positions(const struct copy_position *a, const struct copy_po
 static void saw_take_over(struct model_store *store, const struct copy_batch *last, void *data)
 {
     struct ms *ms = data;
-    const struct ms_host *host = ms_host_of(ms, model_store_node(store));
+    struct ms_host *host = ms_host_of(ms, model_store_node(store));
     struct copy_position at, other;
     model_store_position(store, &at);
+    host->taken.base = at.serial;
     for (guint i = 0; i < ms->hosts_count; i++) {
         const struct ms_host *candidate = &ms->hosts[i];
         model_store_position(candidate->store, &other);

@@ -34,7 +34,7 @@ static void make_sure(struct ms *ms, const struct ms_host *from, bool alone)
         if (host == from || (!dead && !(alone && !(reachable && host->wconfd && !host->frozen))))
             continue;
         ms_power_off(host);
-        host->gone = alone;
+        host->gone = host->gone || alone;
         host->demoted = host->demoted || alone;
     }
 }
