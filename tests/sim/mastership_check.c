@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "io/etcd_internal.h"
 #include "mastership.h"
 #include "proto/digest.h"
 
 #define STEP_DOWN_MS 6000
-#define LOOK_MS 15000 /* a copy in reach for so long must not be passed over */
+#define STEADY_MS 10000 /* whoever has stood still within it may be wrong about its lease */
+#define LOOK_MS 15000   /* a copy in reach for so long must not be passed over */
 
 struct epoch_owner {
     guint host;
@@ -283,6 +285,22 @@ static void take_batch(struct ms *ms, guint64 epoch, const char *text,
     }
 }
 
+/* SAF-08: a master gives up before its lease ends, unless its clock has stood still meanwhile. */
+static void check_lease(struct ms *ms)
+{
+    struct ms_host *current = ms_current;
+    for (guint i = 0; i < ms->hosts_count; i++) {
+        struct ms_host *host = &ms->hosts[i];
+        if (!host->epoch || host->epoch != ms->key_epoch || !host->real || host->stopped_ms ||
+            host->steady_ms > ms_now(ms) - STEADY_MS)
+            continue;
+        ms_current = host;
+        if (etcd_engine_holds((const struct etcd_engine *)host->real))
+            ms_problem(ms, "%s takes itself for the master while its lease has ended", host->uuid);
+    }
+    ms_current = current;
+}
+
 void ms_saw_write(gint64 now_ms, void *writer, const struct model_write *writes, guint count,
                   void *data)
 {
@@ -295,6 +313,8 @@ void ms_saw_write(gint64 now_ms, void *writer, const struct model_write *writes,
         head = strcmp(name, "head") == 0 ? &writes[i] : head;
         batch = g_str_has_prefix(name, "c/") ? &writes[i] : batch;
         objects = objects || g_str_has_prefix(name, "o/");
+        if (strcmp(name, "master") == 0 && !writer)
+            check_lease(ms);
         if (strcmp(name, "master") == 0 && !writes[i].value)
             ms->key_epoch = 0;
         else if (strcmp(name, "master") == 0)

@@ -207,7 +207,7 @@ static void assert_leapt(const struct sqlite_store *store, guint64 digits)
 {
     guint64 now = (guint64)(g_get_real_time() / G_USEC_PER_SEC) * LIMIT_SERIALS_PER_SECOND;
     g_assert_cmpuint(sqlite_store_serial(store) % LIMIT_SERIALS_PER_SECOND, ==, digits);
-    g_assert_cmpuint(sqlite_store_serial(store), >, now - 3600 * LIMIT_SERIALS_PER_SECOND);
+    g_assert_cmpuint(sqlite_store_serial(store), >, now - (guint64)3600 * LIMIT_SERIALS_PER_SECOND);
 }
 
 static void test_renew_and_replace(void)
