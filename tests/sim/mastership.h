@@ -130,6 +130,7 @@ struct ms {
 
     GPtrArray *log;     /* struct ms_commit by serial, leaps apart; [0] is nothing */
     GHashTable *ids;    /* commit id -> serial, of the log */
+    GHashTable *lost;   /* serial -> struct ms_commit, whose id is gone */
     GHashTable *wishes; /* commit id -> struct ms_wish */
     json_t *unanswered; /* arguments of a commit whose asker has got no answer; NULL: none */
     GHashTable *epochs; /* epoch -> who had it first */
@@ -146,6 +147,7 @@ struct ms {
     guint last_job, last_tag, last_id;
     bool calm;        /* the faults are over */
     bool over;        /* the run is: nothing begins any more */
+    bool refused;     /* what a person asked for last: surely nothing was done */
     bool busy;        /* a person is at it: what fate has begun waits */
     gint64 heeded_ms; /* until then a person waits for who has taken a word, which looks for others
                          for 30 s */

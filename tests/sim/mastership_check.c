@@ -111,11 +111,26 @@ static void log_add(struct ms *ms, const char *id, guint64 serial, guint64 epoch
     note_tag(ms, id, serial);
 }
 
+/* What was lost may come to a copy all the same, if its wconfd stood still with the answer. */
+static void note_lost(struct ms *ms, const struct ms_commit *commit)
+{
+    g_hash_table_insert(ms->lost, g_memdup2(&commit->serial, sizeof commit->serial),
+                        g_memdup2(commit, sizeof *commit));
+}
+
+static bool was_lost(const struct ms *ms, const struct copy_position *at)
+{
+    const struct ms_commit *commit = g_hash_table_lookup(ms->lost, &at->serial);
+    return commit && commit->digest == at->digest && commit->epoch == at->epoch &&
+           at->epoch < ms->newest_epoch;
+}
+
 /* Changes after `serial` are lost with a master of the SQLite engine. */
 static void log_cut(struct ms *ms, guint64 serial)
 {
     while (ms_last_serial(ms) > serial) {
         const struct ms_commit *commit = commit_of(ms, ms->log->len - 1);
+        note_lost(ms, commit);
         ms->counts->lost_changes += commit->answered;
         ms->counts->lost_alone += commit->alone;
         if (commit->id)
@@ -389,7 +404,7 @@ static void saw_move(struct model_store *store, const struct copy_position *befo
         log_cut(ms, before->serial);
         log_add(ms, NULL, at.serial, at.epoch, at.digest);
     }
-    if (at.role == COPY_FOLLOWS && !is_on_branch(ms, &at))
+    if (at.role == COPY_FOLLOWS && !is_on_branch(ms, &at) && !was_lost(ms, &at))
         ms_problem(ms, "%s has a copy at serial %" G_GUINT64_FORMAT " that no master had",
                    model_store_node(store), at.serial);
 }
@@ -493,6 +508,7 @@ void ms_check_free(struct ms *ms)
 {
     g_ptr_array_unref(ms->log);
     g_hash_table_unref(ms->ids);
+    g_hash_table_unref(ms->lost);
     g_hash_table_unref(ms->wishes);
     json_decref(ms->unanswered);
     g_hash_table_unref(ms->epochs);
@@ -515,6 +531,7 @@ void ms_check_init(struct ms *ms)
     ms->log = g_ptr_array_new_with_free_func(commit_free);
     g_ptr_array_add(ms->log, g_new0(struct ms_commit, 1));
     ms->ids = g_hash_table_new(g_str_hash, g_str_equal);
+    ms->lost = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     ms->wishes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, wish_free);
     ms->epochs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     ms->ended = g_hash_table_new(NULL, NULL);
