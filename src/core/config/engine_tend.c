@@ -11,12 +11,12 @@
 struct tending {
     struct wconf *wconf; /* NULL: it has ended */
     struct engine_asker asker;
-    GHashTable *clear;  /* char *: nodes that are no candidates, and have nothing of etcd */
-    char *silent;       /* name of the last one that did not answer: others first */
-    char *said;         /* the last complaint */
-    gint64 compared_ms; /* boot clock: when it was last looked whether the members hold the same */
-    char *doubt;        /* what the last look found; a second one has to find it, too */
-    char *odd;          /* what two have found */
+    GHashTable *clear; /* char *: nodes that are no candidates, and have nothing of etcd */
+    char *silent;      /* name of the last one that did not answer: others first */
+    char *said;        /* the last complaint */
+    gint64 compare_ms; /* boot clock: when it is looked whether the members hold the same */
+    char *doubt;       /* what the last look found; a second one has to find it, too */
+    char *odd;         /* what two have found */
 };
 
 /* What one pass knows. */
@@ -371,13 +371,12 @@ static void compare(struct pass *pass)
     struct tending *tending = pass->tending;
     struct ensemble *ensemble = tending->asker.env->ensemble;
     gint64 now = tending->asker.env->ops->boot_ms(tending->asker.env);
-    bool again = g_strcmp0(tending->doubt, tending->odd) != 0;
     g_autofree char *odd = NULL;
-    if (!again && now - tending->compared_ms < ENGINE_COMPARE_MS)
+    if (now < tending->compare_ms && g_strcmp0(tending->doubt, tending->odd) == 0)
         return;
-    tending->compared_ms = now;
     if (ensemble->ops->compare(ensemble, pass->known, &odd, NULL) && alive(tending))
         take_comparison(tending, odd);
+    tending->compare_ms = now + (tending->odd ? ENGINE_COMPARE_SOON_MS : ENGINE_COMPARE_MS);
 }
 
 const char *engine_tend_odd(const struct tending *tending)
@@ -436,11 +435,11 @@ struct tending *engine_tend_start(struct wconf *wconf)
     if (!wconf->env->ensemble || !wconf->engine->replicated)
         return NULL;
     struct tending *tending = g_new0(struct tending, 1);
-    *tending =
-        (struct tending){.wconf = wconf,
-                         .compared_ms = wconf->env->ops->boot_ms(wconf->env),
-                         .asker = {wconf->env, {config_history(wconf->committed), wconf->epoch}},
-                         .clear = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+    *tending = (struct tending){
+        .wconf = wconf,
+        .compare_ms = wconf->env->ops->boot_ms(wconf->env) + ENGINE_COMPARE_SOON_MS,
+        .asker = {wconf->env, {config_history(wconf->committed), wconf->epoch}},
+        .clear = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
     task_spawn(wconf->env->tasks, tend_task, tending);
     return tending;
 }
