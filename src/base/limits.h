@@ -100,6 +100,7 @@
 #define LIMIT_JOURNAL_BYTES MIB(64)
 /* More changes than are lost with a master, or made after a backup was taken. */
 #define LIMIT_SERIAL_LEAP 1000000000
+#define LIMIT_SERIALS_PER_SECOND 1000000 /* more changes than any master makes in one */
 #define LIMIT_CHANGES_PER_COMMIT 4096
 #define LIMIT_COMMIT_CHANGES 8000   /* of any commit, an import too; etcd takes 8192 operations */
 #define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */
@@ -141,6 +142,8 @@
 #define MEMBER_LOOK_MS 60000u           /* and from then on */
 #define ENGINE_SETTLE_MS 60000u         /* new members of etcd must be well after that */
 #define ENGINE_TEND_MS 3000u            /* between two looks at the members of etcd … */
+#define ENGINE_COMPARE_MS 600000u       /* between two comparisons of what the members hold … */
+#define ENGINE_COMPARE_SOON_MS 20000u   /* … while they differ, and before the first */
 #define ENGINE_SOON_MS 500u             /* … after one that changed something */
 #define ENGINE_STILL_MS 10000u          /* commits on their way must have ended after that */
 #define COMPACT_INTERVAL_MS 3600000u    /* old revisions of etcd are dropped each hour … */

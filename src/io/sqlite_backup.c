@@ -129,7 +129,7 @@ static bool renew(struct sqlite_store *store, guint64 history, const GPtrArray *
      * one of this. */
     store->pending.role = COPY_ENGINE;
     /* Above all that was stored since it was taken: ConfD's clients know nothing of histories. */
-    store->pending.serial += LIMIT_SERIAL_LEAP;
+    store->pending.serial = engine_leap(store->pending.serial, g_get_real_time()) - 1;
     if (!store_begin_log(store, error) || !store_run(store, "DELETE FROM ids", error))
         return false;
     store->pending_id_rows = 0;

@@ -127,6 +127,17 @@ static bool pragma_number(struct sqlite_store *store, const char *sql, gint64 *r
     return !failed;
 }
 
+static bool is_of_later_version(const struct sqlite_store *store, gint64 format, GError **error)
+{
+    fettle_set_error(error, CORRUPT,
+                     "%s has format %" G_GINT64_FORMAT
+                     ", this version of Fettle knows %d and %d: a "
+                     "later one has written it. Nothing was changed: install that one again, or "
+                     "restore a backup that this one can read",
+                     store->path, format, STORE_FORMAT - 1, STORE_FORMAT);
+    return false;
+}
+
 bool store_check_form(struct sqlite_store *store, GError **error)
 {
     gint64 id = 0, format = 0;
@@ -136,6 +147,8 @@ bool store_check_form(struct sqlite_store *store, GError **error)
         return false;
     if (id != STORE_APPLICATION_ID)
         return store_corrupt(store, "it is not a store of Fettle", error);
+    if (format > STORE_FORMAT)
+        return is_of_later_version(store, format, error);
     if (format != STORE_FORMAT && format != STORE_FORMAT - 1)
         return row_corrupt(store, error,
                            "its format is %" G_GINT64_FORMAT ", this version knows %d and %d",

@@ -621,6 +621,15 @@ const struct mastership *sqlite_store_master(const struct sqlite_store *store)
     return &store->meta.master;
 }
 
+/* The log begins behind it. */
+static bool leap_to(struct sqlite_store *store, guint64 serial, GError **error)
+{
+    if (serial <= store->pending.serial)
+        return true;
+    store->pending.serial = serial;
+    return store_begin_log(store, error);
+}
+
 bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GError **error)
 {
     const struct mastership *stored = &store->meta.master;
@@ -636,7 +645,8 @@ bool sqlite_store_campaign(struct sqlite_store *store, struct mastership *me, GE
     guint64 epoch = MAX(stored->epoch + 1, me->epoch);
     store->pending.master = *me;
     store->pending.master.epoch = epoch;
-    if (!sqlite_store_finish(store, &unknown, error)) {
+    store->pending.master.leap = 0;
+    if (!leap_to(store, me->leap, error) || !sqlite_store_finish(store, &unknown, error)) {
         sqlite_store_rollback(store);
         return false;
     }

@@ -24,6 +24,10 @@ struct engine_commit {
  * another epoch; INTERNAL: its serial is not the next one. */
 bool engine_commit_follows(guint64 epoch, guint64 serial, guint64 stored_epoch,
                            guint64 stored_serial, GError **error);
+/* The serial that follows `serial` where somebody may have seen later ones, of a master that is
+ * lost or of the history before: of ConfD's answers the highest counts, which knows neither. It is
+ * that of no master before this moment, by the wall clock; at least LIMIT_SERIAL_LEAP higher. */
+guint64 engine_leap(guint64 serial, gint64 wall_us);
 
 enum engine_result {
     ENGINE_DONE,    /* durable */
@@ -37,6 +41,8 @@ typedef void (*engine_barrier_fn)(bool still_master, void *data);
 /* Mastership record (SAF-01). */
 struct mastership {
     guint64 epoch;
+    guint64 leap; /* no part of it: asks a campaign for an epoch of a store for this serial, which
+                     changes nothing; 0: the present one stays */
     char node[37];
     char boot_id[64];
     char journal_id[37];

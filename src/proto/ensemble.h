@@ -54,6 +54,10 @@ struct ensemble_ops {
     /* TEMPORARY: it is not up to date yet. */
     bool (*promote)(struct ensemble *ensemble, const struct engine_config *config, guint64 id,
                     GError **error);
+    /* Whether the members that answer hold the same. `*ret_odd` NULL: they do; else a sentence on
+     * which differ, and what to do next; to be freed. */
+    bool (*compare)(struct ensemble *ensemble, const struct engine_config *config, char **ret_odd,
+                    GError **error);
     /* No error if it is not there. */
     bool (*remove)(struct ensemble *ensemble, const struct engine_config *config, guint64 id,
                    GError **error);

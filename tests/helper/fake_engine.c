@@ -212,7 +212,10 @@ static bool engine_campaign(struct engine *base, struct mastership *me, GError *
                 !strcmp(engine->master.boot_id, me->boot_id) &&
                 !strcmp(engine->master.journal_id, me->journal_id);
     me->epoch = same ? engine->master.epoch : MAX(engine->last_epoch + 1, me->epoch);
+    if (!same && me->leap)
+        engine->serial = me->leap;
     engine->master = *me;
+    engine->master.leap = 0;
     engine->last_epoch = me->epoch;
     engine->heir[0] = '\0';
     return true;

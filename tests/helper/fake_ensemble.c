@@ -140,12 +140,24 @@ static bool remove_member(struct ensemble *ensemble, const struct engine_config 
     return true;
 }
 
+static bool compare(struct ensemble *ensemble, const struct engine_config *config, char **ret_odd,
+                    GError **error)
+{
+    struct fake_ensemble *fake = fake_of(ensemble);
+    if (!may(fake, error))
+        return false;
+    fake->compared++;
+    *ret_odd = g_strdup(fake->odd);
+    return true;
+}
+
 static const struct ensemble_ops ops = {
     .config_read = config_read,
     .fill = fill,
     .list = list,
     .add = add,
     .promote = promote,
+    .compare = compare,
     .remove = remove_member,
 };
 

@@ -19,6 +19,8 @@ struct fake_ensemble {
     GPtrArray *members;  /* struct ensemble_member */
     guint fail;          /* so many calls fail from the next one on … */
     guint pass;          /* … after so many that do not */
+    const char *odd;     /* what compare() says */
+    guint compared;      /* how often it was asked */
     guint64 dead;        /* while this member is there nobody is taken in; 0: none */
     GString *did; /* "fill", "add URL", "promote ID", "remove ID", each with a space before */
 };

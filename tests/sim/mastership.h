@@ -85,7 +85,7 @@ struct ms_host {
     bool fence_ready; /* noded has read what it knew */
     gint64 wrong_ms;  /* since when it is master of what is over; 0: it is not */
     struct {
-        guint64 epoch, base, digest; /* epoch 0: none */
+        guint64 epoch, base, serial, digest; /* epoch 0: none */
     } taken; /* its copy has become an engine, by a person's word, and has not begun yet */
 };
 
@@ -130,6 +130,7 @@ struct ms {
 
     GPtrArray *log;     /* struct ms_commit by serial, leaps apart; [0] is nothing */
     GHashTable *ids;    /* commit id -> serial, of the log */
+    GHashTable *lost;   /* serial -> struct ms_commit, whose id is gone */
     GHashTable *wishes; /* commit id -> struct ms_wish */
     json_t *unanswered; /* arguments of a commit whose asker has got no answer; NULL: none */
     GHashTable *epochs; /* epoch -> who had it first */
@@ -146,6 +147,7 @@ struct ms {
     guint last_job, last_tag, last_id;
     bool calm;        /* the faults are over */
     bool over;        /* the run is: nothing begins any more */
+    bool refused;     /* what a person asked for last: surely nothing was done */
     bool busy;        /* a person is at it: what fate has begun waits */
     gint64 heeded_ms; /* until then a person waits for who has taken a word, which looks for others
                          for 30 s */

@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "io/etcd_internal.h"
 #include "mastership.h"
 #include "proto/digest.h"
 
 #define STEP_DOWN_MS 6000
-#define LOOK_MS 15000 /* a copy in reach for so long must not be passed over */
+#define STEADY_MS 10000 /* whoever has stood still within it may be wrong about its lease */
+#define LOOK_MS 15000   /* a copy in reach for so long must not be passed over */
 
 struct epoch_owner {
     guint host;
@@ -69,13 +71,13 @@ guint64 ms_last_serial(const struct ms *ms)
 
 struct ms_commit *ms_commit_at(const struct ms *ms, guint64 serial)
 {
-    struct ms_commit *commit = commit_of(ms, serial % LIMIT_SERIAL_LEAP);
+    struct ms_commit *commit = commit_of(ms, serial % LIMIT_SERIALS_PER_SECOND);
     return commit && commit->serial == serial ? commit : NULL;
 }
 
 struct ms_commit *ms_commit_after(const struct ms *ms, guint64 serial)
 {
-    return commit_of(ms, serial % LIMIT_SERIAL_LEAP + 1);
+    return commit_of(ms, serial % LIMIT_SERIALS_PER_SECOND + 1);
 }
 
 static void note_tag(struct ms *ms, const char *id, guint64 serial)
@@ -109,11 +111,26 @@ static void log_add(struct ms *ms, const char *id, guint64 serial, guint64 epoch
     note_tag(ms, id, serial);
 }
 
+/* What was lost may come to a copy all the same, if its wconfd stood still with the answer. */
+static void note_lost(struct ms *ms, const struct ms_commit *commit)
+{
+    g_hash_table_insert(ms->lost, g_memdup2(&commit->serial, sizeof commit->serial),
+                        g_memdup2(commit, sizeof *commit));
+}
+
+static bool was_lost(const struct ms *ms, const struct copy_position *at)
+{
+    const struct ms_commit *commit = g_hash_table_lookup(ms->lost, &at->serial);
+    return commit && commit->digest == at->digest && commit->epoch == at->epoch &&
+           at->epoch < ms->newest_epoch;
+}
+
 /* Changes after `serial` are lost with a master of the SQLite engine. */
 static void log_cut(struct ms *ms, guint64 serial)
 {
     while (ms_last_serial(ms) > serial) {
         const struct ms_commit *commit = commit_of(ms, ms->log->len - 1);
+        note_lost(ms, commit);
         ms->counts->lost_changes += commit->answered;
         ms->counts->lost_alone += commit->alone;
         if (commit->id)
@@ -133,8 +150,7 @@ static void begin_taken(struct ms_host *host)
 {
     struct ms *ms = host->ms;
     log_cut(ms, host->taken.base);
-    log_add(ms, NULL, host->taken.base + 1 + LIMIT_SERIAL_LEAP, host->taken.epoch,
-            host->taken.digest);
+    log_add(ms, NULL, host->taken.serial, host->taken.epoch, host->taken.digest);
     host->taken.epoch = 0;
 }
 
@@ -284,6 +300,22 @@ static void take_batch(struct ms *ms, guint64 epoch, const char *text,
     }
 }
 
+/* SAF-08: a master gives up before its lease ends, unless its clock has stood still meanwhile. */
+static void check_lease(struct ms *ms)
+{
+    struct ms_host *current = ms_current;
+    for (guint i = 0; i < ms->hosts_count; i++) {
+        struct ms_host *host = &ms->hosts[i];
+        if (!host->epoch || host->epoch != ms->key_epoch || !host->real || host->stopped_ms ||
+            host->steady_ms > ms_now(ms) - STEADY_MS)
+            continue;
+        ms_current = host;
+        if (etcd_engine_holds((const struct etcd_engine *)host->real))
+            ms_problem(ms, "%s takes itself for the master while its lease has ended", host->uuid);
+    }
+    ms_current = current;
+}
+
 void ms_saw_write(gint64 now_ms, void *writer, const struct model_write *writes, guint count,
                   void *data)
 {
@@ -296,6 +328,8 @@ void ms_saw_write(gint64 now_ms, void *writer, const struct model_write *writes,
         head = strcmp(name, "head") == 0 ? &writes[i] : head;
         batch = g_str_has_prefix(name, "c/") ? &writes[i] : batch;
         objects = objects || g_str_has_prefix(name, "o/");
+        if (strcmp(name, "master") == 0 && !writer)
+            check_lease(ms);
         if (strcmp(name, "master") == 0 && !writes[i].value)
             ms->key_epoch = 0;
         else if (strcmp(name, "master") == 0)
@@ -331,7 +365,7 @@ static void saw_commit(struct model_store *store, const char *id, guint64 epoch,
     model_store_position(store, &at);
     if (!id) {
         host->taken.epoch = epoch;
-        host->taken.base = at.serial - 1 - LIMIT_SERIAL_LEAP;
+        host->taken.serial = at.serial;
         host->taken.digest = at.digest;
         return;
     }
@@ -344,6 +378,13 @@ static void saw_commit(struct model_store *store, const char *id, guint64 epoch,
                    " is the newest",
                    host->uuid, epoch, ms->newest_epoch);
     log_add(ms, id, at.serial, epoch, at.digest);
+}
+
+/* What only others have seen is lost, by a person's word on the master's own store. */
+static bool leaps(const struct copy_position *before, const struct copy_position *at)
+{
+    return before->role == COPY_ENGINE && at->role == COPY_ENGINE && at->epoch > before->epoch &&
+           at->serial > before->serial;
 }
 
 /* (history, epoch, serial) never goes back; a copy is what the master had. */
@@ -359,7 +400,11 @@ static void saw_move(struct model_store *store, const struct copy_position *befo
                    "%s goes back from epoch %" G_GUINT64_FORMAT " serial %" G_GUINT64_FORMAT
                    " to epoch %" G_GUINT64_FORMAT " serial %" G_GUINT64_FORMAT,
                    model_store_node(store), before->epoch, before->serial, at.epoch, at.serial);
-    if (at.role == COPY_FOLLOWS && !is_on_branch(ms, &at))
+    if (leaps(before, &at)) {
+        log_cut(ms, before->serial);
+        log_add(ms, NULL, at.serial, at.epoch, at.digest);
+    }
+    if (at.role == COPY_FOLLOWS && !is_on_branch(ms, &at) && !was_lost(ms, &at))
         ms_problem(ms, "%s has a copy at serial %" G_GUINT64_FORMAT " that no master had",
                    model_store_node(store), at.serial);
 }
@@ -384,9 +429,10 @@ static int compare_positions(const struct copy_position *a, const struct copy_po
 static void saw_take_over(struct model_store *store, const struct copy_batch *last, void *data)
 {
     struct ms *ms = data;
-    const struct ms_host *host = ms_host_of(ms, model_store_node(store));
+    struct ms_host *host = ms_host_of(ms, model_store_node(store));
     struct copy_position at, other;
     model_store_position(store, &at);
+    host->taken.base = at.serial;
     for (guint i = 0; i < ms->hosts_count; i++) {
         const struct ms_host *candidate = &ms->hosts[i];
         model_store_position(candidate->store, &other);
@@ -462,6 +508,7 @@ void ms_check_free(struct ms *ms)
 {
     g_ptr_array_unref(ms->log);
     g_hash_table_unref(ms->ids);
+    g_hash_table_unref(ms->lost);
     g_hash_table_unref(ms->wishes);
     json_decref(ms->unanswered);
     g_hash_table_unref(ms->epochs);
@@ -484,6 +531,7 @@ void ms_check_init(struct ms *ms)
     ms->log = g_ptr_array_new_with_free_func(commit_free);
     g_ptr_array_add(ms->log, g_new0(struct ms_commit, 1));
     ms->ids = g_hash_table_new(g_str_hash, g_str_equal);
+    ms->lost = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     ms->wishes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, wish_free);
     ms->epochs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     ms->ended = g_hash_table_new(NULL, NULL);

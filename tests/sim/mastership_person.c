@@ -34,7 +34,7 @@ static void make_sure(struct ms *ms, const struct ms_host *from, bool alone)
         if (host == from || (!dead && !(alone && !(reachable && host->wconfd && !host->frozen))))
             continue;
         ms_power_off(host);
-        host->gone = alone;
+        host->gone = host->gone || alone;
         host->demoted = host->demoted || alone;
     }
 }
@@ -50,6 +50,9 @@ static bool ask(struct ms *ms, const struct ms_host *host, const struct env *fro
     while (!reply.done && !ms->problem && ms_now(ms) < until)
         ms_pass(ms, 100);
     bool ok = reply.done && reply.result;
+    ms->refused = reply.error &&
+                  (fettle_error_is(reply.error, WRONG_STATE) ||
+                   fettle_error_is(reply.error, UNSAFE) || fettle_error_is(reply.error, TEMPORARY));
     ms_tell(ms, "%s on host %u: %s", method, host->index + 1,
             ok            ? "done"
             : reply.error ? reply.error->message
@@ -63,8 +66,18 @@ static bool ask(struct ms *ms, const struct ms_host *host, const struct env *fro
     return ok;
 }
 
+/* A word that was refused says nothing of anybody. */
+static void unsay(struct ms *ms, const bool *gone)
+{
+    for (guint i = 0; i < ms->hosts_count; i++)
+        ms->hosts[i].gone = ms->hosts[i].gone && gone[i];
+}
+
 static bool take_over(struct ms *ms, struct ms_host *host, const char *to, bool alone)
 {
+    bool gone[MS_HOSTS];
+    for (guint i = 0; i < ms->hosts_count; i++)
+        gone[i] = ms->hosts[i].gone;
     if (!host->powered || host->paused || !host->wconfd || (alone && !ms_is_whole(ms, host)))
         return false; /* nobody goes back to what was given up by such a word before */
     ms->busy = true;
@@ -77,6 +90,8 @@ static bool take_over(struct ms *ms, struct ms_host *host, const char *to, bool 
     ms->counts->alone += ok && alone;
     ms->counts->handovers += ok && ms->etcd;
     host->word = host->word && ok;
+    if (ms->refused)
+        unsay(ms, gone);
     if (ok && alone)
         ms->heeded_ms = ms_now(ms) + MS_HEED_MS;
     ms->busy = false;

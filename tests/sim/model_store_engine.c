@@ -172,7 +172,9 @@ static bool engine_campaign(struct engine *base, struct mastership *me, GError *
         struct copy_position before = store->at;
         me->epoch = MAX(stored->epoch + 1, me->epoch);
         *stored = *me;
+        stored->leap = 0;
         store->at.epoch = me->epoch;
+        store->at.serial = MAX(store->at.serial, me->leap);
         store_moved(store, &before);
     }
     engine->epoch = me->epoch;

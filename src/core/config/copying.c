@@ -29,6 +29,10 @@ struct copying {
     bool not_wanted;
     bool running; /* the task lives, and frees it if it has ended */
     bool stopping, ended;
+    struct stamp
+        asked_of; /* the newest mastership that was announced when the question was asked */
+    guint watch;  /* timer: whether it still is */
+    bool turns;   /* it is not: the question is given up, and the task starts anew */
     struct promise *stopped; /* of copying_stop() */
 };
 
@@ -127,6 +131,44 @@ static void *call_master(struct copying *copying, const char *method, const void
     return answer;
 }
 
+/* --- a master that is not the newest any more --- */
+
+static struct stamp announced_stamp(const struct copying *copying)
+{
+    record_autoptr(announce_args) announced = announced_read(copying->env);
+    return announced ? (struct stamp){announced->history, announced->epoch} : (struct stamp){0};
+}
+
+/* One that stands still would keep the question for as long as the question may take. */
+static void watch_cb(void *data)
+{
+    struct copying *copying = data;
+    struct stamp stamp = announced_stamp(copying);
+    copying->watch = 0;
+    copying->turns =
+        stamp.history > copying->asked_of.history ||
+        (stamp.history == copying->asked_of.history && stamp.epoch > copying->asked_of.epoch);
+    if (copying->turns)
+        task_group_kill(copying->tasks);
+    else
+        copying->watch = copying->env->ops->timer(copying->env, COPYING_LOOK_MS, watch_cb, copying);
+}
+
+static void watch_master(struct copying *copying)
+{
+    if (copying->own)
+        return;
+    copying->asked_of = announced_stamp(copying);
+    copying->watch = copying->env->ops->timer(copying->env, COPYING_LOOK_MS, watch_cb, copying);
+}
+
+static void watch_end(struct copying *copying)
+{
+    if (copying->watch)
+        copying->env->ops->timer_cancel(copying->env, copying->watch);
+    copying->watch = 0;
+}
+
 static struct changes *ask(struct copying *copying, GError **error)
 {
     struct copy_position at;
@@ -143,7 +185,11 @@ static struct changes *ask(struct copying *copying, GError **error)
                                .authority = keyring_has(copying->keyring),
                                .wait_ms = wait_ms};
     struct stamp stamp = {at.history, at.epoch};
-    return call_master(copying, "follow", &args, stamp, COPYING_WAIT_MS + TIMEOUT_QUICK_MS, error);
+    watch_master(copying);
+    struct changes *answer =
+        call_master(copying, "follow", &args, stamp, COPYING_WAIT_MS + TIMEOUT_QUICK_MS, error);
+    watch_end(copying);
+    return answer;
 }
 
 /* Both are marked with the copy's own position: they are answered under any. */
@@ -422,6 +468,8 @@ static void copying_task(void *data)
         promise_complete(copying->stopped);
     if (copying->ended)
         copying_destroy(copying);
+    else if (copying->turns && !copying->stopping)
+        copying_start(copying);
 }
 
 void copying_start(struct copying *copying)
@@ -429,7 +477,7 @@ void copying_start(struct copying *copying)
     if (copying->running)
         return;
     copying->running = true;
-    copying->stopping = false;
+    copying->stopping = copying->turns = false;
     task_group_unref(copying->tasks);
     copying->tasks = task_group_new();
     task_spawn(copying->tasks, copying_task, copying);

@@ -14,6 +14,9 @@ struct tending {
     GHashTable *clear; /* char *: nodes that are no candidates, and have nothing of etcd */
     char *silent;      /* name of the last one that did not answer: others first */
     char *said;        /* the last complaint */
+    gint64 compare_ms; /* boot clock: when it is looked whether the members hold the same */
+    char *doubt;       /* what the last look found; a second one has to find it, too */
+    char *odd;         /* what two have found */
 };
 
 /* What one pass knows. */
@@ -340,6 +343,47 @@ static void end(struct pass *pass)
     g_clear_pointer(&pass->listed, g_ptr_array_unref);
 }
 
+/* --- whether they hold the same --- */
+
+static void set_text(char **member, const char *text)
+{
+    g_free(*member);
+    *member = g_strdup(text);
+}
+
+/* A member may drop old revisions at the moment of one look, but not of two. */
+static void take_comparison(struct tending *tending, const char *odd)
+{
+    bool sure = g_strcmp0(odd, tending->doubt) == 0;
+    set_text(&tending->doubt, odd);
+    if (!sure || g_strcmp0(odd, tending->odd) == 0)
+        return;
+    set_text(&tending->odd, odd);
+    if (odd)
+        log_error("", "members of etcd: %s", odd);
+    else
+        log_info("", "members of etcd: all that answer hold the same again");
+}
+
+/* Each of them answers what it holds for true, for ever (docs/design/mastership.md, "etcd"). */
+static void compare(struct pass *pass)
+{
+    struct tending *tending = pass->tending;
+    struct ensemble *ensemble = tending->asker.env->ensemble;
+    gint64 now = tending->asker.env->ops->boot_ms(tending->asker.env);
+    g_autofree char *odd = NULL;
+    if (now < tending->compare_ms && g_strcmp0(tending->doubt, tending->odd) == 0)
+        return;
+    if (ensemble->ops->compare(ensemble, pass->known, &odd, NULL) && alive(tending))
+        take_comparison(tending, odd);
+    tending->compare_ms = now + (tending->odd ? ENGINE_COMPARE_SOON_MS : ENGINE_COMPARE_MS);
+}
+
+const char *engine_tend_odd(const struct tending *tending)
+{
+    return tending ? tending->odd : NULL;
+}
+
 /* At most one change of members; a node that cannot be asked keeps no other from its turn. True: it
  * made one, and the next pass should come soon. */
 static bool make_pass(struct tending *tending)
@@ -363,6 +407,8 @@ static bool make_pass(struct tending *tending)
         say(tending, first ? first->message : NULL);
     if (pass.wanted && !changed && alive(tending))
         clear_gone(&pass);
+    if (pass.wanted && !changed && alive(tending))
+        compare(&pass);
     end(&pass);
     return changed && !first;
 }
@@ -379,6 +425,8 @@ static void tend_task(void *data)
     g_hash_table_unref(tending->clear);
     g_free(tending->silent);
     g_free(tending->said);
+    g_free(tending->doubt);
+    g_free(tending->odd);
     g_free(tending);
 }
 
@@ -387,10 +435,11 @@ struct tending *engine_tend_start(struct wconf *wconf)
     if (!wconf->env->ensemble || !wconf->engine->replicated)
         return NULL;
     struct tending *tending = g_new0(struct tending, 1);
-    *tending =
-        (struct tending){.wconf = wconf,
-                         .asker = {wconf->env, {config_history(wconf->committed), wconf->epoch}},
-                         .clear = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+    *tending = (struct tending){
+        .wconf = wconf,
+        .compare_ms = wconf->env->ops->boot_ms(wconf->env) + ENGINE_COMPARE_SOON_MS,
+        .asker = {wconf->env, {config_history(wconf->committed), wconf->epoch}},
+        .clear = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
     task_spawn(wconf->env->tasks, tend_task, tending);
     return tending;
 }

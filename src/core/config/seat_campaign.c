@@ -191,7 +191,7 @@ static void look(struct seat *seat)
 static void candidate_task(void *data)
 {
     struct seat *seat = data;
-    bool alive = true;
+    bool alive = !task_killed(); /* else the engine is closed */
     while (alive && seat->state == FOLLOWS) {
         look(seat);
         alive = seat->state != FOLLOWS || env_sleep(seat->env, OBSERVE_PAUSE_MS);

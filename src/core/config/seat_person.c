@@ -109,7 +109,7 @@ static struct take_over_result *go_alone(struct seat *seat, const struct config 
     struct take_over_result *result = NULL;
     GPtrArray *changes = takeover_word(seat->env, config, candidates, args, &result, error);
     if (changes && seat->state == CAMPAIGNS && seat->wconf) {
-        wconf_go_alone(seat->wconf, changes);
+        wconf_go_alone(seat->wconf, changes, result->serial - 1);
         return result;
     }
     if (changes) {

@@ -395,11 +395,12 @@ GPtrArray *takeover_word(const struct env *env, const struct config *config,
                          "gone for good, say so: --alone --statement TEXT");
         return NULL;
     }
-    guint64 serial = config_serial(config) + 1;
+    /* Another word, of which nobody here has heard, may have made a master that went further. */
+    guint64 leap = engine_leap(config_serial(config), env->ops->wall_us(env));
     struct promise_wish wish = {.epoch = self->status->epoch + 1};
     promises_alone(env, &wish);
-    *ret_result = make_result(self, wish.epoch, serial);
-    return last_changes(env, serial, config, candidates, self, args);
+    *ret_result = make_result(self, wish.epoch, leap + 1);
+    return last_changes(env, leap + 1, config, candidates, self, args);
 }
 
 struct take_over_result *takeover(const struct env *env, struct copy *copy,
@@ -417,7 +418,7 @@ struct take_over_result *takeover(const struct env *env, struct copy *copy,
         return NULL;
     /* Above all that the old master may have stored: of ConfD's answers the highest serial counts,
      * whichever mastership it is of. */
-    guint64 serial = at.serial + 1 + LIMIT_SERIAL_LEAP;
+    guint64 serial = engine_leap(at.serial, env->ops->wall_us(env));
     g_autoptr(GPtrArray) changes = last_changes(env, serial, config, candidates, self, args);
     struct copy_batch last = {at.history, wish.epoch, serial, changes, NULL};
     if (!copy->ops->set_role(copy, COPY_ENGINE, &last, error))

@@ -19,8 +19,8 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request);
 void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes);
 /* While wconf_start() waits for promises: a person says that the candidates that are silent are
  * gone for good. `changes` (GPtrArray of struct change, stolen; their versions do not matter) are
- * its first commit. */
-void wconf_go_alone(struct wconf *wconf, GPtrArray *changes);
+ * its first commit, behind the serial `leap`. */
+void wconf_go_alone(struct wconf *wconf, GPtrArray *changes, guint64 leap);
 /* In a task, of a replicated engine: takes nothing on any more, lets what is on its way be stored,
  * and gives the seat up in favour of the node `next` (UUID and name). True: mastership is over, all
  * that waited was answered; on_step_down is not called. TEMPORARY: it goes on as the master. When

@@ -1,6 +1,7 @@
 /* Which calls wconfd answers, and whom it lets pass. See wconf.h and wconf_private.h. */
 #include <string.h>
 
+#include "core/config/engine_tend.h"
 #include "core/config/look.h"
 #include "core/config/narrow.h"
 #include "core/config/wconf_private.h"
@@ -18,6 +19,9 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     status->nodes_pending = wconf_nodes_pending(wconf);
     g_ptr_array_unref(status->problems);
     status->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
+    const char *odd = engine_tend_odd(wconf->tending);
+    if (odd)
+        g_ptr_array_add(status->problems, g_strdup_printf("members of etcd: %s", odd));
     wconf_copies_list(wconf, status->copies);
     struct authority *authority = wconf->env->authority;
     status->authority = authority && authority->ops->has_key(authority);

@@ -158,7 +158,17 @@ static bool ask_for_promises(struct wconf *wconf, struct mastership *me, GError 
     if (!promises_get(wconf->env, wconf->committed, &wconf->wish, error))
         return false;
     me->epoch = wconf->wish.epoch;
+    me->leap = wconf->leap;
     return true;
+}
+
+/* Where the store stands now. */
+static void leapt(struct wconf *wconf, guint64 serial)
+{
+    config_set_position(wconf->committed, config_history(wconf->committed), serial);
+    config_set_position(wconf->head, config_history(wconf->head), serial);
+    wconf->log_floor = serial;
+    wconf_copies_note(wconf);
 }
 
 /* SAF-01. The locks of another epoch are nobody's. */
@@ -172,6 +182,8 @@ static bool campaign(struct wconf *wconf, GError **error)
         !wconf->engine->ops->campaign(wconf->engine, &me, error))
         return false;
     wconf->epoch = me.epoch;
+    if (me.leap)
+        leapt(wconf, me.leap);
     if (me.epoch != journal_epoch(wconf->journal))
         locks_reset(wconf->locks);
     return journal_begin(wconf->journal, wconf->locks, me.epoch, error);
@@ -239,8 +251,9 @@ void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes)
     wconf->word = changes;
 }
 
-void wconf_go_alone(struct wconf *wconf, GPtrArray *changes)
+void wconf_go_alone(struct wconf *wconf, GPtrArray *changes, guint64 leap)
 {
+    wconf->leap = leap;
     wconf_put_on_record(wconf, changes);
     promises_alone(wconf->env, &wconf->wish);
 }

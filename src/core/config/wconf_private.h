@@ -88,6 +88,7 @@ struct wconf {
     struct clearing *clearing;    /* of what an earlier one has left; NULL: none is under way */
 
     struct promise_wish wish; /* of an engine that is this node's store, while it campaigns */
+    guint64 leap;             /* the serial before that of a person's word; or 0 */
     GPtrArray *word;          /* struct change: what a person's word puts on record then; or NULL */
 };
 

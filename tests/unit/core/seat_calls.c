@@ -25,7 +25,7 @@ char *ask_take_over(const struct env *cli, const char *to, const char *statement
         return g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
     return g_strdup_printf(
         "%s %d", json_string_value(json_object_get(json, "name")),
-        (int)(json_integer_value(json_object_get(json, "serial")) % LIMIT_SERIAL_LEAP));
+        (int)(json_integer_value(json_object_get(json, "serial")) % LIMIT_SERIALS_PER_SECOND));
 }
 
 void ask_commit_tag(const struct env *luxid, guint number, const char *tag)

@@ -146,7 +146,8 @@ char *role_of(guint node)
                                  ? g_strdup("leapt")
                                  : g_strdup_printf("%d", (int)status->epoch);
     return g_strdup_printf("%s %d/%s/%d%s%s", enum_word(&seat_role_words, (int)status->seat),
-                           (int)status->history, epoch, (int)(status->serial % LIMIT_SERIAL_LEAP),
+                           (int)status->history, epoch,
+                           (int)(status->serial % LIMIT_SERIALS_PER_SECOND),
                            *status->why ? " " : "", status->why);
 }
 

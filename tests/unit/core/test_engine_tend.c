@@ -101,6 +101,47 @@ static void test_comes_without_its_past(void)
     engine_tear_down();
 }
 
+/* What the cluster's status says of it, "" if nothing. */
+static char *problems(void)
+{
+    g_autofree char *said = ask_wconf(&world, world.luxid, "cluster_status", json_object());
+    const char *found = strstr(said, "\"problems\":[");
+    return g_strdup(found ? strstr(found, "[") : "");
+}
+
+/* Members are compared now and then; what is found twice is said, and shown until it is gone. */
+static void test_odd(void)
+{
+    set_up();
+    fake_advance(world.world, ENGINE_COMPARE_MS / 2);
+    g_assert_cmpuint(it.ensemble->compared, ==, 1);
+    it.ensemble->odd = "that of node2 is damaged";
+    fake_advance(world.world, ENGINE_COMPARE_MS / 2 + 30000);
+    g_assert_cmpuint(it.ensemble->compared, >=, 3);
+    g_autofree char *said = problems();
+    g_assert_true(g_str_has_prefix(said, "[\"members of etcd: that of node2 is damaged\"]"));
+    it.ensemble->odd = NULL;
+    fake_advance(world.world, 2 * ENGINE_COMPARE_SOON_MS);
+    g_autofree char *after = problems();
+    g_assert_null(strstr(after, "members of etcd"));
+    engine_tear_down();
+}
+
+/* Found once it is nothing yet: a member drops old revisions at its own time. */
+static void test_odd_once(void)
+{
+    set_up();
+    it.ensemble->odd = "that of node2 is damaged";
+    for (guint i = 0; i < 700 && it.ensemble->compared == 0; i++)
+        fake_advance(world.world, 1000);
+    it.ensemble->odd = NULL;
+    fake_advance(world.world, 30000);
+    g_assert_cmpuint(it.ensemble->compared, ==, 2);
+    g_autofree char *said = problems();
+    g_assert_null(strstr(said, "members of etcd"));
+    engine_tear_down();
+}
+
 /* It never starts again as the member that it was. */
 static void test_lost(void)
 {
@@ -375,6 +416,8 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-tend/goes-and-comes#SAF-07", test_goes_and_comes);
     g_test_add_func("/engine-tend/goes-twice#SAF-07", test_goes_twice);
     g_test_add_func("/engine-tend/comes-without-its-past#SAF-07", test_comes_without_its_past);
+    g_test_add_func("/engine-tend/odd#SAF-07", test_odd);
+    g_test_add_func("/engine-tend/odd-once#SAF-07", test_odd_once);
     g_test_add_func("/engine-tend/lost#SAF-07", test_lost);
     g_test_add_func("/engine-tend/lost-by-the-master#SAF-07", test_lost_here);
     g_test_add_func("/engine-tend/dead-one-first#ARP-71,SAF-07", test_dead_one_first);

@@ -9,6 +9,7 @@
 #include "config_world.h"
 #include "core/guest/fence.h"
 #include "helper/fake_copy.h"
+#include "helper/fake_private.h"
 #include "proto/records.h"
 #include "seat_calls.h"
 
@@ -606,6 +607,54 @@ static void test_drains(void)
     tear_down();
 }
 
+static bool no_observe(struct engine *closed, struct mastership *ret_master, GError **error)
+{
+    g_error("an engine that is closed is asked");
+    return false;
+}
+
+static void close_and_kill(void *data)
+{
+    static const struct engine_ops no_ops = {.observe = no_observe};
+    static struct engine closed = {.ops = &no_ops, .replicated = true};
+    struct host *host = data;
+    host->wconfd->engine = &closed;
+    fake_kill(host->wconfd);
+}
+
+/* It ends in the moment in which it begins to look for a master. */
+static void test_ends_at_once(void)
+{
+    set_up_nodes();
+    wconfd_open(&hosts[0]);
+    task_spawn(hosts[0].wconfd->tasks, start_task, &hosts[0]);
+    fake_post(world, close_and_kill, &hosts[0]);
+    fake_settle(world);
+    seat_free(hosts[0].seat);
+    hosts[0].seat = NULL;
+    fake_settle(world);
+    tear_down();
+}
+
+/* The old master stands still, and lets the others' questions wait: they turn to the new one. */
+static void test_copies_turn(void)
+{
+    set_up();
+    commit_tags(0, 1);
+    fake_advance(world, 1000);
+    fake_pause(hosts[0].wconfd);
+    fake_engine_expire(engine);
+    fake_advance(world, 3500);
+    g_autofree char *role = role_of(1);
+    guint next = g_str_has_prefix(role, "master") ? 1 : 2;
+    guint other = 3 - next;
+    struct copy_position at;
+    fake_copy_base(hosts[other].copy)->ops->position(fake_copy_base(hosts[other].copy), &at);
+    g_assert_cmpuint(at.epoch, ==, 2);
+    fake_resume(hosts[0].wconfd);
+    tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -621,5 +670,7 @@ int main(int argc, char **argv)
     g_test_add_func("/seat-etcd/unfit#SAF-07", test_unfit);
     g_test_add_func("/seat-etcd/resign-fails#SAF-04,SAF-08", test_resign_fails);
     g_test_add_func("/seat-etcd/drains#SAF-04", test_drains);
+    g_test_add_func("/seat-etcd/ends-at-once", test_ends_at_once);
+    g_test_add_func("/seat-etcd/copies-turn#SAF-07,WCF-04", test_copies_turn);
     return g_test_run();
 }

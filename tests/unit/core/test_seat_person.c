@@ -2,6 +2,7 @@
  * A person who makes a candidate the master, or lets it go on without the others, with the engine
  * sqlite. core/config/seat_person.c, takeover.c, promises.c, wconf_watch.c.
  */
+#include "seat_calls.h"
 #include "seat_world.h"
 
 #include <string.h>
@@ -206,6 +207,15 @@ static void test_alone(void)
     tear_down();
 }
 
+/* Whoever was made the master before this moment, by another word, has not come so far: of ConfD's
+ * answers the highest serial counts (RCF-05). */
+static void assert_serial_leapt(guint node)
+{
+    record_autoptr(role_status) status = ask_seat(hosts[node].cli);
+    guint64 seconds = (guint64)(hosts[node].cli->ops->wall_us(hosts[node].cli) / G_USEC_PER_SEC);
+    g_assert_cmpuint(status->serial, >, (seconds - 10) * LIMIT_SERIALS_PER_SECOND);
+}
+
 /* The master's own store needs the others' promises; a person's word stands for those that are gone
  * for good, who are candidates no more. */
 static void test_engine_alone(void)
@@ -219,9 +229,10 @@ static void test_engine_alone(void)
                  "itself when a majority of the candidates answers. If those that are silent are "
                  "gone for good, say so: --alone --statement TEXT");
     assert_taken(0, "node2", "burned", "wrong_state: wconfd of node node2 does not answer");
-    assert_taken(0, "", "both burned", "node1 3");
+    assert_taken(0, "", "both burned", "node1 4");
     fake_advance(world, 5000);
-    assert_role(0, "master 5/leapt/3");
+    assert_role(0, "master 5/leapt/4");
+    assert_serial_leapt(0);
     assert_taken(0, "", "both burned", "wrong_state: this node is the master");
     g_autoptr(GString) text = g_string_new(NULL);
     guint64 history, serial;
@@ -236,9 +247,9 @@ static void test_engine_alone(void)
     reboot_node1();
     wconfd_start(&hosts[0]);
     fake_advance(world, 25000);
-    assert_role(0, "campaigns 5/leapt/3");
+    assert_role(0, "campaigns 5/leapt/4");
     fake_advance(world, 40000);
-    assert_role(0, "master 5/leapt/3");
+    assert_role(0, "master 5/leapt/4");
     for (guint i = 1; i < NODES; i++)
         wconfd_start(&hosts[i]);
     tear_down();
@@ -263,9 +274,9 @@ static void set_up_alone(void)
 {
     set_up();
     reboot_alone();
-    assert_taken(0, "", "both burned", "node1 2");
+    assert_taken(0, "", "both burned", "node1 3");
     fake_advance(world, 5000);
-    assert_role(0, "master 5/leapt/2");
+    assert_role(0, "master 5/leapt/3");
 }
 
 /* Node1 is the only candidate by a person's word, and so is node2 by another one: whoever comes
@@ -290,7 +301,7 @@ static void test_watch_alone(void)
     fake_advance(world, 120000);
     fake_serve(hosts[2].noded, noded_handle, &hosts[2]);
     fake_advance(world, 30000); /* node3 has answered the announcement */
-    assert_role(0, "master 5/leapt/2");
+    assert_role(0, "master 5/leapt/3");
     g_assert_null(hosts[0].ended);
     second_word(2);
     fake_advance(world, 3000);

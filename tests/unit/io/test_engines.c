@@ -342,6 +342,36 @@ static void case_replaced(void)
     g_assert_cmpuint(suite_lookup("late"), ==, 0);
 }
 
+/* A person's word on a store: what is there stays, and its serial is higher. */
+static void case_leap(void)
+{
+    static const char *const id =
+        "12345678-0000-4000-8000-000000000002"; /* as all of clients are */
+    g_autoptr(GError) error = NULL;
+    suite_commit(id, 2, suite_tag("a", "1"));
+    suite_set_seat(&suite->me, NODE_A, BOOT, "another journal");
+    suite->me.leap = 5000000002;
+    g_assert_true(suite_campaign(&suite->me, &error));
+    g_assert_no_error(error);
+    struct mastership stored;
+    g_assert_true(suite_observe(&stored));
+    g_assert_cmpuint(stored.leap, ==, 0);
+    g_assert_cmpuint(stored.epoch, ==, suite->me.epoch);
+    suite->me.leap = 0;
+    suite_restart(5000000002); /* a death before the word is stored */
+    /* Who goes on leaps no further. */
+    suite->me.leap = 7000000002;
+    g_assert_true(suite_campaign(&suite->me, &error));
+    suite->me.leap = 0;
+    suite_commit("c3", 5000000003, suite_tag("b", "2"));
+    suite_restart(5000000003);
+    g_autofree char *text = suite_load(5000000003);
+    g_assert_cmpstr(text, ==,
+                    FIRST "\ntag a 2 {\"text\":\"1\"}\ntag b 5000000003 {\"text\":\"2\"}");
+    g_assert_cmpuint(suite_lookup(id), ==, 2);
+    g_assert_cmpuint(suite_lookup("c3"), ==, 5000000003);
+}
+
 /* A seat that is taken, one that is handed over, one that stays with its store. */
 static void case_resign(void)
 {
@@ -473,6 +503,11 @@ static bool has_nothing(const struct rig_kind *kind)
     return kind->try_nothing != NULL;
 }
 
+static bool is_store(const struct rig_kind *kind)
+{
+    return kind->expire == NULL;
+}
+
 static bool can_be_full(const struct rig_kind *kind)
 {
     return kind->fill_up != NULL;
@@ -499,6 +534,7 @@ static const struct row rows[] = {
     {"epochs#SAF-01", case_epochs},
     {"observe#SAF-01", case_observe},
     {"replaced#SAF-01,SAF-03,SAF-08", case_replaced},
+    {"leap#SAF-07,RCF-05", case_leap, .applies = is_store},
     {"resign#SAF-01,SAF-08", case_resign},
     {"limits", case_limits, .applies = is_real},
     {"too-many#SAF-08", case_too_many, .applies = is_real},

@@ -119,6 +119,24 @@ static void test_upgrade(void)
     g_assert_cmpstr(text, ==, "1/18: " OBJECTS " tag@18");
 }
 
+/* Of the version after this one: it says so, and what to do; the file stays as it is. */
+static void test_later(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *later = g_memdup2(old, old_len), *after = NULL;
+    gsize len = 0;
+    later[63] = 3; /* PRAGMA user_version */
+    put_there(later);
+    g_assert_null(open_and_load(&error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_assert_nonnull(strstr(error->message,
+                            "store.db has format 3, this version of Fettle knows 1 and 2: a later "
+                            "one has written it. Nothing was changed: install that one again, or "
+                            "restore a backup that this one can read"));
+    g_assert_true(g_file_get_contents(path, &after, &len, NULL));
+    g_assert_true(len == old_len && memcmp(after, later, len) == 0);
+}
+
 /* One bit at a time: either the damage is found or nothing is different. */
 static void test_damaged(void)
 {
@@ -148,6 +166,7 @@ int main(int argc, char **argv)
         void (*test)(void);
     } tests[] = {{"/sqlite-old/read#FUT-12", test_read},
                  {"/sqlite-old/upgrade#SAF-01", test_upgrade},
+                 {"/sqlite-old/later#FUT-12", test_later},
                  {"/sqlite-old/damaged", test_damaged}};
     g_test_init(&argc, &argv, NULL);
     g_assert_cmpint(argc, ==, 2);
