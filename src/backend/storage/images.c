@@ -196,17 +196,34 @@ static bool remove_set(const GPtrArray *set, const char *folder, GError **error)
     return set->len == 0 || images_sync_folder(folder, error);
 }
 
-bool images_remove(const struct images *images, const char *instance, const char *replica,
-                   GError **error)
+static bool check_set_unused(const struct images *images, const GPtrArray *set, GError **error)
 {
-    g_autoptr(GPtrArray) set = images_find_set(images, instance, replica, error);
-    if (set == NULL)
-        return false;
     for (guint i = 0; i < set->len; i++) {
         const struct image *image = set->pdata[i];
         if (image_is_shared(images, image) && !images_check_unused(image->path, error))
             return false;
     }
+    return true;
+}
+
+bool images_trim(const struct images *images, const char *instance, const char *replica,
+                 guint first, GError **error)
+{
+    g_autoptr(GPtrArray) set = images_find_set(images, instance, replica, error);
+    if (set == NULL)
+        return false;
+    for (guint i = set->len; i > 0; i--)
+        if (((const struct image *)set->pdata[i - 1])->disk < first)
+            g_ptr_array_remove_index(set, i - 1);
+    return check_set_unused(images, set, error) && remove_set(set, folder_of(images, set), error);
+}
+
+bool images_remove(const struct images *images, const char *instance, const char *replica,
+                   GError **error)
+{
+    g_autoptr(GPtrArray) set = images_find_set(images, instance, replica, error);
+    if (set == NULL || !check_set_unused(images, set, error))
+        return false;
     images_sweep(images->disks, instance);
     if (replica[0] == '\0' && (set->len == 0 || folder_of(images, set) == images->shared))
         images_sweep(images->shared, instance);
