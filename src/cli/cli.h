@@ -107,6 +107,8 @@ bool cli_check_fields(struct cli *cli, const char *what, const char *const *fiel
 char *cli_cell_text(const char *what, const char *name, const json_t *cell);
 /* Local time of seconds since 1970; "-" for 0, which stands for never. */
 char *cli_time_text(gint64 seconds);
+/* What holds up every repair, if its brake is on, and how to go on. */
+bool cli_print_brake(struct cli *cli, GError **error);
 /* The value of a cell if its status is normal, else NULL; borrowed. */
 const json_t *cli_cell_value(const json_t *row, size_t index);
 const char *cli_cell_string(const json_t *row, size_t index); /* "" if it is none */

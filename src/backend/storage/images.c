@@ -11,7 +11,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define STAT_BLOCK_BYTES 512u /* of st_blocks, whatever the file system has */
 
 bool images_sync_file(const char *path, int flags, GError **error)
 {
@@ -270,7 +273,12 @@ GPtrArray *images_list(const struct images *images, bool aside, GError **error)
     GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)image_set_free);
     for (guint i = 0; i < all->len; i++) {
         const struct image *image = all->pdata[i];
-        set_of(list, image)->disks |= G_GUINT64_CONSTANT(1) << image->disk;
+        struct image_set *set = set_of(list, image);
+        struct stat status;
+        set->disks |= G_GUINT64_CONSTANT(1) << image->disk;
+        set->generation = MAX(set->generation, image->generation);
+        if (stat(image->path, &status) == 0)
+            set->space += (guint64)status.st_blocks * STAT_BLOCK_BYTES;
     }
     g_ptr_array_sort(list, compare_sets);
     return list;

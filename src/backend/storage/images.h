@@ -31,6 +31,7 @@ struct image {
     char *replica; /* "" */
     guint disk;
     enum disk_format format;
+    guint64 generation; /* of what is kept aside; else 0 */
 };
 
 /* --- names (image_names.c) --- */

@@ -221,15 +221,13 @@ static bool edit_begin(struct instance_edit *edit, void *data, GError **error)
     const struct disks_change *change = data;
     struct instance *instance = edit->instance;
     const struct replica *replica = edit->replica;
-    bool follows = replica && replica->state == REPLICA_IN_SYNC && instance->clean &&
-                   replica->generation == instance->generation;
     instance->generation++;
     if (instance->disks->len > change->first)
         g_ptr_array_set_size(instance->disks, (gint)change->first);
-    if (!follows)
+    if (!replica || replica->state != REPLICA_IN_SYNC)
         return true;
-    g_autofree char *why = g_strdup(replica->why);
-    edit_replica(edit, REPLICA_IN_SYNC, why);
+    g_autofree char *why = g_strdup(instance->clean ? replica->why : "it was not closed cleanly");
+    edit_replica(edit, instance->clean ? REPLICA_IN_SYNC : REPLICA_STALE, why);
     return true;
 }
 

@@ -350,8 +350,8 @@ static bool change_ip(struct op *op, struct nic *nic, const struct nic_edit *cha
     return false;
 }
 
-static bool change_card(struct op *op, GPtrArray *nics, guint index,
-                        const struct nic_edit *change, guint *ret_card, GError **error)
+static bool change_card(struct op *op, GPtrArray *nics, guint index, const struct nic_edit *change,
+                        guint *ret_card, GError **error)
 {
     guint card = nics_find(nics, change->card);
     if (card == G_MAXUINT) {

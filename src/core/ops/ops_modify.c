@@ -260,13 +260,13 @@ static bool bridges_are_there(const struct op *op, const struct node_report *rep
         g_autoptr(GPtrArray) one = g_ptr_array_new();
         const struct nic *card = then->nics->pdata[i];
         g_ptr_array_add(one, (void *)card);
-        const char *bridge =
-            is_other_card(now, card) ? placement_missing_bridge(report, one) : NULL;
+        const struct nic *was = card_before(now, card);
+        bool stays = was && was->mode == card->mode && !strcmp(was->link, card->link);
+        const char *bridge = stays ? NULL : placement_missing_bridge(report, one);
         if (!bridge)
             continue;
         fettle_set_error(error, ENVIRONMENT, "%s: node \"%s\" has no bridge \"%s\"",
-                         card_before(now, card) ? "change_nics" : "add_nics",
-                         op_node_name(op, report->node), bridge);
+                         was ? "change_nics" : "add_nics", op_node_name(op, report->node), bridge);
         return false;
     }
     return true;

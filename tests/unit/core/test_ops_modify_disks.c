@@ -8,6 +8,7 @@ static struct ops_world *world;
 
 static const char *modify(json_t *params)
 {
+    g_string_truncate(world->trace, 0);
     json_object_update_new(
         params, json_make("{ss ss}", "OP_ID", "OP_INSTANCE_SET_PARAMS", "instance_name", "web1"));
     return ops_run_one(world, params);
@@ -233,7 +234,7 @@ static void test_disk_full(void)
     ops_fail(world, NODE1, "disks_renew", FETTLE_ERROR_NO_RESOURCES, "disk full", 1);
     g_assert_cmpstr(add(500), ==,
                     "[\"OpExecError\", [\"instance \\\"web1\\\" has the disks that it had: node1: "
-                    "disk full\", \"insufficient_resources\", false]]");
+                    "disk full\", \"insufficient_resources\", true]]");
     g_assert_cmpuint(ops_web(world)->disks->len, ==, 1);
     g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
     g_assert_true(ops_web(world)->clean);
@@ -251,7 +252,7 @@ static void test_half_removed(void)
         cut("1"), ==,
         "[\"OpExecError\", [\"instance \\\"web1\\\" has lost disk 1 on record, but not everywhere "
         "its image; go on with: fettle instance modify web1 --remove-disk 1: node1: broken\", "
-        "\"storage\", false]]");
+        "\"storage_error\", true]]");
     g_assert_cmpuint(ops_web(world)->disks->len, ==, 1);
     g_string_truncate(world->trace, 0);
     g_assert_cmpstr(cut("1"), ==, "null");
