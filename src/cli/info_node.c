@@ -75,7 +75,7 @@ static void print_image(const json_t *image)
         text = g_strcmp0(role, roles[i].role) == 0 ? roles[i].text : text;
     g_autofree char *disks = numbers_text(json_object_get(image, "disks"));
     g_autofree char *number = g_strdup_printf("%" JSON_INTEGER_FORMAT, generation);
-    printf("  %-36s  %-14s %10s  %5s  %8" G_GUINT64_FORMAT "\n",
+    printf("  %-33s  %-13s %10s  %5s  %8" G_GUINT64_FORMAT "\n",
            json_string_value(json_object_get(image, "instance")), text,
            generation > 0 ? number : "-", disks, (image_space(image) + MIB(1) - 1) / MIB(1));
 }
@@ -98,8 +98,8 @@ static void print_images(const json_t *cells)
         return;
     json_array_foreach(images, i, image) g_ptr_array_add(sorted, image);
     g_ptr_array_sort(sorted, compare_images);
-    printf(
-        "\nImages                                  Role           Generation  Disks  MiB used\n");
+    printf("\nImages\n  %-33s  %-13s %10s  %5s  %8s\n", "Of", "Role", "Generation", "Disks",
+           "MiB used");
     for (guint at = 0; at < sorted->len && at < LIMIT_SHOWN_IMAGES; at++)
         print_image(sorted->pdata[at]);
     if (sorted->len > LIMIT_SHOWN_IMAGES)

@@ -223,6 +223,24 @@ def test_sure():
     assert code == 0 and '[y/N]' not in out, (code, out)
 
 
+@title('/cli/terminal/a-disk-goes-by-the-typed-name')
+def test_sure_of_disks():
+    lab.cli('instance', 'create', 'doomed', '--disk-template', 'file', '--disk', 'size=8', '--no-start')
+    lab.cli('instance', 'modify', 'doomed', '--add-disk', 'size=1', '--add-disk', 'size=2')
+    remove = ('instance', 'modify', 'doomed', '--remove-disk', '1', '--remove-disk', '2')
+    question = 'Instance doomed loses disks 1, 2 and what is on them, for good. Type the name of the instance to go on: '
+    for answer in (b'y\n', b'\n', b'\x04', b'web1\n'):
+        code, out = on_terminal(*remove, keys=[('to go on:', answer)])
+        assert code == 17 and question in out and 'fettle: that is not what was to be typed; nothing was done' in out, (code, out)
+    code, _, err = lab.run(*remove, check=False)
+    assert code == 2 and 'Nobody can be asked here: say --yes' in err, (code, err)
+    lab.cli(*remove, '--dry-run')
+    assert lab.instance('doomed', 'disk.count')['disk.count'] == 3
+    code, out = on_terminal(*remove, keys=[('to go on:', b'doomed\n')])
+    assert code == 0 and lab.instance('doomed', 'disk.count')['disk.count'] == 1, (code, out)
+    lab.cli('instance', 'remove', 'doomed')
+
+
 @title('/cli/json/every-answer-and-every-error')
 def test_json():
     done = lab.json('test', 'delay', '0')
@@ -395,5 +413,5 @@ if __name__ == '__main__':
         lab.leaks = True
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
         e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_restart, test_restart_children, test_interrupt_away,
-                test_why, test_sure, test_json, test_info, test_verify_node, test_verify_apart,
+                test_why, test_sure, test_sure_of_disks, test_json, test_info, test_verify_node, test_verify_apart,
                 test_bash, test_zsh, test_no_cluster, test_manual, test_logs)
