@@ -85,7 +85,7 @@ void cli_print_rows(const struct cli *cli, const char *what, const char *const *
 /* The same from rows that come one by one; what is borrowed here must outlive the table. */
 struct cli_table *cli_table_new(const struct cli *cli, const char *what, const char *const *names);
 void cli_table_add(json_t *row, void *table);
-void cli_table_print(const struct cli_table *table);
+void cli_table_print(struct cli_table *table);
 void cli_table_free(struct cli_table *table);
 /* The parts of that, for tables that change while they are shown: the texts of a row's cells, the
  * titles above them; a line of them, for which `widths` (of the columns, 0 at first) grow as
