@@ -14,9 +14,9 @@ int fold_width(const char *text)
 /* Whether a line may end right before this byte, which is not the first one. */
 static bool ends_before(const char *at, bool title)
 {
-    if (at[-1] == ' ' || strchr(",+_", at[-1]) != NULL)
+    if (at[-1] == ' ' || strchr(",+", at[-1]) != NULL)
         return at[0] != ' ';
-    return title && g_ascii_isupper(at[0]) && g_ascii_islower(at[-1]);
+    return title && (at[-1] == '_' || (g_ascii_isupper(at[0]) && g_ascii_islower(at[-1])));
 }
 
 /* The next place where a line may end, or the end. */

@@ -9,7 +9,8 @@
 
 /* Characters of UTF-8. */
 int fold_width(const char *text);
-/* How wide its widest part is that is not broken. `title`: it may also be before a capital. */
+/* How wide its widest part is that is not broken. `title`: it may also be before a capital,
+ * or after a "_". */
 int fold_least(const char *text, bool title);
 /* Makes columns narrower, the widest first and none below its `least`, until they fit into `room`
  * with a space between them. False: they cannot, and are as they were. */

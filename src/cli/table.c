@@ -428,6 +428,8 @@ static void append_folded(GString *out, const struct line_style *style, const ch
             more = more || *left[i] != '\0';
         }
         append_line(out, style, (const char *const *)parts->pdata);
+        while (out->len > 0 && out->str[out->len - 1] == ' ')
+            g_string_truncate(out, out->len - 1);
         g_string_append_c(out, '\n');
     }
 }

@@ -34,6 +34,7 @@ static void test_lines(void)
     check("ConfigMaxMem", 9, true, "ConfigMax|Mem|");
     check("ConfigMaxMem", 9, false, "ConfigMaxMem|");
     check("Secondary_Nodes", 10, true, "Secondary_|Nodes|");
+    check("ADMIN_down", 6, false, "ADMIN_down|"); /* nor are words of state */
     check("", 5, false, "");
     const char *next;
     g_assert_cmpuint(fold_line("", 5, false, &next), ==, 0);
