@@ -33,6 +33,7 @@
 #define LIMIT_TAGS_PER_OBJECT 4096
 #define LIMIT_DISKS 16
 #define LIMIT_NICS 8
+#define LIMIT_SHOWN_IMAGES 40 /* of a node, on its page */
 #define LIMIT_DISK_MIB (64u * 1024 * 1024)
 #define LIMIT_MEMORY_MIB (16u * 1024 * 1024)
 #define LIMIT_VCPUS 256

@@ -85,7 +85,7 @@ void cli_print_rows(const struct cli *cli, const char *what, const char *const *
 /* The same from rows that come one by one; what is borrowed here must outlive the table. */
 struct cli_table *cli_table_new(const struct cli *cli, const char *what, const char *const *names);
 void cli_table_add(json_t *row, void *table);
-void cli_table_print(const struct cli_table *table);
+void cli_table_print(struct cli_table *table);
 void cli_table_free(struct cli_table *table);
 /* The parts of that, for tables that change while they are shown: the texts of a row's cells, the
  * titles above them; a line of them, for which `widths` (of the columns, 0 at first) grow as
@@ -107,6 +107,8 @@ bool cli_check_fields(struct cli *cli, const char *what, const char *const *fiel
 char *cli_cell_text(const char *what, const char *name, const json_t *cell);
 /* Local time of seconds since 1970; "-" for 0, which stands for never. */
 char *cli_time_text(gint64 seconds);
+/* What holds up every repair, if its brake is on, and how to go on. */
+bool cli_print_brake(struct cli *cli, GError **error);
 /* The value of a cell if its status is normal, else NULL; borrowed. */
 const json_t *cli_cell_value(const json_t *row, size_t index);
 const char *cli_cell_string(const json_t *row, size_t index); /* "" if it is none */

@@ -44,6 +44,69 @@ static void print_room(const json_t *cells)
               info_string(cells, "bootid"));
 }
 
+/* "0", "0, 2" */
+static char *numbers_text(const json_t *numbers)
+{
+    GString *text = g_string_new(NULL);
+    size_t i;
+    const json_t *number;
+    json_array_foreach(numbers, i, number) g_string_append_printf(
+        text, "%s%" JSON_INTEGER_FORMAT, i > 0 ? "," : "", json_integer_value(number));
+    return g_string_free(text, FALSE);
+}
+
+static guint64 image_space(const json_t *image)
+{
+    return (guint64)json_integer_value(json_object_get(image, "space"));
+}
+
+static void print_image(const json_t *image)
+{
+    static const struct {
+        const char *role, *text;
+    } roles[] = {{"primary", "runs from it"},
+                 {"replica", "replica"},
+                 {"migration", "of a migration"},
+                 {"aside", "kept aside"}};
+    const char *role = json_string_value(json_object_get(image, "role"));
+    const char *text = "not on record";
+    json_int_t generation = json_integer_value(json_object_get(image, "generation"));
+    for (size_t i = 0; i < G_N_ELEMENTS(roles); i++)
+        text = g_strcmp0(role, roles[i].role) == 0 ? roles[i].text : text;
+    g_autofree char *disks = numbers_text(json_object_get(image, "disks"));
+    g_autofree char *number = g_strdup_printf("%" JSON_INTEGER_FORMAT, generation);
+    printf("  %-33s  %-13s %10s  %5s  %8" G_GUINT64_FORMAT "\n",
+           json_string_value(json_object_get(image, "instance")), text,
+           generation > 0 ? number : "-", disks, (image_space(image) + MIB(1) - 1) / MIB(1));
+}
+
+static gint compare_images(gconstpointer a, gconstpointer b)
+{
+    const json_t *const *one = a, *const *two = b;
+    guint64 first = image_space(*one), second = image_space(*two);
+    return first > second ? -1 : first < second ? 1 : 0;
+}
+
+/* What takes the space, the most first. */
+static void print_images(const json_t *cells)
+{
+    const json_t *images = info_value(cells, "images");
+    g_autoptr(GPtrArray) sorted = g_ptr_array_new();
+    size_t i;
+    json_t *image;
+    if (json_array_size(images) == 0)
+        return;
+    json_array_foreach(images, i, image) g_ptr_array_add(sorted, image);
+    g_ptr_array_sort(sorted, compare_images);
+    printf("\nImages\n  %-33s  %-13s %10s  %5s  %8s\n", "Of", "Role", "Generation", "Disks",
+           "MiB used");
+    for (guint at = 0; at < sorted->len && at < LIMIT_SHOWN_IMAGES; at++)
+        print_image(sorted->pdata[at]);
+    if (sorted->len > LIMIT_SHOWN_IMAGES)
+        printf("  … and %u more: fettle node info %s --json\n", sorted->len - LIMIT_SHOWN_IMAGES,
+               info_string(cells, "name"));
+}
+
 static void print_next(const json_t *cells, const char *name)
 {
     gint64 primary = info_number(cells, "pinst_cnt"), secondary = info_number(cells, "sinst_cnt");
@@ -79,10 +142,12 @@ void info_print_node(struct cli *cli, const json_t *cells)
     print_room(cells);
     info_line("Instances", "%s", primary);
     info_line("Replicas of", "%s", secondary);
-    if (json_array_size(info_value(cells, "leftovers")) > 0)
+    if (json_array_size(info_value(cells, "leftovers")) > 0 &&
+        json_array_size(info_value(cells, "images")) == 0)
         info_line("Kept aside", "%s", leftovers);
     info_line("Tags", "%s", tags);
     info_line("UUID", "%s", info_string(cells, "uuid"));
+    print_images(cells);
     print_next(cells, name);
 }
 

@@ -133,7 +133,8 @@ static int reservation_list(struct cli *cli, int argc, char **argv, GError **err
 
 static int repair_list(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return list_command(cli, "repair", argc, argv, error);
+    int code = list_command(cli, "repair", argc, argv, error);
+    return code == 0 && !cli->json && !cli_print_brake(cli, error) ? -1 : code;
 }
 
 static int brake_list(struct cli *cli, int argc, char **argv, GError **error)

@@ -42,12 +42,41 @@ bool cli_is_sure(const char *question, GError **error)
     return false;
 }
 
+/* Whoever removes a disk means one number among several: the name is to be typed, and a script says
+ * that it is sure. */
+static bool may_lose_disks(const json_t *opcode, bool asks, GError **error)
+{
+    const char *name = json_string_value(json_object_get(opcode, "instance_name"));
+    const json_t *list = json_object_get(opcode, "remove_disks");
+    g_autoptr(GString) numbers = g_string_new(NULL);
+    size_t i;
+    const json_t *disk;
+    json_array_foreach(list, i, disk)
+    {
+        bool last = g_strcmp0(json_string_value(disk), "-1") == 0;
+        g_string_append_printf(numbers, "%s%s", i > 0 ? ", " : "",
+                               last ? "the last one" : json_string_value(disk));
+    }
+    g_autofree char *question =
+        g_strdup_printf("Instance %s loses disk%s %s and what is on %s, for good.", name,
+                        json_array_size(list) == 1 ? "" : "s", numbers->str,
+                        json_array_size(list) == 1 ? "it" : "them");
+    if (asks)
+        return cli_has_typed(question, "Type the name of the instance to go on:", name, error);
+    fettle_set_error(error, WRONG_INPUT, "%s Nobody can be asked here: say --yes", question);
+    return false;
+}
+
 bool cli_may_lose(const struct cli *cli, const json_t *opcode, GError **error)
 {
     const char *op_id = json_string_value(json_object_get(opcode, "OP_ID"));
     const char *name = json_string_value(json_object_get(opcode, "instance_name"));
-    if (cli->json || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) ||
-        json_is_true(json_object_get(opcode, "dry_run")))
+    bool asks = !cli->json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    if (json_is_true(json_object_get(opcode, "dry_run")))
+        return true;
+    if (json_array_size(json_object_get(opcode, "remove_disks")) > 0)
+        return may_lose_disks(opcode, asks, error);
+    if (!asks)
         return true;
     for (size_t i = 0; i < G_N_ELEMENTS(losses); i++) {
         if (strcmp(op_id, losses[i].op_id) != 0)

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "cli/fold.h"
 #include "cli/screen.h"
 
 enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
@@ -161,6 +164,7 @@ struct column {
     const char *name;
     const struct shown_field *field; /* NULL: not one of the cluster's */
     bool roles;                      /* letters that a person is told as words */
+    bool repair_id;                  /* of which the beginning is enough */
 };
 
 static struct column column_of(const struct cli *cli, const char *what, const char *name)
@@ -170,6 +174,7 @@ static struct column column_of(const struct cli *cli, const char *what, const ch
         .field = find_field(what, name),
         .roles = cli != NULL && cli->separator == NULL && g_strcmp0(what, "node") == 0 &&
                  strcmp(name, "role") == 0,
+        .repair_id = g_strcmp0(what, "repair") == 0 && strcmp(name, "id") == 0,
     };
 }
 
@@ -290,15 +295,6 @@ GPtrArray *cli_row_cells(const struct cli *cli, const char *what, const char *co
 
 /* --- lines --- */
 
-/* Characters of UTF-8: bytes that do not continue one. */
-static int width_of(const char *text)
-{
-    int width = 0;
-    for (; *text != '\0'; text++)
-        width += (*text & 0xc0) != 0x80;
-    return width;
-}
-
 /* How the cells of a table are shown; `names` NULL: its first line. */
 struct line_style {
     const struct cli *cli;
@@ -337,14 +333,14 @@ static void append_line(GString *out, const struct line_style *style, const char
         g_string_append(out, cells[i]);
         g_string_append(out, *colour != '\0' ? screen_plain : "");
         if (i + 1 < style->columns)
-            append_spaces(out, style->widths[i] - width_of(cells[i]) + 1);
+            append_spaces(out, style->widths[i] - fold_width(cells[i]) + 1);
     }
 }
 
 static void widen(int *widths, const char *const *cells, guint columns)
 {
     for (guint i = 0; i < columns; i++)
-        widths[i] = MAX(widths[i], width_of(cells[i]));
+        widths[i] = MAX(widths[i], fold_width(cells[i]));
 }
 
 char *cli_cells_line(const struct cli *cli, const GPtrArray *cells, int *widths)
@@ -416,21 +412,86 @@ void cli_table_add(json_t *row, void *data)
     add_line(table, texts);
 }
 
-static void print_lines(const struct cli_table *table)
+/* A line whose cells are folded: as many lines as the one with the most needs. */
+static void append_folded(GString *out, const struct line_style *style, const char *const *cells,
+                          bool title)
+{
+    g_autofree const char **left = g_memdup2(cells, style->columns * sizeof *cells);
+    g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
+    for (bool more = true; more;) {
+        more = false;
+        g_ptr_array_set_size(parts, 0);
+        for (guint i = 0; i < style->columns; i++) {
+            const char *text = left[i];
+            size_t bytes = fold_line(text, style->widths[i], title, &left[i]);
+            g_ptr_array_add(parts, g_strndup(text, bytes));
+            more = more || *left[i] != '\0';
+        }
+        append_line(out, style, (const char *const *)parts->pdata);
+        while (out->len > 0 && out->str[out->len - 1] == ' ')
+            g_string_truncate(out, out->len - 1);
+        g_string_append_c(out, '\n');
+    }
+}
+
+/* So many characters of a repair's id name it, as its commands take it. */
+#define SHORT_ID_CHARS 8
+
+static void shorten_ids(struct cli_table *table, guint column)
+{
+    guint first = table->cli->headers ? table->width : 0;
+    for (guint at = first + column; at < table->cells->len; at += table->width) {
+        g_autofree char *brief = g_strndup(table->cells->pdata[at], SHORT_ID_CHARS);
+        table->cells->pdata[at] = g_string_chunk_insert(table->texts, brief);
+    }
+    table->widths[column] = SHORT_ID_CHARS;
+}
+
+/* Whether it is for a terminal that is narrower than the table, and folded fits there. */
+static bool fit(struct cli_table *table)
+{
+    struct winsize size = {0};
+    int sum = (int)table->width - 1;
+    if (table->cli->separator != NULL || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
+        size.ws_col == 0)
+        return false;
+    for (guint i = 0; i < table->width; i++)
+        sum += table->widths[i];
+    if (sum <= size.ws_col)
+        return false;
+    g_autofree int *least = g_new0(int, table->width);
+    for (guint i = 0; i < table->width; i++)
+        if (table->columns[i].repair_id)
+            shorten_ids(table, i);
+    for (guint at = 0; at < table->cells->len; at++) {
+        bool title = table->cli->headers && at < table->width;
+        int *one = &least[at % table->width];
+        *one = MAX(*one, fold_least(table->cells->pdata[at], title));
+    }
+    return fold_columns(table->widths, least, table->width, size.ws_col);
+}
+
+static void print_lines(struct cli_table *table)
 {
     bool coloured = table->cli->separator == NULL && screen_live();
+    bool folded = fit(table);
     g_autoptr(GString) out = g_string_sized_new(1 << 16);
     for (guint at = 0; at < table->cells->len; at += table->width) {
         bool title = table->cli->headers && at == 0;
         const struct line_style style = {table->cli, title ? NULL : table->names, table->widths,
                                          table->width, coloured && !title};
-        append_line(out, &style, (const char *const *)table->cells->pdata + at);
+        const char *const *cells = (const char *const *)table->cells->pdata + at;
+        if (folded) {
+            append_folded(out, &style, cells, title);
+            continue;
+        }
+        append_line(out, &style, cells);
         g_string_append_c(out, '\n');
     }
     fwrite(out->str, 1, out->len, stdout);
 }
 
-void cli_table_print(const struct cli_table *table)
+void cli_table_print(struct cli_table *table)
 {
     if (table->cli->json)
         cli_print_json(table->objects);

@@ -392,6 +392,22 @@ static bool verify(struct cli *cli, struct findings *findings, GError **error)
            verify_locks(cli, findings, error);
 }
 
+/* Nothing is wrong with what is there, but nothing will be mended either. */
+static bool note_brake(struct cli *cli, struct findings *findings, GError **error)
+{
+    json_autoptr rows =
+        cli_query(cli, "brake", (const char *const[]){"since", "why", NULL}, NULL, error);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        g_autofree char *since = cli_time_text((gint64)json_number_value(cli_cell_value(row, 0)));
+        note(findings,
+             "auto-repair stands still, its storm brake is on since %s: %s Look around, then: "
+             "fettle repair continue",
+             since, cli_cell_string(row, 1));
+    }
+    return rows != NULL;
+}
+
 static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 0, "cluster verify", error))
@@ -400,7 +416,7 @@ static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     struct findings findings = {lines, notes, NULL};
     if (!verify(cli, &findings, error) || !note_versions(cli, &findings, error) ||
-        !note_invitations(cli, &findings, error))
+        !note_invitations(cli, &findings, error) || !note_brake(cli, &findings, error))
         return -1;
     return print_findings(cli, &findings, "The cluster is as it should be.");
 }

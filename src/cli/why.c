@@ -68,8 +68,7 @@ static void print_status(const char *name, const json_t *row, bool recorded)
         printf("%s is %s; nothing had to be decided about it.\n", name, status);
 }
 
-/* What holds up every repair, whatever the records say. */
-static bool print_brake(struct cli *cli, GError **error)
+bool cli_print_brake(struct cli *cli, GError **error)
 {
     json_autoptr rows =
         cli_query(cli, "brake", (const char *const[]){"since", "why", NULL}, NULL, error);
@@ -133,7 +132,7 @@ static int print_all(struct cli *cli, const char *name, json_t *known, const jso
         return -1;
     if (!said && json_array_size(list) == 0)
         printf("Nothing had to be decided about %s.\n", name);
-    return print_brake(cli, error) ? 0 : -1;
+    return cli_print_brake(cli, error) ? 0 : -1;
 }
 
 static bool is_job(const char *text)

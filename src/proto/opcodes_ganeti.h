@@ -6,12 +6,19 @@
 
 #include "proto/records.h"
 
+/* A list of changes that is taken apart; names of parameters of ours, or NULL. */
+struct ganeti_list {
+    const char *added, *changed, *removed;
+    const char *member; /* of what is changed: says which one */
+};
+
 struct ganeti_parameter {
     const char *opcode; /* "OP_INSTANCE_STARTUP" */
     const char *name;
     const char *taken; /* JSON of the only value that is, beside null; NULL: any */
     const char *why;
-    bool yes_no; /* a parameter of ours */
+    bool yes_no;             /* a parameter of ours */
+    struct ganeti_list list; /* added NULL: it is none */
 };
 
 const struct ganeti_parameter *ganeti_parameter_table(size_t *ret_count);

@@ -36,6 +36,12 @@ struct storage_ops {
     bool (*create)(struct storage *storage, const char *instance, const char *replica,
                    enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
                    GError **error);
+    /* Of a set that is there: images of disk `first` and beyond go, and those that `disks` (all of
+     * the instance's) still has are created anew, blank, as by create(). Images of the disks before
+     * `first` are not touched. A death in the middle leaves some of the new ones, or none. */
+    bool (*renew)(struct storage *storage, const char *instance, const char *replica,
+                  enum disk_template disk_template, const GPtrArray *disks, guint first,
+                  GError **error);
     /* How far a create() of the instance is, in MiB; false if none is under way. Does not wait. */
     bool (*progress)(struct storage *storage, const char *instance, guint64 *ret_done,
                      guint64 *ret_total);

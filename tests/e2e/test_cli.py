@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The command line as people use it: a terminal (bar, Ctrl-C), a pipe, JSON, completion in shells, manual pages."""
+import fcntl
 import glob
 import json
 import os
@@ -7,8 +8,10 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 
 import e2e
@@ -18,10 +21,12 @@ lab = None
 ESCAPE = '\x1b['
 
 
-def on_terminal(*args, keys=(), env=None, timeout=60):
+def on_terminal(*args, keys=(), env=None, timeout=60, columns=None):
     """Runs a command on a terminal of its own; `keys`: (text to wait for, bytes to type). Returns (exit code, output)."""
     pid, terminal = pty.fork()
     if pid == 0:
+        if columns:
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
         os.environ.update({'TERM': 'xterm', 'COLUMNS': '100', **(env or {})})
         os.execv(lab.fettle, [lab.fettle, '--root', lab.root('node1'), *args])
     output, left, end = '', list(keys), time.monotonic() + timeout
@@ -206,6 +211,28 @@ def test_why():
                    'gnt:user wanted it: power\n', said
 
 
+def lines_on(columns, *args):
+    code, out = on_terminal(*args, columns=columns)
+    assert code == 0, (code, out)
+    return re.sub('\x1b\\[[0-9;]*m', '', out).replace('\r', '').splitlines()
+
+
+@title('/cli/terminal/tables-fit-into-80-columns')
+def test_width():
+    """Folded within their columns where they are too wide; elsewhere than on a terminal a row is a line."""
+    lab.cli('instance', 'create', 'application-server-01', '--disk-template', 'mirror', '--disk', 'size=8',
+            '--pnode', 'node2', '--snode', 'node3', '--no-start')
+    for args in (('instance', 'list'), ('node', 'list'), ('job', 'list'), ('plan', 'drain', 'node2'), ('decision', 'list')):
+        lines = lines_on(80, *args)
+        assert max(map(len, lines)) <= 80 or args[0] == 'plan' and lines[-1].startswith('To do it'), lines
+    lines = lines_on(80, 'instance', 'list')
+    assert 'Nodes' in lines[1] and 'Secondary_' in lines[0], lines
+    assert any(line.startswith('application-server-01 ADMIN_down') for line in lines), lines
+    wide = lines_on(200, 'instance', 'list')
+    assert len(wide[0]) > 80 and len(wide) == len(lab.cli('instance', 'list').splitlines()), wide
+    lab.cli('instance', 'remove', 'application-server-01')
+
+
 @title('/cli/terminal/asks-before-data-is-lost')
 def test_sure():
     lab.cli('instance', 'create', 'doomed', '--disk-template', 'file', '--disk', 'size=8', '--no-start')
@@ -221,6 +248,24 @@ def test_sure():
     lab.cli('instance', 'create', 'doomed', '--disk-template', 'diskless', '--no-start')
     code, out = on_terminal('instance', 'remove', 'doomed', '--yes')
     assert code == 0 and '[y/N]' not in out, (code, out)
+
+
+@title('/cli/terminal/a-disk-goes-by-the-typed-name')
+def test_sure_of_disks():
+    lab.cli('instance', 'create', 'doomed', '--disk-template', 'file', '--disk', 'size=8', '--no-start')
+    lab.cli('instance', 'modify', 'doomed', '--add-disk', 'size=1', '--add-disk', 'size=2')
+    remove = ('instance', 'modify', 'doomed', '--remove-disk', '1', '--remove-disk', '2')
+    question = 'Instance doomed loses disks 1, 2 and what is on them, for good. Type the name of the instance to go on: '
+    for answer in (b'y\n', b'\n', b'\x04', b'web1\n'):
+        code, out = on_terminal(*remove, keys=[('to go on:', answer)])
+        assert code == 17 and question in out and 'fettle: that is not what was to be typed; nothing was done' in out, (code, out)
+    code, _, err = lab.run(*remove, check=False)
+    assert code == 2 and 'Nobody can be asked here: say --yes' in err, (code, err)
+    lab.cli(*remove, '--dry-run')
+    assert lab.instance('doomed', 'disk.count')['disk.count'] == 3
+    code, out = on_terminal(*remove, keys=[('to go on:', b'doomed\n')])
+    assert code == 0 and lab.instance('doomed', 'disk.count')['disk.count'] == 1, (code, out)
+    lab.cli('instance', 'remove', 'doomed')
 
 
 @title('/cli/json/every-answer-and-every-error')
@@ -395,5 +440,5 @@ if __name__ == '__main__':
         lab.leaks = True
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
         e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_restart, test_restart_children, test_interrupt_away,
-                test_why, test_sure, test_json, test_info, test_verify_node, test_verify_apart,
+                test_why, test_width, test_sure, test_sure_of_disks, test_json, test_info, test_verify_node, test_verify_apart,
                 test_bash, test_zsh, test_no_cluster, test_manual, test_logs)

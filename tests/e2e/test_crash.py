@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Death at every call to the outside, of each process, while an instance is created, failed over and migrated.
+"""Death at every call to the outside, of each process, while an instance is created, failed over, migrated,
+and while disks of it come and go.
 
 A daemon is restarted with a crash point of the coming operation armed (io/crash.h): it kills itself right before its
 n-th write, send, sync, spawn or monitor command, once. Whatever n is, the accepted job has one final state, nothing ran
@@ -317,17 +318,53 @@ def after_migrate(_status):
     assert len(copies_of('walker')) == 1
 
 
+def disks_of(name):
+    return lab.instance(name, 'disk.count')['disk.count']
+
+
+def disks_opcode():
+    """A disk for an instance that rests, or its last one away: one, two, one, …"""
+    change = {'add_disks': [{'size': 3}]} if disks_of('resting') == 1 else {'remove_disks': ['-1']}
+    return {'OP_ID': 'OP_INSTANCE_SET_PARAMS', 'instance_name': 'resting', **change}
+
+
+def images_on_record(name):
+    """Sizes of the images of both copies, disk by disk; each has to be there."""
+    row = lab.instance(name, 'uuid', 'pnode', 'snodes', 'replica')
+    stems = [(row['pnode'], row['uuid']), (row['snodes'][0], f'{row["uuid"]}.{row["replica"]}')]
+    return [[os.path.getsize(os.path.join(lab.root(node), 'var', 'disks', f'{stem}.disk{disk}.raw')) >> 20
+             for node, stem in stems] for disk in range(disks_of(name))]
+
+
+def after_disks(status):
+    """The disks of before or of after, whole on both nodes and promised as such; the same word again does the rest."""
+    row = lab.instance('resting', 'task_state', 'replica.state', 'clean')
+    assert row == {'task_state': '', 'replica.state': 'in-sync', 'clean': True}, row
+    count = disks_of('resting')
+    assert images_on_record('resting') == [[8, 8], [3, 3]][:count]
+    e2e.verify_clean(lab, HEAL_S)
+    if status == 'success':
+        return
+    # What a death has left: added again it is made anew, removed again it goes.
+    again = {'remove_disks': ['1']} if count == 2 else {'add_disks': [{'size': 3}]}
+    lab.do('OP_INSTANCE_SET_PARAMS', instance_name='resting', **again)
+    assert images_on_record('resting') == [[8, 8], [3, 3]][:disks_of('resting')]
+    assert not copies_of('resting')
+
+
 OPERATIONS = {'create': (create_opcode, after_create), 'failover': (failover_opcode, after_failover),
-              'migrate': (migrate_opcode, after_migrate)}
+              'migrate': (migrate_opcode, after_migrate), 'disks': (disks_opcode, after_disks)}
 # The process that a guest is sent to waits beside it.
-PROCESSES_AT_ONCE = {'create': 1, 'failover': 1, 'migrate': 2}
+PROCESSES_AT_ONCE = {'create': 1, 'failover': 1, 'migrate': 2, 'disks': 0}
 
 
 def nodes_of(operation):
     if operation == 'create':
         return 'node2', 'node3'
-    e2e.wait_healthy(lab, 'walker', HEAL_S)
-    row = lab.instance('walker', 'pnode', 'snodes')
+    name = 'resting' if operation == 'disks' else 'walker'
+    if operation != 'disks':
+        e2e.wait_healthy(lab, name, HEAL_S)
+    row = lab.instance(name, 'pnode', 'snodes')
     return row['pnode'], row['snodes'][0]
 
 
@@ -446,6 +483,14 @@ def test_count_migrate():
     count_points('migrate')
 
 
+@title('/crash/count/disks')
+def test_count_disks():
+    lab.do('OP_INSTANCE_CREATE', instance_name='resting', pnode='node2', snode='node3',
+           **{**e2e.TICK, 'start': False})
+    lab.do('OP_INSTANCE_ACTIVATE_DISKS', instance_name='resting')
+    count_points('disks')
+
+
 @title('/crash/no-sanitizer-report')
 def test_logs():
     e2e.verify_clean(lab, HEAL_S)
@@ -465,6 +510,10 @@ PROVEN = {
     ('failover', 'job'): 'LUX-24,LUX-28,LUX-36,SAF-16,SAF-30',
     ('failover', 'primary'): 'SAF-10,SAF-16,SAF-20',
     ('failover', 'secondary'): 'SAF-10,SAF-16,SAF-20',
+    ('disks', 'wconfd'): 'WCF-16,SAF-30',
+    ('disks', 'job'): 'LUX-24,LUX-28,SAF-20,SAF-30',
+    ('disks', 'primary'): 'SAF-20',
+    ('disks', 'secondary'): 'SAF-20',
     ('migrate', 'luxid'): 'LUX-06,LUX-26,LUX-27,LUX-28,SAF-30',
     ('migrate', 'job-start'): 'LUX-22,LUX-23,LUX-25,LUX-28',
     ('migrate', 'job'): 'LUX-24,LUX-28,LUX-36,SAF-10,SAF-30',
@@ -478,7 +527,7 @@ if __name__ == '__main__':
             lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
             # Each death may cost a repair, and a long walk has more of them than an hour's budget.
             lab.cli('cluster', 'modify', '--repair-max-per-hour', '100000')
-            e2e.run(test_count_create, test_count_failover, test_count_migrate,
+            e2e.run(test_count_create, test_count_failover, test_count_migrate, test_count_disks,
                     *(walker(*key, ids) for key, ids in PROVEN.items() if only in ' '.join(key)), test_logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -301,6 +301,112 @@ def test_several():
     remove('many')
 
 
+def modify(name, *args):
+    return lab.cli('instance', 'modify', name, *args)
+
+
+def modify_refused(message, name, *args):
+    code, _, err = lab.run('instance', 'modify', name, *args, check=False)
+    assert code != 0 and message in err, (code, err)
+
+
+def kept_in_sync(name):
+    row = lab.instance(name, 'replica.state', 'clean')
+    return row == {'replica.state': 'in-sync', 'clean': True}
+
+
+@title('/disks/one-comes-and-goes-under-a-mirror#SAF-13,SAF-16')
+def test_come_and_go():
+    """Added while it rests, it is in both copies: the next start copies nothing, and a power cut loses neither disk."""
+    uuid = create('wider')
+    e2e.wait_counting(lab, 'wider', uuid, 'node2')
+    e2e.wait_healthy(lab, 'wider')
+    modify_refused('is not stopped, and a running guest keeps the devices', 'wider', '--add-disk', 'size=3')
+    stop('wider')
+    modify('wider', '--add-disk', 'size=3', '--add-disk', 'size=2')
+    assert kept_in_sync('wider')
+    assert [[os.path.getsize(path) >> 20 for path in copies('wider', uuid, disk)] for disk in range(3)] == \
+        [[8, 8], [3, 3], [2, 2]]
+    put(copies('wider', uuid, 2)[0], 0, b'not yet known to anybody')
+    put(copies('wider', uuid, 2)[1], 0, b'not yet known to anybody')
+    modify_refused('Instance wider loses disk 2 and what is on it, for good. Nobody can be asked here: say --yes',
+                   'wider', '--remove-disk', '2')
+    gone = [*copies('wider', uuid, 2)]
+    modify('wider', '--remove-disk', '2', '--add-disk', 'size=4', '--yes')
+    assert [os.path.getsize(path) >> 20 for path in gone] == [4, 4], 'a disk that is added is a new one'
+    assert not any(get(gone[0], 0, 64)) and same(gone), 'what was removed is there again'
+    modify('wider', '--remove-disk=-1', '--yes')
+    assert not any(os.path.exists(path) for path in gone)
+    assert kept_in_sync('wider')
+    lab.cli('instance', 'startup', 'wider')
+    e2e.wait_counting(lab, 'wider', uuid, 'node2')
+    e2e.wait_healthy(lab, 'wider')
+    lab.lab('power', 'node2', 'off')
+    printed = lab.printed('wider', uuid, 'node2')
+    lab.cli('node', 'modify', 'node2', '--offline', 'yes', '--statement', 'test: the power was cut')
+    e2e.wait_counting(lab, 'wider', uuid, 'node3', printed, 120)
+    e2e.wait_healthy(lab, 'wider', 120)
+    lab.lab('power', 'node2', 'on')
+    lab.cli('node', 'modify', 'node2', '--offline', 'no')
+    wait_until('one copy runs', lambda: len(lab.qemu_processes(uuid)) == 1, 60)
+    e2e.verify_clean(lab, 60)
+    remove('wider')
+
+
+@title('/disks/a-resting-mirror-with-a-new-disk-fails-over#SAF-16')
+def test_new_disk_fails_over():
+    """Its replica has never been opened with the new disk, and is a copy of it all the same."""
+    uuid = create('early')
+    e2e.wait_counting(lab, 'early', uuid, 'node2')
+    e2e.wait_healthy(lab, 'early')
+    stop('early')
+    modify('early', '--add-disk', 'size=3')
+    lab.cli('instance', 'failover', 'early')
+    assert lab.instance('early', 'pnode')['pnode'] == 'node3'
+    lab.cli('instance', 'startup', 'early')
+    e2e.wait_counting(lab, 'early', uuid, 'node3')
+    e2e.verify_clean(lab, 60)
+    remove('early')
+
+
+@title('/disks/one-comes-and-goes-in-files')
+def test_come_and_go_in_files():
+    """Raw, qcow2 and in the shared folder; a guest boots with what is there."""
+    for template, form in (('file', 'raw'), ('file', 'qcow2'), ('sharedfile', 'raw')):
+        uuid = create('wide', template, start=False)
+        folder = 'shared' if template == 'sharedfile' else 'disks'
+        path = os.path.join(lab.root('node2'), 'var', folder, f'{uuid}.disk1.{form}')
+        modify('wide', '--add-disk', f'size=3,format={form}')
+        said = subprocess.run(['qemu-img', 'info', '-U', '-f', form, path], capture_output=True, text=True, check=True)
+        assert 'virtual size: 3 MiB' in said.stdout, said.stdout
+        lab.cli('instance', 'startup', 'wide')
+        e2e.wait_counting(lab, 'wide', uuid, 'node2')
+        stop('wide')
+        modify('wide', '--remove-disk', '1', '--yes')
+        assert not os.path.exists(path), path
+        e2e.verify_clean(lab, 60)
+        remove('wide')
+
+
+@title('/disks/a-node-shows-what-takes-its-space')
+def test_node_page():
+    uuid = create('shown')
+    e2e.wait_counting(lab, 'shown', uuid, 'node2')
+    e2e.wait_healthy(lab, 'shown')
+    shown = {node: [row for row in lab.query('node', ['name', 'images'], ['=', 'name', node])[0]['images']
+                    if row['instance'] == 'shown'] for node in ('node2', 'node3')}
+    generation, replica = lab.instance('shown', 'generation', 'replica').values()
+    for node, role, name in (('node2', 'primary', ''), ('node3', 'replica', replica)):
+        row, = shown[node]
+        assert row.pop('space') > 0, row
+        assert row == {'instance': 'shown', 'instance_uuid': uuid, 'role': role, 'replica': name,
+                       'generation': generation, 'disks': [0]}, row
+    page = lab.cli('node', 'info', 'node3')
+    assert re.search(r'^  shown +replica +\d+ +0 +\d+$', page, re.MULTILINE), page
+    assert max(map(len, page.splitlines())) < 80, page
+    remove('shown')
+
+
 @title('/disks/no-sanitizer-report')
 def test_logs():
     e2e.verify_clean(lab, 60)
@@ -310,4 +416,5 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_progress, test_import, test_several, test_logs)
+        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_progress, test_import, test_several, test_come_and_go,
+                test_new_disk_fails_over, test_come_and_go_in_files, test_node_page, test_logs)

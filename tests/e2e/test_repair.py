@@ -316,6 +316,10 @@ def test_storm():
     assert jobs_of('stormy') == before, 'a repair began under the brake'
     row, = lab.json('brake', 'list')
     assert row['since'] > 0 and row['nodes'] == ['node2', 'node3'] and row['why'], row
+    brake = r'^The storm brake is on since .* No repair goes on until you say so: fettle repair continue$'
+    assert re.search(brake, lab.cli('repair', 'list'), re.MULTILINE), 'the list of repairs hides why none goes on'
+    _, verified, _ = lab.run('cluster', 'verify', check=False)
+    assert 'auto-repair stands still, its storm brake is on since' in verified, verified
     text = said(r'^The storm brake is on since .* No repair goes on until you say so: fettle repair continue$', 'why', 'cluster')
     type_what_it_says(text, 'repair continue')
     kind, jobs = result('stormy', 'success')

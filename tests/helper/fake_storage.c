@@ -199,6 +199,53 @@ static bool op_create(struct storage *storage, const char *instance, const char 
     return fake_op_end(host, "create", late, true, error);
 }
 
+/* By a guest or an export; a guest that waits keeps its files open, whatever they are called. */
+static bool is_used(const struct fake_host *host, const struct fake_image *image, bool renamed)
+{
+    const struct fake_guest *guest = fake_guest_find(host, image->instance);
+    const struct fake_export *export = export_find(host, image->instance, image->replica);
+    if (export && export->alive)
+        return true;
+    return guest && guest->image == image && !(renamed && guest->waits);
+}
+
+static void check_unused(const struct fake_host *host, const struct fake_image *image,
+                         const char *what)
+{
+    if (is_used(host, image, strcmp(what, "promote") == 0))
+        fake_truth_problem(host->hosts, "%s of images of %s on %s while they are in use", what,
+                           image->instance, host->node);
+}
+
+static bool op_renew(struct storage *storage, const char *instance, const char *replica,
+                     enum disk_template disk_template, const GPtrArray *disks, guint first,
+                     GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    bool late;
+    if (!fake_op_begin(host, "renew", instance, &late, error))
+        return false;
+    struct fake_image *image = fake_image_find(host, instance, replica);
+    if (!image) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no images here", instance);
+        return fake_op_end(host, "renew", late, false, error);
+    }
+    check_unused(host, image, "renew");
+    fake_hosts_touch(host->hosts, instance);
+    guint count = disks->len * FAKE_BLOCKS, kept = MIN(first * FAKE_BLOCKS, image->count);
+    guint64 *blocks = g_new0(guint64, count + 1);
+    memcpy(blocks, image->blocks, MIN(kept, count) * sizeof *blocks);
+    g_free(image->blocks);
+    g_free(image->stable);
+    image->blocks = blocks;
+    image->stable = g_memdup2(blocks, (count + 1) * sizeof *blocks);
+    image->count = count;
+    image->lost &= (G_GUINT64_CONSTANT(1) << first) - 1;
+    for (guint i = first; i < LIMIT_DISKS; i++)
+        image->size_mib[i] = i < disks->len ? ((const struct disk *)disks->pdata[i])->size : 0;
+    return fake_op_end(host, "renew", late, true, error);
+}
+
 static bool op_progress(struct storage *storage, const char *instance, guint64 *ret_done,
                         guint64 *ret_total)
 {
@@ -270,24 +317,6 @@ static bool op_sync(struct storage *storage, const char *instance, const char *r
         return false;
     image_settle(fake_image_find(host, instance, replica));
     return fake_op_end(host, "sync", late, true, error);
-}
-
-/* By a guest or an export; a guest that waits keeps its files open, whatever they are called. */
-static bool is_used(const struct fake_host *host, const struct fake_image *image, bool renamed)
-{
-    const struct fake_guest *guest = fake_guest_find(host, image->instance);
-    const struct fake_export *export = export_find(host, image->instance, image->replica);
-    if (export && export->alive)
-        return true;
-    return guest && guest->image == image && !(renamed && guest->waits);
-}
-
-static void check_unused(const struct fake_host *host, const struct fake_image *image,
-                         const char *what)
-{
-    if (is_used(host, image, strcmp(what, "promote") == 0))
-        fake_truth_problem(host->hosts, "%s of images of %s on %s while they are in use", what,
-                           image->instance, host->node);
 }
 
 static void move_aside(struct fake_host *host, struct fake_image *image, guint64 generation)
@@ -592,6 +621,7 @@ static const struct storage_ops storage_ops = {
     .space = op_space,
     .source_size = op_source_size,
     .create = op_create,
+    .renew = op_renew,
     .progress = op_progress,
     .grow = op_grow,
     .demote = op_demote,

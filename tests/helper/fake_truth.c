@@ -12,7 +12,7 @@ struct fake_truth *fake_truth_get(struct fake_hosts *hosts, const char *instance
     truth = g_new0(struct fake_truth, 1);
     truth->instance = g_strdup(instance);
     truth->count = count;
-    truth->acked = g_new0(guint64, count + 1);
+    truth->acked = g_new0(guint64, LIMIT_DISKS * FAKE_BLOCKS + 1); /* disks may be added */
     truth->maybe = g_array_new(FALSE, TRUE, sizeof(struct fake_write));
     g_hash_table_insert(hosts->truths, truth->instance, truth);
     return truth;

@@ -19,7 +19,7 @@
 static bool do_plan(struct image_call *call, GError **error)
 {
     call->plan = image_plan_new(&call->images, call->instance, call->replica, call->disk_template,
-                                call->disks, call->os_type, error);
+                                call->disks, call->disk, call->os_type, error);
     return call->plan != NULL;
 }
 
@@ -116,9 +116,11 @@ static bool make_all(struct file_storage *storage, struct image_plan *plan, GErr
 
 static struct image_plan *plan_creation(struct file_storage *storage, const char *instance,
                                         const char *replica, enum disk_template disk_template,
-                                        const GPtrArray *disks, const char *os_type, GError **error)
+                                        const GPtrArray *disks, guint first, const char *os_type,
+                                        GError **error)
 {
     struct image_call *call = image_call_new(&storage->images, do_plan, instance, replica);
+    call->disk = first;
     call->os_type = g_strdup(os_type != NULL ? os_type : "");
     call->disk_template = disk_template;
     call->disks = g_ptr_array_new_with_free_func((GDestroyNotify)disk_free);
@@ -132,17 +134,9 @@ static struct image_plan *plan_creation(struct file_storage *storage, const char
     return plan;
 }
 
-bool storage_create(struct storage *base, const char *instance, const char *replica,
-                    enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
-                    GError **error)
+static bool make_planned(struct file_storage *storage, const char *instance,
+                         struct image_plan *plan, GError **error)
 {
-    struct file_storage *storage = (struct file_storage *)base;
-    if (!storage_check_not_exported(storage, replica, error))
-        return false;
-    struct image_plan *plan =
-        plan_creation(storage, instance, replica, disk_template, disks, os_type, error);
-    if (plan == NULL)
-        return false;
     g_hash_table_insert(storage->creating, g_strdup(instance), image_plan_ref(plan));
     bool made = make_all(storage, plan, error);
     if (!made)
@@ -151,6 +145,48 @@ bool storage_create(struct storage *base, const char *instance, const char *repl
         g_hash_table_remove(storage->creating, instance);
     image_plan_unref(plan);
     return made;
+}
+
+bool storage_create(struct storage *base, const char *instance, const char *replica,
+                    enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
+                    GError **error)
+{
+    struct file_storage *storage = (struct file_storage *)base;
+    if (!storage_check_not_exported(storage, replica, error))
+        return false;
+    struct image_plan *plan =
+        plan_creation(storage, instance, replica, disk_template, disks, 0, os_type, error);
+    return plan != NULL && make_planned(storage, instance, plan, error);
+}
+
+static bool do_trim(struct image_call *call, GError **error)
+{
+    return images_trim(&call->images, call->instance, call->replica, call->disk, error);
+}
+
+static bool trim(struct file_storage *storage, const char *instance, const char *replica,
+                 guint first, GError **error)
+{
+    struct image_call *call = image_call_new(&storage->images, do_trim, instance, replica);
+    call->disk = first;
+    return image_call_finish(call, error);
+}
+
+/* What goes is gone before anything is made: its room may be needed. */
+bool storage_renew(struct storage *base, const char *instance, const char *replica,
+                   enum disk_template disk_template, const GPtrArray *disks, guint first,
+                   GError **error)
+{
+    struct file_storage *storage = (struct file_storage *)base;
+    if (!images_check_names(instance, replica, error) ||
+        !storage_check_not_exported(storage, replica, error) ||
+        !trim(storage, instance, replica, first, error))
+        return false;
+    if (first >= disks->len)
+        return true;
+    struct image_plan *plan =
+        plan_creation(storage, instance, replica, disk_template, disks, first, "", error);
+    return plan != NULL && make_planned(storage, instance, plan, error);
 }
 
 bool storage_progress(struct storage *base, const char *instance, guint64 *ret_done,

@@ -254,6 +254,7 @@ static const struct storage_ops file_storage_ops = {
     .space = file_storage_space,
     .source_size = file_storage_source_size,
     .create = storage_create,
+    .renew = storage_renew,
     .progress = storage_progress,
     .grow = storage_grow,
     .demote = file_storage_demote,

@@ -133,9 +133,9 @@ static bool check_unused(const struct image_plan *plan, GError **error)
 }
 
 static void plan_images(struct image_plan *plan, const char *instance, const char *replica,
-                        const GPtrArray *disks)
+                        const GPtrArray *disks, guint first)
 {
-    for (guint i = 0; i < disks->len; i++) {
+    for (guint i = first; i < disks->len; i++) {
         const struct disk *disk = disks->pdata[i];
         struct planned_image *image = g_new0(struct planned_image, 1);
         image->path = images_path(plan->folder, instance, replica, i, disk->format);
@@ -160,7 +160,8 @@ static bool plan_source(const struct images *images, struct image_plan *plan, co
 
 struct image_plan *image_plan_new(const struct images *images, const char *instance,
                                   const char *replica, enum disk_template disk_template,
-                                  const GPtrArray *disks, const char *os_type, GError **error)
+                                  const GPtrArray *disks, guint first, const char *os_type,
+                                  GError **error)
 {
     const char *folder;
     if (!images_check_names(instance, replica, error) ||
@@ -171,7 +172,7 @@ struct image_plan *image_plan_new(const struct images *images, const char *insta
     plan->folder = g_strdup(folder);
     plan->shared = folder == images->shared;
     plan->planned = g_ptr_array_new_with_free_func(planned_free);
-    plan_images(plan, instance, replica, disks);
+    plan_images(plan, instance, replica, disks, first);
     if (plan_source(images, plan, os_type, error) && check_unused(plan, error))
         return plan;
     image_plan_unref(plan);

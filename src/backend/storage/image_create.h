@@ -29,12 +29,14 @@ struct image_plan {
     guint renamed;
 };
 
-/* Checks what is wanted and makes nothing. WRONG_INPUT: names, format, a source that does not fit;
- * WRONG_STATE: a guest has the images open; ENVIRONMENT: no shared folder. Reference-counted,
- * since a thread may outlive the task that waits for it. */
+/* Checks what is wanted and makes nothing: the images of disk `first` and of those after it.
+ * WRONG_INPUT: names, format, a source that does not fit; WRONG_STATE: a guest has the images open;
+ * ENVIRONMENT: no shared folder. Reference-counted, since a thread may outlive the task that waits
+ * for it. */
 struct image_plan *image_plan_new(const struct images *images, const char *instance,
                                   const char *replica, enum disk_template disk_template,
-                                  const GPtrArray *disks, const char *os_type, GError **error);
+                                  const GPtrArray *disks, guint first, const char *os_type,
+                                  GError **error);
 struct image_plan *image_plan_ref(struct image_plan *plan);
 void image_plan_unref(struct image_plan *plan);
 

@@ -72,8 +72,7 @@ static struct image *image_parse(const char *folder, const char *name)
     bool replica = g_uuid_string_is_valid(parts[at]);
     if (replica)
         at++;
-    if (parts[at][0] == 'g')
-        at++;
+    const char *aside = parts[at][0] == 'g' ? parts[at++] + 1 : "0";
     if (at != count - 2 || format < 0)
         return NULL;
     struct image *image = g_new0(struct image, 1);
@@ -81,6 +80,7 @@ static struct image *image_parse(const char *folder, const char *name)
     image->instance = g_strdup(parts[0]);
     image->replica = g_strdup(replica ? parts[1] : "");
     image->disk = disk;
+    image->generation = g_ascii_strtoull(aside, NULL, 10); /* g7-1: kept aside once more */
     image->format = (enum disk_format)format;
     return image;
 }

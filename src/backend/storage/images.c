@@ -11,7 +11,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define STAT_BLOCK_BYTES 512u /* of st_blocks, whatever the file system has */
 
 bool images_sync_file(const char *path, int flags, GError **error)
 {
@@ -196,17 +199,34 @@ static bool remove_set(const GPtrArray *set, const char *folder, GError **error)
     return set->len == 0 || images_sync_folder(folder, error);
 }
 
-bool images_remove(const struct images *images, const char *instance, const char *replica,
-                   GError **error)
+static bool check_set_unused(const struct images *images, const GPtrArray *set, GError **error)
 {
-    g_autoptr(GPtrArray) set = images_find_set(images, instance, replica, error);
-    if (set == NULL)
-        return false;
     for (guint i = 0; i < set->len; i++) {
         const struct image *image = set->pdata[i];
         if (image_is_shared(images, image) && !images_check_unused(image->path, error))
             return false;
     }
+    return true;
+}
+
+bool images_trim(const struct images *images, const char *instance, const char *replica,
+                 guint first, GError **error)
+{
+    g_autoptr(GPtrArray) set = images_find_set(images, instance, replica, error);
+    if (set == NULL)
+        return false;
+    for (guint i = set->len; i > 0; i--)
+        if (((const struct image *)set->pdata[i - 1])->disk < first)
+            g_ptr_array_remove_index(set, i - 1);
+    return check_set_unused(images, set, error) && remove_set(set, folder_of(images, set), error);
+}
+
+bool images_remove(const struct images *images, const char *instance, const char *replica,
+                   GError **error)
+{
+    g_autoptr(GPtrArray) set = images_find_set(images, instance, replica, error);
+    if (set == NULL || !check_set_unused(images, set, error))
+        return false;
     images_sweep(images->disks, instance);
     if (replica[0] == '\0' && (set->len == 0 || folder_of(images, set) == images->shared))
         images_sweep(images->shared, instance);
@@ -253,7 +273,12 @@ GPtrArray *images_list(const struct images *images, bool aside, GError **error)
     GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)image_set_free);
     for (guint i = 0; i < all->len; i++) {
         const struct image *image = all->pdata[i];
-        set_of(list, image)->disks |= G_GUINT64_CONSTANT(1) << image->disk;
+        struct image_set *set = set_of(list, image);
+        struct stat status;
+        set->disks |= G_GUINT64_CONSTANT(1) << image->disk;
+        set->generation = MAX(set->generation, image->generation);
+        if (stat(image->path, &status) == 0)
+            set->space += (guint64)status.st_blocks * STAT_BLOCK_BYTES;
     }
     g_ptr_array_sort(list, compare_sets);
     return list;

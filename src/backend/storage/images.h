@@ -31,6 +31,7 @@ struct image {
     char *replica; /* "" */
     guint disk;
     enum disk_format format;
+    guint64 generation; /* of what is kept aside; else 0 */
 };
 
 /* --- names (image_names.c) --- */
@@ -77,6 +78,9 @@ bool images_set_aside(const struct images *images, const char *instance, const c
                       guint64 generation, GError **error);
 bool images_remove(const struct images *images, const char *instance, const char *replica,
                    GError **error);
+/* Those of disk `first` and beyond only. */
+bool images_trim(const struct images *images, const char *instance, const char *replica,
+                 guint first, GError **error);
 bool images_remove_aside(const struct images *images, const char *instance, GError **error);
 /* Each set of this node's own, with the disks that have an image; GPtrArray of struct image_set,
  * sorted by instance and replica. */

@@ -1,5 +1,5 @@
 /*
- * Images: made, made larger, removed; see disks.h.
+ * Images: made, made larger, made anew, removed; see disks.h.
  */
 #include "core/guest/disks.h"
 
@@ -345,6 +345,85 @@ json_t *disks_grow(struct node_core *node, struct fence_op *op, const void *args
     if (!guest || !guest_lock(guest, error))
         return NULL;
     bool ok = grow_locked(guest, op, grow, error);
+    guest_unlock(guest);
+    return ok ? json_object() : NULL;
+}
+
+/* --- the last ones anew --- */
+
+static bool renew_is_known(const struct guest *guest, const struct disks_renew_args *args)
+{
+    return *args->replica && strcmp(args->replica, guest->record->replica) == 0;
+}
+
+/* A request that was delayed on its way must not blank images that were used since. */
+static bool renew_check(const struct guest *guest, const struct fence_op *op,
+                        const struct disks_renew_args *args, GError **error)
+{
+    const struct guest_record *record = guest->record;
+    struct stamp asked = {fence_op_stamp(op).history, args->generation}, used = {0, 0};
+    g_autofree char *name = guest_name(guest);
+    if (!*args->replica)
+        used = (struct stamp){record->history, record->generation};
+    else if (renew_is_known(guest, args))
+        used = (struct stamp){record->replica_history, record->replica_generation};
+    if (guest->damage)
+        fettle_set_error(error, CORRUPT, "%s", guest->damage);
+    else if (stamp_compare(asked, used) < 0)
+        fettle_set_error(error, REFUSED,
+                         "generation %" G_GUINT64_FORMAT " of %s is over: generation "
+                         "%" G_GUINT64_FORMAT " was already used here",
+                         args->generation, name, used.epoch);
+    else if (guest->live || guest->incoming_live)
+        fettle_set_error(error, TEMPORARY,
+                         "a process of %s from before generation %" G_GUINT64_FORMAT
+                         " is still here; it ends when the master has been asked about it",
+                         name, args->generation);
+    else
+        return true;
+    return false;
+}
+
+/* From now on nothing of an older generation may touch the images, and the replica is a copy of all
+ * disks that are to be (replica_promote()). */
+static bool renew_record_used(struct guest *guest, const struct fence_op *op,
+                              const struct disks_renew_args *args, GError **error)
+{
+    struct guest_record *record = guest->record;
+    if (!*args->replica) {
+        record->history = fence_op_stamp(op).history;
+        record->generation = args->generation;
+        guest_move(guest, PHASE_STOPPED, "its last disks are made anew");
+    } else {
+        record_autoptr(disks_renew_args) copy = disks_renew_args_copy(args);
+        GPtrArray *disks = record->replica_disks;
+        record->replica_disks = copy->disks;
+        copy->disks = disks;
+        record->replica_history = fence_op_stamp(op).history;
+        record->replica_generation = args->generation;
+        record->exported = false;
+    }
+    return guest_save(guest, error);
+}
+
+static bool renew_locked(struct guest *guest, const struct fence_op *op,
+                         const struct disks_renew_args *args, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    bool known = renew_is_known(guest, args);
+    return renew_check(guest, op, args, error) && (!known || replica_close_export(guest, error)) &&
+           ((*args->replica && !known) || renew_record_used(guest, op, args, error)) &&
+           storage->ops->renew(storage, args->instance, args->replica, args->disk_template,
+                               args->disks, (guint)args->first, error);
+}
+
+json_t *disks_renew(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+{
+    const struct disks_renew_args *renew = args;
+    struct guest *guest = guest_get(node, renew->instance, error);
+    if (!guest || !guest_lock(guest, error))
+        return NULL;
+    bool ok = renew_locked(guest, op, renew, error);
     guest_unlock(guest);
     return ok ? json_object() : NULL;
 }

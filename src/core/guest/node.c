@@ -57,6 +57,7 @@ static const struct procedure {
     {"migration_wait", outgoing_wait, true},
     {"migration_cancel", outgoing_cancel, true},
     {"disk_grow", disks_grow, true},
+    {"disks_renew", disks_renew, true},
     {"disks_progress", disks_how_far, false},
     {"console_read", serial_read, false},
     {"console_write", serial_write, false},

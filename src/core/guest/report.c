@@ -182,6 +182,8 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     report_images(images, report);
     report_sources(storage, report);
     report_names(aside, report->leftovers);
+    for (guint i = 0; i < aside->len; i++)
+        g_ptr_array_add(report->aside_sets, image_set_copy(aside->pdata[i]));
     report_bridges(bridges, report);
     report_master_ip(node, report);
     report_guests(node, report);

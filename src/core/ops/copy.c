@@ -229,3 +229,25 @@ char *copy_missing(const struct instance *instance, guint64 disks)
     return g_strdup_printf(count == 1 ? "the image of disk %s" : "the images of disks %s",
                            numbers->str);
 }
+
+bool copy_need_replica(struct op *op, const struct instance *instance, const char *what,
+                       GError **error)
+{
+    if (!*instance->replica)
+        return true;
+    if (!instance_need_node(op, instance, instance->secondary_node, "secondary", error)) {
+        g_prefix_error(error, "its replica %s: ", what);
+        return false;
+    }
+    guint64 disks =
+        copy_images(op_report(op, instance->secondary_node), instance, instance->replica);
+    if (copy_is_whole(instance, disks))
+        return true;
+    g_autofree char *missing = copy_missing(instance, disks);
+    fettle_set_error(error, WRONG_STATE,
+                     "%s does not have %s of the replica of instance \"%s\"; give it another "
+                     "first: fettle instance replace-disks %s",
+                     op_node_name(op, instance->secondary_node), missing, instance->name,
+                     instance->name);
+    return false;
+}

@@ -38,5 +38,9 @@ bool copy_is_whole(const struct instance *instance, guint64 disks);
 /* Both at once. */
 bool copy_has_images(const struct node_report *report, const struct instance *instance,
                      const char *replica);
+/* Whether the images of its replica, if it has one, can be changed along with its own now; `what`
+ * they have to do then, for a sentence: "has to grow along". */
+bool copy_need_replica(struct op *op, const struct instance *instance, const char *what,
+                       GError **error);
 /* What is missing then, for a sentence: "the images", "the image of disk 1"; g_free(). */
 char *copy_missing(const struct instance *instance, guint64 disks);

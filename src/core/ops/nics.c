@@ -259,3 +259,139 @@ GPtrArray *nics_new(struct op *op, const GPtrArray *specs, GError **error)
     }
     return g_steal_pointer(&nics);
 }
+
+/* --- cards that are there --- */
+
+guint nics_find(const GPtrArray *nics, const char *text)
+{
+    guint64 number;
+    if (g_ascii_string_to_unsigned(text, 10, 0, LIMIT_NICS, &number, NULL))
+        return number < nics->len ? (guint)number : G_MAXUINT;
+    for (guint i = 0; i < nics->len; i++)
+        if (!g_ascii_strcasecmp(((const struct nic *)nics->pdata[i])->mac, text))
+            return i;
+    return G_MAXUINT;
+}
+
+void nics_lock_changed(struct op *op, const GPtrArray *nics, const GPtrArray *changes)
+{
+    for (guint i = 0; changes && i < changes->len; i++) {
+        const struct nic_edit *change = changes->pdata[i];
+        guint card = nics_find(nics, change->card);
+        const struct nic *nic = card == G_MAXUINT ? NULL : nics->pdata[card];
+        if (nic && *nic->network)
+            op_lock_network(op, nic->network, LOCK_SHARED);
+    }
+}
+
+static bool change_link(struct nic *nic, const struct nic_edit *change,
+                        const struct network *network, guint index, GError **error)
+{
+    int mode = *change->mode ? enum_parse(&nic_mode_words, change->mode) : (int)nic->mode;
+    if (network && (*change->link || *change->mode)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "change_nics[%u].%s: network \"%s\" says how its cards are connected",
+                         index, *change->link ? "link" : "mode", network->name);
+        return false;
+    }
+    if (mode < 0) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "change_nics[%u].mode: must be bridged, routed or openvswitch, not \"%s\"",
+                         index, change->mode);
+        return false;
+    }
+    nic->mode = (enum nic_mode)mode;
+    if (*change->link)
+        op_set_text(&nic->link, change->link);
+    return true;
+}
+
+static bool change_mac(struct op *op, struct nic *nic, const struct nic_edit *change,
+                       const struct network *network, const GPtrArray *nics, guint index,
+                       GError **error)
+{
+    struct nic_spec spec = {.mac = change->mac};
+    g_autofree char *normal =
+        !*change->mac || is_auto(&spec) ? NULL : mac_normal(change->mac, error);
+    if (!*change->mac || (normal && !strcmp(normal, nic->mac)))
+        return true;
+    if (!is_auto(&spec) && !normal) {
+        g_prefix_error(error, "change_nics[%u].mac: ", index);
+        return false;
+    }
+    if (normal && has_mac(nics, normal)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "change_nics[%u].mac: another card of the instance has %s", index, normal);
+        return false;
+    }
+    return set_mac(op, nic, &spec, network, nics, error);
+}
+
+static bool change_ip(struct op *op, struct nic *nic, const struct nic_edit *change,
+                      const struct network *network, const GPtrArray *nics, guint index,
+                      GError **error)
+{
+    bool none = !strcmp(change->ip, "none"), pool = !strcmp(change->ip, POOL);
+    struct nic_spec spec = {.ip = none ? (char *)"" : change->ip};
+    if (pool && !network) {
+        fettle_set_error(
+            error, WRONG_INPUT,
+            "change_nics[%u].ip: a pool belongs to a network, and this card is in none", index);
+        return false;
+    }
+    if (*change->ip && strcmp(change->ip, nic->ip) != 0 &&
+        !set_ip(op, nic, &spec, network, nics, error))
+        return false;
+    if (nic->mode != NIC_ROUTED || *nic->ip)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "change_nics[%u].ip: a routed card needs the address that is routed to it",
+                     index);
+    return false;
+}
+
+static bool change_card(struct op *op, GPtrArray *nics, guint index, const struct nic_edit *change,
+                        guint *ret_card, GError **error)
+{
+    guint card = nics_find(nics, change->card);
+    if (card == G_MAXUINT) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "change_nics[%u].card: \"%s\" is neither the number nor the MAC address "
+                         "of a network card of the instance, which has %u",
+                         index, change->card, nics->len);
+        return false;
+    }
+    struct nic *nic = nics->pdata[card];
+    const struct network *network =
+        *nic->network ? config_get(op_config(op), "network", nic->network, NULL) : NULL;
+    GError *local = NULL;
+    *ret_card = card;
+    if (change_link(nic, change, network, index, &local) &&
+        change_mac(op, nic, change, network, nics, index, &local) &&
+        change_ip(op, nic, change, network, nics, index, &local))
+        return true;
+    /* What is said of the cards of a new instance, which count from the end of the list. */
+    const char *rest =
+        g_str_has_prefix(local->message, "nics[") ? strstr(local->message, "].") : NULL;
+    if (rest) {
+        g_autofree char *message = g_strdup_printf("change_nics[%u%s", index, rest);
+        fettle_set_error(error, WRONG_INPUT, "%s", message);
+        (*error)->code = local->code;
+        g_error_free(local);
+    } else {
+        g_propagate_error(error, local);
+    }
+    return false;
+}
+
+bool nics_change(struct op *op, GPtrArray *nics, const GPtrArray *changes, bool *ret_changed,
+                 GError **error)
+{
+    for (guint i = 0; changes && i < changes->len; i++) {
+        guint card = 0;
+        if (!change_card(op, nics, i, changes->pdata[i], &card, error))
+            return false;
+        ret_changed[card] = true;
+    }
+    return true;
+}

@@ -28,3 +28,13 @@ void nics_connect(const struct op *op, const struct nic_spec *spec, enum nic_mod
  * commit of the later one with ALREADY_EXISTS, and the cards are made anew from the newest
  * configuration. */
 GPtrArray *nics_new(struct op *op, const GPtrArray *specs, GError **error);
+
+/* By its number or its MAC address; G_MAXUINT: there is no such card. */
+guint nics_find(const GPtrArray *nics, const char *text);
+/* Makes of the cards `nics` what `changes` (struct nic_edit; NULL: none) say of them; each error
+ * with the path of the change (`change_nics[1].mac: …`), as for new cards. A card stays in its
+ * network. `ret_changed` (of LIMIT_NICS): which ones. */
+bool nics_change(struct op *op, GPtrArray *nics, const GPtrArray *changes, bool *ret_changed,
+                 GError **error);
+/* Keeps the networks of cards that get another address as they are. */
+void nics_lock_changed(struct op *op, const GPtrArray *nics, const GPtrArray *changes);

@@ -91,28 +91,6 @@ static bool size_is_right(const struct op *op, const struct instance *instance, 
     return false;
 }
 
-/* A replica that cannot grow along would be too small for ever. */
-static bool replica_can_grow(struct op *op, const struct instance *instance, GError **error)
-{
-    if (!*instance->replica)
-        return true;
-    if (!instance_need_node(op, instance, instance->secondary_node, "secondary", error)) {
-        g_prefix_error(error, "its replica has to grow along: ");
-        return false;
-    }
-    guint64 disks =
-        copy_images(op_report(op, instance->secondary_node), instance, instance->replica);
-    if (copy_is_whole(instance, disks))
-        return true;
-    g_autofree char *missing = copy_missing(instance, disks);
-    fettle_set_error(error, WRONG_STATE,
-                     "%s does not have %s of the replica of instance \"%s\"; give it another "
-                     "first: fettle instance replace-disks %s",
-                     op_node_name(op, instance->secondary_node), missing, instance->name,
-                     instance->name);
-    return false;
-}
-
 static bool nodes_have_room(struct op *op, const struct instance *instance, GError **error)
 {
     const struct op_instance_grow_disk *params = op->params;
@@ -151,7 +129,8 @@ static bool grow_check(struct op *op, GError **error)
     return instance && size_is_right(op, instance, error) &&
            instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
-           replica_can_grow(op, instance, error) && nodes_have_room(op, instance, error);
+           copy_need_replica(op, instance, "has to grow along", error) &&
+           nodes_have_room(op, instance, error);
 }
 
 struct growth {

@@ -5,6 +5,7 @@
  */
 #include "core/ops/display.h"
 #include "core/ops/instance.h"
+#include "core/ops/modify_disks.h"
 #include "core/ops/nics.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
@@ -21,6 +22,11 @@ static bool fail_cards(GError **error)
     return false;
 }
 
+static guint count_of(const GPtrArray *list)
+{
+    return list ? list->len : 0;
+}
+
 static bool modify_declare(struct op *op, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
@@ -29,23 +35,29 @@ static bool modify_declare(struct op *op, GError **error)
     if (!nics_lock_networks(op, params->add_nics, error))
         return fail_cards(error);
     const struct instance *instance = op_find_instance(op, params->instance_name, error);
-    if (instance && params->memory > instance->memory)
+    if (!instance)
+        return false;
+    nics_lock_changed(op, instance->nics, params->change_nics);
+    if (modify_disks_asked(params))
+        modify_disks_lock_room(op, instance);
+    if (params->memory > instance->memory &&
+        (!count_of(params->add_disks) || instance->disk_template == TEMPLATE_SHAREDFILE))
         op_lock_room(op, instance->primary_node);
-    return instance != NULL;
+    return true;
 }
 
 /* --- what is asked for --- */
 
-static guint cards_in(const GPtrArray *list)
+static bool names_only_disks(const struct op_instance_set_params *params)
 {
-    return list ? list->len : 0;
+    return !params->memory && !params->vcpus && !*params->kernel_path && !*params->initrd_path &&
+           !*params->kernel_args && !count_of(params->add_nics) && !count_of(params->remove_nics) &&
+           !count_of(params->change_nics) && !*params->vnc_bind_address && !params->network_port;
 }
 
 static bool names_nothing(const struct op_instance_set_params *params)
 {
-    return !params->memory && !params->vcpus && !*params->kernel_path && !*params->initrd_path &&
-           !*params->kernel_args && !cards_in(params->add_nics) && !cards_in(params->remove_nics) &&
-           !*params->vnc_bind_address && !params->network_port;
+    return names_only_disks(params) && !modify_disks_asked(params);
 }
 
 static guint64 number_to_be(guint64 asked, guint64 now)
@@ -77,7 +89,8 @@ static const char *wanted_address(const struct op *op, const struct instance *in
 static bool is_so_already(const struct op *op, const struct instance *instance)
 {
     const struct op_instance_set_params *params = op->params;
-    return !cards_in(params->add_nics) && !cards_in(params->remove_nics) &&
+    return !count_of(params->add_nics) && !count_of(params->remove_nics) &&
+           !count_of(params->change_nics) && !modify_disks_asked(params) &&
            number_to_be(params->memory, instance->memory) == instance->memory &&
            number_to_be(params->vcpus, instance->vcpus) == instance->vcpus &&
            !strcmp(text_to_be(params->kernel_path, instance->kernel_path), instance->kernel_path) &&
@@ -131,25 +144,13 @@ static bool set_boot(const struct op *op, struct instance *instance, GError **er
 
 /* --- network cards --- */
 
-/* By its number or its address; G_MAXUINT: there is none. */
-static guint find_card(const struct instance *instance, const char *text)
-{
-    guint64 number;
-    if (g_ascii_string_to_unsigned(text, 10, 0, LIMIT_NICS, &number, NULL))
-        return number < instance->nics->len ? (guint)number : G_MAXUINT;
-    for (guint i = 0; i < instance->nics->len; i++)
-        if (!g_ascii_strcasecmp(((const struct nic *)instance->nics->pdata[i])->mac, text))
-            return i;
-    return G_MAXUINT;
-}
-
 static bool remove_cards(const struct op *op, struct instance *instance, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
     bool gone[LIMIT_NICS] = {false};
-    for (guint i = 0; i < cards_in(params->remove_nics); i++) {
+    for (guint i = 0; i < count_of(params->remove_nics); i++) {
         const char *text = params->remove_nics->pdata[i];
-        guint card = find_card(instance, text);
+        guint card = nics_find(instance->nics, text);
         if (card == G_MAXUINT) {
             fettle_set_error(error, WRONG_INPUT,
                              "remove_nics[%u]: \"%s\" is neither the number nor the MAC address of "
@@ -168,7 +169,7 @@ static bool remove_cards(const struct op *op, struct instance *instance, GError 
 static bool add_cards(struct op *op, struct instance *instance, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
-    guint count = instance->nics->len + cards_in(params->add_nics);
+    guint count = instance->nics->len + count_of(params->add_nics);
     if (count > LIMIT_NICS) {
         fettle_set_error(error, LIMIT,
                          "add_nics: instance \"%s\" would have %u network cards; %d are the limit",
@@ -200,7 +201,9 @@ static bool set_display(const struct op *op, struct instance *instance, GError *
 static bool apply(struct op *op, struct instance *instance, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
+    bool changed[LIMIT_NICS] = {false};
     if (!can_change(op, instance, error) || !set_boot(op, instance, error) ||
+        !nics_change(op, instance->nics, params->change_nics, changed, error) ||
         !remove_cards(op, instance, error) || !add_cards(op, instance, error) ||
         !set_display(op, instance, error))
         return false;
@@ -231,15 +234,42 @@ static bool memory_is_there(struct op *op, const struct instance *now, const str
     return false;
 }
 
-/* Those that were added; borrowed. */
-static GPtrArray *new_cards(const struct op *op, const struct instance *instance)
+static const struct nic *card_before(const struct instance *before, const struct nic *card)
 {
-    const struct op_instance_set_params *params = op->params;
-    guint count = instance->nics->len, added = MIN(cards_in(params->add_nics), count);
-    GPtrArray *cards = g_ptr_array_new();
-    for (guint i = count - added; i < count; i++)
-        g_ptr_array_add(cards, instance->nics->pdata[i]);
-    return cards;
+    for (guint i = 0; i < before->nics->len; i++) {
+        const struct nic *nic = before->nics->pdata[i];
+        if (!strcmp(nic->uuid, card->uuid))
+            return nic;
+    }
+    return NULL;
+}
+
+/* Whether the card was added, or was another one before. */
+static bool is_other_card(const struct instance *before, const struct nic *card)
+{
+    const struct nic *nic = card_before(before, card);
+    return !nic || nic->mode != card->mode || strcmp(nic->link, card->link) != 0 ||
+           strcmp(nic->mac, card->mac) != 0 || strcmp(nic->ip, card->ip) != 0;
+}
+
+static bool bridges_are_there(const struct op *op, const struct node_report *report,
+                              const struct instance *now, const struct instance *then,
+                              GError **error)
+{
+    for (guint i = 0; i < then->nics->len; i++) {
+        g_autoptr(GPtrArray) one = g_ptr_array_new();
+        const struct nic *card = then->nics->pdata[i];
+        g_ptr_array_add(one, (void *)card);
+        const struct nic *was = card_before(now, card);
+        bool stays = was && was->mode == card->mode && !strcmp(was->link, card->link);
+        const char *bridge = stays ? NULL : placement_missing_bridge(report, one);
+        if (!bridge)
+            continue;
+        fettle_set_error(error, ENVIRONMENT, "%s: node \"%s\" has no bridge \"%s\"",
+                         was ? "change_nics" : "add_nics", op_node_name(op, report->node), bridge);
+        return false;
+    }
+    return true;
 }
 
 /* A node that is away is asked when the guest is to start there. */
@@ -249,13 +279,8 @@ static bool node_takes_it(struct op *op, const char *node, const struct instance
     const struct node_report *report = *node ? op_report(op, node) : NULL;
     if (!report)
         return true;
-    g_autoptr(GPtrArray) added = new_cards(op, then);
-    const char *bridge = placement_missing_bridge(report, added);
-    if (bridge) {
-        fettle_set_error(error, ENVIRONMENT, "add_nics: node \"%s\" has no bridge \"%s\"",
-                         op_node_name(op, node), bridge);
+    if (!bridges_are_there(op, report, now, then, error))
         return false;
-    }
     bool same = !strcmp(then->kernel_path, now->kernel_path) &&
                 !strcmp(then->initrd_path, now->initrd_path);
     return same || instance_need_boot_files(op, node, then->kernel_path, then->initrd_path, error);
@@ -273,7 +298,8 @@ static bool modify_check(struct op *op, GError **error)
            instance_gather(op, now->primary_node, now->secondary_node, error) &&
            memory_is_there(op, now, then, error) &&
            node_takes_it(op, now->primary_node, now, then, error) &&
-           node_takes_it(op, now->secondary_node, now, then, error);
+           node_takes_it(op, now->secondary_node, now, then, error) &&
+           (!modify_disks_asked(params) || modify_disks_check(op, now, error));
 }
 
 /* --- exec --- */
@@ -308,30 +334,46 @@ static bool modify(struct op *op, const char *uuid, GError **error)
 }
 
 /* Their addresses may have been drawn. */
-static void tell_new_cards(struct op *op, const struct instance *instance)
+static void tell_cards(struct op *op, const struct instance *before, const struct instance *now)
 {
-    g_autoptr(GPtrArray) added = new_cards(op, instance);
-    for (guint i = 0; i < added->len; i++) {
-        const struct nic *nic = added->pdata[i];
-        op_log(op, "network card %u of %s is %s%s%s", instance->nics->len - added->len + i,
-               instance->name, nic->mac, *nic->ip ? ", " : "", nic->ip);
+    for (guint i = 0; i < now->nics->len; i++) {
+        const struct nic *nic = now->nics->pdata[i];
+        if (is_other_card(before, nic))
+            op_log(op, "network card %u of %s is %s%s%s", i, now->name, nic->mac,
+                   *nic->ip ? ", " : "", nic->ip);
     }
+}
+
+/* Everything but the disks. */
+static bool modify_record(struct op *op, const struct instance *before, GError **error)
+{
+    const struct op_instance_set_params *params = op->params;
+    if (!modify(op, before->uuid, error))
+        return false;
+    record_autoptr(instance) now = instance_now(op, before->uuid, error);
+    if (!now)
+        return false;
+    tell_cards(op, before, now);
+    if (*params->vnc_bind_address || params->network_port)
+        display_warn(op, now);
+    return true;
 }
 
 static bool modify_exec(struct op *op, GError **error)
 {
     const struct op_instance_set_params *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    g_autofree char *uuid = found ? g_strdup(found->uuid) : NULL;
-    if (!uuid || !modify(op, uuid, error))
+    if (!found)
         return false;
-    record_autoptr(instance) instance = instance_now(op, uuid, error);
-    if (!instance)
+    record_autoptr(instance) before = instance_copy(found);
+    bool record = !names_only_disks(params);
+    if (record && !modify_record(op, before, error))
         return false;
-    tell_new_cards(op, instance);
-    if (*params->vnc_bind_address || params->network_port)
-        display_warn(op, instance);
-    return true;
+    if (!modify_disks_asked(params) || modify_disks(op, before->uuid, error))
+        return true;
+    if (record && !fettle_error_is(*error, KILLED))
+        g_prefix_error(error, "all but its disks is changed: ");
+    return false;
 }
 
 const struct op_impl ops_modify[] = {

@@ -188,6 +188,73 @@ json_t *query_get_node_leftovers(struct query_source *source, const void *row,
     return report == NULL ? NULL : query_strings(report->leftovers);
 }
 
+/* In which way the record has images of this instance on that node. */
+static const char *image_role(const struct instance *instance, const struct node *node,
+                              const char *replica)
+{
+    if (instance == NULL)
+        return "unknown";
+    if (*replica == '\0')
+        return g_str_equal(instance->primary_node, node->uuid) ? "primary" : "unknown";
+    if (g_str_equal(instance->replica, replica) &&
+        g_str_equal(instance->secondary_node, node->uuid))
+        return "replica";
+    return g_str_equal(instance->migration, replica) ? "migration" : "unknown";
+}
+
+static guint64 image_generation(const struct query_source *source, const struct instance *instance,
+                                const char *role)
+{
+    const struct replica *replica =
+        instance != NULL ? config_get(source->config, "replica", instance->replica, NULL) : NULL;
+
+    if (g_str_equal(role, "replica") && replica != NULL)
+        return replica->generation;
+    return instance != NULL && !g_str_equal(role, "unknown") ? instance->generation : 0;
+}
+
+static json_t *image_disks(guint64 disks)
+{
+    json_t *list = json_array();
+
+    for (guint i = 0; i < LIMIT_DISKS; i++)
+        if ((disks >> i & 1) != 0)
+            json_array_append_new(list, json_integer((json_int_t)i));
+    return list;
+}
+
+static void add_images(const struct query_source *source, const struct node *node,
+                       const GPtrArray *sets, bool aside, json_t *list)
+{
+    for (guint i = 0; sets != NULL && i < sets->len; i++) {
+        const struct image_set *set = g_ptr_array_index(sets, i);
+        const struct instance *instance =
+            config_get(source->config, "instance", set->instance, NULL);
+        const char *role = aside ? "aside" : image_role(instance, node, set->replica);
+        guint64 generation = aside ? set->generation : image_generation(source, instance, role);
+
+        json_array_append_new(list,
+                              json_make("{ss ss ss ss sI so sI}", "instance",
+                                        instance != NULL ? instance->name : set->instance,
+                                        "instance_uuid", set->instance, "replica", set->replica,
+                                        "role", role, "generation", (json_int_t)generation, "disks",
+                                        image_disks(set->disks), "space", (json_int_t)set->space));
+    }
+}
+
+json_t *query_get_node_images(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    if (report == NULL)
+        return NULL;
+    json_t *list = json_array();
+    add_images(source, row, report->image_sets, false, list);
+    add_images(source, row, report->aside_sets, true, list);
+    return list;
+}
+
 /* --- groups --- */
 
 /* Nodes of a group, sorted by name. */

@@ -174,6 +174,10 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
         g_string_append_printf(world->trace, " %" JSON_INTEGER_FORMAT ":%" JSON_INTEGER_FORMAT,
                                json_integer_value(json_object_get(args, "disk")),
                                json_integer_value(json_object_get(args, "size")));
+    if (!strcmp(request->name, "disks_renew"))
+        g_string_append_printf(world->trace, " %" JSON_INTEGER_FORMAT " of %zu",
+                               json_integer_value(json_object_get(args, "first")),
+                               json_array_size(json_object_get(args, "disks")));
     if (json_string_length(json_object_get(args, "replica")) > 0 &&
         g_str_has_prefix(request->name, "disk"))
         g_string_append(world->trace, " replica");
@@ -354,10 +358,10 @@ static void put_node(struct ops_world *world, const char *uuid, const char *name
 static void script(struct ops_world *world)
 {
     static const char *const methods[] = {
-        "node_report",    "image_info",      "disks_create",   "disks_remove",    "replica_open",
-        "replica_close",  "guest_start",     "guest_stop",     "guest_reset",     "mirror_attach",
-        "mirror_detach",  "mirror_wait",     "disk_grow",      "disks_progress",  "incoming_open",
-        "incoming_close", "migration_start", "migration_wait", "migration_cancel"};
+        "node_report",   "image_info",     "disks_create",    "disks_remove",   "replica_open",
+        "replica_close", "guest_start",    "guest_stop",      "guest_reset",    "mirror_attach",
+        "mirror_detach", "mirror_wait",    "disk_grow",       "disks_renew",    "disks_progress",
+        "incoming_open", "incoming_close", "migration_start", "migration_wait", "migration_cancel"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     ops_script_wconfd(world);

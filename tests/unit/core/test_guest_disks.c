@@ -56,6 +56,74 @@ static void test_grow_mirrored(void)
     node_world_free(nw);
 }
 
+static json_t *renew_args(const struct node_world *nw, const char *replica, guint disks,
+                          guint first)
+{
+    static const char *const uuids[] = {OTHER_REPLICA, "33333333-3333-4333-8333-0000000000a1",
+                                        "33333333-3333-4333-8333-0000000000a2"};
+    json_t *args = nw_guest_args(nw);
+    json_t *list = json_array();
+    for (guint i = 0; i < disks; i++)
+        json_array_append_new(list, json_make("{s:s,s:i}", "uuid", uuids[i], "size", (int)i + 2));
+    json_object_set_new(args, "replica", json_string(replica));
+    json_object_set_new(args, "disk_template", json_string("file"));
+    json_object_set_new(args, "disks", list);
+    json_object_set_new(args, "first", json_integer(first));
+    return args;
+}
+
+/* The first ones stay; what was used since is not made anew by a request that comes late. */
+static void test_renew(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw->web1.disk_template = TEMPLATE_FILE;
+    nw_create(nw, NODE_A, "", 2, &error);
+    nw->web1.generation = 1; /* the commit of the job: nobody holds it */
+    json_autoptr late = renew_args(nw, "", 3, 1);
+    for (guint again = 0; again < 2; again++) {
+        json_autoptr done = nw_call(nw, &nw->a, "disks_renew", renew_args(nw, "", 3, 1), &error);
+        g_assert_no_error(error);
+        g_assert_nonnull(done);
+    }
+    g_assert_cmpuint(fake_host_disk_mib(nw->a.host, WEB1, "", 0), ==, 1);
+    g_assert_cmpuint(fake_host_disk_mib(nw->a.host, WEB1, "", 2), ==, 4);
+    g_assert_true(nw_start(nw, &error));
+    nw->web1.generation++;
+    json_t *answer = nw_call(nw, &nw->a, "disks_renew", renew_args(nw, "", 2, 1), &error);
+    assert_refused(answer, error, TEMPORARY,
+                   "a process of instance web1 from before generation 3 is still here; it ends "
+                   "when the master has been asked about it");
+    error = NULL;
+    answer = nw_call(nw, &nw->a, "disks_renew", json_steal(&late), &error);
+    assert_refused(answer, error, REFUSED,
+                   "generation 1 of instance web1 is over: generation 2 was already used here");
+    node_world_free(nw);
+}
+
+/* A replica is the copy of all disks that are to be, so a promotion finds what is on record. */
+static void test_renew_replica(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw); /* with two disks */
+    nw_stop(nw, 0, &error);
+    g_assert_no_error(error);
+    guint64 before = nw->web1.generation++;
+    json_autoptr late = renew_args(nw, nw->web1.replica, 2, 1);
+    json_object_set_new(late, "generation", json_integer((json_int_t)before - 1));
+    json_autoptr done =
+        nw_call(nw, &nw->b, "disks_renew", renew_args(nw, nw->web1.replica, 3, 2), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(done);
+    g_assert_cmpuint(fake_host_disk_mib(nw->b.host, WEB1, nw->web1.replica, 2), ==, 4);
+    g_assert_false(fake_host_exports(nw->b.host, WEB1));
+    json_t *answer = nw_call(nw, &nw->b, "disks_renew", json_steal(&late), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    node_world_free(nw);
+}
+
 /* Only what was written while the replica was away is copied when it is back. */
 static void test_attach_since(void)
 {
@@ -174,14 +242,16 @@ static void test_report(void)
     g_assert_cmpstr(json_string_value(json_array_get(json_object_get(report, "images"), 0)), ==,
                     images);
     g_autofree char *set = report_set(report, 0);
-    g_autofree char *whole = g_strdup_printf("{\"disks\":3,\"instance\":\"%s\",\"replica\":\"%s\"}",
-                                             WEB1, nw->web1.replica);
+    g_autofree char *whole = g_strdup_printf(
+        "{\"disks\":3,\"generation\":0,\"instance\":\"%s\",\"replica\":\"%s\",\"space\":0}", WEB1,
+        nw->web1.replica);
     g_assert_cmpstr(set, ==, whole);
     fake_host_lose_disk(nw->b.host, WEB1, nw->web1.replica, 0);
     json_autoptr later = nw_report(nw, &nw->b);
     g_autofree char *lacking = report_set(later, 0);
     g_autofree char *second = g_strdup_printf(
-        "{\"disks\":2,\"instance\":\"%s\",\"replica\":\"%s\"}", WEB1, nw->web1.replica);
+        "{\"disks\":2,\"generation\":0,\"instance\":\"%s\",\"replica\":\"%s\",\"space\":0}", WEB1,
+        nw->web1.replica);
     g_assert_cmpstr(lacking, ==, second);
     json_autoptr primary = nw_report(nw, &nw->a);
     g_assert_cmpstr(json_string_value(json_array_get(json_object_get(primary, "images"), 0)), ==,
@@ -194,6 +264,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/guest/grow#SAF-20", test_grow);
     g_test_add_func("/guest/grow-mirrored", test_grow_mirrored);
+    g_test_add_func("/guest/renew#SAF-20", test_renew);
+    g_test_add_func("/guest/renew-replica", test_renew_replica);
     g_test_add_func("/guest/attach-since#SAF-12,SAF-13", test_attach_since);
     g_test_add_func("/guest/progress", test_progress);
     g_test_add_func("/guest/kernel", test_kernel);

@@ -381,6 +381,39 @@ static void test_disks(void)
         "wrong_state: " WEB1_IS "disks[0].format: is qcow2; a mirrored disk is always raw");
 }
 
+#define SECOND_DISK "33333333-3333-4333-8333-0000000000f2"
+
+static json_t *two_disks(bool turned)
+{
+    return json_make("[{s:s,s:i},{s:s,s:i}]", "uuid", turned ? SECOND_DISK : DISK1, "size", 64,
+                     "uuid", turned ? DISK1 : SECOND_DISK, "size", 64);
+}
+
+/* From two disks to one while nobody holds it. */
+static char *last_goes(guint generation, const char *holder, const char *left)
+{
+    return check(changes_of(WEB1_WITH("disks", two_disks(!strcmp(left, SECOND_DISK)), "holder",
+                                      TEXT(""), "generation", NUMBER(5)),
+                            replica_in("stale"), NULL),
+                 changes_of(WEB1_WITH("disks", json_make("[{s:s,s:i}]", "uuid", DISK1, "size", 64),
+                                      "holder", TEXT(holder), "generation", NUMBER(generation)),
+                            NULL));
+}
+
+static void test_last_disk(void)
+{
+    assert_says(last_goes(6, "", DISK1), "ok");
+    assert_says(last_goes(5, "", DISK1),
+                "unsafe: " WEB1_IS "disks[1]: is another one (" SECOND_DISK
+                " before) although nothing has marked the instance as recreating-disks");
+    assert_says(last_goes(6, NODE1, DISK1),
+                "unsafe: " WEB1_IS "disks[1]: is another one (" SECOND_DISK
+                " before) although nothing has marked the instance as recreating-disks");
+    assert_says(last_goes(6, "", SECOND_DISK), /* the first one goes */
+                "unsafe: " WEB1_IS "disks[0]: is another one (" SECOND_DISK
+                " before) although nothing has marked the instance as recreating-disks");
+}
+
 /* --- network cards --- */
 
 static json_t *card(const char *mac, const char *mode, const char *link, const char *ip)
@@ -507,6 +540,7 @@ int main(int argc, char **argv)
     g_test_add_func("/moves/recreate/good#SAF-16,SAF-22", test_recreate_gives_up_nothing_good);
     g_test_add_func("/moves/recreate/unsettled#SAF-22", test_recreate_unsettled);
     g_test_add_func("/moves/disks#SAF-13", test_disks);
+    g_test_add_func("/moves/last-disk#SAF-22", test_last_disk);
     g_test_add_func("/moves/cards/mac-taken", test_mac_taken);
     g_test_add_func("/moves/cards", test_cards);
     g_test_add_func("/moves/advice", test_advice);

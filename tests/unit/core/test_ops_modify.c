@@ -285,6 +285,66 @@ static void test_cards(void)
     g_assert_cmpstr(card(0)->mac, ==, "aa:00:00:00:00:09");
 }
 
+/* What is not named stays, also the place. */
+static void test_cards_changed(void)
+{
+    put_stopped();
+    done(modify(json_make("{s[{ss} {ss ss}]}", "add_nics", "mac", "aa:00:00:00:00:01", "mac",
+                          "aa:00:00:00:00:02", "ip", "192.0.2.7")));
+    world->bridges[0] = world->bridges[1] = "br7";
+    done(modify(json_make("{s[{ss ss} {ss ss ss}]}", "change_nics", "card", "0", "link", "br7",
+                          "card", "AA:00:00:00:00:02", "mac", "AA:00:00:00:00:03", "ip", "none")));
+    g_assert_cmpuint(ops_web(world)->nics->len, ==, 2);
+    g_assert_cmpstr(card(0)->mac, ==, "aa:00:00:00:00:01");
+    g_assert_cmpstr(card(0)->link, ==, "br7");
+    g_assert_cmpstr(card(1)->mac, ==, "aa:00:00:00:00:03");
+    g_assert_cmpstr(card(1)->link, ==, "br0");
+    g_assert_cmpstr(card(1)->ip, ==, "");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==,
+                    "network card 0 of web1 is aa:00:00:00:00:01\n"
+                    "network card 1 of web1 is aa:00:00:00:00:03\n");
+    done(modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "mac", "auto")));
+    g_assert_cmpstr(card(0)->mac, !=, "aa:00:00:00:00:01");
+    /* The address that it has is its own. */
+    done(modify(json_make("{s[{ss ss ss}]}", "change_nics", "card", "1", "mac", "aa:00:00:00:00:03",
+                          "link", "br7")));
+}
+
+static void test_cards_not_changed(void)
+{
+    put_stopped();
+    done(modify(json_make("{s[{ss} {ss}]}", "add_nics", "mac", "aa:00:00:00:00:01", "mac",
+                          "aa:00:00:00:00:02")));
+    ops_expect_refusal(world, modify(json_make("{s[{ss}]}", "change_nics", "card", "2")),
+                       "change_nics[0].card: \"2\" is neither the number nor the MAC address of a "
+                       "network card of the instance, which has 2",
+                       "wrong_input");
+    ops_expect_refusal(world,
+                       modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "link", "br9")),
+                       "change_nics: node \"node1\" has no bridge \"br9\"", "environment");
+    ops_expect_refusal(
+        world, modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "mode", "wireless")),
+        "change_nics[0].mode: must be bridged, routed or openvswitch, not \"wireless\"",
+        "wrong_input");
+    ops_expect_refusal(
+        world, modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "mode", "routed")),
+        "change_nics[0].ip: a routed card needs the address that is routed to it", "wrong_input");
+    ops_expect_refusal(
+        world, modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "ip", "pool")),
+        "change_nics[0].ip: a pool belongs to a network, and this card is in none", "wrong_input");
+    ops_expect_refusal(
+        world,
+        modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "mac", "aa:00:00:00:00:02")),
+        "change_nics[0].mac: another card of the instance has aa:00:00:00:00:02", "wrong_input");
+    ops_expect_refusal(world,
+                       modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "mac", "xx")),
+                       "change_nics[0].mac: \"xx\" is no MAC address; one looks like "
+                       "aa:00:00:12:34:56",
+                       "wrong_input");
+    g_assert_cmpstr(card(0)->mac, ==, "aa:00:00:00:00:01");
+}
+
 static void test_cards_refused(void)
 {
     put_stopped();
@@ -333,6 +393,8 @@ int main(int argc, char **argv)
     ops_case("/modify/size/locks", test_size_locks, &world, NULL);
     ops_case("/modify/kernel", test_kernel, &world, NULL);
     ops_case("/modify/cards", test_cards, &world, NULL);
+    ops_case("/modify/cards/changed", test_cards_changed, &world, NULL);
+    ops_case("/modify/cards/not-changed", test_cards_not_changed, &world, NULL);
     ops_case("/modify/cards/refused", test_cards_refused, &world, NULL);
     ops_case("/modify/running", test_running, &world, NULL);
     return g_test_run();

@@ -180,6 +180,53 @@ static void test_refusals(void)
     check_refused("OP_NODE_SET_PARAMS", "statement", json_true(), "statement: must be a text");
 }
 
+static char *taken_apart(const char *name, json_t *changes)
+{
+    json_autoptr json = opcode_new(opcode_find("OP_INSTANCE_SET_PARAMS"));
+    json_autoptr own = NULL;
+    g_autofree char *message = NULL;
+    json_object_set_new(json, name, changes);
+    if (!parses(json, &own, &message))
+        return g_steal_pointer(&message);
+    json_autoptr rest = json_object();
+    const char *key;
+    json_t *value;
+    json_object_foreach(own, key, value) if (json_array_size(value) > 0)
+        json_object_set(rest, key, value);
+    g_assert_null(json_object_get(own, name));
+    return json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS);
+}
+
+static void check_apart(const char *name, const char *changes, const char *expected)
+{
+    g_autofree char *text = taken_apart(name, json_loads(changes, 0, NULL));
+    g_assert_cmpstr(text, ==, expected);
+}
+
+/* What gnt-instance modify sends for --disk and --net. */
+static void test_lists(void)
+{
+    check_apart("disks", "[[\"add\",-1,{\"size\":1024,\"mode\":\"rw\"}],[\"remove\",-1,{}]]",
+                "{\"add_disks\":[{\"format\":\"raw\",\"size\":1024}],\"remove_disks\":[\"-1\"]}");
+    check_apart("disks", "[[\"remove\",2,{}]]", "{\"remove_disks\":[\"2\"]}");
+    check_apart("nics", "[[\"modify\",0,{\"link\":\"br1\"}],[\"remove\",\"aa:00:00:00:00:01\",{}]]",
+                "{\"change_nics\":[{\"card\":\"0\",\"ip\":\"\",\"link\":\"br1\",\"mac\":\"\","
+                "\"mode\":\"\"}],\"remove_nics\":[\"aa:00:00:00:00:01\"]}");
+    check_apart(
+        "disks", "[[\"modify\",0,{\"mode\":\"ro\"}]]",
+        "disks[0]: must be [\"add\", {…}] (at the end) or [\"remove\", NUMBER, {}]; what is "
+        "there stays as it is");
+    check_apart(
+        "disks", "[[\"add\",0,{\"size\":1024}]]",
+        "disks[0]: must be [\"add\", {…}] (at the end) or [\"remove\", NUMBER, {}]; what is "
+        "there stays as it is");
+    check_apart("nics", "[[\"detach\",0,{}]]",
+                "nics[0]: must be [\"add\", {…}] (at the end), [\"modify\", NUMBER, {…}] or "
+                "[\"remove\", NUMBER, {}]");
+    check_apart("nics", "[[\"add\",{\"bridge\":\"br1\"}]]", "add_nics[0].bridge: is not known");
+    check_apart("disks", "{}", "disks: must be a list of changes");
+}
+
 /* What hbal sends; what it permits is not made use of. */
 static void test_permissions(void)
 {
@@ -217,6 +264,7 @@ int main(int argc, char **argv)
     g_test_add_func("/opcodes-ganeti/rows", test_rows);
     g_test_add_func("/opcodes-ganeti/what-cannot-be-done-is-refused-by-name", test_refusals);
     g_test_add_func("/opcodes-ganeti/permissions-need-not-be-used", test_permissions);
+    g_test_add_func("/opcodes-ganeti/lists#LUX-02", test_lists);
     g_test_add_func("/opcodes-ganeti/booleans-for-yes-and-no", test_yes_no);
     return g_test_run();
 }
