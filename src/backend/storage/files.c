@@ -255,6 +255,7 @@ static const struct storage_ops file_storage_ops = {
     .source_size = file_storage_source_size,
     .create = storage_create,
     .progress = storage_progress,
+    .give_up = storage_give_up,
     .grow = storage_grow,
     .demote = file_storage_demote,
     .files = file_storage_files,

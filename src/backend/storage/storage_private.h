@@ -38,6 +38,7 @@ bool storage_check_not_exported(const struct file_storage *storage, const char *
 bool storage_create(struct storage *storage, const char *instance, const char *replica,
                     enum disk_template disk_template, const GPtrArray *disks, const char *os_type,
                     GError **error);
+void storage_give_up(struct storage *storage, const char *instance);
 bool storage_progress(struct storage *storage, const char *instance, guint64 *ret_done,
                       guint64 *ret_total);
 bool storage_grow(struct storage *storage, const char *instance, const char *replica, guint disk,

@@ -337,12 +337,66 @@ static void aside(void *unused)
     world_node_free(node);
 }
 
+struct making {
+    struct world_node *node;
+    struct instance *instance;
+    const char *source;
+    GError *error;
+    bool made, over;
+};
+
+static void make(void *data)
+{
+    struct making *making = data;
+    struct storage *storage = making->node->storage;
+    making->made = storage->ops->create(storage, U, "", making->instance->disk_template,
+                                        making->instance->disks, making->source, &making->error);
+    making->over = true;
+}
+
+/* Given up while its content is copied, by us or by qemu-img: what was there before is there still.
+ */
+static void given_up(void *unused)
+{
+    static const char *const sources[] = {"some", "packed"};
+    struct world_node *node = world_node_new("givenup");
+    const struct storage_ops *ops = node->storage->ops;
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    g_autofree char *image = disk_path(node, U ".disk0.raw");
+    g_free(world_shell("cd %s/images && dd if=/dev/urandom of=some.raw bs=1M count=96 status=none "
+                       "&& qemu-img convert -c -f raw -O qcow2 some.raw packed.qcow2",
+                       node->paths->var));
+    world_create(node, web1, "");
+    mark(image, "old");
+    ((struct disk *)web1->disks->pdata[0])->size = 100;
+    ops->give_up(node->storage, U); /* without one nothing happens */
+    for (guint i = 0; i < G_N_ELEMENTS(sources); i++) {
+        struct making making = {.node = node, .instance = web1, .source = sources[i]};
+        guint64 done, total;
+        task_spawn(NULL, make, &making);
+        while (!making.over && !ops->progress(node->storage, U, &done, &total))
+            loop_sleep(1);
+        ops->give_up(node->storage, U);
+        while (!making.over)
+            loop_sleep(1);
+        g_assert_error(making.error, FETTLE_ERROR, FETTLE_ERROR_CANCELED);
+        g_assert_false(making.made);
+        g_clear_error(&making.error);
+        g_autofree char *names = listing(node, "");
+        g_assert_cmpstr(names, ==, U ".disk0.raw");
+        assert_mark(image, "old");
+        g_assert_false(ops->progress(node->storage, U, &done, &total));
+    }
+    world_node_free(node);
+}
+
 static void add_tests(void)
 {
     world_test("/images/create", create);
     world_test("/images/bad-creations-leave-nothing", bad_creations);
     world_test("/images/full-disk-leaves-nothing", full_disk);
     world_test("/images/leftovers-are-swept", sweep);
+    world_test("/images/given-up-leaves-nothing#LUX-08", given_up);
     world_test("/images/promote-is-idempotent#SAF-16,SAF-20", promote);
     world_test("/images/promote-after-death-halfway#SAF-16", promote_halfway);
     world_test("/images/aside-is-never-overwritten#SAF-19", aside);
