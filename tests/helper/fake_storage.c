@@ -169,8 +169,7 @@ static bool op_create(struct storage *storage, const char *instance, const char 
         return false;
     host->creating = g_strdup(instance);
     host->create_given_up = false;
-    bool alive =
-        host->create_ms == 0 || env_pause(host->env, &host->create_pause, host->create_ms);
+    bool alive = host->create_ms == 0 || env_pause(host->env, &host->create_pause, host->create_ms);
     g_clear_pointer(&host->creating, g_free);
     if (!alive) {
         fettle_set_error(error, KILLED, "create: the calling process has ended");

@@ -25,8 +25,8 @@ bool fence_load(struct fence *fence, GError **error);
 bool fence_admit(const struct fence *fence, const char *from_node, const struct method *method,
                  struct stamp stamp, GError **error);
 
-/* Registers an operation that a node, and a job (0: none) there, has asked for. STALE_EPOCH, TEMPORARY as above; LIMIT beyond
- * LIMIT_NODE_OPERATIONS. */
+/* Registers an operation that a node, and a job (0: none) there, has asked for. STALE_EPOCH,
+ * TEMPORARY as above; LIMIT beyond LIMIT_NODE_OPERATIONS. */
 struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, const char *from_node,
                              guint job, GError **error);
 void fence_leave(struct fence_op *op);

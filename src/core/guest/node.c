@@ -243,7 +243,8 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
     }
     struct fence_op *op = NULL;
     if (procedures[i].fenced) {
-        op = fence_enter(node->fence, request->stamp, request->from_node, request->from_job, &error);
+        op =
+            fence_enter(node->fence, request->stamp, request->from_node, request->from_job, &error);
         if (!op) {
             rpc_fail(request, error);
             return;

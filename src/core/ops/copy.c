@@ -14,10 +14,8 @@ bool copy_make_images(struct op *op, const char *node, const struct disks_create
 {
     bool copies = args->os_type && *args->os_type;
     g_autofree char *what = g_strdup_printf("image %s", args->os_type);
-    struct attended call = {.instance = args->instance,
-                            .method = "disks_create",
-                            .args = args,
-                            .progress = what};
+    struct attended call = {
+        .instance = args->instance, .method = "disks_create", .args = args, .progress = what};
     record_autoptr(nothing) done =
         copies ? attend_act(op, node, &call, error)
                : op_act(op, node, "disks_create", args, ACT_PATIENCE_MS, error);

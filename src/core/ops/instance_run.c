@@ -187,9 +187,8 @@ struct guest_stop_result *instance_end_guest(struct op *op, const struct instanc
                                              guint64 timeout_ms, enum admin_state before,
                                              GError **error)
 {
-    struct guest_stop_args args = {.instance = instance->uuid,
-                                   .generation = instance->generation,
-                                   .timeout_ms = timeout_ms};
+    struct guest_stop_args args = {
+        .instance = instance->uuid, .generation = instance->generation, .timeout_ms = timeout_ms};
     struct attended call = {
         .instance = instance->uuid, .method = "guest_stop", .args = &args, .progress = NULL};
     g_autoptr(GError) local = NULL;

@@ -175,11 +175,10 @@ static bool give_up_writing(struct op *op, const struct instance *before, GError
     if (!instance_edit(op, "reinstall_instance", before->uuid, edit_not_reinstalled, before->os,
                        error))
         return false;
-    fettle_set_error(error, CANCELED,
-                     "disk 0 of instance \"%s\" has what it had before%s: Job canceled by request",
-                     before->name,
-                     *before->replica ? "; its replica is brought up to date by the next start"
-                                      : "");
+    fettle_set_error(
+        error, CANCELED,
+        "disk 0 of instance \"%s\" has what it had before%s: Job canceled by request", before->name,
+        *before->replica ? "; its replica is brought up to date by the next start" : "");
     return false;
 }
 

@@ -354,9 +354,9 @@ static void put_node(struct ops_world *world, const char *uuid, const char *name
 static void script(struct ops_world *world)
 {
     static const char *const methods[] = {
-        "node_report",    "image_info",      "disks_create",   "disks_remove",    "replica_open",
-        "replica_close",  "guest_start",     "guest_stop",     "guest_reset",     "mirror_attach",
-        "mirror_detach",  "mirror_wait",     "disk_grow",      "disks_progress",  "incoming_open",
+        "node_report",    "image_info",      "disks_create",   "disks_remove",     "replica_open",
+        "replica_close",  "guest_start",     "guest_stop",     "guest_reset",      "mirror_attach",
+        "mirror_detach",  "mirror_wait",     "disk_grow",      "disks_progress",   "incoming_open",
         "incoming_close", "migration_start", "migration_wait", "migration_cancel", "work_cancel"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);

@@ -105,8 +105,8 @@ static void test_progress(void)
 
 static void cancel_as(struct node_world *nw, guint job)
 {
-    json_autoptr said = nw_call_as_job(nw, &nw->a, job, "work_cancel",
-                                       json_make("{s:s}", "instance", WEB1));
+    json_autoptr said =
+        nw_call_as_job(nw, &nw->a, job, "work_cancel", json_make("{s:s}", "instance", WEB1));
     g_assert_nonnull(said);
 }
 
