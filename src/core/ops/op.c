@@ -243,8 +243,10 @@ void *op_act(struct op *op, const char *node_uuid, const char *method, const voi
         if (answer)
             return answer;
         bool again = op_no_answer(local) || passing;
+        op->repeated = op->repeated || fettle_error_is(local, TIMEOUT) ||
+                       fettle_error_is(local, UNKNOWN_RESULT);
         if (fettle_error_is(local, TIMEOUT) || fettle_error_is(local, UNKNOWN_RESULT))
-            op->repeated = again = ++unknown < LIMIT_ACT_TRIES;
+            again = ++unknown < LIMIT_ACT_TRIES;
         else if (op->env->ops->boot_ms(op->env) >= deadline)
             again = false;
         if (!again || !env_sleep(op->env, ACT_PAUSE_MS)) {

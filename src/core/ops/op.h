@@ -55,7 +55,7 @@ struct op {
     GPtrArray *locks;  /* of struct lock_request; emptied before each declare */
     json_t *result;    /* exec may set it; NULL stands for null */
     bool changed;      /* something has, or may have, been changed outside of this process */
-    bool repeated;     /* op_act() has asked again without knowing what the first time had done */
+    bool repeated;     /* a call of op_act() ended without telling what it has done */
     bool asks_nobody;  /* only declares, from the configuration alone (predict.h) */
     const bool *asked; /* whether the job has been asked to give up; NULL: it never is */
     void (*log)(const char *message, void *data);

@@ -354,39 +354,63 @@ static void make(void *data)
     making->over = true;
 }
 
-/* Given up while its content is copied, by us or by qemu-img: what was there before is there still.
- */
+/* Starts to make it, gives it up when it is under way, lets `meanwhile` (may be NULL) appear, and
+ * expects what was there before, and nothing else. */
+static void expect_given_up(struct world_node *node, struct instance *web1, const char *source,
+                            const char *meanwhile)
+{
+    const struct storage_ops *ops = node->storage->ops;
+    g_autofree char *image = disk_path(node, U ".disk0.raw");
+    struct making making = {.node = node, .instance = web1, .source = source};
+    guint64 done, total;
+    task_spawn(NULL, make, &making);
+    while (!making.over && !ops->progress(node->storage, U, &done, &total))
+        loop_sleep(1);
+    ops->give_up(node->storage, U);
+    if (meanwhile)
+        g_file_set_contents(meanwhile, "", -1, NULL);
+    while (!making.over)
+        loop_sleep(1);
+    g_assert_error(making.error, FETTLE_ERROR, FETTLE_ERROR_CANCELED);
+    g_assert_false(making.made);
+    g_clear_error(&making.error);
+    g_autofree char *names = listing(node, "");
+    g_assert_cmpstr(names, ==, U ".disk0.raw");
+    assert_mark(image, "old");
+    g_assert_false(ops->progress(node->storage, U, &done, &total));
+}
+
+/* While we copy its content, while qemu-img does, which never ends here, and before all gets its
+ * name. */
 static void given_up(void *unused)
 {
-    static const char *const sources[] = {"some", "packed"};
     struct world_node *node = world_node_new("givenup");
-    const struct storage_ops *ops = node->storage->ops;
     record_autoptr(instance) web1 = world_instance(1, 1);
+    struct disk *disk = web1->disks->pdata[0];
     g_autofree char *image = disk_path(node, U ".disk0.raw");
+    g_autofree char *go = g_build_filename(node->paths->var, "go", NULL);
+    g_autofree char *real = g_find_program_in_path("qemu-img");
+    g_autofree char *path = g_strdup(g_getenv("PATH"));
+    g_autofree char *programs = g_strdup_printf("%s:%s", node->paths->var, path);
     g_free(world_shell("cd %s/images && dd if=/dev/urandom of=some.raw bs=1M count=96 status=none "
-                       "&& qemu-img convert -c -f raw -O qcow2 some.raw packed.qcow2",
-                       node->paths->var));
+                       "&& qemu-img convert -c -f raw -O qcow2 some.raw packed.qcow2 && "
+                       "cat > ../qemu-img <<'END' && chmod 755 ../qemu-img\n"
+                       "#!/bin/sh\n"
+                       "[ \"$1\" != convert ] || exec sleep 100000\n"
+                       "while [ \"$1\" = create ] && [ ! -e %s ]; do sleep 0.01; done\n"
+                       "exec %s \"$@\"\nEND",
+                       node->paths->var, go, real));
     world_create(node, web1, "");
     mark(image, "old");
-    ((struct disk *)web1->disks->pdata[0])->size = 100;
-    ops->give_up(node->storage, U); /* without one nothing happens */
-    for (guint i = 0; i < G_N_ELEMENTS(sources); i++) {
-        struct making making = {.node = node, .instance = web1, .source = sources[i]};
-        guint64 done, total;
-        task_spawn(NULL, make, &making);
-        while (!making.over && !ops->progress(node->storage, U, &done, &total))
-            loop_sleep(1);
-        ops->give_up(node->storage, U);
-        while (!making.over)
-            loop_sleep(1);
-        g_assert_error(making.error, FETTLE_ERROR, FETTLE_ERROR_CANCELED);
-        g_assert_false(making.made);
-        g_clear_error(&making.error);
-        g_autofree char *names = listing(node, "");
-        g_assert_cmpstr(names, ==, U ".disk0.raw");
-        assert_mark(image, "old");
-        g_assert_false(ops->progress(node->storage, U, &done, &total));
-    }
+    disk->size = 100;
+    node->storage->ops->give_up(node->storage, U); /* without one nothing happens */
+    expect_given_up(node, web1, "some", NULL);
+    g_setenv("PATH", programs, TRUE);
+    expect_given_up(node, web1, "packed", NULL);
+    disk->format = FORMAT_QCOW2;
+    web1->disk_template = TEMPLATE_FILE;
+    expect_given_up(node, web1, "", go);
+    g_setenv("PATH", path, TRUE);
     world_node_free(node);
 }
 
