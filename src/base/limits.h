@@ -294,7 +294,7 @@
 #define OPEN_PATIENCE_MS 1500u   /* for the replica; then the guest starts without it */
 #define NODE_ADD_WAIT_MS 20000u  /* for the first answer of a new node */
 #define NODE_ADD_POLL_MS 200u
-#define IMAGE_PROGRESS_MS 1000u    /* between two questions how far an image is */
+#define ATTEND_MS 1000u            /* between two looks after a call to a node that takes long */
 #define LIMIT_NETWORK_RESERVED 256 /* reserved addresses, or ranges of them, of one network */
 #define LIMIT_MAC_TRIES 64         /* addresses drawn before the pool counts as full */
 #define LIMIT_RESERVE_TRIES 1024   /* reservations of one creation that others were faster than */

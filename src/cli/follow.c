@@ -67,6 +67,20 @@ json_t *cli_job_results(struct cli *cli, guint64 job, GError **error)
     return rows == NULL ? NULL : json_incref(json_array_get(json_array_get(rows, 0), 0));
 }
 
+/* What is left, and what to do next, says the opcode that was given up in the middle. */
+static void set_canceled(guint64 job, const json_t *results, GError **error)
+{
+    static const char plain[] = "Job canceled by request";
+    const char *code = NULL, *message = cli_job_message(results, &code);
+    g_autofree char *left = g_strdup(message != NULL ? message : plain);
+    if (g_str_has_suffix(left, plain))
+        left[strlen(left) - strlen(plain)] = '\0';
+    if (g_str_has_suffix(left, ": "))
+        left[strlen(left) - 2] = '\0';
+    fettle_set_error(error, CANCELED, "job %" G_GUINT64_FORMAT " was canceled%s%s", job,
+                     *left != '\0' ? ": " : "", left);
+}
+
 static int outcome(const struct follow *follow, const char *status, GError **error)
 {
     if (strcmp(status, "success") == 0)
@@ -75,7 +89,7 @@ static int outcome(const struct follow *follow, const char *status, GError **err
     if (results == NULL)
         return -1;
     if (strcmp(status, "canceled") == 0)
-        fettle_set_error(error, CANCELED, "job %" G_GUINT64_FORMAT " was canceled", follow->job);
+        set_canceled(follow->job, results, error);
     else
         cli_set_job_error(follow->job, results, error);
     return -1;

@@ -45,6 +45,9 @@ struct storage_ops {
     /* How far a create() of the instance is, in MiB; false if none is under way. Does not wait. */
     bool (*progress)(struct storage *storage, const char *instance, guint64 *ret_done,
                      guint64 *ret_total);
+    /* Lets a create() of the instance that is under way end with CANCELED, and nothing left behind,
+     * unless its images have their names already. Does not wait. */
+    void (*give_up)(struct storage *storage, const char *instance);
     /* Makes one image larger (never smaller: WRONG_INPUT), synced; no error if it is so already.
      * Raw images may be open in a running guest; a qcow2 image then is WRONG_STATE: its hypervisor
      * makes it larger itself (disk_resize). */

@@ -228,7 +228,7 @@ def test_cancel_copy():
     with slow_exports('node3'):
         job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'begun', **e2e.TICK, 'disk_template': 'mirror',
                           'pnode': 'node2', 'snode': 'node3', **more})
-        assert cancel_copy(job) == 'Job canceled by request'
+        assert cancel_copy(job) == 'the creation was undone, nothing of instance "begun" is left: Job canceled by request'
     assert 'begun' not in [row['name'] for row in lab.query('instance', ['name'])]
     assert [sorted(os.listdir(image(node, ''))) for node in ('node2', 'node3')] == before
     e2e.verify_clean(lab)
@@ -281,6 +281,61 @@ def test_import():
                               capture_output=True, text=True, check=True).stdout
         assert 'backing file' not in said and 'virtual size: 8 MiB' in said, said
         remove('imported')
+
+
+def pack(node, name):
+    """The full image as one that qemu-img has to convert."""
+    folder = os.path.join(lab.root(node), 'var', 'images')
+    full_image(node)
+    subprocess.run(['qemu-img', 'convert', '-c', '-f', 'raw', '-O', 'qcow2', os.path.join(folder, 'packed.raw'),
+                    os.path.join(folder, f'{name}.qcow2')], check=True)
+
+
+@title('/disks/cancel-of-an-import#LUX-08')
+def test_cancel_import():
+    """A creation leaves nothing of it; an instance that was to be reinstalled has the disk that it had."""
+    pack('node2', 'long')
+    uuid = create('kept', 'file', disks=[{'size': COPY_MIB}])
+    e2e.wait_counting(lab, 'kept', uuid, 'node2')
+    stop('kept')
+    before = sorted(os.listdir(image('node2', '')))
+    with slow_qemu_img('node2', '1M'):
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'begun', **e2e.TICK, 'disk_template': 'file',
+                          'pnode': 'node2', 'disks': [{'size': COPY_MIB}], 'os_type': 'long'})
+        assert cancel_copy(job) == 'the creation was undone, nothing of instance "begun" is left: Job canceled by request'
+        assert 'begun' not in [row['name'] for row in lab.query('instance', ['name'])]
+        assert sorted(os.listdir(image('node2', ''))) == before
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_REINSTALL', 'instance_name': 'kept', 'os_type': 'long'})
+        assert cancel_copy(job) == 'disk 0 of instance "kept" has what it had before: Job canceled by request'
+    assert sorted(os.listdir(image('node2', ''))) == before
+    assert lab.instance('kept', 'os', 'task_state') == {'os': e2e.TICK['os_type'], 'task_state': ''}
+    e2e.verify_clean(lab)
+    lab.cli('instance', 'startup', 'kept')
+    wait_until('it boots from its own disk', lambda: len(found := starts('kept', uuid, 'node2')) > 1 and found[-1] > 0, 60)
+    remove('kept')
+
+
+@title('/disks/cancel-of-a-shutdown#LUX-08,SAF-11')
+def test_cancel_shutdown():
+    """A guest without anything that listens to the button runs on, mirrored, and is on record as before."""
+    uuid = create('deaf', os_type='')
+    e2e.wait_healthy(lab, 'deaf')
+    pids = lab.qemu_processes(uuid)
+    for opcode in ('OP_INSTANCE_SHUTDOWN', 'OP_INSTANCE_FAILOVER', 'OP_INSTANCE_REMOVE'):
+        job = lab.submit({'OP_ID': opcode, 'instance_name': 'deaf'})
+        wait_until('the job waits for the guest', lambda j=job: lab.job_status(j)[0] == 'running' and
+                   lab.instance('deaf', 'task_state')['task_state'], 60)
+        lab.cli('job', 'cancel', str(job))
+        status, result = lab.wait_job(job, 60)
+        said = 'deaf was asked to shut down and had not done so; it runs on, on node2. It may still obey, and is on record as stopped then'
+        assert (status, result[0][1][:2]) == ('canceled', [f'{said}: Job canceled by request', 'canceled']), (status, result)
+        code, _, err = lab.run('job', 'watch', str(job), check=False)
+        assert code and f'job {job} was canceled: {said}\n' in err, (code, err)
+        assert lab.qemu_processes(uuid) == pids
+        row = lab.instance('deaf', 'status', 'admin_state', 'task_state', 'replica.state', 'pnode')
+        assert row == {'status': 'running', 'admin_state': 'up', 'task_state': '', 'replica.state': 'in-sync', 'pnode': 'node2'}, row
+    e2e.verify_clean(lab)
+    lab.do('OP_INSTANCE_REMOVE', instance_name='deaf', shutdown_timeout=0)
 
 
 @title('/disks/several-are-promoted-together#SAF-16')
@@ -416,5 +471,5 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_progress, test_import, test_several, test_come_and_go,
+        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_progress, test_import, test_cancel_import, test_cancel_shutdown, test_several, test_come_and_go,
                 test_new_disk_fails_over, test_come_and_go_in_files, test_node_page, test_logs)

@@ -119,6 +119,8 @@ struct fake_host {
     guint powerdown_ms;
     guint create_ms;
     char *creating; /* instance */
+    struct env_pause create_pause;
+    bool create_given_up;
     char *version;
     bool quiet;
     bool deaf;

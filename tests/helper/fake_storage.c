@@ -168,10 +168,15 @@ static bool op_create(struct storage *storage, const char *instance, const char 
     if (!fake_op_begin(host, "create", instance, &late, error))
         return false;
     host->creating = g_strdup(instance);
-    bool alive = host->create_ms == 0 || env_sleep(host->env, host->create_ms);
+    host->create_given_up = false;
+    bool alive = host->create_ms == 0 || env_pause(host->env, &host->create_pause, host->create_ms);
     g_clear_pointer(&host->creating, g_free);
     if (!alive) {
         fettle_set_error(error, KILLED, "create: the calling process has ended");
+        return false;
+    }
+    if (host->create_given_up) {
+        fettle_set_error(error, CANCELED, "given up before the images were whole");
         return false;
     }
     fake_hosts_touch(host->hosts, instance);
@@ -255,6 +260,15 @@ static bool op_progress(struct storage *storage, const char *instance, guint64 *
     *ret_done = 1;
     *ret_total = 2;
     return true;
+}
+
+static void op_give_up(struct storage *storage, const char *instance)
+{
+    struct fake_host *host = host_of(storage);
+    if (!host->creating || strcmp(host->creating, instance) != 0)
+        return;
+    host->create_given_up = true;
+    env_pause_end(&host->create_pause);
 }
 
 static bool op_grow(struct storage *storage, const char *instance, const char *replica, guint disk,
@@ -623,6 +637,7 @@ static const struct storage_ops storage_ops = {
     .create = op_create,
     .renew = op_renew,
     .progress = op_progress,
+    .give_up = op_give_up,
     .grow = op_grow,
     .demote = op_demote,
     .files = op_files,

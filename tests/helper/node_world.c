@@ -325,8 +325,9 @@ static void call_cb(json_t *result, const GError *error, void *data)
     reply->error = error ? g_error_copy(error) : NULL;
 }
 
-static void call_as(const struct env *from, struct test_node *node, const char *method,
-                    struct stamp stamp, json_t *args, struct fake_reply *reply)
+static void call_as_job(const struct env *from, struct test_node *node, guint job,
+                        const char *method, struct stamp stamp, json_t *args,
+                        struct fake_reply *reply)
 {
     *reply = (struct fake_reply){0};
     struct rpc_call call = {.to_node = node->uuid,
@@ -334,8 +335,14 @@ static void call_as(const struct env *from, struct test_node *node, const char *
                             .method = method,
                             .args = args,
                             .stamp = stamp,
-                            .job = 1};
+                            .job = job};
     from->ops->call(from, &call, call_cb, reply);
+}
+
+static void call_as(const struct env *from, struct test_node *node, const char *method,
+                    struct stamp stamp, json_t *args, struct fake_reply *reply)
+{
+    call_as_job(from, node, 1, method, stamp, args, reply);
 }
 
 void nw_call_start(struct node_world *nw, struct test_node *node, const char *method,
@@ -358,6 +365,17 @@ json_t *nw_call(struct node_world *nw, struct test_node *node, const char *metho
     struct fake_reply reply;
     nw_call_start(nw, node, method, nw->stamp, args, &reply);
     return wait_reply(nw, &reply, error);
+}
+
+json_t *nw_call_as_job(struct node_world *nw, struct test_node *node, guint job, const char *method,
+                       json_t *args)
+{
+    struct fake_reply reply;
+    g_autoptr(GError) error = NULL;
+    call_as_job(nw->job, node, job, method, nw->stamp, args, &reply);
+    json_t *answer = wait_reply(nw, &reply, &error);
+    g_assert_no_error(error);
+    return answer;
 }
 
 static json_t *announcement(const struct node_world *nw)

@@ -123,6 +123,9 @@ void nw_cut(struct node_world *nw, struct test_node *node, bool cut);
 /* A call of a job; waits for the answer. NULL: the error. */
 json_t *nw_call(struct node_world *nw, struct test_node *node, const char *method, json_t *args,
                 GError **error);
+/* The same as another job than the world's own, 1; it has to be answered. */
+json_t *nw_call_as_job(struct node_world *nw, struct test_node *node, guint job, const char *method,
+                       json_t *args);
 void nw_call_start(struct node_world *nw, struct test_node *node, const char *method,
                    struct stamp stamp, json_t *args, struct fake_reply *reply);
 bool nw_announce(struct node_world *nw, struct test_node *node, GError **error);

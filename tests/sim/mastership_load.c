@@ -186,7 +186,7 @@ static void request_arrives(void *data)
     if (!host->fence || host->paused || !ms_linked(ms, request->from, request->to))
         return;
     struct fence_op *op =
-        fence_enter(host->fence, request->stamp, ms->hosts[request->from].uuid, &error);
+        fence_enter(host->fence, request->stamp, ms->hosts[request->from].uuid, 0, &error);
     if (!op)
         return;
     struct ms_operation *operation = g_new(struct ms_operation, 1);

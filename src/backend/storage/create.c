@@ -48,8 +48,9 @@ static bool run_step(struct file_storage *storage, struct image_plan *plan,
 }
 
 /* Each layer is looked through before any of it is used. Clusters that leak (3) are harmless. */
-static bool check_source(const struct image_source *source, GError **error)
+static bool check_source(const struct image_plan *plan, GError **error)
 {
+    const struct image_source *source = plan->source;
     for (guint i = 0; i < source->layers->len; i++) {
         const struct source_layer *layer = source->layers->pdata[i];
         if (layer->format != FORMAT_QCOW2)
@@ -58,7 +59,10 @@ static bool check_source(const struct image_source *source, GError **error)
         g_autofree char *doing = g_strdup_printf("image \"%s\" is damaged", name);
         g_autofree char *image = image_source_argument(source, i);
         const char *arguments[] = {"check", "-q", "--output=human", image, NULL};
-        const struct tool_run run = {.arguments = arguments, .doing = doing, .ok_code = 3};
+        const struct tool_run run = {.arguments = arguments,
+                                     .doing = doing,
+                                     .ok_code = 3,
+                                     .canceled = &plan->progress.canceled};
         if (!image_tool_run(&run, error))
             return false;
     }
@@ -97,8 +101,9 @@ static bool convert(struct image_plan *plan, GError **error)
                                  .doing = doing,
                                  .writes = true,
                                  .progress = converted,
-                                 .data = &plan->progress};
-    return check_source(plan->source, error) && image_tool_run(&run, error);
+                                 .data = &plan->progress,
+                                 .canceled = &plan->progress.canceled};
+    return check_source(plan, error) && image_tool_run(&run, error);
 }
 
 static bool make_all(struct file_storage *storage, struct image_plan *plan, GError **error)
@@ -199,6 +204,14 @@ bool storage_progress(struct storage *base, const char *instance, guint64 *ret_d
     *ret_done = __atomic_load_n(&plan->progress.done, __ATOMIC_RELAXED) / MIB(1);
     *ret_total = plan->progress.total / MIB(1);
     return true;
+}
+
+void storage_give_up(struct storage *base, const char *instance)
+{
+    struct image_plan *plan =
+        g_hash_table_lookup(((struct file_storage *)base)->creating, instance);
+    if (plan != NULL)
+        __atomic_store_n(&plan->progress.canceled, 1, __ATOMIC_RELAXED);
 }
 
 /* --- growing --- */

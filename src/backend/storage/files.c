@@ -256,6 +256,7 @@ static const struct storage_ops file_storage_ops = {
     .create = storage_create,
     .renew = storage_renew,
     .progress = storage_progress,
+    .give_up = storage_give_up,
     .grow = storage_grow,
     .demote = file_storage_demote,
     .files = file_storage_files,

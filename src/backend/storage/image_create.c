@@ -186,6 +186,19 @@ bool image_plan_converts(const struct image_plan *plan)
             ((struct planned_image *)plan->planned->pdata[0])->format != FORMAT_RAW);
 }
 
+/* --- giving up --- */
+
+static bool give_up(GError **error)
+{
+    fettle_set_error(error, CANCELED, "given up before the images were whole; nothing is left");
+    return false;
+}
+
+bool image_plan_goes_on(const struct image_plan *plan, GError **error)
+{
+    return !__atomic_load_n(&plan->progress.canceled, __ATOMIC_RELAXED) || give_up(error);
+}
+
 /* --- content --- */
 
 /* One run of data. copy_file_range() shares blocks where the file system can; where it cannot copy
@@ -195,6 +208,10 @@ static bool copy_run(int from, int to, off_t offset, off_t end, struct copy_prog
     char buffer[65536];
     bool by_kernel = true;
     while (offset < end) {
+        if (__atomic_load_n(&progress->canceled, __ATOMIC_RELAXED)) {
+            errno = ECANCELED;
+            return false;
+        }
         off_t in = offset, out = offset;
         ssize_t done = -1;
         if (by_kernel)
@@ -242,6 +259,8 @@ static bool copy_source(const char *source, int to, const char *temporary,
         close(from);
     if (copied)
         return true;
+    if (failure == ECANCELED)
+        return give_up(error);
     errno = failure;
     g_autofree char *what = g_strdup_printf("copy %s to", source);
     return images_fail(what, temporary, error);
@@ -309,6 +328,8 @@ bool image_plan_finish(const struct images *images, struct image_plan *plan, GEr
         if (!sync_temporary(images, ((struct planned_image *)plan->planned->pdata[i])->temporary,
                             error))
             return false;
+    if (!image_plan_goes_on(plan, error))
+        return false;
     for (; plan->renamed < plan->planned->len; plan->renamed++) {
         const struct planned_image *image = plan->planned->pdata[plan->renamed];
         if (!remove_other_format(image, error))

@@ -8,9 +8,11 @@
 #include "backend/storage/image_source.h"
 #include "backend/storage/images.h"
 
-/* Bytes copied so far and in all; written by one thread, read by another. */
+/* Bytes copied so far and in all; written by one thread, read by another. The other way round:
+ * whether it is to be given up. */
 struct copy_progress {
     guint64 done, total;
+    gint canceled;
 };
 
 struct planned_image {
@@ -45,6 +47,8 @@ bool image_plan_converts(const struct image_plan *plan);
 
 /* Raw temporary files in full size; with its content if we copy that ourselves. */
 bool image_plan_fill(const struct images *images, struct image_plan *plan, GError **error);
+/* CANCELED if somebody has said so: true otherwise. */
+bool image_plan_goes_on(const struct image_plan *plan, GError **error);
 /* Everything under its name, synced. What stood there before goes only now. */
 bool image_plan_finish(const struct images *images, struct image_plan *plan, GError **error);
 /* After a failure: half a new set is none. */

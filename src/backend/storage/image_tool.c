@@ -53,6 +53,11 @@ static bool await_end(const struct tool_run *run, struct tool *tool, GError **er
             fettle_set_error(error, KILLED, "the process that waited for qemu-img has ended");
             return false;
         }
+        if (run->canceled != NULL && __atomic_load_n(run->canceled, __ATOMIC_RELAXED)) {
+            if (tool_kill(tool, error))
+                fettle_set_error(error, CANCELED, "%s: given up; nothing is left", run->doing);
+            return false;
+        }
         double percent = read_percent(tool);
         if (percent > last) {
             last = percent;

@@ -17,6 +17,7 @@ struct tool_run {
     /* Called with the share that is done, in percent, as far as qemu-img -p tells; may be NULL. */
     void (*progress)(double percent, void *data);
     void *data;
+    const gint *canceled; /* ends it, with CANCELED, when it is set; may be NULL */
 };
 
 /* False with the last thing that qemu-img said: NO_RESOURCES if that was about a full disk, else

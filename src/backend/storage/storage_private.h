@@ -41,6 +41,7 @@ bool storage_create(struct storage *storage, const char *instance, const char *r
 bool storage_renew(struct storage *storage, const char *instance, const char *replica,
                    enum disk_template disk_template, const GPtrArray *disks, guint first,
                    GError **error);
+void storage_give_up(struct storage *storage, const char *instance);
 bool storage_progress(struct storage *storage, const char *instance, guint64 *ret_done,
                       guint64 *ret_total);
 bool storage_grow(struct storage *storage, const char *instance, const char *replica, guint disk,

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "core/guest/confirm.h"
+#include "core/guest/giving_up.h"
 #include "core/guest/incoming.h"
 #include "core/guest/outgoing.h"
 #include "core/guest/replica.h"
@@ -171,6 +172,10 @@ static bool create_locked(struct guest *guest, const struct fence_op *op,
     if (args->generation > 0 &&
         (!create_clear_the_way(guest, args, error) || !create_record_used(guest, op, args, error)))
         return false;
+    if (giving_up_asked(guest)) {
+        fettle_set_error(error, CANCELED, "given up before the images were begun");
+        return false;
+    }
     return storage->ops->create(storage, args->instance, args->replica, args->disk_template,
                                 args->disks, args->os_type, error);
 }
@@ -181,7 +186,9 @@ json_t *disks_create(struct node_core *node, struct fence_op *op, const void *ar
     struct guest *guest = guest_get(node, create->instance, error);
     if (!guest || !guest_lock(guest, error))
         return NULL;
+    giving_up_begin(guest, op);
     bool ok = create_locked(guest, op, create, error);
+    giving_up_end(guest);
     guest_unlock(guest);
     return ok ? json_object() : NULL;
 }

@@ -30,6 +30,7 @@ struct fence_op {
     struct fence *fence;
     struct stamp stamp;
     char *from_node;
+    guint job;
 };
 
 int stamp_compare(struct stamp a, struct stamp b)
@@ -204,7 +205,7 @@ bool fence_admit(const struct fence *fence, const char *from_node, const struct 
 }
 
 struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, const char *from_node,
-                             GError **error)
+                             guint job, GError **error)
 {
     if (!fence_check_stamp(fence, stamp, error))
         return NULL;
@@ -217,6 +218,7 @@ struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, const char
     op->fence = fence;
     op->stamp = stamp;
     op->from_node = g_strdup(from_node);
+    op->job = job;
     g_ptr_array_add(fence->ops, op);
     return op;
 }
@@ -245,6 +247,11 @@ struct stamp fence_op_stamp(const struct fence_op *op)
 const char *fence_op_from(const struct fence_op *op)
 {
     return op->from_node;
+}
+
+guint fence_op_job(const struct fence_op *op)
+{
+    return op->job;
 }
 
 static bool fence_check_announcement(const struct fence *fence, const char *from_node,

@@ -25,15 +25,16 @@ bool fence_load(struct fence *fence, GError **error);
 bool fence_admit(const struct fence *fence, const char *from_node, const struct method *method,
                  struct stamp stamp, GError **error);
 
-/* Registers an operation that a node has asked for. STALE_EPOCH, TEMPORARY as above; LIMIT beyond
- * LIMIT_NODE_OPERATIONS. */
+/* Registers an operation that a node, and a job (0: none) there, has asked for. STALE_EPOCH,
+ * TEMPORARY as above; LIMIT beyond LIMIT_NODE_OPERATIONS. */
 struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, const char *from_node,
-                             GError **error);
+                             guint job, GError **error);
 void fence_leave(struct fence_op *op);
 /* A higher epoch has been announced since: whatever can end early should. */
 bool fence_overtaken(const struct fence_op *op);
 struct stamp fence_op_stamp(const struct fence_op *op);
 const char *fence_op_from(const struct fence_op *op); /* UUID of the asking node */
+guint fence_op_job(const struct fence_op *op);
 
 /* In a task: takes the announcement over, synced, and returns when every operation of a lower epoch
  * has ended. STALE_EPOCH, PERMISSION (another cluster, or not from the master it names), STORAGE.

@@ -16,6 +16,10 @@ struct guest {
     struct task_mutex procedure; /* one at a time */
     struct task_mutex saving;
 
+    /* Of the procedure that acts on it, while it can be given up (giving_up.h). */
+    guint cancelable_job; /* for which it works; 0: it cannot */
+    bool canceled;
+
     /* Of the process of record->generation. */
     bool live;       /* there is one, as far as is known */
     bool adopted;    /* started by this node daemon, or confirmed by the master since it began */

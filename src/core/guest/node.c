@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/guest/archived.h"
 #include "core/guest/disks.h"
+#include "core/guest/giving_up.h"
 #include "core/guest/incoming.h"
 #include "core/guest/keeper.h"
 #include "core/guest/lifecycle.h"
@@ -59,6 +60,7 @@ static const struct procedure {
     {"disk_grow", disks_grow, true},
     {"disks_renew", disks_renew, true},
     {"disks_progress", disks_how_far, false},
+    {"work_cancel", giving_up_work, true},
     {"console_read", serial_read, false},
     {"console_write", serial_write, false},
     {"archive_put", archived_put, true},
@@ -242,7 +244,8 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
     }
     struct fence_op *op = NULL;
     if (procedures[i].fenced) {
-        op = fence_enter(node->fence, request->stamp, request->from_node, &error);
+        op =
+            fence_enter(node->fence, request->stamp, request->from_node, request->from_job, &error);
         if (!op) {
             rpc_fail(request, error);
             return;

@@ -4,6 +4,7 @@
  * that never came here can never come later.
  */
 #include "base/log.h"
+#include "core/guest/giving_up.h"
 #include "core/guest/incoming.h"
 #include "core/guest/lifecycle.h"
 #include "core/guest/mirror_watch.h"
@@ -48,7 +49,8 @@ static void stop_wait_powerdown(struct guest *guest, const struct fence_op *op, 
     struct hypervisor *hv = guest->node->hv;
     guint64 waited = 0;
     for (; waited < timeout_ms && guest->live && !guest->shutdown; waited += STOP_POLL_MS) {
-        if (fence_overtaken(op) || !env_sleep(guest->node->env, STOP_POLL_MS))
+        if (fence_overtaken(op) || giving_up_asked(guest) ||
+            !env_sleep(guest->node->env, STOP_POLL_MS))
             return;
         if (waited % STOP_QUERY_MS == 0)
             guest_query(guest);
@@ -70,6 +72,27 @@ static bool stop_powerdown(struct guest *guest, const struct fence_op *op, guint
         return guest->shutdown || !guest->live;
     stop_wait_powerdown(guest, op, timeout_ms);
     return guest->shutdown || !guest->live;
+}
+
+/* Whether it may be ended now that it has had its time. */
+static bool stop_goes_on(const struct guest *guest, const struct fence_op *op, bool down,
+                         bool given_up, GError **error)
+{
+    g_autofree char *name = guest_name(guest);
+    if (task_killed())
+        return node_killed(error);
+    if (!down && fence_overtaken(op))
+        fettle_set_error(error, STALE_EPOCH,
+                         "a new master announced itself while the guest was shutting down; the "
+                         "guest was left alone");
+    else if (!down && given_up)
+        fettle_set_error(error, CANCELED,
+                         "%s was asked to shut down and has not done so; it was left alone, as its "
+                         "job was canceled",
+                         name);
+    else
+        return true;
+    return false;
 }
 
 /* Why the copies cannot be told to be equal, for whoever wonders. */
@@ -110,15 +133,12 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
         return false;
     guest_query(guest);
     bool settled = mirror_watch_settle(guest, SETTLE_WAIT_MS);
+    giving_up_begin(guest, op);
     bool down = settled && stop_powerdown(guest, op, args->timeout_ms);
-    if (task_killed())
-        return node_killed(error);
-    if (!down && fence_overtaken(op)) {
-        fettle_set_error(error, STALE_EPOCH,
-                         "a new master announced itself while the guest was shutting down; the "
-                         "guest was left alone");
+    bool given_up = giving_up_asked(guest);
+    giving_up_end(guest);
+    if (!stop_goes_on(guest, op, down, given_up, error))
         return false;
-    }
     if (!mirror_watch_stop(guest))
         return node_killed(error);
 

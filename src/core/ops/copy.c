@@ -3,109 +3,22 @@
  */
 #include "core/ops/copy.h"
 
+#include "core/ops/attend.h"
+
 #include <string.h>
 
-/* --- images, with their progress --- */
-
-/* Asks how far the node is while the call that makes the images is under way. It outlives that
- * call only by a question that has not been answered yet. */
-struct looker {
-    struct op *op; /* NULL: the images are made, or the job is being killed */
-    const struct env *env;
-    struct stamp stamp;
-    guint job;
-    char *node, *instance, *what;
-    struct task *waiting; /* for the next look */
-    guint timer;
-    guint references;
-};
-
-static void looker_unref(struct looker *looker)
-{
-    if (--looker->references)
-        return;
-    g_free(looker->node);
-    g_free(looker->instance);
-    g_free(looker->what);
-    g_free(looker);
-}
-
-static void looker_wake(struct looker *looker)
-{
-    struct task *task = looker->waiting;
-    looker->waiting = NULL;
-    if (task)
-        task_wake(task);
-}
-
-static void looker_timer_cb(void *data)
-{
-    struct looker *looker = data;
-    looker->timer = 0;
-    looker_wake(looker);
-}
-
-/* False: there is nothing to look at any more. */
-static bool looker_pause(struct looker *looker)
-{
-    looker->waiting = task_self();
-    looker->timer =
-        looker->env->ops->timer(looker->env, IMAGE_PROGRESS_MS, looker_timer_cb, looker);
-    bool alive = task_wait();
-    looker->waiting = NULL;
-    if (looker->timer)
-        looker->env->ops->timer_cancel(looker->env, looker->timer);
-    looker->timer = 0;
-    return alive && looker->op;
-}
-
-static void looker_run(void *data)
-{
-    struct looker *looker = data;
-    struct disks_progress_args args = {.instance = looker->instance};
-    while (looker->op && looker_pause(looker)) {
-        /* A node that does not tell says nothing against the images. */
-        g_autoptr(GError) ignored = NULL;
-        record_autoptr(disks_progress) progress =
-            env_call_record(looker->env, looker->node, ROLE_NODED, "disks_progress", &args,
-                            looker->stamp, looker->job, 0, &ignored);
-        if (progress && progress->running && looker->op)
-            op_progress(looker->op, looker->what, progress->done_mib, progress->total_mib, "MiB");
-    }
-    looker_unref(looker);
-}
-
-static struct looker *looker_start(struct op *op, const char *node,
-                                   const struct disks_create_args *args)
-{
-    struct looker *looker = g_new0(struct looker, 1);
-    *looker = (struct looker){.op = op,
-                              .env = op->env,
-                              .stamp = op->stamp,
-                              .job = (guint)op->job,
-                              .node = g_strdup(node),
-                              .instance = g_strdup(args->instance),
-                              .what = g_strdup_printf("image %s", args->os_type),
-                              .references = 2};
-    task_spawn(op->env->tasks, looker_run, looker);
-    return looker;
-}
-
-static void looker_stop(struct looker *looker)
-{
-    looker->op = NULL;
-    looker_wake(looker);
-    looker_unref(looker);
-}
+/* --- images --- */
 
 bool copy_make_images(struct op *op, const char *node, const struct disks_create_args *args,
                       GError **error)
 {
     bool copies = args->os_type && *args->os_type;
-    struct looker *looker = copies ? looker_start(op, node, args) : NULL;
-    record_autoptr(nothing) done = op_act(op, node, "disks_create", args, ACT_PATIENCE_MS, error);
-    if (looker)
-        looker_stop(looker);
+    g_autofree char *what = g_strdup_printf("image %s", args->os_type);
+    struct attended call = {
+        .instance = args->instance, .method = "disks_create", .args = args, .progress = what};
+    record_autoptr(nothing) done =
+        copies ? attend_act(op, node, &call, error)
+               : op_act(op, node, "disks_create", args, ACT_PATIENCE_MS, error);
     return done != NULL;
 }
 

@@ -7,7 +7,8 @@
 
 #include "core/ops/instance.h"
 
-/* disks_create on a node. While a source image is copied its progress stands in the job's log. */
+/* disks_create on a node. While a source image is copied its progress stands in the job's log, and
+ * it can be given up: CANCELED, and no image was touched unless op->repeated. */
 bool copy_make_images(struct op *op, const char *node, const struct disks_create_args *args,
                       GError **error);
 

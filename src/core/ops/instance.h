@@ -65,9 +65,16 @@ struct instance_stop {
     bool wish_down;        /* record that it should not run, before anything else */
     guint64 timeout_ms;
 };
-/* Stops the current generation, if there is one, and records the close. */
+/* Stops the current generation, if there is one, and records the close. CANCELED: the guest had not
+ * obeyed when somebody ended the job; it runs on, and the record is as before. */
 bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *how,
                    GError **error);
+
+/* guest_stop on its holder; the result is to be freed. With a timeout the wait for the guest can be
+ * given up: CANCELED for people, the mark cleared and admin_state `before` on record again. */
+struct guest_stop_result *instance_end_guest(struct op *op, const struct instance *instance,
+                                             guint64 timeout_ms, enum admin_state before,
+                                             GError **error);
 
 /* Waits until the running copy is on record as in-sync, with its progress in the job's log. STORAGE
  * if the replica was lost, TIMEOUT if the copy got no further for MIRROR_STALL_MS. */

@@ -4,6 +4,8 @@
  */
 #include "core/ops/instance.h"
 
+#include "core/ops/attend.h"
+
 /* --- starting --- */
 
 struct start_call {
@@ -105,12 +107,26 @@ bool instance_start(struct op *op, const char *uuid, const struct instance_start
 
 /* --- stopping --- */
 
+struct stopping_call {
+    const struct instance_stop *how;
+    enum admin_state before; /* out: whether it should run, up to now */
+};
+
 static bool edit_stopping(struct instance_edit *edit, void *data, GError **error)
 {
-    const struct instance_stop *how = data;
-    edit_mark(edit, how->mark);
-    if (how->wish_down)
+    struct stopping_call *call = data;
+    call->before = edit->instance->admin_state;
+    edit_mark(edit, call->how->mark);
+    if (call->how->wish_down)
         edit->instance->admin_state = ADMIN_DOWN;
+    return true;
+}
+
+static bool edit_not_stopped(struct instance_edit *edit, void *data, GError **error)
+{
+    const enum admin_state *before = data;
+    edit->instance->admin_state = *before;
+    edit_mark(edit, TASK_NONE);
     return true;
 }
 
@@ -167,20 +183,44 @@ static bool close_replica(struct op *op, const struct instance *instance, char *
     return done != NULL;
 }
 
+struct guest_stop_result *instance_end_guest(struct op *op, const struct instance *instance,
+                                             guint64 timeout_ms, enum admin_state before,
+                                             GError **error)
+{
+    struct guest_stop_args args = {
+        .instance = instance->uuid, .generation = instance->generation, .timeout_ms = timeout_ms};
+    struct attended call = {
+        .instance = instance->uuid, .method = "guest_stop", .args = &args, .progress = NULL};
+    g_autoptr(GError) local = NULL;
+    /* One that is ended at once is no wait; it may be the clearing up after a job was canceled. */
+    struct guest_stop_result *result =
+        timeout_ms > 0 ? attend_act(op, instance->holder, &call, &local)
+                       : op_act(op, instance->holder, "guest_stop", &args, ACT_PATIENCE_MS, &local);
+    if (!result && fettle_error_is(local, CANCELED)) {
+        if (!instance_edit(op, "mark_instance", instance->uuid, edit_not_stopped, &before, error))
+            return NULL;
+        fettle_set_error(error, CANCELED,
+                         "%s was asked to shut down and had not done so; it runs on, on %s. It may "
+                         "still obey, and is on record as stopped then: Job canceled by request",
+                         instance->name, op_node_name(op, instance->holder));
+    } else if (!result) {
+        g_propagate_error(error, g_steal_pointer(&local));
+    }
+    return result;
+}
+
 bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *how, GError **error)
 {
-    if (!instance_edit(op, "mark_instance", uuid, edit_stopping, (void *)how, error))
+    struct stopping_call stopping = {how, ADMIN_DOWN};
+    if (!instance_edit(op, "mark_instance", uuid, edit_stopping, &stopping, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance || !*instance->holder)
         return instance != NULL;
-    struct guest_stop_args args = {.instance = instance->uuid,
-                                   .generation = instance->generation,
-                                   .timeout_ms = how->timeout_ms};
     op_log(op, "stopping generation %" G_GUINT64_FORMAT " of %s on %s", instance->generation,
            instance->name, op_node_name(op, instance->holder));
     record_autoptr(guest_stop_result) result =
-        op_act(op, instance->holder, "guest_stop", &args, ACT_PATIENCE_MS, error);
+        instance_end_guest(op, instance, how->timeout_ms, stopping.before, error);
     if (!result)
         return false;
     if (result->forced)

@@ -60,15 +60,20 @@ void op_set_text(char **member, const char *text)
     *member = copy;
 }
 
-bool op_canceled(struct op *op)
+bool op_is_asked(const struct op *op)
 {
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, op->job);
+    const struct job *record = config_get(op_config(op), "job", key, NULL);
+    return (op->asked && *op->asked) || (record && record->cancel);
+}
+
+bool op_canceled(struct op *op)
+{
     g_autoptr(GError) ignored = NULL; /* what is known decides then */
     if (op->asked && *op->asked)
         return true;
     follow_refresh(op->follow, &ignored);
-    const struct job *record = config_get(op_config(op), "job", key, NULL);
-    return record && record->cancel;
+    return op_is_asked(op);
 }
 
 /* --- locks --- */
@@ -238,6 +243,8 @@ void *op_act(struct op *op, const char *node_uuid, const char *method, const voi
         if (answer)
             return answer;
         bool again = op_no_answer(local) || passing;
+        op->repeated = op->repeated || fettle_error_is(local, TIMEOUT) ||
+                       fettle_error_is(local, UNKNOWN_RESULT);
         if (fettle_error_is(local, TIMEOUT) || fettle_error_is(local, UNKNOWN_RESULT))
             again = ++unknown < LIMIT_ACT_TRIES;
         else if (op->env->ops->boot_ms(op->env) >= deadline)

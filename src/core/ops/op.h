@@ -55,6 +55,7 @@ struct op {
     GPtrArray *locks;  /* of struct lock_request; emptied before each declare */
     json_t *result;    /* exec may set it; NULL stands for null */
     bool changed;      /* something has, or may have, been changed outside of this process */
+    bool repeated;     /* a call of op_act() ended without telling what it has done */
     bool asks_nobody;  /* only declares, from the configuration alone (predict.h) */
     const bool *asked; /* whether the job has been asked to give up; NULL: it never is */
     void (*log)(const char *message, void *data);
@@ -88,6 +89,8 @@ guint64 op_now_seconds(const struct op *op);
  * with CANCELED then; before an opcode begins, and while it waits for its locks, the runner does.
  */
 bool op_canceled(struct op *op);
+/* The same as far as is known without asking; does not wait. */
+bool op_is_asked(const struct op *op);
 
 /* Adds a lock to the declaration; `node_uuid` "" adds nothing. */
 void op_lock(struct op *op, const char *name, enum lock_mode mode);

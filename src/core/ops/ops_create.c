@@ -290,6 +290,13 @@ static void undo(struct op *op, const struct instance *instance, GError **error)
     op_log(op, "undoing the creation: %s", (*error)->message);
     if (!failure && instance_remove(op, instance->uuid, 0, true, left, &failure) && !left->len) {
         op->changed = false;
+        if (fettle_error_is(*error, CANCELED)) {
+            g_clear_error(error);
+            fettle_set_error(error, CANCELED,
+                             "the creation was undone, nothing of instance \"%s\" is left: Job "
+                             "canceled by request",
+                             instance->name);
+        }
         return;
     }
     g_autofree char *message =

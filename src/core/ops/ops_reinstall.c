@@ -139,15 +139,47 @@ static bool equal_replica(struct op *op, const struct instance *instance, GError
     return true;
 }
 
-static bool reinstall_body(struct op *op, const struct instance *found, char *image, GError **error)
+static bool reinstall_body(struct op *op, const struct instance *found, char *image,
+                           bool *ret_writing, GError **error)
 {
     const char *uuid = found->uuid;
     if (!close_paused(op, found, error) ||
         !instance_edit(op, "reinstall_instance", uuid, edit_reinstalling, image, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
-    return instance && write_image(op, instance, error) && equal_replica(op, instance, error) &&
-           instance_settle(op, uuid, error);
+    *ret_writing = instance != NULL;
+    if (!instance || !write_image(op, instance, error))
+        return false;
+    *ret_writing = false;
+    return equal_replica(op, instance, error) && instance_settle(op, uuid, error);
+}
+
+static bool edit_not_reinstalled(struct instance_edit *edit, void *data, GError **error)
+{
+    op_set_text(&edit->instance->os, data);
+    edit_mark(edit, TASK_NONE);
+    return true;
+}
+
+/* What was there before is there still, unless an earlier try whose end nobody knows has written
+ * the image: then, and if it was so before, it is half installed on record, and installed anew. */
+static bool give_up_writing(struct op *op, const struct instance *before, GError **error)
+{
+    if (op->repeated || before->task_state != TASK_NONE) {
+        fettle_set_error(error, CANCELED,
+                         "what disk 0 of instance \"%s\" has is not known; it is installed anew "
+                         "by itself, or by: fettle instance reinstall %s: Job canceled by request",
+                         before->name, before->name);
+        return false;
+    }
+    if (!instance_edit(op, "reinstall_instance", before->uuid, edit_not_reinstalled, before->os,
+                       error))
+        return false;
+    fettle_set_error(
+        error, CANCELED,
+        "disk 0 of instance \"%s\" has what it had before%s: Job canceled by request", before->name,
+        *before->replica ? "; its replica is brought up to date by the next start" : "");
+    return false;
 }
 
 static bool reinstall_exec(struct op *op, GError **error)
@@ -158,9 +190,14 @@ static bool reinstall_exec(struct op *op, GError **error)
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     g_autofree char *image = g_strdup(image_of(op, found));
+    bool writing = false;
     GError *local = NULL;
-    return reinstall_body(op, instance, image, &local) ||
-           instance_fail(op, instance->uuid, local, error);
+    if (reinstall_body(op, instance, image, &writing, &local))
+        return true;
+    if (!writing || !fettle_error_is(local, CANCELED))
+        return instance_fail(op, instance->uuid, local, error);
+    g_error_free(local);
+    return give_up_writing(op, instance, error);
 }
 
 const struct op_impl ops_reinstall[] = {

@@ -10,8 +10,17 @@
 
 /* --- the parts, shared with the undoing of a creation --- */
 
+/* What the record said before. */
+struct removing_call {
+    enum admin_state before;
+    bool settled; /* no mark of a dead job: nothing is half made or half removed */
+};
+
 static bool edit_removing(struct instance_edit *edit, void *data, GError **error)
 {
+    struct removing_call *call = data;
+    call->before = edit->instance->admin_state;
+    call->settled = edit->instance->task_state == TASK_NONE;
     edit->instance->admin_state = ADMIN_DOWN;
     edit_mark(edit, TASK_REMOVING);
     return true;
@@ -43,16 +52,19 @@ static bool clean_node(struct op *op, const struct instance *instance, const cha
     return done != NULL;
 }
 
-/* The guest first, gracefully; disks_remove would kill it. */
+/* The guest first, gracefully; disks_remove would kill it. Of what was whole the wait for it can be
+ * given up, and it is whole still. */
 static bool stop_guest(struct op *op, const struct instance *instance, guint64 timeout_ms,
-                       GError **error)
+                       const struct removing_call *removing, GError **error)
 {
     if (!*instance->holder || op_node_offline(op, instance->holder))
         return true;
     struct guest_stop_args args = {
         .instance = instance->uuid, .generation = instance->generation, .timeout_ms = timeout_ms};
     record_autoptr(guest_stop_result) result =
-        op_act(op, instance->holder, "guest_stop", &args, ACT_PATIENCE_MS, error);
+        removing->settled
+            ? instance_end_guest(op, instance, timeout_ms, removing->before, error)
+            : op_act(op, instance->holder, "guest_stop", &args, ACT_PATIENCE_MS, error);
     return result != NULL;
 }
 
@@ -104,14 +116,16 @@ static void note_failure(struct op *op, GString *left, const char *node, const c
 bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool go_on, GString *left,
                      GError **error)
 {
-    if (!instance_edit(op, "mark_instance", uuid, edit_removing, NULL, error))
+    struct removing_call removing = {ADMIN_DOWN, false};
+    if (!instance_edit(op, "mark_instance", uuid, edit_removing, &removing, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance)
         return false;
     guint patience = go_on ? 0 : ACT_PATIENCE_MS;
     g_autoptr(GError) failure = NULL;
-    if (!stop_guest(op, instance, timeout_ms, &failure) && !go_on) {
+    if (!stop_guest(op, instance, timeout_ms, &removing, &failure) &&
+        (!go_on || fettle_error_is(failure, CANCELED))) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
     }

@@ -337,12 +337,90 @@ static void aside(void *unused)
     world_node_free(node);
 }
 
+struct making {
+    struct world_node *node;
+    struct instance *instance;
+    const char *source;
+    GError *error;
+    bool made, over;
+};
+
+static void make(void *data)
+{
+    struct making *making = data;
+    struct storage *storage = making->node->storage;
+    making->made = storage->ops->create(storage, U, "", making->instance->disk_template,
+                                        making->instance->disks, making->source, &making->error);
+    making->over = true;
+}
+
+/* Starts to make it, gives it up when it is under way, lets `meanwhile` (may be NULL) appear, and
+ * expects what was there before, and nothing else. */
+static void expect_given_up(struct world_node *node, struct instance *web1, const char *source,
+                            const char *meanwhile)
+{
+    const struct storage_ops *ops = node->storage->ops;
+    g_autofree char *image = disk_path(node, U ".disk0.raw");
+    struct making making = {.node = node, .instance = web1, .source = source};
+    guint64 done, total;
+    task_spawn(NULL, make, &making);
+    while (!making.over && !ops->progress(node->storage, U, &done, &total))
+        loop_sleep(1);
+    ops->give_up(node->storage, U);
+    if (meanwhile)
+        g_file_set_contents(meanwhile, "", -1, NULL);
+    while (!making.over)
+        loop_sleep(1);
+    g_assert_error(making.error, FETTLE_ERROR, FETTLE_ERROR_CANCELED);
+    g_assert_false(making.made);
+    g_clear_error(&making.error);
+    g_autofree char *names = listing(node, "");
+    g_assert_cmpstr(names, ==, U ".disk0.raw");
+    assert_mark(image, "old");
+    g_assert_false(ops->progress(node->storage, U, &done, &total));
+}
+
+/* While we copy its content, while qemu-img does, which never ends here, and before all gets its
+ * name. */
+static void given_up(void *unused)
+{
+    struct world_node *node = world_node_new("givenup");
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    struct disk *disk = web1->disks->pdata[0];
+    g_autofree char *image = disk_path(node, U ".disk0.raw");
+    g_autofree char *go = g_build_filename(node->paths->var, "go", NULL);
+    g_autofree char *real = g_find_program_in_path("qemu-img");
+    g_autofree char *path = g_strdup(g_getenv("PATH"));
+    g_autofree char *programs = g_strdup_printf("%s:%s", node->paths->var, path);
+    g_free(world_shell("cd %s/images && dd if=/dev/urandom of=some.raw bs=1M count=96 status=none "
+                       "&& qemu-img convert -c -f raw -O qcow2 some.raw packed.qcow2 && "
+                       "cat > ../qemu-img <<'END' && chmod 755 ../qemu-img\n"
+                       "#!/bin/sh\n"
+                       "[ \"$1\" != convert ] || exec sleep 100000\n"
+                       "while [ \"$1\" = create ] && [ ! -e %s ]; do sleep 0.01; done\n"
+                       "exec %s \"$@\"\nEND",
+                       node->paths->var, go, real));
+    world_create(node, web1, "");
+    mark(image, "old");
+    disk->size = 100;
+    node->storage->ops->give_up(node->storage, U); /* without one nothing happens */
+    expect_given_up(node, web1, "some", NULL);
+    g_setenv("PATH", programs, TRUE);
+    expect_given_up(node, web1, "packed", NULL);
+    disk->format = FORMAT_QCOW2;
+    web1->disk_template = TEMPLATE_FILE;
+    expect_given_up(node, web1, "", go);
+    g_setenv("PATH", path, TRUE);
+    world_node_free(node);
+}
+
 static void add_tests(void)
 {
     world_test("/images/create", create);
     world_test("/images/bad-creations-leave-nothing", bad_creations);
     world_test("/images/full-disk-leaves-nothing", full_disk);
     world_test("/images/leftovers-are-swept", sweep);
+    world_test("/images/given-up-leaves-nothing#LUX-08", given_up);
     world_test("/images/promote-is-idempotent#SAF-16,SAF-20", promote);
     world_test("/images/promote-after-death-halfway#SAF-16", promote_halfway);
     world_test("/images/aside-is-never-overwritten#SAF-19", aside);

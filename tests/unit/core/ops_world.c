@@ -361,7 +361,8 @@ static void script(struct ops_world *world)
         "node_report",   "image_info",     "disks_create",    "disks_remove",   "replica_open",
         "replica_close", "guest_start",    "guest_stop",      "guest_reset",    "mirror_attach",
         "mirror_detach", "mirror_wait",    "disk_grow",       "disks_renew",    "disks_progress",
-        "incoming_open", "incoming_close", "migration_start", "migration_wait", "migration_cancel"};
+        "incoming_open", "incoming_close", "migration_start", "migration_wait", "migration_cancel",
+        "work_cancel"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     ops_script_wconfd(world);

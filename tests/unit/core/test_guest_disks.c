@@ -171,6 +171,72 @@ static void test_progress(void)
     node_world_free(nw);
 }
 
+static void cancel_as(struct node_world *nw, guint job)
+{
+    json_autoptr said =
+        nw_call_as_job(nw, &nw->a, job, "work_cancel", json_make("{s:s}", "instance", WEB1));
+    g_assert_nonnull(said);
+}
+
+/* Its job gives it up; another one cannot, and what comes too late does nothing to the next. */
+static void test_give_up(void)
+{
+    struct node_world *nw = node_world_new(1);
+    struct fake_reply reply;
+    json_t *args = json_make("{s:s,s:[{s:s,s:i}]}", "instance", WEB1, "disks", "uuid",
+                             OTHER_REPLICA, "size", 2);
+    fake_host_set_create_ms(nw->a.host, 500000);
+    cancel_as(nw, 1); /* too early: nothing is under way */
+    nw_call_start(nw, &nw->a, "disks_create", nw->stamp, json_incref(args), &reply);
+    nw_pass(nw, 100);
+    cancel_as(nw, 2);
+    nw_pass(nw, 100);
+    g_assert_false(reply.done);
+    cancel_as(nw, 1);
+    nw_pass(nw, 100);
+    g_assert_true(reply.done);
+    g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_CANCELED);
+    fake_reply_clear(&reply);
+    g_assert_cmpuint(fake_host_disk_mib(nw->a.host, WEB1, "", 0), ==, 0);
+    cancel_as(nw, 1); /* too late */
+    fake_host_set_create_ms(nw->a.host, 10);
+    nw_call_start(nw, &nw->a, "disks_create", nw->stamp, args, &reply);
+    nw_until(nw, reply.done);
+    g_assert_no_error(reply.error);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
+/* The wait for a guest that does not obey: it runs on, mirrored, and can be stopped later. */
+static void test_give_up_stop(void)
+{
+    struct node_world *nw = node_world_new(1);
+    struct fake_reply reply;
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_set_powerdown_ms(nw->a.host, 0);
+    nw_call_start(nw, &nw->a, "guest_stop", nw->stamp, nw_stop_args(nw, 600000), &reply);
+    nw_pass(nw, 1000);
+    cancel_as(nw, 2);
+    nw_pass(nw, 1000);
+    g_assert_false(reply.done);
+    cancel_as(nw, 1);
+    nw_pass(nw, 1000);
+    g_assert_true(reply.done);
+    g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_CANCELED);
+    g_assert_cmpstr(reply.error->message, ==,
+                    "instance web1 was asked to shut down and has not done so; it was left alone, "
+                    "as its job was canceled");
+    fake_reply_clear(&reply);
+    g_assert_true(runs(&nw->a, nw->web1.generation));
+    nw_pass(nw, 1000); /* with the checks of SAF-13 */
+    fake_host_set_powerdown_ms(nw->a.host, 20);
+    json_autoptr answer = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_true(answer_is(answer, "clean"));
+    node_world_free(nw);
+}
+
 static void test_kernel(void)
 {
     struct node_world *nw = node_world_new(1);
@@ -268,6 +334,8 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/renew-replica", test_renew_replica);
     g_test_add_func("/guest/attach-since#SAF-12,SAF-13", test_attach_since);
     g_test_add_func("/guest/progress", test_progress);
+    g_test_add_func("/guest/give-up/images#LUX-08", test_give_up);
+    g_test_add_func("/guest/give-up/stop#LUX-08,SAF-13", test_give_up_stop);
     g_test_add_func("/guest/kernel", test_kernel);
     g_test_add_func("/guest/serial-line", test_serial_line);
     g_test_add_func("/guest/report#ARP-70", test_report);

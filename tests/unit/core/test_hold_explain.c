@@ -146,6 +146,77 @@ static void test_locks(void)
     queue_world_free(w);
 }
 
+static guint64 received_s(struct queue_world *w, guint64 id)
+{
+    record_autoptr(job) job = queue_record(w, id);
+
+    return job->received_us / G_USEC_PER_SEC;
+}
+
+/* Since when, in seconds after it was submitted, of the nth entry. */
+static guint64 since(struct queue_world *w, guint64 id, guint nth)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr rows =
+        queue_call(w, "QueryJobs", json_make("[[I], [s]]", (json_int_t)id, "holds"), &error);
+    const json_t *list = json_array_get(json_array_get(rows, 0), 0);
+
+    g_assert_no_error(error);
+    return (guint64)json_integer_value(json_object_get(json_array_get(list, nth), "since")) -
+           received_s(w, id);
+}
+
+/* Writes into its file when its opcode began, or it ended. */
+static void write_times(struct queue_world *w, guint64 id, guint64 start_s, guint64 end_s)
+{
+    record_autoptr(job) job = queue_file(w, id);
+    struct job_op *op = g_ptr_array_index(job->ops, 0);
+    g_autofree char *name = g_strdup_printf("job-%" G_GUINT64_FORMAT, id);
+    json_autoptr json = NULL;
+    g_autofree char *text = NULL;
+
+    op->start_us = start_s * G_USEC_PER_SEC;
+    job->end_us = end_s * G_USEC_PER_SEC;
+    json = job_to_json(job);
+    text = json_to_text(json);
+    fake_file_put(w->world, MASTER, FILE_QUEUE, name, text);
+    fake_settle(w->world);
+}
+
+/* Since it was submitted at the earliest, and not before what holds it was there. */
+static void test_since(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    guint64 first = queue_submit(w, NULL);
+    guint64 holder = queue_submit(w, json_make("{s[s] sb}", "on_instances", "a", "no_locks", 0));
+    guint64 last = queue_submit(w, json_make("{s[s] sb s[[I, []]]}", "on_instances", "a",
+                                             "no_locks", 0, "depends", (json_int_t)first));
+    guint64 paused = queue_submit(w, for_reason("x"));
+    guint64 begun = received_s(w, first);
+    g_autoptr(GError) error = NULL;
+    json_autoptr rule = queue_call(w, "ReplaceFilter",
+                                   json_make("[n, i, [[s, [s, s, s]]], s, [[s, s, I]]]", 0,
+                                             "reason", "=", "reason", "x", "PAUSE", "gnt:user",
+                                             "test", (json_int_t)((begun + 70) * 1000000000)),
+                                   &error);
+
+    g_assert_no_error(error);
+    fake_settle(w->world);
+    g_assert_cmpuint(since(w, last, 0), ==, 0); /* its dependency */
+    queue_child_named(w, first);
+    write_times(w, first, begun, begun + 40);
+    queue_job_writes(w, first, "success");
+    queue_job_commits(w, first);
+    queue_job_gone(w, first, true);
+    queue_child_named(w, holder);
+    write_times(w, holder, begun + 50, 0);
+    queue_job_writes(w, holder, "running");
+    g_assert_cmpuint(since(w, last, 0), ==, 50);   /* locks: since the other is at that opcode */
+    g_assert_cmpuint(since(w, last, 1), ==, 40);   /* its turn: since its dependency ended */
+    g_assert_cmpuint(since(w, paused, 0), ==, 70); /* a rule: since it was made */
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -154,5 +225,6 @@ int main(int argc, char **argv)
     g_test_add_func("/hold-explain/limits#FUT-13", test_limits);
     g_test_add_func("/hold-explain/dependencies#LUX-13", test_dependencies);
     g_test_add_func("/hold-explain/locks#LUX-13", test_locks);
+    g_test_add_func("/hold-explain/since#LUX-13", test_since);
     return g_test_run();
 }

@@ -1,0 +1,35 @@
+/*
+ * See giving_up.h.
+ */
+#include "core/guest/giving_up.h"
+
+#include "core/guest/fence.h"
+
+void giving_up_begin(struct guest *guest, const struct fence_op *op)
+{
+    guest->cancelable_job = fence_op_job(op);
+    guest->canceled = false;
+}
+
+void giving_up_end(struct guest *guest)
+{
+    guest->cancelable_job = 0;
+    guest->canceled = false;
+}
+
+bool giving_up_asked(const struct guest *guest)
+{
+    return guest->canceled;
+}
+
+json_t *giving_up_work(struct node_core *node, struct fence_op *op, const void *args,
+                       GError **error)
+{
+    const struct work_cancel_args *work = args;
+    struct guest *guest = guest_lookup(node, work->instance);
+    if (guest && guest->cancelable_job != 0 && guest->cancelable_job == fence_op_job(op)) {
+        guest->canceled = true;
+        node->storage->ops->give_up(node->storage, work->instance);
+    }
+    return json_object();
+}
