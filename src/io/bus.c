@@ -404,6 +404,8 @@ struct bus *bus_new(const struct bus_options *options, GError **error)
     bus->daemons = rpc_client_new(options->paths, bus->self, ROLE_NODED);
     bus->joiners = bus_joiners_new(bus->self, bus->daemons, complain_cb, bus);
     bus->tls = bus_tls_new(options->paths, options->config, &tls_events, bus, error);
+    if (bus->tls != NULL && options->handshakes > 0)
+        bus_tls_limit(bus->tls, options->handshakes);
     bus->server = bus->tls != NULL ? rpc_server_new(&server, error) : NULL;
     if (bus->server == NULL)
         g_clear_pointer(&bus, bus_free);

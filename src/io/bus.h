@@ -24,6 +24,7 @@ struct bus_options {
     const struct node_config *config; /* kept by reference until bus_free() */
     guint ping_ms;                    /* 0: BUS_PING_MS */
     guint dead_ms;                    /* 0: BUS_DEAD_MS */
+    guint handshakes;                 /* at most under way; 0: LIMIT_HANDSHAKES */
 
     /* Requests for role noded of this node, already checked; answers now or later. */
     void (*handle)(struct rpc_request *request, void *data);

@@ -26,6 +26,7 @@ struct bus_tls {
     const struct bus_tls_events *events;
     void *data;
     GHashTable *shaking; /* set of struct bus_dial: both directions */
+    guint most_shaking;
 };
 
 /* One connection on its way to being trusted, dialled or accepted. */
@@ -276,7 +277,7 @@ static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GO
     g_autoptr(GError) error = NULL;
 
     /* Unknown peers keep no more than this open, and not for long. */
-    if (g_hash_table_size(tls->shaking) >= LIMIT_HANDSHAKES)
+    if (g_hash_table_size(tls->shaking) >= tls->most_shaking)
         return TRUE;
     no_delay(base);
     GIOStream *server = g_tls_server_connection_new(G_IO_STREAM(base), tls->certificate, &error);
@@ -371,10 +372,16 @@ struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_co
     tls->events = events;
     tls->data = data;
     tls->shaking = g_hash_table_new(NULL, NULL);
+    tls->most_shaking = LIMIT_HANDSHAKES;
     tls->service = g_socket_service_new();
     if (!read_certificates(tls, paths, error) || !listen_on(tls, config, error))
         g_clear_pointer(&tls, bus_tls_free);
     return tls;
+}
+
+void bus_tls_limit(struct bus_tls *tls, guint handshakes)
+{
+    tls->most_shaking = handshakes;
 }
 
 void bus_tls_free(struct bus_tls *tls)

@@ -26,6 +26,8 @@ struct bus_tls_events {
 /* Listens on the node's address and port. */
 struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_config *config,
                             const struct bus_tls_events *events, void *data, GError **error);
+/* Incoming connections beyond so many handshakes under way are ended; LIMIT_HANDSHAKES at first. */
+void bus_tls_limit(struct bus_tls *tls, guint handshakes);
 /* Handshakes under way end without a callback. */
 void bus_tls_free(struct bus_tls *tls);
 

@@ -594,38 +594,6 @@ static void test_full_at_once(void)
     queue_world_free(w);
 }
 
-/* Its slot becomes free while the cancel waits to be stored: one of them counts, and the client
- * hears which. */
-static void test_cancel_beside_start(void)
-{
-    struct queue_world *w = queue_world_new(1);
-    guint64 running = queue_submit(w, NULL), queued = queue_submit(w, NULL);
-    struct fake_reply first = {0}, reply = {0};
-
-    queue_child_named(w, running);
-    queue_job_writes(w, running, "running");
-    queue_job_writes(w, running, "success");
-    queue_job_commits(w, running);
-    store_hold(w->store, true);
-    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob", submit_args(queue_delay(NULL)),
-                    &first);
-    fake_settle(w->world);
-    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "CancelJob",
-                    json_make("[I]", (json_int_t)queued), &reply);
-    fake_settle(w->world);
-    queue_job_gone(w, running, true);
-    store_hold(w->store, false);
-    fake_settle(w->world);
-    g_assert_no_error(reply.error);
-    g_assert_true(json_is_true(json_array_get(reply.result, 0)));
-    g_assert_cmpstr(json_string_value(json_array_get(reply.result, 1)), ==,
-                    "Job successfully cancelled");
-    g_assert_cmpstr(queue_status(w, queued), ==, "canceled");
-    fake_reply_clear(&first);
-    fake_reply_clear(&reply);
-    queue_world_free(w);
-}
-
 static void test_cancel(void)
 {
     struct queue_world *w = queue_world_new(1);
@@ -780,7 +748,6 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/cancel/kill-nobody-known#LUX-08", test_kill_nobody_known);
     g_test_add_func("/luxi/full#LUX-06", test_full);
     g_test_add_func("/luxi/queue-full/at-once", test_full_at_once);
-    g_test_add_func("/luxi/cancel/beside-a-start#LUX-06", test_cancel_beside_start);
     g_test_add_func("/luxi/priority#LUX-06", test_priority);
     g_test_add_func("/luxi/verb-beside-its-process#LUX-06", test_verb_beside_its_process);
     g_test_add_func("/luxi/drained#LUX-05", test_drained);

@@ -555,6 +555,20 @@ static void test_unfit(void)
     tear_down();
 }
 
+/* Of two that are ready the one with the newer copy is taken, wherever it stands in the list. */
+static void test_newest(void)
+{
+    static const char *const older[] = {NODE2, NODE3}, *const taken[] = {"node3 4", "node2 4"};
+    for (guint i = 0; i < 2; i++) {
+        set_up();
+        commit_tags(0, 3);
+        fake_advance(world, 1000);
+        fake_script(world, older[i], ROLE_WCONFD, "wait_role", answer_role, "follows");
+        assert_taken(0, "", "", taken[i]);
+        tear_down();
+    }
+}
+
 /* etcd does not say what became of it: the master goes on, or ends. */
 static void test_resign_fails(void)
 {
@@ -667,6 +681,7 @@ int main(int argc, char **argv)
     g_test_add_func("/seat-etcd/decided-by-a-word#SAF-01,SAF-07", test_decided_by_word);
     g_test_add_func("/seat-etcd/change-not-made#SAF-01,SAF-07", test_not_made);
     g_test_add_func("/seat-etcd/hand-over#SAF-01,SAF-08", test_hand_over);
+    g_test_add_func("/seat-etcd/hand-over/newest#SAF-08", test_newest);
     g_test_add_func("/seat-etcd/unfit#SAF-07", test_unfit);
     g_test_add_func("/seat-etcd/resign-fails#SAF-04,SAF-08", test_resign_fails);
     g_test_add_func("/seat-etcd/drains#SAF-04", test_drains);

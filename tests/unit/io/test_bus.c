@@ -1,6 +1,7 @@
 /* The bus between nodes, with real certificates over loopback: bus.c, bus_tls.c, certs.c. */
 #include "world.h"
 
+#include "base/limits.h"
 #include "io/bus.h"
 #include "io/certs.h"
 #include "io/connection.h"
@@ -18,6 +19,7 @@
 #define OTHER_CLUSTER "88888888-0000-4000-8000-000000000008"
 #define PING_MS 50
 #define DEAD_MS 400
+#define MOST_HANDSHAKES 8
 
 /* A node with its noded's bus, a wconfd of its own, and a job process that calls. */
 struct host {
@@ -140,6 +142,7 @@ static void host_start(struct host *node)
         .config = node->config,
         .ping_ms = PING_MS,
         .dead_ms = DEAD_MS,
+        .handshakes = MOST_HANDSHAKES,
         .handle = handle,
         .members = members_cb,
         .master = master_cb,
@@ -581,6 +584,40 @@ static void test_no_certificate(struct pair *pair, gconstpointer unused)
     g_assert_cmpuint(pair->a->served, ==, 0);
 }
 
+static int connect_silently(guint port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((guint16)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
+    while (g_main_context_iteration(NULL, FALSE))
+        ; /* it is accepted before the next one comes */
+    return fd;
+}
+
+/* Peers that say nothing keep so many connections open, and the next one is ended without a word.
+ */
+static void test_many_handshakes(struct pair *pair, gconstpointer unused)
+{
+    int silent[MOST_HANDSHAKES], one_more;
+    char byte;
+
+    for (guint i = 0; i < MOST_HANDSHAKES; i++)
+        silent[i] = connect_silently((guint)pair->a->config->port);
+    one_more = connect_silently((guint)pair->a->config->port);
+    while (recv(one_more, &byte, 1, MSG_DONTWAIT) < 0)
+        world_pause(1);
+    g_assert_cmpuint(pair->a->lines->len, ==, 0); /* its time was not up */
+    G_STATIC_ASSERT(LIMIT_HANDSHAKES == 256);
+    for (guint i = 0; i < MOST_HANDSHAKES; i++) {
+        g_assert_cmpint((int)recv(silent[i], &byte, 1, MSG_DONTWAIT), ==, -1);
+        close(silent[i]);
+    }
+    close(one_more);
+}
+
 /* A node that has no members yet lets in every node of its cluster, so that the master can announce
  * itself. */
 static void test_newcomer(struct pair *pair, gconstpointer unused)
@@ -728,6 +765,7 @@ int main(int argc, char **argv)
     ADD("/bus/cut-link#SAF-04", test_cut_link);
     ADD("/bus/strangers", test_strangers);
     ADD("/bus/no-certificate", test_no_certificate);
+    ADD("/bus/many-handshakes", test_many_handshakes);
     ADD("/bus/newcomer", test_newcomer);
     ADD("/bus/false-from", test_false_from);
     g_test_add_func("/bus/bad-start", test_bad_start);
