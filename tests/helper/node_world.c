@@ -157,10 +157,26 @@ static json_t *master_answer(struct node_world *nw, const struct rpc_request *re
     return master_set_replica_state(nw, request, error);
 }
 
+static void master_reply(struct node_world *nw, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    json_t *answer = master_answer(nw, request, &error);
+    if (answer)
+        rpc_answer(request, answer);
+    else
+        rpc_fail(request, error);
+}
+
+void nw_master_answers(struct node_world *nw)
+{
+    nw->mood = MASTER_ANSWERS;
+    while (nw->unanswered->len > 0)
+        master_reply(nw, g_ptr_array_steal_index(nw->unanswered, 0));
+}
+
 static void master_handle(struct rpc_request *request, void *data)
 {
     struct node_world *nw = data;
-    g_autoptr(GError) error = NULL;
     if (nw->mood == MASTER_DEPOSED) {
         rpc_fail_new(request, FETTLE_ERROR_NOT_MASTER, "the master is another node");
         return;
@@ -169,15 +185,13 @@ static void master_handle(struct rpc_request *request, void *data)
         g_ptr_array_add(nw->unanswered, request);
         return;
     }
-    json_t *answer = master_answer(nw, request, &error);
-    if (nw->mood == MASTER_LOSES_ANSWER) {
-        json_decref(answer);
-        g_ptr_array_add(nw->unanswered, request);
-    } else if (answer) {
-        rpc_answer(request, answer);
-    } else {
-        rpc_fail(request, error);
+    if (nw->mood != MASTER_LOSES_ANSWER) {
+        master_reply(nw, request);
+        return;
     }
+    g_autoptr(GError) error = NULL;
+    json_decref(master_answer(nw, request, &error));
+    g_ptr_array_add(nw->unanswered, request);
 }
 
 /* --- time --- */

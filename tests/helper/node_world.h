@@ -120,6 +120,9 @@ void nw_cut(struct node_world *nw, struct test_node *node, bool cut);
 
 /* --- the master and jobs --- */
 
+/* From now on, and what it has left unanswered in a silent mood. */
+void nw_master_answers(struct node_world *nw);
+
 /* A call of a job; waits for the answer. NULL: the error. */
 json_t *nw_call(struct node_world *nw, struct test_node *node, const char *method, json_t *args,
                 GError **error);

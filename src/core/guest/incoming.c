@@ -209,11 +209,14 @@ static bool open_images(struct guest *guest, const struct instance *instance, GP
     return *ret_files != NULL;
 }
 
-static bool open_process(struct guest *guest, struct instance *instance, GError **error)
+/* The process is told the generation that it would run as; the record keeps the old one. */
+static bool open_process(struct guest *guest, const struct instance *instance, GError **error)
 {
     struct node_core *node = guest->node;
     g_autoptr(GPtrArray) images = NULL;
-    struct guest_spec spec = {.instance = instance,
+    record_autoptr(instance) arriving = instance_copy(instance);
+    arriving->generation++;
+    struct guest_spec spec = {.instance = arriving,
                               .accelerator = fence_announced(node->fence)->accelerator};
     struct incoming_spec incoming = {.migration = instance->migration,
                                      .address = node->address,
@@ -228,10 +231,8 @@ static bool open_process(struct guest *guest, struct instance *instance, GError 
     if (ok) {
         spec.taps = taps;
         guest->incoming_live = true; /* from here on it may live, whatever comes back */
-        instance->generation++;      /* the one that it would run as */
         ok = node->hv->ops->incoming_prepare(node->hv, &spec, &incoming, &guest->incoming_target,
                                              error);
-        instance->generation--;
     }
     guest_boot_files_clear(&spec);
     return ok;

@@ -513,6 +513,37 @@ static void test_target_process_dies(void)
     node_world_free(nw);
 }
 
+/* The node's questions of every few seconds, while the process is being made. */
+static bool ask_in_between(struct fake_host *host, const char *op, bool after, void *data)
+{
+    struct node_world *nw = data;
+    if (strcmp(op, "incoming_prepare") == 0 && !after) {
+        nw->mood = MASTER_SILENT;
+        node_core_master_reachable(nw->b.core);
+    }
+    return false;
+}
+
+static void test_asked_in_between(void)
+{
+    struct node_world *nw = node_world_new(1);
+    create_and_start(nw, TEMPLATE_MIRROR, 1);
+    nw_commit_migration(nw, MOVE_1);
+    fake_host_set_hook(nw->b.host, ask_in_between, nw);
+    json_autoptr target = nw_incoming_open(nw, NULL);
+    g_assert_nonnull(target);
+    fake_host_set_hook(nw->b.host, NULL, NULL);
+    g_assert_cmpuint(nw->unanswered->len, ==, 1);
+    nw_master_answers(nw);
+    nw_pass(nw, 100);
+    g_assert_true(waits(nw, MOVE_1));
+    g_assert_true(nw_migration_start(nw, target, NULL));
+    g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_MOVED);
+    finish_ok(nw);
+    g_assert_true(runs(&nw->b, 3));
+    node_world_free(nw);
+}
+
 /* --- frames that come late, or from others --- */
 
 static void test_late_frames(void)
@@ -731,6 +762,7 @@ int main(int argc, char **argv)
     g_test_add_func("/migration/told-by-the-next-daemon#SAF-17", test_told_by_the_next_daemon);
     g_test_add_func("/migration/failover-on-target#SAF-16,SAF-17", test_failover_on_target);
     g_test_add_func("/migration/target-process-dies#SAF-17", test_target_process_dies);
+    g_test_add_func("/migration/asked-about-while-it-opens#SAF-17,SAF-19", test_asked_in_between);
     g_test_add_func("/migration/late-frames#SAF-17,SAF-20", test_late_frames);
     g_test_add_func("/migration/switch-by-others#SAF-17", test_switch_by_others);
     g_test_add_func("/migration/bad-input#SAF-17", test_bad_input);
