@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""What scripts/run-tests says of programs that fail: each reason stands at the end, where it is looked for. Prints TAP."""
+import os
+import subprocess
+import sys
+import tempfile
+
+RUN_TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'scripts', 'run-tests')
+PROGRAMS = {
+    'points': 'echo 1..3; echo "ok 1 a"; echo "not ok 2 /b/c#SAF-01"; for i in 1 2 3; do echo "# about $i"; done\n'
+              'echo "# ValueError: the reason"; echo "ok 3 d"; exit 1',
+    'dies': 'echo 1..2; echo "ok 1 a"; echo "ERROR: it broke"; exit 6',
+    'stops': 'echo 1..2; echo "ok 1 a"',
+    'skips': 'echo 1..1; echo "ok 1 a # SKIP no such thing here"',
+}
+END = [  # in any order, and the sum
+    'FAILED   dies: exit code 0 (it was 6)\n         ERROR: it broke\n',
+    'FAILED   points: /b/c#SAF-01\n         ValueError: the reason\n',
+    'FAILED   stops: ran all its points (planned 2, ran 1)\n         ok 1 a\n',
+]
+SUM = '4 passed, 3 failed, 1 skipped\n'
+
+
+def check():
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, 'meson.build'), 'w', encoding='utf-8') as file:
+            file.write("project('x')\n")
+            for name in PROGRAMS:
+                file.write(f"test('{name}', find_program('./{name}'), protocol: 'tap')\n")
+        for name, script in PROGRAMS.items():
+            with open(os.path.join(folder, name), 'w', encoding='utf-8', opener=lambda path, how: os.open(path, how, 0o755)) as file:
+                file.write('#!/bin/sh\n' + script + '\n')
+        build = os.path.join(folder, 'build')
+        subprocess.run(['meson', 'setup', build], cwd=folder, check=True, capture_output=True)
+        done = subprocess.run([RUN_TESTS, '--build', build], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines(keepends=True)
+    assert done.returncode == 1, done.returncode
+    assert sorted(map(''.join, zip(lines[-7:-1:2], lines[-6:-1:2]))) == END and lines[-1] == SUM, done.stdout
+    assert 'skipped  skips: a: no such thing here\n' in lines, done.stdout
+    assert '    # about 1\n' in lines and '    ok 3 d\n' not in lines, done.stdout
+
+
+print('1..1')
+try:
+    check()
+    print('ok 1 /style/failures-are-told-at-the-end')
+except AssertionError as error:
+    print('not ok 1 /style/failures-are-told-at-the-end')
+    print(''.join(f'# {line}\n' for line in str(error).splitlines()), end='')
+    sys.exit(1)
