@@ -16,6 +16,7 @@ struct cli {
     bool json;
     bool headers;
     const char *separator; /* NULL: aligned columns */
+    char units;            /* of sizes: m, g, t, h; 0: h for people, m with a separator */
     const char *fields;    /* of -o, NULL: the command's own */
     guint patience_ms;     /* longest wait for an answer; 0: any time */
     bool interruptible;    /* Ctrl-C ends a wait for an answer with DETACHED (interrupt.h) */
@@ -94,6 +95,16 @@ GPtrArray *cli_row_cells(const struct cli *cli, const char *what, const char *co
                          const json_t *row);
 GPtrArray *cli_title_cells(const char *what, const char *const *names);
 char *cli_cells_line(const struct cli *cli, const GPtrArray *cells, int *widths);
+/* Prints one JSON document, indented. */
+void cli_print_json(const json_t *json);
+/* Each row as an object with those names, as --json shows it. */
+json_t *cli_rows_as_objects(const char *const *names, const json_t *rows);
+/* Fields of one row, one a line. */
+void cli_print_details(const char *what, const char *const *fields, const json_t *row);
+/* What holds up every repair, if its brake is on, and how to go on. */
+bool cli_print_brake(struct cli *cli, GError **error);
+
+/* --- cells.c --- */
 /* The fields of a resource with their meaning, for --help; nothing if it is no resource. */
 void cli_print_fields(const char *what);
 /* The same as a list of {"name", "doc"}. */
@@ -107,19 +118,11 @@ bool cli_check_fields(struct cli *cli, const char *what, const char *const *fiel
 char *cli_cell_text(const char *what, const char *name, const json_t *cell);
 /* Local time of seconds since 1970; "-" for 0, which stands for never. */
 char *cli_time_text(gint64 seconds);
-/* What holds up every repair, if its brake is on, and how to go on. */
-bool cli_print_brake(struct cli *cli, GError **error);
 /* The value of a cell if its status is normal, else NULL; borrowed. */
 const json_t *cli_cell_value(const json_t *row, size_t index);
 const char *cli_cell_string(const json_t *row, size_t index); /* "" if it is none */
-/* Fields of one row, one a line. */
-void cli_print_details(const char *what, const char *const *fields, const json_t *row);
 /* What a role letter of a node means; NULL if it is none. */
 const char *cli_role_word(const char *letter);
-/* Prints one JSON document, indented. */
-void cli_print_json(const json_t *json);
-/* Each row as an object with those names, as --json shows it. */
-json_t *cli_rows_as_objects(const char *const *names, const json_t *rows);
 
 /* --- say.c --- */
 /* One line of success: `format` on standard output, or with --json `object` (stolen, may be NULL)

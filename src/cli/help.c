@@ -43,6 +43,7 @@ const struct general_option general_options[] = {
     {"-o FIELD,…", "Choose fields; -o +FIELD,… adds to the usual ones."},
     {"--no-headers", "Leave out the first line of tables."},
     {"--separator SEP", "Separate fields by SEP instead of aligning them."},
+    {"--units U", "Show sizes in m, g or t (MiB, GiB, TiB), or in h, what suits each."},
     {"--help", "After NOUN VERB: the flags of that command."},
     {"--version", "Print the version."},
     {NULL, NULL},
@@ -82,7 +83,8 @@ static void print_part_commands(const char *noun)
 
 void cli_print_help(const char *noun)
 {
-    printf("Usage: fettle [--root DIR] [--json] [-o FIELD,…] [--no-headers] [--separator SEP] NOUN "
+    printf("Usage: fettle [--root DIR] [--json] [-o FIELD,…] [--no-headers] [--separator SEP] "
+           "[--units U] NOUN "
            "VERB …\n");
     g_autoptr(GPtrArray) nouns = cli_nouns();
     for (guint i = 0; nouns->pdata[i] != NULL; i++) {

@@ -34,6 +34,19 @@ static void set_no_command(const char *noun, const char *verb, GError **error)
                      known ? noun : "", known ? " " : "");
 }
 
+static bool take_units(struct cli *cli, int *argc, char **argv, GError **error)
+{
+    const char *units = cli_take_option(argc, argv, "--units", error);
+    if (units == NULL)
+        return error == NULL || *error == NULL;
+    if (strlen(units) == 1 && strchr("mgth", *units) != NULL) {
+        cli->units = *units;
+        return true;
+    }
+    fettle_set_error(error, WRONG_INPUT, "--units: \"%s\" is none of m, g, t, h", units);
+    return false;
+}
+
 static bool take_general(struct cli *cli, int *argc, char **argv, GError **error)
 {
     g_autoptr(GError) bad = NULL;
@@ -42,7 +55,7 @@ static bool take_general(struct cli *cli, int *argc, char **argv, GError **error
     cli->root = g_strdup(cli_take_option(argc, argv, "--root", &bad));
     if (bad == NULL)
         cli->separator = cli_take_option(argc, argv, "--separator", &bad);
-    if (bad == NULL)
+    if (bad == NULL && take_units(cli, argc, argv, &bad))
         cli->fields = cli_take_option(argc, argv, "-o", &bad);
     if (bad == NULL && cli->fields == NULL)
         cli->fields = cli_take_option(argc, argv, "--output", &bad);

@@ -232,6 +232,10 @@ def test_command_line():
             (2, 'an argument is missing; usage: fettle why INSTANCE|NODE|JOB|cluster', 'why'),
             (2, '-o needs a value', 'instance', 'list', '-o'),
             (2, '--separator needs a value', 'instance', 'list', '--separator'),
+            (2, '--units needs a value', 'instance', 'list', '--units'),
+            (2, '--units: "k" is none of m, g, t, h', 'instance', 'list', '--units', 'k'),
+            (2, '--units: "mm" is none of m, g, t, h', 'instance', 'list', '--units=mm'),
+            (2, '--units: "" is none of m, g, t, h', 'instance', 'list', '--units='),
             (2, '"x" is no job id', 'job', 'info', 'x'),
             (2, 'there is no command "bogus"; see fettle --help', 'bogus'),
             (2, 'there is no command "instance bogus"; see fettle instance --help', 'instance', 'bogus'),
@@ -327,6 +331,10 @@ def test_tables():
     uuid = e2e.uuid_of(lab, 'web')
     assert lab.cli('instance', 'list', '-o', '+uuid', '--no-headers').split()[-1] == uuid
     assert lab.json('instance', 'info', 'web', '-o', 'uuid') == [{'uuid': uuid}]
+    sizes = ('instance', 'list', '-o', 'be/memory', '--no-headers', 'web')
+    mib = lab.json('instance', 'list', '-o', 'be/memory', 'web')[0]['be/memory']
+    assert lab.cli(*sizes) == f'{mib}M\n' and lab.cli(*sizes, '--separator', '|') == f'{mib}\n'
+    assert lab.cli(*sizes, '--units', 'g') == f'{mib / 1024:.1f}\n'
     aligned = lab.cli('node', 'list', '-o', 'name,pip').splitlines()
     assert len({re.search(r' \S', line).start() for line in aligned}) == 1, aligned
 
