@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lab/lab.h"
 #include "proto/cli_table.h"
 #include "proto/nearest.h"
 
@@ -77,8 +78,17 @@ static void print_command_help(const struct command *command)
         cli_print_fields(shown);
 }
 
+/* Other nodes are asked from where their network can be reached. */
+static void join_lab(const struct cli *cli, const char *noun)
+{
+    const char *root = cli->root != NULL ? cli->root : g_getenv("FETTLE_ROOT");
+    if (root != NULL && strcmp(noun, "lab") != 0)
+        lab_join(root);
+}
+
 static int run(struct cli *cli, int argc, char **argv, GError **error)
 {
+    join_lab(cli, argv[0]);
     g_autofree char *long_verb = cli_long_verb(argv[0], argc - 1, argv + 1);
     const char *noun = argv[0], *verb = long_verb != NULL ? long_verb : argc > 1 ? argv[1] : NULL;
     int verb_words = long_verb != NULL ? 2 : 1;

@@ -227,6 +227,22 @@ bool lab_exec(const char *dir, const char *where, const char *const *command, GE
     return false;
 }
 
+void lab_join(const char *root)
+{
+    g_autofree char *resolved = layout_resolve(root, NULL);
+    g_autofree char *dir = resolved ? g_path_get_dirname(resolved) : NULL;
+    g_autofree char *node = resolved ? g_path_get_basename(resolved) : NULL;
+    guint number = node ? layout_node_number(node) : 0;
+    if (number == 0 || !layout_exists(dir))
+        return;
+    g_autofree char *name = lab_node_netns(dir, node);
+    int space = net_open(name);
+    if (space < 0)
+        return;
+    setns(space, CLONE_NEWNET); /* only root may; others see what they see from here */
+    close(space);
+}
+
 /* --- names --- */
 
 char *lab_node_root(const char *dir, const char *node)

@@ -108,6 +108,11 @@ bool lab_disk_unfill(const char *dir, const char *node, GError **error);
  * ("switch", 10.99.0.254): for a ping of guests, say. Returns only on failure. */
 bool lab_exec(const char *dir, const char *where, const char *const *command, GError **error);
 
+/* If `root` is the root folder of a lab's node, this thread goes into the node's network, as a
+ * command on that node would be; without power, or for anybody but root, it stays where it is. Call
+ * it before there are other threads. */
+void lab_join(const char *root);
+
 /* Root folder of a node; name of its network namespace (for `ip netns exec`); its address. Free
  * with g_free(). */
 char *lab_node_root(const char *dir, const char *node);

@@ -184,9 +184,9 @@ def about(node, backup):
 
 @title('/candidates/confd-on-each#RCF-01,RCF-04')
 def test_confd():
+    """Asked from outside of the lab: the command goes into the node's network by itself."""
     def answering():
-        found = lab.exec('node1', lab.fettle, '--root', lab.root('node1'), 'confd', 'master', '--json')
-        return [one['name'] for one in json.loads(found)['candidates'] if one['answered']]
+        return [one['name'] for one in lab.json('confd', 'master')['candidates'] if one['answered']]
     wait_until('all answer', lambda: answering() == ['node1', 'node2', 'node3'], 10)
     lab.cli('node', 'modify', 'node3', '--master-candidate', 'no')
     wait_until('its copy is not used any more', lambda: store('node3')['role'] == '2', 10)
