@@ -327,7 +327,11 @@ static void started_recorded(const GError *error, void *data)
         queue_set_busy(context->queue, job, false);
     if (error == NULL) {
         task_spawn(context->env->tasks, start_task, starting);
-    } else if (!fettle_error_is(error, KILLED)) {
+    } else if (fettle_error_is(error, KILLED)) {
+        return;
+    } else if (job == NULL || job_state_final((enum job_state)job->state)) {
+        queue_again(starting); /* it was canceled a moment before: its slot is free */
+    } else {
         log_warning("", "job %" G_GUINT64_FORMAT " stays queued: its start cannot be recorded: %s",
                     starting->id, error->message);
         context->env->ops->timer(context->env, LIMIT_QUEUE_RETRY_MS, queue_again, starting);
