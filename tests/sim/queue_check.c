@@ -217,12 +217,10 @@ static void check_request(struct jq *jq, guint64 id, const char *request)
 
 static void check_start(struct jq *jq, const struct qm_job *job);
 
-/* Nobody is passed by a job that is submitted as started. */
+/* It is submitted as started. Others whose turn it is may be queued yet: their starts stand behind
+ * it in the same transaction. */
 static void saw_started(struct jq *jq, struct qm_job *job)
 {
-    if (jq->model->queued->len > 1)
-        jq_find(jq, "job %" ID " is submitted as started, and %u jobs are queued", job->id,
-                jq->model->queued->len - 1);
     check_start(jq, job);
     qm_set_state(jq->model, job, QM_ACTIVE);
     jq->counts->at_once++;
