@@ -215,20 +215,36 @@ static void check_request(struct jq *jq, guint64 id, const char *request)
         g_hash_table_insert(jq->requests, g_strdup(request), g_memdup2(&id, sizeof id));
 }
 
+static void check_start(struct jq *jq, const struct qm_job *job);
+
+/* It is submitted as started. Others whose turn it is may be queued yet: their starts stand behind
+ * it in the same transaction. */
+static void saw_started(struct jq *jq, struct qm_job *job)
+{
+    check_start(jq, job);
+    qm_set_state(jq->model, job, QM_ACTIVE);
+    jq->counts->at_once++;
+    jq_note(jq);
+}
+
 static void saw_new(struct jq *jq, guint64 id, const json_t *record)
 {
+    bool started = json_is_true(json_object_get(record, "started"));
     json_autoptr ops = submitted_ops(jq, id, record);
     if (id <= jq->model->newest)
         jq_find(jq, "id %" ID " is given out after %" ID, id, jq->model->newest);
-    if (strcmp(text_of(record, "status"), "queued") != 0)
+    if (strcmp(text_of(record, "status"), started ? "waiting" : "queued") != 0)
         jq_find(jq, "job %" ID " begins as %s", id, text_of(record, "status"));
     check_request(jq, id, text_of(record, "request_id"));
     g_autofree char *text = json_to_text(ops);
     jq_tell(jq, "new: job %" ID " %s", id, text);
-    qm_add(jq->model, id, (guint64)json_integer_value(json_object_get(record, "received_us")),
-           text_of(record, "user"), ops);
+    struct qm_job *job =
+        qm_add(jq->model, id, (guint64)json_integer_value(json_object_get(record, "received_us")),
+               text_of(record, "user"), ops);
     jq->counts->jobs++;
     jq_note(jq);
+    if (started)
+        saw_started(jq, job);
 }
 
 static void tell_line(const struct jq *jq)

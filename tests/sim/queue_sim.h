@@ -45,7 +45,7 @@ struct jq_counts {
     guint64 runs, jobs, refused, canceled, killed, priorities, rules, drains, deaths, restarts,
         masters, depends, held, children, compared, claims, limited, virtual_s;
     guint64 worst_stuck_s;
-    guint64 together, again, archived;
+    guint64 together, again, archived, at_once;
     guint64 files, touched; /* compared; written or removed by luxid */
 };
 

@@ -44,7 +44,7 @@ static bool enough_happened(const struct jq_counts *counts, enum jq_theme theme)
     return runs < 20 ||
            (counts->canceled > 3 * runs && counts->killed > runs / 2 &&
             counts->priorities > 3 * runs && counts->rules > 3 * runs && counts->drains > runs &&
-            counts->deaths > runs / 2 && counts->restarts > runs / 2 &&
+            counts->at_once > runs && counts->deaths > runs / 2 && counts->restarts > runs / 2 &&
             counts->masters > runs / 20 && counts->refused > runs && counts->held > 50 * runs &&
             counts->compared > 10 * runs && counts->files > 5 * runs && counts->touched > runs);
 }
@@ -53,14 +53,15 @@ static int report(const char *name, bool ok, const struct jq_counts *counts, enu
 {
 #define N(field) (guint) counts->field
     printf(
-        "# %u runs: %u jobs, %u refused, %u canceled (%u to be killed), %u changes of priority, "
+        "# %u runs: %u jobs (%u submitted as started), %u refused, %u canceled (%u to be killed), "
+        "%u changes of priority, "
         "%u of rules, %u of the drain, %u jobs killed, %u restarts of luxid, %u masters; "
         "%u hours, %u times all answers compared, at most %u s without a lock, %u waited "
         "for long, %u times held by a limit, %u files compared, %u calls met, %u asked again, %u "
         "archived\n",
-        N(runs), N(jobs), N(refused), N(canceled), N(killed), N(priorities), N(rules), N(drains),
-        N(deaths), N(restarts), N(masters), N(virtual_s) / 3600, N(compared), N(worst_stuck_s),
-        N(claims), N(limited), N(files), N(together), N(again), N(archived));
+        N(runs), N(jobs), N(at_once), N(refused), N(canceled), N(killed), N(priorities), N(rules),
+        N(drains), N(deaths), N(restarts), N(masters), N(virtual_s) / 3600, N(compared),
+        N(worst_stuck_s), N(claims), N(limited), N(files), N(together), N(again), N(archived));
 #undef N
     ok = ok && enough_happened(counts, theme);
     printf(

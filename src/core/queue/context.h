@@ -27,6 +27,7 @@ struct queue_context {
     struct archiver *archiver;
     GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
     char *livelock;       /* luxid's own lock file */
+    guint begins;         /* jobs on their way to the store that are submitted as started */
     bool ends;            /* no job is started any more (luxi_drain) */
     guint most_queued;    /* LIMIT_QUEUED_JOBS, but in tests */
 };

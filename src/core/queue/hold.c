@@ -229,17 +229,22 @@ static bool is_urgent(const struct holds *holds, const struct queue_job *job)
     return op != NULL && predict_urgent(op->input);
 }
 
-struct hold_way hold_way(struct holds *holds, struct queue_job *job)
+static struct hold_way way_to(struct holds *holds, guint64 id, const GPtrArray *wanted)
 {
-    struct hold_way way = {.wanted = is_urgent(holds, job) ? NULL : wanted_locks(holds, job)};
+    struct hold_way way = {.wanted = wanted};
     guint64 runs;
 
-    if (way.wanted == NULL || way.wanted->len == 0)
+    if (wanted == NULL || wanted->len == 0)
         return way;
-    runs = blocker(holds->locks, job->id, way.wanted);
+    runs = blocker(holds->locks, id, wanted);
     way.runs = runs != 0;
-    way.first = way.runs ? runs : blocker(holds->reserved, job->id, way.wanted);
+    way.first = way.runs ? runs : blocker(holds->reserved, id, wanted);
     return way;
+}
+
+struct hold_way hold_way(struct holds *holds, struct queue_job *job)
+{
+    return way_to(holds, job->id, is_urgent(holds, job) ? NULL : wanted_locks(holds, job));
 }
 
 char *hold_way_why(struct holds *holds, const struct queue_job *job, const struct hold_way *way)
@@ -413,6 +418,19 @@ bool holds_allow(struct holds *holds, struct queue_job *job)
     if (g_hash_table_remove(holds->reserving, &job->id))
         stop_reserving(holds, job->id);
     return false;
+}
+
+bool holds_allow_new(struct holds *holds, const struct job *job)
+{
+    g_autoptr(GPtrArray) wanted = NULL;
+
+    holds_look(holds);
+    if (!hold_limits_allow_new(holds, job))
+        return false;
+    if (predict_urgent(((const struct job_op *)g_ptr_array_index(job->ops, 0))->input))
+        return true;
+    wanted = predict(holds, job, present_op(job));
+    return way_to(holds, job->id, wanted).first == 0;
 }
 
 void holds_started(struct holds *holds, struct queue_job *job)

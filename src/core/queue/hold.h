@@ -22,6 +22,8 @@ void holds_free(struct holds *holds);
 void holds_look(struct holds *holds);
 /* Whether the job may start now; if not it has been set aside. */
 bool holds_allow(struct holds *holds, struct queue_job *job);
+/* Whether one that is about to be submitted might. */
+bool holds_allow_new(struct holds *holds, const struct job *job);
 /* It does. */
 void holds_started(struct holds *holds, struct queue_job *job);
 

@@ -114,6 +114,16 @@ static GPtrArray *limits_of(struct holds *holds, const struct job *record)
     return keys;
 }
 
+bool hold_limits_allow_new(struct holds *holds, const struct job *record)
+{
+    g_autoptr(GPtrArray) limits = rules_own_limits(record);
+    g_autofree char *why = hold_rule_why(holds, rules_judge(hold_rules(holds), record));
+
+    for (guint i = 0; why == NULL && i < limits->len; i++)
+        why = hold_limit_why(holds, g_ptr_array_index(limits, i));
+    return why == NULL;
+}
+
 bool hold_limits_allow(struct holds *holds, struct queue_job *job, const struct job *record)
 {
     return rule_allows(holds, job, record) && own_limits_allow(holds, job, record);

@@ -50,6 +50,8 @@ char *hold_rule_why(struct holds *holds, const struct rule *rule);
 char *hold_limit_why(const struct holds *holds, const char *text);
 /* Whether rules and the job's own limits let it run; if not it has been set aside, or will end. */
 bool hold_limits_allow(struct holds *holds, struct queue_job *job, const struct job *record);
+/* The same of a job that is in no queue. */
+bool hold_limits_allow_new(struct holds *holds, const struct job *record);
 /* Under which keys a running job counts from now on, by its record; who waited for those under
  * which it does not count any more is ready again. NULL: it has ended, and counts no more. */
 void hold_count(struct holds *holds, struct runner *runner, const struct job *record);

@@ -18,7 +18,8 @@
 
 struct luxi {
     struct queue_context context;
-    bool serving; /* the queue is reconciled: calls are answered, jobs are started */
+    bool taken_up; /* what an earlier luxid has left is in the index */
+    bool serving;  /* the queue is reconciled: calls are answered, jobs are started */
 };
 
 /* --- the change stream --- */
@@ -38,8 +39,8 @@ static void job_changed(struct luxi *luxi, guint64 id)
         /* The urgency of the whole does not tell whether that of an opcode is another now. */
         holds_job_changed(context->holds, job);
     }
-    if (record != NULL && job != NULL)
-        start_if_recorded(context, job);
+    if (record != NULL && (job != NULL || luxi->taken_up))
+        start_if_recorded(context, queue_find(context->queue, id), job == NULL);
     waiters_notify(context->waiters, id);
 }
 
@@ -153,6 +154,7 @@ bool luxi_start(struct luxi *luxi, GError **error)
         g_prefix_error(error, "configuration: ");
         return false;
     }
+    luxi->taken_up = true;
     committer_start(context->committer, context->livelock);
     tracker_start(context->tracker);
     scheduler_start(context->scheduler);
@@ -168,7 +170,8 @@ bool luxi_drain(struct luxi *luxi)
     const struct queue_context *context = &luxi->context;
 
     luxi->context.ends = true;
-    return context->starting == NULL || g_hash_table_size(context->starting) == 0;
+    return context->begins == 0 &&
+           (context->starting == NULL || g_hash_table_size(context->starting) == 0);
 }
 
 void luxi_free(struct luxi *luxi)

@@ -248,6 +248,16 @@ static void start_task(void *data)
 
 /* --- `started` on record --- */
 
+void start_mark(const struct queue_context *context, const struct commit_batch *batch,
+                struct job *job)
+{
+    job->started = true;
+    job->history = batch->stamp.history;
+    job->epoch = batch->stamp.epoch;
+    job->start_us = context_now_us(context);
+    job_update_status(job);
+}
+
 static bool build_started(struct commit_batch *batch, void *data, GError **error)
 {
     struct starting *starting = data;
@@ -259,11 +269,7 @@ static bool build_started(struct commit_batch *batch, void *data, GError **error
         return false;
     }
     job = job_copy(record);
-    job->started = true;
-    job->history = batch->stamp.history;
-    job->epoch = batch->stamp.epoch;
-    job->start_us = context_now_us(starting->context);
-    job_update_status(job);
+    start_mark(starting->context, batch, job);
     commit_put_job(batch, job);
     return true;
 }
@@ -321,7 +327,11 @@ static void started_recorded(const GError *error, void *data)
         queue_set_busy(context->queue, job, false);
     if (error == NULL) {
         task_spawn(context->env->tasks, start_task, starting);
-    } else if (!fettle_error_is(error, KILLED)) {
+    } else if (fettle_error_is(error, KILLED)) {
+        return;
+    } else if (job == NULL || job_state_final((enum job_state)job->state)) {
+        queue_again(starting); /* it was canceled a moment before: its slot is free */
+    } else {
         log_warning("", "job %" G_GUINT64_FORMAT " stays queued: its start cannot be recorded: %s",
                     starting->id, error->message);
         context->env->ops->timer(context->env, LIMIT_QUEUE_RETRY_MS, queue_again, starting);
@@ -338,9 +348,9 @@ static struct starting *starting_new(struct queue_context *context, guint64 id)
     return starting;
 }
 
-void start_if_recorded(struct queue_context *context, struct queue_job *job)
+void start_if_recorded(struct queue_context *context, struct queue_job *job, bool fresh)
 {
-    if (job->phase == JOB_PHASE_QUEUED && is_recorded(context, job->id))
+    if ((fresh || job->phase == JOB_PHASE_QUEUED) && is_recorded(context, job->id))
         go_on(starting_new(context, job->id), job);
 }
 

@@ -6,6 +6,7 @@
 #include "core/queue/calls.h"
 #include "core/queue/hold.h"
 #include "core/queue/reason.h"
+#include "core/queue/start.h"
 
 #include <string.h>
 
@@ -23,6 +24,7 @@ struct submission {
     struct rpc_request *request;
     bool many;
     bool anyway;        /* also while the queue is drained */
+    bool begins;        /* its job goes into the transaction as started */
     GPtrArray *entries; /* of struct entry * */
     size_t bytes;
 };
@@ -38,8 +40,15 @@ static void entry_free(gpointer data)
     g_free(entry);
 }
 
+static void set_begins(struct submission *submission, bool begins)
+{
+    submission->context->begins += (guint)begins - (guint)submission->begins;
+    submission->begins = begins;
+}
+
 static void submission_free(struct submission *submission)
 {
+    set_begins(submission, false);
     g_ptr_array_unref(submission->entries);
     g_free(submission);
 }
@@ -266,6 +275,32 @@ static bool take_id(const struct submission *submission, struct commit_batch *ba
     return false;
 }
 
+static bool has_dependencies(const struct job *job)
+{
+    for (guint i = 0; i < job->ops->len; i++) {
+        const struct job_op *op = g_ptr_array_index(job->ops, i);
+
+        if (json_array_size(json_object_get(op->input, "depends")) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the scheduler would pick the job as soon as it is on record: then it is started in the
+ * transaction that submits it. Nobody else is in line, so until that is stored nobody takes the
+ * slot or the locks: jobs only come with later transactions, and what stands in this one behind it
+ * is not started by it. */
+static bool starts_at_once(const struct submission *submission, const struct commit_batch *batch,
+                           const struct job *job)
+{
+    const struct queue_context *context = submission->context;
+
+    return submission->entries->len == 1 && batch->changes->len == 0 && !context->ends &&
+           queue_waiting(context->queue) == 0 &&
+           queue_active(context->queue) < context_slots(context) && !has_dependencies(job) &&
+           holds_allow_new(context->holds, job);
+}
+
 /* The entry is answered with that job, unless it asks for something else. */
 static void join_earlier(const struct submission *submission, guint at, const struct job *earlier)
 {
@@ -298,6 +333,9 @@ static bool build_entry(struct submission *submission, struct commit_batch *batc
     entry->ready = job_copy(entry->job);
     if (!resolve_dependencies(submission, batch, at, entry) || !take_id(submission, batch, entry))
         return false;
+    set_begins(submission, starts_at_once(submission, batch, entry->ready));
+    if (submission->begins)
+        start_mark(submission->context, batch, entry->ready);
     commit_put_job(batch, entry->ready);
     if (entry->ready->request_id[0] != '\0')
         g_hash_table_insert(batch->requests, entry->ready->request_id, entry->ready);

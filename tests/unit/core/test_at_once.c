@@ -5,6 +5,7 @@
 #include "queue_world.h"
 
 #define RULE "dddddddd-0000-4000-8000-000000000001"
+#define OTHER_GROUP "bbbbbbbb-0000-4000-8000-000000000002"
 #define WAITED_MS 60000 /* so long a commit is waited for */
 #define ACCEPTED_MS (WAITED_MS + 15000)
 
@@ -64,6 +65,36 @@ static void expect(struct queue_world *w, const char *method, json_t *args, cons
     fake_settle(w->world);
     assert_answer(&reply, expected);
     fake_reply_clear(&reply);
+}
+
+/* --- a start that meets a cancel --- */
+
+/* The job has lost its turn before its start is on record: the next one has the slot at once. */
+static void test_canceled_before_start(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply priority = {0}, cancel = {0};
+    guint64 first = queue_submit(w, NULL), second = queue_submit(w, NULL);
+
+    queue_child_named(w, first);
+    queue_job_writes(w, first, "success");
+    queue_job_commits(w, first);
+    store_hold(w->store, true);
+    start_call(w, "ChangeJobPriority", json_make("[I, i]", (json_int_t)second, -5), &priority);
+    fake_settle(w->world);
+    start_call(w, "CancelJob", json_make("[I]", (json_int_t)second), &cancel);
+    queue_job_gone(w, first, true);
+    make_one(w);
+    store_put(w->store, "nodegroup", OTHER_GROUP,
+              json_make("{ss, ss}", "uuid", OTHER_GROUP, "name", "x"));
+    fake_settle(w->world); /* the job is picked: of the cancel nobody knows yet */
+    let_go(w);
+    g_assert_true(priority.done && cancel.done);
+    g_assert_cmpstr(queue_status(w, second), ==, "canceled");
+    g_assert_cmpstr(queue_status(w, queue_submit(w, NULL)), ==, "waiting");
+    fake_reply_clear(&priority);
+    fake_reply_clear(&cancel);
+    queue_world_free(w);
 }
 
 /* --- a start whose commit comes late --- */
@@ -451,6 +482,7 @@ static void test_too_large_a_call(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/at-once/canceled-before-start#LUX-12", test_canceled_before_start);
     g_test_add_func("/at-once/start-comes-late#SAF-30,LUX-08", test_start_comes_late);
     g_test_add_func("/at-once/start-comes-in-time#SAF-30", test_start_comes_in_time);
     g_test_add_func("/at-once/start-of-older-mastership#SAF-06,SAF-30",

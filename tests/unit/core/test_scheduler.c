@@ -164,24 +164,18 @@ static void test_broken_after_confirmation(void)
 static void test_start_not_recorded(void)
 {
     struct queue_world *w = queue_world_new(1);
-    guint64 id;
+    guint64 first = queue_submit(w, NULL), id = queue_submit(w, NULL);
 
-    /* The first commit is the submission; the next one, of the start, is refused. */
-    store_hold(w->store, true);
-    struct fake_reply reply = {0};
-    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "SubmitJob",
-                    json_make("[[o]]", queue_delay(NULL)), &reply);
-    fake_settle(w->world);
-    store_hold(w->store, false);
+    queue_child_named(w, first);
+    queue_job_writes(w, first, "success");
+    queue_job_commits(w, first);
     store_fail_next(w->store, FETTLE_ERROR_STORAGE, "the disk is full");
-    fake_settle(w->world);
-    id = (guint64)json_integer_value(reply.result);
-    fake_reply_clear(&reply);
+    queue_job_gone(w, first, true);
     assert_status(w, id, "queued");
-    g_assert_cmpuint(fake_starters(w->world), ==, 0);
+    g_assert_cmpuint(fake_starters(w->world), ==, 1);
     fake_advance(w->world, 2000);
     assert_status(w, id, "waiting");
-    g_assert_cmpuint(fake_starters(w->world), ==, 1);
+    g_assert_cmpuint(fake_starters(w->world), ==, 2);
     queue_world_free(w);
 }
 
