@@ -238,7 +238,13 @@ struct process *process_spawn(const struct process_options *options, GError **er
 
     /* The child cannot be reaped by anybody but us, so the pid is still its own. */
     int pidfd = pidfd_open(pid, 0);
-    g_assert(pidfd >= 0);
+    if (pidfd < 0) { /* no descriptor is left */
+        fettle_set_error(error, ENVIRONMENT, "cannot watch %s: %s; it was ended", options->argv[0],
+                         g_strerror(errno));
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        return NULL;
+    }
     struct process *process =
         process_watch((guint64)pid, pidfd, true, options->exited, options->data);
     process->start_ticks = process_read_start_ticks((guint64)pid);

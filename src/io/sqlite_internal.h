@@ -1,5 +1,6 @@
 /*
- * Shared by sqlite_store.c and sqlite_check.c only: the open store and its checksums.
+ * Shared by the files of the store only (sqlite_*.c but the engine, store_reader.c): the open store
+ * and its checksums.
  */
 #pragma once
 
