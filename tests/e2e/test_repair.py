@@ -221,6 +221,13 @@ def test_suspended():
     assert lab.cli('repair', 'suspend', 'instance', 'held') == \
         'instance held: suspended, by a tag of the instance\n    to end it:      fettle repair resume instance held\n'
     said(r'^instance +held +suspended ', 'repair', 'policy')
+    lab.cli('repair', 'suspend', 'cluster')
+    both = lab.cli('repair', 'policy', 'instance', 'held')
+    assert both.count('to end it:') == 2 and 'resume cluster\n' in both and 'resume instance held\n' in both, both
+    assert lab.cli('repair', 'resume', 'instance', 'held') == \
+        'instance held: suspended, by a tag of the cluster\n    to end it:      fettle repair resume cluster\n'
+    lab.cli('repair', 'suspend', 'instance', 'held')
+    lab.cli('repair', 'resume', 'cluster')
     said(r'^held +node2 . node3 +failover +repair is suspended, by a tag of the instance$', 'plan', 'fail', 'node2')
     before = jobs_of('held')
     cut('node2')
