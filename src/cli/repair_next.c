@@ -28,17 +28,18 @@ static void print_result(const char *instance, const char *tag)
 static const char *const policy_fields[] = {"kind", "name", "tags", NULL};
 enum { P_KIND, P_NAME, P_TAGS };
 
-static bool suspends(const json_t *row)
+/* Whether it has a suspension (or, if not `suspension`, another policy) of its own. */
+static bool has_own(const json_t *row, bool suspension)
 {
     const json_t *tags = cli_cell_value(row, P_TAGS);
     for (size_t i = 0; i < json_array_size(tags); i++)
         if (g_str_has_prefix(json_string_value(json_array_get(tags, i)),
-                             REPAIR_TAG_PREFIX "suspend"))
+                             REPAIR_TAG_PREFIX "suspend") == suspension)
             return true;
     return false;
 }
 
-/* The field of its first row of a query for the object of this name; free with g_free(). */
+/* The field of the object of this name; free with g_free(). */
 static char *ask_field(struct cli *cli, const char *what, const char *name, const char *field,
                        GError **error)
 {
@@ -64,23 +65,35 @@ static json_t *query_policies(struct cli *cli, const char *kind, const char *nam
                      error);
 }
 
+/* Of the object of this kind. Returns whether what is farther away does not count, because this one
+ * has a policy of its own. */
+static bool add_suspension(json_t *commands, const json_t *rows, const char *kind)
+{
+    bool cluster = strcmp(kind, "cluster") == 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (strcmp(cli_cell_string(row, P_KIND), kind) != 0)
+            continue;
+        g_autofree char *command =
+            g_strdup_printf("fettle repair resume %s%s%s", kind, cluster ? "" : " ",
+                            cluster ? "" : cli_cell_string(row, P_NAME));
+        if (has_own(row, true))
+            json_array_append_new(commands, json_string(command));
+        return has_own(row, false);
+    }
+    return false;
+}
+
 json_t *repair_suspensions(struct cli *cli, const char *kind, const char *name, GError **error)
 {
+    static const char *const nearest_first[] = {"instance", "nodegroup", "cluster"};
     json_autoptr rows = query_policies(cli, kind, name, error);
     if (rows == NULL)
         return NULL;
     json_t *commands = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        const char *of = cli_cell_string(row, P_KIND);
-        bool cluster = strcmp(of, "cluster") == 0;
-        if (!suspends(row))
-            continue;
-        g_autofree char *command =
-            g_strdup_printf("fettle repair resume %s%s%s", of, cluster ? "" : " ",
-                            cluster ? "" : cli_cell_string(row, P_NAME));
-        json_array_append_new(commands, json_string(command));
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(nearest_first); i++)
+        if (add_suspension(commands, rows, nearest_first[i]))
+            break;
     return commands;
 }
 

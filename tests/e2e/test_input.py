@@ -380,7 +380,7 @@ def test_documents():
     named = 0
     for path in [os.path.join(top, 'README.md')] + [os.path.join(guide, name) for name in os.listdir(guide)]:
         with open(path, encoding='utf-8') as file:
-            found = re.findall(r'\bfettle ([a-z-]+) ([a-z-]+)(?: ([a-z-]+))?', file.read())
+            found = re.findall(r'\bfettle ([a-z][a-z-]*) ([a-z][a-z-]*)(?: ([a-z-]+))?', file.read())
         for noun, verb, more in found:
             verbs = nouns.get(noun, {None})
             assert verbs & {None, verb, f'{verb} {more}'}, f'{path}: there is no command fettle {noun} {verb}'
