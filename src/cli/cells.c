@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/nearest.h"
+
 enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
 
 enum field_kind {
@@ -102,19 +104,23 @@ bool cli_check_fields(struct cli *cli, const char *what, const char *const *fiel
     json_autoptr all = cli_call(cli, "QueryFields", json_make("[sn]", what), error);
     if (all == NULL)
         return false;
-    g_autoptr(GString) known = g_string_new(NULL);
+    g_autoptr(GPtrArray) known = g_ptr_array_new();
     g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
     const json_t *rows = json_object_get(all, "fields");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const char *name = json_string_value(json_object_get(json_array_get(rows, i), "name"));
         g_hash_table_add(names, (char *)name);
-        g_string_append_printf(known, "%s%s", i > 0 ? ", " : "", name);
+        g_ptr_array_add(known, (char *)name);
     }
+    g_ptr_array_add(known, NULL);
     for (; *fields != NULL; fields++) {
         if (g_hash_table_contains(names, *fields))
             continue;
-        fettle_set_error(error, WRONG_INPUT, "-o: %s has no field \"%s\"; it has %s", what, *fields,
-                         known->str);
+        const char *near = nearest_word(*fields, (const char *const *)known->pdata);
+        fettle_set_error(error, WRONG_INPUT,
+                         "-o: %s has no field \"%s\";%s%s%s see fettle query-fields %s", what,
+                         *fields, near != NULL ? " did you mean " : "", near != NULL ? near : "",
+                         near != NULL ? "?" : "", what);
         return false;
     }
     return true;

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/fold.h"
 #include "cli/help.h"
+#include "cli/mistaken.h"
 #include "proto/cli_args.h"
 
 static const struct noun {
@@ -33,6 +35,7 @@ static const struct noun {
     {"queue", "The queue of jobs, and rules about them"},
     {"lab", "A whole cluster on this machine"},
     {"test", "For tests"},
+    {"query-fields", "Fields of the lists"},
     {"help", "Help"},
     {"completion", "Completion in shells"},
 };
@@ -96,8 +99,36 @@ void cli_print_help(const char *noun)
     }
     printf("\nOptions of every command:\n");
     for (const struct general_option *option = general_options; option->name != NULL; option++)
-        printf("  %-26s %s\n", option->name, option->doc);
+        printf("  %s%*s %s\n", option->name, MAX(26 - fold_width(option->name), 0), "",
+               option->doc);
     printf("\nSIZE is in MiB, or has a unit: 512M, 10G, 1T.\n");
+}
+
+void help_print_command(const struct command *command)
+{
+    printf("Usage: fettle %s%s%s%s%s\n\n%s\n", command->noun, command->verb != NULL ? " " : "",
+           command->verb != NULL ? command->verb : "", *command->usage ? " " : "", command->usage,
+           command->doc);
+    const char *shown = cli_shown_resource(command);
+    if (shown != NULL)
+        cli_print_fields(shown);
+}
+
+/* fettle help NOUN VERB: the same as fettle NOUN VERB --help. */
+static int help_of_command(struct cli *cli, const char *noun, int argc, char **argv, GError **error)
+{
+    g_autofree char *long_verb = cli_long_verb(noun, argc, argv);
+    const char *verb = long_verb != NULL ? long_verb : argv[0];
+    char *flag[] = {(char *)"--help", NULL};
+    const struct command *command = cli_find_command(noun, verb);
+    if (cli_command_find(noun, verb) != NULL)
+        return command != NULL ? command->run(cli, 1, flag, error)
+                               : cli_run_opcode(cli, noun, verb, 1, flag, error);
+    if (command != NULL)
+        help_print_command(command);
+    else
+        mistaken_set_error(noun, verb, error);
+    return command != NULL ? 0 : -1;
 }
 
 static int help(struct cli *cli, int argc, char **argv, GError **error)
@@ -112,6 +143,8 @@ static int help(struct cli *cli, int argc, char **argv, GError **error)
         fettle_set_error(error, WRONG_INPUT, "there is no noun \"%s\"; see fettle help", argv[0]);
         return -1;
     }
+    if (argc > 1)
+        return help_of_command(cli, argv[0], argc - 1, argv + 1, error);
     cli_print_help(argc > 0 ? argv[0] : NULL);
     return 0;
 }
@@ -198,7 +231,8 @@ json_t *cli_describe(void)
 }
 
 const struct command help_commands[] = {
-    {"help", NULL, "[NOUN]", "List the commands; with --json: describe every one of them.", help},
+    {"help", NULL, "[NOUN [VERB]]",
+     "List the commands, or tell about one; with --json: describe every one of them.", help},
     {"completion", "bash", "", "Print the completion of bash.", cli_completion_bash},
     {"completion", "zsh", "", "Print the completion of zsh.", cli_completion_zsh},
     {0},

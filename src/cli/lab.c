@@ -33,6 +33,10 @@ static bool take_number(int *argc, char **argv, const char *name, guint *number,
         fettle_set_error(error, WRONG_INPUT, "%s: \"%s\" is no number", name, text);
         return false;
     }
+    if (value == 0) {
+        fettle_set_error(error, WRONG_INPUT, "%s: must be at least 1", name);
+        return false;
+    }
     *number = (guint)value;
     return true;
 }
@@ -79,10 +83,16 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
 static int lab_cmd_down(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *dir = take_dir(&argc, argv, error);
+    bool known = dir != NULL && g_file_test(dir, G_FILE_TEST_EXISTS);
     if (dir == NULL || !cli_expect(argc, argv, 0, "lab down [--dir DIR]", error) ||
         !lab_down(dir, error))
         return -1;
-    cli_say(cli, NULL, "The lab in %s is gone.", dir);
+    if (known)
+        cli_say(cli, NULL, "The lab in %s is gone.", dir);
+    else
+        cli_say(cli, NULL,
+                "There is no folder %s, so nothing was removed; another lab's is named with --dir.",
+                dir);
     return 0;
 }
 

@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/help.h"
+#include "cli/mistaken.h"
 #include "lab/lab.h"
 #include "proto/cli_table.h"
-#include "proto/nearest.h"
 
 /* --- what is wrong with a command line --- */
 
@@ -17,22 +18,6 @@ static bool is_noun(const char *word)
 {
     g_autoptr(GPtrArray) nouns = cli_nouns();
     return g_strv_contains((const char *const *)nouns->pdata, word);
-}
-
-static void set_no_command(const char *noun, const char *verb, GError **error)
-{
-    bool known = is_noun(noun);
-    g_autoptr(GPtrArray) words = known ? cli_verbs(noun) : cli_nouns();
-    const char *wrong = known ? verb : noun;
-    const char *near =
-        wrong != NULL ? nearest_word(wrong, (const char *const *)words->pdata) : NULL;
-    g_autoptr(GString) hint = g_string_new(NULL);
-    if (near != NULL)
-        g_string_printf(hint, " did you mean \"fettle %s%s%s\"?", known ? noun : near,
-                        known ? " " : "", known ? near : "");
-    fettle_set_error(error, WRONG_INPUT, "there is no command \"%s%s%s\";%s see fettle %s%s--help",
-                     noun, verb != NULL ? " " : "", verb != NULL ? verb : "", hint->str,
-                     known ? noun : "", known ? " " : "");
 }
 
 static bool take_units(struct cli *cli, int *argc, char **argv, GError **error)
@@ -68,16 +53,6 @@ static bool take_general(struct cli *cli, int *argc, char **argv, GError **error
 
 /* --- running --- */
 
-static void print_command_help(const struct command *command)
-{
-    printf("Usage: fettle %s%s%s%s%s\n\n%s\n", command->noun, command->verb != NULL ? " " : "",
-           command->verb != NULL ? command->verb : "", *command->usage ? " " : "", command->usage,
-           command->doc);
-    const char *shown = cli_shown_resource(command);
-    if (shown != NULL)
-        cli_print_fields(shown);
-}
-
 /* Other nodes are asked from where their network can be reached. */
 static void join_lab(const struct cli *cli, const char *noun)
 {
@@ -97,7 +72,7 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
         int words = command->verb != NULL ? 1 + verb_words : 1;
         bool opcode_help = verb != NULL && cli_command_find(noun, verb) != NULL;
         if (!opcode_help && cli_take_flag(&argc, argv, "--help")) {
-            print_command_help(command);
+            help_print_command(command);
             return 0;
         }
         return command->run(cli, argc - words, argv + words, error);
@@ -112,7 +87,7 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
             return 0;
         }
     }
-    set_no_command(noun, verb, error);
+    mistaken_set_error(noun, verb, error);
     return -1;
 }
 

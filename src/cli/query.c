@@ -165,6 +165,14 @@ static int tag_list(struct cli *cli, int argc, char **argv, GError **error)
     if (!cli_expect(argc, argv, argc == 1 ? 1 : 2,
                     "tag list cluster|nodegroup|node|instance [NAME]", error))
         return -1;
+    static const char *const kinds[] = {"cluster", "nodegroup", "node", "instance", NULL};
+    if (!g_strv_contains(kinds, argv[0])) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "\"%s\": must be cluster, nodegroup, node or instance; usage: fettle tag "
+                         "list cluster|nodegroup|node|instance [NAME]",
+                         argv[0]);
+        return -1;
+    }
     json_autoptr tags =
         cli_call(cli, "QueryTags", json_make("[ss]", argv[0], argc == 2 ? argv[1] : ""), error);
     if (tags == NULL)
@@ -200,10 +208,6 @@ static int query_fields(struct cli *cli, int argc, char **argv, GError **error)
 }
 
 const struct command query_commands[] = {
-    {"query-fields", NULL, "RESOURCE",
-     "List the fields of a kind of object, such as instance, node, job or lock: for -o, and for "
-     "clients of LUXI.",
-     query_fields},
     {"instance", "list", "[NAME…]", "List instances.", instance_list},
     {"node", "list", "[NAME…]", "List nodes.", node_list},
     {"group", "list", "[NAME…]", "List node groups.", group_list},
@@ -229,5 +233,9 @@ const struct command query_commands[] = {
      "List room and addresses that jobs have reserved for instances.", reservation_list},
     {"lock", "list", "[NAME…]", "List locks, their owners and who waits.", lock_list},
     {"lock", "waiters", "", "List who waits for locks, and for whom.", lock_waiters},
+    {"query-fields", NULL, "RESOURCE",
+     "List the fields of a kind of object, such as instance, node, job or lock: for -o, and for "
+     "clients of LUXI.",
+     query_fields},
     {0},
 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/repair_next.h"
 #include "cli/repair_show.h"
 #include "proto/cli_table.h"
 #include "proto/repair_tag.h"
@@ -65,6 +66,16 @@ static char *object_words(const struct object *object)
                          : g_strdup("cluster");
 }
 
+/* Each suspension that counts for the object, its own or of what it is in, by the command that ends
+ * it. */
+static bool print_ending(struct cli *cli, const struct object *object, GError **error)
+{
+    json_autoptr rows = repair_suspensions(cli, object->kind, object->name, error);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        printf("    to end it:      %s\n", json_string_value(json_array_get(rows, i)));
+    return rows != NULL;
+}
+
 /* What counts now, and what to type next. */
 static int show_policy(struct cli *cli, const struct object *object, GError **error)
 {
@@ -80,8 +91,8 @@ static int show_policy(struct cli *cli, const struct object *object, GError **er
     printf("%s: %s\n", words, cli_cell_string(row, P_POLICY));
     const char *state = cli_cell_string(row, P_STATE);
     if (strcmp(state, "suspended") == 0)
-        printf("    to end it:      fettle repair resume %s\n", words);
-    else if (strcmp(state, "none") == 0)
+        return print_ending(cli, object, error) ? 0 : -1;
+    if (strcmp(state, "none") == 0)
         printf("    to allow some:  fettle repair policy %s "
                "fix-storage|migrate|failover|reinstall\n",
                words);

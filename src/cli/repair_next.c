@@ -25,65 +25,104 @@ static void print_result(const char *instance, const char *tag)
                instance, parts[0]);
 }
 
-static const char *const policy_fields[] = {"kind", "name", "state", "tags", NULL};
-enum { P_KIND, P_NAME, P_STATE, P_TAGS };
+static const char *const policy_fields[] = {"kind", "name", "tags", NULL};
+enum { P_KIND, P_NAME, P_TAGS };
 
-static bool suspends(const json_t *row)
+/* Whether it has a suspension (or, if not `suspension`, another policy) of its own. */
+static bool has_own(const json_t *row, bool suspension)
 {
     const json_t *tags = cli_cell_value(row, P_TAGS);
     for (size_t i = 0; i < json_array_size(tags); i++)
         if (g_str_has_prefix(json_string_value(json_array_get(tags, i)),
-                             REPAIR_TAG_PREFIX "suspend"))
+                             REPAIR_TAG_PREFIX "suspend") == suspension)
             return true;
     return false;
 }
 
-/* Of rows of the instance, node groups and the cluster: whose tag it is that suspends. */
-static void print_suspension(const char *instance, const json_t *rows)
+/* The field of the object of this name; free with g_free(). */
+static char *ask_field(struct cli *cli, const char *what, const char *name, const char *field,
+                       GError **error)
 {
-    g_autoptr(GString) words = g_string_new(NULL);
-    bool suspended = false;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        const char *kind = cli_cell_string(row, P_KIND);
-        bool cluster = strcmp(kind, "cluster") == 0;
-        if (strcmp(kind, "instance") == 0)
-            suspended = strcmp(cli_cell_string(row, P_STATE), "suspended") == 0;
-        if (suspends(row))
-            g_string_append_printf(words, "    fettle repair resume %s%s%s\n", kind,
-                                   cluster ? "" : " ", cluster ? "" : cli_cell_string(row, P_NAME));
-    }
-    if (suspended && words->len > 0)
-        printf("Repair of %s goes on when you say:\n%s", instance, words->str);
+    json_autoptr rows = cli_query(cli, what, (const char *const[]){field, NULL},
+                                  json_make("[sss]", "=", "name", name), error);
+    return rows != NULL ? g_strdup(cli_cell_string(json_array_get(rows, 0), 0)) : NULL;
 }
 
-/* The rows that print_suspension() reads. */
-static json_t *query_policies(struct cli *cli, const char *instance, const char *node,
-                              GError **error)
+/* Rows of the object and of what it is in: an instance is in the node group of its primary node. */
+static json_t *query_policies(struct cli *cli, const char *kind, const char *name, GError **error)
 {
-    json_autoptr groups = cli_query(cli, "node", (const char *const[]){"group", NULL},
-                                    json_make("[sss]", "=", "name", node), error);
-    if (groups == NULL)
+    bool instance = strcmp(kind, "instance") == 0;
+    g_autofree char *node = instance ? ask_field(cli, "instance", name, "pnode", error) : NULL;
+    g_autofree char *group =
+        instance ? (node != NULL ? ask_field(cli, "node", node, "group", error) : NULL)
+                 : g_strdup(strcmp(kind, "nodegroup") == 0 ? name : "");
+    if (group == NULL)
         return NULL;
-    const char *group = cli_cell_string(json_array_get(groups, 0), 0);
     return cli_query(cli, "policy", policy_fields,
                      json_make("[s[s[sss][sss]][s[sss][sss]][sss]]", "|", "&", "=", "kind",
-                               "instance", "=", "name", instance, "&", "=", "kind", "nodegroup",
-                               "=", "name", group, "=", "kind", "cluster"),
+                               "instance", "=", "name", instance ? name : "", "&", "=", "kind",
+                               "nodegroup", "=", "name", group, "=", "kind", "cluster"),
                      error);
+}
+
+/* Of the object of this kind. Returns whether what is farther away does not count, because this one
+ * has a policy of its own. */
+static bool add_suspension(json_t *commands, const json_t *rows, const char *kind)
+{
+    bool cluster = strcmp(kind, "cluster") == 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (strcmp(cli_cell_string(row, P_KIND), kind) != 0)
+            continue;
+        g_autofree char *command =
+            g_strdup_printf("fettle repair resume %s%s%s", kind, cluster ? "" : " ",
+                            cluster ? "" : cli_cell_string(row, P_NAME));
+        if (has_own(row, true))
+            json_array_append_new(commands, json_string(command));
+        return has_own(row, false);
+    }
+    return false;
+}
+
+json_t *repair_suspensions(struct cli *cli, const char *kind, const char *name, GError **error)
+{
+    static const char *const nearest_first[] = {"instance", "nodegroup", "cluster"};
+    json_autoptr rows = query_policies(cli, kind, name, error);
+    if (rows == NULL)
+        return NULL;
+    json_t *commands = json_array();
+    for (size_t i = 0; i < G_N_ELEMENTS(nearest_first); i++)
+        if (add_suspension(commands, rows, nearest_first[i]))
+            break;
+    return commands;
+}
+
+/* Whether a suspension counts for the instance, and then whose. */
+static bool print_suspension(struct cli *cli, const char *instance, GError **error)
+{
+    json_autoptr states = cli_query(
+        cli, "policy", (const char *const[]){"state", NULL},
+        json_make("[s[sss][sss]]", "&", "=", "kind", "instance", "=", "name", instance), error);
+    const json_t *row = json_array_get(states, 0);
+    if (states == NULL || row == NULL || strcmp(cli_cell_string(row, 0), "suspended") != 0)
+        return states != NULL;
+    json_autoptr commands = repair_suspensions(cli, "instance", instance, error);
+    if (json_array_size(commands) > 0)
+        printf("Repair of %s goes on when you say:\n", instance);
+    for (size_t i = 0; i < json_array_size(commands); i++)
+        printf("    %s\n", json_string_value(json_array_get(commands, i)));
+    return commands != NULL;
 }
 
 bool repair_print_next(struct cli *cli, const char *instance, GError **error)
 {
-    json_autoptr found = cli_query(cli, "instance", (const char *const[]){"tags", "pnode", NULL},
+    json_autoptr found = cli_query(cli, "instance", (const char *const[]){"tags", NULL},
                                    json_make("[sss]", "=", "name", instance), error);
     const json_t *row = json_array_get(found, 0);
     if (found == NULL || row == NULL)
         return found != NULL;
-    json_autoptr rows = query_policies(cli, instance, cli_cell_string(row, 1), error);
-    if (rows == NULL)
+    if (!print_suspension(cli, instance, error))
         return false;
-    print_suspension(instance, rows);
     const json_t *tags = cli_cell_value(row, 0);
     for (size_t i = 0; i < json_array_size(tags); i++) {
         const char *tag = json_string_value(json_array_get(tags, i));

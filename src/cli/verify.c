@@ -408,6 +408,25 @@ static bool note_brake(struct cli *cli, struct findings *findings, GError **erro
     return rows != NULL;
 }
 
+/* What a person has stopped on purpose, and may have forgotten. */
+static bool note_stopped(struct cli *cli, struct findings *findings, GError **error)
+{
+    json_autoptr values = cli_call(cli, "QueryConfigValues",
+                                   json_make("[[ss]]", "drain_flag", "watcher_pause"), error);
+    const json_t *pause = json_array_get(values, 1);
+    if (json_is_true(json_array_get(values, 0)))
+        note(findings, "the queue is drained: no job is taken, none of auto-repair either, until: "
+                       "fettle queue undrain");
+    if (json_is_integer(pause)) {
+        g_autofree char *until = cli_time_text((gint64)json_integer_value(pause));
+        note(findings,
+             "the watcher is paused until %s, so nothing is repaired; to end that: fettle queue "
+             "pause-watcher 0",
+             until);
+    }
+    return values != NULL;
+}
+
 static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 0, "cluster verify", error))
@@ -416,7 +435,8 @@ static int cluster_verify(struct cli *cli, int argc, char **argv, GError **error
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     struct findings findings = {lines, notes, NULL};
     if (!verify(cli, &findings, error) || !note_versions(cli, &findings, error) ||
-        !note_invitations(cli, &findings, error) || !note_brake(cli, &findings, error))
+        !note_invitations(cli, &findings, error) || !note_brake(cli, &findings, error) ||
+        !note_stopped(cli, &findings, error))
         return -1;
     return print_findings(cli, &findings, "The cluster is as it should be.");
 }

@@ -233,6 +233,18 @@ def test_width():
     lab.cli('instance', 'remove', 'application-server-01')
 
 
+@title('/cli/verify/says-what-a-person-has-stopped')
+def test_verify_stopped():
+    lab.cli('queue', 'drain')
+    lab.cli('queue', 'pause-watcher', '600')
+    out = lab.cli('cluster', 'verify')
+    assert 'note: the queue is drained: ' in out and 'until: fettle queue undrain\n' in out, out
+    assert 'note: the watcher is paused until ' in out and 'fettle queue pause-watcher 0\n' in out, out
+    lab.cli('queue', 'undrain')
+    lab.cli('queue', 'pause-watcher', '0')
+    assert 'note: the ' not in lab.cli('cluster', 'verify')
+
+
 @title('/cli/terminal/asks-before-data-is-lost')
 def test_sure():
     lab.cli('instance', 'create', 'doomed', '--disk-template', 'file', '--disk', 'size=8', '--no-start')
@@ -440,5 +452,5 @@ if __name__ == '__main__':
         lab.leaks = True
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
         e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_restart, test_restart_children, test_interrupt_away,
-                test_why, test_width, test_sure, test_sure_of_disks, test_json, test_info, test_verify_node, test_verify_apart,
+                test_why, test_width, test_sure, test_sure_of_disks, test_json, test_info, test_verify_node, test_verify_stopped, test_verify_apart,
                 test_bash, test_zsh, test_no_cluster, test_manual, test_logs)

@@ -299,7 +299,7 @@ def test_groups():
     e2e.expect_cli_error(lab, 3, 'fettle: group "east" does not exist', 'group', 'list', 'default', 'east')
     e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle group list [NAME…]', 'group', 'list', '--all')
     code, _, err = lab.run('-o', 'colour', 'group', 'list', check=False)
-    assert code == 2 and err.startswith('fettle: -o: group has no field "colour"; it has name, uuid, node_cnt'), (code, err)
+    assert code == 2 and err.startswith('fettle: -o: group has no field "colour"; see fettle query-fields group'), (code, err)
 
 
 @title('/commands/lists-of-advice#ARP-69')

@@ -239,7 +239,21 @@ def test_command_line():
             (2, '"x" is no job id', 'job', 'info', 'x'),
             (2, 'there is no command "bogus"; see fettle --help', 'bogus'),
             (2, 'there is no command "instance bogus"; see fettle instance --help', 'instance', 'bogus'),
-            (2, 'there is no command "instnce list"; did you mean "fettle instance"? see fettle --help', 'instnce', 'list'),
+            (2, 'there is no command "instnce list"; did you mean "fettle instance list"? see fettle --help', 'instnce',
+             'list'),
+            (2, 'there is no command "instnce"; did you mean "fettle instance"? see fettle --help', 'instnce'),
+            (2, 'there is no command "instance stop"; did you mean "fettle instance shutdown"? see fettle instance --help',
+             'instance', 'stop', 'web'),
+            (2, 'there is no command "vm delete"; did you mean "fettle instance remove"? see fettle --help', 'vm', 'delete'),
+            (2, 'there is no command "network create"; did you mean "fettle network add"? see fettle network --help',
+             'network', 'create'),
+            (2, 'plan needs a word more: fail, drain; see fettle plan --help', 'plan'),
+            (2, 'there is no command "instance bogus"; see fettle instance --help', 'help', 'instance', 'bogus'),
+            (2, '"web": must be cluster, nodegroup, node or instance; usage: fettle tag list '
+                'cluster|nodegroup|node|instance [NAME]', 'tag', 'list', 'web'),
+            (2, '-o: instance has no field "statsu"; did you mean status? see fettle query-fields instance',
+             'instance', 'list', '-o', 'name,statsu'),
+            (2, '-o: waiter has no field "xyzzy"; see fettle query-fields waiter', 'lock', 'waiters', '-o', 'xyzzy'),
             (2, 'there is no command "instance lsit"; did you mean "fettle instance list"? see fettle instance --help',
              'instance', 'lsit'),
             (2, 'there is no noun "bogus"; see fettle help', 'help', 'bogus'),
@@ -258,8 +272,6 @@ def test_command_line():
             (5, 'instance "web" has no display; give it one while it is stopped: fettle instance modify '
                 '--vnc-bind-address 127.0.0.1 web', 'instance', 'console', '--vnc', 'web')):
         cli_error(code, message, *args)
-    code, out, err = lab.run('instance', 'list', '-o', 'name,nope', check=False)
-    assert code == 2 and not out and err.startswith('fettle: -o: instance has no field "nope"; it has name, '), err
 
 
 @title('/input/command-line/exit-codes-of-failed-jobs')
@@ -287,6 +299,7 @@ def test_lab():
              '/usr/share'),
             (2, 'a lab has at most 32 nodes, not 99', 'up', '--nodes', '99', '--dir', '/var/tmp/fettle-none'),
             (2, '--nodes: "x" is no number', 'up', '--nodes', 'x'),
+            (2, '--nodes: must be at least 1', 'up', '--nodes', '0', '--dir', '/var/tmp/fettle-none'),
             (3, 'there is no lab in /var/tmp/fettle-none; `fettle lab up --dir /var/tmp/fettle-none` makes one',
              'status', '--dir', '/var/tmp/fettle-none'),
             (3, 'no node node9 in this lab; it has node1 to node3', 'power', 'node9', 'on', '--dir', own),
@@ -294,6 +307,8 @@ def test_lab():
              'sideways', '--dir', own),
             (3, 'no daemon nope@node1 in this lab; it is written like noded@node2', 'kill', 'nope@node1', '--dir', own)):
         cli_error(code, message, 'lab', *args)
+    assert lab.cli('lab', 'down', '--dir', '/var/tmp/fettle-none') == \
+        "There is no folder /var/tmp/fettle-none, so nothing was removed; another lab's is named with --dir.\n"
     assert not os.path.exists('/var/tmp/fettle-none')
     code, _, err = lab.run('cluster', 'init', 'again', '--node-name', 'node1', '--primary-ip', '10.99.0.1', check=False)
     assert code == 5 and err == f'fettle: fettle-wconfd: {lab.root("node1")}/var/store.db exists: this node has a ' \
@@ -350,8 +365,27 @@ def test_help():
     for words, summary in commands:
         out = lab.cli(*words.split(), '--help')
         assert out.lower().startswith(f'usage: fettle {words}') and summary in out, (words, out)
+        assert ' ' not in words or lab.cli('help', *words.split()) == out, words
+    options = re.search(r'^Options of every command:\n((?:  .*\n)+)', text, re.M).group(1).splitlines()
+    assert all(line[28] == ' ' and line[29] != ' ' for line in options), options
     assert lab.run('--help')[1] == text and lab.run(check=False)[:2] == (2, text)
     assert 'instance create' in lab.cli('instance', '--help') and 'node add' not in lab.cli('instance', '--help')
+
+
+@title('/input/help/documents-name-commands-that-exist')
+def test_documents():
+    nouns = {noun['noun']: {one['verb'] for one in noun['commands']} for noun in lab.json('help')['nouns']}
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    guide = os.path.join(top, 'docs', 'guide')
+    named = 0
+    for path in [os.path.join(top, 'README.md')] + [os.path.join(guide, name) for name in os.listdir(guide)]:
+        with open(path, encoding='utf-8') as file:
+            found = re.findall(r'\bfettle ([a-z][a-z-]*) ([a-z][a-z-]*)(?: ([a-z-]+))?', file.read())
+        for noun, verb, more in found:
+            verbs = nouns.get(noun, {None})
+            assert verbs & {None, verb, f'{verb} {more}'}, f'{path}: there is no command fettle {noun} {verb}'
+            named += noun in nouns
+    assert named > 100, named
 
 
 # --- frames ---
@@ -675,7 +709,7 @@ if __name__ == '__main__':
             lab.leaks = True
             lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
             e2e.run(test_opcodes, test_objects, test_create, test_room, test_nodes, test_stale_failover,
-                    test_command_line, test_exit_codes, test_lab, test_tables, test_help, test_local_frames,
+                    test_command_line, test_exit_codes, test_lab, test_tables, test_help, test_documents, test_local_frames,
                     test_luxi_frames, test_epoch, test_certificates, test_bus_frames, test_job_file, test_logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

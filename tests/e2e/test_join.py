@@ -275,7 +275,7 @@ def test_list(host):
     code, _, err = lab.run('node', 'invite', '--list', host.name, check=False)
     assert (code, err) == (2, 'fettle: too many arguments; usage: fettle node invite --list\n'), (code, err)
     code, _, err = lab.run('node', 'invite', '--list', '-o', 'secret_hash', check=False)
-    assert code == 2 and err.startswith('fettle: -o: invitation has no field "secret_hash"; it has name, uuid, pip'), err
+    assert code == 2 and err.startswith('fettle: -o: invitation has no field "secret_hash"; see fettle query-fields inv'), err
     assert lab.cli('node', 'invite', '--withdraw', host.name) == \
         f'The invitation of {host.name} is withdrawn; its token lets nobody in any more.\n'
     expect(host, 3, f'token {uuid_in(token)} {GONE}; {NIL_NOTE}', token)

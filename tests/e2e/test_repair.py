@@ -214,6 +214,26 @@ def test_reinstall():
 
 # --- what holds it back ---
 
+@title('/repair/what-ends-a-suspension#ARP-17')
+def test_ends_suspension():
+    create('calm')
+    lab.cli('repair', 'suspend', 'instance', 'calm')
+    lab.cli('repair', 'suspend', 'cluster')
+    both = lab.cli('repair', 'policy', 'instance', 'calm')
+    assert both.count('to end it:') == 2 and 'resume cluster\n' in both and 'resume instance calm\n' in both, both
+    assert lab.cli('repair', 'resume', 'instance', 'calm') == \
+        'instance calm: suspended, by a tag of the cluster\n    to end it:      fettle repair resume cluster\n'
+    lab.cli('repair', 'resume', 'cluster')
+    policy('calm', 'failover')  # its own: that of the cluster does not count
+    lab.cli('repair', 'suspend', 'cluster')
+    lab.cli('repair', 'suspend', 'instance', 'calm')
+    own = lab.cli('repair', 'policy', 'instance', 'calm')
+    assert own.count('to end it:') == 1 and 'resume instance calm\n' in own, own
+    assert 'failover, by a tag of the instance' in lab.cli('repair', 'resume', 'instance', 'calm')
+    lab.cli('repair', 'resume', 'cluster')
+    remove('calm')
+
+
 @title('/repair/suspended-until-the-tag-is-gone#ARP-17,ARP-25,ARP-49')
 def test_suspended():
     create('held')
@@ -340,4 +360,5 @@ if __name__ == '__main__':
         repairs.lab = lab
         lab.do('OP_INSTANCE_CREATE', instance_name='witness', disk_template='diskless', memory=8, pnode='node1')
         e2e.run(test_fix_storage, test_migrate_mirror, test_migrate_sharedfile, test_stopped, test_drained_and_offline,
-                test_failover, test_failover_shared, test_reinstall, test_suspended, test_suspended_in_the_middle, test_capacity, test_weak, test_storm, test_logs)
+                test_failover, test_failover_shared, test_reinstall,
+                test_suspended, test_ends_suspension, test_suspended_in_the_middle, test_capacity, test_weak, test_storm, test_logs)
