@@ -23,7 +23,22 @@ static void join_task(void *data)
     loop_quit(0);
 }
 
-/* The words behind the options are the token: a terminal may have broken it. */
+/* The words that are no options are the token: a terminal may have broken it, also before a dash.
+ */
+static bool are_of_token(char **words, GError **error)
+{
+    bool begun = false;
+    for (; *words; words++) {
+        begun = begun || g_str_has_prefix(*words, "fettle1.");
+        if (!g_str_has_prefix(*words, begun ? "--" : "-"))
+            continue;
+        fettle_set_error(error, WRONG_INPUT, "Unknown option %s; see fettle-noded join --help",
+                         *words);
+        return false;
+    }
+    return true;
+}
+
 static char *parse(int argc, char **argv, char **ret_root, GError **error)
 {
     g_autoptr(GError) reason = NULL;
@@ -37,6 +52,7 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
                                  "Makes this host a node of a cluster, with a one-time token of "
                                  "`fettle node invite`.");
     g_option_context_add_main_entries(context, entries, NULL);
+    g_option_context_set_ignore_unknown_options(context, true);
     if (!g_option_context_parse(context, &argc, &argv, &reason)) {
         fettle_set_error(error, WRONG_INPUT, "%s; see fettle-noded join --help", reason->message);
         return NULL;
@@ -47,7 +63,7 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
                          "--help");
         return NULL;
     }
-    return g_strjoinv(" ", argv + 1);
+    return are_of_token(argv + 1, error) ? g_strjoinv(" ", argv + 1) : NULL;
 }
 
 static bool prepare(struct joining *joining, int argc, char **argv, GError **error)
