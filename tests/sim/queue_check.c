@@ -46,13 +46,21 @@ bool jq_settled(const struct jq *jq)
     return jq->luxid_since && fake_now_ms(jq->world) >= jq->luxid_since + SETTLED_MS;
 }
 
+/* Since when a job may have waited for locks. Of one that was there before this luxid had settled
+ * nobody has looked at what luxid saw first, and a rule may have held it when somebody did. */
+static gint64 may_wait_since(const struct jq *jq, const struct qm_job *job)
+{
+    bool before = job->seen_ms <= jq->luxid_since + SETTLED_MS + 2 * JQ_SLOT_MS;
+    return before ? MIN(job->stuck_ms, jq->luxid_since) : job->stuck_ms;
+}
+
 /* A job that has waited for long for locks may have reserved them; not while a rule pauses it. */
 static bool excused(const struct jq *jq, const struct qm_job *job)
 {
     for (guint i = 0; i < jq->model->queued->len; i++) {
         const struct qm_job *other = jq->model->queued->pdata[i];
         if (other->stuck_ms &&
-            fake_now_ms(jq->world) - other->stuck_ms >= PATIENCE_MS - JQ_SLOT_MS &&
+            fake_now_ms(jq->world) - may_wait_since(jq, other) >= PATIENCE_MS - JQ_SLOT_MS &&
             qm_in_the_way(job, other) && !qm_paused(jq->model, other))
             return true;
     }
@@ -241,6 +249,7 @@ static void saw_new(struct jq *jq, guint64 id, const json_t *record)
     struct qm_job *job =
         qm_add(jq->model, id, (guint64)json_integer_value(json_object_get(record, "received_us")),
                text_of(record, "user"), ops);
+    job->seen_ms = fake_now_ms(jq->world);
     jq->counts->jobs++;
     jq_note(jq);
     if (started)

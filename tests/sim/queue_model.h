@@ -34,6 +34,7 @@ struct qm_job {
     guint at;         /* of an active one: its present opcode */
     bool asked;       /* to give up */
     guint may_end;    /* QM_SET() of the states that it may end in, beside those of `doom` */
+    gint64 seen_ms;   /* when it came */
     gint64 stuck_ms;  /* when nothing but locks was in its way for the first time; 0: never */
     gint64 claim_ms;  /* since when it is the first of those who have waited for its locks for long;
                          0: it is not */
