@@ -197,6 +197,10 @@ GArray *cli_child_jobs(const json_t *result, GPtrArray *refused);
 int cli_follow_children(struct cli *cli, const GArray *jobs, const GPtrArray *refused,
                         json_t **ret_jobs, GError **error);
 
+/* --- lab.c --- */
+/* For a command that asks other nodes itself: in a lab their network is reached from the node's. */
+void cli_join_lab(const struct cli *cli);
+
 /* --- help.c, complete.c --- */
 void cli_print_help(const char *noun);
 /* A line of that list. */

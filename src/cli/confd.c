@@ -56,6 +56,7 @@ static bool prepare(struct asking *asking, struct cli *cli, int *argc, char **ar
     }
     if (!take_timeout(timeout, &asking->timeout_ms, error))
         return false;
+    cli_join_lab(cli);
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
     if (!paths)
         return false;

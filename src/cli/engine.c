@@ -252,6 +252,7 @@ static int engine_status(struct cli *cli, GError **error)
 {
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
     struct survey *survey = survey_new();
+    cli_join_lab(cli);
     int code = paths ? show_status(survey, cli, paths, error) : -1;
     survey_free(survey);
     return code;

@@ -189,6 +189,7 @@ int engine_renew(struct cli *cli, const char *node, bool yes, GError **error)
 {
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
     struct survey *survey = survey_new();
+    cli_join_lab(cli);
     bool ok = paths && survey_read(survey, paths, error) && is_known(survey, node, error) &&
               survey_ask(survey, paths, error) && renew(survey, cli, node, yes, error);
     if (ok)

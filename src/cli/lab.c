@@ -6,6 +6,13 @@
 
 #include "lab/lab.h"
 
+void cli_join_lab(const struct cli *cli)
+{
+    const char *root = cli->root != NULL ? cli->root : g_getenv("FETTLE_ROOT");
+    if (root != NULL)
+        lab_join(root);
+}
+
 /* --dir, which every lab command takes. */
 static const char *take_dir(int *argc, char **argv, GError **error)
 {

@@ -9,7 +9,6 @@
 
 #include "cli/help.h"
 #include "cli/mistaken.h"
-#include "lab/lab.h"
 #include "proto/cli_table.h"
 
 /* --- what is wrong with a command line --- */
@@ -53,17 +52,8 @@ static bool take_general(struct cli *cli, int *argc, char **argv, GError **error
 
 /* --- running --- */
 
-/* Other nodes are asked from where their network can be reached. */
-static void join_lab(const struct cli *cli, const char *noun)
-{
-    const char *root = cli->root != NULL ? cli->root : g_getenv("FETTLE_ROOT");
-    if (root != NULL && strcmp(noun, "lab") != 0)
-        lab_join(root);
-}
-
 static int run(struct cli *cli, int argc, char **argv, GError **error)
 {
-    join_lab(cli, argv[0]);
     g_autofree char *long_verb = cli_long_verb(argv[0], argc - 1, argv + 1);
     const char *noun = argv[0], *verb = long_verb != NULL ? long_verb : argc > 1 ? argv[1] : NULL;
     int verb_words = long_verb != NULL ? 2 : 1;
