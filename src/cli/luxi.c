@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/interrupt.h"
+#include "io/files.h"
 #include "io/node_config.h"
 #include "proto/frame.h"
 
@@ -15,6 +16,28 @@ struct luxi_client {
     int fd;
     struct frame_splitter splitter;
 };
+
+/* Where to ask instead, as far as this node's files tell. */
+static char *where_else(const struct node_paths *paths)
+{
+    record_autoptr(node_config) config = node_config_read(paths, NULL);
+    g_autofree char *lab = g_build_filename(paths->root, "lab.json", NULL);
+    size_t len = 0;
+    g_autofree char *master =
+        files_read(paths, FILE_STATE, "ssconf/master_node", LIMIT_STATE_FILE_BYTES, &len, NULL);
+    if (g_file_test(lab, G_FILE_TEST_EXISTS))
+        return g_strdup_printf("This is the folder of a lab: choose a node's, --root %s/node1",
+                               paths->root);
+    if (config == NULL || master == NULL || *g_strstrip(master) == '\0')
+        return g_strdup("Is this the master, and does fettle-luxid run? Another node's folder is "
+                        "chosen with --root or FETTLE_ROOT");
+    return strcmp(master, config->name) == 0
+               ? g_strdup("This node is the master, or was: does fettle-luxid run here? See fettle "
+                          "cluster master-failover if it was lost")
+               : g_strdup_printf(
+                     "This is %s, and the master it last heard of is %s: run this there",
+                     config->name, master);
+}
 
 static struct luxi_client *luxi_connect(const struct cli *cli, GError **error)
 {
@@ -29,14 +52,13 @@ static struct luxi_client *luxi_connect(const struct cli *cli, GError **error)
     if (fd >= 0 && cli->patience_ms > 0)
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
-        if (errno == EACCES)
+        int code = errno;
+        g_autofree char *hint = where_else(paths);
+        if (code == EACCES)
             fettle_set_error(error, PERMISSION, "%s: permission denied; run this as root", path);
         else
-            fettle_set_error(error, UNREACHABLE,
-                             "luxid does not answer at %s (%s). Is this the master, and does "
-                             "fettle-luxid run? Another node's folder is chosen with --root or "
-                             "FETTLE_ROOT.",
-                             path, g_strerror(errno));
+            fettle_set_error(error, UNREACHABLE, "luxid does not answer at %s (%s). %s.", path,
+                             g_strerror(code), hint);
         if (fd >= 0)
             close(fd);
         return NULL;

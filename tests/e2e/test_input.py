@@ -354,6 +354,16 @@ def test_tables():
     assert len({re.search(r' \S', line).start() for line in aligned}) == 1, aligned
 
 
+@title('/input/root/of-another-node-or-of-the-lab')
+def test_other_root():
+    hints = {lab.root('node2'): 'This is node2, and the master it last heard of is node1: run this there',
+             lab.directory: f"This is the folder of a lab: choose a node's, --root {lab.directory}/node1"}
+    for root, hint in hints.items():
+        done = subprocess.run([lab.fettle, '--root', root, 'instance', 'list'], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (
+            19, f'fettle: luxid does not answer at {root}/run/luxid.sock (No such file or directory). {hint}.\n'), done
+
+
 @title('/input/help/every-command')
 def test_help():
     text = lab.cli('help')
@@ -709,7 +719,7 @@ if __name__ == '__main__':
             lab.leaks = True
             lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
             e2e.run(test_opcodes, test_objects, test_create, test_room, test_nodes, test_stale_failover,
-                    test_command_line, test_exit_codes, test_lab, test_tables, test_help, test_documents, test_local_frames,
+                    test_command_line, test_exit_codes, test_lab, test_tables, test_other_root, test_help, test_documents, test_local_frames,
                     test_luxi_frames, test_epoch, test_certificates, test_bus_frames, test_job_file, test_logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

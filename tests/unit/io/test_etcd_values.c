@@ -226,7 +226,9 @@ static void test_next_member(struct fixture *fixture, gconstpointer unused)
     for (guint i = 0; i < G_N_ELEMENTS(flips); i++) {
         flip_at(fixture, &second, flips[i].name, flips[i].mark);
         open_both(&both, fixture, &second);
-        g_assert_true(run_step(&both, flips[i].read, &error));
+        bool read = run_step(&both, flips[i].read, &error);
+        g_assert_no_error(error);
+        g_assert_true(read);
         g_assert_cmpuint(times_told, ==, 1);
         g_assert_nonnull(strstr(told, flips[i].name));
         g_assert_nonnull(strstr(told, fixture->client_url));
