@@ -25,7 +25,8 @@ static const char *take_dir(int *argc, char **argv, GError **error)
     return dir != NULL ? dir : LAB_DEFAULT_DIR;
 }
 
-static bool take_number(int *argc, char **argv, const char *name, guint *number, GError **error)
+static bool take_number(int *argc, char **argv, const char *name, guint least, guint *number,
+                        GError **error)
 {
     g_autoptr(GError) bad = NULL;
     guint64 value;
@@ -40,8 +41,8 @@ static bool take_number(int *argc, char **argv, const char *name, guint *number,
         fettle_set_error(error, WRONG_INPUT, "%s: \"%s\" is no number", name, text);
         return false;
     }
-    if (value == 0) {
-        fettle_set_error(error, WRONG_INPUT, "%s: must be at least 1", name);
+    if (value < least) {
+        fettle_set_error(error, WRONG_INPUT, "%s: must be at least %u", name, least);
         return false;
     }
     *number = (guint)value;
@@ -66,12 +67,13 @@ static bool take_engine(int *argc, char **argv, bool *ret_etcd, GError **error)
 static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
 {
     struct lab_options options = {.dir = take_dir(&argc, argv, error)};
-    if (options.dir == NULL || !take_number(&argc, argv, "--nodes", &options.nodes, error) ||
-        !take_number(&argc, argv, "--candidates", &options.candidates, error) ||
-        !take_number(&argc, argv, "--replica-lost-ms", &options.replica_lost_ms, error) ||
-        !take_number(&argc, argv, "--watcher-interval-ms", &options.watcher_interval_ms, error) ||
-        !take_number(&argc, argv, "--disks-mib", &options.disks_mib, error) ||
-        !take_number(&argc, argv, "--root-mib", &options.root_mib, error) ||
+    if (options.dir == NULL || !take_number(&argc, argv, "--nodes", 1, &options.nodes, error) ||
+        !take_number(&argc, argv, "--candidates", 1, &options.candidates, error) ||
+        !take_number(&argc, argv, "--replica-lost-ms", 1, &options.replica_lost_ms, error) ||
+        !take_number(&argc, argv, "--watcher-interval-ms", 1, &options.watcher_interval_ms,
+                     error) ||
+        !take_number(&argc, argv, "--disks-mib", 1, &options.disks_mib, error) ||
+        !take_number(&argc, argv, "--root-mib", 1, &options.root_mib, error) ||
         !take_engine(&argc, argv, &options.etcd, error))
         return -1;
     options.no_init = cli_take_flag(&argc, argv, "--no-init");
@@ -245,7 +247,7 @@ static int lab_cmd_disk_fill(struct cli *cli, int argc, char **argv, GError **er
 {
     guint leave = 0;
     const char *dir = take_dir(&argc, argv, error);
-    bool ok = dir != NULL && take_number(&argc, argv, "--leave", &leave, error) &&
+    bool ok = dir != NULL && take_number(&argc, argv, "--leave", 0, &leave, error) &&
               cli_expect(argc, argv, 1, "lab disk-fill NODE [--leave MIB] [--dir DIR]", error) &&
               lab_disk_fill(dir, argv[0], leave, error);
     return said(cli, ok, "The disks of %s are full.", ok ? argv[0] : "");

@@ -82,14 +82,15 @@ static void store_open(struct store *store)
     guint64 newest[KEYS] = {0};
     store->engine = sqlite_engine_open(store->path, &error);
     g_assert_no_error(error);
-    g_assert_true(
-        store->engine->ops->load(store->engine, &history, &store->serial, each_cb, newest, &error));
+    store->engine->ops->load(store->engine, &history, &store->serial, each_cb, newest, &error);
+    g_assert_no_error(error);
     check(store->serial, newest);
     store->me = (struct mastership){.epoch = 0};
     g_strlcpy(store->me.node, NODE_A, sizeof store->me.node);
     g_strlcpy(store->me.boot_id, "boot", sizeof store->me.boot_id);
     g_strlcpy(store->me.journal_id, "journal", sizeof store->me.journal_id);
-    g_assert_true(store->engine->ops->campaign(store->engine, &store->me, &error));
+    store->engine->ops->campaign(store->engine, &store->me, &error);
+    g_assert_no_error(error);
 }
 
 static void store_close(struct store *store)
