@@ -244,12 +244,18 @@ class Live:
         self.process = subprocess.Popen([lab.fettle, '--root', lab.root(node), 'job', 'list', '--live', *words],
                                         stdout=self.out, stderr=self.err)
 
+    def text(self, file):
+        return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
     def lines(self, file):
-        size = os.fstat(file.fileno()).st_size
-        return os.pread(file.fileno(), size, 0).decode().splitlines()
+        return self.text(file).decode().splitlines()
 
     def wait(self, what, found, file=None):
-        return wait_until(what, lambda: [line for line in self.lines(file or self.out) if found(line)], 40)
+        """Until a line is there, to its end."""
+        def lines():
+            whole = self.text(file or self.out).rpartition(b'\n')[0]
+            return [line for line in whole.decode().splitlines() if found(line)]
+        return wait_until(what, lines, 40)
 
     def end(self):
         """Ctrl-C; returns (exit code, standard output, standard error) as lines."""

@@ -109,6 +109,12 @@ void pair_kill_export(struct pair *pair)
     guint last = pair->web1->disks->len - 1;
     kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, last), SIGKILL);
     pair_await_export_ended(pair);
-    for (guint i = 0; i <= last; i++) /* all of a replica or none */
+    for (guint i = 0; i <= last;
+         i++) { /* all of a replica or none; the others have just been killed */
+        for (guint waited = 0;
+             world_export_pid(pair->secondary, pair->web1, REPLICA, i) != 0 && waited < 3000;
+             waited++)
+            loop_sleep(20);
         g_assert_cmpuint(world_export_pid(pair->secondary, pair->web1, REPLICA, i), ==, 0);
+    }
 }
