@@ -216,6 +216,13 @@ def test_refusals(host):
     code, _, err = host.run(NODED, 'join', '--root', host.root)
     assert (code, err) == (2, 'fettle-noded: the token is missing: fettle-noded join TOKEN; see fettle-noded join '
                            '--help\n'), (code, err)
+    # Whatever stands behind the dash that a broken token goes on with: it is no option.
+    for piece in ('-h', '-hA8', '-?'):
+        code, out, err = host.run(NODED, 'join', 'fettle1.AAAA', piece)
+        assert code == 2 and out == '' and err.startswith('fettle-noded: the token '), (piece, code, out, err)
+    for word in ('-h', '--help'):
+        code, out, err = host.run(NODED, 'join', word)
+        assert (code, err) == (0, '') and '--root=DIR' in out and '--help' in out, (code, out, err)
     assert host.name not in nodes()
 
 

@@ -2,6 +2,7 @@
 #include "daemons/noded/join.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -39,10 +40,14 @@ static bool are_of_token(char **words, GError **error)
     return true;
 }
 
+/* No option has a short form: a piece of a token that begins with a dash would be read as some.
+ */
 static char *parse(int argc, char **argv, char **ret_root, GError **error)
 {
     g_autoptr(GError) reason = NULL;
+    gboolean help = FALSE;
     const GOptionEntry entries[] = {
+        {"help", 0, 0, G_OPTION_ARG_NONE, &help, "Show this help", NULL},
         {"root", 0, 0, G_OPTION_ARG_FILENAME, ret_root,
          "Folder of this node (default: FETTLE_ROOT, else /)", "DIR"},
         {NULL},
@@ -52,10 +57,16 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
                                  "Makes this host a node of a cluster, with a one-time token of "
                                  "`fettle node invite`.");
     g_option_context_add_main_entries(context, entries, NULL);
+    g_option_context_set_help_enabled(context, false);
     g_option_context_set_ignore_unknown_options(context, true);
     if (!g_option_context_parse(context, &argc, &argv, &reason)) {
         fettle_set_error(error, WRONG_INPUT, "%s; see fettle-noded join --help", reason->message);
         return NULL;
+    }
+    if (help || (argc == 2 && g_str_equal(argv[1], "-h"))) {
+        g_autofree char *text = g_option_context_get_help(context, true, NULL);
+        printf("%s", text);
+        exit(0);
     }
     if (argc < 2) {
         fettle_set_error(error, WRONG_INPUT,
