@@ -1,5 +1,6 @@
 /* See json.h. The depth is counted before parsing, because the parser recurses. */
 #include "base/json.h"
+#include "base/json_internal.h"
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -31,6 +32,18 @@ static unsigned nesting(const char *data, size_t len)
     return deepest;
 }
 
+/* NULL: jansson has to look. */
+static json_t *parse_plain(const char *data, size_t len)
+{
+    struct json_cursor cursor = {data, data + len};
+    json_skip_blank(&cursor);
+    if (cursor.at == cursor.end || (*cursor.at != '{' && *cursor.at != '['))
+        return NULL;
+    json_autoptr json = json_plain_value(&cursor, 0);
+    json_skip_blank(&cursor);
+    return cursor.at == cursor.end ? json_steal(&json) : NULL;
+}
+
 json_t *json_parse_limited(const char *data, size_t len, size_t max_bytes, GError **error)
 {
     if (len > max_bytes) {
@@ -38,6 +51,9 @@ json_t *json_parse_limited(const char *data, size_t len, size_t max_bytes, GErro
                          max_bytes);
         return NULL;
     }
+    json_t *plain = parse_plain(data, len);
+    if (plain)
+        return plain;
     if (nesting(data, len) > LIMIT_JSON_DEPTH) {
         fettle_set_error(error, LIMIT, "JSON is nested deeper than %d levels", LIMIT_JSON_DEPTH);
         return NULL;
