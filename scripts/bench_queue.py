@@ -79,6 +79,13 @@ def death(lab, luxi, resident):
     return ms(timed(die))
 
 
+def submit_ms(luxi):
+    jobs = []
+    took = ms(timed(lambda: jobs.extend(submit_many(luxi, 1000))))
+    end_all(luxi, jobs)
+    return took
+
+
 def measure_jobs(lab, runs):
     """name -> values"""
     luxi = lab.luxi_new()
@@ -86,10 +93,7 @@ def measure_jobs(lab, runs):
         one_job(luxi)
     values = {'noop_job_ms': [ms(timed(lambda: one_job(luxi))) for _ in range(runs)]}
     values['jobs_per_s'] = [500 / timed(lambda: end_all(luxi, submit_many(luxi, 500))) for _ in range(3)]
-    jobs, values['submit_1000_ms'] = [], []
-    for _ in range(3):
-        values['submit_1000_ms'].append(ms(timed(lambda: jobs.extend(submit_many(luxi, 1000)))))
-        end_all(luxi, jobs)
+    values['submit_1000_ms'] = [submit_ms(luxi) for _ in range(7)]
     values['job_rss_mb'] = []
     values['job_death_ms'] = [death(lab, luxi, values['job_rss_mb']) for _ in range(max(5, runs // 10))]
     luxi.close()

@@ -47,16 +47,55 @@ static char *sign(const struct confd_key *key, const char *salt, const char *msg
     return text;
 }
 
+/* --- members of an object that is written from its "{" on --- */
+
+static void add_name(GString *out, const char *name)
+{
+    if (out->str[out->len - 1] != '{')
+        g_string_append_c(out, ',');
+    json_append_string(out, name);
+    g_string_append_c(out, ':');
+}
+
+static void add_text(GString *out, const char *name, const char *text)
+{
+    add_name(out, name);
+    json_append_string(out, text);
+}
+
+static void add_number(GString *out, const char *name, guint64 number)
+{
+    add_name(out, name);
+    json_append_integer(out, (gint64)number);
+}
+
+/* Members of objects in it stay in their order, as Ganeti's. */
+static void add_json(GString *out, const char *name, const json_t *json)
+{
+    add_name(out, name);
+    if (!json_is_object(json) && !json_is_array(json)) {
+        json_append(out, json);
+        return;
+    }
+    char *text = json_dumps(json, JSON_COMPACT);
+    g_assert(text);
+    g_string_append(out, text);
+    free(text);
+}
+
 /* --- datagrams --- */
 
 char *confd_seal(const struct confd_key *key, const char *salt, const char *msg, size_t *ret_len)
 {
     g_autofree char *hmac = sign(key, salt, msg);
-    json_autoptr envelope = json_make("{ss ss ss}", "hmac", hmac, "msg", msg, "salt", salt);
-    g_autofree char *text = json_to_text(envelope);
-    char *datagram = g_strconcat(CONFD_MAGIC, text, NULL);
-    *ret_len = strlen(datagram);
-    return datagram;
+    GString *datagram = g_string_sized_new(2 * strlen(msg) + 128);
+    g_string_append(datagram, CONFD_MAGIC "{");
+    add_text(datagram, "hmac", hmac);
+    add_text(datagram, "msg", msg);
+    add_text(datagram, "salt", salt);
+    g_string_append_c(datagram, '}');
+    *ret_len = datagram->len;
+    return g_string_free(datagram, FALSE);
 }
 
 static bool fault(enum confd_fault *ret_fault, enum confd_fault what)
@@ -225,32 +264,30 @@ void confd_request_free(struct confd_request *request)
 
 /* --- writing --- */
 
-/* In the order of the members, as Ganeti writes them. */
-static char *compact(const json_t *json)
-{
-    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
-    g_assert(text);
-    return text;
-}
-
+/* Members stand in the order in which Ganeti writes them. */
 char *confd_request_seal(const struct confd_key *key, gint64 now_s, enum confd_type type,
                          const json_t *query, const char *rsalt, size_t *ret_len)
 {
-    json_autoptr msg = json_make("{sI sI sO? ss}", "protocol", (json_int_t)CONFD_PROTOCOL, "type",
-                                 (json_int_t)type, "query", query, "rsalt", rsalt);
-    g_autofree char *text = compact(msg);
+    g_autoptr(GString) msg = g_string_new("{");
     g_autofree char *salt = g_strdup_printf("%" G_GINT64_FORMAT, now_s);
-    return confd_seal(key, salt, text, ret_len);
+    add_number(msg, "protocol", CONFD_PROTOCOL);
+    add_number(msg, "type", type);
+    add_json(msg, "query", query ? query : json_null());
+    add_text(msg, "rsalt", rsalt);
+    g_string_append_c(msg, '}');
+    return confd_seal(key, salt, msg->str, ret_len);
 }
 
 char *confd_reply_seal(const struct confd_key *key, const struct confd_reply *reply,
                        const char *rsalt, size_t *ret_len)
 {
-    json_autoptr msg = json_make("{sI sI sO sI}", "protocol", (json_int_t)CONFD_PROTOCOL, "status",
-                                 (json_int_t)reply->status, "answer", reply->answer, "serial",
-                                 (json_int_t)reply->serial);
-    g_autofree char *text = compact(msg);
-    return confd_seal(key, rsalt, text, ret_len);
+    g_autoptr(GString) msg = g_string_new("{");
+    add_number(msg, "protocol", CONFD_PROTOCOL);
+    add_number(msg, "status", reply->status);
+    add_json(msg, "answer", reply->answer);
+    add_number(msg, "serial", reply->serial);
+    g_string_append_c(msg, '}');
+    return confd_seal(key, rsalt, msg->str, ret_len);
 }
 
 /* --- reading replies --- */

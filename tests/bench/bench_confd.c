@@ -1,7 +1,10 @@
 /*
  * What one question to ConfD costs, from the datagram to the verified answer, over the loopback
  * interface, at so many instances; beside it the floor: the same datagrams to a process that only
- * sends them back. `bench_confd FETTLE-RCONFD INSTANCES` prints "name value" lines, medians.
+ * sends them back. Both are measured twice: wherever the machine puts the two processes ("apart":
+ * to wake another processor, of a virtual machine above all, may take longer than the whole
+ * question), and on one processor, which is what a question costs. `bench_confd FETTLE-RCONFD
+ * INSTANCES` prints "name value" lines, medians.
  */
 #include "core/confd/copy.h"
 #include "io/confd_client.h"
@@ -11,6 +14,7 @@
 #include "proto/change.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,6 +176,23 @@ static double floor_us(void)
     return us;
 }
 
+/* This process, its children to come and the daemon on the processor that this one is on. */
+static void together(pid_t daemon)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0 ||
+        sched_setaffinity(daemon, sizeof one, &one) != 0)
+        g_error("cannot keep processes on one processor");
+}
+
+static void measure(const char *suffix)
+{
+    printf("floor_udp_us%s %.1f\n", suffix, floor_us());
+    printf("confd_us%s %.1f\n", suffix, median(PORT, true));
+}
+
 static double resident_mb(pid_t pid)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)pid), *text = NULL;
@@ -201,8 +222,9 @@ int main(int argc, char **argv)
     if (!g_spawn_async(NULL, command, NULL, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL))
         g_error("cannot start %s", argv[1]);
     wait_ready(root);
-    printf("floor_udp_us %.1f\n", floor_us());
-    printf("confd_us %.1f\n", median(PORT, true));
+    measure("_apart");
+    together(pid);
+    measure("");
     printf("rconfd_rss_mb %.1f\n", resident_mb(pid));
     kill(pid, SIGTERM);
     waitpid(pid, NULL, 0);

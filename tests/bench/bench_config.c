@@ -37,7 +37,7 @@
 #include "io/rpc_server.h"
 #include "io/unix_socket.h"
 
-#define COMMITS 300 /* one after the other */
+#define COMMITS 2000 /* one after the other */
 #define CLIENTS 16
 #define FEW 64    /* instances; enough for all clients */
 #define RACE 1500 /* commits of one race of the clients */
