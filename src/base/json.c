@@ -66,6 +66,13 @@ json_t *json_parse_limited(const char *data, size_t len, size_t max_bytes, GErro
     return json;
 }
 
+json_t *json_parse_own(const char *text)
+{
+    struct json_cursor cursor = {text, text + strlen(text)};
+    json_autoptr json = json_plain_value(&cursor, 0);
+    return *cursor.at == '\0' && json ? json_steal(&json) : json_loads(text, JSON_DECODE_ANY, NULL);
+}
+
 char *json_to_text(const json_t *json)
 {
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);

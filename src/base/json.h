@@ -30,6 +30,9 @@ typedef void (*json_item_fn)(json_t *item, void *data);
 json_t *json_parse_items(const char *text, size_t len, size_t max_bytes, const char *const *path,
                          json_item_fn give, void *data, GError **error);
 
+/* Any value, of a text that our own code has just written. */
+json_t *json_parse_own(const char *text);
+
 /* Compact text with sorted keys; free with g_free(). */
 char *json_to_text(const json_t *json);
 

@@ -68,7 +68,7 @@ void rpc_answer_text(struct rpc_request *request, const char *text)
         request->answer_text(request, text);
         return;
     }
-    json_t *result = json_loads(text, JSON_DECODE_ANY, NULL);
+    json_t *result = json_parse_own(text);
     g_assert(result != NULL);
     request->answer(request, result, NULL);
 }

@@ -155,13 +155,14 @@ static GPtrArray *names_below(GHashTable *table, const char *prefix)
 {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    size_t len = strlen(prefix);
     GHashTableIter iter;
     void *key;
     g_hash_table_iter_init(&iter, table);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const char *name = (const char *)key + strlen(prefix);
-        if (!g_str_has_prefix(key, prefix))
+        if (strncmp(key, prefix, len) != 0)
             continue;
+        const char *name = (const char *)key + len;
         g_autofree char *first = g_strndup(name, strcspn(name, "/"));
         if (g_hash_table_contains(seen, first))
             continue;

@@ -94,6 +94,20 @@ static void test_make(void)
     g_assert_cmpstr(word, ==, "\"alone\"");
 }
 
+static void test_own(void)
+{
+    static const char *const all[] = {"{}",   "[1,{\"a\":null}]", "7",
+                                      "-1.5", "\"\\u00e4\"",      "false"};
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        json_autoptr ours = json_parse_own(all[i]);
+        json_autoptr theirs = json_loads(all[i], JSON_DECODE_ANY, NULL);
+        g_assert_nonnull(ours);
+        g_assert_true(json_equal(ours, theirs));
+    }
+    g_assert_null(json_parse_own("{} 7"));
+    g_assert_null(json_parse_own(""));
+}
+
 static void test_make_bad_format(void)
 {
     if (g_test_subprocess()) {
@@ -288,6 +302,7 @@ int main(int argc, char **argv)
     g_test_add_func("/json/too-deep", test_too_deep);
     g_test_add_func("/json/deep-and-broken", test_deep_and_broken);
     g_test_add_func("/json/make", test_make);
+    g_test_add_func("/json/own", test_own);
     g_test_add_func("/json/make-bad-format", test_make_bad_format);
     g_test_add_func("/json/steal", test_steal);
     g_test_add_func("/json/items", test_items);
