@@ -7,6 +7,10 @@
 #define KIB(n) ((size_t)(n)*1024)
 #define MIB(n) ((size_t)(n)*1024 * 1024)
 
+/* Daemons */
+#define SPARE_MEMORY_BYTES MIB(8) /* freed, and not wanted again: given back to the system */
+#define SPARE_LOOK_MS 15000u      /* between two looks at that */
+
 /* Wire */
 #define LIMIT_FRAME_BYTES MIB(16)       /* one internal frame */
 #define LIMIT_LUXI_FRAME_BYTES MIB(8)   /* one LUXI request */
