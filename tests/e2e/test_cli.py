@@ -410,6 +410,14 @@ def test_bash():
     assert in_bash('instance', 'create', 'x', '--pnode', '') == ['node1', 'node2', 'node3']
     assert in_bash('node', 'modify', 'node2', '--offline', '') == ['yes', 'no']
     assert in_bash('tag', 'add', 'instance', '') == ['web']
+    assert in_bash('repair', 'policy', '') == ['cluster', 'nodegroup', 'instance']
+    assert in_bash('repair', 'policy', 'instance', '') == ['web']
+    assert in_bash('repair', 'policy', 'instance', 'web', 'm') == ['migrate']
+    assert in_bash('repair', 'suspend', '--for', '2h', 'nodegroup', '') == ['default']
+    assert in_bash('cluster', 'master-failover', '--to', '') == ['node1', 'node2', 'node3']
+    assert in_bash('cluster', 'engine', '') == ['status', 'etcd', 'sqlite', 'renew']
+    assert in_bash('cluster', 'engine', 'renew', 'node1') == ['node1']
+    assert in_bash('plan', 'drain', '') == ['node1', 'node2', 'node3']
 
 
 @title('/cli/completion/zsh')
