@@ -251,7 +251,8 @@ static bool take_end(int *argc, char **argv, gint64 *ret_end, GError **error)
     return false;
 }
 
-#define SUSPEND_USAGE "repair suspend [--for 2h|--until TIME] (cluster|nodegroup NAME|instance NAME)"
+#define SUSPEND_USAGE                                                                              \
+    "repair suspend [--for 2h|--until TIME] (cluster|nodegroup NAME|instance NAME)"
 
 static int suspend(struct cli *cli, const struct wishes *wishes, int argc, char **argv,
                    GError **error)
@@ -297,7 +298,7 @@ static int list_policies(struct cli *cli, GError **error)
 }
 
 #define POLICY_USAGE                                                                               \
-    "repair policy [(cluster|nodegroup NAME|instance NAME) "                                         \
+    "repair policy [(cluster|nodegroup NAME|instance NAME) "                                       \
     "[fix-storage|migrate|failover|reinstall|none]]"
 
 /* Shows the policies, or that of the object. */
