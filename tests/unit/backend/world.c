@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +94,20 @@ void world_test(const char *path, void (*fn)(void *data))
     g_test_add_data_func(path, (gconstpointer)fn, run_test);
 }
 
+/* The node daemon's unit does not grant it either. Everything else of its sandbox is in force in
+ * tests/e2e/test_deb.py. */
+static void give_up_ptrace(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+    g_assert_cmpint(prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE), ==, 0);
+    g_assert_cmpint(syscall(SYS_capget, &header, caps), ==, 0);
+    caps[0].effective &= ~CAP_TO_MASK(CAP_SYS_PTRACE);
+    caps[0].permitted &= ~CAP_TO_MASK(CAP_SYS_PTRACE);
+    caps[0].inheritable &= ~CAP_TO_MASK(CAP_SYS_PTRACE);
+    g_assert_cmpint(syscall(SYS_capset, &header, caps), ==, 0);
+}
+
 int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
 {
     strcpy(folder, "/tmp/fettle-backend-XXXXXX");
@@ -110,6 +126,7 @@ int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
     if (tests_pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setenv("WORLD_FOLDER", folder, 1);
+        give_up_ptrace();
         exit(tests(argc, argv));
     }
     signal(SIGTERM, end_tests);
@@ -207,7 +224,7 @@ struct world_node *world_node_new(const char *name)
     g_assert_no_error(error);
     node->hypervisor = qemu_new(node->paths, WORLD_UID);
     node->storage = file_storage_new(node->paths, NULL, WORLD_UID);
-    const struct hypervisor_events guests = {exited, shut_down, node};
+    const struct hypervisor_events guests = {exited, shut_down, NULL, node};
     const struct storage_events exports = {export_ended, node};
     node->hypervisor->ops->set_events(node->hypervisor, &guests);
     node->storage->ops->set_events(node->storage, &exports);
