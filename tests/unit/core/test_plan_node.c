@@ -474,6 +474,40 @@ static void test_one_left(void)
     place_clear(&place);
 }
 
+/* What the watcher would do at the third loss of four: by what is offline, or silent, since then;
+ * not by what a person has said go on after. */
+static void test_storm(void)
+{
+    static const char wanted[] =
+        "This would pull the storm brake: 3 of 4 nodes were lost within 600 s, more than 50 %. "
+        "(node1 is offline since 2023-11-14 22:11:40 UTC; node2 does not answer since 2023-11-14 "
+        "22:13:20 UTC; node3 is offline since 2023-11-14 22:13:20 UTC.) Nothing of what is listed "
+        "here would be done before a person says: fettle repair continue.";
+    static const char pull[] = "pull the storm brake";
+    struct place place;
+    place_init(&place, 4000);
+    g_autofree char *alone = ask(&place, "node3", FORECAST_FAIL);
+    g_assert_null(strstr(alone, pull));
+    set(&place, "node", UUID("a0", "001"), "offline", json_true());
+    set(&place, "node", UUID("a0", "001"), "offline_since", json_integer(NOW - 100));
+    g_ptr_array_remove_index(place.reports, 1);
+    g_autofree char *third = ask(&place, "node3", FORECAST_FAIL);
+    assert_has(third, wanted);
+    g_autofree char *drained = ask(&place, "node3", FORECAST_DRAIN);
+    g_assert_null(strstr(drained, pull));
+    g_autofree char *again = ask(&place, "node1", FORECAST_FAIL);
+    g_assert_null(strstr(again, pull)); /* it was lost before */
+    set(&place, "node", UUID("a0", "002"), "offline", json_true());
+    set(&place, "node", UUID("a0", "002"), "offline_since", json_integer(NOW - 100));
+    put(place.config, "decision", UUID("e0", "001"),
+        json_make("{ss ss ss ss ss ss sI}", "uuid", UUID("e0", "001"), "author", "watcher/brake",
+                  "subject_kind", "cluster", "summary", "x", "verdict", "done", "subject",
+                  UUID("c0", "001"), "at_us", (json_int_t)(NOW - 50) * G_USEC_PER_SEC));
+    g_autofree char *forgiven = ask(&place, "node3", FORECAST_FAIL);
+    g_assert_null(strstr(forgiven, pull));
+    place_clear(&place);
+}
+
 /* --- promises counted once --- */
 
 /* They give the same as counting anew, whatever moves. */
@@ -542,6 +576,7 @@ int main(int argc, char **argv)
     g_test_add_func("/plan-node/fail-of-the-master/by-itself", test_fail_of_the_master_by_itself);
     g_test_add_func("/plan-node/notes", test_notes);
     g_test_add_func("/plan-node/one-left", test_one_left);
+    g_test_add_func("/plan-node/storm", test_storm);
     g_test_add_func("/plan-node/sums", test_sums);
     g_test_add_func("/plan-node/call", test_call);
     return g_test_run();
