@@ -94,17 +94,21 @@ void world_test(const char *path, void (*fn)(void *data))
     g_test_add_data_func(path, (gconstpointer)fn, run_test);
 }
 
-/* The node daemon's unit does not grant it either. Everything else of its sandbox is in force in
- * tests/e2e/test_deb.py. */
-static void give_up_ptrace(void)
+/* What is left is what the unit of the node daemon grants (etc/systemd), and SYS_ADMIN for the
+ * tests' own mounts. The rest of its sandbox is in force in tests/e2e/test_deb.py. */
+static void give_up_capabilities(void)
 {
+    static const int kept[] = {CAP_NET_ADMIN, CAP_NET_RAW, CAP_CHOWN, CAP_DAC_OVERRIDE,
+                               CAP_SETUID,    CAP_SETGID,  CAP_KILL,  CAP_SYS_ADMIN};
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
-    g_assert_cmpint(prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE), ==, 0);
-    g_assert_cmpint(syscall(SYS_capget, &header, caps), ==, 0);
-    caps[0].effective &= ~CAP_TO_MASK(CAP_SYS_PTRACE);
-    caps[0].permitted &= ~CAP_TO_MASK(CAP_SYS_PTRACE);
-    caps[0].inheritable &= ~CAP_TO_MASK(CAP_SYS_PTRACE);
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {0};
+    guint64 mask = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(kept); i++)
+        mask |= 1ull << kept[i];
+    for (int i = 0; prctl(PR_CAPBSET_READ, i) >= 0; i++)
+        if ((mask & 1ull << i) == 0)
+            g_assert_cmpint(prctl(PR_CAPBSET_DROP, i), ==, 0);
+    caps[0].effective = caps[0].permitted = (guint32)mask;
     g_assert_cmpint(syscall(SYS_capset, &header, caps), ==, 0);
 }
 
@@ -126,7 +130,7 @@ int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
     if (tests_pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setenv("WORLD_FOLDER", folder, 1);
-        give_up_ptrace();
+        give_up_capabilities();
         exit(tests(argc, argv));
     }
     signal(SIGTERM, end_tests);
