@@ -7,6 +7,7 @@
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
 #include "core/ops/recreate.h"
+#include "core/ops/refusal.h"
 
 #include <string.h>
 
@@ -263,13 +264,9 @@ static bool node_takes_it(const struct op *op, const struct instance *instance, 
     g_autofree char *why = NULL;
     if (placement_fits(op_config(op), node, report, &need, &why))
         return true;
-    enum fettle_error code = node->offline || node->drained ? FETTLE_ERROR_WRONG_STATE
-                             : !report                      ? FETTLE_ERROR_TEMPORARY
-                             : placement_missing_bridge(report, instance->nics)
-                                 ? FETTLE_ERROR_ENVIRONMENT
-                                 : FETTLE_ERROR_NO_RESOURCES;
-    g_set_error(error, FETTLE_ERROR, (int)code, "nodes: node \"%s\" cannot be %s: it %s",
-                node->name, need.what, why);
+    g_autofree char *sentence =
+        g_strdup_printf("nodes: node \"%s\" cannot be %s: it %s", node->name, need.what, why);
+    refusal_set(error, node, report, &need, sentence);
     return false;
 }
 

@@ -363,7 +363,7 @@ static void test_recreate_refused_nodes(void)
     ops_expect_refusal(
         world, recreate(json_make("[s]", "node2")),
         "nodes: node \"node2\" cannot be the primary node: it has 10 MiB of disk left, "
-        "1000 MiB are needed",
+        "1000 MiB are needed; make room there, or take another node: fettle node list",
         "insufficient_resources");
     ops_set(world, "node", NODE2, "drained", json_true());
     ops_expect_refusal(world, recreate(json_make("[s]", "node2")),
