@@ -13,6 +13,8 @@ from moves import check_counts, counts, create, images, migrate, one_process, ot
 
 lab = None
 
+NO_BRIDGE = '; make that bridge there, give the card another link, or take a node that has it'
+NO_ROOM = '; make room there, or take another node: fettle node list'
 FULL_MIB = 26  # of an image without holes: a copy of it takes a while
 SLOW_MIB_PER_S = 1
 JOB = re.compile(r' \(job \d+\)$')
@@ -373,7 +375,7 @@ def test_no_room():
     create('little', 'file', disks=[{'size': 8}])
     lab.lab('disk-fill', 'node3', '--leave', '0')
     try:
-        expect_error(6, 'instance "little" cannot go to node3: it has 0 MiB of disk left, 8 MiB are needed',
+        expect_error(6, 'instance "little" cannot go to node3: it has 0 MiB of disk left, 8 MiB are needed' + NO_ROOM,
                      'instance', 'migrate', 'little', '--target-node', 'node3')
     finally:
         lab.lab('disk-unfill', 'node3')
@@ -388,7 +390,7 @@ def test_no_memory():
         lab.cli('instance', 'create', name, '--disk-template', 'diskless', '--memory', str(total * 6 // 10), '--pnode', node)
     pids = lab.qemu_processes(e2e.uuid_of(lab, 'wide'))
     code, _, err = lab.run('instance', 'migrate', 'wide', '--target-node', 'node3', check=False)
-    want = rf'fettle: instance "wide" cannot go to node3: it has \d+ MiB of memory left, {total * 6 // 10} MiB are needed'
+    want = rf'fettle: instance "wide" cannot go to node3: it has \d+ MiB of memory left, {total * 6 // 10} MiB are needed' + NO_ROOM
     assert code == 6 and re.fullmatch(want, JOB.sub('', err.strip().splitlines()[-1])), (code, err)
     assert place('wide') == 'node2' and lab.qemu_processes(e2e.uuid_of(lab, 'wide')) == pids
     remove('wide')
@@ -417,17 +419,17 @@ def test_network():
     lab.cli('instance', 'create', 'card', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node2', '--net',
             'mac=aa:00:00:00:00:09,link=br9')
     create_more = ('instance', 'create', 'more', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node3', '--net')
-    expect_error(26, 'instance "card" cannot go to node3: it has no bridge "br9"',
+    expect_error(26, 'instance "card" cannot go to node3: it has no bridge "br9"' + NO_BRIDGE,
                  'instance', 'migrate', 'card', '--target-node', 'node3')
-    expect_error(26, 'pnode: node "node3" has no bridge "br9"', *create_more, 'mac=auto,link=br9')
-    expect_error(4, 'nics[0].mac: aa:00:00:00:00:09 is taken by instance "card"', *create_more,
+    expect_error(26, 'pnode: node "node3" has no bridge "br9"' + NO_BRIDGE, *create_more, 'mac=auto,link=br9')
+    expect_error(4, 'nics[0].mac: aa:00:00:00:00:09 is taken by instance "card"; choose another, or mac=auto', *create_more,
                  'mac=aa:00:00:00:00:09,link=br0')
     assert lab.instance('more', 'name') is None
     remove('card')
     lab.exec('node1', 'ip', 'link', 'add', 'br9', 'type', 'bridge')
     lab.cli('instance', 'create', 'two', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '8', '--no-start',
             '--pnode', 'node2', '--snode', 'node1', '--net', 'mac=auto,link=br9')
-    expect_error(26, 'node "node3" cannot take the replica of instance "two": it has no bridge "br9"',
+    expect_error(26, 'node "node3" cannot take the replica of instance "two": it has no bridge "br9"' + NO_BRIDGE,
                  'instance', 'replace-disks', 'two', '--remote-node', 'node3')
     remove('two')
     lab.exec('node1', 'ip', 'link', 'del', 'br9')
