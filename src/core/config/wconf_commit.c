@@ -327,7 +327,7 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     g_autoptr(GPtrArray) changes = changes_in;
     g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(object_unref);
     guint64 serial = config_serial(wconf->head) + 1;
-    if (!check_versions(wconf->head, changes, error))
+    if (!wconf_outlives(wconf, error) || !check_versions(wconf->head, changes, error))
         return false;
     if (!apply_all(wconf->head, changes, serial, before, error) ||
         !check_changed(wconf, changes, before, owner, author, error)) {

@@ -201,6 +201,10 @@ void wconf_copies_begin(struct wconf *wconf);
 void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
 /* Whether they have it already. */
 bool wconf_copies_have(const struct wconf *wconf, guint64 serial);
+/* What of the engine's store is damaged; NULL: nothing that is known. */
+const char *wconf_damage(const struct wconf *wconf);
+/* Whether what is committed now would outlive this process. TEMPORARY: not now. */
+bool wconf_outlives(const struct wconf *wconf, GError **error);
 /* Who is in reach and lacks the serial is counted out when its patience is over, also if no commit
  * waits for it. With a replicated engine nobody is. */
 void wconf_copies_hurry(struct wconf *wconf, guint64 serial);

@@ -308,6 +308,40 @@ static void test_confirm_step_down(void)
     world_tear_down();
 }
 
+/* The store rots, memory is whole: what is answered then is what a copy has, so nothing is changed
+ * without one. */
+static void test_damaged_store(void)
+{
+    struct fake_reply commit, two;
+    copies_set_up();
+    g_autofree char *first = digest();
+    ask_start(node2, 5, 1, first, 10000, &two);
+    fake_engine_rot(world.engine, "the store is damaged");
+    g_autofree char *problems = world_status("problems");
+    g_assert_nonnull(strstr(problems, "the store is damaged"));
+    commit_start(ID_A, "a", &commit);
+    assert_says(said(&two), "2: 1 changes");
+    fake_advance(world.world, 5000); /* nobody is in reach any more, and it waits all the same */
+    g_assert_false(commit.done);
+    g_autofree char *now = digest();
+    ask_start(node2, 5, 2, now, 0, &two);
+    g_assert_true(commit.done);
+    assert_says(world_reply(&commit), "{\"serial\":2}");
+    fake_reply_clear(&two);
+    commit_start(ID_B, "b", &commit);
+    fake_advance(world.world, 2000);
+    g_assert_false(commit.done);
+    struct fake_reply refused;
+    commit_start(ID_C, "c", &refused);
+    g_assert_true(refused.done);
+    assert_says(said(&refused),
+                "resource_not_available: nothing is changed while the store of the master is "
+                "damaged and no "
+                "other candidate with a copy is in reach: it would be lost. the store is damaged");
+    fake_reply_clear(&commit);
+    world_tear_down();
+}
+
 /* Who lets changes wait too long is not waited for until it has caught up. */
 static void test_patience(void)
 {
@@ -562,6 +596,7 @@ int main(int argc, char **argv)
     g_test_add_func("/copies/slow-one#SAF-07", test_slow_one);
     g_test_add_func("/copies/ids#SAF-04", test_ids);
     g_test_add_func("/copies/sorts-of-listeners#SAF-04", test_sorts_of_listeners);
+    g_test_add_func("/copies/damaged-store#SAF-07,SAF-08", test_damaged_store);
     g_test_add_func("/copies/many-ids#SAF-04", test_many_ids);
     g_test_add_func("/copies/no-candidate#WCF-04", test_no_candidate);
     g_test_add_func("/copies/step-down#SAF-04,SAF-08", test_step_down);
