@@ -103,7 +103,8 @@
 #define LIMIT_SERIAL_LEAP 1000000000
 #define LIMIT_SERIALS_PER_SECOND 1000000 /* more changes than any master makes in one */
 #define LIMIT_CHANGES_PER_COMMIT 4096
-#define LIMIT_COMMIT_CHANGES 8000   /* of any commit, an import too; etcd takes 8192 operations */
+#define LIMIT_COMMIT_CHANGES 8000   /* of any commit with etcd, which takes 8192 operations */
+#define LIMIT_STORE_CHANGES 40000   /* … and with the store of one node: an import */
 #define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */
 #define LIMIT_EPOCH_LEAP 1000000    /* more masterships than lost candidates can have had */
 #define LIMIT_DIGESTS_KEPT 4096     /* digests of the newest serials, to compare copies with */

@@ -122,6 +122,8 @@ bool wconf_record_seat(struct wconf *wconf, GError **error);
 /* --- wconf_commit.c --- */
 
 void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request);
+/* So many changes one commit takes, of whoever. */
+guint wconf_most_changes(const struct wconf *wconf);
 /* Commits `changes` (GPtrArray of struct change, stolen) for a request that is answered when it is
  * done: with `answer` (borrowed), or with commit_result if that is NULL. `owner` NULL: no lock is
  * asked for. `request` NULL: nobody waits. False: nothing was changed, the request is still the

@@ -6,6 +6,7 @@
 
 #include "copies_world.h"
 #include "core/config/wconf_private.h"
+#include "proto/change.h"
 
 /* "SERIAL: n changes", "refill: why", or the error. */
 static char *said(struct fake_reply *reply)
@@ -183,6 +184,34 @@ static void test_parts(void)
     g_assert_cmpuint(serial, ==, config_serial(wconf_config(world.wconf)));
     g_assert_cmpuint(config_digest(copy), ==, config_digest(wconf_config(world.wconf)));
     config_free(copy);
+    world_tear_down();
+}
+
+/* An import may be more than any frame takes: who asks on begins anew, and finds it in pieces. */
+static void test_part_too_large(void)
+{
+    enum { OBJECTS = 520 };
+    copies_set_up();
+    g_autofree char *text = g_strnfill(KIB(32), 'x');
+    GPtrArray *changes = change_list_new();
+    for (guint i = 0; i < OBJECTS; i++) {
+        g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-00000002%04x", i);
+        json_t *lines = json_array();
+        for (guint j = 0; j < 32; j++)
+            json_array_append_new(lines, json_stringn(text, 1000));
+        g_ptr_array_add(changes,
+                        put("decision", id, 0,
+                            json_make("{s:s,s:s,s:s,s:s,s:i,s:s,s:s,s:o}", "uuid", id, "author",
+                                      "test", "subject_kind", "node", "subject", NODE1, "at_us", 1,
+                                      "verdict", "act", "summary", "x", "evidence", lines)));
+    }
+    g_assert_true(wconf_commit(world.wconf, ID_A, changes, NULL, AUTHOR_COMMIT, NULL, NULL, NULL));
+    fake_advance(world.world, 2000);
+    json_autoptr part =
+        fake_call(node2, NODE1, ROLE_WCONFD, "wait_changes",
+                  json_make("{s:i,s:i,s:b}", "history", 5, "serial", 1, "part", true), NULL);
+    g_assert_true(json_is_true(json_object_get(part, "snapshot")));
+    g_assert_cmpuint(json_array_size(json_object_get(part, "changes")), ==, 0);
     world_tear_down();
 }
 
@@ -597,6 +626,7 @@ int main(int argc, char **argv)
     g_test_add_func("/copies/ids#SAF-04", test_ids);
     g_test_add_func("/copies/sorts-of-listeners#SAF-04", test_sorts_of_listeners);
     g_test_add_func("/copies/damaged-store#SAF-07,SAF-08", test_damaged_store);
+    g_test_add_func("/copies/part-too-large#SAF-07", test_part_too_large);
     g_test_add_func("/copies/many-ids#SAF-04", test_many_ids);
     g_test_add_func("/copies/no-candidate#WCF-04", test_no_candidate);
     g_test_add_func("/copies/step-down#SAF-04,SAF-08", test_step_down);
