@@ -107,7 +107,8 @@
 #define LIMIT_SERIAL_LEAP 1000000000
 #define LIMIT_SERIALS_PER_SECOND 1000000 /* more changes than any master makes in one */
 #define LIMIT_CHANGES_PER_COMMIT 4096
-#define LIMIT_COMMIT_CHANGES 8000   /* of any commit, an import too; etcd takes 8192 operations */
+#define LIMIT_COMMIT_CHANGES 8000   /* of any commit with etcd, which takes 8192 operations */
+#define LIMIT_STORE_CHANGES 40000   /* … and with the store of one node: an import */
 #define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */
 #define LIMIT_EPOCH_LEAP 1000000    /* more masterships than lost candidates can have had */
 #define LIMIT_DIGESTS_KEPT 4096     /* digests of the newest serials, to compare copies with */
@@ -121,6 +122,10 @@
 #define LIMIT_IDS_PIECE 4096            /* of them, in one answer or one key of etcd */
 #define LIMIT_HANDOVER_LAG 1000         /* serials that the copy of the next master may lack */
 #define LIMIT_ROLE_WHY_CHARS 500        /* of what keeps a candidate from its duty */
+#define LIMIT_SCRUB_ROWS 1024           /* of a store, that are read anew at once … */
+#define LIMIT_SCRUB_BYTES MIB(1)        /* … with so much in them, and one more … */
+#define SCRUB_STEP_MS 20000u            /* … so often, while nothing else is to be done … */
+#define SCRUB_LONGEST_MS 60000u         /* … and also while there is */
 #define LIMIT_ETCD_OPERATIONS 4096      /* of several commits in one transaction */
 #define LIMIT_ETCD_BATCH_BYTES MIB(1)   /* of several commits in one transaction */
 #define LIMIT_ETCD_ANSWER_BYTES MIB(64) /* one answer of etcd */

@@ -135,31 +135,37 @@ static bool is_doubtful(json_int_t code)
     return code == 2 || code == 4 || code == 10 || code == 13 || code == 14;
 }
 
-static void answer_refused(struct call *call, guint status, json_t *answer)
+bool etcd_refusal(guint status, const json_t *answer, const char *path, bool sent,
+                  GError **ret_reason)
 {
     const char *words = json_string_value(json_object_get(answer, "message"));
     json_int_t code = json_integer_value(json_object_get(answer, "code"));
-    g_autoptr(GError) error = NULL;
 
     if (words == NULL)
         words = "no reason given";
     if (is_doubtful(code) || status >= 500) {
-        g_autoptr(GError) reason =
-            g_error_new(G_IO_ERROR, G_IO_ERROR_FAILED, "%s (HTTP %u)", words, status);
+        g_set_error(ret_reason, G_IO_ERROR, G_IO_ERROR_FAILED, "%s (HTTP %u)", words, status);
+        return false;
+    }
+    if (strstr(words, NO_SPACE) != NULL)
+        g_set_error(ret_reason, FETTLE_ERROR,
+                    sent ? FETTLE_ERROR_UNKNOWN_RESULT : FETTLE_ERROR_STORAGE,
+                    "etcd takes no changes: the file of a member has reached its limit "
+                    "(%s); its node makes room, see fettle cluster engine status",
+                    words);
+    else
+        fettle_set_error(ret_reason, PROTOCOL, "etcd refused %s: %s (HTTP %u)", path, words,
+                         status);
+    return true;
+}
+
+static void answer_refused(struct call *call, guint status, const json_t *answer)
+{
+    g_autoptr(GError) reason = NULL;
+    if (etcd_refusal(status, answer, call->path, call->sent, &reason))
+        call_end(call, NULL, reason);
+    else
         attempt_failed(call, reason, true);
-        return;
-    }
-    if (strstr(words, NO_SPACE) != NULL) {
-        error = g_error_new(FETTLE_ERROR,
-                            call->sent ? FETTLE_ERROR_UNKNOWN_RESULT : FETTLE_ERROR_STORAGE,
-                            "etcd takes no changes: the file of a member has reached its limit "
-                            "(%s); its node makes room, see fettle cluster engine status",
-                            words);
-        call_end(call, NULL, error);
-        return;
-    }
-    fettle_set_error(&error, PROTOCOL, "etcd refused %s: %s (HTTP %u)", call->path, words, status);
-    call_end(call, NULL, error);
 }
 
 /* The whole answer has come; `text` is of it. */

@@ -52,3 +52,8 @@ void etcd_call(struct etcd_client *client, const char *path, json_t *body, guint
 /* The same from a task, which waits; a new reference. */
 json_t *etcd_call_wait(struct etcd_client *client, const char *path, json_t *body, guint timeout_ms,
                        GError **error);
+
+/* What a member says that answers with another HTTP status than 200: `answer` is its body, NULL: no
+ * JSON. True: the request was refused. False: whether it was done is unknown. */
+bool etcd_refusal(guint status, const json_t *answer, const char *path, bool sent,
+                  GError **ret_reason);

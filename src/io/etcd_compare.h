@@ -19,6 +19,9 @@ struct etcd_content {
 bool etcd_content_ask(struct etcd_client *client, guint64 revision, struct etcd_content *ret,
                       GError **error);
 
+/* From an answer; NULL: there is none. */
+void etcd_content_parse(const json_t *answer, struct etcd_content *ret);
+
 enum etcd_verdict {
     ETCD_CONTENTS_SAME,
     ETCD_CONTENTS_ODD,       /* the odd ones are wrong */

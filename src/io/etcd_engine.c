@@ -152,7 +152,7 @@ static bool keep_lease(struct etcd_engine *engine, gint64 lease, bool *ret_gone,
     *ret_gone = false;
     if (answer == NULL)
         return false;
-    *ret_gone = etcd_number(json_object_get(answer, "result"), "TTL") <= 0;
+    *ret_gone = etcd_lease_left(answer) <= 0;
     if (*ret_gone) {
         fettle_set_error(error, NOT_MASTER, "etcd does not know the lease any more");
         return false;
@@ -186,23 +186,29 @@ struct standing {
     char *moved; /* NULL: not */
 };
 
-static bool parse_mastership(struct etcd_engine *engine, const struct etcd_kv *kv,
-                             struct mastership *ret, GError **error)
+bool etcd_mastership_parse(const char *text, struct mastership *ret)
 {
     const char *node, *boot_id, *journal_id;
-    json_autoptr value = seal_from_text(kv->value, strlen(kv->value), KIB(4), NULL);
+    json_autoptr value = seal_from_text(text, strlen(text), KIB(4), NULL);
 
     if (value == NULL || json_unpack(value, "{s:s, s:s, s:s}", "node", &node, "boot_id", &boot_id,
-                                     "journal_id", &journal_id) != 0) {
-        etcd_engine_distrust(engine, kv->key);
-        fettle_set_error(error, CORRUPT, "etcd: the value of %s is no mastership: %s", kv->key,
-                         kv->value);
+                                     "journal_id", &journal_id) != 0)
         return false;
-    }
     g_strlcpy(ret->node, node, sizeof ret->node);
     g_strlcpy(ret->boot_id, boot_id, sizeof ret->boot_id);
     g_strlcpy(ret->journal_id, journal_id, sizeof ret->journal_id);
     return true;
+}
+
+static bool parse_mastership(struct etcd_engine *engine, const struct etcd_kv *kv,
+                             struct mastership *ret, GError **error)
+{
+    if (etcd_mastership_parse(kv->value, ret))
+        return true;
+    etcd_engine_distrust(engine, kv->key);
+    fettle_set_error(error, CORRUPT, "etcd: the value of %s is no mastership: %s", kv->key,
+                     kv->value);
+    return false;
 }
 
 static bool wrong_value(struct etcd_engine *engine, const struct etcd_kv *kv, GError **error)

@@ -88,7 +88,16 @@ enum engine_result etcd_leave(struct engine *base, const struct engine_commit *l
                               const char *node, GError **error);
 bool etcd_left(struct engine *base, struct engine_left *ret_left, GError **error);
 
+/* The value of the key `master`; false: it is none. */
+bool etcd_mastership_parse(const char *text, struct mastership *ret);
+
 /* --- etcd_load.c --- */
+typedef void (*etcd_id_fn)(const char *id, guint64 serial, void *data);
+/* The ids of commits in a list, and what they have deleted ("KIND/KEY"; `deleted_fn` NULL: nothing
+ * is told). Other items are passed over. */
+void etcd_ids_each(const json_t *list, etcd_id_fn id_fn, etcd_id_fn deleted_fn, void *data);
+/* The first serial of a batch whose last one is `last`. */
+guint64 etcd_ids_first(const json_t *ids, guint64 last);
 bool etcd_load_text(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
                     bool (*each)(const char *kind, const char *key, guint64 version,
                                  const char *text, void *data),

@@ -196,3 +196,8 @@ GPtrArray *etcd_txn_kvs(const json_t *answer, guint index, GError **error)
     const json_t *part = json_array_get(json_object_get(answer, "responses"), index);
     return etcd_kvs(json_object_get(part, "response_range"), NULL, error);
 }
+
+gint64 etcd_lease_left(const json_t *answer)
+{
+    return etcd_number(json_object_get(answer, "result"), "TTL");
+}

@@ -50,5 +50,7 @@ bool etcd_succeeded(const json_t *answer);
  * `ret_more` may be NULL. */
 GPtrArray *etcd_kvs(const json_t *answer, bool *ret_more, GError **error);
 GPtrArray *etcd_txn_kvs(const json_t *answer, guint index, GError **error);
+/* What a lease that was kept alive has left, in seconds; 0, or less: etcd does not know it. */
+gint64 etcd_lease_left(const json_t *answer);
 /* A number that the gateway writes as text; 0 if it is absent. */
 gint64 etcd_number(const json_t *object, const char *name);

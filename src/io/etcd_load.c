@@ -137,8 +137,9 @@ static bool take_object(const struct etcd_kv *kv, void *data, GError **error)
 }
 
 /* `name` is "KIND/KEY". */
-static void give_deleted(const struct loading *loading, const char *name, guint64 serial)
+static void give_deleted(const char *name, guint64 serial, void *data)
 {
+    const struct loading *loading = data;
     const char *slash = strchr(name, '/');
     g_autofree char *kind = slash != NULL ? g_strndup(name, (gsize)(slash - name)) : NULL;
     if (kind != NULL)
@@ -146,7 +147,7 @@ static void give_deleted(const struct loading *loading, const char *name, guint6
 }
 
 /* Of a batch: each of its serials has an id. */
-static guint64 first_serial(const json_t *ids, guint64 last)
+guint64 etcd_ids_first(const json_t *ids, guint64 last)
 {
     guint64 first = last + 1;
     size_t index;
@@ -161,6 +162,37 @@ static guint64 first_serial(const json_t *ids, guint64 last)
     return first;
 }
 
+static void give_id(const char *id, guint64 serial, void *data)
+{
+    const struct loading *loading = data;
+    etcd_remember_id(loading->engine, id, serial);
+}
+
+static void give_carried(const char *id, guint64 serial, void *data)
+{
+    struct etcd_engine *engine = ((const struct loading *)data)->engine;
+    if (serial == 0 || serial > G_MAXINT64)
+        return;
+    etcd_remember_id(engine, id, serial);
+    engine->carried = MAX(engine->carried, serial);
+}
+
+void etcd_ids_each(const json_t *list, etcd_id_fn id_fn, etcd_id_fn deleted_fn, void *data)
+{
+    size_t index;
+    json_t *item;
+    json_array_foreach((json_t *)list, index, item)
+    {
+        const char *id;
+        json_int_t serial;
+        if (json_unpack(item, "[s, I]", &id, &serial) == 0)
+            id_fn(id, (guint64)serial, data);
+        else if (deleted_fn != NULL &&
+                 json_unpack(item, "{s:s, s:I}", "deleted", &id, "serial", &serial) == 0)
+            deleted_fn(id, (guint64)serial, data);
+    }
+}
+
 /* The ids of a batch, and what it has deleted. */
 static bool take_ids(const struct etcd_kv *kv, void *data, GError **error)
 {
@@ -168,40 +200,19 @@ static bool take_ids(const struct etcd_kv *kv, void *data, GError **error)
     struct etcd_engine *engine = loading->engine;
     guint64 last = g_ascii_strtoull(kv->key + strlen(engine->prefix) + strlen("c/"), NULL, 10);
     json_autoptr ids = json_parse_limited(kv->value, strlen(kv->value), LIMIT_FRAME_BYTES, NULL);
-    size_t index;
-    json_t *item;
 
     if (!loading->logged)
-        engine->log_from = MAX(first_serial(ids, last) - 1, 1);
+        engine->log_from = MAX(etcd_ids_first(ids, last) - 1, 1);
     loading->logged = true;
-    json_array_foreach(ids, index, item)
-    {
-        const char *id;
-        json_int_t serial;
-        if (json_unpack(item, "[s, I]", &id, &serial) == 0)
-            etcd_remember_id(engine, id, (guint64)serial);
-        else if (json_unpack(item, "{s:s, s:I}", "deleted", &id, "serial", &serial) == 0)
-            give_deleted(loading, id, (guint64)serial);
-    }
+    etcd_ids_each(ids, give_id, give_deleted, loading);
     return true;
 }
 
 /* A page of ids that come from the engine before. */
 static bool take_carried(const struct etcd_kv *kv, void *data, GError **error)
 {
-    struct etcd_engine *engine = ((const struct loading *)data)->engine;
     json_autoptr ids = json_parse_limited(kv->value, strlen(kv->value), LIMIT_FRAME_BYTES, NULL);
-    size_t index;
-    json_t *item;
-    json_array_foreach(ids, index, item)
-    {
-        const char *id;
-        json_int_t serial;
-        if (json_unpack(item, "[s, I]", &id, &serial) != 0 || serial <= 0)
-            continue;
-        etcd_remember_id(engine, id, (guint64)serial);
-        engine->carried = MAX(engine->carried, (guint64)serial);
-    }
+    etcd_ids_each(ids, give_carried, NULL, data);
     return true;
 }
 

@@ -15,6 +15,8 @@
 #define STATUS "/v3/maintenance/status"
 #define ALARM "/v3/maintenance/alarm"
 #define DEFRAGMENT "/v3/maintenance/defragment"
+#define MOST_ALARMS 8u /* etcd knows two */
+#define LONGEST_ALARM 64
 #define HEALTH_KEY "/fettle/health" /* never written; only read */
 
 /* --- numbers --- */
@@ -107,7 +109,7 @@ static struct etcd_listed *listed_of(const json_t *item)
     return listed;
 }
 
-static GPtrArray *list_of(const json_t *answer, GError **error)
+GPtrArray *etcd_members_parse(const json_t *answer, GError **error)
 {
     const json_t *items = json_object_get(answer, "members");
     g_autoptr(GPtrArray) members = g_ptr_array_new_with_free_func(listed_free);
@@ -128,7 +130,7 @@ static GPtrArray *list_of(const json_t *answer, GError **error)
 GPtrArray *etcd_members(struct etcd_client *client, GError **error)
 {
     json_autoptr answer = ask(client, MEMBER_LIST, json_object(), ETCD_ASK_MS, error);
-    return answer != NULL ? list_of(answer, error) : NULL;
+    return answer != NULL ? etcd_members_parse(answer, error) : NULL;
 }
 
 const struct etcd_listed *etcd_members_find(const GPtrArray *members, const char *peer_url)
@@ -216,26 +218,37 @@ static void set_text(char **field, char *stolen)
     *field = stolen;
 }
 
-static void take_status(const json_t *answer, struct member_status *status)
+/* What a member says goes to other nodes, in a record that takes no more: nonsense in one number
+ * must not cost them the rest of the report. */
+static guint64 count_of(const json_t *object, const char *name)
+{
+    return (guint64)CLAMP(etcd_number(object, name), 0, (gint64)RECORD_NUMBER_MAX);
+}
+
+static char *first_characters(const char *text, glong most)
+{
+    return g_utf8_substring(text, 0, MIN(g_utf8_strlen(text, -1), most));
+}
+
+void etcd_status_parse(const json_t *answer, struct member_status *status)
 {
     const json_t *header = json_object_get(answer, "header");
     const char *version = json_string_value(json_object_get(answer, "version"));
     guint64 id = id_of(header, "member_id"), leader = id_of(answer, "leader");
     set_text(&status->id, etcd_id_text(id));
     set_text(&status->leader, leader != 0 ? etcd_id_text(leader) : g_strdup(""));
-    set_text(&status->version, g_strndup(version != NULL ? version : "", 32));
+    set_text(&status->version, first_characters(version != NULL ? version : "", 32));
     status->leads = leader != 0 && leader == id;
     status->learner = json_is_true(json_object_get(answer, "isLearner"));
-    status->term = (guint64)etcd_number(answer, "raftTerm");
-    status->index = (guint64)etcd_number(answer, "raftIndex");
-    status->applied = (guint64)etcd_number(answer, "raftAppliedIndex");
-    status->revision = (guint64)etcd_number(header, "revision");
-    status->store_bytes = (guint64)etcd_number(answer, "dbSize");
-    status->used_bytes = (guint64)etcd_number(answer, "dbSizeInUse");
+    status->term = count_of(answer, "raftTerm");
+    status->index = count_of(answer, "raftIndex");
+    status->applied = count_of(answer, "raftAppliedIndex");
+    status->revision = count_of(header, "revision");
+    status->store_bytes = count_of(answer, "dbSize");
+    status->used_bytes = count_of(answer, "dbSizeInUse");
 }
 
-/* Alarms that this member has raised. */
-static void take_alarms(const json_t *answer, struct member_status *status)
+void etcd_alarms_parse(const json_t *answer, struct member_status *status)
 {
     const json_t *alarms = json_object_get(answer, "alarms");
     g_ptr_array_set_size(status->alarms, 0);
@@ -243,16 +256,15 @@ static void take_alarms(const json_t *answer, struct member_status *status)
         const json_t *alarm = json_array_get(alarms, i);
         const char *word = json_string_value(json_object_get(alarm, "alarm"));
         g_autofree char *id = etcd_id_text(id_of(alarm, "memberID"));
-        if (word != NULL && strcmp(id, status->id) == 0)
-            g_ptr_array_add(status->alarms, g_strdup(word));
+        if (word != NULL && strcmp(id, status->id) == 0 && status->alarms->len < MOST_ALARMS)
+            g_ptr_array_add(status->alarms, first_characters(word, LONGEST_ALARM));
     }
 }
 
 static void not_well(struct member_status *status, const GError *why)
 {
     status->healthy = false;
-    set_text(&status->why,
-             g_utf8_substring(why->message, 0, MIN(g_utf8_strlen(why->message, -1), 512)));
+    set_text(&status->why, first_characters(why->message, 512));
 }
 
 bool etcd_member_ask(struct etcd_client *client, struct member_status *status, GError **error)
@@ -263,9 +275,9 @@ bool etcd_member_ask(struct etcd_client *client, struct member_status *status, G
         answer != NULL ? ask(client, ALARM, json_make("{s:s}", "action", "GET"), ETCD_ASK_MS, &why)
                        : NULL;
     if (answer != NULL)
-        take_status(answer, status);
+        etcd_status_parse(answer, status);
     if (alarms != NULL)
-        take_alarms(alarms, status);
+        etcd_alarms_parse(alarms, status);
     json_autoptr read = alarms != NULL && !status->learner
                             ? ask(client, ETCD_RANGE, etcd_range(HEALTH_KEY), ETCD_ASK_MS, &why)
                             : NULL;
@@ -290,11 +302,8 @@ bool etcd_alarm_disarm(struct etcd_client *client, guint64 id, const char *alarm
     return answer != NULL;
 }
 
-bool etcd_alarms_before(struct etcd_client *client, const char *alarm, guint64 id, guint *ret_count,
-                        GError **error)
+guint etcd_alarms_count(const json_t *answer, const char *alarm, guint64 id)
 {
-    json_autoptr answer =
-        ask(client, ALARM, json_make("{s:s}", "action", "GET"), ETCD_ASK_MS, error);
     const json_t *alarms = json_object_get(answer, "alarms");
     guint count = 0;
     for (size_t i = 0; i < json_array_size(alarms); i++) {
@@ -302,7 +311,15 @@ bool etcd_alarms_before(struct etcd_client *client, const char *alarm, guint64 i
         const char *word = json_string_value(json_object_get(raised, "alarm"));
         count += word != NULL && strcmp(word, alarm) == 0 && id_of(raised, "memberID") < id;
     }
-    *ret_count = count;
+    return count;
+}
+
+bool etcd_alarms_before(struct etcd_client *client, const char *alarm, guint64 id, guint *ret_count,
+                        GError **error)
+{
+    json_autoptr answer =
+        ask(client, ALARM, json_make("{s:s}", "action", "GET"), ETCD_ASK_MS, error);
+    *ret_count = etcd_alarms_count(answer, alarm, id);
     return answer != NULL;
 }
 

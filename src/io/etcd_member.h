@@ -61,3 +61,12 @@ bool etcd_defragment(struct etcd_client *client, GError **error);
 bool etcd_turn_take(struct etcd_client *client, const char *key, const char *who, guint seconds,
                     gint64 *ret_lease, GError **error);
 void etcd_turn_give(struct etcd_client *client, gint64 lease);
+
+/* --- answers, whatever they are --- */
+
+/* PROTOCOL: it is no list of members. */
+GPtrArray *etcd_members_parse(const json_t *answer, GError **error);
+/* What a member says of itself, and the alarms that it has raised (behind the former). */
+void etcd_status_parse(const json_t *answer, struct member_status *status);
+void etcd_alarms_parse(const json_t *answer, struct member_status *status);
+guint etcd_alarms_count(const json_t *answer, const char *alarm, guint64 id);

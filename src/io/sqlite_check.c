@@ -30,11 +30,19 @@ guint64 store_sum_commit(const char *commit_id, guint64 serial, guint count)
 
 bool store_corrupt(const struct sqlite_store *store, const char *what, GError **error)
 {
-    fettle_set_error(error, CORRUPT,
-                     "%s is damaged: %s. The cluster does not start from it. Look at the disk it "
-                     "is on, then put back a copy of the file that was taken while wconfd was "
-                     "stopped",
-                     store->path, what);
+    if (store->meta.role == COPY_ENGINE)
+        fettle_set_error(error, CORRUPT,
+                         "%s is damaged: %s. The cluster does not start from it. Look at the disk "
+                         "it is on. If another candidate has a copy: systemctl stop fettle.target "
+                         "here, then fettle cluster master-failover there. If none has: fettle "
+                         "cluster restore FILE, with a backup",
+                         store->path, what);
+    else
+        fettle_set_error(error, CORRUPT,
+                         "%s is damaged: %s. It is a copy: look at the disk it is on; wconfd puts "
+                         "it away as %s.damaged and makes it anew from the master, when there is "
+                         "one",
+                         store->path, what, store->path);
     return false;
 }
 

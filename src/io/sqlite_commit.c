@@ -160,6 +160,7 @@ bool sqlite_store_begin(struct sqlite_store *store, GError **error)
     store->pending = store->meta;
     store->pending_log_rows = store->log_rows;
     store->pending_id_rows = store->id_rows;
+    store->pending_seen = store->seen;
     crash_point("sqlite: begin");
     return store_run(store, "BEGIN IMMEDIATE", error);
 }
@@ -179,9 +180,11 @@ static void drop_old(struct sqlite_store *store, const struct store_row *row)
     sqlite3_bind_text(old, 1, row->kind, -1, SQLITE_STATIC);
     sqlite3_bind_text(old, 2, row->key, -1, SQLITE_STATIC);
     if (sqlite3_step(old) == SQLITE_ROW) {
-        store->pending.digest ^= (guint64)sqlite3_column_int64(old, 0);
-        store->pending.versions ^=
-            digest_object(row->kind, row->key, (guint64)sqlite3_column_int64(old, 1));
+        guint64 sum = (guint64)sqlite3_column_int64(old, 0);
+        guint64 version = (guint64)sqlite3_column_int64(old, 1);
+        store->pending.digest ^= sum;
+        store->pending.versions ^= digest_object(row->kind, row->key, version);
+        store_scrub_note(store, row->kind, row->key, sum, version);
     }
     sqlite3_reset(old);
 }
@@ -195,6 +198,7 @@ bool store_put_row(struct sqlite_store *store, const struct store_row *row, guin
     guint64 sum = store_sum_object(row->kind, row->key, version, row->json);
     store->pending.digest ^= sum;
     store->pending.versions ^= digest_object(row->kind, row->key, version);
+    store_scrub_note(store, row->kind, row->key, sum, version);
     return run_bound(store, error, STATEMENT_OBJECT_PUT, "ttiti", row->kind, row->key, version,
                      row->json, sum);
 }
@@ -308,6 +312,7 @@ bool sqlite_store_finish(struct sqlite_store *store, bool *ret_unknown, GError *
     store->whole = true;
     store->log_rows = store->pending_log_rows;
     store->id_rows = store->pending_id_rows;
+    store->seen = store->pending_seen;
     note_progress(store);
     return true;
 }

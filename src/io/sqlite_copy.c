@@ -13,6 +13,7 @@
 struct sqlite_copy {
     struct copy base;
     struct sqlite_store *store;
+    char *damage;        /* why what was there when it was opened is put away; NULL: nothing was */
     GThreadPool *worker; /* one thread; struct work in order */
 };
 
@@ -210,6 +211,7 @@ static bool end_body(struct sqlite_copy *copy, void *args, GError **error)
                                          .role = COPY_FOLLOWS,
                                          .master.epoch = end->epoch};
     store->pending_log_rows = store->pending_id_rows = 0;
+    store_scrub_end(store);
     return store_run(store,
                      "DELETE FROM objects; DELETE FROM changes; DELETE FROM commits; "
                      "DELETE FROM ids",
@@ -244,6 +246,46 @@ static bool role_body(struct sqlite_copy *copy, void *args, GError **error)
 static bool role_work(struct sqlite_copy *copy, void *args, GError **error)
 {
     return transaction(copy, role_body, args, error);
+}
+
+/* --- files --- */
+
+/* Reads its meta rows, and all else with suspicion. */
+static struct sqlite_store *open_whole(const char *path, GError **error)
+{
+    struct sqlite_store *store = sqlite_store_open(path, error);
+
+    if (store == NULL || sqlite_store_load(store, NULL, NULL, error))
+        return store;
+    sqlite_store_close(store);
+    return NULL;
+}
+
+/* Under another name, beside it. The file itself last: while it is there this is done again. */
+static bool put_away(const char *path, const char *suffix, GError **error)
+{
+    static const char *const endings[] = {"-shm", "-wal", ""};
+
+    for (guint i = 0; i < G_N_ELEMENTS(endings); i++) {
+        g_autofree char *from = g_strconcat(path, endings[i], NULL);
+        g_autofree char *to = g_strconcat(path, suffix, endings[i], NULL);
+        crash_point("sqlite: put away");
+        if (g_rename(from, to) != 0 && errno != ENOENT) {
+            fettle_set_error(error, STORAGE, "cannot rename %s to %s: %s", from, to,
+                             g_strerror(errno));
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct sqlite_store *make_empty(const char *path, GError **error)
+{
+    g_autoptr(GPtrArray) nothing = g_ptr_array_new();
+
+    if (!sqlite_store_create(path, COPY_FOLLOWS, 0, nothing, error))
+        return NULL;
+    return open_whole(path, error);
 }
 
 /* --- the interface --- */
@@ -305,12 +347,40 @@ static bool copy_set_role(struct copy *base, enum copy_role role, const struct c
     return run_work((struct sqlite_copy *)base, role_work, &args, error);
 }
 
+static bool scrub_work(struct sqlite_copy *copy, void *args, GError **error)
+{
+    bool end;
+    return sqlite_store_scrub(copy->store, &end, error);
+}
+
+static bool copy_scrub(struct copy *base, GError **error)
+{
+    return run_work((struct sqlite_copy *)base, scrub_work, NULL, error);
+}
+
+/* The worker has nothing to do, and once in the life of a copy the loop may stand still for it.
+ * What cannot be made anew leaves this process the old one, under its new name. */
+static bool copy_renew(struct copy *base, GError **error)
+{
+    struct sqlite_copy *copy = (struct sqlite_copy *)base;
+    g_autofree char *path = g_strdup(copy->store->path);
+    struct sqlite_store *empty = put_away(path, ".damaged", error) ? make_empty(path, error) : NULL;
+
+    if (empty == NULL)
+        return false;
+    copy->store->whole = false;
+    sqlite_store_close(copy->store);
+    copy->store = empty;
+    return true;
+}
+
 static void copy_close(struct copy *base)
 {
     struct sqlite_copy *copy = (struct sqlite_copy *)base;
 
     g_thread_pool_free(copy->worker, FALSE, TRUE);
     sqlite_store_close(copy->store);
+    g_free(copy->damage);
     g_free(copy);
 }
 
@@ -322,21 +392,12 @@ static const struct copy_ops ops = {
     .refill_piece = copy_refill_piece,
     .refill_end = copy_refill_end,
     .set_role = copy_set_role,
+    .scrub = copy_scrub,
+    .renew = copy_renew,
     .close = copy_close,
 };
 
 /* --- opening --- */
-
-/* Reads its meta rows, and all else with suspicion. */
-static struct sqlite_store *open_whole(const char *path, GError **error)
-{
-    struct sqlite_store *store = sqlite_store_open(path, error);
-
-    if (store == NULL || sqlite_store_load(store, NULL, NULL, error))
-        return store;
-    sqlite_store_close(store);
-    return NULL;
-}
 
 bool sqlite_copy_role(const char *path, enum copy_role *ret_role, GError **error)
 {
@@ -354,24 +415,6 @@ bool sqlite_copy_role(const char *path, enum copy_role *ret_role, GError **error
     return ok;
 }
 
-/* Under another name, beside it. The file itself last: while it is there this is done again. */
-static bool put_away(const char *path, const char *suffix, GError **error)
-{
-    static const char *const endings[] = {"-shm", "-wal", ""};
-
-    for (guint i = 0; i < G_N_ELEMENTS(endings); i++) {
-        g_autofree char *from = g_strconcat(path, endings[i], NULL);
-        g_autofree char *to = g_strconcat(path, suffix, endings[i], NULL);
-        crash_point("sqlite: put away");
-        if (g_rename(from, to) != 0 && errno != ENOENT) {
-            fettle_set_error(error, STORAGE, "cannot rename %s to %s: %s", from, to,
-                             g_strerror(errno));
-            return false;
-        }
-    }
-    return true;
-}
-
 bool sqlite_copy_put_away(const char *path, guint64 epoch, GError **error)
 {
     g_autofree char *suffix = g_strdup_printf(".epoch-%" G_GUINT64_FORMAT, epoch);
@@ -384,15 +427,6 @@ static bool is_copy(const struct sqlite_store *store, GError **error)
         return true;
     fettle_set_error(error, WRONG_STATE, "%s is the engine of a master, not a copy", store->path);
     return false;
-}
-
-static struct sqlite_store *make_empty(const char *path, GError **error)
-{
-    g_autoptr(GPtrArray) nothing = g_ptr_array_new();
-
-    if (!sqlite_store_create(path, COPY_FOLLOWS, 0, nothing, error))
-        return NULL;
-    return open_whole(path, error);
 }
 
 struct copy *sqlite_copy_open(const char *path, GError **error)
@@ -415,6 +449,12 @@ struct copy *sqlite_copy_open(const char *path, GError **error)
     struct sqlite_copy *copy = g_new0(struct sqlite_copy, 1);
     copy->base.ops = &ops;
     copy->store = store;
+    copy->damage = reason != NULL ? g_strdup(reason->message) : NULL;
     copy->worker = g_thread_pool_new(work_run, copy, 1, TRUE, NULL);
     return &copy->base;
+}
+
+const char *sqlite_copy_damage(const struct copy *base)
+{
+    return ((const struct sqlite_copy *)base)->damage;
 }

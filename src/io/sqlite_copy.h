@@ -17,3 +17,5 @@ bool sqlite_copy_put_away(const char *path, guint64 epoch, GError **error);
  * (that is kept beside it as store.db.damaged). STORAGE, WRONG_STATE: another process has it, or it
  * is an engine. */
 struct copy *sqlite_copy_open(const char *path, GError **error);
+/* What was wrong with what was put away then; NULL: nothing was. */
+const char *sqlite_copy_damage(const struct copy *copy);

@@ -2,6 +2,7 @@
 #include "io/sqlite_engine.h"
 #include "io/crash.h"
 #include "io/loop.h"
+#include "io/sqlite_damage.h"
 #include "io/sqlite_store.h"
 
 #include <string.h>
@@ -28,8 +29,10 @@ struct sqlite_engine {
     /* loop only */
     GHashTable *unfinished; /* commit ids under way */
     bool closed;
+    struct store_damage *damage;
     /* worker only: an error left it open whether a commit is stored; a restart reads what is */
     bool broken;
+    gint64 scrubbed; /* when the last step of its scrub was (monotonic clock) */
 };
 
 /* A commit, or a barrier (commit_id NULL). */
@@ -67,6 +70,7 @@ static void engine_unref(struct sqlite_engine *engine)
     if (!g_atomic_ref_count_dec(&engine->refs))
         return;
     g_hash_table_unref(engine->unfinished);
+    store_damage_free(engine->damage);
     g_mutex_clear(&engine->store_lock);
     g_mutex_clear(&engine->queue_lock);
     g_cond_clear(&engine->queue_filled);
@@ -76,17 +80,20 @@ static void engine_unref(struct sqlite_engine *engine)
 
 /* --- the worker --- */
 
-/* Waits for work; an empty batch means the end. */
-static GPtrArray *take_batch(struct sqlite_engine *engine)
+/* Waits for work; an empty batch means that it was idle for long, or the end. */
+static GPtrArray *take_batch(struct sqlite_engine *engine, bool *ret_end)
 {
     GPtrArray *entries = g_ptr_array_new_with_free_func(entry_free);
+    gint64 until = engine->scrubbed + SCRUB_STEP_MS * 1000;
+    bool waits = true;
 
     g_mutex_lock(&engine->queue_lock);
-    while (g_queue_is_empty(&engine->queue) && !engine->closing)
-        g_cond_wait(&engine->queue_filled, &engine->queue_lock);
+    while (waits && g_queue_is_empty(&engine->queue) && !engine->closing)
+        waits = g_cond_wait_until(&engine->queue_filled, &engine->queue_lock, until);
     while (!g_queue_is_empty(&engine->queue) && entries->len < LIMIT_COMMITS_PER_BATCH)
         g_ptr_array_add(entries, g_queue_pop_head(&engine->queue));
     engine->busy = entries->len > 0;
+    *ret_end = entries->len == 0 && engine->closing;
     g_mutex_unlock(&engine->queue_lock);
     return entries;
 }
@@ -184,6 +191,20 @@ static void tidy_log(struct sqlite_engine *engine, bool idle)
     g_mutex_unlock(&engine->store_lock);
 }
 
+/* Behind an answer too, where it makes nobody wait; under load not so often. */
+static void scrub_if_due(struct sqlite_engine *engine, bool idle)
+{
+    gint64 now = g_get_monotonic_time();
+
+    if (now - engine->scrubbed < (idle ? SCRUB_STEP_MS : SCRUB_LONGEST_MS) * 1000)
+        return;
+    engine->scrubbed = now;
+    g_mutex_lock(&engine->store_lock);
+    if (!engine->broken)
+        store_damage_look(engine->damage, engine->store);
+    g_mutex_unlock(&engine->store_lock);
+}
+
 static void batch_done(void *data);
 
 static void *worker(void *data)
@@ -191,10 +212,14 @@ static void *worker(void *data)
     struct sqlite_engine *engine = data;
 
     for (;;) {
-        GPtrArray *entries = take_batch(engine);
+        bool end;
+        GPtrArray *entries = take_batch(engine, &end);
         if (entries->len == 0) {
             g_ptr_array_unref(entries);
-            return NULL;
+            if (end)
+                return NULL;
+            scrub_if_due(engine, true);
+            continue;
         }
         g_mutex_lock(&engine->store_lock);
         if (has_commit(entries))
@@ -207,7 +232,9 @@ static void *worker(void *data)
         *batch = (struct batch){engine, entries};
         g_atomic_ref_count_inc(&engine->refs);
         loop_post(batch_done, batch);
-        tidy_log(engine, batch_is_over(engine));
+        bool idle = batch_is_over(engine);
+        tidy_log(engine, idle);
+        scrub_if_due(engine, idle);
     }
 }
 
@@ -240,6 +267,14 @@ static void enqueue(struct sqlite_engine *engine, struct entry *entry)
 
 /* --- the interface --- */
 
+/* Behind a load, before the first commit. */
+static bool tell_position(struct sqlite_engine *engine, guint64 *ret_history, guint64 *ret_serial)
+{
+    *ret_history = sqlite_store_history(engine->store);
+    *ret_serial = sqlite_store_serial(engine->store);
+    return true;
+}
+
 static bool engine_load_text(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
                              bool (*each)(const char *kind, const char *key, guint64 version,
                                           const char *text, void *data),
@@ -249,12 +284,8 @@ static bool engine_load_text(struct engine *base, guint64 *ret_history, guint64 
 
     g_mutex_lock(&engine->store_lock);
     bool ok = sqlite_store_load_text(engine->store, each, data, error);
-    if (ok) {
-        *ret_history = sqlite_store_history(engine->store);
-        *ret_serial = sqlite_store_serial(engine->store);
-    }
     g_mutex_unlock(&engine->store_lock);
-    return ok;
+    return ok && tell_position(engine, ret_history, ret_serial);
 }
 
 static bool engine_load(struct engine *base, guint64 *ret_history, guint64 *ret_serial,
@@ -266,12 +297,8 @@ static bool engine_load(struct engine *base, guint64 *ret_history, guint64 *ret_
 
     g_mutex_lock(&engine->store_lock);
     bool ok = sqlite_store_load(engine->store, each, data, error);
-    if (ok) {
-        *ret_history = sqlite_store_history(engine->store);
-        *ret_serial = sqlite_store_serial(engine->store);
-    }
     g_mutex_unlock(&engine->store_lock);
-    return ok;
+    return ok && tell_position(engine, ret_history, ret_serial);
 }
 
 static bool engine_campaign(struct engine *base, struct mastership *me, GError **error)
@@ -422,6 +449,11 @@ static enum engine_result engine_leave(struct engine *base, const struct engine_
     return ok ? ENGINE_DONE : unknown ? ENGINE_UNKNOWN : ENGINE_REFUSED;
 }
 
+static const char *engine_damage(const struct engine *base)
+{
+    return store_damage_text(((const struct sqlite_engine *)base)->damage);
+}
+
 static void engine_close(struct engine *base)
 {
     struct sqlite_engine *engine = (struct sqlite_engine *)base;
@@ -448,8 +480,14 @@ static const struct engine_ops ops = {
     .lookup = engine_lookup,
     .each_id = engine_each_id,
     .leave = engine_leave,
+    .damage = engine_damage,
     .close = engine_close,
 };
+
+void sqlite_engine_on_damaged(struct engine *base, void (*tell)(const char *what))
+{
+    store_damage_on(((struct sqlite_engine *)base)->damage, tell);
+}
 
 struct engine *sqlite_engine_open(const char *path, GError **error)
 {
@@ -466,6 +504,8 @@ struct engine *sqlite_engine_open(const char *path, GError **error)
     g_cond_init(&engine->queue_idle);
     g_queue_init(&engine->queue);
     engine->store = store;
+    engine->damage = store_damage_new();
+    engine->scrubbed = g_get_monotonic_time();
     sqlite_store_defer_checkpoints(store);
     engine->unfinished = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     engine->worker = g_thread_new("store", worker, engine);

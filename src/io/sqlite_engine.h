@@ -20,3 +20,7 @@ bool sqlite_engine_create(const char *path, guint64 history, const GPtrArray *ch
  * process has it. CORRUPT: it cannot be trusted (found here, or by load()). Close with
  * engine->ops->close(). */
 struct engine *sqlite_engine_open(const char *path, GError **error);
+/* While nobody asks for anything it reads what it has stored anew, some rows at a time
+ * (sqlite_store_scrub()). `tell` is called from the loop with what it finds damaged, when that has
+ * changed. */
+void sqlite_engine_on_damaged(struct engine *engine, void (*tell)(const char *what));

@@ -46,11 +46,17 @@ struct store_meta {
     struct mastership master;
 };
 
+/* Of some objects, xor-ed: their checksums, and the digest of their versions. */
+struct store_sums {
+    guint64 objects, versions;
+};
+
 struct sqlite_store {
     char *path;
     sqlite3 *db;
     sqlite3 *reader; /* for the loop while the worker commits */
     int lock_fd;
+    int file_fd;     /* of the store itself; -1: not open. Closed after all handles */
     bool old_format; /* format 1, until the first transaction */
     guint log_pages; /* with deferred checkpoints: in the write-ahead log */
     bool whole;      /* found so, or written: what is not stays as it is, with its -wal */
@@ -59,6 +65,8 @@ struct sqlite_store {
     struct store_meta pending; /* of the open transaction */
     guint64 log_rows, id_rows;
     guint64 pending_log_rows, pending_id_rows;
+    struct store_scrub *scrub;            /* what is read anew; NULL: nothing is */
+    struct store_sums seen, pending_seen; /* of the objects that it has read */
 };
 
 /* FNV-1a, 64 bits: any change of a single byte changes the sum. */
@@ -121,6 +129,11 @@ bool store_corrupt(const struct sqlite_store *store, const char *what, GError **
 /* It cannot be read: CORRUPT, or STORAGE if what SQLite says of it is about the host and not about
  * what is in the file; returns false. */
 bool store_unreadable(const struct sqlite_store *store, sqlite3 *db, GError **error);
+/* An object that is put, or taken away, in the open transaction. */
+void store_scrub_note(struct sqlite_store *store, const char *kind, const char *key, guint64 sum,
+                      guint64 version);
+/* The next step begins anew. */
+void store_scrub_end(struct sqlite_store *store);
 /* Reads the table meta, against its checksum. */
 bool store_load_meta(struct sqlite_store *store, GError **error);
 /* Is it one of our stores, of a format that we know? */

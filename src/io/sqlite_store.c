@@ -87,7 +87,7 @@ static struct sqlite_store *open_database(const char *path, int flags, GError **
     struct sqlite_store *store = g_new0(struct sqlite_store, 1);
 
     store->path = g_strdup(path);
-    store->lock_fd = -1;
+    store->lock_fd = store->file_fd = -1;
     if (sqlite3_open_v2(path, &store->db, flags | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK) {
         store_error(store, "open", error);
         sqlite_store_close(store);
@@ -173,6 +173,7 @@ void sqlite_store_close(struct sqlite_store *store)
         return;
     for (int i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->statements[i]);
+    store_scrub_end(store);
     sqlite3_close(store->reader);
     crash_point("sqlite: close");
     /* The last handle would do it; but fettle-rconfd may have one too, and whoever copies the file
@@ -181,6 +182,8 @@ void sqlite_store_close(struct sqlite_store *store)
     if (store->whole)
         sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     sqlite3_close(store->db);
+    if (store->file_fd >= 0)
+        close(store->file_fd);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     g_free(store->path);

@@ -67,6 +67,11 @@ void sqlite_store_defer_checkpoints(struct sqlite_store *store);
 guint sqlite_store_log_pages(const struct sqlite_store *store);
 /* Moves them, as far as readers allow. A failure does no harm: the log is kept. */
 void sqlite_store_checkpoint(struct sqlite_store *store);
+/* Beside everything else, between transactions: reads a little of what is stored past all caches,
+ * each row against its checksum, the objects against their digest, and goes on from there at the
+ * next call; `ret_end` tells that all was read once. CORRUPT: damaged. STORAGE: it cannot be read
+ * now. Whichever: begins anew. */
+bool sqlite_store_scrub(struct sqlite_store *store, bool *ret_end, GError **error);
 /* In the open transaction: the store becomes a copy of what another engine has from now on. */
 void sqlite_store_leave(struct sqlite_store *store);
 /* Whether it is one (again). */

@@ -60,6 +60,12 @@ struct copy_ops {
      * (struct copy_batch; of a later serial), or a follower, or retired: in one transaction. */
     bool (*set_role)(struct copy *copy, enum copy_role role, const struct copy_batch *last,
                      GError **error);
+    /* Reads a little of what is stored anew, to go on from there at the next call. CORRUPT: it is
+     * damaged. STORAGE: it cannot be read now. NULL: there is nothing that could rot. */
+    bool (*scrub)(struct copy *copy, GError **error);
+    /* What is there is damaged: it is kept beside the copy, which is empty then. NULL with `scrub`.
+     */
+    bool (*renew)(struct copy *copy, GError **error);
     void (*close)(struct copy *copy);
 };
 

@@ -107,6 +107,10 @@ struct engine_ops {
      * the serial of their deletion and no object, after all others. 0, or NULL in its place: it has
      * not. What a copy of the mastership `*ret_epoch`, or of a later one, has was never lost. */
     guint64 (*log_from)(struct engine *engine, guint64 *ret_epoch);
+    /* What of it was found damaged since it was loaded, as far as this process has looked; NULL:
+     * nothing. What is asked of it, and committed, is right all the same; nobody will be able to
+     * load it. NULL in its place: it never is. */
+    const char *(*damage)(const struct engine *engine);
     void (*close)(struct engine *engine);
 };
 

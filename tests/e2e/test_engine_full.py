@@ -10,6 +10,7 @@ import re
 import select
 import shutil
 import signal
+import subprocess
 import time
 
 import e2e
@@ -209,6 +210,58 @@ def test_master():
             jobs.append(submit(len(jobs)))
     wait_until('all jobs have ended', lambda: set(states(jobs)) <= {'success', 'error'}, 120, step=0.5)
     answered.extend(f'full{number}' for number, state in enumerate(states(jobs)) if state == 'success')
+    all_is_well()
+
+
+# --- disks that become read-only ---
+
+@contextlib.contextmanager
+def read_only(node):
+    """As an error of the disk does it, under the processes that have files of it open; a power cycle mends it."""
+    root = lab.root(node)
+    subprocess.run(['mount', '-o', 'remount,errors=remount-ro', root], check=True)
+    with open('/proc/self/mountinfo', encoding='utf-8') as file:
+        device = os.path.basename(next(line for line in file if f' {root} ' in line).split(' - ')[1].split()[1])
+    with open(f'/sys/fs/ext4/{device}/trigger_fs_error', 'w', encoding='utf-8') as file:
+        file.write('by the test')
+    try:
+        yield
+    finally:
+        lab.lab('power', node, 'off')
+        lab.lab('power', node, 'on')
+
+
+@title('/engine-full/read-only-disk-of-a-member#SAF-07')
+def test_read_only():
+    all_is_well()
+    other = follower()
+    with read_only(other):
+        write_until_ended(other)
+        for _ in range(5):
+            wait_until('a change is answered', add, 60, step=0.2)
+        code, out, err = status()
+        assert code == 1 and f'{other}: ' in out + err, (out, err)
+    all_is_well()
+
+
+@title('/engine-full/read-only-disk-of-the-master#SAF-07,SAF-08')
+def test_read_only_master():
+    """What it answers the two other members have stored, so it goes on; status names its member; it can be handed over."""
+    all_is_well()
+    master = lab.master
+    others = [node for node in NODES if node != master]
+    with read_only(master):
+        wait_until('its member has ended', lambda: add() and master not in healthy(), 120, step=0.1)
+        for _ in range(5):
+            wait_until('a change is answered', add, 60, step=0.2)
+        code, out, err = status()
+        assert code == 1 and f'{master}: ' in out + err, (out, err)
+        def moved():
+            lab.master = others[0]
+            lab.run('cluster', 'master-failover', '--yes', check=False)
+            return serving(*others)
+        wait_until('another node is the master', moved, 120, step=1)
+        wait_until('a change is answered', add, 120, step=0.5)
     all_is_well()
 
 
@@ -432,7 +485,8 @@ def main():
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--engine', 'etcd', '--root-mib', '512')
     with e2e.new_lab(options=options) as lab:
         long = (test_damages, test_mended, test_master_renewed, test_unfinished, test_refused) if e2e.LONG else ()
-        e2e.run(test_value, test_log, *long, test_limit, test_one, test_two, test_master)
+        e2e.run(test_value, test_log, *long, test_limit, test_one, test_two, test_master, test_read_only,
+                test_read_only_master)
 
 
 if __name__ == '__main__':

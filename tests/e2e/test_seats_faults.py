@@ -296,6 +296,69 @@ def test_bad_take_over():
     whole()
 
 
+# --- memory that is full ---
+
+@contextlib.contextmanager
+def small_run(node):
+    """The node's run/ is a tmpfs of its own meanwhile, of which little is left."""
+    path, size = node.path('run'), 1 << 20
+    node.reboot()
+    subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={size}', 'tmpfs', path], check=True)
+    node.up()
+    try:
+        world.wait_master()
+        yield
+    finally:
+        node.down()
+        subprocess.run(['umount', path], check=True)
+        node.up()
+
+
+def fill_run(node):
+    with open(node.path('run/ballast'), 'ab', buffering=0) as file:
+        for size in (1 << 12, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(b'x' * size)
+
+
+def lock(node, name):
+    """A lock that is granted and written down, or the error."""
+    livelock = world.livelock(node, f'luxid-{os.getpid()}-{name}')
+    try:
+        with seats.Line(node) as line:
+            assert line.call('update_locks', owner={'job': 'luxid', 'livelock': livelock},
+                             locks=[{'name': f'instance/{name}', 'mode': 'exclusive'}])['granted']
+    finally:
+        world.let_go(livelock)
+
+
+@title('/seats-faults/full-run#SAF-08,LCK-06')
+def test_full_run():
+    """The journal of locks has no room: nobody is told of a lock that is not written down, and the master steps down. With
+    room again it is the master, of a later epoch if the journal was not whole."""
+    master = world.wait_master()
+    with small_run(master):
+        assert world.wait_master() is master
+        lock(master, 'before')
+        fill_run(master)
+        refused = None
+        for number in range(200):  # what its last page has room for
+            try:
+                lock(master, f'full{number}')
+            except LOST as error:
+                refused = error
+                break
+        assert refused is not None, 'locks are granted without a journal'
+        world.wait('it says why', lambda: re.search(r'stepping down: .*locks\.journal.*No space left on device', master.said('wconfd')))
+        print(f'# {refused}', flush=True)
+        os.unlink(master.path('run/ballast'))
+        assert world.wait_master() is master
+        lock(master, 'after')
+        whole()
+    assert whole() is master
+
+
 # --- files that lie ---
 
 OF_NODED = ('var/node/state.json', 'var/node/promise.json')
@@ -415,5 +478,5 @@ if __name__ == '__main__':
     with seats.World() as world:
         world.wait_master()
         world.wait_equal()
-        e2e.run(test_full_master, test_read_only_master, test_bad_take_over, test_full_candidate, test_full_refill, test_full_open,
+        e2e.run(test_full_master, test_read_only_master, test_bad_take_over, test_full_candidate, test_full_refill, test_full_open, test_full_run,
                 test_flips, test_logs)

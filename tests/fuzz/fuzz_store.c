@@ -1,6 +1,8 @@
 /*
- * A store from any bytes, most of them one of the format before (corpus/store): it is refused, or
- * it is read, brought to the present format by its first transaction, and read again as it was.
+ * A store from any bytes, most of them one of the format before, of the present one, or one whose
+ * last commits are in its write-ahead log (corpus/store): it is refused, or it is read, brought to
+ * the present format by its first transaction, and read again as it was. "wal N", and the end of a
+ * line, stand before a store of N bytes with its log behind it.
  */
 #include "fuzz.h"
 #include "io/sqlite_store.h"
@@ -71,13 +73,45 @@ static void bring_up(struct sqlite_store *store)
     sqlite_store_close(store);
 }
 
+/* Sets `*data` and `*len` to the store in it, `*ret_log` to what is behind that. */
+static size_t split(const uint8_t **data, size_t *len, const uint8_t **ret_log)
+{
+    static const char mark[] = "wal ";
+    char head[16] = "";
+    char *end = NULL;
+
+    if (*len < sizeof head || memcmp(*data, mark, strlen(mark)) != 0)
+        return 0;
+    memcpy(head, *data, sizeof head - 1);
+    guint64 store = g_ascii_strtoull(head + strlen(mark), &end, 10);
+    size_t skip = (size_t)(end - head) + 1;
+    if (*end != '\n' || store > *len - skip)
+        return 0;
+    *data += skip;
+    size_t rest = *len - skip - (size_t)store;
+    *len = (size_t)store;
+    *ret_log = *data + store;
+    return rest;
+}
+
+static void write_store(const uint8_t *data, size_t len)
+{
+    const uint8_t *log = NULL;
+    size_t log_len = split(&data, &len, &log);
+    g_autofree char *log_path = g_strconcat(path, "-wal", NULL);
+
+    g_assert_true(g_file_set_contents(path, (const char *)data, (gssize)len, NULL));
+    if (log_len > 0)
+        g_assert_true(g_file_set_contents(log_path, (const char *)log, (gssize)log_len, NULL));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct sqlite_store *store = NULL;
     if (path == NULL)
         make_path();
     clean_up();
-    g_assert_true(g_file_set_contents(path, (const char *)data, (gssize)len, NULL));
+    write_store(data, len);
     g_autofree char *before = read_store(&store);
     if (before == NULL)
         return 0;

@@ -11,6 +11,7 @@ struct fake_copy {
     GHashTable *objects, *filling; /* "kind key" -> struct change */
     GHashTable *ids;               /* commit id -> serial (pointer) */
     guint fail, refills;
+    char *damage;
 };
 
 static void free_change(void *data)
@@ -150,12 +151,31 @@ static bool set_role(struct copy *base, enum copy_role role, const struct copy_b
     return true;
 }
 
+static bool scrub(struct copy *base, GError **error)
+{
+    if (of(base)->damage)
+        fettle_set_error(error, CORRUPT, "%s", of(base)->damage);
+    return !of(base)->damage;
+}
+
+static bool renew(struct copy *base, GError **error)
+{
+    struct fake_copy *copy = of(base);
+    if (!may_write(copy, error))
+        return false;
+    g_clear_pointer(&copy->damage, g_free);
+    g_hash_table_remove_all(copy->objects);
+    g_hash_table_remove_all(copy->ids);
+    copy->at = (struct copy_position){.role = COPY_FOLLOWS};
+    return true;
+}
+
 static void close_copy(struct copy *base)
 {
 }
 
-static const struct copy_ops ops = {position,     load,       apply,    refill_begin,
-                                    refill_piece, refill_end, set_role, close_copy};
+static const struct copy_ops ops = {position,   load,     apply, refill_begin, refill_piece,
+                                    refill_end, set_role, scrub, renew,        close_copy};
 
 struct fake_copy *fake_copy_new(void)
 {
@@ -173,6 +193,7 @@ void fake_copy_free(struct fake_copy *copy)
     g_hash_table_unref(copy->objects);
     g_hash_table_unref(copy->filling);
     g_hash_table_unref(copy->ids);
+    g_free(copy->damage);
     g_free(copy);
 }
 
@@ -203,4 +224,10 @@ void fake_copy_corrupt(struct fake_copy *copy)
     g_hash_table_iter_init(&iter, copy->objects);
     g_assert_true(g_hash_table_iter_next(&iter, NULL, &value));
     ((struct change *)value)->version++;
+}
+
+void fake_copy_rot(struct fake_copy *copy, const char *what)
+{
+    g_free(copy->damage);
+    copy->damage = g_strdup(what);
 }

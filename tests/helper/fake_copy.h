@@ -18,3 +18,5 @@ guint64 fake_copy_lookup(const struct fake_copy *copy, const char *commit_id);
 guint fake_copy_refills(const struct fake_copy *copy); /* that came to their end */
 /* Makes its content another without its position. */
 void fake_copy_corrupt(struct fake_copy *copy);
+/* Who reads it anew finds this damaged (CORRUPT), until it begins with an empty one. */
+void fake_copy_rot(struct fake_copy *copy, const char *what);

@@ -32,6 +32,7 @@ struct queued {
 
 struct fake_engine {
     struct engine base;
+    const char *damage;
     guint64 history;
     guint64 serial;
     struct mastership master;
@@ -327,6 +328,11 @@ static guint64 engine_log_from(struct engine *base, guint64 *ret_epoch)
     return base->replicated ? 1 : 0;
 }
 
+static const char *engine_damage(const struct engine *base)
+{
+    return ((const struct fake_engine *)base)->damage;
+}
+
 static void engine_close(struct engine *base)
 {
 }
@@ -344,6 +350,7 @@ static const struct engine_ops fake_engine_ops = {
     .log_from = engine_log_from,
     .leave = engine_leave,
     .left = engine_left,
+    .damage = engine_damage,
     .close = engine_close,
 };
 
@@ -463,4 +470,9 @@ void fake_engine_changes(const struct fake_engine *engine, guint64 since, GPtrAr
         first--;
     for (guint i = first; i < engine->log->len; i++)
         g_ptr_array_add(ret_changes, change_copy(engine->log->pdata[i]));
+}
+
+void fake_engine_rot(struct fake_engine *engine, const char *what)
+{
+    engine->damage = what;
 }

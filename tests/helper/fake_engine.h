@@ -34,6 +34,8 @@ void fake_engine_fail_resign(struct fake_engine *engine, enum fettle_error code)
 bool fake_engine_left(const struct fake_engine *engine);
 /* It was left for the store of this node (struct engine_left): nobody campaigns any more. */
 void fake_engine_move(struct fake_engine *engine, const struct engine_left *to);
+/* What was found damaged of its store (engine_ops.damage); a literal. NULL: nothing is. */
+void fake_engine_rot(struct fake_engine *engine, const char *what);
 /* A kill of the process that used it: queued commits and callbacks are forgotten. */
 void fake_engine_crash(struct fake_engine *engine);
 

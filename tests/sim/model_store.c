@@ -289,8 +289,8 @@ static void close_copy(struct copy *base)
     g_free(base);
 }
 
-static const struct copy_ops copy_ops = {position,     load,       apply,    refill_begin,
-                                         refill_piece, refill_end, set_role, close_copy};
+static const struct copy_ops copy_ops = {position,   load,     apply, refill_begin, refill_piece,
+                                         refill_end, set_role, NULL,  NULL,         close_copy};
 
 struct copy *model_store_copy(struct model_store *store, const struct env *env)
 {

@@ -26,6 +26,8 @@ struct copying {
     void *data;
     gint64 contact_ms;
     char *why;
+    char *damage; /* what of the copy is damaged; NULL: nothing that is known */
+    gint64 scrub_ms;
     bool not_wanted;
     bool running; /* the task lives, and frees it if it has ended */
     bool stopping, ended;
@@ -55,6 +57,7 @@ static void copying_destroy(struct copying *copying)
     task_group_unref(copying->tasks);
     keyring_free(copying->keyring);
     g_free(copying->why);
+    g_free(copying->damage);
     g_free(copying);
 }
 
@@ -85,7 +88,9 @@ bool copying_stop(struct copying *copying)
 
 void copying_state(const struct copying *copying, struct copying_state *ret_state)
 {
-    *ret_state = (struct copying_state){copying->contact_ms, copying->why, copying->not_wanted};
+    *ret_state = (struct copying_state){copying->contact_ms,
+                                        copying->damage ? copying->damage : copying->why,
+                                        copying->not_wanted, copying->damage != NULL};
 }
 
 /* --- what is told --- */
@@ -175,8 +180,9 @@ static struct changes *ask(struct copying *copying, GError **error)
     char digest[20];
     copying->copy->ops->position(copying->copy, &at);
     g_snprintf(digest, sizeof digest, "%" G_GINT64_MODIFIER "x", at.digest);
-    /* A retired copy may have missed anything: it begins anew. */
-    bool usable = at.role == COPY_FOLLOWS;
+    /* A retired copy may have missed anything: it begins anew. So does a damaged one, which the
+     * master does not count any more from then on. */
+    bool usable = at.role == COPY_FOLLOWS && !copying->damage;
     /* The first answer tells that there is a master, and is not waited for. */
     guint64 wait_ms = copying->contact_ms < 0 ? 0 : COPYING_WAIT_MS;
     struct follow_args args = {.history = usable ? at.history : 0,
@@ -336,6 +342,17 @@ static bool is_not_older(const struct copying *copying, guint64 history, guint64
     return false;
 }
 
+/* Only now, as there is a master that gives another: what is damaged may be all that is left. */
+static bool put_damaged_away(struct copying *copying, GError **error)
+{
+    if (!copying->damage)
+        return true;
+    if (!copying->copy->ops->renew(copying->copy, error))
+        return false;
+    g_clear_pointer(&copying->damage, g_free);
+    return true;
+}
+
 static bool refill(struct copying *copying, const char *why, GError **error)
 {
     struct copy *copy = copying->copy;
@@ -343,8 +360,8 @@ static bool refill(struct copying *copying, const char *why, GError **error)
     g_autoptr(GPtrArray) ids = g_ptr_array_new_with_free_func((GDestroyNotify)stored_commit_free);
     log_info("", "the copy of the configuration is filled anew: %s", why);
     at.ids = ids;
-    return copy->ops->refill_begin(copy, error) && fetch_all(copying, &at, error) &&
-           fetch_ids(copying, &at, ids, error) &&
+    return put_damaged_away(copying, error) && copy->ops->refill_begin(copy, error) &&
+           fetch_all(copying, &at, error) && fetch_ids(copying, &at, ids, error) &&
            is_not_older(copying, at.history, at.epoch, error) &&
            copy->ops->refill_end(copy, &at, error);
 }
@@ -424,6 +441,33 @@ static guint gather_ms(const struct copying *copying)
     return engine && engine->replicated ? COPYING_GATHER_MS : 0;
 }
 
+/* --- the scrub --- */
+
+void copying_damaged(struct copying *copying, const char *what)
+{
+    if (copying->ended || copying->damage)
+        return;
+    copying->damage = g_strdup(what);
+    log_error("", "the copy of the configuration does not count any more: %s", what);
+    if (copying->changed)
+        copying->changed(copying->data);
+}
+
+/* Behind an answer that has brought nothing, so that nobody waits for what the copy has; sometimes
+ * behind any. */
+static void scrub(struct copying *copying, bool idle)
+{
+    struct copy *copy = copying->copy;
+    g_autoptr(GError) error = NULL;
+    gint64 now = copying->env->ops->boot_ms(copying->env);
+    if (!copy->ops->scrub || copying->damage ||
+        now - copying->scrub_ms < (idle ? SCRUB_STEP_MS : SCRUB_LONGEST_MS))
+        return;
+    copying->scrub_ms = now;
+    if (!copy->ops->scrub(copy, &error) && fettle_error_is(error, CORRUPT))
+        copying_damaged(copying, error->message);
+}
+
 /* How long to pause before the next question. */
 static guint once(struct copying *copying)
 {
@@ -439,6 +483,7 @@ static guint once(struct copying *copying)
             tell(copying, NULL);
             if (!copying->own)
                 keyring_keep(copying->keyring);
+            scrub(copying, answer->changes->len == 0);
             return answer->changes->len > 0 ? gather_ms(copying) : 0;
         }
     } else if (fettle_error_is(error, PERMISSION)) {
@@ -450,6 +495,7 @@ static guint once(struct copying *copying)
     }
     if (error && !fettle_error_is(error, KILLED))
         tell(copying, error->message);
+    scrub(copying, true);
     return COPYING_PAUSE_MS;
 }
 

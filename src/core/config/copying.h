@@ -25,5 +25,8 @@ struct copying_state {
     gint64 contact_ms; /* boot clock, of the master's last answer; -1: none yet */
     const char *why;   /* why it gets nothing, or is being refilled; NULL: all is well */
     bool not_wanted;   /* this node is no candidate */
+    bool damaged;      /* `why` says how; it is made anew when a master answers */
 };
 void copying_state(const struct copying *copying, struct copying_state *ret_state);
+/* Somebody has read the copy, and it is damaged. */
+void copying_damaged(struct copying *copying, const char *what);

@@ -61,9 +61,11 @@ struct role_status *seat_status(const struct seat *seat)
         gint64 now = seat->env->ops->boot_ms(seat->env);
         seat->copy->ops->position(seat->copy, &at);
         copying_state(seat->copying, &state);
-        status->history = at.history;
-        status->epoch = at.epoch;
-        status->serial = at.serial;
+        if (!state.damaged) { /* else nobody is to choose it */
+            status->history = at.history;
+            status->epoch = at.epoch;
+            status->serial = at.serial;
+        }
         status->contact_ms =
             state.contact_ms < 0 ? (guint64)now : (guint64)(now - state.contact_ms);
         if (at.role == COPY_RETIRED)

@@ -21,6 +21,8 @@ struct config *seat_known_config(const struct seat *seat, GError **error)
         if (!seat->copy->ops->load(seat->copy, config_load_object, &loading, &loading.error) &&
             !loading.error)
             fettle_set_error(&loading.error, CORRUPT, "the copy cannot be read");
+        if (loading.error && fettle_error_is(loading.error, CORRUPT))
+            copying_damaged(seat->copying, loading.error->message);
     }
     config_set_position(loading.config, at.history, at.serial);
     if (!loading.error && !config_cluster(loading.config))

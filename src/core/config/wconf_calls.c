@@ -22,6 +22,9 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     const char *odd = engine_tend_odd(wconf->tending);
     if (odd)
         g_ptr_array_add(status->problems, g_strdup_printf("members of etcd: %s", odd));
+    const char *damage = wconf_damage(wconf);
+    if (damage)
+        g_ptr_array_add(status->problems, g_strdup(damage));
     wconf_copies_list(wconf, status->copies);
     struct authority *authority = wconf->env->authority;
     status->authority = authority && authority->ops->has_key(authority);

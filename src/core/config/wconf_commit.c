@@ -170,17 +170,24 @@ static bool version_conflict(const struct config *head, const struct change *cha
     return false;
 }
 
-static bool check_versions(const struct config *head, const GPtrArray *changes, GError **error)
+guint wconf_most_changes(const struct wconf *wconf)
 {
+    return wconf->engine->replicated ? LIMIT_COMMIT_CHANGES : LIMIT_STORE_CHANGES;
+}
+
+static bool check_versions(const struct wconf *wconf, const GPtrArray *changes, GError **error)
+{
+    const struct config *head = wconf->head;
+    guint most = wconf_most_changes(wconf);
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (changes->len == 0) {
         fettle_set_error(error, WRONG_INPUT, "changes: must have at least 1 element");
         return false;
     }
-    if (changes->len > LIMIT_COMMIT_CHANGES) {
+    if (changes->len > most) {
         fettle_set_error(error, LIMIT,
-                         "%u changes in one transaction, which takes %d: make several",
-                         changes->len, LIMIT_COMMIT_CHANGES);
+                         "%u changes in one transaction, which takes %u: make several",
+                         changes->len, most);
         return false;
     }
     for (guint i = 0; i < changes->len; i++) {
@@ -327,7 +334,7 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     g_autoptr(GPtrArray) changes = changes_in;
     g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(object_unref);
     guint64 serial = config_serial(wconf->head) + 1;
-    if (!check_versions(wconf->head, changes, error))
+    if (!wconf_outlives(wconf, error) || !check_versions(wconf, changes, error))
         return false;
     if (!apply_all(wconf->head, changes, serial, before, error) ||
         !check_changed(wconf, changes, before, owner, author, error)) {

@@ -35,6 +35,26 @@ struct copy_wait {
     void *data;
 };
 
+/* --- a store that rots --- */
+
+const char *wconf_damage(const struct wconf *wconf)
+{
+    const struct engine *engine = wconf->engine;
+    return engine->ops->damage ? engine->ops->damage(engine) : NULL;
+}
+
+bool wconf_outlives(const struct wconf *wconf, GError **error)
+{
+    const char *damage = wconf_damage(wconf);
+    if (!damage || wconf_copies_reachable(wconf) > 0)
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "nothing is changed while the store of the master is damaged and no other "
+                     "candidate with a copy is in reach: it would be lost. %s",
+                     damage);
+    return false;
+}
+
 /* --- who is in reach --- */
 
 guint64 wconf_copies_serial(const struct wconf *wconf, const char *node)
@@ -102,7 +122,7 @@ static bool is_copied(const struct wconf *wconf, guint64 serial)
         reachable += follower->reachable;
         have += follower->reachable && follower->serial >= serial;
     }
-    return have >= MIN(wanted, reachable);
+    return have >= MAX(MIN(wanted, reachable), wconf_damage(wconf) ? 1 : 0);
 }
 
 bool wconf_copies_have(const struct wconf *wconf, guint64 serial)
@@ -182,10 +202,14 @@ static void release(struct wconf *wconf)
 static void timeout_cb(void *data)
 {
     struct wconf *wconf = data;
-    const struct copy_wait *wait = g_queue_peek_head(&wconf->copy_waits);
+    struct copy_wait *wait = g_queue_peek_head(&wconf->copy_waits);
+    gint64 now = wconf->env->ops->boot_ms(wconf->env);
     wconf->copy_timer = 0;
-    if (wait && wconf->env->ops->boot_ms(wconf->env) >= wait->until_ms)
+    if (wait && now >= wait->until_ms) {
+        /* Beside a damaged store it waits on, for a copy that is in reach again. */
+        wait->until_ms = now + (gint64)config_cluster(wconf->committed)->copy_patience_ms;
         count_out(wconf, wait->serial);
+    }
     release(wconf);
 }
 

@@ -63,10 +63,19 @@ static bool may_write(const struct wconf *wconf, const struct owner *owner, GErr
 }
 
 /* Of which one is the record of the import. */
-static void check_size(struct import *import)
+static void check_size(const struct wconf *wconf, struct import *import)
 {
-    guint most = LIMIT_COMMIT_CHANGES - 1;
-    if (import->changes->len > most && !import->problems->len)
+    guint most = wconf_most_changes(wconf) - 1;
+    if (import->changes->len <= most || import->problems->len)
+        return;
+    if (wconf->engine->replicated && import->changes->len < LIMIT_STORE_CHANGES)
+        import_problem(import,
+                       "%u objects would change, and with the engine etcd one import changes %u "
+                       "at most, because a transaction of etcd takes no more. Import with the "
+                       "engine sqlite, which takes %d, and change it after that: fettle cluster "
+                       "engine sqlite, fettle cluster engine etcd",
+                       import->changes->len, most, LIMIT_STORE_CHANGES - 1);
+    else
         import_problem(import,
                        "%u objects would change, and one import changes %u at most. Import in "
                        "parts: take some of what is new out of the file, import it, put that back, "
@@ -82,7 +91,7 @@ static struct import *make_plan(const struct wconf *wconf, const struct write_co
                   ? import_ganeti(import, wconf->head, args->document, error)
                   : import_document(import, wconf->head, args->document, error);
     if (ok)
-        check_size(import);
+        check_size(wconf, import);
     return ok ? g_steal_pointer(&import) : NULL;
 }
 

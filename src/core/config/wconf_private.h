@@ -122,6 +122,8 @@ bool wconf_record_seat(struct wconf *wconf, GError **error);
 /* --- wconf_commit.c --- */
 
 void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request);
+/* So many changes one commit takes, of whoever. */
+guint wconf_most_changes(const struct wconf *wconf);
 /* Commits `changes` (GPtrArray of struct change, stolen) for a request that is answered when it is
  * done: with `answer` (borrowed), or with commit_result if that is NULL. `owner` NULL: no lock is
  * asked for. `request` NULL: nobody waits. False: nothing was changed, the request is still the
@@ -201,6 +203,10 @@ void wconf_copies_begin(struct wconf *wconf);
 void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
 /* Whether they have it already. */
 bool wconf_copies_have(const struct wconf *wconf, guint64 serial);
+/* What of the engine's store is damaged; NULL: nothing that is known. */
+const char *wconf_damage(const struct wconf *wconf);
+/* Whether what is committed now would outlive this process. TEMPORARY: not now. */
+bool wconf_outlives(const struct wconf *wconf, GError **error);
 /* Who is in reach and lacks the serial is counted out when its patience is over, also if no commit
  * waits for it. With a replicated engine nobody is. */
 void wconf_copies_hurry(struct wconf *wconf, guint64 serial);

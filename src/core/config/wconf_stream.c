@@ -203,6 +203,8 @@ static char *part_since(const struct wconf *wconf, guint64 since)
     }
     if (!answer->more)
         answer->serial = config_serial(wconf->committed);
+    /* A single commit that no frame takes: an import. Who begins anew finds it in the pieces. */
+    filling.full = filling.changes->len > LIMIT_FRAME_BYTES - LIMIT_SNAPSHOT_BYTES;
     return filling_end(&filling, wconf, answer);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "core/config/announced.h"
 #include "core/config/seat.h"
 #include "core/config/wconf.h"
 #include "daemons/common/daemon.h"
@@ -173,6 +174,24 @@ static struct env *setup(const char *root, GError **error)
     return wconfd.server ? wconfd.env : NULL;
 }
 
+/* The epoch of the master that has taken the place of this node's store; 0: none has. A damaged
+ * store cannot ask the others, but this node may have been told. */
+static guint64 replaced_by(const GError *reason)
+{
+    struct mastership record = {0};
+    struct engine *engine = wconfd.env->engine;
+    bool known = engine && engine->ops->observe(engine, &record, NULL);
+    if (!known || engine->replicated)
+        return 0;
+    if (fettle_error_is(reason, STALE_EPOCH))
+        return record.epoch;
+    record_autoptr(announce_args) announced = announced_read(wconfd.env);
+    return fettle_error_is(reason, CORRUPT) && announced && announced->epoch > record.epoch &&
+                   strcmp(announced->master_node, wconfd.env->node_uuid) != 0
+               ? announced->epoch
+               : 0;
+}
+
 static bool start(GError **error)
 {
     g_autoptr(GError) local = NULL;
@@ -181,10 +200,7 @@ static bool start(GError **error)
             refresh_cb(NULL);
         return true;
     }
-    struct mastership record = {0};
-    if (wconfd.env->engine && fettle_error_is(local, STALE_EPOCH) &&
-        wconfd.env->engine->ops->observe(wconfd.env->engine, &record, NULL))
-        wconfd.replaced = record.epoch;
+    wconfd.replaced = replaced_by(local);
     g_propagate_error(error, g_steal_pointer(&local));
     return false;
 }

@@ -117,6 +117,14 @@ static void open_engine(struct opened *opened, const struct engine_config *confi
 
 /* --- the store --- */
 
+static struct engine *open_store(const char *path, GError **error)
+{
+    struct engine *engine = sqlite_engine_open(path, error);
+    if (engine)
+        sqlite_engine_on_damaged(engine, say_damaged);
+    return engine;
+}
+
 /* Whether a store that is missing, or does not say what it is, can only be a copy: there is a
  * master, and it is another node; or no store is the engine. */
 static bool is_copy(const struct opened *opened, const struct engine_config *config,
@@ -148,9 +156,11 @@ bool opened_init(struct opened *opened, struct env *env, GError **error)
     if (there ? role != COPY_ENGINE : is_copy(opened, config, damaged))
         opened->copy = sqlite_copy_open(opened->path, error);
     else if (!damaged)
-        env->engine = sqlite_engine_open(opened->path, error);
+        env->engine = open_store(opened->path, error);
     else
         g_propagate_error(error, g_steal_pointer(&damaged));
+    if (opened->copy && sqlite_copy_damage(opened->copy))
+        log_warning("", "%s", sqlite_copy_damage(opened->copy));
     if (opened->copy)
         open_engine(opened, config, broken);
     return env->engine || opened->copy;

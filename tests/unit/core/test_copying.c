@@ -278,6 +278,47 @@ static void test_gathers(void)
     fake_engine_free(engine);
 }
 
+#define ROTTEN "object tag a does not match its checksum"
+
+/* A copy that rots while nobody asks for anything is found, and counts for nobody; but it may be
+ * all that is left, so it stays until there is a master that gives another. */
+static void test_rots(void)
+{
+    set_up();
+    fake_copy_rot(copy, ROTTEN);
+    fake_advance(world, SCRUB_STEP_MS + PAUSE_MS);
+    struct copying_state state;
+    copying_state(copying, &state);
+    g_assert_true(state.damaged);
+    g_autofree char *found = at();
+    g_assert_cmpstr(found, ==, "5 4 7, 1 refills: " ROTTEN);
+    expect((struct master){5, 4, 4, 4, 9, .snapshot = true}, "5 4 9, 2 refills: it asks again");
+    copying_state(copying, &state);
+    g_assert_false(state.damaged);
+    tear_down();
+}
+
+/* The question says that it has nothing, so that the master does not count it. */
+static json_t *answer_rotten(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    if (!master.told)
+        g_assert_cmpint(json_integer_value(json_object_get(request->args, "history")), ==, 0);
+    return answer_follow(request, to_node, data, error);
+}
+
+/* It is not thrown away when it cannot be made anew, and is tried again. */
+static void test_rots_on_a_full_disk(void)
+{
+    set_up();
+    copying_damaged(copying, ROTTEN);
+    fake_script(world, NODE1, ROLE_WCONFD, "follow", answer_rotten, NULL);
+    fake_copy_fail(copy, 1);
+    expect((struct master){5, 4, 4, 4, 9, .snapshot = true}, "5 4 7, 1 refills: " ROTTEN);
+    expect((struct master){5, 4, 4, 4, 9, .snapshot = true}, "5 4 9, 2 refills: it asks again");
+    tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -289,5 +330,7 @@ int main(int argc, char **argv)
     g_test_add_func("/copying/pieces-of-two#SAF-03,SAF-07", test_pieces_of_two);
     g_test_add_func("/copying/others-are-taken#SAF-07", test_others_are_taken);
     g_test_add_func("/copying/gathers", test_gathers);
+    g_test_add_func("/copying/rots#SAF-07", test_rots);
+    g_test_add_func("/copying/rots-on-a-full-disk#SAF-07", test_rots_on_a_full_disk);
     return g_test_run();
 }

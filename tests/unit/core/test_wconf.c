@@ -54,17 +54,17 @@ static bool commit_tags(const char *id, guint count, GError **error)
     return taken;
 }
 
-/* No engine is asked for what a transaction of etcd does not take. */
+/* No engine is asked for what it would not take. */
 static void test_too_large(void)
 {
     g_autoptr(GError) error = NULL;
     world_set_up();
-    g_assert_false(commit_tags(ID_A, LIMIT_COMMIT_CHANGES + 1, &error));
+    g_assert_false(commit_tags(ID_A, LIMIT_STORE_CHANGES + 1, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_LIMIT);
     g_assert_cmpstr(error->message, ==,
-                    "8001 changes in one transaction, which takes 8000: make several");
+                    "40001 changes in one transaction, which takes 40000: make several");
     g_assert_cmpuint(fake_engine_serial(world.engine), ==, 1);
-    g_assert_true(commit_tags(ID_B, LIMIT_COMMIT_CHANGES, NULL));
+    g_assert_true(commit_tags(ID_B, LIMIT_STORE_CHANGES, NULL));
     g_assert_cmpuint(fake_engine_serial(world.engine), ==, 2);
     world_tear_down();
 }

@@ -6,6 +6,7 @@
 
 #include "copies_world.h"
 #include "core/config/wconf_private.h"
+#include "proto/change.h"
 
 /* "SERIAL: n changes", "refill: why", or the error. */
 static char *said(struct fake_reply *reply)
@@ -186,6 +187,34 @@ static void test_parts(void)
     world_tear_down();
 }
 
+/* An import may be more than any frame takes: who asks on begins anew, and finds it in pieces. */
+static void test_part_too_large(void)
+{
+    enum { OBJECTS = 520 };
+    copies_set_up();
+    g_autofree char *text = g_strnfill(KIB(32), 'x');
+    GPtrArray *changes = change_list_new();
+    for (guint i = 0; i < OBJECTS; i++) {
+        g_autofree char *id = g_strdup_printf("00000000-0000-4000-8000-00000002%04x", i);
+        json_t *lines = json_array();
+        for (guint j = 0; j < 32; j++)
+            json_array_append_new(lines, json_stringn(text, 1000));
+        g_ptr_array_add(changes,
+                        put("decision", id, 0,
+                            json_make("{s:s,s:s,s:s,s:s,s:i,s:s,s:s,s:o}", "uuid", id, "author",
+                                      "test", "subject_kind", "node", "subject", NODE1, "at_us", 1,
+                                      "verdict", "act", "summary", "x", "evidence", lines)));
+    }
+    g_assert_true(wconf_commit(world.wconf, ID_A, changes, NULL, AUTHOR_COMMIT, NULL, NULL, NULL));
+    fake_advance(world.world, 2000);
+    json_autoptr part =
+        fake_call(node2, NODE1, ROLE_WCONFD, "wait_changes",
+                  json_make("{s:i,s:i,s:b}", "history", 5, "serial", 1, "part", true), NULL);
+    g_assert_true(json_is_true(json_object_get(part, "snapshot")));
+    g_assert_cmpuint(json_array_size(json_object_get(part, "changes")), ==, 0);
+    world_tear_down();
+}
+
 /* A change is answered when one of the copies in reach has it on its disk. */
 static void test_waits(void)
 {
@@ -305,6 +334,40 @@ static void test_confirm_step_down(void)
     g_assert_true(mirror.done && mirror.error);
     fake_reply_clear(&mirror);
     fake_reply_clear(&refused);
+    world_tear_down();
+}
+
+/* The store rots, memory is whole: what is answered then is what a copy has, so nothing is changed
+ * without one. */
+static void test_damaged_store(void)
+{
+    struct fake_reply commit, two;
+    copies_set_up();
+    g_autofree char *first = digest();
+    ask_start(node2, 5, 1, first, 10000, &two);
+    fake_engine_rot(world.engine, "the store is damaged");
+    g_autofree char *problems = world_status("problems");
+    g_assert_nonnull(strstr(problems, "the store is damaged"));
+    commit_start(ID_A, "a", &commit);
+    assert_says(said(&two), "2: 1 changes");
+    fake_advance(world.world, 5000); /* nobody is in reach any more, and it waits all the same */
+    g_assert_false(commit.done);
+    g_autofree char *now = digest();
+    ask_start(node2, 5, 2, now, 0, &two);
+    g_assert_true(commit.done);
+    assert_says(world_reply(&commit), "{\"serial\":2}");
+    fake_reply_clear(&two);
+    commit_start(ID_B, "b", &commit);
+    fake_advance(world.world, 2000);
+    g_assert_false(commit.done);
+    struct fake_reply refused;
+    commit_start(ID_C, "c", &refused);
+    g_assert_true(refused.done);
+    assert_says(said(&refused),
+                "resource_not_available: nothing is changed while the store of the master is "
+                "damaged and no "
+                "other candidate with a copy is in reach: it would be lost. the store is damaged");
+    fake_reply_clear(&commit);
     world_tear_down();
 }
 
@@ -562,6 +625,8 @@ int main(int argc, char **argv)
     g_test_add_func("/copies/slow-one#SAF-07", test_slow_one);
     g_test_add_func("/copies/ids#SAF-04", test_ids);
     g_test_add_func("/copies/sorts-of-listeners#SAF-04", test_sorts_of_listeners);
+    g_test_add_func("/copies/damaged-store#SAF-07,SAF-08", test_damaged_store);
+    g_test_add_func("/copies/part-too-large#SAF-07", test_part_too_large);
     g_test_add_func("/copies/many-ids#SAF-04", test_many_ids);
     g_test_add_func("/copies/no-candidate#WCF-04", test_no_candidate);
     g_test_add_func("/copies/step-down#SAF-04,SAF-08", test_step_down);

@@ -371,7 +371,10 @@ static void expect_corrupt(const char *path, const char *bytes, size_t len)
     g_autofree char *text = try_store(path, &error);
     g_assert_null(text);
     g_assert_nonnull(strstr(error->message, path));
-    assert_error(&error, CORRUPT, "The cluster does not start from it");
+    assert_error(&error, CORRUPT,
+                 "The cluster does not start from it. Look at the disk it is on. If another "
+                 "candidate has a copy: systemctl stop fettle.target here, then fettle cluster "
+                 "master-failover there. If none has: fettle cluster restore FILE, with a backup");
 }
 
 static void test_damaged(struct fixture *fixture, gconstpointer unused)

@@ -11,6 +11,7 @@
 #include "proto/digest.h"
 #include "proto/records.h"
 
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 #include <string.h>
@@ -429,6 +430,128 @@ static void test_damaged(void)
     }
 }
 
+/* Until the end of a pass, or what is found: g_free() it; NULL: nothing. */
+static char *scrub(struct copy *copy)
+{
+    for (guint i = 0; i < 2 * (5 + 2 * LIMIT_CHANGE_LOG / LIMIT_SCRUB_ROWS); i++) {
+        g_autoptr(GError) error = NULL;
+        if (!copy->ops->scrub(copy, &error)) {
+            g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+            return g_strdup(error->message);
+        }
+    }
+    return NULL;
+}
+
+/* Every row of every table, in the copy of a process that goes on. */
+static void test_rots(void)
+{
+    static const struct {
+        const char *damage, *found;
+    } cases[] = {
+        {"UPDATE objects SET json='{}' WHERE key='a'", "object tag a does not match its checksum"},
+        {"UPDATE objects SET sum=sum+1 WHERE key='f'", "object tag f does not match its checksum"},
+        {"DELETE FROM objects WHERE key='a'",
+         "an object is missing, or older than what was committed"},
+        {"UPDATE objects SET key='aa' WHERE key='a'", "object tag aa does not match its checksum"},
+        {"UPDATE meta SET value='14' WHERE key='serial'",
+         "its table meta does not match its checksum"},
+        {"UPDATE changes SET json='{}' WHERE place=1",
+         "a change of serial 16 does not match its checksum"},
+        {"UPDATE commits SET count=3 WHERE serial=16",
+         "commit copy-3-16 does not match its checksum"},
+        {"UPDATE ids SET commit_id='x' WHERE serial=12",
+         "the id of the commit of serial 12 does not match its checksum"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *aside = g_strconcat(path, ".damaged", NULL);
+        struct copy *copy = copy_with_ids();
+        g_assert_true(apply(copy, 2, 16, list(put("e", 16), put("f", 16), NULL), &error));
+        g_assert_null(scrub(copy));
+        sql(cases[i].damage);
+        g_autofree char *found = scrub(copy);
+        g_autofree char *expected =
+            g_strdup_printf("%s is damaged: %s. It is a copy: look at the disk it is on; wconfd "
+                            "puts it away as %s.damaged and makes it anew from the master, when "
+                            "there is one",
+                            path, cases[i].found, path);
+        g_assert_cmpstr(found, ==, expected);
+        g_assert_true(copy->ops->renew(copy, &error));
+        g_assert_true(g_file_test(aside, G_FILE_TEST_EXISTS));
+        assert_copy(copy, EMPTY);
+        g_assert_true(refill(copy, &error));
+        g_assert_null(scrub(copy));
+        assert_copy(copy, REFILLED);
+        close_copy(copy);
+        copy = open_copy();
+        assert_copy(copy, REFILLED);
+        close_copy(copy);
+        g_assert_cmpint(g_unlink(aside), ==, 0);
+        g_assert_cmpint(g_unlink(path), ==, 0);
+    }
+}
+
+/* A pass that goes on beside changes, before and behind where it is, finds them right; with one
+ * object lost in the middle of it, it does not. */
+static void test_scrub_beside_changes(void)
+{
+    enum { OBJECTS = 3 * LIMIT_SCRUB_ROWS };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    struct copy *copy = open_copy();
+    guint64 serial = 20;
+
+    g_assert_true(refill(copy, &error));
+    for (guint i = 0; i < 60; i++) {
+        GPtrArray *changes = change_list_new();
+        for (guint j = 0; j < (i ? 40 : OBJECTS); j++) {
+            g_autofree char *key =
+                g_strdup_printf("k%05d", i ? g_rand_int_range(random, 0, 2 * OBJECTS) : (int)j);
+            bool gone = i && g_rand_boolean(random);
+            g_ptr_array_add(changes, gone ? drop(key, serial) : put(key, serial));
+        }
+        g_assert_true(apply(copy, 2, serial, changes, &error));
+        serial++;
+        g_assert_true(copy->ops->scrub(copy, &error));
+        g_assert_no_error(error);
+    }
+    g_assert_true(apply(copy, 2, serial, list(put("a", serial), put("zz", serial), NULL), &error));
+    sql("DELETE FROM objects WHERE key='zz'");
+    g_autofree char *found = scrub(copy);
+    g_assert_nonnull(strstr(found, "an object is missing, or older than what was committed"));
+    close_copy(copy);
+}
+
+/* One bit of the file of a copy that is open: whatever is damaged at the next start is found. What
+ * a page cache of this process has would hide it. */
+static void test_rots_on_the_disk(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct copy *copy = open_copy();
+    char byte;
+    g_autofree char *bytes = NULL;
+    gsize len;
+
+    g_assert_true(refill(copy, &error));
+    close_copy(copy); /* all is in the file */
+    copy = open_copy();
+    g_assert_null(scrub(copy));
+    g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
+    const char *value = memmem(bytes, len, "of 11", 5);
+    g_assert_nonnull(value);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    byte = (char)(value[4] ^ 1);
+    g_assert_cmpint(pwrite(fd, &byte, 1, value + 4 - bytes), ==, 1);
+    /* A close here would drop the locks that SQLite has. */
+    g_autofree char *found = scrub(copy);
+    g_assert_nonnull(found);
+    g_assert_nonnull(strstr(found, "object tag a does not match its checksum"));
+    close_copy(copy);
+    close(fd);
+}
+
 static void try_bytes(const char *bytes, gsize len, guint *found)
 {
     g_autofree char *aside = g_strconcat(path, ".damaged", NULL);
@@ -592,6 +715,9 @@ int main(int argc, char **argv)
         {"/sqlite-copy/in-use", test_in_use},
         {"/sqlite-copy/damaged#SAF-07", test_damaged},
         {"/sqlite-copy/torn#SAF-07", test_torn},
+        {"/sqlite-copy/rots#SAF-07", test_rots},
+        {"/sqlite-copy/rots-on-the-disk#SAF-07", test_rots_on_the_disk},
+        {"/sqlite-copy/scrub-beside-changes#SAF-07", test_scrub_beside_changes},
         {"/sqlite-copy/deaths#SAF-07,WCF-05", test_deaths},
     };
     if (argc == 4 && strcmp(argv[1], "--child") == 0) {
