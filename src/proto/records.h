@@ -111,6 +111,9 @@ const struct opcode *opcode_table(size_t *ret_count);
  * opcode: WRONG_INPUT. `ret_common` and `ret_params` are new records. */
 bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret_params,
                   const struct opcode **ret_opcode, GError **error);
+/* The same for an opcode of a job on record (RECORD_FILLED). */
+bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, void **ret_params,
+                         const struct opcode **ret_opcode, GError **error);
 /* The record of an object kind ("instance"), NULL for a kind that is none. */
 const struct record *object_record(const char *kind);
 /* Every record, and every enum, in the order of the .def files. */
