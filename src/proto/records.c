@@ -71,6 +71,7 @@
      &type##_record,                                                                               \
      doc},
 #define RECORD_END(type)                                                                           \
+    RECORD_NEWER                                                                                   \
     {                                                                                              \
         .name = NULL                                                                               \
     }                                                                                              \

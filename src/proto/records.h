@@ -29,12 +29,21 @@
 #define FIELD_C_STRINGS GPtrArray *
 #define FIELD_C_JSON json_t *
 
+/* In a build with -Dnewer=true every record has one field more, as one of a later version may:
+ * tests/e2e/test_upgrade.py lets such daemons talk to others. */
+#ifdef FETTLE_NEWER
+#define RECORD_NEWER FIELD(STRING, newer, OPTIONAL, NULL, NO_LIMIT, "Of a later version.")
+#else
+#define RECORD_NEWER
+#endif
+
 #define RECORD_BEGIN(type, doc) struct type {
 #define FIELD(TYPE, name, need, def, limit, doc) FIELD_C_##TYPE name;
 #define FIELD_ENUM(words, name, need, def, doc) enum words name;
 #define FIELD_OBJECT(type, name, need, doc) struct type *name;
 #define FIELD_OBJECTS(type, name, need, max, doc) GPtrArray *name;
 #define RECORD_END(type)                                                                           \
+    RECORD_NEWER                                                                                   \
     json_t *extra;                                                                                 \
     }                                                                                              \
     ;                                                                                              \

@@ -112,16 +112,16 @@ def content_of(lab, node):
         return {}, {}
 
 
-def equal_copies(lab, *nodes):
+def equal_copies(lab, *nodes, normal=lambda text: text):
     """(history, serial, versions) of the stores of these nodes if they have come to the same; else None. Then they must have
-    the same objects, member for member: `versions` tells of kinds, keys and versions only."""
+    the same objects, member for member: `versions` tells of kinds, keys and versions only. `normal` says what of a text counts."""
     stores = [content_of(lab, node) for node in nodes]
     positions = {tuple(meta.get(key) for key in ('history', 'serial', 'versions')) for meta, _ in stores}
     if len(positions) != 1 or None in next(iter(positions)):
         return None
-    first = stores[0][1]
+    first, *others = [{key: normal(text) for key, text in objects.items()} for _, objects in stores]
     assert first, 'a store without objects'
-    for node, (_, objects) in zip(nodes, stores):
+    for node, objects in zip(nodes[1:], others):
         differ = sorted({key for key, _ in first.items() ^ objects.items()})
         assert not differ, f'{nodes[0]} and {node} are at one position and differ in {differ[:9]}'
     return positions.pop()
