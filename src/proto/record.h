@@ -21,7 +21,10 @@
  * Unknown fields: kept under `extra` of the record and written back for objects (RECORD_KEEP),
  * refused with their name for requests of people and their tools (RECORD_STRICT), ignored between
  * our own processes, of which one may be of a later version (RECORD_LAX). A field that is null asks
- * for nothing, so it is never refused.
+ * for nothing, so it is never refused. An opcode on record has been filled in by a luxid that may
+ * be of a later version than who runs it: there null, false, 0, "" and [] ask for nothing, and
+ * anything else is refused (RECORD_FILLED). So a parameter that is new has one of these as its
+ * default.
  */
 #pragma once
 
@@ -70,7 +73,7 @@ struct record {
     void (*destroy)(void *value);        /* record_free() of this record, for lists */
 };
 
-enum record_mode { RECORD_STRICT, RECORD_KEEP, RECORD_LAX };
+enum record_mode { RECORD_STRICT, RECORD_FILLED, RECORD_KEEP, RECORD_LAX };
 
 /* Limits of a row: RANGE(min, max), or NO_LIMIT: texts LIMIT_STRING_CHARS, numbers
  * RECORD_NUMBER_MAX either way. */

@@ -83,8 +83,16 @@ static bool parse_field(const struct field *field, void *value, const json_t *js
     g_assert_not_reached();
 }
 
-/* Fields that the record does not have. A null asks for nothing, so it is no reason to refuse a
- * request. */
+static bool asks_for_something(const json_t *member, enum record_mode mode)
+{
+    if (mode != RECORD_FILLED)
+        return !json_is_null(member);
+    return json_is_true(member) || (json_is_number(member) && json_number_value(member) != 0) ||
+           (json_is_string(member) && json_string_length(member) > 0) ||
+           json_array_size(member) > 0 || json_object_size(member) > 0;
+}
+
+/* Fields that the record does not have. What asks for nothing is no reason to refuse a request. */
 static bool parse_unknown(const struct record *record, void *value, const json_t *json,
                           enum record_mode mode, const struct place *place, GError **error)
 {
@@ -95,7 +103,7 @@ static bool parse_unknown(const struct record *record, void *value, const json_t
         const struct place at = {.outer = place, .name = name};
         if (record_field(record, name) != NULL)
             continue;
-        if (mode == RECORD_STRICT && !json_is_null(member))
+        if (mode <= RECORD_FILLED && asks_for_something(member, mode))
             return record_refuse(error, &at, "is not known");
         if (mode == RECORD_KEEP) {
             json_t **extra = record_extra(record, value);

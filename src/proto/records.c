@@ -71,6 +71,7 @@
      &type##_record,                                                                               \
      doc},
 #define RECORD_END(type)                                                                           \
+    RECORD_NEWER                                                                                   \
     {                                                                                              \
         .name = NULL                                                                               \
     }                                                                                              \
@@ -203,8 +204,8 @@ static void opcode_split(const json_t *input, json_t *ret_common, json_t *ret_ow
     }
 }
 
-bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret_params,
-                  const struct opcode **ret_opcode, GError **error)
+static bool parse_opcode(const json_t *input, enum record_mode mode, struct op_common **ret_common,
+                         void **ret_params, const struct opcode **ret_opcode, GError **error)
 {
     if (!json_is_object(input)) {
         fettle_set_error(error, WRONG_INPUT, "opcode: must be an object");
@@ -213,7 +214,7 @@ bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret
     json_autoptr common_part = json_object();
     json_autoptr own_part = json_object();
     opcode_split(input, common_part, own_part);
-    record_autoptr(op_common) common = op_common_parse(common_part, RECORD_STRICT, error);
+    record_autoptr(op_common) common = op_common_parse(common_part, mode, error);
     if (common == NULL)
         return false;
     const struct opcode *opcode = opcode_find(common->OP_ID);
@@ -223,13 +224,25 @@ bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret
     }
     if (!ganeti_parameters_settle(opcode, own_part, error))
         return false;
-    void *params = record_parse(opcode->params, own_part, RECORD_STRICT, error);
+    void *params = record_parse(opcode->params, own_part, mode, error);
     if (params == NULL)
         return false;
     *ret_common = g_steal_pointer(&common);
     *ret_params = params;
     *ret_opcode = opcode;
     return true;
+}
+
+bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret_params,
+                  const struct opcode **ret_opcode, GError **error)
+{
+    return parse_opcode(input, RECORD_STRICT, ret_common, ret_params, ret_opcode, error);
+}
+
+bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, void **ret_params,
+                         const struct opcode **ret_opcode, GError **error)
+{
+    return parse_opcode(input, RECORD_FILLED, ret_common, ret_params, ret_opcode, error);
 }
 
 /* --- methods --- */

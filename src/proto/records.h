@@ -29,12 +29,21 @@
 #define FIELD_C_STRINGS GPtrArray *
 #define FIELD_C_JSON json_t *
 
+/* In a build with -Dnewer=true every record has one field more, as one of a later version may:
+ * tests/e2e/test_upgrade.py lets such daemons talk to others. */
+#ifdef FETTLE_NEWER
+#define RECORD_NEWER FIELD(STRING, newer, OPTIONAL, NULL, NO_LIMIT, "Of a later version.")
+#else
+#define RECORD_NEWER
+#endif
+
 #define RECORD_BEGIN(type, doc) struct type {
 #define FIELD(TYPE, name, need, def, limit, doc) FIELD_C_##TYPE name;
 #define FIELD_ENUM(words, name, need, def, doc) enum words name;
 #define FIELD_OBJECT(type, name, need, doc) struct type *name;
 #define FIELD_OBJECTS(type, name, need, max, doc) GPtrArray *name;
 #define RECORD_END(type)                                                                           \
+    RECORD_NEWER                                                                                   \
     json_t *extra;                                                                                 \
     }                                                                                              \
     ;                                                                                              \
@@ -111,6 +120,9 @@ const struct opcode *opcode_table(size_t *ret_count);
  * opcode: WRONG_INPUT. `ret_common` and `ret_params` are new records. */
 bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret_params,
                   const struct opcode **ret_opcode, GError **error);
+/* The same for an opcode of a job on record (RECORD_FILLED). */
+bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, void **ret_params,
+                         const struct opcode **ret_opcode, GError **error);
 /* The record of an object kind ("instance"), NULL for a kind that is none. */
 const struct record *object_record(const char *kind);
 /* Every record, and every enum, in the order of the .def files. */

@@ -99,6 +99,34 @@ def store_of(lab, node):
         return {}
 
 
+def content_of(lab, node):
+    """A candidate's store at one moment: (what it says of itself, {kind/key: version and object}); two empty ones while it is
+    made anew."""
+    path = os.path.join(lab.root(node), 'var', 'store.db')
+    try:
+        with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
+            db.execute('BEGIN')
+            return (dict(db.execute('SELECT key, value FROM meta')),
+                    dict(db.execute("SELECT kind || '/' || key, version || ' ' || json FROM objects")))
+    except sqlite3.OperationalError:
+        return {}, {}
+
+
+def equal_copies(lab, *nodes, normal=lambda text: text):
+    """(history, serial, versions) of the stores of these nodes if they have come to the same; else None. Then they must have
+    the same objects, member for member: `versions` tells of kinds, keys and versions only. `normal` says what of a text counts."""
+    stores = [content_of(lab, node) for node in nodes]
+    positions = {tuple(meta.get(key) for key in ('history', 'serial', 'versions')) for meta, _ in stores}
+    if len(positions) != 1 or None in next(iter(positions)):
+        return None
+    first, *others = [{key: normal(text) for key, text in objects.items()} for _, objects in stores]
+    assert first, 'a store without objects'
+    for node, objects in zip(nodes[1:], others):
+        differ = sorted({key for key, _ in first.items() ^ objects.items()})
+        assert not differ, f'{nodes[0]} and {node} are at one position and differ in {differ[:9]}'
+    return positions.pop()
+
+
 def running_copies(lab, uuid):
     """How many QEMU processes of an instance let their CPUs run, by their own word."""
     return len(lab.qemu_processes(uuid))
@@ -107,9 +135,10 @@ def running_copies(lab, uuid):
 JobProcess = collections.namedtuple('JobProcess', 'pid start job lock')
 
 
-def job_processes(lab, node):
-    """What runs jobs on a node now, by its program and its words: fettle-job --root DIR JOB LOCK-NAME."""
+def job_processes(lab, *nodes):
+    """What runs jobs on these nodes now, by its program and its words: fettle-job --root DIR JOB LOCK-NAME."""
     found = {}
+    roots = {lab.root(node).encode() for node in nodes}
     for entry in filter(str.isdigit, os.listdir('/proc')):
         try:
             if os.path.basename(os.readlink(f'/proc/{entry}/exe')) != 'fettle-job':
@@ -120,7 +149,7 @@ def job_processes(lab, node):
                 fields = file.read().rsplit(')', 1)[1].split()
         except (OSError, IndexError):
             continue
-        if len(words) > 4 and words[2] == lab.root(node).encode() and words[3].isdigit() and fields[0] != 'Z':
+        if len(words) > 4 and words[2] in roots and words[3].isdigit() and fields[0] != 'Z':
             found[int(entry)] = (int(fields[1]), JobProcess(int(entry), int(fields[19]), int(words[3]), words[4].decode()))
     # A child of such a process is the leak checker, which the sanitized build clones at its end.
     return [process for parent, process in found.values() if parent not in found]

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 
+import e2e
 from e2e import fettlelib
 
 LOST = (OSError, fettlelib.LuxiError, ValueError)
@@ -70,8 +71,32 @@ class Jobs(Client):
         time.sleep(0.1)
 
 
+class Starts(threading.Thread):
+    """Counts how often each job was begun: `seen` has the processes that have run a job, of all nodes, as (pid, start time).
+    What lasts for less than a look may be missed."""
+
+    def __init__(self, load):
+        super().__init__(daemon=True)
+        self.load, self.seen = load, {}
+
+    def run(self):
+        lab = self.load.lab
+        nodes = [f'node{n + 1}' for n in range(lab.nodes)]
+        while not self.load.ending:
+            for process in e2e.job_processes(lab, *nodes):
+                self.seen.setdefault(process.job, set()).add((process.pid, process.start))
+            time.sleep(0.02)
+
+    def check(self, lasting):
+        """No job was begun twice; the jobs in `lasting` ended well and were there long enough to be seen."""
+        twice = {job: sorted(processes) for job, processes in list(self.seen.items()) if len(processes) > 1}
+        assert not twice, f'jobs that ran in more than one process: {twice}'
+        missed = [job for job in lasting if job not in self.seen]
+        assert len(missed) <= len(lasting) // 10, f'too many jobs were run unseen to say that none ran twice: {missed}'
+
+
 class Load:
-    """Both clients, until end()."""
+    """Both clients, until end(), and who watches what becomes of their jobs."""
 
     def __init__(self, lab):
         self.lab, self.ending = lab, False
@@ -79,10 +104,11 @@ class Load:
         self.jobs = {}  # request_id: job
         self.repeated = 0  # calls that nobody answered
         self.clients = [Changes(self, 'change'), Jobs(self, 'job')]
-        for client in self.clients:
-            client.start()
+        self.starts = Starts(self)
+        for thread in [*self.clients, self.starts]:
+            thread.start()
 
     def end(self):
         self.ending = True
-        for client in self.clients:
-            client.join(60)
+        for thread in [*self.clients, self.starts]:
+            thread.join(60)

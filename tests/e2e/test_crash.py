@@ -446,8 +446,8 @@ def crash(operation, process, at):
 def walk(process, count, kill_at):
     """kill_at(at), which says whether it came to that, at the chosen ones of so many points; the long run tells of all."""
     failures = []
-    reached = 0
-    for at in chosen(count):
+    reached, places = 0, chosen(count)
+    for at in places:
         try:
             reached += kill_at(at)
         except AssertionError as error:
@@ -455,7 +455,9 @@ def walk(process, count, kill_at):
                 raise
             failures.append(str(error))
     assert not failures, '\n'.join(failures)
-    assert reached, f'no crash point of {process} was reached'
+    # A daemon also passes points for reasons of its own, here more and there fewer, so the last ones may not be reached.
+    wanted = -(-len(places) * 3 // 4)
+    assert reached >= wanted, f'{reached} of {len(places)} armed crash points of {process} were reached, {wanted} should be'
 
 
 def walker(operation, process, ids):

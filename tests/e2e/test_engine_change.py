@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`fettle cluster engine etcd|sqlite` with real members: under changes and jobs, there and back; a candidate that goes and
-comes; the loss of the node that makes the change, in the middle; and, with FETTLE_LONG=1, a death of the master's wconfd at its crash points. What was answered is never lost."""
+comes; the loss of the node that makes the change, in the middle; deaths of wconfd, of the master and of a candidate, of which FETTLE_LONG=1 takes
+all kinds, at FETTLE_SAMPLE crash points of each. What was answered is never lost."""
 import contextlib
 import json
 import os
@@ -17,7 +18,7 @@ import bench_wconfd
 from e2e import fettlelib, title, wait_until
 
 WRONG_STATE, WRONG_INPUT = 5, 2
-LONG_SAMPLE = 40  # of a process that goes on for ever
+LONG_SAMPLE = int(os.environ.get('FETTLE_SAMPLE', '40'))  # crash points of a process that are taken, evenly spread
 
 lab = None
 folder = None
@@ -293,8 +294,15 @@ def test_back():
 
 # --- deaths ---
 
-def variables(at=None, log=None, once=None):
-    since, once = os.path.join(folder, 'since'), os.path.join(folder, f'once-{once or at}')
+def once_file(name):
+    """It is made by the process that dies there: no two deaths may share it."""
+    return os.path.join(folder, f'once-{name}')
+
+
+def variables(name, at=None, log=None):
+    """`name` is that of this one death, or of this count of crash points."""
+    since, once = os.path.join(folder, 'since'), once_file(name)
+    assert not os.path.exists(once), f'nobody could die as {name}: somebody did before'
     if os.path.exists(since):
         os.remove(since)
     words = [f'FETTLE_CRASH_SINCE={since}', f'FETTLE_CRASH_ONCE={once}']
@@ -321,17 +329,41 @@ def settle(wanted):
         wait_until('nothing of etcd is left', lambda: engine() == '', 60)
 
 
+def spread(count):
+    """Of so many crash points."""
+    step = max(1, count / LONG_SAMPLE)
+    return sorted({1 + int(i * step) for i in range(int(count / step))})
+
+
+def lines_of(path):
+    with open(path, encoding='utf-8', errors='replace') as file:
+        return file.read().splitlines()
+
+
+def kill_at(to, other, at, name):
+    """One death on the way; whether it came to that. If not, the process has passed fewer points this time."""
+    log = os.path.join(folder, f'log-{name}')
+    settle(other)
+    armed(to, variables(name, at=at, log=log))
+    died = os.path.exists(once_file(name))
+    passed = len(lines_of(log))
+    assert died or not isinstance(at, int) or passed < at, f'nothing died at {at} of the way to {to}, which has {passed} points'
+    settle(to)
+    return died
+
+
 def walk(to, other):
     log = os.path.join(folder, f'log-{to}')
-    armed(to, variables(log=log))
-    with open(log, encoding='utf-8', errors='replace') as file:
-        count = sum(1 for _ in file)
     settle(other)
+    armed(to, variables(f'count-{to}', log=log))
+    count = len(lines_of(log))
     print(f'# crash points of wconfd, engine {to}: {count}', flush=True)
-    for at in range(1, count + 1):
-        armed(to, variables(at=at))
-        settle(to)
-        settle(other)
+    assert count > 1, 'it has passed none'
+    places = spread(count)
+    deaths = sum(kill_at(to, other, at, f'{to}-{at}') for at in places)
+    print(f'# {deaths} deaths at {len(places)} points, engine {to}', flush=True)
+    # How often it asks and waits differs from one change to the next, so the last few may not be reached.
+    assert deaths >= len(places) * 9 // 10, f'only {deaths} of {len(places)} armed points were reached'
 
 
 @title('/engine-change/deaths-on-the-way-there#SAF-07')
@@ -341,16 +373,79 @@ def test_deaths_there():
 
 @title('/engine-change/deaths-on-the-way-back#SAF-07')
 def test_deaths_back():
-    settle('etcd')
     walk('sqlite', 'etcd')
+
+
+@title('/engine-change/death-behind-the-step#SAF-07')
+def test_death_behind():
+    """Of the walk there this one is in the short form too: its store is a copy already, and nobody has been told."""
+    assert kill_at('etcd', 'sqlite', 'engine: left', 'behind-the-step'), 'nothing died behind the step'
+
+
+# --- deaths of a candidate ---
+
+class Killer(threading.Thread):
+    """Ends wconfd of a candidate as soon as its engine.json says this (empty: it is gone). `killed` is what the file said
+    right after that; None: it never did."""
+
+    def __init__(self, node, when):
+        super().__init__(daemon=True)
+        self.node, self.when, self.killed, self.over = node, when, None, False
+
+    def run(self):
+        pid = process_of(self.node, 'wconfd')
+        while not self.over and state(self.node) != self.when:
+            time.sleep(0.001)
+        # It may have started anew meanwhile, for another engine.
+        while not self.over and self.killed is None:
+            with contextlib.suppress(ProcessLookupError, TypeError):
+                os.kill(pid, signal.SIGKILL)
+                self.killed = state(self.node)
+                return
+            pid = process_of(self.node, 'wconfd')
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.join()
+
+
+# (engine, what engine.json of the candidate says when it dies)
+PHASES = (('etcd', 'preparing'), ('etcd', 'deciding'), ('etcd', 'active'), ('sqlite', ''))
+
+
+def kill_candidate(to, when):
+    """It comes back as a candidate of the engine that there is then."""
+    settle('etcd' if to == 'sqlite' else 'sqlite')
+    node = next(node for node in ('node3', 'node2') if node != lab.master)
+    with Killer(node, when) as killer:
+        change(to, check=False)
+        settle(to)
+        wait_until(f'{node} has come to that', lambda: not killer.is_alive(), 60)
+    assert killer.killed is not None, f'wconfd of {node} did not die while its engine.json said "{when}"'
+    print(f'# wconfd of {node} was killed when its engine.json said "{when}"; a moment later "{killer.killed}"', flush=True)
+    wanted = 'active' if to == 'etcd' else ''
+    wait_until(f'{node} knows the engine', lambda: state(node) == wanted, 60)
+    wait_until('all copies are equal', lambda: e2e.equal_copies(lab, 'node1', 'node2', 'node3'), 60)
+    if to == 'etcd':
+        wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 60)
+
+
+@title('/engine-change/deaths-of-a-candidate#SAF-07')
+def test_candidate():
+    for to, when in PHASES if e2e.LONG else PHASES[1:2] + PHASES[3:]:
+        kill_candidate(to, when)
 
 
 # --- the node that makes the change is lost for good ---
 
-def process_of(node, name):
-    """The process id of a daemon of a node; None: none runs."""
+def process_of(node, name, among=None):
+    """The process id of a daemon of a node; None: none runs. Of all processes, or `among` these."""
     wanted = f'FETTLE_ROOT={lab.root(node)}'.encode()
-    for entry in filter(str.isdigit, os.listdir('/proc')):
+    for entry in filter(str.isdigit, os.listdir('/proc')) if among is None else among:
         with contextlib.suppress(OSError):
             with open(f'/proc/{entry}/cmdline', 'rb') as file:
                 if not file.read().split(b'\0')[0].endswith(f'/fettle-{name}'.encode()):
@@ -372,7 +467,7 @@ def state(node):
 
 def die(at, name):
     """The master's wconfd dies at this point of the step; its host does nothing from then on. Whether others had been told."""
-    once = os.path.join(folder, f'once-{name}')
+    once = once_file(name)
     noded = process_of(lab.master, 'noded')
     ended = threading.Event()
     def stop():
@@ -380,7 +475,7 @@ def die(at, name):
             time.sleep(0.001)
         os.kill(noded, signal.SIGSTOP)
     watcher = threading.Thread(target=stop)
-    lab.lab('restart', f'wconfd@{lab.master}', *('+' + word for word in variables(at=at, once=name)))
+    lab.lab('restart', f'wconfd@{lab.master}', *('+' + word for word in variables(name, at=at)))
     nothing_lost()
     with open(os.path.join(folder, 'since'), 'w', encoding='utf-8'):
         pass
@@ -464,21 +559,34 @@ def test_lost():
 
 class After(threading.Thread):
     """Crash points count from the moment on at which wconfd of a node has ended so often: the process that made the step
-    ends, the one after it makes its store the engine and ends, the third one becomes master with it."""
+    ends, the one after it makes its store the engine and ends, the third one becomes master with it. On a loaded machine one
+    may come and go unseen: then nothing has counted."""
 
     def __init__(self, node, ends):
         super().__init__(daemon=True)
-        self.node, self.ends, self.over = node, ends, False
+        self.node, self.ends, self.over, self.counted = node, ends, False, False
+        self.first = process_of(node, 'wconfd')
+        with open(f'/proc/{self.first}/stat', encoding='utf-8') as file:
+            lab_pid = file.read().rsplit(')', 1)[1].split()[1]
+        self.brothers = f'/proc/{lab_pid}/task/{lab_pid}/children'
+
+    def next(self):
+        """A look at all processes of the machine takes longer than some live."""
+        while not self.over:
+            with open(self.brothers, encoding='ascii') as file:
+                if pid := process_of(self.node, 'wconfd', file.read().split()):
+                    return pid
+        return None
 
     def run(self):
-        for _ in range(self.ends):
-            while not (pid := process_of(self.node, 'wconfd')) and not self.over:
-                pass
+        pid = self.first
+        for left in range(self.ends, 0, -1):
             while os.path.exists(f'/proc/{pid}') and not self.over:
-                time.sleep(0.002)
+                time.sleep(0.001)
+            pid = self.next() if left > 1 else None
         if not self.over:
             with open(os.path.join(folder, 'since'), 'w', encoding='utf-8'):
-                pass
+                self.counted = True
 
     def __enter__(self):
         self.start()
@@ -490,18 +598,24 @@ class After(threading.Thread):
 
 
 def go_back(ends, words):
-    """Back to sqlite, with these variables for the process that comes after so many ends."""
-    lab.lab('restart', f'wconfd@{lab.master}', *('+' + word for word in words))
-    nothing_lost()
-    with After(lab.master, ends):
-        change('sqlite', check=False)
-        settle('sqlite')
+    """Back to sqlite, with these variables for the process that comes after so many ends, until that one was seen to come."""
+    for _ in range(5):
+        settle('etcd')
+        lab.lab('restart', f'wconfd@{lab.master}', *('+' + word for word in words))
+        nothing_lost()
+        with After(lab.master, ends) as after:
+            change('sqlite', check=False)
+            settle('sqlite')
+        if after.counted:
+            return
+        print('# a process has come and gone unseen: once more', flush=True)
+    raise AssertionError(f'process {ends} after the step back was never seen to come')
 
 
 def points(ends):
     """How many crash points that process passes until it ends, or, if it stays, surely until nothing of etcd is left."""
     log = os.path.join(folder, f'log-after-{ends}')
-    go_back(ends, variables(log=log))
+    go_back(ends, variables(f'count-after-{ends}', log=log))
     with open(log, encoding='utf-8', errors='replace') as file:
         numbers = [int(line.split()[0]) for line in file]
     starts = [place for place, number in enumerate(numbers) if number == 1]
@@ -509,16 +623,23 @@ def points(ends):
 
 
 def walk_after(ends):
-    settle('etcd')
     count = points(ends)
     print(f'# crash points of wconfd, {ends} ends after the step back: {count}', flush=True)
     assert count > 1, 'it has passed none'
-    step = 1 if count <= LONG_SAMPLE else count / LONG_SAMPLE
-    for at in sorted({1 + int(i * step) for i in range(int(count / step))}):
-        settle('etcd')
-        name = f'after-{ends}-{at}'
-        go_back(ends, variables(at=at, once=name))
-        assert os.path.exists(os.path.join(folder, f'once-{name}')), f'nothing died at point {at}'
+    for at in spread(count):
+        kill_after(ends, at)
+
+
+def kill_after(ends, at):
+    name = f'after-{ends}-{at}'
+    go_back(ends, variables(name, at=at))
+    assert os.path.exists(once_file(name)), f'nothing died at point {at}'
+
+
+@title('/engine-change/death-of-who-takes-the-engine#SAF-07')
+def test_death_take():
+    """Of that walk, in the short form too: right before the one transaction that makes its store the engine."""
+    kill_after(1, 'sqlite: commit')
 
 
 @title('/engine-change/deaths-of-who-takes-the-engine#SAF-07')
@@ -536,6 +657,7 @@ def main():
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--root-mib', '2048')
     with tempfile.TemporaryDirectory(prefix='fettle-change-') as folder, e2e.new_lab(options=options) as lab:
         e2e.run(test_refused, test_away, test_there, test_members, test_file, test_foreign_file, test_back, test_lost,
+                test_death_behind, test_death_take, test_candidate,
                 *([test_deaths_there, test_deaths_back, test_deaths_take, test_deaths_next] if e2e.LONG else []))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rounds of faults at masters and candidates, real processes in a lab, while changes and jobs are submitted.
 
-After each round: no answered change is lost, no job is there twice, one node is master, (history, epoch, serial) has not gone
+After each round: no answered change is lost, no job is there twice or was begun twice, one node is master, (history, epoch, serial) has not gone
 back, all copies come to the same. The engine is the argument: `sqlite`, or `etcd`, where the candidates find the next master
 themselves; with sqlite the person who makes another node the master is this test, when the power of the old one is cut.
 FETTLE_ROUNDS sets how many rounds, FETTLE_SEED which ones, FETTLE_LONG=1 makes it 100; FETTLE_FAULTS="A FAULT;ANOTHER" takes these.
@@ -177,11 +177,6 @@ def play(fault, chance):
     wait_until('somebody serves', lambda: serves(lab.master, *(NODES if ENGINE == 'etcd' else ())), 60)
 
 
-def equal():
-    seen = {tuple(meta(node).get(key) for key in ('history', 'serial', 'versions')) for node in NODES}
-    return len(seen) == 1 and None not in next(iter(seen))
-
-
 def check_there(load):
     """What was answered until now is in every copy, sooner or later."""
     wanted = set(load.answered) | {str(job) for job in load.jobs.values()}
@@ -239,10 +234,13 @@ def check_jobs(load):
         assert by_request.get(request) == [job], f'{request} was answered as job {job}, there are {by_request.get(request)}'
     for tag, job in load.answered.items():
         assert found[job]['status'] == 'success', f'the change {tag} was answered, its job {job} is {found[job]["status"]}'
-    return sum(row['status'] == 'success' for row in found.values())
+    ended = [job for job, row in found.items() if row['status'] == 'success']
+    load.starts.check([job for job in ended if (found[job]['request_id'] or '').startswith('job-')])
+    return len(ended)
 
 
 def check(load):
+    load.starts.check([])
     check_there(load)
     check_master()
 
@@ -261,7 +259,7 @@ def test_rounds():
                 raise AssertionError(f'round {number}, {fault}: {error}') from error
     finally:
         load.end()
-    wait_until('all copies are equal', equal, 60)
+    wait_until('all copies are equal', lambda: e2e.equal_copies(lab, *NODES), 60)
     check(load)
     ended = check_jobs(load)
     check_epochs()
@@ -281,7 +279,7 @@ def main():
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '1000', '--candidates', '3', '--engine', ENGINE)
     with e2e.new_lab(options=options) as lab:
         wait_until('somebody serves', lambda: serves(*NODES), 60)
-        wait_until('all copies are there', equal, 60)
+        wait_until('all copies are there', lambda: e2e.equal_copies(lab, *NODES), 60)
         e2e.run(test_rounds, test_logs)
 
 

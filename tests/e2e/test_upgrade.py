@@ -1,26 +1,35 @@
 #!/usr/bin/env python3
 """One daemon after the other is replaced while jobs run, as an upgrade does it: the program's file is another one from one
 moment to the next, then the daemon is asked to end (SIGTERM) and its supervisor starts the new file. No job fails, none
-runs twice, and what a job holds it keeps. (Messages with fields that only one side knows: tests/unit/core/test_versions.c.)
+runs twice, and what a job holds it keeps. The newer programs are those of a build in which every record – objects, arguments,
+answers, opcodes, job files – has one field more, so that each of two that talk knows what the other does not.
 """
 import glob
+import json
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import time
 import uuid
 
 import e2e
+import bench_wconfd
 from e2e import fettlelib, title, wait_until
 
 PATIENCE_S = 120
 SHORT_S = 0.3
+OLDER, NEWER = 'older', 'newer'
+# In the order of an upgrade; each is the first of its version among those behind it, and the last among those before it.
+ORDER = (('wconfd', 'node1'), ('noded', 'node1'), ('job', None), ('luxid', 'node1'), ('watcher', 'node1'), ('rconfd', 'node1'),
+         ('noded', 'node2'), ('wconfd', 'node2'), ('rconfd', 'node2'))
 PASSING = fettlelib.PASSING + ('not_master',)
 
 lab = None
-programs = None
+programs = None  # folder of those that run
+newer = None  # folder of the build of the newer ones
 
 
 def copy_programs(folder):
@@ -38,6 +47,25 @@ def program(daemon):
     return os.path.join(programs, 'src', 'daemons', daemon, f'fettle-{daemon}')
 
 
+def build_newer():
+    """Nothing is left to do when the whole build was made (meson.build of this folder)."""
+    folder = os.path.join(e2e.build(), 'tests', 'e2e', 'newer')
+    done = subprocess.run([os.path.join(e2e.ROOT, 'tests', 'e2e', 'build-newer'), e2e.ROOT, folder], check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def put_program(daemon, version):
+    """The file of this version in the place of the one that there is; its inode."""
+    source = os.path.join(e2e.build() if version == OLDER else newer, 'src', 'daemons', daemon, f'fettle-{daemon}')
+    path = program(daemon)
+    shutil.copy(source, path + '.new')
+    inode = os.stat(path + '.new').st_ino
+    os.replace(path + '.new', path)
+    return inode
+
+
 def process_of(daemon, node):
     """(pid, inode of the program that it runs); None while none runs."""
     for one in lab.status()['nodes']:
@@ -50,12 +78,9 @@ def process_of(daemon, node):
     return None
 
 
-def upgrade(daemon, node='node1'):
-    """Until the new program runs and is ready."""
-    path = program(daemon)
-    shutil.copy(path, path + '.new')
-    new = os.stat(path + '.new').st_ino
-    os.replace(path + '.new', path)
+def upgrade(daemon, node, version):
+    """Until a program of this version runs and is ready."""
+    new = put_program(daemon, version)
     old, inode = wait_until(f'{daemon} runs', lambda: process_of(daemon, node), PATIENCE_S)
     assert inode != new
     os.kill(old, signal.SIGTERM)
@@ -123,10 +148,76 @@ def locks_of(job):
     return sorted(row['name'] for row in lab.query('lock', ['name', 'owner']) if str(job) in map(str, row['owner'] or []))
 
 
-def replaced(*daemons):
-    """Each in turn while a long job and short ones run."""
+# --- objects that have a member of the later version ---
+
+def without_defaults(text):
+    """A store has what it was told by who wrote it; a newer program adds its own defaults when it tells it to others."""
+    version, json_of = text.split(' ', 1)
+    def plain(value):
+        if isinstance(value, list):
+            return [plain(one) for one in value]
+        if isinstance(value, dict):
+            return {key: plain(one) for key, one in value.items() if (key, one) != ('newer', '')}
+        return value
+    return version, json.dumps(plain(json.loads(json_of)), sort_keys=True)
+
+
+class Marked:
+    """The cluster, a node, an instance and a tag with a value in the field that only newer programs know. Jobs change them;
+    nobody may lose it."""
+    VALUE = 'kept'
+
+    def __init__(self):
+        lab.cli('instance', 'create', 'marked', '--disk-template', 'diskless', '--memory', '8', '--pnode',
+                'node2', '--no-start')
+        lab.cli('tag', 'add', 'instance', 'marked', 'marked')
+        objects = self.objects()
+        self.keys = [next(key for key, (_, json_of) in objects.items() if key.startswith(kind + '/') and mark in json_of)
+                     for kind, mark in (('cluster', ''), ('node', '"node3"'), ('instance', '"marked"'), ('tag', '"marked"'))]
+        self.commit(objects)
+        self.count = 0
+
+    @staticmethod
+    def objects():
+        """{kind/key: [version, text of the object]} in the master's store."""
+        return {key: text.split(' ', 1) for key, text in e2e.content_of(lab, 'node1')[1].items()}
+
+    def commit(self, objects):
+        client = bench_wconfd.Client(lab.root('node1'))
+        bench_wconfd.hold_file(lab.root('node1'))
+        locks = [{'name': f'{name}', 'mode': 'exclusive'} for name in ('cluster/BGL', 'instance/[lockset]', 'node/[lockset]', 'cluster/config')]
+        answer = client.call('update_locks', {'owner': bench_wconfd.OWNER, 'locks': locks, 'wait': True, 'wait_ms': 20000})
+        assert answer['granted'], answer
+        client.call('commit', bench_wconfd.commit_args(*(
+            {'op': 'put', 'kind': key.split('/', 1)[0], 'key': key.split('/', 1)[1], 'version': int(objects[key][0]),
+             'object': {**json.loads(objects[key][1]), 'newer': self.VALUE}} for key in self.keys)))
+        client.call('free_locks', {'owner': bench_wconfd.OWNER})
+        client.close()
+
+    def change(self, drained):
+        """By jobs; the tag is left as it is."""
+        self.count += 1
+        lab.cli('cluster', 'modify', '--job-archive-age-s', str(20000 + self.count))
+        lab.cli('node', 'modify', 'node3', '--drained', 'no' if drained else 'yes')
+        lab.cli('instance', 'modify', 'marked', '--memory', str(8 + self.count))
+
+    def check(self, when):
+        before = self.objects()
+        self.change(json.loads(before[self.keys[1]][1])['drained'])
+        wait_until(f'{when}: the copy is that of the master', lambda: e2e.equal_copies(lab, 'node1', 'node2', normal=without_defaults), PATIENCE_S)
+        objects = self.objects()
+        for key in self.keys:
+            assert key.startswith('tag/') or objects[key] != before[key], f'{when}: no job has changed {key}'
+            found = json.loads(objects[key][1]).get('newer')
+            assert found == self.VALUE, f'{when}: {key} has "{found}" in the field of the later version'
+
+
+# --- one after the other ---
+
+def replaced(version, *daemons, marked=None):
+    """Each in turn by this version while a long job and short ones run."""
     epoch = lab.json('cluster', 'info')['epoch']
-    long = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3600, 'no_locks': False, 'on_nodes': ['node3'],
+    long = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3600, 'no_locks': False, 'on_nodes': ['node2'],
                        'on_instances': ['long']})
     wait_until('the long job runs', lambda: lab.job_status(long)[0] == 'running', PATIENCE_S)
     held = locks_of(long)
@@ -134,10 +225,17 @@ def replaced(*daemons):
     with Load() as load:
         load.wait_more()
         for daemon, node in daemons:
-            upgrade(daemon, node)
+            when = f'{version} {daemon} of {node}'
+            if node:
+                upgrade(daemon, node, version)
+            else:
+                put_program(daemon, version)
             load.wait_more()
-            assert lab.job_status(long)[0] == 'running', f'after {daemon} of {node}: {lab.job_status(long)}'
-            assert locks_of(long) == held, f'after {daemon} of {node}'
+            assert lab.job_status(long)[0] == 'running', f'{when}: {lab.job_status(long)}'
+            assert locks_of(long) == held, when
+            wait_until(f'{when}: all nodes know the master', lambda: not lab.json('cluster', 'info')['nodes_pending'], PATIENCE_S)
+            if marked:
+                marked.check(when)
     assert not load.error, load.error
     for request, job in load.jobs.items():
         status, result = lab.wait_job(job, PATIENCE_S)
@@ -152,20 +250,14 @@ def replaced(*daemons):
 
 @title('/upgrade/wconfd#FUT-12,SAF-01,WCF-08,WCF-12')
 def test_wconfd():
-    replaced(('wconfd', 'node1'), ('wconfd', 'node1'))
+    replaced(NEWER, ('wconfd', 'node1'))
+    replaced(OLDER, ('wconfd', 'node1'))
 
 
 @title('/upgrade/luxid#FUT-12,LUX-16,LUX-30,LUX-34')
 def test_luxid():
-    replaced(('luxid', 'node1'), ('luxid', 'node1'))
-
-
-def replace_job_program():
-    """The inode of the new one."""
-    path = program('job')
-    shutil.copy(path, path + '.new')
-    os.replace(path + '.new', path)
-    return os.stat(path).st_ino
+    replaced(NEWER, ('luxid', 'node1'))
+    replaced(OLDER, ('luxid', 'node1'))
 
 
 @title('/upgrade/program-of-jobs#FUT-12')
@@ -178,21 +270,29 @@ def test_job_program():
         assert lab.wait_job(job, PATIENCE_S)[0] == 'success'
         return inode
     inode_of_next()
-    for _ in range(2):
+    for version in (NEWER, OLDER):
         old = inode_of_next()
-        new = replace_job_program()
+        new = put_program('job', version)
         assert old != new == inode_of_next(), (old, new)
+
+
+def is_newer(daemon):
+    """Whether the program in this place is of the later version; so the test cannot pass with two of the same."""
+    with open(program(daemon), 'rb') as file:
+        return b'Of a later version.' in file.read()
 
 
 @title('/upgrade/one-after-the-other#FUT-12,DTH-02')
 def test_all():
-    """With the job's own program first, as a package brings them all at once; old and new ones talk."""
-    replace_job_program()
-    replaced(('wconfd', 'node1'), ('noded', 'node1'), ('luxid', 'node1'), ('watcher', 'node1'), ('rconfd', 'node1'),
-             ('noded', 'node2'), ('wconfd', 'node2'), ('rconfd', 'node2'))
-    for node in ('node1', 'node2'):
-        lab.exec(node, lab.fettle, '--root', lab.root(node), 'confd', 'status')
-    e2e.verify_clean(lab, PATIENCE_S)
+    """There and back: so of each two that talk each is the newer one once. The one that is not replaced is node3's."""
+    marked = Marked()
+    for version in (NEWER, OLDER):
+        replaced(version, *ORDER, marked=marked)
+        assert {is_newer(daemon) for daemon, _ in ORDER} == {version == NEWER}
+        for node in ('node1', 'node2'):
+            lab.exec(node, lab.fettle, '--root', lab.root(node), 'confd', 'status')
+        lab.cli('node', 'modify', 'node3', '--drained', 'no')
+        e2e.verify_clean(lab, PATIENCE_S)
 
 
 @title('/upgrade/no-sanitizer-report')
@@ -203,6 +303,7 @@ def test_logs():
 if __name__ == '__main__':
     with tempfile.TemporaryDirectory(prefix='fettle-upgrade-', dir='/var/tmp') as programs:
         os.chmod(programs, 0o755)
+        newer = build_newer()
         copy_programs(programs)
         with fettlelib.Lab(programs, options=('--candidates', '2')) as lab:
             e2e.run(test_wconfd, test_luxid, test_job_program, test_all, test_logs)

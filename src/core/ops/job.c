@@ -105,7 +105,7 @@ static bool run_op(struct runner *runner, struct job_op *row, bool last)
     void *params = NULL;
     const struct opcode *opcode = NULL;
     g_autoptr(GError) error = NULL;
-    if (!opcode_parse(row->input, &common, &params, &opcode, &error)) {
+    if (!opcode_parse_filled(row->input, &common, &params, &opcode, &error)) {
         struct op none = {0};
         finish(runner, &none, JOB_ERROR, failure_result(error, true, false));
         return false;

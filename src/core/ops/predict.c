@@ -30,7 +30,7 @@ GPtrArray *predict_locks(const struct env *env, struct follow *follow, const jso
     record_autoptr(op_common) common = NULL;
     void *params = NULL;
     const struct opcode *opcode = NULL;
-    if (!opcode_parse(input, &common, &params, &opcode, NULL))
+    if (!opcode_parse_filled(input, &common, &params, &opcode, NULL))
         return NULL;
     const struct op_impl *impl = op_impl_find(common->OP_ID);
     struct op op = {.env = env,
