@@ -341,6 +341,19 @@ struct jobs_query {
     GArray *ids;
 };
 
+/* More values than are given at once. */
+static bool is_long(const GPtrArray *fields, const GArray *ids)
+{
+    return (guint64)ids->len * fields->len > QUERY_QUICK_STEPS;
+}
+
+static bool turn_over(const GPtrArray *fields, guint count)
+{
+    guint jobs = MAX(QUERY_TURN_STEPS / MAX(fields->len, 1), 1);
+
+    return count % jobs == jobs - 1;
+}
+
 /* Reading many files is done bit by bit, so that others are answered meanwhile. */
 static void read_jobs_task(void *data)
 {
@@ -354,6 +367,8 @@ static void read_jobs_task(void *data)
         json_array_append_new(rows, query_job_values(query->context, id, query->fields));
         if (queue_find(query->context->queue, id) == NULL)
             alive = query_job_pause(query->context, i);
+        else if (is_long(query->fields, query->ids) && turn_over(query->fields, i))
+            alive = env_sleep(query->context->env, 1);
     }
     if (alive)
         rpc_answer(query->request, json_steal(&rows));
@@ -378,7 +393,7 @@ static void run_jobs_query(struct queue_context *context, struct rpc_request *re
     const struct jobs_query query = {context, request, fields, ids};
     void *copy = g_memdup2(&query, sizeof(query));
 
-    if (all_on_record(context, ids))
+    if (all_on_record(context, ids) && !is_long(fields, ids))
         read_jobs_task(copy);
     else
         task_spawn(context->env->tasks, read_jobs_task, copy);
@@ -400,7 +415,13 @@ void query_jobs(struct queue_context *context, struct rpc_request *request,
         ids = json_array_size(args->ids) > 0
                   ? named_ids(args->ids, &error)
                   : query_job_ids(context, wants_archived(fields), &error);
-    if (ids == NULL)
+    if (ids != NULL && (guint64)ids->len * fields->len > LIMIT_QUERY_STEPS)
+        fettle_set_error(
+            &error, LIMIT,
+            "QueryJobs: %u fields of %u jobs are more than %u values: ask for fewer at "
+            "once",
+            fields->len, ids->len, LIMIT_QUERY_STEPS);
+    if (error != NULL)
         rpc_fail(request, error);
     else
         run_jobs_query(context, request, g_steal_pointer(&fields), g_steal_pointer(&ids));

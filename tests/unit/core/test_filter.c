@@ -38,7 +38,7 @@ static void check(const char *text, bool expected)
     struct filter *filter = filter_parse(json, resolve, object, &error);
 
     g_assert_no_error(error);
-    if (filter_match(filter, value, object) != expected)
+    if (filter_match(filter, value, object, NULL) != expected)
         g_error("%s: expected %s", text, expected ? "a match" : "no match");
     filter_free(filter);
 }
@@ -150,7 +150,7 @@ static void test_slow_regex(void)
     struct filter *filter = filter_parse(json, resolve, object, &error);
 
     g_assert_no_error(error);
-    g_assert_false(filter_match(filter, value, object));
+    g_assert_false(filter_match(filter, value, object, NULL));
     filter_free(filter);
 }
 
