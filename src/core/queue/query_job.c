@@ -80,6 +80,28 @@ json_t *query_get_job_holds(struct query_source *source, const void *row,
                : holds_explain(source->context->holds, job);
 }
 
+/* A wish stands in the record only: the file is its process's. */
+static const struct job *with_wishes(const struct query_source *source, const void *row)
+{
+    const struct job *record = context_record(source->context, ((const struct job *)row)->id);
+
+    return record != NULL ? record : row;
+}
+
+json_t *query_get_job_cancel(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return json_boolean(with_wishes(source, row)->cancel);
+}
+
+json_t *query_get_job_kill_at(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    guint64 kill_us = with_wishes(source, row)->kill_us;
+
+    return kill_us == 0 ? NULL : json_integer((json_int_t)(kill_us / G_USEC_PER_SEC));
+}
+
 static json_t *op_input(const struct job_op *op)
 {
     return json_incref(op->input);

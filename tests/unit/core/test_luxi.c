@@ -243,6 +243,20 @@ static void assert_cancel(struct queue_world *w, guint64 id, bool done, const ch
         g_error("answered %s", json_dumps(answer, 0));
 }
 
+/* [cancel, kill_at] as clients see them: `kill_at` in whole seconds, null: never. */
+static void assert_wish(struct queue_world *w, guint64 id, bool cancel, guint64 kill_us)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr rows = queue_call(
+        w, "QueryJobs", json_make("[[I], [s, s]]", (json_int_t)id, "cancel", "kill_at"), &error);
+    const json_t *kill_at = json_array_get(json_array_get(rows, 0), 1);
+
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(json_array_get(json_array_get(rows, 0), 0)) == cancel);
+    g_assert_true(json_is_integer(kill_at) == (kill_us != 0));
+    g_assert_cmpint(json_integer_value(kill_at), ==, (json_int_t)(kill_us / G_USEC_PER_SEC));
+}
+
 /* A job under way is asked by a signal and on record; killed when it stays. */
 static void test_cancel_under_way(void)
 {
@@ -256,9 +270,11 @@ static void test_cancel_under_way(void)
 
     queue_child_named(w, id);
     queue_job_writes(w, id, "running");
+    assert_wish(w, id, false, 0);
     assert_cancel(w, id, true,
                   "Job will be canceled: it is asked to give up at the next safe point");
     fake_settle(w->world);
+    assert_wish(w, id, true, 0);
     record = queue_record(w, id);
     g_assert_true(record->cancel);
     g_assert_cmpuint(signals->len, ==, 1);
@@ -267,6 +283,7 @@ static void test_cancel_under_way(void)
     text = json_to_text(answer);
     g_assert_cmpstr(text, ==,
                     "[true,\"Job is asked to give up, and ended for sure in 10 seconds\"]");
+    assert_wish(w, id, true, (guint64)w->luxid->ops->wall_us(w->luxid) + JOB_KILL_GRACE_MS * 1000);
     fake_advance(w->world, JOB_KILL_GRACE_MS - 100);
     g_assert_cmpuint(signals->len, ==, 2);
     fake_advance(w->world, 200);
