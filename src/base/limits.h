@@ -56,7 +56,6 @@
 #define LIMIT_COMMIT_BYTES MIB(8) /* one transaction of luxid, so that it fits a frame */
 #define LIMIT_DEPENDENCIES 256    /* of one opcode */
 #define LIMIT_JOB_WAITERS 4096    /* WaitForJobChange calls under way */
-#define LIMIT_JOB_WAIT_S 600      /* one WaitForJobChange call, in seconds */
 #define LIMIT_WATCHERS 1024       /* WatchChanges calls under way */
 #define LIMIT_WATCH_WAIT_S 600    /* one of them, in seconds */
 #define LIMIT_WATCH_LOG                                                                            \

@@ -690,6 +690,26 @@ static void test_wait_over(void)
     queue_world_free(w);
 }
 
+/* As long as was asked for. */
+static void test_wait_long(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply reply = {0};
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "WaitForJobChange",
+                    wait_args(id, json_make("[s]", "running"), json_null(), 3600), &reply);
+    fake_advance(w->world, 3599 * 1000);
+    g_assert_false(reply.done);
+    fake_advance(w->world, 2000);
+    g_assert_true(reply.done);
+    g_assert_cmpstr(json_string_value(reply.result), ==, "nochange");
+    fake_reply_clear(&reply);
+    queue_world_free(w);
+}
+
 /* Log entries arrive as the job writes them, each once. */
 static void test_wait_log(void)
 {
@@ -771,6 +791,7 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/wait-at-once", test_wait_at_once);
     g_test_add_func("/luxi/wait-pushed#LUX-33", test_wait_pushed);
     g_test_add_func("/luxi/wait-over", test_wait_over);
+    g_test_add_func("/luxi/wait-long", test_wait_long);
     g_test_add_func("/luxi/wait-log#LUX-33", test_wait_log);
     g_test_add_func("/luxi/bad-calls", test_bad_calls);
     return g_test_run();
