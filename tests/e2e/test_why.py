@@ -1,55 +1,13 @@
 #!/usr/bin/env python3
 """What `fettle why JOB` says of jobs in states that are hard to bring about: a luxid of a few lines answers as it is told."""
 import json
-import os
 import re
-import socket
-import subprocess
-import tempfile
-import threading
 
 import e2e
 from e2e import title
+from fake_luxid import Luxid
 
 WHEN = r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d'
-
-
-class Luxid:
-    """Answers Query with the rows that it was given, {resource: [{field: value}]}; a field that is None has no data."""
-
-    def __init__(self, rows):
-        self.rows, self.folder, self.calls = rows, tempfile.TemporaryDirectory(prefix='fettle-'), []
-        os.makedirs(os.path.join(self.folder.name, 'run'))
-        self.server = socket.socket(socket.AF_UNIX)
-        self.server.bind(os.path.join(self.folder.name, 'run/luxid.sock'))
-        self.server.listen()
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def answer(self, method, args):
-        assert method == 'Query', method
-        what, fields, _ = args
-        return {'fields': [{'name': name, 'title': name, 'kind': 'other', 'doc': ''} for name in fields],
-                'data': [[[0 if row[name] is not None else 2, row[name]] for name in fields] for row in self.rows[what]]}
-
-    def serve(self):
-        while True:
-            connection, _ = self.server.accept()
-            data = b''
-            with connection:
-                while part := connection.recv(65536):
-                    data += part
-                    while b'\x03' in data:
-                        frame, data = data.split(b'\x03', 1)
-                        call = json.loads(frame)
-                        self.calls.append(call)
-                        answer = {'success': True, 'result': self.answer(call['method'], call['args'])}
-                        connection.sendall(json.dumps(answer).encode() + b'\x03')
-
-    def why(self, job, *options):
-        program = os.path.join(e2e.build(), 'src/cli/fettle')
-        done = subprocess.run([program, '--root', self.folder.name, *options, 'why', str(job)], capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done
-        return done.stdout
 
 
 def job(**more):
@@ -58,8 +16,10 @@ def job(**more):
             'cancel': False, 'kill_at': None, 'oplog': [[], []], **more}
 
 
-def said(row, waiters=()):
-    return Luxid({'job': [row], 'waiter': list(waiters)}).why(17)
+def said(row, waiters=(), options=()):
+    code, out, err = Luxid({'job': [row], 'waiter': list(waiters)}).run(*options, 'why', '17')
+    assert (code, err) == (0, ''), (code, err)
+    return out
 
 
 def check(expected, text):
@@ -77,7 +37,7 @@ def test_running():
           r'  to end it: fettle job cancel 17\n', said(job(oplog=log)))
     log[1].pop()
     check(r'(.*\n)+  said last, at WHEN: makes the disk\n(.*\n)+', said(job(oplog=log)))
-    told, = json.loads(Luxid({'job': [job(oplog=log)], 'waiter': []}).why(17, '--json'))
+    told, = json.loads(said(job(oplog=log), options=['--json']))
     assert told['log'] == [2, [310, 0], 'message', 'makes the disk'] and told['cancel'] is False and told['kill_at'] is None, told
 
 
