@@ -125,6 +125,14 @@ static bool ids_exist(struct cli *cli, int argc, char **argv, GError **error)
     return rows != NULL;
 }
 
+static json_t *fields_of(GStrv names)
+{
+    json_t *list = json_array();
+    for (char **name = names; *name != NULL; name++)
+        json_array_append_new(list, json_string(*name));
+    return list;
+}
+
 static int job_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool archived = cli_take_flag(&argc, argv, "--archived");
@@ -145,11 +153,15 @@ static int job_list(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     if (live)
         return cli_live_jobs(cli, (const char *const *)names, error);
-    json_autoptr rows =
-        cli_query(cli, "job", (const char *const *)names, json_incref(filter), error);
-    if (rows == NULL || (argc > 0 && !ids_exist(cli, argc, argv, error)))
+    json_autoptr answer =
+        cli_call(cli, "Query", json_make("[soO?]", "job", fields_of(names), filter), error);
+    if (answer == NULL || (argc > 0 && !ids_exist(cli, argc, argv, error)))
         return -1;
-    cli_print_rows(cli, "job", (const char *const *)names, rows);
+    cli_print_rows(cli, "job", (const char *const *)names, json_object_get(answer, "data"));
+    if (json_is_true(json_object_get(answer, "more")))
+        fprintf(stderr,
+                "fettle: the archive has older jobs, too, which are not shown: see them with "
+                "--filter 'id < N', N the least id here\n");
     return 0;
 }
 

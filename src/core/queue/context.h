@@ -32,6 +32,7 @@ struct queue_context {
     guint slow_queries;          /* under way … */
     struct task_mutex slow_turn; /* … one after the other (query_run.c) */
     guint most_queued;           /* LIMIT_QUEUED_JOBS, but in tests */
+    guint most_archived;         /* LIMIT_ARCHIVE_ROWS, the same */
 };
 
 /* The committed record of a job; NULL if there is none. Valid until its next change. */

@@ -429,3 +429,50 @@ GPtrArray *filter_values(const struct filter *filter, const void *field)
 
     return filter != NULL && add_values(filter, field, values) ? g_steal_pointer(&values) : NULL;
 }
+
+/* Of an "or", from the least of its parts to the most. */
+static void bounds_of_any(const struct filter *filter, const void *field, gint64 *least,
+                          gint64 *most)
+{
+    gint64 low = G_MAXINT64, high = G_MININT64;
+
+    for (guint i = 0; i < filter->parts->len; i++) {
+        gint64 part_low = *least, part_high = *most;
+
+        filter_bounds(filter->parts->pdata[i], field, &part_low, &part_high);
+        if (part_low <= part_high) {
+            low = MIN(low, part_low);
+            high = MAX(high, part_high);
+        }
+    }
+    *least = MAX(*least, low);
+    *most = MIN(*most, high);
+}
+
+static void bounds_of_value(const struct filter *filter, gint64 *least, gint64 *most)
+{
+    gint64 value = json_integer_value(filter->value);
+    enum filter_operator op = filter->op;
+
+    if (op == OP_EQUAL || op == OP_GREATER_EQUAL)
+        *least = MAX(*least, value);
+    if (op == OP_GREATER)
+        *least = MAX(*least, value == G_MAXINT64 ? value : value + 1);
+    if (op == OP_EQUAL || op == OP_LESS_EQUAL)
+        *most = MIN(*most, value);
+    if (op == OP_LESS)
+        *most = MIN(*most, value == G_MININT64 ? value : value - 1);
+}
+
+void filter_bounds(const struct filter *filter, const void *field, gint64 *least, gint64 *most)
+{
+    if (filter == NULL)
+        return;
+    if (filter->op == OP_OR)
+        bounds_of_any(filter, field, least, most);
+    else if (filter->op == OP_AND)
+        for (guint i = 0; i < filter->parts->len; i++)
+            filter_bounds(filter->parts->pdata[i], field, least, most);
+    else if (filter->field == field && json_is_integer(filter->value))
+        bounds_of_value(filter, least, most);
+}

@@ -35,6 +35,9 @@ bool filter_match(const struct filter *filter, filter_value value, void *data, g
 /* If only rows can match whose `field` has one of certain values: these, as GPtrArray of borrowed
  * const json_t *; unref it. NULL: it does not say so. */
 GPtrArray *filter_values(const struct filter *filter, const void *field);
+/* Narrows [*least, *most] to the whole numbers that `field` can have in rows that match, as far as
+ * comparisons with whole numbers say so; an empty range has *least > *most. */
+void filter_bounds(const struct filter *filter, const void *field, gint64 *least, gint64 *most);
 /* Calls `each` for every field that the filter names. */
 void filter_fields(const struct filter *filter, void (*each)(const void *field, void *data),
                    void *data);

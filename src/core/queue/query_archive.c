@@ -63,13 +63,22 @@ static GArray *sorted_ids(const GArray *ids)
     return sorted;
 }
 
+/* Those that the filter names, or all between the bounds that it has. */
+static GArray *ids_to_read(struct query *query, GError **error)
+{
+    struct query_ids wanted = {query->archived, 0, G_MAXINT64};
+
+    if (query->ids != NULL)
+        return sorted_ids(query->ids);
+    filter_bounds(query->filter, query_field_find("job", "id"), &wanted.least, &wanted.most);
+    return query_job_ids(query->context, &wanted, &query->more, error);
+}
+
 void query_jobs_task(void *data)
 {
     struct query *query = data;
     g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) ids = query->ids != NULL
-                                ? sorted_ids(query->ids)
-                                : query_job_ids(query->context, query->archived, &error);
+    g_autoptr(GArray) ids = ids_to_read(query, &error);
 
     query->slow = true;
     query->steps = 0;

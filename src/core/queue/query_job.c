@@ -254,39 +254,67 @@ static gint compare_ids(gconstpointer left, gconstpointer right)
     return a < b ? -1 : a > b;
 }
 
-/* What a dead luxid left in both places counts once. */
-static void add_archived(const struct queue_context *context, const GArray *folder, GArray *ids)
+static bool is_wanted(const struct query_ids *wanted, guint64 id)
 {
-    for (guint i = 0; i < folder->len; i++) {
-        guint64 id = g_array_index(folder, guint64, i);
-
-        if (queue_find(context->queue, id) == NULL)
-            g_array_append_val(ids, id);
-    }
+    return (gint64)id >= wanted->least && (gint64)id <= wanted->most;
 }
 
-GArray *query_job_ids(const struct queue_context *context, bool archived, GError **error)
+/* The newest first. What a dead luxid left in both places counts once. False: there are more than
+ * may be read. */
+static bool add_archived(const struct queue_context *context, const GArray *folder,
+                         const struct query_ids *wanted, GArray *ids)
 {
-    g_autoptr(GArray) ids = queue_ids(context->queue);
-    g_autoptr(GArray) folders = archived ? archive_folders(context->env, error) : NULL;
-    guint on_record = ids->len;
+    for (guint i = folder->len; i > 0; i--) {
+        guint64 id = g_array_index(folder, guint64, i - 1);
 
-    if (archived && folders == NULL)
+        if (!is_wanted(wanted, id) || queue_find(context->queue, id) != NULL)
+            continue;
+        if (ids->len >= context->most_archived)
+            return false;
+        g_array_append_val(ids, id);
+    }
+    return true;
+}
+
+/* Folders that can have none of the wanted ids are not looked at. NULL with an error. */
+static GArray *archived_ids(const struct queue_context *context, const struct query_ids *wanted,
+                            bool *ret_more, GError **error)
+{
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(guint64));
+    g_autoptr(GArray) folders = archive_folders(context->env, error);
+
+    if (folders == NULL)
         return NULL;
-    for (guint i = 0; archived && i < folders->len; i++) {
-        g_autoptr(GArray) folder =
-            archive_ids(context->env, g_array_index(folders, guint64, i), error);
+    for (guint i = folders->len; i > 0 && !*ret_more; i--) {
+        guint64 number = g_array_index(folders, guint64, i - 1);
+        g_autoptr(GArray) folder = NULL;
 
+        if (number > G_MAXINT64 / ARCHIVE_FOLDER_JOBS ||
+            (gint64)((number + 1) * ARCHIVE_FOLDER_JOBS - 1) < wanted->least ||
+            (gint64)(number * ARCHIVE_FOLDER_JOBS) > wanted->most)
+            continue;
+        folder = archive_ids(context->env, number, error);
         if (folder == NULL)
             return NULL;
-        add_archived(context, folder, ids);
-        if (ids->len - on_record > LIMIT_ARCHIVE_ROWS) {
-            fettle_set_error(error, LIMIT,
-                             "more than %d jobs are archived: ask for them by their ids",
-                             LIMIT_ARCHIVE_ROWS);
-            return NULL;
-        }
+        *ret_more = !add_archived(context, folder, wanted, ids);
     }
+    return g_steal_pointer(&ids);
+}
+
+GArray *query_job_ids(const struct queue_context *context, const struct query_ids *wanted,
+                      bool *ret_more, GError **error)
+{
+    g_autoptr(GArray) on_record = queue_ids(context->queue);
+    g_autoptr(GArray) ids = NULL;
+
+    *ret_more = false;
+    ids = wanted->archived ? archived_ids(context, wanted, ret_more, error)
+                           : g_array_new(FALSE, FALSE, sizeof(guint64));
+    if (ids == NULL)
+        return NULL;
+    for (guint i = 0; i < on_record->len; i++)
+        if (is_wanted(wanted, g_array_index(on_record, guint64, i)))
+            g_array_append_vals(ids, &g_array_index(on_record, guint64, i), 1);
     g_array_sort(ids, compare_ids);
     return g_steal_pointer(&ids);
 }
@@ -421,6 +449,23 @@ static void run_jobs_query(struct queue_context *context, struct rpc_request *re
         task_spawn(context->env->tasks, read_jobs_task, copy);
 }
 
+/* There is no place in the answer for a word that there are more. */
+static GArray *all_ids(const struct queue_context *context, const GPtrArray *fields, GError **error)
+{
+    const struct query_ids wanted = {wants_archived(fields), 0, G_MAXINT64};
+    bool more;
+    g_autoptr(GArray) ids = query_job_ids(context, &wanted, &more, error);
+
+    if (ids == NULL || !more)
+        return g_steal_pointer(&ids);
+    fettle_set_error(
+        error, LIMIT,
+        "more than %u jobs are archived: ask for them by their ids, or by Query with a "
+        "filter that has bounds on id, as [\">\", \"id\", 1000]",
+        context->most_archived);
+    return NULL;
+}
+
 /* Null and an empty list mean all jobs; archived ones only if the field `archived` is asked for, as
  * Ganeti has it. Those that are named may be archived. */
 void query_jobs(struct queue_context *context, struct rpc_request *request,
@@ -434,9 +479,8 @@ void query_jobs(struct queue_context *context, struct rpc_request *request,
         !json_is_array(args->ids))
         fettle_set_error(&error, WRONG_INPUT, "QueryJobs: ids: must be a list of job ids or null");
     else if (fields != NULL)
-        ids = json_array_size(args->ids) > 0
-                  ? named_ids(args->ids, &error)
-                  : query_job_ids(context, wants_archived(fields), &error);
+        ids = json_array_size(args->ids) > 0 ? named_ids(args->ids, &error)
+                                             : all_ids(context, fields, &error);
     if (ids != NULL && (guint64)ids->len * fields->len > LIMIT_QUERY_STEPS)
         fettle_set_error(
             &error, LIMIT,

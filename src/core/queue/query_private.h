@@ -33,6 +33,7 @@ struct query {
     bool slow;               /* it takes long: it lets others have their turn now and then */
     bool counted;            /* among the context's slow_queries */
     bool gone;               /* the client has */
+    bool more;               /* of jobs: the archive has older ones, too */
     struct config *snapshot; /* of a slow one: what it works on */
 };
 

@@ -157,7 +157,7 @@ void query_answer(struct query *query)
                                                                g_ptr_array_index(query->names, i)));
         g_string_append(query->data, ",\"fields\":");
         json_append(query->data, fields);
-        g_string_append_c(query->data, '}');
+        g_string_append(query->data, query->more ? ",\"more\":true}" : "}");
     }
     rpc_answer_text(query->request, query->data->str);
 }
