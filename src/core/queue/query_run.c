@@ -65,9 +65,18 @@ static bool apply_filter(struct query *query, GError **error)
     return true;
 }
 
+/* Without a filter it is known before. */
+static bool is_surely_long(const struct query *query)
+{
+    return query->filter == NULL &&
+           (guint64)query->rows->len * query->fields->len > QUERY_QUICK_STEPS;
+}
+
 /* False without an error: it is more than may be done at once. */
 static bool answer_rows(struct query *query, GError **error)
 {
+    if (!query->slow && is_surely_long(query))
+        return false;
     if (!apply_filter(query, error))
         return false;
     for (guint i = 0; i < query->matching->len; i++) {
