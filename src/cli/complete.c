@@ -185,6 +185,7 @@ static void complete_command(const struct completion *completion, const struct c
 {
     g_auto(GStrv) shapes = g_strsplit_set(command->usage, " []|…", -1);
     int place = 0, seen = 0;
+    bool repeated = strstr(command->usage, "…]") != NULL || strstr(command->usage, "ID…") != NULL;
     for (int i = 0; i + 1 < argc; i++)
         place += argv[i][0] != '-';
     for (int i = 0; shapes[i] != NULL; i++) {
@@ -194,13 +195,13 @@ static void complete_command(const struct completion *completion, const struct c
             if (completion->begin[0] == '-')
                 offer(completion, shapes[i], "");
             /* Its value is no word of the command. */
-            if (shapes[i + 1] != NULL && *shapes[i + 1] != '\0')
+            if (shapes[i + 1] != NULL && *shapes[i + 1] != '\0' && shapes[i + 1][0] != '-')
                 i++;
             continue;
         }
         if (g_ascii_islower(shapes[i][0]) && completion->begin[0] != '-')
             offer(completion, shapes[i], "");
-        else if (seen++ == place || strstr(command->usage, "…]") != NULL)
+        else if (seen++ == place || repeated)
             offer_objects(completion, command->noun, shapes[i]);
     }
 }

@@ -31,7 +31,7 @@ class Luxid:
         what, fields, asked = args
         rows = [row for row in self.rows[what] if not asked or asked[:2] != ['=', 'id'] or row['id'] == asked[2]]
         return {'fields': [{'name': name, 'title': name, 'kind': 'other', 'doc': ''} for name in fields],
-                'data': [[[0 if row[name] is not None else 2, row[name]] for name in fields] for row in rows]}
+                'data': [[[0 if row.get(name) is not None else 2, row.get(name)] for name in fields] for row in rows]}
 
     def serve(self):
         while True:
@@ -50,8 +50,8 @@ class Luxid:
     def run(self, *args):
         """Exit code, output and errors of a command."""
         program = os.path.join(e2e.build(), 'src/cli/fettle')
-        done = subprocess.run([program, '--root', self.folder.name, *args], capture_output=True, text=True, timeout=60, check=False,
-                              stdin=subprocess.DEVNULL)
+        done = subprocess.run([program, *args], capture_output=True, text=True, timeout=60, check=False,
+                              stdin=subprocess.DEVNULL, env={**os.environ, 'FETTLE_ROOT': self.folder.name})
         return done.returncode, done.stdout, done.stderr
 
     def filters(self):

@@ -88,4 +88,19 @@ def test_kinds():
     assert code == 2 and err.startswith('fettle: too many arguments; usage: fettle job cancel '), err
 
 
-e2e.run(test_filters, test_list, test_several, test_kinds)
+@title('/job-words/completion')
+def test_completion():
+    server = luxid()
+    def offered(*words):
+        code, out, _ = server.run('--complete', *words)
+        assert code == 0
+        return {line.split('\t')[0] for line in out.splitlines()}
+
+    assert {'--kill', '--queued', '--waiting', '--pending', '--running', '--yes'} <= offered('job', 'cancel', '-')
+    assert {'--status', '--filter', '--archived', '--live'} <= offered('job', 'list', '-')
+    assert '--filter' in offered('instance', 'list', '-')
+    assert offered('job', 'cancel', '3', '') == {'3', '4', '5'}, offered('job', 'cancel', '3', '')
+    assert {'low', 'normal', 'high', '4'} <= offered('job', 'change-priority', '3', '')
+
+
+e2e.run(test_filters, test_list, test_several, test_kinds, test_completion)
