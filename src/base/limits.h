@@ -7,6 +7,10 @@
 #define KIB(n) ((size_t)(n)*1024)
 #define MIB(n) ((size_t)(n)*1024 * 1024)
 
+/* Daemons */
+#define SPARE_MEMORY_BYTES MIB(8) /* freed, and not wanted again: given back to the system */
+#define SPARE_LOOK_MS 15000u      /* between two looks at that */
+
 /* Wire */
 #define LIMIT_FRAME_BYTES MIB(16)       /* one internal frame */
 #define LIMIT_LUXI_FRAME_BYTES MIB(8)   /* one LUXI request */
@@ -384,9 +388,10 @@
 #define MOVE_POLL_MS 100u     /* between two looks at a migration under way */
 #define MOVE_RETRY_MS 500u    /* between two tries of what must succeed */
 #define MOVE_WAIT_POLL_MS 20u /* of those who wait for its end */
-#define LIMIT_MIGRATION_END_MS 10000u    /* until a migration that was cancelled has ended */
-#define LIMIT_LAST_WORDS_MS 1000u        /* from a QEMU's hanging up to its exit */
-#define LIMIT_CONSOLE_BYTES MIB(4)       /* kept of what a guest has printed */
-#define LIMIT_CONSOLE_READ_BYTES KIB(64) /* one answer */
-#define CONSOLE_TRIM_MS 10000u           /* between two looks whether there is more */
-#define CONSOLE_WRITE_MS 2000u           /* for a guest to take what was typed */
+#define LIMIT_MIGRATION_CONNECT_MS 10000u /* to the process that waits for a guest's memory */
+#define LIMIT_MIGRATION_END_MS 10000u     /* until a migration that was cancelled has ended */
+#define LIMIT_LAST_WORDS_MS 1000u         /* from a QEMU's hanging up to its exit */
+#define LIMIT_CONSOLE_BYTES MIB(4)        /* kept of what a guest has printed */
+#define LIMIT_CONSOLE_READ_BYTES KIB(64)  /* one answer */
+#define CONSOLE_TRIM_MS 10000u            /* between two looks whether there is more */
+#define CONSOLE_WRITE_MS 2000u            /* for a guest to take what was typed */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/help.h"
+#include "cli/usage.h"
 #include "proto/cli_args.h"
 
 struct completion {
@@ -52,6 +53,27 @@ static void offer_jobs(const struct completion *completion)
     }
 }
 
+static void offer_repairs(const struct completion *completion)
+{
+    json_autoptr rows = cli_query(completion->cli, "repair",
+                                  (const char *const[]){"id", "instance", NULL}, NULL, NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        offer(completion, cli_cell_string(row, 0), cli_cell_string(row, 1));
+    }
+}
+
+static void offer_rules(const struct completion *completion)
+{
+    json_autoptr rows = cli_query(completion->cli, "filter",
+                                  (const char *const[]){"uuid", "action", NULL}, NULL, NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        g_autofree char *action = cli_cell_text("filter", "action", json_array_get(row, 1));
+        offer(completion, cli_cell_string(row, 0), action);
+    }
+}
+
 /* Each name once, however many nodes have such a service. */
 static void offer_services(const struct completion *completion)
 {
@@ -86,8 +108,12 @@ static void offer_objects(const struct completion *completion, const char *noun,
     else if (strcmp(shape, "INVITATION") == 0)
         offer_rows(completion, "invitation", json_make("[s[sss]]", "!", "=", "state", "used"),
                    "author");
-    else if (strcmp(shape, "ID") == 0 && strcmp(noun, "job") == 0)
+    else if (strcmp(shape, "JOB") == 0 || (strcmp(shape, "ID") == 0 && strcmp(noun, "job") == 0))
         offer_jobs(completion);
+    else if (strcmp(shape, "ID") == 0 && strcmp(noun, "repair") == 0)
+        offer_repairs(completion);
+    else if (strcmp(shape, "UUID") == 0 && strcmp(noun, "queue") == 0)
+        offer_rules(completion);
     else if (strcmp(shape, "KIND") == 0)
         for (const char *const *word = tag_kind_words.words; *word != NULL; word++)
             offer(completion, *word, "");
@@ -180,30 +206,37 @@ static void complete_opcode(struct completion *completion, const struct cli_comm
 
 /* --- other commands: by their usage --- */
 
+/* What one shape or word of a usage offers, behind these words. */
+static void offer_shape(const struct completion *completion, const char *noun, const char *shape,
+                        const char *last)
+{
+    /* Of which kind it is a name may stand right before it. */
+    bool kind = last != NULL && g_strv_contains(tag_kind_words.words, last);
+    if (g_ascii_islower(*shape) || g_ascii_isdigit(*shape))
+        offer(completion, shape, "");
+    else
+        offer_objects(completion, kind ? last : noun, shape);
+}
+
 static void complete_command(const struct completion *completion, const struct command *command,
                              int argc, char **argv)
 {
-    g_auto(GStrv) shapes = g_strsplit_set(command->usage, " []|…", -1);
-    int place = 0, seen = 0;
-    bool repeated = strstr(command->usage, "…]") != NULL || strstr(command->usage, "ID…") != NULL;
-    for (int i = 0; i + 1 < argc; i++)
-        place += argv[i][0] != '-';
-    for (int i = 0; shapes[i] != NULL; i++) {
-        if (*shapes[i] == '\0')
-            continue;
-        if (shapes[i][0] == '-') {
-            if (completion->begin[0] == '-')
-                offer(completion, shapes[i], "");
-            /* Its value is no word of the command. */
-            if (shapes[i + 1] != NULL && *shapes[i + 1] != '\0' && shapes[i + 1][0] != '-')
-                i++;
-            continue;
-        }
-        if (g_ascii_islower(shapes[i][0]) && completion->begin[0] != '-')
-            offer(completion, shapes[i], "");
-        else if (seen++ == place || repeated)
-            offer_objects(completion, command->noun, shapes[i]);
+    int before = argc > 0 ? argc - 1 : 0;
+    const char *last = before > 0 ? argv[before - 1] : NULL;
+    g_autofree char *value = usage_value(command->usage, before, argv);
+    g_autoptr(GPtrArray) flags = usage_flags(command->usage);
+    g_autoptr(GPtrArray) next = usage_next(command->usage, before, argv);
+    if (value != NULL) {
+        g_auto(GStrv) choices = g_strsplit(value, "|", -1);
+        for (guint i = 0; choices[i] != NULL; i++)
+            if (!g_ascii_isdigit(*choices[i])) /* an example of a number or time */
+                offer_shape(completion, command->noun, choices[i], NULL);
+        return;
     }
+    for (guint i = 0; flags->pdata[i] != NULL && completion->begin[0] == '-'; i++)
+        offer(completion, flags->pdata[i], "");
+    for (guint i = 0; next->pdata[i] != NULL && completion->begin[0] != '-'; i++)
+        offer_shape(completion, command->noun, next->pdata[i], last);
 }
 
 static void offer_general(const struct completion *completion)

@@ -10,7 +10,7 @@
 
 #include "cli/engine.h"
 
-#define WORDS "status|etcd|sqlite|renew NODE [--yes]"
+#define WORDS "(status|etcd|sqlite|renew NODE) [--yes]"
 #define LAG_ENTRIES 5000 /* of Raft's log; etcd sends a whole snapshot to who lacks so many */
 
 /* --- judging --- */

@@ -148,6 +148,20 @@ static void print_decisions(struct cli *cli, const char *name)
 
 /* --- what to do next --- */
 
+/* Whether its node being offline leaves a way to run it elsewhere depends on its disks. */
+static void next_without_node(const json_t *cells, const char *name)
+{
+    const char *template = info_string(cells, "disk_template");
+    bool anywhere = strcmp(template, "sharedfile") == 0 || strcmp(template, "diskless") == 0;
+    if (strcmp(info_string(cells, "replica.state"), "in-sync") == 0)
+        printf("  Run it on %s: fettle instance failover %s\n", mirror_node(cells), name);
+    else if (anywhere)
+        printf("  Run it on another node: fettle instance failover %s\n", name);
+    else
+        printf("  Its disks are on %s, which is offline. See: fettle why %s\n",
+               info_string(cells, "pnode"), name);
+}
+
 static void next_by_status(const json_t *cells, const char *name)
 {
     const char *status = info_string(cells, "status"), *node = info_string(cells, "pnode");
@@ -155,11 +169,8 @@ static void next_by_status(const json_t *cells, const char *name)
         printf("  %s does not answer, but may still run it. If it is really dead, say so:\n"
                "      fettle node modify %s --offline yes --statement \"…\"\n",
                node, node);
-    else if (strcmp(status, "ERROR_nodeoffline") == 0 &&
-             strcmp(info_string(cells, "replica.state"), "in-sync") == 0)
-        printf("  Run it on %s: fettle instance failover %s\n", mirror_node(cells), name);
     else if (strcmp(status, "ERROR_nodeoffline") == 0)
-        printf("  Its disks are on %s, which is offline. See: fettle why %s\n", node, name);
+        next_without_node(cells, name);
     else if (strcmp(status, "ERROR_down") == 0)
         printf("  It should run and does not. See why: fettle why %s; start it: fettle instance "
                "startup %s\n",

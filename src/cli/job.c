@@ -27,7 +27,9 @@ static GStrv with_archived(GStrv names)
     return names;
 }
 
-#define LIST_USAGE "[--status STATUS] [--filter FILTER] [--archived] [--live] [ID…]"
+#define LIST_USAGE                                                                                 \
+    "[--status queued|waiting|canceling|running|canceled|success|error|pending|ended] [--filter "  \
+    "FILTER] [--archived] [--live] [ID…]"
 
 static bool add_status(json_t *filter, const char *word)
 {
@@ -299,8 +301,9 @@ static int job_wait(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command job_commands[] = {
     {"job", "list", LIST_USAGE,
-     "List jobs, or those with these ids, of these states (pending: queued or waiting, ended: the "
-     "last three), that a filter lets through; with --archived those in the archive, too. With "
+     "List jobs, or those with these ids, of these states (pending: queued or waiting, ended: "
+     "canceled, success or error; several with commas between), that a filter lets through; with "
+     "--archived those in the archive, too. With "
      "--live the list follows what happens until Ctrl-C: on a terminal it is drawn anew, elsewhere "
      "each change is a line, with --json an object a line.",
      job_list},

@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-#define JOB_SELECT_USAGE "ID…|--queued|--waiting|--pending|--running [--yes]"
+#define JOB_SELECT_USAGE "[--queued|--waiting|--pending|--running] [--yes] [ID…]"
 
 /* Takes these out of the words, which all have to be ids then. `will`: what becomes of them, "will
  * be canceled". Array of guint64, unref it; empty if there is none of that kind; NULL with an

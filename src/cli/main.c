@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/help.h"
 #include "cli/mistaken.h"
@@ -81,11 +82,27 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
     return -1;
 }
 
+/* For a person, not for scripts: where the names are that exist. */
+static void print_hint(const GError *error)
+{
+    static const char *const nouns[][2] = {
+        {"instance \"", "instance"}, {"node \"", "node"},   {"network \"", "network"},
+        {"nodegroup \"", "group"},   {"group \"", "group"}, {"service \"", "service"},
+    };
+    if (!fettle_error_is(error, UNKNOWN_ENTITY) || !isatty(STDERR_FILENO) ||
+        strstr(error->message, "\" does not exist") == NULL)
+        return;
+    for (guint i = 0; i < G_N_ELEMENTS(nouns); i++)
+        if (g_str_has_prefix(error->message, nouns[i][0]))
+            fprintf(stderr, "What there is: fettle %s list\n", nouns[i][1]);
+}
+
 static void print_error(const struct cli *cli, const GError *error)
 {
     const char *message = error != NULL ? error->message : "failed without a reason";
     if (!cli->json) {
         fprintf(stderr, "fettle: %s\n", message);
+        print_hint(error);
         return;
     }
     json_autoptr document =

@@ -251,7 +251,8 @@ static bool take_end(int *argc, char **argv, gint64 *ret_end, GError **error)
     return false;
 }
 
-#define SUSPEND_USAGE "repair suspend [--for 2h|--until TIME] cluster|nodegroup NAME|instance NAME"
+#define SUSPEND_USAGE                                                                              \
+    "repair suspend [--for 2h|--until TIME] (cluster|nodegroup NAME|instance NAME)"
 
 static int suspend(struct cli *cli, const struct wishes *wishes, int argc, char **argv,
                    GError **error)
@@ -272,7 +273,7 @@ static int resume(struct cli *cli, const struct wishes *wishes, int argc, char *
                   GError **error)
 {
     struct object object;
-    const char *usage = "repair resume cluster|nodegroup NAME|instance NAME";
+    const char *usage = "repair resume (cluster|nodegroup NAME|instance NAME)";
     if (!take_object(&argc, &argv, usage, &object, error) ||
         !cli_expect(argc, argv, 0, usage, error))
         return -1;
@@ -297,7 +298,7 @@ static int list_policies(struct cli *cli, GError **error)
 }
 
 #define POLICY_USAGE                                                                               \
-    "repair policy [cluster|nodegroup NAME|instance NAME "                                         \
+    "repair policy [(cluster|nodegroup NAME|instance NAME) "                                       \
     "[fix-storage|migrate|failover|reinstall|none]]"
 
 /* Shows the policies, or that of the object. */
@@ -373,14 +374,14 @@ const struct command repair_commands[] = {
      "Show one repair, by its id or the beginning of it: what was decided, its jobs, what waits "
      "for you.",
      repair_show},
-    {"repair", "suspend", "[--for 2h|--until TIME] cluster|nodegroup NAME|instance NAME",
+    {"repair", "suspend", "[--for 2h|--until TIME] (cluster|nodegroup NAME|instance NAME)",
      "Stop auto-repair of the cluster, a node group or an instance, for a time or until it is "
      "resumed; a repair under way waits as it is. " TAKES_JOB_FLAGS,
      repair_suspend},
-    {"repair", "resume", "cluster|nodegroup NAME|instance NAME",
+    {"repair", "resume", "(cluster|nodegroup NAME|instance NAME)",
      "End a suspension of auto-repair. " TAKES_JOB_FLAGS, repair_resume},
     {"repair", "policy",
-     "[cluster|nodegroup NAME|instance NAME [fix-storage|migrate|failover|reinstall|none]]",
+     "[(cluster|nodegroup NAME|instance NAME) [fix-storage|migrate|failover|reinstall|none]]",
      "Show or set what auto-repair may do: of each type also the less risky ones before it. "
      "Without words: who has a policy. " TAKES_JOB_FLAGS,
      repair_policy},

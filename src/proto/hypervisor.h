@@ -23,6 +23,9 @@ struct hypervisor_events {
     void (*exited)(const char *instance, guint64 generation, const char *said, void *data);
     /* The guest switched itself off; the process lives on, paused (-action shutdown=pause). */
     void (*shutdown)(const char *instance, guint64 generation, void *data);
+    /* A replica was to be brought up to date by what was written since (COPY_WRITTEN_SINCE): that
+     * has begun (`why` NULL), or everything is copied, because of `why`. */
+    void (*resyncing)(const char *instance, guint64 generation, const char *why, void *data);
     void *data;
 };
 

@@ -309,6 +309,29 @@ def test_info():
     lab.cli('node', 'modify', 'node3', '--drained', 'no')
 
 
+@title('/cli/info-of-instances-without-their-node')
+def test_info_offline():
+    """What there is to be done depends on where the disks are."""
+    for name, template, disks in (('bare', 'diskless', []), ('shared', 'sharedfile', [{'size': 8}]), ('local', 'file', [{'size': 8}])):
+        lab.do('OP_INSTANCE_CREATE', instance_name=name, disk_template=template, disks=disks, memory=8, pnode='node3')
+    lab.lab('power', 'node3', 'off')
+    lab.cli('node', 'modify', 'node3', '--offline', 'yes', '--statement', 'test: the power was cut')
+    for name in ('bare', 'shared'):
+        text = lab.cli('instance', 'info', name)
+        assert f'  Run it on another node: fettle instance failover {name}\n' in text, text
+    text = lab.cli('instance', 'info', 'local')
+    assert '  Its disks are on node3, which is offline. See: fettle why local\n' in text, text
+    for name in ('bare', 'shared'):
+        lab.cli('instance', 'failover', name)
+        assert 'running, should be up' in lab.cli('instance', 'info', name)
+    lab.lab('power', 'node3', 'on')
+    lab.cli('node', 'modify', 'node3', '--offline', 'no')
+    for name in ('bare', 'shared', 'local'):
+        lab.cli('instance', 'remove', name, '--shutdown-timeout', '0')
+    lab.cli('instance', 'replace-disks', 'web')
+    e2e.wait_healthy(lab, 'web')
+
+
 def problems(*words):
     """What `node verify` or `cluster verify` finds; its exit code has to say the same."""
     code, out, err = lab.run(*words, '--json', check=False)
@@ -410,6 +433,14 @@ def test_bash():
     assert in_bash('instance', 'create', 'x', '--pnode', '') == ['node1', 'node2', 'node3']
     assert in_bash('node', 'modify', 'node2', '--offline', '') == ['yes', 'no']
     assert in_bash('tag', 'add', 'instance', '') == ['web']
+    assert in_bash('repair', 'policy', '') == ['cluster', 'nodegroup', 'instance']
+    assert in_bash('repair', 'policy', 'instance', '') == ['web']
+    assert in_bash('repair', 'policy', 'instance', 'web', 'm') == ['migrate']
+    assert in_bash('repair', 'suspend', '--for', '2h', 'nodegroup', '') == ['default']
+    assert in_bash('cluster', 'master-failover', '--to', '') == ['node1', 'node2', 'node3']
+    assert in_bash('cluster', 'engine', '') == ['status', 'etcd', 'sqlite', 'renew']
+    assert in_bash('cluster', 'engine', 'renew', 'node1') == ['node1']
+    assert in_bash('plan', 'drain', '') == ['node1', 'node2', 'node3']
 
 
 @title('/cli/completion/zsh')
@@ -452,5 +483,5 @@ if __name__ == '__main__':
         lab.leaks = True
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
         e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_restart, test_restart_children, test_interrupt_away,
-                test_why, test_width, test_sure, test_sure_of_disks, test_json, test_info, test_verify_node, test_verify_stopped, test_verify_apart,
+                test_why, test_width, test_sure, test_sure_of_disks, test_json, test_info, test_info_offline, test_verify_node, test_verify_stopped, test_verify_apart,
                 test_bash, test_zsh, test_no_cluster, test_manual, test_logs)

@@ -237,7 +237,7 @@ def test_bad_values():
             (('repair', 'policy', 'instance', 'web', 'failover', '--submit=1'), '--submit: takes no value'),
             (('test', 'delay', '0', '--priority', '1', '--priority', '2'), '--priority: is given twice'),
             (('repair', 'policy', '--dry-run'), 'the flags of every job are for a change of the policy, and none is given; usage: fettle '
-             'repair policy [cluster|nodegroup NAME|instance NAME [fix-storage|migrate|failover|reinstall|none]]'),
+             'repair policy [(cluster|nodegroup NAME|instance NAME) [fix-storage|migrate|failover|reinstall|none]]'),
             (('node', 'invite', 'host7', '--primary-ip', '10.99.0.7', '--submit'),
              '--submit: the token is made of what the job answers, so this command always waits for it'),
             (('cluster', 'init', 'c2', '--node-name', 'n1', '--primary-ip', '10.99.0.1', '--dry-run'),

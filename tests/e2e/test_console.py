@@ -129,7 +129,8 @@ def test_signals():
         terminal.type(LEAVE)
         assert terminal.end() == 0
     with Terminal('instance', 'console', 'nope') as terminal:
-        assert terminal.end() == 3 and b'fettle: instance "nope" does not exist\r\n' in terminal.output, terminal.output
+        assert terminal.end() == 3 and (b'fettle: instance "nope" does not exist\r\nWhat there is: fettle instance list\r\n'
+                                        in terminal.output), terminal.output
 
 
 @title('/console/its-reader-is-gone')

@@ -11,10 +11,17 @@ import subprocess
 import tempfile
 
 import e2e
+import sandbox
 from e2e import title, wait_until
 
 SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd')
 package = None
+# A boot sector whose guest never ends to migrate at 1 MiB/s: 18 times a second it changes a byte of each page from 64 to 576 KiB.
+BUSY = bytes.fromhex('fb'                   # sti
+                     'bb0010'               # again: mov bx, 0x1000
+                     '8ec3 26fe060000'      # page: mov es, bx; inc byte [es:0]
+                     '80c701 80ff90 72f1'   # add bh, 1; cmp bh, 0x90; jb page
+                     'f4 ebeb')             # hlt; jmp again
 work = tempfile.mkdtemp(prefix='fettle-deb-', dir='/var/tmp')
 
 
@@ -32,13 +39,7 @@ def unpacked():
 
 def unit(name):
     """A unit as {key: [values]}, over all sections."""
-    values = {}
-    with open(os.path.join(unpacked(), 'usr/lib/systemd/system', name), encoding='utf-8') as file:
-        for line in file:
-            if '=' in line and not line.startswith('#'):
-                key, value = line.strip().split('=', 1)
-                values.setdefault(key, []).append(value)
-    return values
+    return sandbox.read(os.path.join(unpacked(), 'usr/lib/systemd/system', name))
 
 
 @title('/deb/builds-with-sane-contents')
@@ -101,8 +102,10 @@ def test_units():
         assert (values.get('InaccessiblePaths') == ['-/etc/fettle/ca.key']) == (name != 'wconfd'), values
         if name != 'noded':
             assert values['CapabilityBoundingSet'] == [''], values
-        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd')), values
-        limit = '45' if name == 'noded' else '20'
+        # Members of etcd are reached by wconfd itself.
+        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd')), values
+        assert values['SystemCallErrorNumber'] == ['EPERM'], values
+        limit = {'noded': '45', 'wconfd': '25'}.get(name, '20')
         found = subprocess.run(['systemd-analyze', 'security', '--offline=yes', f'--threshold={limit}', '--no-pager',
                                 os.path.join(folder, f'fettle-{name}.service')], capture_output=True, text=True,
                                check=False)
@@ -126,6 +129,7 @@ mount -t tmpfs none "$0/merged/tmp"
 ip link set lo up
 ip addr add 10.77.0.1/24 dev lo
 ip addr add 10.77.0.2/24 dev lo
+ip addr add 10.77.0.3/24 dev lo
 ip link add br0 type bridge
 ip link set br0 up
 echo ready
@@ -133,16 +137,19 @@ exec sleep infinity
 '''
 
     def __enter__(self):
-        folder = os.path.join(work, 'machine')
-        os.mkdir(folder)
+        folder = tempfile.mkdtemp(prefix='machine-', dir=work)
+        os.chmod(folder, 0o755)
         self.outer = subprocess.Popen(['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', 'sh', '-c',
                                        self.SETUP, folder], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         assert self.outer.stdout.readline() == 'ready\n', 'the overlay cannot be made'
         with open(f'/proc/{self.outer.pid}/task/{self.outer.pid}/children', encoding='utf-8') as file:
             self.pid = file.read().split()[0]
         self.root = os.path.join(folder, 'merged')
-        self.inside = ['nsenter', '-t', self.pid, '-m', '-n', '-p', 'chroot', self.root]
         self.daemons = {}
+        self.inside = ['nsenter', '-t', self.pid, '-m', '-n', '-p', 'chroot', self.root]
+        shutil.copy(sandbox.__file__, os.path.join(machine_upper(self), 'sandbox.py'))
+        with open(os.path.join(machine_upper(self), 'plan.json'), 'w', encoding='utf-8') as file:
+            json.dump(sandbox.plan(glob.glob(os.path.join(unpacked(), 'usr/lib/systemd/system/*.service'))), file)
         return self
 
     def __exit__(self, *_):
@@ -159,14 +166,14 @@ exec sleep infinity
     def sh(self, text, check=True):
         return self.run('sh', '-c', text, check=check)
 
-    def start(self, name, *more):
-        """A daemon with its unit's capabilities, read-only file system and network."""
+    def start(self, name, *more, again=False):
+        """A daemon with its unit's capabilities, system calls, read-only file system and network (sandbox.py says what is missing).
+        `again`: it is started whenever it has ended."""
         values = unit(f'fettle-{name}.service')
-        caps = [word[4:].lower() for word in values['CapabilityBoundingSet'][0].split()]
         lines = [f'mount --bind {path} {path}' for path in values['ReadWritePaths'][0].split()]
-        lines += ['mkdir -p /srv/two', 'mount --bind /srv/two /srv/two', 'mount -o remount,bind,ro /']
-        bounding = ','.join(['-all', *(f'+{cap}' for cap in caps)])
-        lines.append(f'exec setpriv --bounding-set={bounding} --no-new-privs {values["ExecStart"][0]} {" ".join(more)}')
+        lines += ['mount --bind /srv /srv', 'mount -o remount,bind,ro /']
+        program = f'python3 /sandbox.py run /plan.json fettle-{name}.service {values["ExecStart"][0]} {" ".join(more)}'
+        lines.append(f'while :; do {program} || :; sleep 0.2; done' if again else f'exec {program}')
         apart = ['unshare', '--mount'] + (['--net'] if values.get('PrivateNetwork') == ['yes'] else [])
         log = open(os.path.join(work, f'{name}{"".join(more).replace("/", "-")}.log'), 'ab')
         self.daemons[name] = subprocess.Popen([*self.inside, *apart, 'sh', '-ec', '\n'.join(lines)], stdout=log,
@@ -191,18 +198,71 @@ def row(machine, name):
     return rows[0]
 
 
-def form_cluster(machine):
-    """The steps of docs/guide/install.md; the second node has a root folder of its own."""
+def add_node(machine, name, address):
+    """It has a root folder of its own."""
+    token = machine.fettle('node', 'invite', name, '--primary-ip', address).stdout.strip()
+    machine.run('mkdir', '-p', f'/srv/{name}')
+    out = machine.run('fettle-noded', 'join', token, '--root', f'/srv/{name}').stdout
+    assert out.endswith(f'Start its daemon: fettle-noded --root /srv/{name}\n'), out
+    machine.start('noded', '--root', f'/srv/{name}')
+    wait_until(f'{name} has come', machine.clean, 30, step=0.3)
+
+
+def form_cluster(machine, again=False):
+    """The steps of docs/guide/install.md."""
     machine.fettle('cluster', 'init', 'prod', '--node-name', 'one', '--primary-ip', '10.77.0.1', '--accelerator', 'tcg')
     for name in SERVICES:
-        machine.start(name)
+        machine.start(name, again=again)
     wait_until('the cluster is as it should be', machine.clean, 30, step=0.3)
-    token = machine.fettle('node', 'invite', 'two', '--primary-ip', '10.77.0.2').stdout.strip()
-    machine.run('mkdir', '-p', '/srv/two')
-    out = machine.run('fettle-noded', 'join', token, '--root', '/srv/two').stdout
-    assert out.endswith('Start its daemon: fettle-noded --root /srv/two\n'), out
-    machine.start('noded', '--root', '/srv/two')
-    wait_until('two has come', machine.clean, 30, step=0.3)
+    add_node(machine, 'two', '10.77.0.2')
+
+
+def log_of(name):
+    with open(os.path.join(work, f'{name}.log'), encoding='utf-8', errors='replace') as file:
+        return file.read()
+
+
+def state_of_guest(machine, name):
+    """What the first node keeps of a guest."""
+    uuid = json.loads(machine.fettle('instance', 'list', name, '-o', 'uuid', '--json').stdout)[0]['uuid']
+    return json.loads(machine.run('cat', f'/run/fettle/guests/{uuid}/state.json').stdout)
+
+
+def short_outage(machine):
+    """The replica is away for a moment, and gets what was written meanwhile: for that the node daemon opens images that QEMU has open."""
+    wait_until('it is known what is written', lambda: state_of_guest(machine, 'web')['incremental']['written'] > 0, 60, step=0.3)
+    machine.sh("pkill -KILL -f '^nbdkit.*/srv/two/'")
+    wait_until('the replica is stale', lambda: row(machine, 'web')['replica.state'] == 'stale', 60, step=0.3)
+    machine.fettle('instance', 'replace-disks', 'web')
+    wait_until('web is in sync again', lambda: row(machine, 'web')['replica.state'] == 'in-sync', 60, step=0.3)
+    said = log_of('noded')
+    assert 'its replica gets what was written since they were in sync' in said, said
+    assert 'everything is copied to its replica' not in said, said
+
+
+def silent_target(machine):
+    """A migration to a process that falls silent, at its first word or later, is cancelled; the guest goes on. (It has no card: two nodes
+    of one machine cannot both have its tap device.)"""
+    machine.fettle('instance', 'create', 'mover', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '64', '--os-type',
+                   'busy.raw', '--pnode', 'one', '--snode', 'two')
+    guests = machine.pids('qemu-system-x86_64')
+    job = machine.fettle('instance', 'migrate', 'mover', '--bandwidth', '1', '--submit').stdout.split()[-1]
+    def sent():
+        status = json.loads(machine.fettle('job', 'list', '-o', 'id,status,opresult', '--json').stdout)
+        assert all(row['status'] in ('waiting', 'running', 'success') for row in status), status
+        return state_of_guest(machine, 'mover')['migration']['sent']
+    wait_until('it is being sent', sent, 60, step=0.05)
+    target = [pid for pid in machine.pids('qemu-system-x86_64') if pid not in guests]
+    assert len(target) == 1, target
+    machine.run('kill', '-STOP', *target)
+    machine.fettle('job', 'cancel', job)
+    ended = machine.run('fettle', 'job', 'wait', job, check=False)
+    assert 'was canceled; it stays on one' in ended.stdout + ended.stderr, (ended.stdout, ended.stderr)
+    wait_until('that process has ended', lambda: machine.pids('qemu-system-x86_64') == guests, 30, step=0.3)
+    wait_until('all is well', lambda: machine.clean() and row(machine, 'mover') == {'status': 'running', 'replica.state': 'in-sync'}, 60,
+               step=0.3)
+    machine.fettle('instance', 'shutdown', 'mover', '--timeout', '0')
+    machine.fettle('instance', 'remove', 'mover')
 
 
 @title('/deb/installs-runs-removes-and-purges')
@@ -216,15 +276,20 @@ def test_life():
         enabled = machine.run('systemctl', 'is-enabled', 'fettle.target', check=False).stdout.strip()
         assert enabled == 'enabled', enabled
         form_cluster(machine)
+        for folder in ('var/lib/fettle/images', 'srv/two/var/images'):
+            with open(os.path.join(machine_upper(machine), folder, 'busy.raw'), 'wb') as file:
+                file.write(BUSY.ljust(510, b'\0') + b'\x55\xaa' + bytes((1 << 20) - 512))
         # A mirrored guest: QEMU, the exports' plugin and the job's programs are found where they are installed.
         machine.fettle('instance', 'create', 'web', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '64',
-                       '--pnode', 'one', '--snode', 'two', '--net', 'mac=auto,link=br0')
+                       '--os-type', 'busy.raw', '--pnode', 'one', '--snode', 'two', '--net', 'mac=auto,link=br0')
         wait_until('web is in sync', lambda: list(row(machine, 'web').values()) == ['running', 'in-sync'], 60, step=0.3)
         guests = machine.pids('qemu-system-x86_64')
         assert len(guests) == 1, guests
         # With the unit's capabilities the node daemon can make the card's tap device, and connect it.
         taps = machine.sh('ip -o link show master br0').stdout.splitlines()
         assert len(taps) == 1 and 'LOWER_UP' in taps[0], taps
+        short_outage(machine)
+        silent_target(machine)
         # An upgrade: the same package again, and the node daemon anew; the guest does not notice.
         machine.run('dpkg', '-i', '/fettle.deb')
         for pid in machine.pids('/usr/lib/fettle/fettle-noded$'):
@@ -250,13 +315,34 @@ def test_life():
         purged = machine.run('dpkg', '-P', 'fettle').stdout
         assert 'fettle: images are left in /var/lib/fettle' in purged, purged
         assert machine.sh('find /etc/fettle /var/log/fettle /run/fettle 2>/dev/null', check=False).stdout == ''
-        assert machine.sh('ls /var/lib/fettle').stdout.split() == ['disks']
+        assert machine.sh('ls /var/lib/fettle').stdout.split() == ['disks', 'images']
         assert machine.sh('ls /etc/systemd/system/multi-user.target.wants/fettle.target', check=False).returncode != 0
         # Without images nothing at all is left.
         machine.run('dpkg', '-i', '/fettle.deb')
-        machine.sh('rm -rf /var/lib/fettle/disks')
+        machine.sh('rm -rf /var/lib/fettle/disks /var/lib/fettle/images')
         machine.run('dpkg', '-P', 'fettle')
         assert machine.sh('ls -d /var/lib/fettle /etc/fettle', check=False).stdout == ''
+
+
+@title('/deb/members-of-etcd-in-the-sandbox')
+def test_engine():
+    with Machine() as machine:
+        shutil.copy(package, os.path.join(machine_upper(machine), 'fettle.deb'))
+        machine.run('dpkg', '-i', '/fettle.deb')
+        form_cluster(machine, again=True)
+        add_node(machine, 'three', '10.77.0.3')
+        for node in ('two', 'three'):
+            for name in ('wconfd', 'luxid', 'watcher'):
+                machine.start(name, '--root', f'/srv/{node}', again=True)
+            machine.fettle('node', 'modify', node, '--master-candidate', 'yes')
+        machine.fettle('cluster', 'engine', 'etcd', '--yes')
+        wait_until('all is well with etcd', machine.clean, 60, step=0.3)
+        said = machine.fettle('cluster', 'engine', 'status').stdout
+        assert said.startswith('engine: etcd, active\n'), said
+        assert machine.sh('ps -o user= -C etcd').stdout.split() == ['etcd'] * 3
+        machine.fettle('cluster', 'engine', 'sqlite', '--yes')
+        wait_until('all is well without', machine.clean, 60, step=0.3)
+        wait_until('the members have ended', lambda: not machine.sh('pgrep -x etcd', check=False).stdout, 30, step=0.3)
 
 
 def machine_upper(machine):
@@ -272,7 +358,7 @@ def show_logs():
 
 
 try:
-    e2e.run(test_contents, test_units, test_life)
+    e2e.run(test_contents, test_units, test_life, test_engine)
 except SystemExit as end:
     if end.code:
         show_logs()

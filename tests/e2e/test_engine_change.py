@@ -159,7 +159,7 @@ def change_under_load(to):
 @title('/engine-change/refused#SAF-07')
 def test_refused():
     e2e.expect_cli_error(lab, WRONG_STATE, 'fettle: the engine is sqlite already', 'cluster', 'engine', 'sqlite')
-    e2e.expect_cli_error(lab, WRONG_INPUT, 'fettle: usage: fettle cluster engine status|etcd|sqlite|renew NODE [--yes]', 'cluster', 'engine', 'paper')
+    e2e.expect_cli_error(lab, WRONG_INPUT, 'fettle: usage: fettle cluster engine (status|etcd|sqlite|renew NODE) [--yes]', 'cluster', 'engine', 'paper')
     lab.cli('node', 'modify', 'node3', '--master-candidate', 'no')
     code, _, err = lab.run('cluster', 'engine', 'etcd', '--yes', check=False)
     assert code == WRONG_STATE and 'etcd needs at least 3 master candidates, there are 2' in err, (code, err)

@@ -412,7 +412,7 @@ def test_refused():
     """Who is no member; and beside a lost one, which would leave no majority."""
     all_is_well()
     for words, message in ((('node9',), 'node "node9" has no member of etcd; there are those of '),
-                           ((), 'cluster engine status|etcd|sqlite|renew NODE')):
+                           ((), 'cluster engine (status|etcd|sqlite|renew NODE)')):
         code, _, err = engine(lab.master, 'renew', *words, '--yes')
         assert code != 0 and message in err, (code, err)
     lost, other = [node for node in NODES if node != lab.master]

@@ -152,7 +152,7 @@ def test_room():
     assert text == 'no node can be the primary node: ' + '; '.join(
         f'{node} has {left[node]} MiB of disk left, 60000000 MiB are needed' for node in sorted(left)), text
     text, _ = room({**MIRROR, 'disks': [{'size': 60000000}], 'pnode': 'node3', 'snode': 'node2'})
-    assert re.fullmatch(r'pnode: node "node3" has \d+ MiB of disk left, 60000000 MiB are needed', text), text
+    assert re.fullmatch(r'pnode: node "node3" has \d+ MiB of disk left, 60000000 MiB are needed; make room there, or take another node: fettle node list', text), text
     code, _, err = lab.run('instance', 'create', 'big', '--disk-template', 'diskless', '--memory', '16000000',
                            check=False)
     assert code == 6 and err.startswith('fettle: no node can be the primary node: node1 has '), (code, err)

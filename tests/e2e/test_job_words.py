@@ -100,7 +100,8 @@ def test_completion():
     assert {'--status', '--filter', '--archived', '--live'} <= offered('job', 'list', '-')
     assert '--filter' in offered('instance', 'list', '-')
     assert offered('job', 'cancel', '3', '') == {'3', '4', '5'}, offered('job', 'cancel', '3', '')
-    assert {'low', 'normal', 'high', '4'} <= offered('job', 'change-priority', '3', '')
+    assert {'low', 'normal', 'high'} <= offered('job', 'change-priority', '3', ''), offered('job', 'change-priority', '3', '')
+    assert {'queued', 'ended'} <= offered('job', 'list', '--status', '')
 
 
 e2e.run(test_filters, test_list, test_several, test_kinds, test_completion)

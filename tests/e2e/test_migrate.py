@@ -1,25 +1,20 @@
 #!/usr/bin/env python3
-"""Live migration of counting guests: every template, every way to end it, and faults at random moments.
-
-The guest prints a count only after its disk has it. So over the consoles of all nodes together each count stands once:
-a copy too many would print the same counts, and a guest that goes on from less than was printed would print them again.
-"""
+"""Live migration of counting guests (moves.py): every template, and every way to end it."""
 import os
-import random
 import re
 import signal
 import subprocess
 import time
 
 import e2e
+import moves
 from e2e import fettlelib, title, wait_until
+from moves import check_counts, counts, create, images, migrate, one_process, other, place, remove, starts
 
-ROUNDS = 200 if e2e.LONG else 2
-PATIENCE_S = 30  # for the rounds of the short run: what is left over then is not begun
-SEED = int(os.environ.get('FETTLE_SEED', str(random.randrange(1 << 30))))
-chance = random.Random(SEED)
 lab = None
 
+NO_BRIDGE = '; make that bridge there, give the card another link, or take a node that has it'
+NO_ROOM = '; make room there, or take another node: fettle node list'
 FULL_MIB = 26  # of an image without holes: a copy of it takes a while
 SLOW_MIB_PER_S = 1
 JOB = re.compile(r' \(job \d+\)$')
@@ -40,63 +35,6 @@ TICK = bytes.fromhex('06 53 bb0010'        # push es; push bx; mov bx, 0x1000
 
 # --- guests ---
 
-def create(name, template, *, disks=(), nodes=('node2', 'node3'), **more):
-    """A running guest that counts (diskless: that only runs); returns its UUID."""
-    more = {'os_type': 'tick', **more} if disks else more
-    if template == 'mirror':
-        more['snode'] = nodes[1]
-    lab.do('OP_INSTANCE_CREATE', instance_name=name, disk_template=template, disks=list(disks), memory=8,
-           pnode=nodes[0], **more)
-    uuid = e2e.uuid_of(lab, name)
-    if disks:
-        e2e.wait_counting(lab, name, uuid, nodes[0])
-    return uuid
-
-
-def remove(name):
-    lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
-
-
-def place(name):
-    return lab.instance(name, 'pnode')['pnode']
-
-
-def other(node):
-    return 'node3' if node == 'node2' else 'node2'
-
-
-def counts(name, uuid, node):
-    try:
-        with open(lab.console_path(name, uuid, node), 'rb') as file:
-            return [int(n) for n in fettlelib.COUNT.findall(file.read())]
-    except FileNotFoundError:
-        return []
-
-
-def check_counts(name, uuid):
-    """No count was printed twice, anywhere: none was lost, and never did two copies run."""
-    seen = {}
-    for number in range(1, lab.nodes + 1):
-        node = f'node{number}'
-        for count in counts(name, uuid, node):
-            if count in seen:
-                raise AssertionError(f'{name} printed {count} on {seen[count]} and again on {node} (seed {SEED})')
-            seen[count] = node
-    return max(seen, default=0)
-
-
-def starts(name, uuid, node):
-    try:
-        with open(lab.console_path(name, uuid, node), 'rb') as file:
-            return file.read().count(b'START ')
-    except FileNotFoundError:
-        return 0
-
-
-def one_process(name, uuid):
-    wait_until(f'one process of {name}', lambda: len(lab.qemu_processes(uuid)) == 1, 30)
-
-
 def check_moved(name, uuid, old, new, boots):
     """It goes on on `new` where it stopped on `old`, without a boot, and nowhere else."""
     last = max(counts(name, uuid, old))
@@ -110,10 +48,6 @@ def check_moved(name, uuid, old, new, boots):
     check_counts(name, uuid)
 
 
-def migrate(name, *options, timeout=180):
-    return lab.cli('instance', 'migrate', name, *options, timeout=timeout)
-
-
 def there_and_back(name, uuid, target=True):
     for _ in range(2):
         old = place(name)
@@ -123,11 +57,6 @@ def there_and_back(name, uuid, target=True):
         assert place(name) == new
         check_moved(name, uuid, old, new, boots)
     e2e.verify_clean(lab)
-
-
-def images(node, uuid):
-    folder = os.path.join(lab.root(node), 'var', 'disks')
-    return sorted(name for name in os.listdir(folder) if name.startswith(uuid))
 
 
 # --- every template ---
@@ -333,7 +262,7 @@ def test_cleanup():
     lab.lab('pause', 'watcher@node1')
     try:
         job = begin_slow('node2')
-        os.kill(job_process(job), signal.SIGKILL)
+        os.kill(wait_until('the job has a process', lambda: e2e.job_pid(lab, job)), signal.SIGKILL)
         assert lab.wait_job(job)[0] == 'error'
         expect_error(5, 'a migration of instance "full" has not been settled; say: fettle instance migrate full --cleanup',
                      'instance', 'migrate', 'full', '--target-node', 'node3')
@@ -397,19 +326,6 @@ def test_downtime():
     remove('busy')
 
 
-def job_process(job):
-    """The pid of a job's process: fettle-job --root DIR JOB ..."""
-    for entry in os.listdir('/proc'):
-        try:
-            with open(f'/proc/{entry}/cmdline', 'rb') as file:
-                words = file.read().split(b'\0')
-        except OSError:
-            continue
-        if words[0].endswith(b'fettle-job') and words[2:4] == [lab.root(lab.master).encode(), str(job).encode()]:
-            return int(entry)
-    raise AssertionError(f'job {job} has no process')
-
-
 # --- bad input ---
 
 def expect_error(code, message, *args):
@@ -459,7 +375,7 @@ def test_no_room():
     create('little', 'file', disks=[{'size': 8}])
     lab.lab('disk-fill', 'node3', '--leave', '0')
     try:
-        expect_error(6, 'instance "little" cannot go to node3: it has 0 MiB of disk left, 8 MiB are needed',
+        expect_error(6, 'instance "little" cannot go to node3: it has 0 MiB of disk left, 8 MiB are needed' + NO_ROOM,
                      'instance', 'migrate', 'little', '--target-node', 'node3')
     finally:
         lab.lab('disk-unfill', 'node3')
@@ -474,7 +390,7 @@ def test_no_memory():
         lab.cli('instance', 'create', name, '--disk-template', 'diskless', '--memory', str(total * 6 // 10), '--pnode', node)
     pids = lab.qemu_processes(e2e.uuid_of(lab, 'wide'))
     code, _, err = lab.run('instance', 'migrate', 'wide', '--target-node', 'node3', check=False)
-    want = rf'fettle: instance "wide" cannot go to node3: it has \d+ MiB of memory left, {total * 6 // 10} MiB are needed'
+    want = rf'fettle: instance "wide" cannot go to node3: it has \d+ MiB of memory left, {total * 6 // 10} MiB are needed' + NO_ROOM
     assert code == 6 and re.fullmatch(want, JOB.sub('', err.strip().splitlines()[-1])), (code, err)
     assert place('wide') == 'node2' and lab.qemu_processes(e2e.uuid_of(lab, 'wide')) == pids
     remove('wide')
@@ -503,17 +419,17 @@ def test_network():
     lab.cli('instance', 'create', 'card', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node2', '--net',
             'mac=aa:00:00:00:00:09,link=br9')
     create_more = ('instance', 'create', 'more', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node3', '--net')
-    expect_error(26, 'instance "card" cannot go to node3: it has no bridge "br9"',
+    expect_error(26, 'instance "card" cannot go to node3: it has no bridge "br9"' + NO_BRIDGE,
                  'instance', 'migrate', 'card', '--target-node', 'node3')
-    expect_error(26, 'pnode: node "node3" has no bridge "br9"', *create_more, 'mac=auto,link=br9')
-    expect_error(4, 'nics[0].mac: aa:00:00:00:00:09 is taken by instance "card"', *create_more,
+    expect_error(26, 'pnode: node "node3" has no bridge "br9"' + NO_BRIDGE, *create_more, 'mac=auto,link=br9')
+    expect_error(4, 'nics[0].mac: aa:00:00:00:00:09 is taken by instance "card"; choose another, or mac=auto', *create_more,
                  'mac=aa:00:00:00:00:09,link=br0')
     assert lab.instance('more', 'name') is None
     remove('card')
     lab.exec('node1', 'ip', 'link', 'add', 'br9', 'type', 'bridge')
     lab.cli('instance', 'create', 'two', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '8', '--no-start',
             '--pnode', 'node2', '--snode', 'node1', '--net', 'mac=auto,link=br9')
-    expect_error(26, 'node "node3" cannot take the replica of instance "two": it has no bridge "br9"',
+    expect_error(26, 'node "node3" cannot take the replica of instance "two": it has no bridge "br9"' + NO_BRIDGE,
                  'instance', 'replace-disks', 'two', '--remote-node', 'node3')
     remove('two')
     lab.exec('node1', 'ip', 'link', 'del', 'br9')
@@ -637,128 +553,6 @@ def test_whole_node():
         remove(name)
 
 
-# --- torture ---
-
-def power(node):
-    """The power is cut; half of the time somebody says so before it comes back."""
-    lab.lab('power', node, 'off')
-    told = chance.random() < 0.5
-    if told:
-        lab.cli('node', 'modify', node, '--offline', 'yes', '--statement', 'test: the power was cut')
-        time.sleep(chance.random() * 3)
-    lab.lab('power', node, 'on')
-    if told:
-        lab.cli('node', 'modify', node, '--offline', 'no')
-    return 'declared offline' if told else 'it came back'
-
-
-def link(node):
-    lab.lab('link', node, 'down')
-    pause = chance.random() * 4
-    time.sleep(pause)
-    lab.lab('link', node, 'up')
-    return f'for {pause:.2f} s'
-
-
-def kill_noded(node):
-    lab.lab('kill', f'noded@{node}')
-    return ''
-
-
-def kill_job(job):
-    try:
-        os.kill(job_process(job), signal.SIGKILL)
-    except (AssertionError, ProcessLookupError):
-        return 'it had ended'
-    return ''
-
-
-def kill_qemu(uuid, node):
-    for pid in lab.qemu_processes(uuid):
-        try:
-            with open(f'/proc/{pid}/cmdline', 'rb') as file:
-                if f'/{node}/'.encode() in file.read():
-                    os.kill(pid, signal.SIGKILL)
-        except (OSError, ProcessLookupError):
-            pass
-    return ''
-
-
-FAULTS = ('power', 'power', 'link', 'link', 'noded', 'job', 'qemu')
-
-
-def strike(kind, node, job, uuid):
-    if kind == 'job':
-        return kill_job(job)
-    if kind == 'qemu':
-        return kill_qemu(uuid, node)
-    return {'power': power, 'link': link, 'noded': kill_noded}[kind](node)
-
-
-def mend(name, patience=240):
-    """Waits for the cluster to mend itself. A repair that failed asks for a person: who takes its tag away."""
-    end = time.monotonic() + patience
-    while True:
-        row = lab.instance(name, 'replica.state', 'task_state', 'status', 'tags')
-        if row['replica.state'] == 'in-sync' and not row['task_state'] and row['status'] == 'running':
-            return
-        failed = [tag for tag in row['tags'] or [] if ':result:' in tag and ':failure:' in tag]
-        if failed:
-            print(f'#   a person removes {failed}', flush=True)
-            lab.cli('tag', 'remove', 'instance', name, *failed)
-        if time.monotonic() > end:
-            raise TimeoutError(f'{name} is not whole after {patience} s: {row} (seed {SEED})')
-        time.sleep(0.1)
-
-
-def strike_round(number, name, uuid, kind):
-    row = lab.instance(name, 'pnode', 'snodes')
-    source, target = row['pnode'], row['snodes'][0]
-    role = chance.choice(('source', 'target'))
-    node = source if role == 'source' else target
-    if node == lab.master and kind in ('power', 'link'):
-        role, node = ('target', target) if role == 'source' else ('source', source)
-    moment = chance.random() * strike_round.length
-    printed = check_counts(name, uuid)
-    began = time.monotonic()
-    job = lab.submit({'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': name})
-    time.sleep(max(0, moment - (time.monotonic() - began)))
-    detail = strike(kind, node, job, uuid)
-    where = '' if kind == 'job' else f' at the {role} {node}'
-    what = f'{kind}{where} after {moment:.3f} s{", " + detail if detail else ""}'
-    try:
-        status = lab.wait_job(job, 240)[0]
-        mend(name)
-        now = place(name)
-        e2e.wait_counting(lab, name, uuid, now, max(printed, lab.printed(name, uuid, now)), 120)
-        one_process(name, uuid)
-        check_counts(name, uuid)
-        e2e.verify_clean(lab, 120)
-    except Exception as error:
-        raise AssertionError(f'round {number}, {source} to {target}, {what} (seed {SEED}): {error}') from error
-    print(f'# round {number}: {source} to {target}, {what}: job {status}, runs on {now}, whole after '
-          f'{time.monotonic() - began:.1f} s', flush=True)
-
-
-@title(f'/migrate/faults-at-random-moments-{ROUNDS}-rounds#SAF-17,SAF-19,SAF-20')
-def test_torture():
-    uuid = create('hunted', 'mirror', disks=[{'size': 8}], os_type='tick-fast')
-    began = time.monotonic()
-    migrate('hunted')
-    strike_round.length = (time.monotonic() - began) * 1.2
-    e2e.wait_healthy(lab, 'hunted')
-    kinds = list(FAULTS)
-    chance.shuffle(kinds)
-    for number in range(1, ROUNDS + 1):
-        if not e2e.LONG and number > 2 and time.monotonic() - began > PATIENCE_S:
-            print(f'# {number - 1} rounds took {time.monotonic() - began:.0f} s; the rest is left out', flush=True)
-            break
-        strike_round(number, 'hunted', uuid, kinds[number % len(kinds)] if not e2e.LONG else chance.choice(FAULTS))
-    printed = check_counts('hunted', uuid)
-    print(f'# {printed} counts printed, none twice', flush=True)
-    remove('hunted')
-
-
 @title('/migrate/no-sanitizer-report')
 def test_logs():
     e2e.verify_clean(lab)
@@ -766,11 +560,11 @@ def test_logs():
 
 
 if __name__ == '__main__':
-    print(f'# seed {SEED}')
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
+        moves.lab = lab
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
         fill_image()
         create('full', 'file', disks=[{'size': FULL_MIB}], os_type='full')
         e2e.run(test_mirror, test_file_raw, test_file_qcow2, test_sharedfile, test_diskless, test_display, test_display_taken, test_cancel,
                 test_timeout, test_cleanup, test_bandwidth, test_downtime, test_refusals, test_no_kernel, test_no_room, test_no_memory,
-                test_disk_full, test_network, test_backing_file, test_newer_qemu, test_whole_node, test_torture, test_logs)
+                test_disk_full, test_network, test_backing_file, test_newer_qemu, test_whole_node, test_logs)

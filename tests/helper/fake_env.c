@@ -8,9 +8,9 @@
 struct fake_flight {
     struct fake_world *world;
     struct fake_process *from;
-    char *to_node;
-    char *to_role;
-    char *method;
+    const char *to_node; /* interned, as names of processes are: most are looked up for each call */
+    const char *to_role;
+    const char *method;
     json_t *args;
     struct stamp stamp;
     guint job;
@@ -275,9 +275,6 @@ static void op_random(const struct env *env, void *ret_bytes, size_t len)
 static void flight_free(void *data)
 {
     struct fake_flight *flight = data;
-    g_free(flight->to_node);
-    g_free(flight->to_role);
-    g_free(flight->method);
     json_decref(flight->args);
     json_decref(flight->result);
     g_clear_error(&flight->error);
@@ -393,13 +390,13 @@ static const struct fake_script_row *script_find(const struct fake_world *world,
     return NULL;
 }
 
+/* Of interned names. */
 static struct fake_process *process_find(const struct fake_world *world, const char *node,
                                          const char *role)
 {
     for (guint i = world->processes->len; i > 0; i--) {
         struct fake_process *process = world->processes->pdata[i - 1];
-        if (!process->dead && process->handler && !strcmp(process->node, node) &&
-            !strcmp(process->role, role))
+        if (process->node == node && process->role == role && !process->dead && process->handler)
             return process;
     }
     return NULL;
@@ -520,11 +517,11 @@ static void op_call(const struct env *env, const struct rpc_call *call, rpc_repl
     bool master = !local && !strcmp(call->to_node, NODE_MASTER);
     flight->world = world;
     flight->from = from;
-    flight->to_node = g_strdup(local    ? from->node
-                               : master ? world->master ? world->master : ""
-                                        : call->to_node);
-    flight->to_role = g_strdup(call->to_role);
-    flight->method = g_strdup(call->method);
+    flight->to_node = local    ? from->node
+                      : master ? g_intern_string(world->master ? world->master : "")
+                               : g_intern_string(call->to_node);
+    flight->to_role = g_intern_string(call->to_role);
+    flight->method = g_intern_string(call->method);
     flight->args = call->args ? call->args : json_object();
     flight->stamp = call->stamp;
     flight->job = call->job;
@@ -656,8 +653,6 @@ static void process_free(void *data)
     struct fake_process *process = data;
     task_group_unref(process->env.tasks);
     g_array_unref(process->late);
-    g_free(process->node);
-    g_free(process->role);
     g_free(process->boot_id);
     g_free(process);
 }
@@ -673,8 +668,8 @@ struct env *fake_process(struct fake_world *world, const char *node_uuid, const 
     }
     process->world = world;
     process->late = g_array_new(FALSE, FALSE, sizeof(struct fake_timer));
-    process->node = g_strdup(node_uuid);
-    process->role = g_strdup(role);
+    process->node = g_intern_string(node_uuid);
+    process->role = g_intern_string(role);
     process->boot_id = g_strdup(boot);
     process->env = (struct env){.ops = &fake_ops,
                                 .tasks = task_group_new(),
@@ -694,8 +689,8 @@ static void process_end_calls(struct fake_process *process)
         struct fake_flight *flight = world->in_flight->pdata[i];
         if (flight->from == process)
             flight_fail(flight, FETTLE_ERROR_KILLED, "the calling process has ended");
-        else if (flight->delivered && !flight->answered &&
-                 !strcmp(flight->to_node, process->node) && !strcmp(flight->to_role, process->role))
+        else if (flight->delivered && !flight->answered && flight->to_node == process->node &&
+                 flight->to_role == process->role)
             flight_fail(flight, FETTLE_ERROR_UNKNOWN_RESULT, "the connection was lost");
     }
 }

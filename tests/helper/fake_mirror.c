@@ -252,6 +252,10 @@ bool fake_mirror_begin(struct fake_guest *guest, const struct export_target *tar
         guest->spared += guest->copied[i] = !guest->dirty[i];
     if (!known)
         forget(guest);
+    if (copy == COPY_WRITTEN_SINCE && guest->host->guest_events.resyncing != NULL)
+        guest->host->guest_events.resyncing(guest->instance, guest->generation,
+                                            known ? NULL : "it is not known what was written",
+                                            guest->host->guest_events.data);
     guest->current = false;
     guest->mirror = MIRROR_SYNCING;
     if (copy == COPY_NOTHING)

@@ -27,6 +27,17 @@ static void string_free(void *data)
     g_string_free(data, TRUE);
 }
 
+/* Files of a node, by key: what lists them need not look at those of all nodes. */
+static GHashTable *files_of(struct fake_world *world, const char *node)
+{
+    GHashTable *files = g_hash_table_lookup(world->files, node);
+    if (!files) {
+        files = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, string_free);
+        g_hash_table_insert(world->files, g_strdup(node), files);
+    }
+    return files;
+}
+
 /* A callback with a name, posted; dropped if its process is dead by then. */
 struct named_event {
     struct fake_process *owner;
@@ -90,7 +101,7 @@ static bool op_file_write(const struct env *env, enum file_area area, const char
     if (!file_may_fail(world, key, error))
         return false;
     GString *text = g_string_new_len(data, (gssize)len);
-    g_hash_table_replace(world->files, g_strdup(key), text);
+    g_hash_table_replace(files_of(world, env->node_uuid), g_strdup(key), text);
     tell_watchers(world, key);
     return true;
 }
@@ -102,11 +113,12 @@ static bool op_file_append(const struct env *env, enum file_area area, const cha
     g_autofree char *key = file_key(env->node_uuid, area, name);
     if (!file_may_fail(world, key, error))
         return false;
-    GString *text = g_hash_table_lookup(world->files, key);
+    GString *text = g_hash_table_lookup(files_of(world, env->node_uuid), key);
     if (text)
         g_string_append_len(text, data, (gssize)len);
     else
-        g_hash_table_insert(world->files, g_strdup(key), g_string_new_len(data, (gssize)len));
+        g_hash_table_insert(files_of(world, env->node_uuid), g_strdup(key),
+                            g_string_new_len(data, (gssize)len));
     tell_watchers(world, key);
     return true;
 }
@@ -118,7 +130,7 @@ static char *op_file_read(const struct env *env, enum file_area area, const char
     g_autofree char *key = file_key(env->node_uuid, area, name);
     if (!file_may_fail(world, key, error))
         return NULL;
-    const GString *text = g_hash_table_lookup(world->files, key);
+    const GString *text = g_hash_table_lookup(files_of(world, env->node_uuid), key);
     if (!text) {
         fettle_set_error(error, UNKNOWN_ENTITY, "%s does not exist", key);
         return NULL;
@@ -141,7 +153,7 @@ static bool op_file_remove(const struct env *env, enum file_area area, const cha
     g_autofree char *key = file_key(env->node_uuid, area, name);
     if (!file_may_fail(world, key, error))
         return false;
-    g_hash_table_remove(world->files, key);
+    g_hash_table_remove(files_of(world, env->node_uuid), key);
     return true;
 }
 
@@ -180,7 +192,9 @@ static GPtrArray *op_file_list(const struct env *env, enum file_area area, const
     bool top = !folder || !*folder || !strcmp(folder, ".");
     g_autofree char *prefix = g_strdup_printf("%s/%s/%s%s", env->node_uuid, area_word(area),
                                               top ? "" : folder, top ? "" : "/");
-    return file_may_fail(world, prefix, error) ? names_below(world->files, prefix) : NULL;
+    return file_may_fail(world, prefix, error)
+               ? names_below(files_of(world, env->node_uuid), prefix)
+               : NULL;
 }
 
 static void op_file_watch(const struct env *env, enum file_area area, const char *folder,
@@ -199,7 +213,7 @@ const char *fake_file(struct fake_world *world, const char *node, enum file_area
                       const char *name)
 {
     g_autofree char *key = file_key(node, area, name);
-    const GString *text = g_hash_table_lookup(world->files, key);
+    const GString *text = g_hash_table_lookup(files_of(world, node), key);
     return text ? text->str : NULL;
 }
 
@@ -207,7 +221,7 @@ void fake_file_put(struct fake_world *world, const char *node, enum file_area ar
                    const char *name, const char *text)
 {
     g_autofree char *key = file_key(node, area, name);
-    g_hash_table_replace(world->files, g_strdup(key), g_string_new(text));
+    g_hash_table_replace(files_of(world, node), g_strdup(key), g_string_new(text));
     tell_watchers(world, key);
 }
 
@@ -497,7 +511,7 @@ void fake_reboot(struct fake_world *world, const char *node)
 {
     g_autofree char *run = g_strdup_printf("%s/run/", node);
     g_autofree char *locks = g_strdup_printf("%s/", node);
-    g_hash_table_foreach_remove(world->files, has_prefix, run);
+    g_hash_table_foreach_remove(files_of(world, node), has_prefix, run);
     g_hash_table_foreach_remove(world->livelocks, has_prefix, locks);
     g_hash_table_replace(world->boots, g_strdup(node),
                          g_strdup_printf("boot-%.8s-%u", node, ++world->last_handle));
@@ -507,13 +521,13 @@ void fake_lose_unsynced(struct fake_world *world, const char *node, guint (*chan
                         void *data)
 {
     g_autofree char *prefix = g_strdup_printf("%s/queue/", node);
-    g_autoptr(GPtrArray) names = names_below(world->files, prefix);
+    g_autoptr(GPtrArray) names = names_below(files_of(world, node), prefix);
     for (guint i = 0; i < names->len; i++) {
         g_autofree char *key = g_strconcat(prefix, names->pdata[i], NULL);
-        GString *text = g_hash_table_lookup(world->files, key);
+        GString *text = g_hash_table_lookup(files_of(world, node), key);
         guint number = chance(data);
         if (number < 40)
-            g_hash_table_remove(world->files, key);
+            g_hash_table_remove(files_of(world, node), key);
         else if (number < 60)
             g_string_truncate(text, text->len * number / 100);
     }
@@ -521,7 +535,8 @@ void fake_lose_unsynced(struct fake_world *world, const char *node, guint (*chan
 
 void fake_node_init(struct fake_world *world)
 {
-    world->files = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, string_free);
+    world->files =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     world->livelocks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, livelock_free);
     world->lock_watches = g_ptr_array_new_with_free_func(lock_watch_free);
     world->file_watches = g_ptr_array_new_with_free_func(file_watch_free);

@@ -31,8 +31,8 @@ struct fake_script_row {
 struct fake_process {
     struct env env;
     struct fake_world *world;
-    char *node;
-    char *role;
+    const char *node; /* interned */
+    const char *role;
     char *boot_id;
     bool dead;
     bool paused;
@@ -90,7 +90,7 @@ struct fake_world {
     GHashTable *cut;      /* node uuids */
     fake_path passes;
     void *passes_data;
-    GHashTable *files;     /* "node/area/name" -> GString */
+    GHashTable *files;     /* node -> its files: "node/area/name" -> GString */
     GHashTable *livelocks; /* path -> struct fake_livelock */
     GHashTable *boots;     /* node -> boot id */
     GPtrArray *lock_watches;

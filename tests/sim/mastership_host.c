@@ -435,10 +435,5 @@ void ms_lose_disk(struct ms_host *host)
     model_store_lose(host->store);
     host->taken.epoch = 0;
     ms->fenced[host->index] = (struct stamp){0};
-    GHashTableIter iter;
-    void *key;
-    g_hash_table_iter_init(&iter, ms->world->files);
-    while (g_hash_table_iter_next(&iter, &key, NULL))
-        if (g_str_has_prefix(key, host->uuid))
-            g_hash_table_iter_remove(&iter);
+    g_hash_table_remove(ms->world->files, host->uuid);
 }

@@ -18,7 +18,7 @@ struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generat
     guest->name = g_strdup("");
     guest->replica = g_strdup("");
     guest->replica_images = g_strdup("");
-    migration_reset(&guest->migration);
+    migration_init(&guest->migration);
     guest->mirror.kind = 'm';
     guest->copy.kind = 'c';
     guest->generation = generation;

@@ -20,12 +20,13 @@ static int set_number(const struct job_set *set)
     return set->attached ? (int)set->number : 0;
 }
 
+/* `uri`: an older version wants it, to know a connection by. */
 static json_t *migration_json(const struct migration *migration)
 {
     return json_make("{s:i,s:i,s:s,s:s,s:b,s:b,s:b,s:b}", "side", (int)migration->side, "number",
-                     (int)migration->number, "uuid", migration->uuid, "uri", migration->uri,
-                     "resume", migration->resume, "sent", migration->sent, "serving",
-                     migration->serving, "arrived", migration->arrived);
+                     (int)migration->number, "uuid", migration->uuid, "uri", "", "resume",
+                     migration->resume, "sent", migration->sent, "serving", migration->serving,
+                     "arrived", migration->arrived);
 }
 
 static json_t *images_json(const struct guest *guest)
@@ -84,17 +85,17 @@ static void parse_set(struct job_set *set, int number)
 static bool parse_migration(struct migration *migration, const json_t *json)
 {
     int side, number, resume, sent, serving, arrived;
-    const char *uuid, *uri;
+    const char *uuid;
     if (json == NULL)
         return true;
-    if (json_unpack((json_t *)json, "{s:i,s:i,s:s,s:s,s:b,s:b,s:b,s:b}", "side", &side, "number",
-                    &number, "uuid", &uuid, "uri", &uri, "resume", &resume, "sent", &sent,
-                    "serving", &serving, "arrived", &arrived) != 0 ||
+    if (json_unpack((json_t *)json, "{s:i,s:i,s:s,s:b,s:b,s:b,s:b}", "side", &side, "number",
+                    &number, "uuid", &uuid, "resume", &resume, "sent", &sent, "serving", &serving,
+                    "arrived", &arrived) != 0 ||
         side < SIDE_NONE || side > SIDE_TARGET)
         return false;
-    migration_clear(migration);
+    migration_reset(migration);
+    g_free(migration->uuid);
     migration->uuid = g_strdup(uuid);
-    migration->uri = g_strdup(uri);
     migration->side = (enum migration_side)side;
     migration->number = (guint)MAX(number, 0);
     migration->resume = resume != 0;

@@ -315,15 +315,20 @@ static void run(struct guest *guest)
     guest->incremental.tasks--;
 }
 
-bool incremental_prepare(struct guest *guest)
+bool incremental_prepare(struct guest *guest, GError **error)
 {
     guest->incremental.failed = guest->incremental.giving_up = false;
     guest->incremental.progress = 0;
-    if (guest->written.number == 0)
+    if (guest->written.number == 0) {
+        fettle_set_error(error, WRONG_STATE,
+                         "what guest %s has written since then is not known (its images are not "
+                         "raw, or it was restarted, or it is another replica)",
+                         guest->name);
         return false;
-    if (bitmaps_sweep(guest, PASS_PREFIX, NULL, NULL) && second_nodes_add(guest, NULL)) {
+    }
+    if (bitmaps_sweep(guest, PASS_PREFIX, NULL, error) && second_nodes_add(guest, error)) {
         guest->incremental.active = true;
-        if (guest_state_write(guest, NULL))
+        if (guest_state_write(guest, error))
             return true;
     }
     guest->incremental.active = false;

@@ -12,9 +12,9 @@
 
 #include "backend/hypervisor/qemu_private.h"
 
-/* Gets everything ready, if the bitmaps know what is to be copied. False: it cannot be done,
- * everything must be copied; nothing is left. */
-bool incremental_prepare(struct guest *guest);
+/* Gets everything ready, if the bitmaps know what is to be copied. False, with the reason: it
+ * cannot be done, everything must be copied; nothing is left. */
+bool incremental_prepare(struct guest *guest, GError **error);
 /* Goes on in the background. */
 void incremental_start(struct guest *guest);
 

@@ -4,9 +4,9 @@
  * acknowledged. When a migration comes to nothing QEMU lets the guest go on by itself, but only if
  * its processors ran when it began; the rest is done here.
  */
-#include "backend/hypervisor/hang_up.h"
 #include "backend/hypervisor/jobs.h"
 #include "backend/hypervisor/keys.h"
+#include "backend/hypervisor/sender.h"
 #include "backend/storage/probe.h"
 #include "base/limits.h"
 #include "io/loop.h"
@@ -17,18 +17,25 @@
 
 void migration_clear(struct migration *migration)
 {
+    sender_let_go(migration);
     g_clear_pointer(&migration->uuid, g_free);
-    g_clear_pointer(&migration->uri, g_free);
+    g_clear_pointer(&migration->address, g_free);
     g_clear_pointer(&migration->failure, g_free);
     g_clear_pointer(&migration->copy_failure, g_free);
+}
+
+void migration_init(struct migration *migration)
+{
+    memset(migration, 0, sizeof *migration);
+    migration->uuid = g_strdup("");
+    migration->address = g_strdup("");
+    migration->socket = -1;
 }
 
 void migration_reset(struct migration *migration)
 {
     migration_clear(migration);
-    memset(migration, 0, sizeof *migration);
-    migration->uuid = g_strdup("");
-    migration->uri = g_strdup("");
+    migration_init(migration);
 }
 
 /* A number of its own each time: what has hung may still hold the key of before. */
@@ -59,8 +66,11 @@ static json_t *ask(struct guest *guest, enum migration_step *ret_step, GError **
     const struct migration *migration = &guest->migration;
     if (migration->side == SIDE_SOURCE && migration->sent) {
         json_t *info = guest_execute(guest, "query-migrate", NULL, LIMIT_QMP_COMMAND_MS, error);
-        if (info != NULL)
-            *ret_step = step_of(json_string_value(json_object_get(info, "status")));
+        const char *status = json_string_value(json_object_get(info, "status"));
+        if (info != NULL) {
+            *ret_step = step_of(status);
+            sender_note(guest, status);
+        }
         return info;
     }
     *ret_step = migration->side != SIDE_SOURCE ? STEP_NONE
@@ -178,12 +188,10 @@ static bool record(struct guest *guest, const struct migration_target *target,
                    const struct migration_limits *limits, GError **error)
 {
     struct migration *migration = &guest->migration;
-    bool v6 = strchr(target->address, ':') != NULL;
     migration_clear(migration);
     migration->uuid = g_strdup(target->migration);
-    migration->uri =
-        g_strdup_printf(v6 ? "tcp:[%s]:%" G_GUINT64_FORMAT : "tcp:%s:%" G_GUINT64_FORMAT,
-                        target->address, target->port);
+    migration->address = g_strdup(target->address);
+    migration->port = target->port;
     migration->side = SIDE_SOURCE;
     migration->sent = migration->giving_up = false;
     migration->disk_bytes = 0;
@@ -210,7 +218,8 @@ static bool set_up_sender(struct guest *guest, const struct migration_target *ta
                                    "state", 1, "capability", "pause-before-switchover", "state", 1),
                          LIMIT_QMP_COMMAND_MS, error) &&
            guest_command(guest, "migrate-set-parameters",
-                         json_make("{s:s,s:I,s:I}", "tls-creds", creds, "max-bandwidth",
+                         json_make("{s:s,s:s,s:I,s:I}", "tls-creds", creds, "tls-hostname",
+                                   target->address, "max-bandwidth",
                                    (json_int_t)limits->bandwidth_mib * (json_int_t)MIB(1),
                                    "downtime-limit", (json_int_t)limits->downtime_ms),
                          LIMIT_QMP_COMMAND_MS, error);
@@ -229,14 +238,17 @@ static bool copy_disks(struct guest *guest, const struct export_target *disks,
     return true;
 }
 
-/* Recorded first: a node daemon that comes back must ask QEMU then. */
+/* Recorded before QEMU is told: a node daemon that comes back must ask it then. */
 static bool send_memory(struct guest *guest, GError **error)
 {
-    guest->migration.sent = true;
-    if (!guest_state_write(guest, error))
-        return false;
-    return guest_command(guest, "migrate", json_make("{s:s}", "uri", guest->migration.uri),
-                         LIMIT_QMP_COMMAND_MS, error);
+    guest->migration.tasks++;
+    bool begun = sender_connect(guest, error);
+    if (begun) {
+        guest->migration.sent = true;
+        begun = guest_state_write(guest, error) && sender_begin(guest, error);
+    }
+    guest->migration.tasks--;
+    return begun;
 }
 
 /* --- when it has come to nothing --- */
@@ -272,6 +284,7 @@ void migrate_event(struct guest *guest, const char *status)
     if (guest->migration.side == SIDE_SOURCE && guest->migration.sent &&
         !guest->migration.giving_up && g_strcmp0(status, "failed") == 0)
         guest_spawn(guest, settle_failure);
+    sender_note(guest, status);
 }
 
 /* Its own part of QEMU is not under way any more when this is called. */
@@ -279,7 +292,8 @@ static bool clean_up(struct guest *guest, GError **error)
 {
     GError *failure = NULL;
     g_autofree char *creds = creds_name(guest);
-    if (!guest_command(guest, "migrate-set-parameters", json_make("{s:s}", "tls-creds", ""),
+    if (!guest_command(guest, "migrate-set-parameters",
+                       json_make("{s:s,s:s}", "tls-creds", "", "tls-hostname", ""),
                        LIMIT_QMP_COMMAND_MS, error))
         return false;
     bool removed = guest_command(guest, "object-del", json_make("{s:s}", "id", creds),
@@ -406,8 +420,7 @@ static bool yank_all(struct guest *guest, GError **error)
     GError *failure = NULL;
     bool done = !guest->migration.sent ||
                 guest_yank_any(guest, json_make("{s:s}", "type", "migration"), &failure);
-    if (guest->migration.sent)
-        hang_up(guest, guest->migration.uri);
+    sender_hang_up(guest);
     return jobs_absent_is_fine(done, &failure, error) && jobs_yank(guest, &guest->copy, error);
 }
 
@@ -415,8 +428,6 @@ static bool await_end(struct guest *guest, enum migration_step *ret_step, GError
 {
     gint64 deadline = loop_boot_ms() + LIMIT_MIGRATION_END_MS;
     do {
-        /* Again each time: the connection may just have been made. */
-        hang_up(guest, guest->migration.uri);
         if (!migrate_step(guest, ret_step, error))
             return false;
         if (*ret_step != STEP_COPYING && *ret_step != STEP_STOPPED)

@@ -109,12 +109,24 @@ static bool attach_jobs(struct guest *guest, enum mirror_copy copy, GError **err
     return true;
 }
 
+static void tell_resyncing(const struct guest *guest, const char *why)
+{
+    const struct hypervisor_events *events = &guest->qemu->events;
+    if (events->resyncing != NULL)
+        events->resyncing(guest->instance, guest->generation, why, events->data);
+}
+
 static bool attach(struct guest *guest, const struct export_target *target, enum mirror_copy copy,
                    GError **error)
 {
     if (!jobs_open_relayed(guest, &guest->mirror, target, error))
         return false;
-    if (copy != COPY_WRITTEN_SINCE || incremental_prepare(guest))
+    if (copy != COPY_WRITTEN_SINCE)
+        return attach_jobs(guest, copy, error);
+    g_autoptr(GError) why = NULL;
+    bool known = incremental_prepare(guest, &why);
+    tell_resyncing(guest, known ? NULL : why->message);
+    if (known)
         return attach_jobs(guest, copy, error);
     bitmaps_void(guest);
     return guest_state_write(guest, error) && attach_jobs(guest, COPY_EVERYTHING, error);

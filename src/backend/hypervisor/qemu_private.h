@@ -37,8 +37,10 @@ struct migration {
     enum migration_side side; /* kept */
     char *uuid;               /* kept; "" */
     /* Source */
-    guint number;       /* kept */
-    char *uri;          /* where the memory goes; kept; "" */
+    guint number;  /* kept */
+    char *address; /* where the memory goes; "" */
+    guint64 port;
+    int socket;         /* our end of what it goes through (sender.h); -1: none */
     bool resume;        /* paused for it, so it goes on if this comes to nothing; kept */
     bool sent;          /* QEMU was told to send, so it is to be asked; kept */
     bool giving_up;     /* by migrate_cancel(), which then sees to everything */
@@ -218,6 +220,8 @@ bool migrate_cancel(struct hypervisor *hv, const char *instance, guint64 generat
 bool migrate_step(struct guest *guest, enum migration_step *ret_step, GError **error);
 /* An event of QEMU about it. */
 void migrate_event(struct guest *guest, const char *status);
+/* A new one, in zeros. */
+void migration_init(struct migration *migration);
 void migration_clear(struct migration *migration);
 /* None any more. */
 void migration_reset(struct migration *migration);

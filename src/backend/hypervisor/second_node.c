@@ -6,6 +6,7 @@
 #include "backend/hypervisor/jobs.h"
 #include "base/limits.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,36 +22,37 @@ char *second_node_name(const struct guest *guest, guint disk)
     return jobs_name(&set, disk);
 }
 
-static bool is_image(const char *path, const struct image_file *image)
+/* The file under this name, if it is the image; -1. */
+static int open_if_image(int folder, const char *name, const struct image_file *image)
 {
     struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_dev == image->device &&
-           status.st_ino == image->inode;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_dev == image->device && status.st_ino == image->inode)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
-/* Among the files that QEMU has open: it may have been renamed since, as a replica that became the
- * guest's is. -1 if there is none. */
+/* Among this node's images, where it may have been renamed since it was opened, as a replica that
+ * became the guest's is. (QEMU's own descriptors are closed to a node daemon without
+ * CAP_SYS_PTRACE.) -1 if there is none. */
 static int open_image(const struct guest *guest, const struct image_file *image)
 {
-    if (image->inode == 0 || guest->process == NULL)
-        return -1;
-    g_autofree char *folder =
-        g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/fd", process_pid(guest->process));
-    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
-    const char *name;
-    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        g_autofree char *path = g_build_filename(folder, name, NULL);
-        if (!is_image(path, image))
-            continue;
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+    g_autofree char *path = g_build_filename(guest->qemu->paths->var, "disks", NULL);
+    DIR *folder = image->inode != 0 ? opendir(path) : NULL;
+    const struct dirent *entry;
+    int fd = -1;
+    while (folder != NULL && fd < 0 && (entry = readdir(folder)) != NULL) {
         struct stat status;
-        if (fd >= 0 && fstat(fd, &status) == 0 && status.st_dev == image->device &&
-            status.st_ino == image->inode)
-            return fd;
-        if (fd >= 0)
-            close(fd);
+        if (fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            status.st_dev == image->device && status.st_ino == image->inode)
+            fd = open_if_image(dirfd(folder), entry->d_name, image);
     }
-    return -1;
+    if (folder != NULL)
+        closedir(folder);
+    return fd;
 }
 
 /* A set of descriptors is how QEMU names one that was handed to it. */

@@ -56,6 +56,19 @@ static bool failed(const char *doing, const char *path, GError **error)
     return false;
 }
 
+/* Before it is given away: only the owner of a folder, or CAP_FOWNER, may change its mode. */
+static bool set_mode(const char *folder, GError **error)
+{
+    struct stat now;
+    if (stat(folder, &now) != 0)
+        return failed("look at the folder", folder, error);
+    if ((now.st_mode & 07777) == 0700)
+        return true;
+    if (now.st_uid != geteuid() && chown(folder, geteuid(), (gid_t)-1) != 0)
+        return failed("change the owner of", folder, error);
+    return chmod(folder, 0700) == 0 || failed("change the mode of", folder, error);
+}
+
 bool etcd_make_data(const struct etcd_host *host, GError **error)
 {
     g_autofree char *folder = etcd_data_folder(host);
@@ -65,9 +78,9 @@ bool etcd_make_data(const struct etcd_host *host, GError **error)
         return false;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         return failed("make the folder", folder, error);
-    if (uid != 0 && chown(folder, uid, gid) != 0)
-        return failed("change the owner of", folder, error);
-    return chmod(folder, 0700) == 0 || failed("change the mode of", folder, error);
+    if (!set_mode(folder, error))
+        return false;
+    return uid == 0 || chown(folder, uid, gid) == 0 || failed("change the owner of", folder, error);
 }
 
 static bool sync_var(const struct etcd_host *host, GError **error)

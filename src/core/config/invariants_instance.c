@@ -111,15 +111,17 @@ static bool mac_rule(const struct config *config, const struct instance *instanc
         return false;
     }
     if (user) {
-        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].mac: %s is taken by %s", index, mac,
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "nics[%u].mac: %s is taken by %s; choose another, or mac=auto", index, mac,
                          user);
         return false;
     }
     for (guint i = 0; i < index; i++) {
         if (strcmp(((const struct nic *)instance->nics->pdata[i])->mac, mac) != 0)
             continue;
-        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].mac: %s is taken by nics[%u]", index, mac,
-                         i);
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "nics[%u].mac: %s is taken by nics[%u]; choose another, or mac=auto",
+                         index, mac, i);
         return false;
     }
     return true;

@@ -325,6 +325,17 @@ static void node_guest_shutdown(const char *instance, guint64 generation, void *
         guest->shutdown = true;
 }
 
+static void node_guest_resyncing(const char *instance, guint64 generation, const char *why,
+                                 void *data)
+{
+    g_autofree char *fields =
+        g_strdup_printf("INSTANCE=%s GENERATION=%" G_GUINT64_FORMAT, instance, generation);
+    if (why)
+        log_info(fields, "everything is copied to its replica: %s", why);
+    else
+        log_info(fields, "its replica gets what was written since they were in sync");
+}
+
 static void node_export_ended(const char *instance, const char *replica, guint64 generation,
                               void *data)
 {
@@ -343,11 +354,9 @@ static void node_export_ended(const char *instance, const char *replica, guint64
 
 bool node_core_start(struct node_core *node, GError **error)
 {
-    static const struct hypervisor_events guest_events = {node_guest_exited, node_guest_shutdown,
-                                                          NULL};
-    struct hypervisor_events on_guest = guest_events;
+    struct hypervisor_events on_guest = {node_guest_exited, node_guest_shutdown,
+                                         node_guest_resyncing, node};
     struct storage_events on_export = {node_export_ended, node};
-    on_guest.data = node;
     node->hv->ops->set_events(node->hv, &on_guest);
     node->storage->ops->set_events(node->storage, &on_export);
     if (!fence_load(node->fence, error) || !guest_load_all(node, error) || !rediscover(node, error))

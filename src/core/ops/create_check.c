@@ -9,6 +9,7 @@
 #include "core/ops/instance.h"
 #include "core/ops/nics.h"
 #include "core/ops/placement.h"
+#include "core/ops/refusal.h"
 
 #include <string.h>
 
@@ -202,18 +203,6 @@ bool create_declare(struct op *op, GError **error)
 
 /* --- check --- */
 
-static enum fettle_error code_of(const struct node *node, const struct node_report *report,
-                                 const struct placement_need *need)
-{
-    if (node->offline || node->drained)
-        return FETTLE_ERROR_WRONG_STATE;
-    if (!report)
-        return FETTLE_ERROR_TEMPORARY;
-    return placement_missing_bridge(report, need->nics) || placement_unshared(report, need->shared)
-               ? FETTLE_ERROR_ENVIRONMENT
-               : FETTLE_ERROR_NO_RESOURCES;
-}
-
 static bool node_takes_it(struct op *op, bool primary, GError **error)
 {
     const char *uuid = primary ? op->primary : op->secondary;
@@ -224,8 +213,9 @@ static bool node_takes_it(struct op *op, bool primary, GError **error)
     g_autofree char *why = NULL;
     if (placement_fits(op_config(op), node, report, &need, &why))
         return true;
-    g_set_error(error, FETTLE_ERROR, (int)code_of(node, report, &need), "%s: node \"%s\" %s",
-                primary ? "pnode" : "snode", node->name, why);
+    g_autofree char *sentence =
+        g_strdup_printf("%s: node \"%s\" %s", primary ? "pnode" : "snode", node->name, why);
+    refusal_set(error, node, report, &need, sentence);
     return false;
 }
 

@@ -172,8 +172,9 @@ static bool address_is_free(const struct op *op, const char *key, const char *fi
     if (!op_address_user(op, key, &user, error))
         return false;
     if (user)
-        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].%s: %s is taken by %s", index, field,
-                         address, user);
+        fettle_set_error(error, ALREADY_EXISTS, "nics[%u].%s: %s is taken by %s%s", index, field,
+                         address, user,
+                         !strcmp(field, "mac") ? "; choose another, or mac=auto" : "");
     return user == NULL;
 }
 

@@ -24,8 +24,9 @@ struct emptying {
     enum evacuate_mode mode;
     enum migration_mode migration;
     bool allow_failover;
-    json_t *jobs;   /* lists of opcodes */
-    json_t *failed; /* [instance, reason] */
+    guint64 bandwidth, downtime_ms, timeout; /* of each migration */
+    json_t *jobs;                            /* lists of opcodes */
+    json_t *failed;                          /* [instance, reason] */
 };
 
 /* --- opcodes --- */
@@ -48,6 +49,9 @@ static json_t *migrate_op(const struct emptying *emptying, const struct instance
     json_object_set_new(json, "mode",
                         json_string(enum_word(&migration_mode_words, (int)emptying->migration)));
     json_object_set_new(json, "allow_failover", json_boolean(emptying->allow_failover));
+    json_object_set_new(json, "bandwidth", json_integer((json_int_t)emptying->bandwidth));
+    json_object_set_new(json, "downtime_ms", json_integer((json_int_t)emptying->downtime_ms));
+    json_object_set_new(json, "timeout", json_integer((json_int_t)emptying->timeout));
     if (anywhere && *emptying->target)
         json_object_set_new(json, "target_node", json_string(emptying->target));
     return json;
@@ -206,7 +210,10 @@ static void empty_local(struct emptying *emptying, const struct instance *instan
     if (emptying->node->offline)
         add_failed(emptying, instance, "its disks are on this node only, which is offline");
     else if (!*instance->holder)
-        add_failed(emptying, instance, "its disks are on this node only, and it does not run");
+        add_failed(
+            emptying, instance,
+            "its disks are on this node only, and only a running guest takes them along; start "
+            "it, and say it again");
     else
         json_array_append_new(emptying->jobs, json_make("[o]", migrate_op(emptying, instance)));
 }
@@ -316,7 +323,10 @@ static bool migrate_exec(struct op *op, GError **error)
                                 .target = params->target_node,
                                 .mode = EVACUATE_PRIMARY,
                                 .migration = params->mode,
-                                .allow_failover = params->allow_failover};
+                                .allow_failover = params->allow_failover,
+                                .bandwidth = params->bandwidth,
+                                .downtime_ms = params->downtime_ms,
+                                .timeout = params->timeout};
     run_emptying(&emptying);
     return true;
 }
@@ -344,7 +354,10 @@ static bool evacuate_exec(struct op *op, GError **error)
                                 .target = params->remote_node,
                                 .mode = params->mode,
                                 .migration = MIGRATION_LIVE,
-                                .allow_failover = true};
+                                .allow_failover = true,
+                                .bandwidth = params->bandwidth,
+                                .downtime_ms = params->downtime_ms,
+                                .timeout = params->timeout};
     run_emptying(&emptying);
     return true;
 }

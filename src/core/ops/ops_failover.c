@@ -8,6 +8,7 @@
 #include "core/ops/migration.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
+#include "core/ops/refusal.h"
 
 #include <string.h>
 
@@ -185,10 +186,12 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     /* A drained node takes no new instances, but its own replica may be all that is left. */
     record_autoptr(node) judged = node_copy(node);
     judged->drained = judged->drained && !mirrored(instance);
-    if (placement_fits(op_config(op), judged, op_report(op, node->uuid), &need, &why))
+    const struct node_report *report = op_report(op, node->uuid);
+    if (placement_fits(op_config(op), judged, report, &need, &why))
         return true;
-    fettle_set_error(error, NO_RESOURCES, "instance \"%s\" cannot go to %s: it %s", instance->name,
-                     node->name, why);
+    g_autofree char *sentence =
+        g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
+    refusal_set(error, judged, report, &need, sentence);
     return false;
 }
 

@@ -7,6 +7,7 @@
 #include "core/ops/migration.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
+#include "core/ops/refusal.h"
 
 #include <string.h>
 
@@ -104,13 +105,9 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     g_autofree char *why = NULL;
     if (placement_fits(op_config(op), node, report, &need, &why))
         return true;
-    enum fettle_error code = node->drained ? FETTLE_ERROR_WRONG_STATE
-                             : placement_missing_bridge(report, instance->nics) ||
-                                     placement_unshared(report, need.shared)
-                                 ? FETTLE_ERROR_ENVIRONMENT
-                                 : FETTLE_ERROR_NO_RESOURCES;
-    g_set_error(error, FETTLE_ERROR, (gint)code, "instance \"%s\" cannot go to %s: it %s",
-                instance->name, node->name, why);
+    g_autofree char *sentence =
+        g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
+    refusal_set(error, node, report, &need, sentence);
     return false;
 }
 

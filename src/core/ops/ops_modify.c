@@ -9,6 +9,7 @@
 #include "core/ops/nics.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
+#include "core/ops/refusal.h"
 
 #include <string.h>
 
@@ -265,7 +266,8 @@ static bool bridges_are_there(const struct op *op, const struct node_report *rep
         const char *bridge = stays ? NULL : placement_missing_bridge(report, one);
         if (!bridge)
             continue;
-        fettle_set_error(error, ENVIRONMENT, "%s: node \"%s\" has no bridge \"%s\"",
+        fettle_set_error(error, ENVIRONMENT,
+                         "%s: node \"%s\" has no bridge \"%s\"" REFUSAL_NO_BRIDGE,
                          was ? "change_nics" : "add_nics", op_node_name(op, report->node), bridge);
         return false;
     }

@@ -7,6 +7,7 @@
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
 #include "core/ops/recreate.h"
+#include "core/ops/refusal.h"
 
 #include <string.h>
 
@@ -51,25 +52,40 @@ static bool choose(struct op *op, const struct instance *instance, bool primary,
     return node != NULL;
 }
 
+/* A mirror for whose replica there is no room is made without one: it is better off so than dead,
+ * and gets one when there is. */
+static bool choose_secondary(struct op *op, const struct instance *instance, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    if (choose(op, instance, false, &why))
+        return true;
+    if (!fettle_error_is(why, NO_RESOURCES)) {
+        g_propagate_error(error, g_steal_pointer(&why));
+        return false;
+    }
+    g_clear_pointer(&op->secondary, g_free);
+    return true;
+}
+
 static bool named_nodes(struct op *op, const struct instance *instance, GError **error)
 {
     const struct op_instance_recreate_disks *params = op->params;
-    guint wanted = is_mirror(instance) ? 2 : 1;
-    if (params->nodes->len != wanted) {
+    guint most = is_mirror(instance) ? 2 : 1;
+    if (params->nodes->len > most) {
         fettle_set_error(
             error, WRONG_INPUT, "nodes: instance \"%s\" is of template %s and needs %u, not %u",
-            instance->name, enum_word(&disk_template_words, (int)instance->disk_template), wanted,
+            instance->name, enum_word(&disk_template_words, (int)instance->disk_template), most,
             params->nodes->len);
         return false;
     }
     char **members[] = {&op->primary, &op->secondary};
-    for (guint i = 0; i < wanted; i++) {
+    for (guint i = 0; i < params->nodes->len; i++) {
         const struct node *node = op_find_node(op, params->nodes->pdata[i], error);
         if (!node)
             return false;
         op_set_text(members[i], node->uuid);
     }
-    if (!is_mirror(instance) || strcmp(op->primary, op->secondary))
+    if (op->secondary == NULL || strcmp(op->primary, op->secondary))
         return true;
     fettle_set_error(error, WRONG_INPUT, "nodes: a replica needs another node than \"%s\"",
                      op_node_name(op, op->primary));
@@ -224,7 +240,7 @@ static bool recreate_declare(struct op *op, GError **error)
         return false;
     if (!given && !left_as_it_is(op, instance) &&
         (!choose(op, instance, true, error) ||
-         (is_mirror(instance) && !choose(op, instance, false, error))))
+         (is_mirror(instance) && !choose_secondary(op, instance, error))))
         return false;
     op_lock_instance(op, instance->name);
     op_lock_node(op, instance->primary_node, LOCK_SHARED);
@@ -248,13 +264,9 @@ static bool node_takes_it(const struct op *op, const struct instance *instance, 
     g_autofree char *why = NULL;
     if (placement_fits(op_config(op), node, report, &need, &why))
         return true;
-    enum fettle_error code = node->offline || node->drained ? FETTLE_ERROR_WRONG_STATE
-                             : !report                      ? FETTLE_ERROR_TEMPORARY
-                             : placement_missing_bridge(report, instance->nics)
-                                 ? FETTLE_ERROR_ENVIRONMENT
-                                 : FETTLE_ERROR_NO_RESOURCES;
-    g_set_error(error, FETTLE_ERROR, (int)code, "nodes: node \"%s\" cannot be %s: it %s",
-                node->name, need.what, why);
+    g_autofree char *sentence =
+        g_strdup_printf("nodes: node \"%s\" cannot be %s: it %s", node->name, need.what, why);
+    refusal_set(error, node, report, &need, sentence);
     return false;
 }
 
@@ -270,7 +282,7 @@ static bool recreate_check(struct op *op, GError **error)
     if (left_as_it_is(op, instance))
         return true;
     return nothing_to_lose(op, instance, error) && node_takes_it(op, instance, true, error) &&
-           (!is_mirror(instance) || node_takes_it(op, instance, false, error));
+           (op->secondary == NULL || node_takes_it(op, instance, false, error));
 }
 
 /* --- exec --- */

@@ -9,6 +9,7 @@
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
+#include "core/ops/refusal.h"
 
 #include <string.h>
 
@@ -131,18 +132,10 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     if (placement_fits(op_config(op), node, report, &need, &why))
         return !asks || instance_need_boot_files(op, node->uuid, instance->kernel_path,
                                                  instance->initrd_path, error);
-    const char *format = "node \"%s\" cannot take the replica of instance \"%s\": it %s";
-    g_autofree char *message = g_strdup_printf(format, node->name, instance->name, why);
-    if (!strcmp(node->uuid, instance->primary_node))
-        fettle_set_error(error, WRONG_INPUT, "%s", message);
-    else if (node->offline || node->drained)
-        fettle_set_error(error, WRONG_STATE, "%s", message);
-    else if (!report)
-        fettle_set_error(error, TEMPORARY, "%s", message);
-    else if (placement_missing_bridge(report, need.nics))
-        fettle_set_error(error, ENVIRONMENT, "%s", message);
-    else
-        fettle_set_error(error, NO_RESOURCES, "%s", message);
+    g_autofree char *sentence =
+        g_strdup_printf("node \"%s\" cannot take the replica of instance \"%s\": it %s", node->name,
+                        instance->name, why);
+    refusal_set(error, node, report, &need, sentence);
     return false;
 }
 

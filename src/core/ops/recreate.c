@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static bool is_mirror(const struct instance *instance)
-{
-    return instance->disk_template == TEMPLATE_MIRROR;
-}
-
 /* Found by this mark if the job dies; wconfd lets new disks be made under it alone. A replica that
  * is on record as whole and whose node says that its images are gone is not promised any more; of
  * one on a dead node the record stays true until the new disks are there. */
@@ -37,9 +32,10 @@ static struct instance *plan_new_disks(const struct op *op, const struct instanc
         g_autofree char *uuid = env_uuid(op->env);
         op_set_text(&((struct disk *)plan->disks->pdata[i])->uuid, uuid);
     }
-    g_autofree char *replica = is_mirror(instance) ? env_uuid(op->env) : g_strdup("");
+    bool mirrored = op->secondary != NULL;
+    g_autofree char *replica = mirrored ? env_uuid(op->env) : g_strdup("");
     op_set_text(&plan->replica, replica);
-    op_set_text(&plan->secondary_node, is_mirror(instance) ? op->secondary : "");
+    op_set_text(&plan->secondary_node, mirrored ? op->secondary : "");
     return plan;
 }
 
@@ -80,7 +76,7 @@ static bool edit_new_disks(struct instance_edit *edit, void *data, GError **erro
                     ((const struct disk *)plan->disks->pdata[i])->uuid);
     if (edit->replica)
         op_delete(edit->op, edit->changes, "replica", edit->replica->uuid);
-    if (is_mirror(instance))
+    if (*instance->replica)
         put_replica(edit);
     return true;
 }
@@ -107,8 +103,11 @@ static bool make_disks(struct op *op, const char *uuid, GError **error)
         return false;
     record_autoptr(instance) plan = plan_new_disks(op, instance);
     op_log(op, "making the disks of %s on %s", plan->name, op_node_name(op, plan->primary_node));
+    if (!*plan->replica && plan->disk_template == TEMPLATE_MIRROR)
+        op_log(op, "%s has no replica then; when a node has room: fettle instance replace-disks %s",
+               plan->name, plan->name);
     return make_images(op, plan, true, error) &&
-           (!is_mirror(plan) || make_images(op, plan, false, error)) &&
+           (!*plan->replica || make_images(op, plan, false, error)) &&
            instance_edit(op, "recreate_disks", uuid, edit_new_disks, plan, error);
 }
 
@@ -150,6 +149,6 @@ bool recreate_make(struct op *op, const char *uuid, bool there, GError **error)
         op_log(op, "%s has its disks on %s already", instance->name,
                op_node_name(op, instance->primary_node));
     return take_images(op, instance, error) &&
-           (!is_mirror(instance) || finish_replica(op, instance, !there, error)) &&
+           (!*instance->replica || finish_replica(op, instance, !there, error)) &&
            instance_settle(op, uuid, error);
 }

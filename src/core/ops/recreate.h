@@ -12,6 +12,7 @@
 
 #include "core/ops/instance.h"
 
-/* On op->primary and, for a mirror, op->secondary. `there`: a job that died has done it up to the
- * record, and its disks are taken as they are. Leaves the mark after a failure. */
+/* On op->primary and, if it gets a replica, op->secondary (NULL: it gets none). `there`: a job that
+ * died has done it up to the record, and its disks are taken as they are. Leaves the mark after a
+ * failure. */
 bool recreate_make(struct op *op, const char *uuid, bool there, GError **error);

@@ -10,8 +10,8 @@
 #include "core/repair/watcher_internal.h"
 
 #include "base/log.h"
+#include "core/repair/storm.h"
 
-#define AUTHOR "watcher/brake"
 #define BRAKE_KEY "cluster"
 
 bool watcher_shadow(const struct watcher *watcher)
@@ -22,63 +22,28 @@ bool watcher_shadow(const struct watcher *watcher)
 
 /* --- the storm --- */
 
-struct storm {
-    guint total, lost;
-    GPtrArray *uuids, *texts; /* of the lost ones */
-};
-
-/* Since when a node is lost, in seconds since 1970; 0: it is not; 1: since long ago. We see others
- * through our own node daemon: while that is silent, silence proves nothing. */
-static gint64 lost_since(const struct watcher *watcher, const struct node *node, gint64 now)
+/* We see others through our own node daemon: while that is silent, silence proves nothing. */
+static gint64 silent_since(const struct node *node, const void *data)
 {
-    if (node->offline)
-        return MAX((gint64)node->offline_since, 1);
+    const struct watcher *watcher = data;
     if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid))
         return 0;
     const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
     bool silent = memory != NULL && memory->silent_since != 0 &&
-                  now - memory->silent_since >= LIMIT_REPAIR_SILENT_S;
+                  watcher_now(watcher) - memory->silent_since >= LIMIT_REPAIR_SILENT_S;
     return silent ? memory->silent_since : 0;
 }
 
-/* When a person last said go on; 0: never. */
-static gint64 forgiven_until(const struct watcher *watcher)
+static const struct decision *latest_of(const struct watcher *watcher)
 {
-    const struct decision *latest = watcher_latest(watcher, watcher_cluster(watcher)->uuid, AUTHOR);
-    return latest == NULL || latest->verdict != VERDICT_DONE
-               ? 0
-               : (gint64)(latest->at_us / (guint64)G_USEC_PER_SEC);
-}
-
-/* Nodes that were lost earlier are no part of the whole: what is left of the cluster counts. */
-static void find_losses(const struct watcher *watcher, struct storm *storm)
-{
-    gint64 now = watcher_now(watcher);
-    gint64 window = (gint64)watcher_cluster(watcher)->repair_storm_window_s;
-    gint64 horizon = MAX(now - window, forgiven_until(watcher));
-    g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        gint64 since = lost_since(watcher, node, now);
-        if (since != 0 && since <= horizon)
-            continue;
-        storm->total++;
-        if (since == 0)
-            continue;
-        g_autofree char *when = repair_time_text(since);
-        storm->lost++;
-        g_ptr_array_add(storm->uuids, node->uuid);
-        g_ptr_array_add(storm->texts,
-                        g_strdup_printf("%s %s since %s", node->name,
-                                        node->offline ? "is offline" : "does not answer", when));
-    }
+    return watcher_latest(watcher, watcher_cluster(watcher)->uuid, STORM_AUTHOR);
 }
 
 static struct decision *about_cluster(const struct watcher *watcher, enum verdict verdict,
                                       const char *state)
 {
     const struct cluster *cluster = watcher_cluster(watcher);
-    return decision_about("cluster", cluster->uuid, cluster->name, AUTHOR, verdict, state);
+    return decision_about("cluster", cluster->uuid, cluster->name, STORM_AUTHOR, verdict, state);
 }
 
 static json_t *brake_object(const struct watcher *watcher, const struct storm *storm,
@@ -94,12 +59,8 @@ static json_t *brake_object(const struct watcher *watcher, const struct storm *s
 
 static void pull(struct watcher *watcher, const struct storm *storm)
 {
-    const struct cluster *cluster = watcher_cluster(watcher);
     g_autoptr(GPtrArray) changes = watcher_changes_new();
-    g_autofree char *why = g_strdup_printf(
-        "%u of %u nodes were lost within %" G_GUINT64_FORMAT " s, more than %" G_GUINT64_FORMAT
-        " %%.",
-        storm->lost, storm->total, cluster->repair_storm_window_s, cluster->repair_storm_percent);
+    g_autofree char *why = storm_text(storm, watcher_cluster(watcher));
     g_ptr_array_add(changes, config_put(follow_config(watcher->follow), "repair_brake", BRAKE_KEY,
                                         brake_object(watcher, storm, why)));
     struct decision *decision = about_cluster(watcher, VERDICT_ACT, "Storm brake on");
@@ -117,7 +78,7 @@ static void pull(struct watcher *watcher, const struct storm *storm)
 /* It is gone: somebody has said go on. */
 static void note_release(struct watcher *watcher)
 {
-    const struct decision *latest = watcher_latest(watcher, watcher_cluster(watcher)->uuid, AUTHOR);
+    const struct decision *latest = latest_of(watcher);
     if (latest == NULL || latest->verdict != VERDICT_ACT)
         return;
     g_autoptr(GPtrArray) changes = watcher_changes_new();
@@ -146,14 +107,13 @@ void watcher_brake(struct watcher *watcher)
     if (the_brake(watcher) != NULL)
         return;
     note_release(watcher);
-    g_autoptr(GPtrArray) uuids = g_ptr_array_new();
-    g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
-    struct storm storm = {.uuids = uuids, .texts = texts};
-    find_losses(watcher, &storm);
-    watcher->braked =
-        storm.lost * 100 > storm.total * watcher_cluster(watcher)->repair_storm_percent;
+    struct storm storm;
+    storm_find(&storm, follow_config(watcher->follow), watcher_now(watcher),
+               storm_forgiven(latest_of(watcher)), silent_since, watcher);
+    watcher->braked = storm_pulls(&storm, watcher_cluster(watcher));
     if (watcher->braked)
         pull(watcher, &storm);
+    storm_clear(&storm);
 }
 
 /* --- limits --- */

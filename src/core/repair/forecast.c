@@ -5,6 +5,7 @@
 
 #include "core/repair/policy.h"
 #include "core/repair/room.h"
+#include "core/repair/storm.h"
 
 struct forecast {
     struct config *config; /* nodes, tags, advice as they would be; instances are not in it */
@@ -69,8 +70,8 @@ static struct config *imagine(const struct config *config, const struct node *no
     record_autoptr(node) changed = node_copy(node);
     changed->drained = true;
     if (event == FORECAST_FAIL) {
+        changed->offline_since = node->offline ? node->offline_since : (guint64)now;
         changed->offline = true;
-        changed->offline_since = (guint64)now;
     }
     record_autoptr(change) change = config_put(copy, "node", node->uuid, node_to_json(changed));
     g_autoptr(GError) error = NULL;
@@ -358,12 +359,59 @@ static void note_master(json_t *list, const struct config *config, const struct 
     json_array_append_new(list, what_to_do(config, node, heir));
 }
 
+/* --- the storm brake --- */
+
+/* Whoever does not answer now will count as lost soon. */
+static gint64 silent_since(const struct node *node, const void *data)
+{
+    const struct forecast *forecast = data;
+    for (guint i = 0; i < forecast->reports->len; i++)
+        if (strcmp(((const struct node_report *)forecast->reports->pdata[i])->node, node->uuid) ==
+            0)
+            return 0;
+    return forecast->now;
+}
+
+static const struct decision *latest_about_brake(const struct config *config)
+{
+    g_autoptr(GPtrArray) all = config_list(config, "decision");
+    const struct decision *latest = NULL;
+    for (guint i = 0; i < all->len; i++) {
+        const struct decision *decision = all->pdata[i];
+        if (strcmp(decision->author, STORM_AUTHOR) == 0 &&
+            (latest == NULL || decision->at_us > latest->at_us))
+            latest = decision;
+    }
+    return latest;
+}
+
+/* What the watcher would find (brake.c). */
+static void note_storm(json_t *list, const struct config *config, const struct forecast *forecast)
+{
+    const struct cluster *cluster = config_cluster(config);
+    struct storm storm;
+    storm_find(&storm, forecast->config, forecast->now, storm_forgiven(latest_about_brake(config)),
+               silent_since, forecast);
+    if (storm_pulls(&storm, cluster)) {
+        g_autofree char *text = storm_text(&storm, cluster);
+        g_ptr_array_add(storm.texts, NULL);
+        g_autofree char *lost = g_strjoinv("; ", (char **)storm.texts->pdata);
+        json_array_append_new(
+            list, json_sprintf("This would pull the storm brake: %s (%s.) Nothing of what is "
+                               "listed here would be done before a person says: fettle repair "
+                               "continue.",
+                               text, lost));
+    }
+    storm_clear(&storm);
+}
+
 /* --- the answer --- */
 
 static json_t *notes(const struct config *config, const struct node *node,
-                     enum forecast_event event, gint64 now)
+                     enum forecast_event event, const struct forecast *forecast)
 {
     json_t *list = json_array();
+    gint64 now = forecast->now;
     const struct cluster *cluster = config_cluster(config);
     if (takes_the_master(config, node, event))
         note_master(list, config, node);
@@ -372,6 +420,8 @@ static json_t *notes(const struct config *config, const struct node *node,
         json_array_append_new(list, json_sprintf("The storm brake is on, nothing is done until a "
                                                  "person says: fettle repair continue. %s",
                                                  brake->why));
+    else if (cluster != NULL && event == FORECAST_FAIL)
+        note_storm(list, config, forecast);
     if (cluster != NULL && cluster->repair_shadow)
         json_array_append_new(list, json_string("Shadow mode is on: this would only be decided "
                                                 "and put on record."));
@@ -405,10 +455,11 @@ json_t *forecast_node(const struct config *config, const GPtrArray *reports,
                 follow(&forecast, config, instance);
         }
     }
+    json_t *answer = json_make("{ss ss so so so}", "node", node->name, "event",
+                               event == FORECAST_FAIL ? "fail" : "drain", "notes",
+                               notes(config, node, event, &forecast), "moves", forecast.moves,
+                               "blocked", forecast.blocked);
     placement_sums_free(forecast.sums);
     config_free(forecast.config);
-    return json_make("{ss ss so so so}", "node", node->name, "event",
-                     event == FORECAST_FAIL ? "fail" : "drain", "notes",
-                     notes(config, node, event, now), "moves", forecast.moves, "blocked",
-                     forecast.blocked);
+    return answer;
 }

@@ -119,9 +119,8 @@ static const char *find_primary(const struct search *search, bool failover)
     return choose(search, &need);
 }
 
-/* Without a node for the replica the instance is better off than dead; it gets one as the next
- * step.
- */
+/* An instance without a node for its replica is better off than a dead one: it gets that as the
+ * next step, as after a failover. */
 static bool find_both(const struct search *search, struct repair_goal *goal)
 {
     const struct instance *instance = search->instance;
@@ -148,7 +147,9 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
         .files = {instance->kernel_path, instance->initrd_path},
     };
     goal->secondary = g_strdup(choose(search, &second));
-    return goal->secondary != NULL;
+    if (goal->secondary == NULL)
+        g_clear_pointer(search->ret_reason, g_free);
+    return true;
 }
 
 static bool find(const struct search *search, const struct repair_plan *plan,

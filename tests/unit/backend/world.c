@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +94,24 @@ void world_test(const char *path, void (*fn)(void *data))
     g_test_add_data_func(path, (gconstpointer)fn, run_test);
 }
 
+/* What is left is what the unit of the node daemon grants (etc/systemd), and SYS_ADMIN for the
+ * tests' own mounts. The rest of its sandbox is in force in tests/e2e/test_deb.py. */
+static void give_up_capabilities(void)
+{
+    static const int kept[] = {CAP_NET_ADMIN, CAP_NET_RAW, CAP_CHOWN, CAP_DAC_OVERRIDE,
+                               CAP_SETUID,    CAP_SETGID,  CAP_KILL,  CAP_SYS_ADMIN};
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {0};
+    guint64 mask = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(kept); i++)
+        mask |= 1ull << kept[i];
+    for (int i = 0; prctl(PR_CAPBSET_READ, i) >= 0; i++)
+        if ((mask & 1ull << i) == 0)
+            g_assert_cmpint(prctl(PR_CAPBSET_DROP, i), ==, 0);
+    caps[0].effective = caps[0].permitted = (guint32)mask;
+    g_assert_cmpint(syscall(SYS_capset, &header, caps), ==, 0);
+}
+
 int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
 {
     strcpy(folder, "/tmp/fettle-backend-XXXXXX");
@@ -110,6 +130,7 @@ int world_main(int argc, char **argv, int (*tests)(int argc, char **argv))
     if (tests_pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setenv("WORLD_FOLDER", folder, 1);
+        give_up_capabilities();
         exit(tests(argc, argv));
     }
     signal(SIGTERM, end_tests);
@@ -207,7 +228,7 @@ struct world_node *world_node_new(const char *name)
     g_assert_no_error(error);
     node->hypervisor = qemu_new(node->paths, WORLD_UID);
     node->storage = file_storage_new(node->paths, NULL, WORLD_UID);
-    const struct hypervisor_events guests = {exited, shut_down, node};
+    const struct hypervisor_events guests = {exited, shut_down, NULL, node};
     const struct storage_events exports = {export_ended, node};
     node->hypervisor->ops->set_events(node->hypervisor, &guests);
     node->storage->ops->set_events(node->storage, &exports);

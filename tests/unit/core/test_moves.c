@@ -437,12 +437,14 @@ static void test_mac_taken(void)
         check(
             changes_of(first, NULL),
             changes_of(DB1_WITH("nics", json_make("[o]", card(MAC, "bridged", "br1", ""))), NULL)),
-        "already_exists: " DB1_IS "nics[0].mac: " MAC " is taken by instance \"web1\"");
+        "already_exists: " DB1_IS "nics[0].mac: " MAC
+        " is taken by instance \"web1\"; choose another, or mac=auto");
     assert_says(
         check(NULL, changes_of(WEB1_WITH("nics", json_make("[o,o]", card(MAC, "bridged", "br0", ""),
                                                            card(MAC, "bridged", "br0", ""))),
                                NULL)),
-        "already_exists: " WEB1_IS "nics[1].mac: " MAC " is taken by nics[0]");
+        "already_exists: " WEB1_IS "nics[1].mac: " MAC
+        " is taken by nics[0]; choose another, or mac=auto");
     /* Given back, it is free: the same commit may pass it on. */
     assert_says(
         check(

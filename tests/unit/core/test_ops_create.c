@@ -1,4 +1,5 @@
 /* Create and remove: refusals with their exact words, order, and that nothing is left behind. */
+#include "core/ops/refusal.h"
 #include "ops_case.h"
 
 #include <string.h>
@@ -158,7 +159,7 @@ static void test_create_sharedfile_unmounted(void)
     world->shared[0] = world->shared[2] = "";
     g_assert_cmpstr(ops_run_one(world, file_op("sharedfile", "raw")), ==,
                     "[\"OpPrereqError\", [\"pnode: node \\\"node1\\\" does not mount the shared "
-                    "folder\", \"environment\"]]");
+                    "folder; mount it there\", \"environment\"]]");
     /* Nobody has used one yet: the first to do so makes it what it is. */
     world->shared[1] = "";
     g_assert_cmpstr(ops_run_one(world, file_op("sharedfile", "raw")), ==, "[\"node1\"]");
@@ -431,18 +432,21 @@ static void test_refused_mac_taken(void)
     ops_set(world, "instance", WEB, "name", json_string("db"));
     ops_set(world, "instance", WEB, "nics",
             json_make("[{ss ss ss}]", "uuid", WEB, "mac", "0a:00:00:00:00:0f", "link", "br0"));
-    ops_expect_refusal(world, with_nics(json_make("[{ss}]", "mac", "0A:00:00:00:00:0F")),
-                       "nics[0].mac: 0a:00:00:00:00:0f is taken by instance \"db\"",
-                       "already_exists");
+    ops_expect_refusal(
+        world, with_nics(json_make("[{ss}]", "mac", "0A:00:00:00:00:0F")),
+        "nics[0].mac: 0a:00:00:00:00:0f is taken by instance \"db\"; choose another, or mac=auto",
+        "already_exists");
 }
+
+#define PNODE "pnode: node \"node1\""
+#define expect_no_bridge(nics, sentence)                                                           \
+    ops_expect_refusal(world, with_nics(nics), sentence REFUSAL_NO_BRIDGE, "environment")
 
 static void test_refused_bridge(void)
 {
     world->bridges[1] = "br9";
-    ops_expect_refusal(world, with_nics(json_make("[{}]")),
-                       "snode: node \"node2\" has no bridge \"br0\"", "environment");
-    ops_expect_refusal(world, with_nics(json_make("[{ss}]", "link", "br9")),
-                       "pnode: node \"node1\" has no bridge \"br9\"", "environment");
+    expect_no_bridge(json_make("[{}]"), "snode: node \"node2\" has no bridge \"br0\"");
+    expect_no_bridge(json_make("[{ss}]", "link", "br9"), PNODE " has no bridge \"br9\"");
     json_t *op = mirror_op();
     json_object_set_new(op, "nics", json_make("[{}]"));
     json_object_del(op, "snode");
@@ -479,17 +483,16 @@ static void test_refused_one_node(void)
                        "a mirrored instance needs two nodes, the cluster has 1", "wrong_state");
 }
 
+#define no_room(op, s)                                                                             \
+    ops_expect_refusal(world, ops_run_one(world, op), s REFUSAL_NO_ROOM, "insufficient_resources")
+
 static void test_refused_room(void)
 {
     world->memory[0] = 100;
-    ops_expect_refusal(world, ops_run_one(world, mirror_op()),
-                       "pnode: node \"node1\" has 100 MiB of memory left, 512 MiB are needed",
-                       "insufficient_resources");
+    no_room(mirror_op(), PNODE " has 100 MiB of memory left, 512 MiB are needed");
     world->memory[0] = 4096;
     world->disk[1] = 999;
-    ops_expect_refusal(world, ops_run_one(world, mirror_op()),
-                       "snode: node \"node2\" has 999 MiB of disk left, 1000 MiB are needed",
-                       "insufficient_resources");
+    no_room(mirror_op(), "snode: node \"node2\" has 999 MiB of disk left, 1000 MiB are needed");
     json_t *op = mirror_op();
     json_object_del(op, "snode");
     world->disk[2] = 1;
@@ -508,9 +511,7 @@ static void test_refused_promised(void)
     json_t *op = mirror_op();
     json_object_set_new(op, "instance_name", json_string("web2"));
     json_object_set_new(op, "memory", json_integer(3600));
-    ops_expect_refusal(world, ops_run_one(world, op),
-                       "pnode: node \"node1\" has 3584 MiB of memory left, 3600 MiB are needed",
-                       "insufficient_resources");
+    no_room(op, PNODE " has 3584 MiB of memory left, 3600 MiB are needed");
 }
 
 static void test_refused_image(void)
@@ -607,10 +608,9 @@ static void put_reservation(const char *name, int memory)
 static void test_reserved_room_is_not_given_again(void)
 {
     put_reservation("other", 4000);
-    g_assert_cmpstr(ops_run_one(world, mirror_op()), ==,
-                    "[\"OpPrereqError\", [\"pnode: node \\\"node1\\\" has 96 MiB of memory left, "
-                    "512 MiB are needed; 4000 MiB are reserved for other (job 18)\", "
-                    "\"insufficient_resources\"]]");
+    no_room(
+        mirror_op(), PNODE
+        " has 96 MiB of memory left, 512 MiB are needed; 4000 MiB are reserved for other (job 18)");
     g_assert_null(web());
     g_assert_cmpuint(config_count(world->config, "reservation"), ==, 1);
 }

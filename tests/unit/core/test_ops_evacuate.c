@@ -73,6 +73,23 @@ static void test_primary(void)
     assert_jobs(jobs_of("OP_NODE_EVACUATE", "all", "node3"), "MIGRATE, REPLACE_DISKS>node3");
 }
 
+/* What is asked of the migrations stands in each of them. */
+static void test_limits(void)
+{
+    static const char *const opcodes[] = {"OP_NODE_MIGRATE", "OP_NODE_EVACUATE"};
+    ops_put_web(world, "in-sync", true);
+    for (size_t i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        g_autofree char *text = g_strdup(ops_run_one(
+            world, json_make("{ss ss si si si}", "OP_ID", opcodes[i], "node_name", "node1",
+                             "bandwidth", 20, "downtime_ms", 50, "timeout", 900)));
+        json_autoptr result = json_loads(text, 0, NULL);
+        const json_t *op = json_array_get(json_array_get(json_object_get(result, "jobs"), 0), 0);
+        g_assert_cmpint(json_integer_value(json_object_get(op, "bandwidth")), ==, 20);
+        g_assert_cmpint(json_integer_value(json_object_get(op, "downtime_ms")), ==, 50);
+        g_assert_cmpint(json_integer_value(json_object_get(op, "timeout")), ==, 900);
+    }
+}
+
 /* First a good secondary, then the move, then the replica that is left here. */
 static void test_bad_secondary(void)
 {
@@ -128,7 +145,8 @@ static void test_file(void)
     set_template("file", true);
     assert_jobs(evacuate("all"), "MIGRATE");
     set_template("file", false);
-    assert_jobs(evacuate("all"), " [its disks are on this node only, and it does not run]");
+    assert_jobs(evacuate("all"), " [its disks are on this node only, and only a running guest "
+                                 "takes them along; start it, and say it again]");
     ops_set(world, "node", NODE1, "offline", json_true());
     assert_jobs(evacuate("all"), " [its disks are on this node only, which is offline]");
 }
@@ -172,6 +190,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("/evacuate/primary", test_primary);
+    add("/evacuate/limits", test_limits);
     add("/evacuate/bad-secondary", test_bad_secondary);
     add("/evacuate/secondary", test_secondary);
     add("/evacuate/offline#SAF-16", test_offline);

@@ -250,7 +250,23 @@ static void test_refused_no_memory(void)
     world->memory[1] = 100;
     g_assert_cmpstr(failover(), ==,
                     "[\"OpPrereqError\", [\"instance \\\"web1\\\" cannot go to node2: it has 100 "
-                    "MiB of memory left, 512 MiB are needed\", \"insufficient_resources\"]]");
+                    "MiB of memory left, 512 MiB are needed; make room there, or take another "
+                    "node: fettle node list\", \"insufficient_resources\"]]");
+}
+
+/* The same code as from every other operation that finds it so. */
+static void test_refused_no_bridge(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_node_offline(world, NODE3);
+    ops_set(world, "instance", WEB, "nics",
+            json_make("[{ss ss ss ss}]", "uuid", "00000000-0000-4000-8000-0000000000c9", "mac",
+                      "aa:00:00:12:34:56", "mode", "bridged", "link", "br0"));
+    world->bridges[1] = "br7";
+    ops_expect_refusal(world, failover(),
+                       "instance \"web1\" cannot go to node2: it has no bridge \"br0\"; make that "
+                       "bridge there, give the card another link, or take a node that has it",
+                       "environment");
 }
 
 /* --- in the middle --- */
@@ -439,6 +455,7 @@ int main(int argc, char **argv)
     add("/failover/refused/image-gone#SAF-13,SAF-16", test_refused_image_gone);
     add("/failover/refused/secondary", test_refused_secondary);
     add("/failover/refused/memory", test_refused_no_memory);
+    add("/failover/refused/bridge", test_refused_no_bridge);
     add("/failover/last-moment#SAF-12,SAF-16", test_stale_in_the_last_moment);
     add("/failover/unclean-stop#SAF-11,SAF-16", test_unclean_stop_goes_back);
     add("/failover/stop-unanswered#SAF-16", test_stop_unanswered);

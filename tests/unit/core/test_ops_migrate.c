@@ -653,13 +653,13 @@ static void test_refused_room(void)
     world->memory[1] = 100;
     expect_refusal(migrate(),
                    "instance \"web1\" cannot go to node2: it has 100 MiB of memory left, 512 MiB "
-                   "are needed",
+                   "are needed; make room there, or take another node: fettle node list",
                    "insufficient_resources");
     put_other("file", true);
     world->disk[1] = world->disk[0] = 999;
     expect_refusal(migrate_with("target_node", json_string("node1")),
                    "instance \"web1\" cannot go to node1: it has 999 MiB of disk left, 1000 MiB "
-                   "are needed",
+                   "are needed; make room there, or take another node: fettle node list",
                    "insufficient_resources");
 }
 
@@ -687,7 +687,9 @@ static void test_refused_bridge(void)
             json_make("[{ss ss ss ss}]", "uuid", "00000000-0000-4000-8000-0000000000e9", "mac",
                       "aa:00:00:12:34:56", "mode", "bridged", "link", "br0"));
     world->bridges[1] = "br7";
-    expect_refusal(migrate(), "instance \"web1\" cannot go to node2: it has no bridge \"br0\"",
+    expect_refusal(migrate(),
+                   "instance \"web1\" cannot go to node2: it has no bridge \"br0\"; make that "
+                   "bridge there, give the card another link, or take a node that has it",
                    "environment");
 }
 

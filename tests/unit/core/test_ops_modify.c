@@ -322,7 +322,9 @@ static void test_cards_not_changed(void)
                        "wrong_input");
     ops_expect_refusal(world,
                        modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "link", "br9")),
-                       "change_nics: node \"node1\" has no bridge \"br9\"", "environment");
+                       "change_nics: node \"node1\" has no bridge \"br9\"; make that bridge there, "
+                       "give the card another link, or take a node that has it",
+                       "environment");
     ops_expect_refusal(
         world, modify(json_make("{s[{ss ss}]}", "change_nics", "card", "0", "mode", "wireless")),
         "change_nics[0].mode: must be bridged, routed or openvswitch, not \"wireless\"",
@@ -354,7 +356,9 @@ static void test_cards_refused(void)
         "card of instance \"web1\", which has 0",
         "wrong_input");
     ops_expect_refusal(world, modify(json_make("{s[{ss}]}", "add_nics", "link", "br7")),
-                       "add_nics: node \"node1\" has no bridge \"br7\"", "environment");
+                       "add_nics: node \"node1\" has no bridge \"br7\"; make that bridge there, "
+                       "give the card another link, or take a node that has it",
+                       "environment");
     ops_expect_refusal(world, modify(json_make("{s[{} {ss}]}", "add_nics", "mac", "xx:yy")),
                        "add_nics[1].mac: \"xx:yy\" is no MAC address; one looks like "
                        "aa:00:00:12:34:56",
@@ -369,8 +373,8 @@ static void test_cards_refused(void)
                        "add_nics: instance \"web1\" would have 9 network cards; 8 are the limit",
                        "limit_exceeded");
     g_autofree char *taken = g_strdup(card(3)->mac);
-    g_autofree char *message =
-        g_strdup_printf("add_nics[0].mac: %s is taken by instance \"web1\"", taken);
+    g_autofree char *message = g_strdup_printf(
+        "add_nics[0].mac: %s is taken by instance \"web1\"; choose another, or mac=auto", taken);
     ops_expect_refusal(
         world, modify(json_make("{s[s] s[{ss}]}", "remove_nics", "7", "add_nics", "mac", taken)),
         message, "already_exists");

@@ -245,6 +245,30 @@ static void test_recreate_mirror(void)
                "commit job success\n");
 }
 
+/* One node is left, or one alone is named: better without a replica than dead. */
+static void test_recreate_without_replica(void)
+{
+    static const char *const named[] = {NULL, "node1"};
+    for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
+        ops_put_web(world, "in-sync", true);
+        world->guest_node = NULL;
+        ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
+        ops_set(world, "instance", WEB, "holder", json_string(NODE3));
+        ops_node_offline(world, NODE3);
+        ops_node_offline(world, NODE2);
+        g_string_truncate(world->trace, 0);
+        g_assert_cmpstr(recreate(named[i] ? json_make("[s]", named[i]) : json_array()), ==,
+                        "[\"node1\"]");
+        ops_expect(world, "commit instance web1 g1 up @node3 node3/node2 recreating-disks\n"
+                          "node1 disks_create g2 set-aside replica\n"
+                          "commit delete replica; instance web1 g2 up @- node1 "
+                          "recreating-disks\n"
+                          "node1 replica_close g2 promote\n"
+                          "commit instance web1 g2 up @- node1\n"
+                          "commit job success\n");
+    }
+}
+
 /* Both images are blank and on record, their equality is not: the next start copies. */
 static void test_recreate_without_copy(void)
 {
@@ -339,7 +363,7 @@ static void test_recreate_refused_nodes(void)
     ops_expect_refusal(
         world, recreate(json_make("[s]", "node2")),
         "nodes: node \"node2\" cannot be the primary node: it has 10 MiB of disk left, "
-        "1000 MiB are needed",
+        "1000 MiB are needed; make room there, or take another node: fettle node list",
         "insufficient_resources");
     ops_set(world, "node", NODE2, "drained", json_true());
     ops_expect_refusal(world, recreate(json_make("[s]", "node2")),
@@ -513,6 +537,7 @@ int main(int argc, char **argv)
     add("/reinstall/again#ARP-37", test_reinstall_again);
     add("/recreate/elsewhere#SAF-19,SAF-22,FUT-08", test_recreate_elsewhere);
     add("/recreate/mirror#SAF-19,SAF-22", test_recreate_mirror);
+    add("/recreate/without-replica#SAF-22", test_recreate_without_replica);
     add("/recreate/without-copy#SAF-22", test_recreate_without_copy);
     add("/recreate/in-place", test_recreate_in_place);
     add("/recreate/replica-lost", test_recreate_replica_lost);

@@ -230,7 +230,7 @@ static void test_refused(void)
     ops_expect_refusal(
         world, replace("replace_auto", "node3"),
         "node \"node3\" cannot take the replica of instance \"web1\": it has 10 MiB of "
-        "disk left, 1000 MiB are needed",
+        "disk left, 1000 MiB are needed; make room there, or take another node: fettle node list",
         "insufficient_resources");
     ops_expect_refusal(
         world, replace("replace_new_secondary", ""),
@@ -260,7 +260,8 @@ static void test_refused_bridge(void)
     world->bridges[1] = world->bridges[2] = "br7";
     ops_expect_refusal(world, replace("replace_auto", "node3"),
                        "node \"node3\" cannot take the replica of instance \"web1\": it has no "
-                       "bridge \"br0\"",
+                       "bridge \"br0\"; make that bridge there, give the card another link, or "
+                       "take a node that has it",
                        "environment");
     ops_expect_refusal(world, replace("replace_new_secondary", ""),
                        "no node can be the secondary node of instance \"web1\": node1 is its "

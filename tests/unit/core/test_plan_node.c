@@ -5,6 +5,7 @@
 #include "queue_world.h"
 
 #define P "ganeti:watcher:autorepair:"
+#define NOW 1700000000
 #define UUID(kind, n) "00000000-0000-4000-8000-0000000" kind n
 
 /* --- a cluster of four nodes --- */
@@ -96,9 +97,8 @@ static void put_instance(struct place *place, guint number, const char *disk_tem
 
 static char *ask(const struct place *place, const char *node, enum forecast_event event)
 {
-    json_autoptr answer =
-        forecast_node(place->config, place->reports, config_find(place->config, "node", node, NULL),
-                      event, 1700000000);
+    json_autoptr answer = forecast_node(place->config, place->reports,
+                                        config_find(place->config, "node", node, NULL), event, NOW);
     return json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
@@ -219,10 +219,11 @@ static void test_bridges(void)
     g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
     assert_has(text, "\"instance\":\"web1\",\"operations\":[\"replace-disks\"],\"policy\":"
                      "\"reinstall, by a tag of the cluster\",\"to\":[\"node2\",\"node4\"]");
-    assert_has(text, "\"instance\":\"web2\",\"operations\":[],\"policy\":\"reinstall, by a tag of "
-                     "the cluster\",\"reason\":\"no node can be its new secondary node: node1 is "
-                     "offline; node2 has no bridge \\\"br8\\\"; node3 has no bridge "
-                     "\\\"br8\\\"; node4 would be its primary node\"");
+    assert_has(text,
+               "\"instance\":\"web2\",\"operations\":[\"recreate-disks\",\"reinstall\"],"
+               "\"policy\":\"reinstall, by a tag of the cluster\",\"reason\":\"no node can be "
+               "a new secondary node: node1 is offline; node2 has no bridge \\\"br8\\\"; node3 "
+               "has no bridge \\\"br8\\\"; node4 is its primary node\"");
     place_clear(&place);
 }
 
@@ -456,6 +457,57 @@ static void test_notes(void)
     place_clear(&place);
 }
 
+/* Two of three that could take it are away: it comes up on the last one, and its replica waits. */
+static void test_one_left(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "reinstall");
+    put_instance(&place, 1, "mirror", 1, 2);
+    set(&place, "node", UUID("a0", "002"), "offline", json_true());
+    set(&place, "node", UUID("a0", "003"), "offline", json_true());
+    g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
+    assert_has(text,
+               "\"operations\":[\"recreate-disks\",\"reinstall\"],\"policy\":\"reinstall, by a "
+               "tag of the cluster\",\"reason\":\"no node can be a new secondary node: node1 "
+               "is offline; node2 is offline; node3 is offline; node4 is its primary node\"");
+    place_clear(&place);
+}
+
+/* What the watcher would do at the third loss of four: by what is offline, or silent, since then;
+ * not by what a person has said go on after. */
+static void test_storm(void)
+{
+    static const char wanted[] =
+        "This would pull the storm brake: 3 of 4 nodes were lost within 600 s, more than 50 %. "
+        "(node1 is offline since 2023-11-14 22:11:40 UTC; node2 does not answer since 2023-11-14 "
+        "22:13:20 UTC; node3 is offline since 2023-11-14 22:13:20 UTC.) Nothing of what is listed "
+        "here would be done before a person says: fettle repair continue.";
+    static const char pull[] = "pull the storm brake";
+    struct place place;
+    place_init(&place, 4000);
+    g_autofree char *alone = ask(&place, "node3", FORECAST_FAIL);
+    g_assert_null(strstr(alone, pull));
+    set(&place, "node", UUID("a0", "001"), "offline", json_true());
+    set(&place, "node", UUID("a0", "001"), "offline_since", json_integer(NOW - 100));
+    g_ptr_array_remove_index(place.reports, 1);
+    g_autofree char *third = ask(&place, "node3", FORECAST_FAIL);
+    assert_has(third, wanted);
+    g_autofree char *drained = ask(&place, "node3", FORECAST_DRAIN);
+    g_assert_null(strstr(drained, pull));
+    g_autofree char *again = ask(&place, "node1", FORECAST_FAIL);
+    g_assert_null(strstr(again, pull)); /* it was lost before */
+    set(&place, "node", UUID("a0", "002"), "offline", json_true());
+    set(&place, "node", UUID("a0", "002"), "offline_since", json_integer(NOW - 100));
+    put(place.config, "decision", UUID("e0", "001"),
+        json_make("{ss ss ss ss ss ss sI}", "uuid", UUID("e0", "001"), "author", "watcher/brake",
+                  "subject_kind", "cluster", "summary", "x", "verdict", "done", "subject",
+                  UUID("c0", "001"), "at_us", (json_int_t)(NOW - 50) * G_USEC_PER_SEC));
+    g_autofree char *forgiven = ask(&place, "node3", FORECAST_FAIL);
+    g_assert_null(strstr(forgiven, pull));
+    place_clear(&place);
+}
+
 /* --- promises counted once --- */
 
 /* They give the same as counting anew, whatever moves. */
@@ -523,6 +575,8 @@ int main(int argc, char **argv)
     g_test_add_func("/plan-node/fail-of-the-master/by-word", test_fail_of_the_master_by_word);
     g_test_add_func("/plan-node/fail-of-the-master/by-itself", test_fail_of_the_master_by_itself);
     g_test_add_func("/plan-node/notes", test_notes);
+    g_test_add_func("/plan-node/one-left", test_one_left);
+    g_test_add_func("/plan-node/storm", test_storm);
     g_test_add_func("/plan-node/sums", test_sums);
     g_test_add_func("/plan-node/call", test_call);
     return g_test_run();

@@ -279,21 +279,39 @@ static void test_reinstall_broke_off(void)
     g_assert_nonnull(strstr(refused, ":success:"));
 }
 
-/* A replica needs a second node: without one nothing is given up yet. */
-static void test_reinstall_waits_for_room(void)
+static struct watcher_world *with_node3_alone(void)
 {
     struct watcher_world *w = watcher_world_new();
     set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
     set_tag(w, TAG_INSTANCE, WEB1, "suspend");
     set_node(w, NODE1, "offline");
     set_node(w, NODE2, "offline");
+    return w;
+}
+
+/* Nothing is given up while nobody can have the instance … */
+static void test_reinstall_waits_for_room(void)
+{
+    struct watcher_world *w = with_node3_alone();
+    set_node(w, NODE3, "drained");
     drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
     passes(w, 100);
     g_assert_cmpuint(jobs(w), ==, 0);
     assert_tags(w, "pending:reinstall:I:T:");
     g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->summary,
-                            "no node can be its new secondary node"));
+                            "no node can be its new primary node"));
     add_node4(w);
+    passes(w, 1);
+    g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->summary,
+                            "Step 1 of the repair: recreate-disks and reinstall."));
+    watcher_world_free(w);
+}
+
+/* … but one without a replica is better off than a dead one. */
+static void test_reinstall_without_replica(void)
+{
+    struct watcher_world *w = with_node3_alone();
+    drop_tag(w, TAG_INSTANCE, WEB1, "suspend");
     passes(w, 1);
     g_assert_cmpuint(jobs(w), ==, 1);
     watcher_world_free(w);
@@ -456,6 +474,8 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-sight/reinstall-broke-off#ARP-54", test_reinstall_broke_off);
     g_test_add_func("/watcher-sight/reinstall-waits-for-room#ARP-57",
                     test_reinstall_waits_for_room);
+    g_test_add_func("/watcher-sight/reinstall-without-replica#ARP-12",
+                    test_reinstall_without_replica);
     g_test_add_func("/watcher-sight/local-drained#ARP-62,ARP-68", test_local_drained);
     g_test_add_func("/watcher-sight/advice#ARP-69", test_advice);
     g_test_add_func("/watcher-sight/advice-named#ARP-69", test_advice_named);
