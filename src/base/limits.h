@@ -60,7 +60,6 @@
 #define LIMIT_COMMIT_BYTES MIB(8) /* one transaction of luxid, so that it fits a frame */
 #define LIMIT_DEPENDENCIES 256    /* of one opcode */
 #define LIMIT_JOB_WAITERS 4096    /* WaitForJobChange calls under way */
-#define LIMIT_JOB_WAIT_S 600      /* one WaitForJobChange call, in seconds */
 #define LIMIT_WATCHERS 1024       /* WatchChanges calls under way */
 #define LIMIT_WATCH_WAIT_S 600    /* one of them, in seconds */
 #define LIMIT_WATCH_LOG                                                                            \
@@ -95,7 +94,16 @@
 #define LIMIT_QUERY_NAMES 10000
 #define LIMIT_FILTER_DEPTH 16
 #define LIMIT_FILTER_TERMS 4096
+#define LIMIT_FILTER_REGEXES 256
 #define LIMIT_FILTER_REGEX_STEPS 100000 /* of one match */
+#define FILTER_REGEX_EASY_STEPS 1000    /* most matches need fewer */
+#define FILTER_REGEX_COST 5000u         /* of one that does not, in steps of the query */
+/* Steps of a query: terms of a filter that are looked at, cells and bytes of the answer. */
+#define QUERY_QUICK_STEPS 500000u   /* then it is done bit by bit, so that others have a turn … */
+#define QUERY_TURN_STEPS 50000u     /* … after so many each time … */
+#define LIMIT_QUERY_STEPS 20000000u /* … and given up */
+#define QUERY_BYTES_STEP 64u        /* bytes of an answer that count as one */
+#define LIMIT_LONG_QUERIES 8        /* of those that are done bit by bit, one after the other */
 
 /* Locks and commits */
 #define LIMIT_LOCKS_PER_CALL 4096

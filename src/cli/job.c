@@ -1,9 +1,10 @@
-/* Jobs: list, info, watch, wait, cancel. */
+/* Jobs: list, info, watch, wait. */
 #include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/filter_text.h"
 #include "cli/progress.h"
 
 bool cli_parse_job(const char *text, guint64 *ret_id, GError **error)
@@ -26,12 +27,127 @@ static GStrv with_archived(GStrv names)
     return names;
 }
 
+#define LIST_USAGE                                                                                 \
+    "[--status queued|waiting|canceling|running|canceled|success|error|pending|ended] [--filter "  \
+    "FILTER] [--archived] [--live] [ID…]"
+
+static bool add_status(json_t *filter, const char *word)
+{
+    static const struct {
+        const char *word, *states[4];
+    } words[] = {{"queued", {"queued"}},
+                 {"waiting", {"waiting"}},
+                 {"canceling", {"canceling"}},
+                 {"running", {"running"}},
+                 {"canceled", {"canceled"}},
+                 {"success", {"success"}},
+                 {"error", {"error"}},
+                 {"pending", {"queued", "waiting"}},
+                 {"ended", {"canceled", "success", "error"}}};
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (strcmp(words[i].word, word) != 0)
+            continue;
+        for (size_t k = 0; words[i].states[k] != NULL; k++)
+            json_array_append_new(filter, json_make("[sss]", "=", "status", words[i].states[k]));
+        return true;
+    }
+    return false;
+}
+
+/* "running,pending"; NULL with an error. */
+static json_t *status_filter(const char *text, GError **error)
+{
+    json_autoptr filter = json_make("[s]", "|");
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    for (char **word = words; *word != NULL; word++) {
+        if (add_status(filter, *word))
+            continue;
+        fettle_set_error(error, WRONG_INPUT,
+                         "--status: \"%s\" is no state of jobs: queued, waiting, canceling, "
+                         "running, canceled, success, error, pending (queued or waiting), ended "
+                         "(canceled, success or error)",
+                         *word);
+        return NULL;
+    }
+    return json_steal(&filter);
+}
+
+static json_t *ids_filter(int argc, char **argv, GError **error)
+{
+    json_autoptr filter = json_make("[s]", "|");
+    for (int i = 0; i < argc; i++) {
+        guint64 id;
+        if (!cli_parse_job(argv[i], &id, error))
+            return NULL;
+        json_array_append_new(filter, json_make("[ssI]", "=", "id", (json_int_t)id));
+    }
+    return json_steal(&filter);
+}
+
+/* What --status, --filter and ids choose; false with an error. NULL: all. */
+static bool take_choice(int *argc, char **argv, json_t **ret_filter, GError **error)
+{
+    g_autoptr(GError) bad = NULL;
+    const char *status = cli_take_option(argc, argv, "--status", &bad);
+    const char *filter = bad == NULL ? cli_take_option(argc, argv, "--filter", &bad) : NULL;
+    json_t *choice = NULL;
+    if (bad == NULL && filter != NULL)
+        choice = filter_text_parse(filter, &bad);
+    if (bad == NULL && status != NULL)
+        choice = filter_text_both(choice, status_filter(status, &bad));
+    if (bad == NULL && cli_expect(*argc, argv, *argc, "job list " LIST_USAGE, &bad) && *argc > 0)
+        choice = filter_text_both(choice, ids_filter(*argc, argv, &bad));
+    if (bad == NULL) {
+        *ret_filter = choice;
+        return true;
+    }
+    json_decref(choice);
+    g_propagate_error(error, g_steal_pointer(&bad));
+    return false;
+}
+
+/* Ids that do not exist are an error: a shorter list alone would be overlooked. */
+static bool ids_exist(struct cli *cli, int argc, char **argv, GError **error)
+{
+    json_autoptr rows = cli_query(cli, "job", (const char *const[]){"id", NULL},
+                                  ids_filter(argc, argv, NULL), error);
+    for (int i = 0; rows != NULL && i < argc; i++) {
+        bool found = false;
+        guint64 id;
+        if (!cli_parse_job(argv[i], &id, error))
+            return false;
+        for (size_t k = 0; k < json_array_size(rows) && !found; k++)
+            found =
+                json_integer_value(cli_cell_value(json_array_get(rows, k), 0)) == (json_int_t)id;
+        if (found)
+            continue;
+        fettle_set_error(error, UNKNOWN_ENTITY, "job %s does not exist", argv[i]);
+        return false;
+    }
+    return rows != NULL;
+}
+
+static json_t *fields_of(GStrv names)
+{
+    json_t *list = json_array();
+    for (char **name = names; *name != NULL; name++)
+        json_array_append_new(list, json_string(*name));
+    return list;
+}
+
 static int job_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool archived = cli_take_flag(&argc, argv, "--archived");
     bool live = cli_take_flag(&argc, argv, "--live");
-    if (!cli_expect(argc, argv, 0, "job list [--archived] [--live]", error))
+    json_t *filter = NULL;
+    if (!take_choice(&argc, argv, &filter, error))
         return -1;
+    json_autoptr owned = filter;
+    if (live && filter != NULL) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "job list: --live follows all jobs: leave out ids, --status and --filter");
+        return -1;
+    }
     g_auto(GStrv) names = cli_choose_fields(cli, "id,status,summary,received_ts,end_ts");
     if (archived)
         names = with_archived(g_steal_pointer(&names));
@@ -39,10 +155,15 @@ static int job_list(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     if (live)
         return cli_live_jobs(cli, (const char *const *)names, error);
-    json_autoptr rows = cli_query(cli, "job", (const char *const *)names, NULL, error);
-    if (rows == NULL)
+    json_autoptr answer =
+        cli_call(cli, "Query", json_make("[soO?]", "job", fields_of(names), filter), error);
+    if (answer == NULL || (argc > 0 && !ids_exist(cli, argc, argv, error)))
         return -1;
-    cli_print_rows(cli, "job", (const char *const *)names, rows);
+    cli_print_rows(cli, "job", (const char *const *)names, json_object_get(answer, "data"));
+    if (json_is_true(json_object_get(answer, "more")))
+        fprintf(stderr,
+                "fettle: the archive has older jobs, too, which are not shown: see them with "
+                "--filter 'id < N', N the least id here\n");
     return 0;
 }
 
@@ -178,110 +299,13 @@ static int job_wait(struct cli *cli, int argc, char **argv, GError **error)
     return wait_for(cli, "wait", argc, argv, error);
 }
 
-static void say_ended(struct cli *cli, guint64 id, const char *status)
-{
-    json_t *what = json_make("{sI ss}", "job", (json_int_t)id, "status", status);
-    if (strcmp(status, "canceled") == 0)
-        cli_say(cli, what, "Job %" G_GUINT64_FORMAT " is canceled.", id);
-    else
-        cli_say(cli, what,
-                "Job %" G_GUINT64_FORMAT " had ended already, with %s. What it did: fettle job "
-                "info %" G_GUINT64_FORMAT,
-                id, status, id);
-}
-
-/* A running job is asked to give up, and decides by itself how far it is. */
-static int say_canceled(struct cli *cli, guint64 id, GError **error)
-{
-    json_autoptr now =
-        cli_query(cli, "job", (const char *const[]){"status", NULL}, id_filter(id), error);
-    if (now == NULL)
-        return -1;
-    const json_t *row = json_array_get(now, 0);
-    const char *status = json_string_value(json_array_get(json_array_get(row, 0), 1));
-    if (status != NULL && !cli_job_final(status))
-        cli_say(cli, json_make("{sI ss}", "job", (json_int_t)id, "status", status),
-                "Job %" G_GUINT64_FORMAT " is asked to give up. How it ends: fettle job "
-                "watch %" G_GUINT64_FORMAT,
-                id, id);
-    else
-        say_ended(cli, id, status != NULL ? status : "canceled");
-    return 0;
-}
-
-static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)
-{
-    guint64 id;
-    bool kill = cli_take_flag(&argc, argv, "--kill");
-    if (!cli_expect(argc, argv, 1, "job cancel [--kill] ID", error) ||
-        !cli_parse_job(argv[0], &id, error))
-        return -1;
-    json_autoptr known =
-        cli_query(cli, "job", (const char *const[]){"id", NULL}, id_filter(id), error);
-    if (known == NULL)
-        return -1;
-    if (json_array_size(known) == 0) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "job %s does not exist", argv[0]);
-        return -1;
-    }
-    json_autoptr answer =
-        cli_call(cli, "CancelJob", json_make("[Ib]", (json_int_t)id, kill), error);
-    if (answer == NULL)
-        return -1;
-    const char *text = json_string_value(json_array_get(answer, 1));
-    if (!json_is_true(json_array_get(answer, 0))) {
-        fettle_set_error(error, WRONG_STATE, "%s",
-                         text != NULL ? text : "the job was not canceled");
-        return -1;
-    }
-    return say_canceled(cli, id, error);
-}
-
-static bool parse_priority(const char *text, gint64 *ret_priority, GError **error)
-{
-    static const struct {
-        const char *word;
-        gint64 priority;
-    } words[] = {{"low", 10}, {"normal", 0}, {"high", -10}};
-    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
-        if (strcmp(words[i].word, text) == 0) {
-            *ret_priority = words[i].priority;
-            return true;
-        }
-    }
-    if (g_ascii_string_to_signed(text, 10, -20, 19, ret_priority, NULL))
-        return true;
-    fettle_set_error(error, WRONG_INPUT,
-                     "\"%s\" is no priority: low, normal, high or a number from -20 to 19", text);
-    return false;
-}
-
-static int job_priority(struct cli *cli, int argc, char **argv, GError **error)
-{
-    guint64 id;
-    gint64 priority;
-    if (!cli_expect(argc, argv, 2, "job change-priority ID low|normal|high|NUMBER", error) ||
-        !cli_parse_job(argv[0], &id, error) || !parse_priority(argv[1], &priority, error))
-        return -1;
-    json_autoptr answer = cli_call(cli, "ChangeJobPriority",
-                                   json_make("[II]", (json_int_t)id, (json_int_t)priority), error);
-    if (answer == NULL)
-        return -1;
-    if (!json_is_true(json_array_get(answer, 0))) {
-        const char *text = json_string_value(json_array_get(answer, 1));
-        fettle_set_error(error, WRONG_STATE, "%s", text != NULL ? text : "nothing was changed");
-        return -1;
-    }
-    cli_say(cli, NULL, "Job %" G_GUINT64_FORMAT " has priority %" G_GINT64_FORMAT " now.", id,
-            priority);
-    return 0;
-}
-
 const struct command job_commands[] = {
-    {"job", "list", "[--archived] [--live]",
-     "List jobs; with --archived those in the archive, too. With --live the list follows what "
-     "happens until Ctrl-C: on a terminal it is drawn anew, elsewhere each change is a line, with "
-     "--json an object a line.",
+    {"job", "list", LIST_USAGE,
+     "List jobs, or those with these ids, of these states (pending: queued or waiting, ended: "
+     "canceled, success or error; several with commas between), that a filter lets through; with "
+     "--archived those in the archive, too. With "
+     "--live the list follows what happens until Ctrl-C: on a terminal it is drawn anew, elsewhere "
+     "each change is a line, with --json an object a line.",
      job_list},
     {"job", "info", "ID", "Show a job, its opcodes and its log.", job_info},
     {"job", "watch", "ID",
@@ -289,11 +313,5 @@ const struct command job_commands[] = {
      "alone.",
      job_watch},
     {"job", "wait", "ID", "The same as watch.", job_wait},
-    {"job", "cancel", "[--kill] ID",
-     "Cancel a job. One that is queued ends at once; one that is under way gives up at its next "
-     "safe point, with --kill after 10 seconds in any case.",
-     job_cancel},
-    {"job", "change-priority", "ID low|normal|high|NUMBER",
-     "Change the priority of what has not ended of a job; -20 is the most urgent.", job_priority},
     {0},
 };

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/filter_text.h"
+
 /* What `fettle NOUN list` shows, by kind of row. `key`: the field that words choose rows by; NULL:
  * it takes no words. `named`: whose names these are, if they have to exist; NULL: records are kept
  * of what is no more, and nobody may hold a lock. */
@@ -64,15 +66,19 @@ static const struct list *list_of(const char *what)
     return list;
 }
 
-static int show_list(struct cli *cli, const char *what, int argc, char **argv, GError **error)
+static int show_list(struct cli *cli, const char *what, json_t *filter, int argc, char **argv,
+                     GError **error)
 {
     const struct list *list = list_of(what);
+    json_autoptr owned = filter;
     g_auto(GStrv) fields = cli_choose_fields(cli, list->fields);
     if (!cli_check_fields(cli, what, (const char *const *)fields, error))
         return -1;
     struct cli_table *table = cli_table_new(cli, what, (const char *const *)fields);
-    bool fine = cli_query_each(cli, what, (const char *const *)fields,
-                               names_filter(list->key, argc, argv), cli_table_add, table, error);
+    bool fine =
+        cli_query_each(cli, what, (const char *const *)fields,
+                       filter_text_both(names_filter(list->key, argc, argv), json_incref(filter)),
+                       cli_table_add, table, error);
     if (fine && argc > 0 && list->named != NULL)
         fine = names_exist(cli, list->named, argc, argv, error);
     if (fine)
@@ -81,14 +87,26 @@ static int show_list(struct cli *cli, const char *what, int argc, char **argv, G
     return fine ? 0 : -1;
 }
 
+/* `fettle NOUN VERB` as a list of these. */
+static int list_as(struct cli *cli, const char *noun, const char *verb, const char *what, int argc,
+                   char **argv, GError **error)
+{
+    g_autofree char *usage =
+        g_strdup_printf("%s %s %s", noun, verb, cli_find_command(noun, verb)->usage);
+    g_autoptr(GError) bad = NULL;
+    const char *text = cli_take_option(&argc, argv, "--filter", &bad);
+    json_t *filter = text != NULL ? filter_text_parse(text, &bad) : NULL;
+    if (bad == NULL && cli_expect(argc, argv, list_of(what)->key != NULL ? argc : 0, usage, &bad))
+        return show_list(cli, what, filter, argc, argv, error);
+    json_decref(filter);
+    g_propagate_error(error, g_steal_pointer(&bad));
+    return -1;
+}
+
 /* `fettle WHAT list`. */
 static int list_command(struct cli *cli, const char *what, int argc, char **argv, GError **error)
 {
-    const char *words = cli_find_command(what, "list")->usage;
-    g_autofree char *usage = g_strdup_printf("%s list%s%s", what, *words != '\0' ? " " : "", words);
-    return cli_expect(argc, argv, list_of(what)->key != NULL ? argc : 0, usage, error)
-               ? show_list(cli, what, argc, argv, error)
-               : -1;
+    return list_as(cli, what, "list", what, argc, argv, error);
 }
 
 static int instance_list(struct cli *cli, int argc, char **argv, GError **error)
@@ -154,9 +172,7 @@ static int lock_list(struct cli *cli, int argc, char **argv, GError **error)
 
 static int lock_waiters(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return cli_expect(argc, argv, 0, "lock waiters", error)
-               ? show_list(cli, "waiter", argc, argv, error)
-               : -1;
+    return list_as(cli, "lock", "waiters", "waiter", argc, argv, error);
 }
 
 /* fettle tag list KIND [NAME] */
@@ -208,31 +224,34 @@ static int query_fields(struct cli *cli, int argc, char **argv, GError **error)
 }
 
 const struct command query_commands[] = {
-    {"instance", "list", "[NAME…]", "List instances.", instance_list},
-    {"node", "list", "[NAME…]", "List nodes.", node_list},
-    {"group", "list", "[NAME…]", "List node groups.", group_list},
-    {"service", "list", "[NAME…]",
+    {"instance", "list", "[--filter FILTER] [NAME…]", "List instances.", instance_list},
+    {"node", "list", "[--filter FILTER] [NAME…]", "List nodes.", node_list},
+    {"group", "list", "[--filter FILTER] [NAME…]", "List node groups.", group_list},
+    {"service", "list", "[--filter FILTER] [NAME…]",
      "List the daemons that the nodes are to run, and how each node says that they are.",
      service_list},
-    {"advice", "list", "[NODE…]",
+    {"advice", "list", "[--filter FILTER] [NODE…]",
      "List the advice that stands about nodes: whose it is, why, and until when. See fettle node "
      "advise.",
      advice_list},
     {"tag", "list", "KIND [NAME]",
      "List the tags of the cluster, a node group, a node or an instance.", tag_list},
-    {"repair", "list", "[INSTANCE…]", "List repairs, running and done.", repair_list},
-    {"brake", "list", "", "Show the storm brake of auto-repair, if it is on: since when, and why.",
-     brake_list},
-    {"decision", "list", "[NAME…]", "List decision records.", decision_list},
-    {"network", "list", "[NAME…]", "List networks and what is left of their addresses.",
-     network_list},
-    {"export", "list", "[NODE…]",
+    {"repair", "list", "[--filter FILTER] [INSTANCE…]", "List repairs, running and done.",
+     repair_list},
+    {"brake", "list", "[--filter FILTER]",
+     "Show the storm brake of auto-repair, if it is on: since when, and why.", brake_list},
+    {"decision", "list", "[--filter FILTER] [NAME…]", "List decision records.", decision_list},
+    {"network", "list", "[--filter FILTER] [NAME…]",
+     "List networks and what is left of their addresses.", network_list},
+    {"export", "list", "[--filter FILTER] [NODE…]",
      "List exports of instances, as clients of Ganeti ask for them: no node has any here.",
      export_list},
-    {"reservation", "list", "[INSTANCE…]",
+    {"reservation", "list", "[--filter FILTER] [INSTANCE…]",
      "List room and addresses that jobs have reserved for instances.", reservation_list},
-    {"lock", "list", "[NAME…]", "List locks, their owners and who waits.", lock_list},
-    {"lock", "waiters", "", "List who waits for locks, and for whom.", lock_waiters},
+    {"lock", "list", "[--filter FILTER] [NAME…]", "List locks, their owners and who waits.",
+     lock_list},
+    {"lock", "waiters", "[--filter FILTER]", "List who waits for locks, and for whom.",
+     lock_waiters},
     {"query-fields", NULL, "RESOURCE",
      "List the fields of a kind of object, such as instance, node, job or lock: for -o, and for "
      "clients of LUXI.",

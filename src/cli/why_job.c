@@ -4,53 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const job_fields[] = {"id",         "status",  "summary", "ops", "held",
-                                         "held_since", "held_by", "holds",   NULL};
+#include "cli/why_running.h"
+
+static const char *const job_fields[] = {"id",         "status",  "summary", "ops",      "held",
+                                         "held_since", "held_by", "holds",   "opstatus", "opstart",
+                                         "opexec",     "cancel",  "kill_at", "oplog",    NULL};
 enum { ID, STATUS, SUMMARY, OPS, HELD, HELD_SINCE, HELD_BY, HOLDS };
-
-static const char *const wait_fields[] = {"job", "blockers", "nodes", NULL};
-enum { JOB, BLOCKERS, NODES };
-
-static const json_t *waiter_of(const json_t *waiters, const char *job)
-{
-    for (size_t i = 0; i < json_array_size(waiters); i++) {
-        const json_t *row = json_array_get(waiters, i);
-        if (strcmp(cli_cell_string(row, JOB), job) == 0)
-            return row;
-    }
-    return NULL;
-}
-
-static void print_owner(const char *job)
-{
-    printf("%s%s", g_ascii_isdigit(*job) ? "job " : "", job);
-}
-
-/* Each line is one edge of the wait-for graph, indented by its distance. */
-static void print_waits(const json_t *waiters, const char *job, GHashTable *told, int depth)
-{
-    const json_t *row = waiter_of(waiters, job);
-    if (row == NULL || !g_hash_table_add(told, (void *)job))
-        return;
-    const json_t *blockers = cli_cell_value(row, BLOCKERS), *nodes = cli_cell_value(row, NODES);
-    for (size_t i = 0; i < json_array_size(nodes); i++)
-        printf("%*swaits for node %s to answer this master\n", depth, "",
-               json_string_value(json_array_get(nodes, i)));
-    for (size_t i = 0; i < json_array_size(blockers); i++) {
-        const char *owner, *lock, *mode;
-        int waiting;
-        json_int_t since;
-        if (json_unpack(json_array_get(blockers, i), "[s, s, s, b, I]", &owner, &lock, &mode,
-                        &waiting, &since) != 0)
-            continue;
-        g_autofree char *when = cli_time_text((gint64)since);
-        printf("%*swaits for %s, %s by ", depth, "", lock, waiting ? "wanted first" : "held");
-        print_owner(owner);
-        printf(" (%s) since %s%s\n", mode, when,
-               waiter_of(waiters, owner) != NULL ? ", which" : "");
-        print_waits(waiters, owner, told, depth + 2);
-    }
-}
 
 /* What luxid adds says no more than what is printed anyway. */
 static bool is_of_luxid(const char *who)
@@ -181,23 +140,17 @@ static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_
                      GError **error)
 {
     const char *status = cli_cell_string(row, STATUS);
-    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, id);
     if (cli_job_final(status)) {
         bool told = print_ended(cli, id, status, error);
         if (told)
             print_reasons(cli_cell_value(row, OPS));
         return told ? 0 : -1;
     }
-    printf("Job %s is %s", job, status);
+    printf("Job %" G_GUINT64_FORMAT " is %s", id, status);
     if (strcmp(status, "queued") == 0)
         return print_queued(cli, row, error);
-    if (waiter_of(waiters, job) == NULL) {
-        printf("; it waits for no locks.\n");
-        return 0;
-    }
-    g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
-    printf(" and\n");
-    print_waits(waiters, job, told, 2);
+    printf("\n");
+    why_running_print(id, row, job_fields, waiters);
     return 0;
 }
 
@@ -206,11 +159,11 @@ static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_
 /* The requests for locks that the job waits with, and those behind which it does. */
 static void add_waits(const json_t *waiters, const char *job, GHashTable *told, json_t *list)
 {
-    json_t *row = (json_t *)waiter_of(waiters, job);
+    json_t *row = (json_t *)why_waiter_of(waiters, job);
     if (row == NULL || !g_hash_table_add(told, (void *)job))
         return;
     json_array_append(list, row);
-    const json_t *blockers = cli_cell_value(row, BLOCKERS);
+    const json_t *blockers = cli_cell_value(row, WHY_BLOCKERS);
     for (size_t i = 0; i < json_array_size(blockers); i++)
         add_waits(waiters, json_string_value(json_array_get(json_array_get(blockers, i), 0)), told,
                   list);
@@ -227,8 +180,10 @@ static void print_json(const json_t *row, json_t *dependencies, const json_t *wa
     json_t *object = json_array_get(jobs, 0);
     add_waits(waiters, id, told, waits);
     json_object_del(object, "ops");
+    json_object_del(object, "oplog");
+    json_object_set(object, "log", why_last_entry(row, job_fields));
     json_object_set(object, "dependencies", dependencies);
-    json_object_set_new(object, "waits", cli_rows_as_objects(wait_fields, waits));
+    json_object_set_new(object, "waits", cli_rows_as_objects(why_wait_fields, waits));
     cli_print_json(jobs);
 }
 
@@ -237,7 +192,8 @@ int why_job(struct cli *cli, const char *job, GError **error)
     guint64 id = g_ascii_strtoull(job, NULL, 10);
     json_autoptr rows =
         cli_query(cli, "job", job_fields, json_make("[ssI]", "=", "id", (json_int_t)id), error);
-    json_autoptr waiters = rows == NULL ? NULL : cli_query(cli, "waiter", wait_fields, NULL, error);
+    json_autoptr waiters =
+        rows == NULL ? NULL : cli_query(cli, "waiter", why_wait_fields, NULL, error);
     if (waiters == NULL)
         return -1;
     if (json_array_size(rows) == 0) {

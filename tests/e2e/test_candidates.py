@@ -39,6 +39,30 @@ def wait_for_both(seconds):
     wait_until('both are in reach', lambda: [copy['reachable'] for copy in copies().values()] == [True, True], seconds)
 
 
+def recorded(node, job):
+    """Status of a job on record in a candidate's own store."""
+    path = os.path.join(lab.root(node), 'var', 'store.db')
+    try:
+        with contextlib.closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5)) as db:
+            row = db.execute("SELECT json FROM objects WHERE kind = 'job' AND key = ?", (str(job),)).fetchone()
+    except sqlite3.OperationalError:
+        return None
+    return row and json.loads(row[0])['status']
+
+
+@title('/candidates/a-job-ends-without-luxid#LUX-32')
+def test_end_without_luxid():
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3})
+    wait_until('it runs', lambda: lab.job_status(job)[0] == 'running')
+    lab.lab('pause', 'luxid@node1')
+    try:
+        for node in ('node1', 'node2', 'node3'):
+            wait_until(f'its end is on {node}', lambda node=node: recorded(node, job) == 'success', 30)
+    finally:
+        lab.lab('resume', 'luxid@node1')
+    assert lab.wait_job(job)[0] == 'success'
+
+
 @title('/candidates/copies-follow#WCF-04,SAF-07')
 def test_follow():
     wait_until('all copies are there', lambda: equal('node1', 'node2', 'node3'))
@@ -390,7 +414,7 @@ def main():
     global lab, name  # pylint: disable=global-statement
     with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
         name = lab.json('cluster', 'info')['name']
-        e2e.run(test_follow, test_standby, test_cut_off, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
+        e2e.run(test_follow, test_end_without_luxid, test_standby, test_cut_off, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
                 test_invite, test_return, test_alone)
 
 

@@ -297,7 +297,7 @@ def test_groups():
     assert found == {'name': 'default', 'node_cnt': 3, 'pinst_cnt': 4, 'tags': [], 'node_list': ['node1', 'node2', 'node3']}, found
     assert lab.cli('--no-headers', '--separator', ';', '-o', 'name,uuid', 'group', 'list') == f'default;{uuid}\n'
     e2e.expect_cli_error(lab, 3, 'fettle: group "east" does not exist', 'group', 'list', 'default', 'east')
-    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle group list [NAME…]', 'group', 'list', '--all')
+    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle group list [--filter FILTER] [NAME…]', 'group', 'list', '--all')
     code, _, err = lab.run('-o', 'colour', 'group', 'list', check=False)
     assert code == 2 and err.startswith('fettle: -o: group has no field "colour"; see fettle query-fields group'), (code, err)
 
@@ -315,7 +315,7 @@ def test_advice():
         {'node': 'node2', 'advice': 'avoid', 'author': 'ops', 'reason': '', 'until': 4000000000}]
     assert lab.json('-o', 'author', 'advice', 'list', 'node3') == [{'author': 'alarm'}, {'author': 'ops'}]
     e2e.expect_cli_error(lab, 3, 'fettle: node "node9" does not exist', 'advice', 'list', 'node3', 'node9')
-    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle advice list [NODE…]', 'advice', 'list', '--all')
+    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle advice list [--filter FILTER] [NODE…]', 'advice', 'list', '--all')
     for node, author in (('node3', 'ops'), ('node2', 'ops'), ('node3', 'alarm')):
         lab.cli('node', 'advise', node, '--author', author, '--withdraw')
     assert lines('advice', 'list') == said[:1]
@@ -326,7 +326,7 @@ def test_empty_lists():
     assert lab.cli('export', 'list').split() == ['Node', 'Export'] and lab.json('export', 'list', 'node1') == []
     e2e.expect_cli_error(lab, 3, 'fettle: node "node9" does not exist', 'export', 'list', 'node9')
     assert lab.cli('brake', 'list').split() == ['Since', 'Nodes', 'Why'] and lab.json('brake', 'list') == []
-    e2e.expect_cli_error(lab, 2, 'fettle: too many arguments; usage: fettle brake list', 'brake', 'list', 'node1')
+    e2e.expect_cli_error(lab, 2, 'fettle: too many arguments; usage: fettle brake list [--filter FILTER]', 'brake', 'list', 'node1')
     assert lab.json('lock', 'list', 'nobody/holds-it') == []
 
 

@@ -154,9 +154,14 @@ def test_why():
     told, = lab.json('why', str(between))
     assert [wait['job'] for wait in told['waits']] == [str(between)], told
     said = lab.cli('why', str(last))
-    expected = (rf'Job {last} is waiting and\n'
+    expected = (rf'Job {last} is waiting\n'
+                rf'  is at TEST_DELAY\(0.1\), step 2 of 2, {when}\n'
+                rf'  has waited for locks {when}:\n'
                 rf'  waits for instance/x, wanted first by job {between} \(exclusive\) {when}, which\n'
-                rf'    waits for instance/y, held by job {holder} \(exclusive\) {when}\n')
+                rf'    waits for instance/y, held by job {holder} \(exclusive\) {when}\n'
+                rf'  goes on once job {between} has ended, or has had its locks and wants them no more\n'
+                rf'  what that one is at: fettle why {between}; to end it: fettle job cancel {between}\n'
+                rf'  to end it: fettle job cancel {last}\n')
     assert re.fullmatch(expected, said), said
     assert all(lab.wait_job(job)[0] == 'success' for job in (holder, held, between, last))
     assert lab.query('waiter', ['job']) == []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Death at every call to the outside, of each process, while an instance is created, failed over, migrated,
-and while disks of it come and go.
+while disks of it come and go, and while two jobs come in one call of which one waits for the other.
 
 A daemon is restarted with a crash point of the coming operation armed (io/crash.h): it kills itself right before its
 n-th write, send, sync, spawn or monitor command, once. Whatever n is, the accepted job has one final state, nothing ran
@@ -78,12 +78,16 @@ def restart(daemon, variables):
 
 # --- the operations ---
 
-def submit_surely(opcode):
-    """Submits until luxid has answered with an id, as a careful client does: under one request id."""
+def submit_surely(*opcodes):
+    """Submits until luxid has answered with an id, as a careful client does: under one request id. Several as jobs of one call."""
     end = time.monotonic() + HEAL_S
     while True:
         try:
-            return lab.submit(opcode)
+            if len(opcodes) == 1:
+                return [lab.submit(opcodes[0])]
+            answers = lab.call('SubmitManyJobs', [[opcode] for opcode in opcodes])
+            assert all(taken for taken, _ in answers), answers
+            return [job for _, job in answers]
         except fettlelib.LuxiError as error:
             if error.code not in fettlelib.PASSING or time.monotonic() > end:
                 raise
@@ -262,7 +266,7 @@ def remove(name):
     """Where the point was not reached by now it may be, by this very job: its answer may get lost, so it is asked
     for under one id, and before it has run it can be given again."""
     for attempt in range(2):
-        job = submit_surely({'OP_ID': 'OP_INSTANCE_REMOVE', 'instance_name': name, 'shutdown_timeout': 0,
+        job, = submit_surely({'OP_ID': 'OP_INSTANCE_REMOVE', 'instance_name': name, 'shutdown_timeout': 0,
                              'request_id': f'remove-{run_number}-{attempt}'})
         status, result = lab.wait_job(job)
         if status == 'success':
@@ -352,14 +356,41 @@ def after_disks(status):
     assert not copies_of('resting')
 
 
-OPERATIONS = {'create': (create_opcode, after_create), 'failover': (failover_opcode, after_failover),
+def pair_opcodes():
+    """Jobs that come in one call are not committed as started with it; the second waits for the end of the first, whatever that is."""
+    delay = {'OP_ID': 'OP_TEST_DELAY', 'duration': 0.1, 'no_locks': False, 'on_instances': ['pair']}
+    return delay, {**delay, 'depends': [[-1, list(FINAL)]]}
+
+
+def after_pair(_status):
+    pass
+
+
+def check_order(first, second):
+    """Whatever became of the first, the second has done nothing before that was on record."""
+    rows = {row['id']: row for row in lab.query('job', ['id', 'end_ts', 'opexec'], ['|', ['=', 'id', first], ['=', 'id', second]])}
+    begun = rows[second]['opexec'][0]
+    assert not begun or begun >= rows[first]['end_ts'], rows
+
+
+OPERATIONS = {'pair': (pair_opcodes, after_pair), 'create': (create_opcode, after_create), 'failover': (failover_opcode, after_failover),
               'migrate': (migrate_opcode, after_migrate), 'disks': (disks_opcode, after_disks)}
 # The process that a guest is sent to waits beside it.
-PROCESSES_AT_ONCE = {'create': 1, 'failover': 1, 'migrate': 2, 'disks': 0}
+PROCESSES_AT_ONCE = {'pair': 0, 'create': 1, 'failover': 1, 'migrate': 2, 'disks': 0}
+
+
+def processes_of(operation):
+    """No node has anything to do with a delay."""
+    return [process for process in PROCESSES if operation != 'pair' or process not in ('primary', 'secondary')]
+
+
+def opcodes_of(operation):
+    opcodes = OPERATIONS[operation][0]()
+    return [opcodes] if isinstance(opcodes, dict) else list(opcodes)
 
 
 def nodes_of(operation):
-    if operation == 'create':
+    if operation in ('create', 'pair'):
         return 'node2', 'node3'
     name = 'resting' if operation == 'disks' else 'walker'
     if operation != 'disks':
@@ -369,20 +400,25 @@ def nodes_of(operation):
 
 
 def perform(operation, process, arming):
-    """One operation under an armed crash point; returns the final state of its job."""
-    opcode = OPERATIONS[operation][0]()
-    request_id = f'crash-{run_number}'
+    """One operation under an armed crash point; returns the final state of its job, or of each."""
+    opcodes = opcodes_of(operation)
+    request_ids = [f'crash-{run_number}-{number}' for number in range(len(opcodes))]
     arming.begin()
-    job = submit_surely({**opcode, 'request_id': request_id})
-    status = follow(job, opcode['instance_name'], PROCESSES_AT_ONCE[operation])
-    wait_no_locks(job)
-    if process == 'job-start' or process == 'luxid' and status == 'error':
-        check_not_begun(job)
-    OPERATIONS[operation][1](status)
+    jobs = submit_surely(*[{**opcode, 'request_id': request_id} for opcode, request_id in zip(opcodes, request_ids)])
+    states = [follow(job, opcode.get('instance_name', operation), PROCESSES_AT_ONCE[operation]) for job, opcode in zip(jobs, opcodes)]
+    assert process != 'job-start' or 'error' in states, states
+    for job, status in zip(jobs, states):
+        wait_no_locks(job)
+        if process in ('luxid', 'job-start') and status == 'error':
+            check_not_begun(job)
+    if operation == 'pair':
+        check_order(*jobs)
+    OPERATIONS[operation][1](states[0])
     e2e.verify_clean(lab, HEAL_S)
-    check_one_final_state(job, status, request_id)
-    check_file(job, status)
-    return status
+    for job, status, request_id in zip(jobs, states, request_ids):
+        check_one_final_state(job, status, request_id)
+        check_file(job, status)
+    return ', '.join(states)
 
 
 # --- counting and crashing ---
@@ -403,21 +439,21 @@ def count_points(operation):
     global run_number
     run_number += 1
     arming, nodes = Arming(), nodes_of(operation)
-    logs = {process: os.path.join(folder, f'{operation}-{process}.log') for process in PROCESSES}
+    processes = processes_of(operation)
+    logs = {process: os.path.join(folder, f'{operation}-{process}.log') for process in processes}
     of_jobs = [value for process in OF_A_JOB for value in arming.variables(process, log=logs[process])]
-    for process in PROCESSES:
+    for process in processes:
         if process not in OF_A_JOB:
             more = of_jobs if process == 'luxid' else []
             restart(daemon_of(process, nodes), arming.variables(process, log=logs[process]) + more)
-    opcode = OPERATIONS[operation][0]()
     arming.begin()
-    job = submit_surely(opcode)
-    assert lab.wait_job(job)[0] == 'success', lab.job_status(job)
-    for process in PROCESSES:
+    for job in submit_surely(*opcodes_of(operation)):
+        assert lab.wait_job(job)[0] == 'success', lab.job_status(job)
+    for process in processes:
         points[operation, process] = first_life(logs[process])
     OPERATIONS[operation][1]('success')
-    print(f'# crash points of {operation}: ' + ', '.join(f'{p} {points[operation, p]}' for p in PROCESSES), flush=True)
-    assert all(points[operation, process] for process in PROCESSES), points
+    print(f'# crash points of {operation}: ' + ', '.join(f'{p} {points[operation, p]}' for p in processes), flush=True)
+    assert all(points[operation, process] for process in processes), points
 
 
 def chosen(count):
@@ -465,6 +501,11 @@ def walker(operation, process, ids):
         lambda: walk(process, points[operation, process], lambda at: crash(operation, process, at)))
 
 
+@title('/crash/count/pair')
+def test_count_pair():
+    count_points('pair')
+
+
 @title('/crash/count/create')
 def test_count_create():
     count_points('create')
@@ -500,6 +541,10 @@ def test_logs():
 
 
 PROVEN = {
+    ('pair', 'wconfd'): 'WCF-16,SAF-30',
+    ('pair', 'luxid'): 'LUX-06,LUX-26,LUX-27,LUX-28,SAF-30',
+    ('pair', 'job-start'): 'LUX-22,LUX-23,LUX-25,LUX-28',
+    ('pair', 'job'): 'LUX-24,LUX-28,LUX-36,SAF-30',
     ('create', 'wconfd'): 'WCF-16,SAF-30',
     ('create', 'luxid'): 'LUX-06,LUX-26,LUX-27,LUX-28,SAF-30',
     ('create', 'job-start'): 'LUX-22,LUX-23,LUX-25,LUX-28',
@@ -529,7 +574,10 @@ if __name__ == '__main__':
             lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
             # Each death may cost a repair, and a long walk has more of them than an hour's budget.
             lab.cli('cluster', 'modify', '--repair-max-per-hour', '100000')
-            e2e.run(test_count_create, test_count_failover, test_count_migrate, test_count_disks,
-                    *(walker(*key, ids) for key, ids in PROVEN.items() if only in ' '.join(key)), test_logs)
+            counts = {'pair': test_count_pair, 'create': test_count_create, 'failover': test_count_failover, 'migrate': test_count_migrate,
+                      'disks': test_count_disks}
+            walked = [key for key in PROVEN if only in ' '.join(key)]
+            e2e.run(*(count for operation, count in counts.items() if any(key[0] == operation for key in walked)),
+                    *(walker(*key, PROVEN[key]) for key in walked), test_logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -27,7 +27,7 @@ def ended_jobs():
     jobs = {}
     for index in range(JOBS):
         request = f'archive-{crash.run_number}-{index}'
-        jobs[crash.submit_surely({'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'request_id': request})] = request
+        jobs[crash.submit_surely({'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'request_id': request})[0]] = request
     for job in jobs:
         assert lab.wait_job(job)[0] == 'success', job
     return jobs
@@ -87,7 +87,7 @@ def perform(jobs, arming):
     e2e.verify_clean(lab, crash.HEAL_S)
     assert not {row['id'] for row in lab.query('job', ['id'])} & set(jobs)
     for job, request in jobs.items():
-        again = crash.submit_surely({'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'request_id': request})
+        again, = crash.submit_surely({'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'request_id': request})
         assert again == job, f'request {request} was job {job}, and becomes job {again}'
 
 

@@ -48,6 +48,10 @@ def test_archive_one():
     assert lab.cli('job', 'watch', str(job)).endswith(f'Job {job} has succeeded.\n')
     # Asked again it is there; what it was submitted with is still its own.
     assert lab.cli('job', 'archive', str(job)) == out
+    for words in (('cancel', str(job)), ('change-priority', str(job), 'low')):
+        e2e.expect_cli_error(lab, 5, f'fettle: Job {job} has ended already, with success, and is archived', 'job', *words)
+    assert lab.cli('job', 'list', '--no-headers', '-o', 'id,status', str(job), str(other)) == f'{job} success\n{other} success\n'
+    assert [row['id'] for row in lab.json('job', 'list', '--archived', '--filter', f'id >= {job} and status == "success" and archived')] == [job]
 
 
 @title('/queue/archive-refused')
@@ -230,7 +234,7 @@ def test_stream_refused():
     for words, message in (
             (['--live', '--archived'], 'fettle: --live shows jobs that are not in the archive: leave out "archived"'),
             (['--live', '-o', 'id,archived'], 'fettle: --live shows jobs that are not in the archive: leave out "archived"'),
-            (['--live', 'now'], 'fettle: too many arguments; usage: fettle job list [--archived] [--live]')):
+            (['--live', '5'], 'fettle: job list: --live follows all jobs: leave out ids, --status and --filter')):
         e2e.expect_cli_error(lab, 2, message, 'job', 'list', *words)
     code, _, err = lab.run('job', 'list', '--live', '-o', 'id,nope', check=False)
     assert code == 2 and err == 'fettle: -o: job has no field "nope"; see fettle query-fields job\n', err

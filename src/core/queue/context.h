@@ -25,11 +25,14 @@ struct queue_context {
     struct waiters *waiters;
     struct watches *watches;
     struct archiver *archiver;
-    GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
-    char *livelock;       /* luxid's own lock file */
-    guint begins;         /* jobs on their way to the store that are submitted as started */
-    bool ends;            /* no job is started any more (luxi_drain) */
-    guint most_queued;    /* LIMIT_QUEUED_JOBS, but in tests */
+    GHashTable *starting;        /* set of struct starting: start procedures under way (start.c) */
+    char *livelock;              /* luxid's own lock file */
+    guint begins;                /* jobs on their way to the store that are submitted as started */
+    bool ends;                   /* no job is started any more (luxi_drain) */
+    guint slow_queries;          /* under way … */
+    struct task_mutex slow_turn; /* … one after the other (query_run.c) */
+    guint most_queued;           /* LIMIT_QUEUED_JOBS, but in tests */
+    guint most_archived;         /* LIMIT_ARCHIVE_ROWS, the same */
 };
 
 /* The committed record of a job; NULL if there is none. Valid until its next change. */

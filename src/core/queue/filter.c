@@ -42,15 +42,17 @@ static const struct {
 struct filter {
     enum filter_operator op;
     GPtrArray *parts;  /* of struct filter *: & | ! */
+    GHashTable *words; /* texts of an "or" of nothing but equals of one field; borrowed */
     const void *field; /* the others */
     json_t *value;
-    GRegex *regex;
+    GRegex *regex;    /* gives up early … */
+    GRegex *thorough; /* … and late; made when first needed */
 };
 
 struct parser {
     filter_resolve resolve;
     void *data;
-    guint terms;
+    guint terms, regexes;
     GString *path; /* "filter[1][2]" */
 };
 
@@ -58,11 +60,11 @@ void filter_free(struct filter *filter)
 {
     if (filter == NULL)
         return;
-    if (filter->parts != NULL)
-        g_ptr_array_unref(filter->parts);
+    g_clear_pointer(&filter->words, g_hash_table_unref);
+    g_clear_pointer(&filter->parts, g_ptr_array_unref);
     json_decref(filter->value);
-    if (filter->regex != NULL)
-        g_regex_unref(filter->regex);
+    g_clear_pointer(&filter->regex, g_regex_unref);
+    g_clear_pointer(&filter->thorough, g_regex_unref);
     g_free(filter);
 }
 
@@ -74,6 +76,25 @@ static void free_part(gpointer filter)
 /* --- parsing --- */
 
 static struct filter *parse(struct parser *parser, const json_t *json, guint depth, GError **error);
+
+/* "name is one of …" is one look, however many there are. */
+static void gather_words(struct filter *filter)
+{
+    const struct filter *first = filter->parts->len > 0 ? filter->parts->pdata[0] : NULL;
+
+    for (guint i = 0; i < filter->parts->len; i++) {
+        const struct filter *part = filter->parts->pdata[i];
+
+        if (part->op != OP_EQUAL || part->field != first->field || !json_is_string(part->value))
+            return;
+    }
+    filter->words = first == NULL ? NULL : g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < filter->parts->len; i++) {
+        const struct filter *part = filter->parts->pdata[i];
+
+        g_hash_table_add(filter->words, (gpointer)json_string_value(part->value));
+    }
+}
 
 static bool parse_parts(struct parser *parser, struct filter *filter, const json_t *json,
                         guint depth, GError **error)
@@ -91,6 +112,8 @@ static bool parse_parts(struct parser *parser, struct filter *filter, const json
         g_ptr_array_add(filter->parts, part);
         g_string_truncate(parser->path, length);
     }
+    if (filter->op == OP_OR)
+        gather_words(filter);
     return true;
 }
 
@@ -112,10 +135,16 @@ static bool parse_field(struct parser *parser, struct filter *filter, const json
 }
 
 /* The step limit stands before the pattern, so that no pattern can keep the daemon busy. */
+static GRegex *make_regex(const char *pattern, guint steps, GError **error)
+{
+    g_autofree char *limited = g_strdup_printf("(*LIMIT_MATCH=%u)%s", steps, pattern);
+
+    return g_regex_new(limited, G_REGEX_OPTIMIZE, 0, error);
+}
+
 static bool parse_regex(struct parser *parser, struct filter *filter, GError **error)
 {
     const char *pattern = json_string_value(filter->value);
-    g_autofree char *limited = NULL;
     g_autoptr(GError) broken = NULL;
 
     if (pattern == NULL || strlen(pattern) > LIMIT_STRING_CHARS) {
@@ -124,8 +153,12 @@ static bool parse_regex(struct parser *parser, struct filter *filter, GError **e
                          parser->path->str, LIMIT_STRING_CHARS);
         return false;
     }
-    limited = g_strdup_printf("(*LIMIT_MATCH=%d)%s", LIMIT_FILTER_REGEX_STEPS, pattern);
-    filter->regex = g_regex_new(limited, G_REGEX_OPTIMIZE, 0, &broken);
+    if (++parser->regexes > LIMIT_FILTER_REGEXES) {
+        fettle_set_error(error, LIMIT, "filter: may have %d regular expressions",
+                         LIMIT_FILTER_REGEXES);
+        return false;
+    }
+    filter->regex = make_regex(pattern, FILTER_REGEX_EASY_STEPS, &broken);
     if (filter->regex == NULL)
         fettle_set_error(error, WRONG_INPUT, "%s[2]: is no regular expression: %s",
                          parser->path->str, broken->message);
@@ -269,7 +302,24 @@ static bool contains(const json_t *list, const json_t *value)
     return false;
 }
 
-static bool match_value(const struct filter *filter, const json_t *value)
+/* Most end soon; one that does not is tried once more, with patience, and counts for it. */
+static bool match_regex(struct filter *filter, const json_t *value, guint64 *steps)
+{
+    const char *text = json_string_value(value);
+    g_autoptr(GError) gave_up = NULL;
+    bool found = g_regex_match_full(filter->regex, text, -1, 0, 0, NULL, &gave_up);
+
+    *steps += json_string_length(value) / QUERY_BYTES_STEP;
+    if (gave_up == NULL)
+        return found;
+    *steps += FILTER_REGEX_COST;
+    if (filter->thorough == NULL)
+        filter->thorough =
+            make_regex(json_string_value(filter->value), LIMIT_FILTER_REGEX_STEPS, NULL);
+    return g_regex_match(filter->thorough, text, 0, NULL);
+}
+
+static bool match_value(struct filter *filter, const json_t *value, guint64 *steps)
 {
     int order = compare(value, filter->value);
 
@@ -289,8 +339,7 @@ static bool match_value(const struct filter *filter, const json_t *value)
     case OP_TRUE:
         return is_true(value);
     case OP_REGEX:
-        return json_is_string(value) &&
-               g_regex_match(filter->regex, json_string_value(value), 0, NULL);
+        return json_is_string(value) && match_regex(filter, value, steps);
     case OP_CONTAINS:
         return contains(value, filter->value);
     case OP_AND:
@@ -301,22 +350,35 @@ static bool match_value(const struct filter *filter, const json_t *value)
     g_assert_not_reached();
 }
 
-bool filter_match(const struct filter *filter, filter_value value, void *data)
+static bool match(struct filter *filter, filter_value value, void *data, guint64 *steps)
 {
     json_autoptr field = NULL;
 
-    if (filter == NULL)
-        return true;
+    ++*steps;
+    if (filter->words != NULL) {
+        field = value(((const struct filter *)filter->parts->pdata[0])->field, data);
+        return json_is_string(field) &&
+               g_hash_table_contains(filter->words, json_string_value(field));
+    }
     if (filter->parts == NULL) {
         field = value(filter->field, data);
-        return match_value(filter, field);
+        return match_value(filter, field, steps);
     }
     if (filter->op == OP_NOT)
-        return !filter_match(g_ptr_array_index(filter->parts, 0), value, data);
+        return !match(filter->parts->pdata[0], value, data, steps);
     for (guint i = 0; i < filter->parts->len; i++)
-        if (filter_match(g_ptr_array_index(filter->parts, i), value, data) == (filter->op == OP_OR))
+        if (match(filter->parts->pdata[i], value, data, steps) == (filter->op == OP_OR))
             return filter->op == OP_OR;
     return filter->op == OP_AND;
+}
+
+/* What is made when first needed is no part of what the filter says. */
+bool filter_match(const struct filter *filter, filter_value value, void *data, guint64 *steps)
+{
+    guint64 uncounted = 0;
+
+    return filter == NULL ||
+           match((struct filter *)filter, value, data, steps == NULL ? &uncounted : steps);
 }
 
 void filter_fields(const struct filter *filter, void (*each)(const void *field, void *data),
@@ -366,4 +428,51 @@ GPtrArray *filter_values(const struct filter *filter, const void *field)
     g_autoptr(GPtrArray) values = g_ptr_array_new();
 
     return filter != NULL && add_values(filter, field, values) ? g_steal_pointer(&values) : NULL;
+}
+
+/* Of an "or", from the least of its parts to the most. */
+static void bounds_of_any(const struct filter *filter, const void *field, gint64 *least,
+                          gint64 *most)
+{
+    gint64 low = G_MAXINT64, high = G_MININT64;
+
+    for (guint i = 0; i < filter->parts->len; i++) {
+        gint64 part_low = *least, part_high = *most;
+
+        filter_bounds(filter->parts->pdata[i], field, &part_low, &part_high);
+        if (part_low <= part_high) {
+            low = MIN(low, part_low);
+            high = MAX(high, part_high);
+        }
+    }
+    *least = MAX(*least, low);
+    *most = MIN(*most, high);
+}
+
+static void bounds_of_value(const struct filter *filter, gint64 *least, gint64 *most)
+{
+    gint64 value = json_integer_value(filter->value);
+    enum filter_operator op = filter->op;
+
+    if (op == OP_EQUAL || op == OP_GREATER_EQUAL)
+        *least = MAX(*least, value);
+    if (op == OP_GREATER)
+        *least = MAX(*least, value == G_MAXINT64 ? value : value + 1);
+    if (op == OP_EQUAL || op == OP_LESS_EQUAL)
+        *most = MIN(*most, value);
+    if (op == OP_LESS)
+        *most = MIN(*most, value == G_MININT64 ? value : value - 1);
+}
+
+void filter_bounds(const struct filter *filter, const void *field, gint64 *least, gint64 *most)
+{
+    if (filter == NULL)
+        return;
+    if (filter->op == OP_OR)
+        bounds_of_any(filter, field, least, most);
+    else if (filter->op == OP_AND)
+        for (guint i = 0; i < filter->parts->len; i++)
+            filter_bounds(filter->parts->pdata[i], field, least, most);
+    else if (filter->field == field && json_is_integer(filter->value))
+        bounds_of_value(filter, least, most);
 }

@@ -124,6 +124,7 @@ struct luxi *luxi_new(const struct env *env)
 
     context->env = env;
     context->most_queued = LIMIT_QUEUED_JOBS;
+    context->most_archived = LIMIT_ARCHIVE_ROWS;
     context->queue = queue_new();
     context->follow = follow_new(env, config_changed, luxi);
     context->committer = committer_new(env, context->follow);
@@ -139,6 +140,11 @@ struct luxi *luxi_new(const struct env *env)
 void luxi_limit_queue(struct luxi *luxi, guint jobs)
 {
     luxi->context.most_queued = jobs;
+}
+
+void luxi_limit_archive(struct luxi *luxi, guint jobs)
+{
+    luxi->context.most_archived = jobs;
 }
 
 bool luxi_start(struct luxi *luxi, GError **error)

@@ -12,6 +12,9 @@ struct luxi;
 struct luxi *luxi_new(const struct env *env);
 /* At most so many jobs are queued at once, in the place of LIMIT_QUEUED_JOBS; for tests. */
 void luxi_limit_queue(struct luxi *luxi, guint jobs);
+/* At most so many archived jobs are read for one query, in the place of LIMIT_ARCHIVE_ROWS; the
+ * same. */
+void luxi_limit_archive(struct luxi *luxi, guint jobs);
 /* In a task: follows the configuration, reconciles job files with records, starts scheduling. */
 bool luxi_start(struct luxi *luxi, GError **error);
 /* One LUXI call: request->name is the method, request->args the positional array (not checked yet).

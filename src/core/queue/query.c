@@ -1,13 +1,17 @@
-/* The calls Query and QueryFields; see query.h. */
+/* The calls Query and QueryFields, and the old ones: what is asked, and of which rows; see query.h.
+ * How they are answered stands in query_run.c. */
 #include "core/queue/query_private.h"
 
 void query_free(struct query *query)
 {
+    if (query->counted)
+        query->context->slow_queries--;
     query_source_clear(&query->source);
     g_free(query->what);
     g_ptr_array_unref(query->names);
     g_ptr_array_unref(query->fields);
     g_ptr_array_unref(query->members);
+    g_clear_pointer(&query->wanted, g_ptr_array_unref);
     g_string_free(query->data, TRUE);
     filter_free(query->filter);
     if (query->ids != NULL)
@@ -16,6 +20,7 @@ void query_free(struct query *query)
     g_clear_pointer(&query->rows, g_ptr_array_unref);
     lock_states_free(query->locks);
     lock_waiters_free(query->waiters);
+    g_clear_pointer(&query->snapshot, config_free);
     g_free(query);
 }
 
@@ -92,6 +97,18 @@ static struct query *query_new(struct queue_context *context, const struct luxi_
 
 /* --- rows --- */
 
+/* The kind of the objects of such a resource. */
+static const char *object_kind(const char *what)
+{
+    static const char *const kinds[][2] = {
+        {"group", "nodegroup"}, {"brake", "repair_brake"}, {"filter", "job_filter"}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (g_str_equal(kinds[i][0], what))
+            return kinds[i][1];
+    return what;
+}
+
 static GPtrArray *job_rows(const struct queue_context *context)
 {
     g_autoptr(GArray) ids = queue_ids(context->queue);
@@ -106,32 +123,29 @@ static GPtrArray *job_rows(const struct queue_context *context)
     return rows;
 }
 
-static bool fetch_locks(struct query *query, GError **error)
+/* Those that are wanted, in the order asked, also twice; without those that are gone by now. */
+static GPtrArray *wanted_rows(const struct query *query)
 {
-    query->locks = env_call_record(query->context->env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks",
-                                   NULL, context_stamp(query->context), 0, 0, error);
-    if (query->locks == NULL)
-        return false;
-    query->rows = query_lock_rows(query->locks);
-    return true;
+    const char *kind = object_kind(query->what);
+    GPtrArray *rows = g_ptr_array_sized_new(query->wanted->len);
+
+    for (guint i = 0; i < query->wanted->len; i++) {
+        const void *row = config_find(query->source.config, kind, query->wanted->pdata[i], NULL);
+
+        if (row != NULL)
+            g_ptr_array_add(rows, (gpointer)row);
+    }
+    return rows;
 }
 
-static bool fetch_waiters(struct query *query, GError **error)
-{
-    query->waiters =
-        env_call_record(query->context->env, NODE_LOCAL, ROLE_WCONFD, "list_lock_waiters", NULL,
-                        context_stamp(query->context), 0, 0, error);
-    if (query->waiters == NULL)
-        return false;
-    query->rows = query_waiter_rows(query->waiters);
-    return true;
-}
-
-static void collect_rows(struct query *query)
+void query_collect_rows(struct query *query)
 {
     const struct config *config = query->source.config;
 
-    if (g_str_equal(query->what, "job"))
+    g_clear_pointer(&query->rows, g_ptr_array_unref);
+    if (query->wanted != NULL)
+        query->rows = wanted_rows(query);
+    else if (g_str_equal(query->what, "job"))
         query->rows = job_rows(query->context);
     else if (g_str_equal(query->what, "repair"))
         query->rows = query_repair_rows(config);
@@ -139,10 +153,6 @@ static void collect_rows(struct query *query)
         query->rows = query_decision_rows(config);
     else if (g_str_equal(query->what, "policy"))
         query->rows = query_policy_rows(config);
-    else if (g_str_equal(query->what, "group"))
-        query->rows = config_list(config, "nodegroup");
-    else if (g_str_equal(query->what, "brake"))
-        query->rows = config_list(config, "repair_brake");
     else if (g_str_equal(query->what, "advice"))
         query->rows = query_advice_rows(config);
     else if (g_str_equal(query->what, "invitation"))
@@ -154,191 +164,7 @@ static void collect_rows(struct query *query)
     else if (g_str_equal(query->what, "export"))
         query->rows = g_ptr_array_new();
     else
-        query->rows = config_list(config, query->what);
-}
-
-/* A value of the row that the filter looks at; none if there is no data or its node does not
- * answer. */
-json_t *query_row_value(const void *field, void *data)
-{
-    struct query *query = data;
-    enum query_status status;
-
-    return query_field_value(field, &query->source, query->row, &status);
-}
-
-/* The order stays. */
-static void apply_filter(struct query *query)
-{
-    g_clear_pointer(&query->matching, g_ptr_array_unref);
-    query->matching = g_ptr_array_new();
-    for (guint i = 0; i < query->rows->len; i++) {
-        query->row = g_ptr_array_index(query->rows, i);
-        if (filter_match(query->filter, query_row_value, query))
-            g_ptr_array_add(query->matching, (gpointer)query->row);
-    }
-}
-
-/* --- live data --- */
-
-static void add_node(GHashTable *nodes, const char *uuid)
-{
-    if (uuid[0] != '\0')
-        g_hash_table_add(nodes, (gpointer)uuid);
-}
-
-/* Nodes that rows concern. */
-static bool fetch_live(struct query *query, const GPtrArray *rows)
-{
-    g_autoptr(GHashTable) nodes = g_hash_table_new(g_str_hash, g_str_equal);
-
-    for (guint i = 0; i < rows->len; i++) {
-        if (g_str_equal(query->what, "instance")) {
-            const struct instance *instance = g_ptr_array_index(rows, i);
-
-            add_node(nodes, instance->primary_node);
-            add_node(nodes, instance->secondary_node);
-        } else if (g_str_equal(query->what, "service")) {
-            add_node(nodes, query_service_node(g_ptr_array_index(rows, i))->uuid);
-        } else {
-            add_node(nodes, ((const struct node *)g_ptr_array_index(rows, i))->uuid);
-        }
-    }
-    query->source.live = live_fetch(query->context, nodes);
-    return query->source.live != NULL;
-}
-
-/* --- the answer --- */
-
-static const char *const kind_words[] = {"text", "number",    "float", "unit",
-                                         "bool", "timestamp", "other"};
-
-static json_t *describe_field(const struct query_field *field, const char *name)
-{
-    if (field == NULL)
-        return json_make("{ss, ss, ss, so}", "name", name, "title", name, "kind", "unknown", "doc",
-                         json_sprintf("Unknown field '%s'", name));
-    return json_make("{ss, ss, ss, ss}", "name", field->name, "title", field->title, "kind",
-                     kind_words[field->kind], "doc", field->doc);
-}
-
-static void append_cell(struct query *query, guint index, const void *row)
-{
-    const struct query_field *field = g_ptr_array_index(query->fields, index);
-    const struct field *member = g_ptr_array_index(query->members, index);
-    enum query_status status = member != NULL ? QUERY_NORMAL : QUERY_UNKNOWN;
-    json_autoptr value = NULL;
-
-    if (member == NULL && field != NULL)
-        value = query_field_value(field, &query->source, row, &status);
-    if (!query->plain) {
-        const char begin[] = {'[', (char)('0' + (int)status), ',', '\0'};
-        g_string_append_len(query->data, begin, 3);
-    }
-    if (member != NULL)
-        record_field_append(member, row, query->data);
-    else if (value != NULL)
-        json_append(query->data, value);
-    else
-        g_string_append(query->data, "null");
-    if (!query->plain)
-        g_string_append_c(query->data, ']');
-}
-
-void query_answer_row(struct query *query, const void *row)
-{
-    g_string_append(query->data, query->data->len > 0 ? ",[" : "[");
-    for (guint i = 0; i < query->fields->len; i++) {
-        if (i > 0)
-            g_string_append_c(query->data, ',');
-        append_cell(query, i, row);
-    }
-    g_string_append_c(query->data, ']');
-}
-
-static void answer_matching(struct query *query)
-{
-    for (guint i = 0; i < query->matching->len; i++)
-        query_answer_row(query, g_ptr_array_index(query->matching, i));
-    query_answer(query);
-}
-
-void query_answer(struct query *query)
-{
-    g_string_prepend(query->data, query->plain ? "[" : "{\"data\":[");
-    g_string_append_c(query->data, ']');
-    if (!query->plain) {
-        json_autoptr fields = json_array();
-        for (guint i = 0; i < query->fields->len; i++)
-            json_array_append_new(fields, describe_field(g_ptr_array_index(query->fields, i),
-                                                         g_ptr_array_index(query->names, i)));
-        g_string_append(query->data, ",\"fields\":");
-        json_append(query->data, fields);
-        g_string_append_c(query->data, '}');
-    }
-    rpc_answer_text(query->request, query->data->str);
-}
-
-static bool gather_live(struct query *query, GError **error)
-{
-    bool alive;
-
-    if (!query->live_filter)
-        apply_filter(query);
-    alive = fetch_live(query, query->live_filter ? query->rows : query->matching);
-    if (!alive)
-        fettle_set_error(error, KILLED, "luxid has ended");
-    return alive;
-}
-
-/* Everything that may wait: rows are taken anew after a wait, because records may have changed
- * meanwhile. */
-static bool gather(struct query *query, GError **error)
-{
-    if (g_str_equal(query->what, "lock"))
-        return fetch_locks(query, error);
-    if (g_str_equal(query->what, "waiter"))
-        return fetch_waiters(query, error);
-    collect_rows(query);
-    if (!query->live_fields && !query->live_filter)
-        return true;
-    if (!gather_live(query, error))
-        return false;
-    query->source.config = follow_config(query->context->follow);
-    g_clear_pointer(&query->source.by_node, g_hash_table_unref);
-    g_clear_pointer(&query->source.names, g_hash_table_unref);
-    g_clear_pointer(&query->rows, g_ptr_array_unref);
-    collect_rows(query);
-    return true;
-}
-
-static void query_task(void *data)
-{
-    struct query *query = data;
-    g_autoptr(GError) error = NULL;
-
-    if (gather(query, &error)) {
-        apply_filter(query);
-        answer_matching(query);
-    } else {
-        rpc_fail(query->request, error);
-    }
-    query_free(query);
-}
-
-static void start_query(struct queue_context *context, struct rpc_request *request,
-                        struct query *query)
-{
-    query->request = request;
-    query->source =
-        (struct query_source){.context = context, .config = follow_config(context->follow)};
-    bool of_locks = g_str_equal(query->what, "lock") || g_str_equal(query->what, "waiter");
-    if (query_needs_archive(query))
-        task_spawn(context->env->tasks, query_jobs_task, query);
-    else if (query->live_fields || query->live_filter || of_locks)
-        task_spawn(context->env->tasks, query_task, query);
-    else
-        query_task(query);
+        query->rows = config_list(config, object_kind(query->what));
 }
 
 void query_run(struct queue_context *context, struct rpc_request *request,
@@ -350,76 +176,69 @@ void query_run(struct queue_context *context, struct rpc_request *request,
     if (query == NULL)
         rpc_fail(request, error);
     else
-        start_query(context, request, query);
+        query_start(context, request, query);
 }
 
 /* --- the old calls --- */
 
-/* Name and UUID of a rule are the same. */
 static bool all_exist(const struct queue_context *context, const char *what, const GPtrArray *names,
                       GError **error)
 {
     const struct config *config = follow_config(context->follow);
-    const char *kind = g_str_equal(what, "group") ? "nodegroup" : what;
+    bool rules = g_str_equal(what, "filter");
 
     for (guint i = 0; i < names->len; i++) {
         const char *name = g_ptr_array_index(names, i);
 
-        if (!g_str_equal(what, "filter")) {
-            if (config_find(config, kind, name, error) == NULL)
-                return false;
-        } else if (config_get(config, "job_filter", name, NULL) == NULL) {
+        if (config_find(config, object_kind(what), name, rules ? NULL : error) != NULL)
+            continue;
+        if (rules)
             fettle_set_error(error, UNKNOWN_ENTITY, "filter %s does not exist", name);
-            return false;
-        }
+        return false;
     }
     return true;
 }
 
-/* ["|", ["=", "name", N], ["=", "uuid", N], …]; null for all. */
-static json_t *names_filter(const char *what, const GPtrArray *names)
+static gpointer copy_text(gconstpointer text, gpointer data)
 {
-    json_t *filter;
-
-    if (names->len == 0)
-        return json_null();
-    filter = json_make("[s]", "|");
-    for (guint i = 0; i < names->len; i++) {
-        const char *name = g_ptr_array_index(names, i);
-
-        if (!g_str_equal(what, "filter"))
-            json_array_append_new(filter, json_make("[sss]", "=", "name", name));
-        json_array_append_new(filter, json_make("[sss]", "=", "uuid", name));
-    }
-    return filter;
+    return g_strdup(text);
 }
 
 void query_plain(struct queue_context *context, struct rpc_request *request, const char *what,
                  const GPtrArray *names, const GPtrArray *fields)
 {
+    const struct luxi_query_args args = {.what = (char *)what, .fields = (GPtrArray *)fields};
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) known = query_fields_find(what, fields, &error);
-    json_autoptr filter = NULL;
-    struct query *query;
+    struct query *query = NULL;
 
-    if (known == NULL || !all_exist(context, what, names, &error)) {
-        rpc_fail(request, error);
-        return;
-    }
-    filter = names_filter(what, names);
-    query = query_new(context,
-                      &(struct luxi_query_args){
-                          .what = (char *)what, .fields = (GPtrArray *)fields, .filter = filter},
-                      &error);
+    if (known != NULL && all_exist(context, what, names, &error))
+        query = query_new(context, &args, &error);
     if (query == NULL) {
         rpc_fail(request, error);
         return;
     }
     query->plain = true;
-    start_query(context, request, query);
+    if (names->len > 0)
+        query->wanted = g_ptr_array_copy((GPtrArray *)names, copy_text, NULL);
+    if (query->wanted != NULL)
+        g_ptr_array_set_free_func(query->wanted, g_free);
+    query_start(context, request, query);
 }
 
 /* --- QueryFields --- */
+
+static const char *const kind_words[] = {"text", "number",    "float", "unit",
+                                         "bool", "timestamp", "other"};
+
+json_t *query_describe_field(const struct query_field *field, const char *name)
+{
+    if (field == NULL)
+        return json_make("{ss, ss, ss, so}", "name", name, "title", name, "kind", "unknown", "doc",
+                         json_sprintf("Unknown field '%s'", name));
+    return json_make("{ss, ss, ss, ss}", "name", field->name, "title", field->title, "kind",
+                     kind_words[field->kind], "doc", field->doc);
+}
 
 void query_describe_fields(struct rpc_request *request, const struct luxi_query_fields_args *args)
 {
@@ -436,10 +255,11 @@ void query_describe_fields(struct rpc_request *request, const struct luxi_query_
     for (guint i = 0; i < args->fields->len; i++) {
         const char *name = g_ptr_array_index(args->fields, i);
 
-        json_array_append_new(fields, describe_field(query_field_find(args->what, name), name));
+        json_array_append_new(fields,
+                              query_describe_field(query_field_find(args->what, name), name));
     }
     for (size_t i = 0; args->fields->len == 0 && i < count; i++)
         if (g_str_equal(table[i].resource, args->what))
-            json_array_append_new(fields, describe_field(&table[i], table[i].name));
+            json_array_append_new(fields, query_describe_field(&table[i], table[i].name));
     rpc_answer(request, json_make("{so}", "fields", fields));
 }

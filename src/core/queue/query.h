@@ -76,9 +76,14 @@ void query_source_clear(struct query_source *source);
 /* A job on record, else an archived one, which the caller frees (`ret_archived`); NULL: none. */
 const struct job *query_job_find(const struct queue_context *context, guint64 id,
                                  struct job **ret_archived);
-/* Ids of all jobs on record, and of the archived ones if wanted; ascending; array of guint64. LIMIT
- * if too many are archived. */
-GArray *query_job_ids(const struct queue_context *context, bool archived, GError **error);
+/* Ids from `least` to `most` of jobs on record, and of the archived ones if wanted; ascending;
+ * array of guint64. Of more archived ones than one query reads the newest, with `*ret_more`. */
+struct query_ids {
+    bool archived;
+    gint64 least, most;
+};
+GArray *query_job_ids(const struct queue_context *context, const struct query_ids *wanted,
+                      bool *ret_more, GError **error);
 /* Between two archived jobs of many, in a task: lets others have their turn now and then. False if
  * the process is killed. */
 bool query_job_pause(const struct queue_context *context, guint count);

@@ -23,18 +23,22 @@ static bool any_not_on_record(const struct query *query)
 }
 
 /* One after the other, so that no more than one of them is in memory beside the answer. */
-static bool add_jobs(struct query *query, const GArray *ids)
+static bool add_jobs(struct query *query, const GArray *ids, GError **error)
 {
     for (guint i = 0; i < ids->len; i++) {
-        guint64 id = g_array_index(ids, guint64, i);
         record_autoptr(job) archived = NULL;
+        const struct job *job =
+            query_job_find(query->context, g_array_index(ids, guint64, i), &archived);
 
-        query->row = query_job_find(query->context, id, &archived);
-        if (query->row != NULL && filter_match(query->filter, query_row_value, query))
-            query_answer_row(query, query->row);
-        if (archived != NULL && !query_job_pause(query->context, i))
-            return false;
         query->source.config = follow_config(query->context->follow);
+        if (job != NULL && query_match(query, job))
+            query_answer_row(query, job);
+        if (!query_go_on(query, error))
+            return false;
+        if (archived != NULL && !query_job_pause(query->context, i)) {
+            fettle_set_error(error, KILLED, "luxid has ended");
+            return false;
+        }
     }
     return true;
 }
@@ -59,20 +63,30 @@ static GArray *sorted_ids(const GArray *ids)
     return sorted;
 }
 
+/* Those that the filter names, or all between the bounds that it has. */
+static GArray *ids_to_read(struct query *query, GError **error)
+{
+    struct query_ids wanted = {query->archived, 0, G_MAXINT64};
+
+    if (query->ids != NULL)
+        return sorted_ids(query->ids);
+    filter_bounds(query->filter, query_field_find("job", "id"), &wanted.least, &wanted.most);
+    return query_job_ids(query->context, &wanted, &query->more, error);
+}
+
 void query_jobs_task(void *data)
 {
     struct query *query = data;
     g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) ids = query->ids != NULL
-                                ? sorted_ids(query->ids)
-                                : query_job_ids(query->context, query->archived, &error);
+    g_autoptr(GArray) ids = ids_to_read(query, &error);
 
-    if (ids != NULL && !add_jobs(query, ids))
-        fettle_set_error(&error, KILLED, "luxid has ended");
-    if (error != NULL)
-        rpc_fail(query->request, error);
-    else
+    query->slow = true;
+    query->steps = 0;
+    g_string_truncate(query->data, 0);
+    if (ids != NULL && add_jobs(query, ids, &error))
         query_answer(query);
+    else
+        rpc_fail(query->request, error);
     query_free(query);
 }
 

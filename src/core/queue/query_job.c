@@ -80,6 +80,28 @@ json_t *query_get_job_holds(struct query_source *source, const void *row,
                : holds_explain(source->context->holds, job);
 }
 
+/* A wish stands in the record only: the file is its process's. */
+static const struct job *with_wishes(const struct query_source *source, const void *row)
+{
+    const struct job *record = context_record(source->context, ((const struct job *)row)->id);
+
+    return record != NULL ? record : row;
+}
+
+json_t *query_get_job_cancel(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return json_boolean(with_wishes(source, row)->cancel);
+}
+
+json_t *query_get_job_kill_at(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    guint64 kill_us = with_wishes(source, row)->kill_us;
+
+    return kill_us == 0 ? NULL : json_integer((json_int_t)(kill_us / G_USEC_PER_SEC));
+}
+
 static json_t *op_input(const struct job_op *op)
 {
     return json_incref(op->input);
@@ -232,39 +254,67 @@ static gint compare_ids(gconstpointer left, gconstpointer right)
     return a < b ? -1 : a > b;
 }
 
-/* What a dead luxid left in both places counts once. */
-static void add_archived(const struct queue_context *context, const GArray *folder, GArray *ids)
+static bool is_wanted(const struct query_ids *wanted, guint64 id)
 {
-    for (guint i = 0; i < folder->len; i++) {
-        guint64 id = g_array_index(folder, guint64, i);
-
-        if (queue_find(context->queue, id) == NULL)
-            g_array_append_val(ids, id);
-    }
+    return (gint64)id >= wanted->least && (gint64)id <= wanted->most;
 }
 
-GArray *query_job_ids(const struct queue_context *context, bool archived, GError **error)
+/* The newest first. What a dead luxid left in both places counts once. False: there are more than
+ * may be read. */
+static bool add_archived(const struct queue_context *context, const GArray *folder,
+                         const struct query_ids *wanted, GArray *ids)
 {
-    g_autoptr(GArray) ids = queue_ids(context->queue);
-    g_autoptr(GArray) folders = archived ? archive_folders(context->env, error) : NULL;
-    guint on_record = ids->len;
+    for (guint i = folder->len; i > 0; i--) {
+        guint64 id = g_array_index(folder, guint64, i - 1);
 
-    if (archived && folders == NULL)
+        if (!is_wanted(wanted, id) || queue_find(context->queue, id) != NULL)
+            continue;
+        if (ids->len >= context->most_archived)
+            return false;
+        g_array_append_val(ids, id);
+    }
+    return true;
+}
+
+/* Folders that can have none of the wanted ids are not looked at. NULL with an error. */
+static GArray *archived_ids(const struct queue_context *context, const struct query_ids *wanted,
+                            bool *ret_more, GError **error)
+{
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(guint64));
+    g_autoptr(GArray) folders = archive_folders(context->env, error);
+
+    if (folders == NULL)
         return NULL;
-    for (guint i = 0; archived && i < folders->len; i++) {
-        g_autoptr(GArray) folder =
-            archive_ids(context->env, g_array_index(folders, guint64, i), error);
+    for (guint i = folders->len; i > 0 && !*ret_more; i--) {
+        guint64 number = g_array_index(folders, guint64, i - 1);
+        g_autoptr(GArray) folder = NULL;
 
+        if (number > G_MAXINT64 / ARCHIVE_FOLDER_JOBS ||
+            (gint64)((number + 1) * ARCHIVE_FOLDER_JOBS - 1) < wanted->least ||
+            (gint64)(number * ARCHIVE_FOLDER_JOBS) > wanted->most)
+            continue;
+        folder = archive_ids(context->env, number, error);
         if (folder == NULL)
             return NULL;
-        add_archived(context, folder, ids);
-        if (ids->len - on_record > LIMIT_ARCHIVE_ROWS) {
-            fettle_set_error(error, LIMIT,
-                             "more than %d jobs are archived: ask for them by their ids",
-                             LIMIT_ARCHIVE_ROWS);
-            return NULL;
-        }
+        *ret_more = !add_archived(context, folder, wanted, ids);
     }
+    return g_steal_pointer(&ids);
+}
+
+GArray *query_job_ids(const struct queue_context *context, const struct query_ids *wanted,
+                      bool *ret_more, GError **error)
+{
+    g_autoptr(GArray) on_record = queue_ids(context->queue);
+    g_autoptr(GArray) ids = NULL;
+
+    *ret_more = false;
+    ids = wanted->archived ? archived_ids(context, wanted, ret_more, error)
+                           : g_array_new(FALSE, FALSE, sizeof(guint64));
+    if (ids == NULL)
+        return NULL;
+    for (guint i = 0; i < on_record->len; i++)
+        if (is_wanted(wanted, g_array_index(on_record, guint64, i)))
+            g_array_append_vals(ids, &g_array_index(on_record, guint64, i), 1);
     g_array_sort(ids, compare_ids);
     return g_steal_pointer(&ids);
 }
@@ -341,6 +391,19 @@ struct jobs_query {
     GArray *ids;
 };
 
+/* More values than are given at once. */
+static bool is_long(const GPtrArray *fields, const GArray *ids)
+{
+    return (guint64)ids->len * fields->len > QUERY_QUICK_STEPS;
+}
+
+static bool turn_over(const GPtrArray *fields, guint count)
+{
+    guint jobs = MAX(QUERY_TURN_STEPS / MAX(fields->len, 1), 1);
+
+    return count % jobs == jobs - 1;
+}
+
 /* Reading many files is done bit by bit, so that others are answered meanwhile. */
 static void read_jobs_task(void *data)
 {
@@ -354,6 +417,8 @@ static void read_jobs_task(void *data)
         json_array_append_new(rows, query_job_values(query->context, id, query->fields));
         if (queue_find(query->context->queue, id) == NULL)
             alive = query_job_pause(query->context, i);
+        else if (is_long(query->fields, query->ids) && turn_over(query->fields, i))
+            alive = env_sleep(query->context->env, 1);
     }
     if (alive)
         rpc_answer(query->request, json_steal(&rows));
@@ -378,10 +443,27 @@ static void run_jobs_query(struct queue_context *context, struct rpc_request *re
     const struct jobs_query query = {context, request, fields, ids};
     void *copy = g_memdup2(&query, sizeof(query));
 
-    if (all_on_record(context, ids))
+    if (all_on_record(context, ids) && !is_long(fields, ids))
         read_jobs_task(copy);
     else
         task_spawn(context->env->tasks, read_jobs_task, copy);
+}
+
+/* There is no place in the answer for a word that there are more. */
+static GArray *all_ids(const struct queue_context *context, const GPtrArray *fields, GError **error)
+{
+    const struct query_ids wanted = {wants_archived(fields), 0, G_MAXINT64};
+    bool more;
+    g_autoptr(GArray) ids = query_job_ids(context, &wanted, &more, error);
+
+    if (ids == NULL || !more)
+        return g_steal_pointer(&ids);
+    fettle_set_error(
+        error, LIMIT,
+        "more than %u jobs are archived: ask for them by their ids, or by Query with a "
+        "filter that has bounds on id, as [\">\", \"id\", 1000]",
+        context->most_archived);
+    return NULL;
 }
 
 /* Null and an empty list mean all jobs; archived ones only if the field `archived` is asked for, as
@@ -397,10 +479,15 @@ void query_jobs(struct queue_context *context, struct rpc_request *request,
         !json_is_array(args->ids))
         fettle_set_error(&error, WRONG_INPUT, "QueryJobs: ids: must be a list of job ids or null");
     else if (fields != NULL)
-        ids = json_array_size(args->ids) > 0
-                  ? named_ids(args->ids, &error)
-                  : query_job_ids(context, wants_archived(fields), &error);
-    if (ids == NULL)
+        ids = json_array_size(args->ids) > 0 ? named_ids(args->ids, &error)
+                                             : all_ids(context, fields, &error);
+    if (ids != NULL && (guint64)ids->len * fields->len > LIMIT_QUERY_STEPS)
+        fettle_set_error(
+            &error, LIMIT,
+            "QueryJobs: %u fields of %u jobs are more than %u values: ask for fewer at "
+            "once",
+            fields->len, ids->len, LIMIT_QUERY_STEPS);
+    if (error != NULL)
         rpc_fail(request, error);
     else
         run_jobs_query(context, request, g_steal_pointer(&fields), g_steal_pointer(&ids));

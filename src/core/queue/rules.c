@@ -317,7 +317,7 @@ static bool reason_matches(const struct filter *filter, const json_t *input)
 
     json_array_foreach(json_object_get(input, "reason"), i, entry)
     {
-        if (filter_match(filter, entry_value, entry))
+        if (filter_match(filter, entry_value, entry, NULL))
             return true;
     }
     return false;
@@ -328,8 +328,9 @@ static bool some_op_matches(const struct predicate *predicate, const struct job 
     for (guint i = 0; i < job->ops->len; i++) {
         json_t *input = ((const struct job_op *)g_ptr_array_index(job->ops, i))->input;
 
-        if (predicate->about == ABOUT_OPCODE ? filter_match(predicate->filter, member_value, input)
-                                             : reason_matches(predicate->filter, input))
+        if (predicate->about == ABOUT_OPCODE
+                ? filter_match(predicate->filter, member_value, input, NULL)
+                : reason_matches(predicate->filter, input))
             return true;
     }
     return false;
@@ -339,9 +340,9 @@ static bool holds(const struct predicate *predicate, const struct job *job)
 {
     switch (predicate->about) {
     case ABOUT_JOBID:
-        return filter_match(predicate->filter, id_value, (void *)job);
+        return filter_match(predicate->filter, id_value, (void *)job, NULL);
     case ABOUT_USER:
-        return filter_match(predicate->filter, user_value, (void *)job);
+        return filter_match(predicate->filter, user_value, (void *)job, NULL);
     case ABOUT_OPCODE:
     case ABOUT_REASON:
         return some_op_matches(predicate, job);

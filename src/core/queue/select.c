@@ -35,7 +35,7 @@ static void collect(struct selection *selection, const struct filter *filter, GP
     g_autoptr(GPtrArray) all = config_list(selection->source.config, "instance");
     for (guint i = 0; i < all->len; i++) {
         selection->row = all->pdata[i];
-        if (filter_match(filter, row_value, selection))
+        if (filter_match(filter, row_value, selection, NULL))
             g_ptr_array_add(found, g_strdup(selection->row->uuid));
     }
 }

@@ -1,5 +1,6 @@
 /* What users ask of a job: its end, another priority. See calls.h; which state allows what stands
  * in job_state.c. */
+#include "core/archive/archive.h"
 #include "core/queue/calls.h"
 #include "core/queue/ending.h"
 #include "core/queue/scheduler.h"
@@ -37,6 +38,17 @@ static void verb_done(const GError *error, void *data)
     g_free(verb);
 }
 
+/* Why there is nothing to do to a job that is not on record. Free with g_free(). */
+static char *not_on_record(const struct queue_context *context, guint64 id)
+{
+    record_autoptr(job) archived = archive_read(context->env, id, NULL);
+
+    if (archived == NULL)
+        return g_strdup_printf("Job %" G_GUINT64_FORMAT " not found in queue", id);
+    return g_strdup_printf("Job %" G_GUINT64_FORMAT " has ended already, with %s, and is archived",
+                           id, archived->status);
+}
+
 /* NULL, and answered, if there is no such job or its state forbids the verb. From the moment a job
  * is picked to be started it counts as running. */
 static struct queue_job *job_for(struct queue_context *context, struct rpc_request *request,
@@ -47,7 +59,7 @@ static struct queue_job *job_for(struct queue_context *context, struct rpc_reque
     enum job_state state;
 
     if (job == NULL) {
-        why = g_strdup_printf("Job %" G_GUINT64_FORMAT " not found in queue", id);
+        why = not_on_record(context, id);
         answer_no(request, why);
         return NULL;
     }

@@ -72,7 +72,7 @@ static json_t *log_after(const struct job *job, gint64 serial)
 {
     json_t *news = json_array();
 
-    for (guint i = 0; job != NULL && i < job->ops->len; i++) {
+    for (guint i = 0; i < job->ops->len; i++) {
         const struct job_op *op = g_ptr_array_index(job->ops, i);
         size_t at;
         json_t *entry;
@@ -83,12 +83,17 @@ static json_t *log_after(const struct job *job, gint64 serial)
     return news;
 }
 
-/* [values, log entries], or NULL if the caller knows all of it. */
-static json_t *news(const struct waiter *waiter)
+/* [values, log entries], or NULL if the caller knows all of it, or the job does not exist. One that
+ * was archived meanwhile does. */
+static json_t *news(const struct waiter *waiter, bool *ret_exists)
 {
     const struct queue_context *context = waiter->waiters->context;
     record_autoptr(job) archived = NULL;
     const struct job *job = query_job_find(context, waiter->id, &archived);
+
+    *ret_exists = job != NULL;
+    if (job == NULL)
+        return NULL;
     json_autoptr values = query_job_values(context, waiter->id, waiter->fields);
     json_autoptr log = log_after(job, waiter->known_log);
 
@@ -140,8 +145,8 @@ void waiters_notify(struct waiters *waiters, guint64 id)
         return;
     for (guint i = 0; i < list->len; i++) {
         struct waiter *waiter = g_ptr_array_index(list, i);
-        bool exists = context_view(waiters->context, id) != NULL;
-        json_t *result = exists ? news(waiter) : NULL;
+        bool exists = true;
+        json_t *result = news(waiter, &exists);
 
         if (exists && result == NULL)
             g_ptr_array_index(list, kept++) = waiter;
@@ -160,7 +165,6 @@ static void keep(struct waiter *waiter, double timeout_s)
     struct waiters *waiters = waiter->waiters;
     const struct env *env = waiters->context->env;
     GPtrArray *list = g_hash_table_lookup(waiters->by_job, &waiter->id);
-    double wait_s = CLAMP(timeout_s, 0.0, (double)LIMIT_JOB_WAIT_S);
 
     if (list == NULL) {
         list = g_ptr_array_new();
@@ -168,7 +172,7 @@ static void keep(struct waiter *waiter, double timeout_s)
     }
     g_ptr_array_add(list, waiter);
     waiters->count++;
-    waiter->timer = env->ops->timer(env, (guint)(wait_s * 1000), wait_over, waiter);
+    waiter->timer = env->ops->timer(env, (guint)(timeout_s * 1000), wait_over, waiter);
     rpc_on_gone(waiter->request, gone_cb, waiter);
 }
 
@@ -177,16 +181,12 @@ void waiters_add(struct waiters *waiters, struct rpc_request *request,
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) fields = query_fields_find("job", args->fields, &error);
-    record_autoptr(job) archived = NULL;
     struct waiter *waiter;
     json_t *result;
+    bool exists;
 
     if (fields == NULL) {
         rpc_fail(request, error);
-        return;
-    }
-    if (query_job_find(waiters->context, args->job, &archived) == NULL) {
-        rpc_answer(request, json_null());
         return;
     }
     if (waiters->count >= LIMIT_JOB_WAITERS) {
@@ -201,11 +201,11 @@ void waiters_add(struct waiters *waiters, struct rpc_request *request,
     waiter->fields = g_steal_pointer(&fields);
     waiter->known = json_is_null(args->prev_info) ? NULL : json_incref(args->prev_info);
     waiter->known_log = args->prev_log_serial;
-    result = news(waiter);
-    if (result == NULL) {
+    result = news(waiter, &exists);
+    if (exists && result == NULL) {
         keep(waiter, args->timeout);
         return;
     }
-    rpc_answer(request, result);
+    rpc_answer(request, exists ? result : json_null());
     waiter_free(waiter);
 }

@@ -702,6 +702,67 @@ static void test_large(void)
     queue_world_free(w);
 }
 
+static void wait_for(struct queue_world *w, guint64 id, const char *field, json_t *known,
+                     struct fake_reply *reply)
+{
+    *reply = (struct fake_reply){0};
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "WaitForJobChange",
+                    json_make("[I, [s], [o], i, i]", (json_int_t)id, field, known, 0, 60), reply);
+    fake_settle(w->world);
+    g_assert_false(reply->done);
+}
+
+/* Who waits for a job that has ended hears nothing new of its going into the archive, unless that
+ * is what he asks. */
+static void test_waited_for(void)
+{
+    struct queue_world *w = world_new();
+    struct fake_reply status, archived;
+    g_autoptr(GError) error = NULL;
+    guint64 id = run_job(w, NULL);
+    json_autoptr done = NULL;
+    json_autoptr expected = json_make("[[b], []]", 1);
+
+    wait_for(w, id, "status", json_string("success"), &status);
+    wait_for(w, id, "archived", json_false(), &archived);
+    done = queue_call(w, "ArchiveJob", json_make("[I]", (json_int_t)id), &error);
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(done));
+    fake_settle(w->world);
+    g_assert_true(archived.done);
+    g_assert_true(json_equal(archived.result, expected));
+    g_assert_false(status.done);
+    fake_advance(w->world, 61000);
+    g_assert_true(status.done);
+    g_assert_cmpstr(json_string_value(status.result), ==, "nochange");
+    fake_reply_clear(&status);
+    fake_reply_clear(&archived);
+    queue_world_free(w);
+}
+
+/* There is nothing to be done to it any more, and that is what is said. */
+static void test_verbs(void)
+{
+    struct queue_world *w = world_new();
+    g_autoptr(GError) error = NULL;
+    guint64 id = run_job(w, NULL);
+    json_autoptr done = queue_call(w, "ArchiveJob", json_make("[I]", (json_int_t)id), &error);
+    json_autoptr canceled = queue_call(w, "CancelJob", json_make("[I]", (json_int_t)id), &error);
+    json_autoptr changed =
+        queue_call(w, "ChangeJobPriority", json_make("[I, i]", (json_int_t)id, 5), &error);
+    json_autoptr unknown = queue_call(w, "CancelJob", json_make("[i]", 99), &error);
+    json_autoptr expected =
+        json_make("[b, s]", 0, "Job 1 has ended already, with success, and is archived");
+    json_autoptr expected_unknown = json_make("[b, s]", 0, "Job 99 not found in queue");
+
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(done));
+    g_assert_true(json_equal(canceled, expected));
+    g_assert_true(json_equal(changed, expected));
+    g_assert_true(json_equal(unknown, expected_unknown));
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -727,5 +788,7 @@ int main(int argc, char **argv)
     g_test_add_func("/archive/damaged", test_damaged);
     g_test_add_func("/archive/bad-puts", test_bad_puts);
     g_test_add_func("/archive/large#SAF-31", test_large);
+    g_test_add_func("/archive/waited-for", test_waited_for);
+    g_test_add_func("/archive/verbs", test_verbs);
     return g_test_run();
 }

@@ -38,7 +38,7 @@ static void check(const char *text, bool expected)
     struct filter *filter = filter_parse(json, resolve, object, &error);
 
     g_assert_no_error(error);
-    if (filter_match(filter, value, object) != expected)
+    if (filter_match(filter, value, object, NULL) != expected)
         g_error("%s: expected %s", text, expected ? "a match" : "no match");
     filter_free(filter);
 }
@@ -150,7 +150,7 @@ static void test_slow_regex(void)
     struct filter *filter = filter_parse(json, resolve, object, &error);
 
     g_assert_no_error(error);
-    g_assert_false(filter_match(filter, value, object));
+    g_assert_false(filter_match(filter, value, object, NULL));
     filter_free(filter);
 }
 
@@ -197,6 +197,36 @@ static void test_fields(void)
     filter_free(filter);
 }
 
+static void bounds(const char *text, gint64 least, gint64 most)
+{
+    json_autoptr object = row();
+    json_autoptr json = parse_text(text);
+    struct filter *filter = filter_parse(json, resolve, object, NULL);
+    gint64 low = 0, high = 1000;
+
+    filter_bounds(filter, g_intern_string("memory"), &low, &high);
+    filter_free(filter);
+    if (low != least || high != most)
+        g_error("%s: from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, text, low, high);
+}
+
+static void test_bounds(void)
+{
+    bounds("null", 0, 1000);
+    bounds("[\">\", \"memory\", 5]", 6, 1000);
+    bounds("[\"<\", \"memory\", 5]", 0, 4);
+    bounds("[\"&\", [\">=\", \"memory\", 5], [\"<=\", \"memory\", 9], [\"?\", \"up\"]]", 5, 9);
+    bounds("[\"|\", [\"=\", \"memory\", 5], [\"=\", \"memory\", 9]]", 5, 9);
+    bounds("[\"|\", [\"=\", \"memory\", 5], [\"?\", \"up\"]]", 0, 1000);
+    bounds("[\"&\", [\"|\", [\"<\", \"memory\", 5], [\">\", \"memory\", 2000]], [\">\", "
+           "\"memory\", 1]]",
+           2, 4);
+    bounds("[\"!\", [\"<\", \"memory\", 5]]", 0, 1000);
+    bounds("[\"!=\", \"memory\", 5]", 0, 1000);
+    bounds("[\">\", \"memory\", 5.5]", 0, 1000);
+    bounds("[\">\", \"load\", 5]", 0, 1000);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -209,5 +239,6 @@ int main(int argc, char **argv)
     g_test_add_func("/filter/slow-regex", test_slow_regex);
     g_test_add_func("/filter/limits", test_limits);
     g_test_add_func("/filter/fields", test_fields);
+    g_test_add_func("/filter/bounds", test_bounds);
     return g_test_run();
 }

@@ -243,6 +243,20 @@ static void assert_cancel(struct queue_world *w, guint64 id, bool done, const ch
         g_error("answered %s", json_dumps(answer, 0));
 }
 
+/* [cancel, kill_at] as clients see them: `kill_at` in whole seconds, null: never. */
+static void assert_wish(struct queue_world *w, guint64 id, bool cancel, guint64 kill_us)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr rows = queue_call(
+        w, "QueryJobs", json_make("[[I], [s, s]]", (json_int_t)id, "cancel", "kill_at"), &error);
+    const json_t *kill_at = json_array_get(json_array_get(rows, 0), 1);
+
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(json_array_get(json_array_get(rows, 0), 0)) == cancel);
+    g_assert_true(json_is_integer(kill_at) == (kill_us != 0));
+    g_assert_cmpint(json_integer_value(kill_at), ==, (json_int_t)(kill_us / G_USEC_PER_SEC));
+}
+
 /* A job under way is asked by a signal and on record; killed when it stays. */
 static void test_cancel_under_way(void)
 {
@@ -256,9 +270,11 @@ static void test_cancel_under_way(void)
 
     queue_child_named(w, id);
     queue_job_writes(w, id, "running");
+    assert_wish(w, id, false, 0);
     assert_cancel(w, id, true,
                   "Job will be canceled: it is asked to give up at the next safe point");
     fake_settle(w->world);
+    assert_wish(w, id, true, 0);
     record = queue_record(w, id);
     g_assert_true(record->cancel);
     g_assert_cmpuint(signals->len, ==, 1);
@@ -267,6 +283,7 @@ static void test_cancel_under_way(void)
     text = json_to_text(answer);
     g_assert_cmpstr(text, ==,
                     "[true,\"Job is asked to give up, and ended for sure in 10 seconds\"]");
+    assert_wish(w, id, true, (guint64)w->luxid->ops->wall_us(w->luxid) + JOB_KILL_GRACE_MS * 1000);
     fake_advance(w->world, JOB_KILL_GRACE_MS - 100);
     g_assert_cmpuint(signals->len, ==, 2);
     fake_advance(w->world, 200);
@@ -673,6 +690,26 @@ static void test_wait_over(void)
     queue_world_free(w);
 }
 
+/* As long as was asked for. */
+static void test_wait_long(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct fake_reply reply = {0};
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    queue_job_writes(w, id, "running");
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "WaitForJobChange",
+                    wait_args(id, json_make("[s]", "running"), json_null(), 3600), &reply);
+    fake_advance(w->world, 3599 * 1000);
+    g_assert_false(reply.done);
+    fake_advance(w->world, 2000);
+    g_assert_true(reply.done);
+    g_assert_cmpstr(json_string_value(reply.result), ==, "nochange");
+    fake_reply_clear(&reply);
+    queue_world_free(w);
+}
+
 /* Log entries arrive as the job writes them, each once. */
 static void test_wait_log(void)
 {
@@ -754,6 +791,7 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/wait-at-once", test_wait_at_once);
     g_test_add_func("/luxi/wait-pushed#LUX-33", test_wait_pushed);
     g_test_add_func("/luxi/wait-over", test_wait_over);
+    g_test_add_func("/luxi/wait-long", test_wait_long);
     g_test_add_func("/luxi/wait-log#LUX-33", test_wait_log);
     g_test_add_func("/luxi/bad-calls", test_bad_calls);
     return g_test_run();

@@ -1,0 +1,59 @@
+"""A luxid of a few lines for tests of the command line: it answers as it is told, and keeps what it was asked."""
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+
+import e2e
+
+
+class Luxid:
+    """Answers Query with the rows that it was given, {resource: [{field: value}]}, unfiltered but for ids; a field that is None has no
+    data. Other methods: {method: function}."""
+
+    def __init__(self, rows, answers=None):
+        self.answers = answers or {}
+        self.rows, self.folder, self.calls = rows, tempfile.TemporaryDirectory(prefix='fettle-'), []
+        os.makedirs(os.path.join(self.folder.name, 'run'))
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(os.path.join(self.folder.name, 'run/luxid.sock'))
+        self.server.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def answer(self, method, args):
+        if method == 'QueryFields':
+            return {'fields': [{'name': name, 'title': name, 'kind': 'other', 'doc': ''} for name in
+                               (self.rows[args[0]] or [{}])[0]]}
+        if method != 'Query':
+            return self.answers[method](*args)
+        what, fields, asked = args
+        rows = [row for row in self.rows[what] if not asked or asked[:2] != ['=', 'id'] or row['id'] == asked[2]]
+        return {'fields': [{'name': name, 'title': name, 'kind': 'other', 'doc': ''} for name in fields],
+                'data': [[[0 if row.get(name) is not None else 2, row.get(name)] for name in fields] for row in rows]}
+
+    def serve(self):
+        while True:
+            connection, _ = self.server.accept()
+            data = b''
+            with connection:
+                while part := connection.recv(65536):
+                    data += part
+                    while b'\x03' in data:
+                        frame, data = data.split(b'\x03', 1)
+                        call = json.loads(frame)
+                        self.calls.append(call)
+                        answer = {'success': True, 'result': self.answer(call['method'], call['args'])}
+                        connection.sendall(json.dumps(answer).encode() + b'\x03')
+
+    def run(self, *args):
+        """Exit code, output and errors of a command."""
+        program = os.path.join(e2e.build(), 'src/cli/fettle')
+        done = subprocess.run([program, *args], capture_output=True, text=True, timeout=60, check=False,
+                              stdin=subprocess.DEVNULL, env={**os.environ, 'FETTLE_ROOT': self.folder.name})
+        return done.returncode, done.stdout, done.stderr
+
+    def filters(self):
+        """Of every Query so far."""
+        return [call['args'][2] for call in self.calls if call['method'] == 'Query']
