@@ -36,7 +36,7 @@ static void check_opposite(const json_t *json, json_t *row, bool matches)
     g_autoptr(GError) error = NULL;
     struct filter *opposite = filter_parse(wrapped, resolve, row, &error);
     if (opposite != NULL)
-        g_assert_true(filter_match(opposite, value, NULL) != matches);
+        g_assert_true(filter_match(opposite, value, NULL, NULL) != matches);
     else
         g_assert_true(fettle_error_is(error, LIMIT));
     filter_free(opposite);
@@ -52,8 +52,9 @@ static void check_filter(const json_t *json)
         check_refusal(error);
         return;
     }
-    bool matches = filter_match(filter, value, NULL);
-    g_assert_true(filter_match(filter, value, NULL) == matches);
+    guint64 steps = 0, again = 0;
+    bool matches = filter_match(filter, value, NULL, &steps);
+    g_assert_true(filter_match(filter, value, NULL, &again) == matches && again == steps);
     if (filter != NULL)
         check_opposite(json, row, matches);
     else
