@@ -95,6 +95,10 @@ void *locks_intersect(struct locks *locks, const struct owner *owner, const GPtr
 void *locks_free_level(struct locks *locks, const struct owner *owner, enum lock_level level);
 void *locks_downgrade_level(struct locks *locks, const struct owner *owner, enum lock_level level);
 void *locks_free_owner(struct locks *locks, const struct owner *owner);
+/* The owner's waiting request, if it is this one, goes on in its place for another client: false:
+ * it is not. `ret_tag` is that of before. */
+bool locks_take_over(struct locks *locks, const struct owner *owner, const GPtrArray *requests,
+                     const struct locks_wait *wait, void **ret_tag);
 /* Ends the owner's wait, if any; its tag, NULL for none. */
 void *locks_withdraw(struct locks *locks, const struct owner *owner);
 /* The waiting request goes to its place by the new priority. False: the owner does not wait. */

@@ -214,6 +214,22 @@ void *locks_withdraw(struct locks *locks, const struct owner *owner)
     return tag;
 }
 
+bool locks_take_over(struct locks *locks, const struct owner *owner, const GPtrArray *requests,
+                     const struct locks_wait *wait, void **ret_tag)
+{
+    struct holder *holder = holder_find(locks, owner);
+    struct request *request = holder ? holder->waiting : NULL;
+    guint64 ticket = request ? locks_ticket(locks, owner, requests) : 0;
+    if (!ticket || wait->at_once || wait->out_of_order != request->out_of_order ||
+        (wait->ticket && wait->ticket != ticket))
+        return false;
+    *ret_tag = request->tag;
+    request->tag = wait->tag;
+    if (wait->priority != request->priority)
+        locks_set_priority(locks, owner, wait->priority);
+    return true;
+}
+
 static void request_set_priority(struct locks *locks, struct request *request, gint64 priority)
 {
     request_dequeue(locks, request);

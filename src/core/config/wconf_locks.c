@@ -195,17 +195,28 @@ static void update_over(void *data)
     tell_grants(wconf);
 }
 
-/* A client that lost its connection asks again: the new request takes the place of the old one, and
- * its age if it is the same. */
-static guint64 replace_wait(struct wconf *wconf, const struct owner *owner,
-                            const GPtrArray *requests)
+static void tell_replaced(struct lock_wait *old)
 {
-    guint64 ticket = locks_ticket(wconf->locks, owner, requests);
-    struct lock_wait *old = locks_withdraw(wconf->locks, owner);
     g_autoptr(GError) error = NULL;
     fettle_set_error(&error, CANCELED, "a newer request of the same owner has taken its place");
     wconf_lock_wait_fail(old, error);
-    return ticket;
+}
+
+/* A client that lost its connection asks again: the new request takes the place of the old one. The
+ * same one loses nothing by it, not even for a moment: whoever is behind it does not pass. False:
+ * it is another one, or does not wait. */
+static bool replace_wait(struct wconf *wconf, const struct owner *owner, const GPtrArray *requests,
+                         struct locks_wait *how)
+{
+    void *old = NULL;
+    bool same = locks_take_over(wconf->locks, owner, requests, how, &old);
+    if (!same) {
+        guint64 kept = locks_ticket(wconf->locks, owner, requests);
+        how->ticket = how->ticket ? how->ticket : kept;
+        old = locks_withdraw(wconf->locks, owner);
+    }
+    tell_replaced(old);
+    return same;
 }
 
 static struct lock_wait *lock_wait_new(struct wconf *wconf, struct rpc_request *request,
@@ -234,19 +245,18 @@ static void update_locks(struct wconf *wconf, struct rpc_request *request,
                          struct update_locks_args *args)
 {
     g_autoptr(GError) error = NULL;
-    enum locks_outcome outcome;
-    guint64 kept = is_replaced(wconf, args->owner, args->wait)
-                       ? replace_wait(wconf, args->owner, args->locks)
-                       : 0;
+    enum locks_outcome outcome = LOCKS_WAITS;
     struct lock_wait *wait = lock_wait_new(wconf, request, args->owner);
     struct locks_wait how = {.priority = args->priority,
                              .tag = wait,
                              .at_once = !args->wait,
                              .out_of_order = args->out_of_order,
-                             .ticket = args->ticket ? args->ticket : kept};
+                             .ticket = args->ticket};
     wait->update = args;
     wconf_watch_owner(wconf, args->owner->livelock);
-    bool ok = locks_update(wconf->locks, args->owner, args->locks, &how, &outcome, &error);
+    bool ok = (is_replaced(wconf, args->owner, args->wait) &&
+               replace_wait(wconf, args->owner, args->locks, &how)) ||
+              locks_update(wconf->locks, args->owner, args->locks, &how, &outcome, &error);
     if (ok && outcome == LOCKS_WAITS) {
         lock_wait_begin(wait, args->wait_ms, update_over);
     } else {
@@ -295,7 +305,7 @@ static void union_locks(struct wconf *wconf, struct rpc_request *request,
 {
     bool waits = args->count > 0 && args->wait_ms > 0;
     if (is_replaced(wconf, args->owner, waits))
-        replace_wait(wconf, args->owner, args->locks);
+        tell_replaced(locks_withdraw(wconf->locks, args->owner));
     struct lock_wait *wait = lock_wait_new(wconf, request, args->owner);
     struct locks_wait how = {.priority = args->priority, .tag = wait};
     g_autoptr(GPtrArray) names = NULL;

@@ -340,6 +340,26 @@ static void test_age_is_kept(void)
     world_tear_down();
 }
 
+/* Nor does it lose its place for a moment: whoever is behind it does not pass. */
+static void test_place_is_kept(void)
+{
+    struct fake_reply lost, behind, again;
+    world_set_up();
+    assert_says(job_locks(&world, 1, "s node/a", false), GRANTED);
+    start_update(2, "x node/a", false, &lost);
+    start_update(3, "s node/a", false, &behind);
+    start_update(2, "x node/a", false, &again);
+    assert_says(world_reply(&lost), "canceled: a newer request of the same owner has taken its "
+                                    "place");
+    g_assert_false(behind.done);
+    assert_says(held(3), "w node/a");
+    assert_says(call(1, "free_locks", json_object()), "{}");
+    assert_says(world_reply(&again), GRANTED);
+    assert_says(call(2, "free_locks", json_object()), "{}");
+    assert_says(world_reply(&behind), GRANTED);
+    world_tear_down();
+}
+
 /* --- a restart --- */
 
 static void test_restart_keeps_waits(void)
@@ -460,6 +480,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/locks/crosswise#FUT-09", test_crosswise);
     g_test_add_func("/wconf/locks/priority#LCK-11", test_priority);
     g_test_add_func("/wconf/locks/age#LCK-11,LCK-26", test_age_is_kept);
+    g_test_add_func("/wconf/locks/place#LCK-11,LCK-26", test_place_is_kept);
     g_test_add_func("/wconf/locks/restart#WCF-12,WCF-08", test_restart_keeps_waits);
     g_test_add_func("/wconf/locks/journal-is-list#WCF-07", test_journal_is_the_list);
     g_test_add_func("/wconf/locks/owner#DTH-20", test_owner_is_required);
