@@ -8,6 +8,7 @@ struct store_damage {
     char *text;
     void (*tell)(const char *what);
     bool freed;
+    bool found; /* of the thread that looks: something, and no whole pass since */
 };
 
 struct finding {
@@ -58,10 +59,13 @@ void store_damage_look(struct store_damage *damage, struct sqlite_store *store)
     g_autoptr(GError) error = NULL;
     bool end;
 
-    if (sqlite_store_scrub(store, &end, &error) || !fettle_error_is(error, CORRUPT))
+    bool whole = sqlite_store_scrub(store, &end, &error) && end;
+    bool corrupt = error != NULL && fettle_error_is(error, CORRUPT);
+    if (!corrupt && !(whole && damage->found))
         return;
+    damage->found = corrupt;
     struct finding *finding = g_new(struct finding, 1);
-    *finding = (struct finding){damage, g_strdup(error->message)};
+    *finding = (struct finding){damage, corrupt ? g_strdup(error->message) : NULL};
     g_atomic_ref_count_inc(&damage->refs);
     loop_post(found_cb, finding);
 }

@@ -22,5 +22,5 @@ bool sqlite_engine_create(const char *path, guint64 history, const GPtrArray *ch
 struct engine *sqlite_engine_open(const char *path, GError **error);
 /* While nobody asks for anything it reads what it has stored anew, some rows at a time
  * (sqlite_store_scrub()). `tell` is called from the loop with what it finds damaged, when that has
- * changed. */
+ * changed; with NULL when all was read again and is whole. */
 void sqlite_engine_on_damaged(struct engine *engine, void (*tell)(const char *what));

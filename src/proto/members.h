@@ -81,4 +81,5 @@ struct members_ops {
 
 struct members {
     const struct members_ops *ops;
+    guint64 store_bytes; /* the limit of a member's file */
 };

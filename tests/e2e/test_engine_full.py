@@ -117,6 +117,59 @@ def test_limit():
     assert NAMED not in ''.join(status()[1:])
 
 
+FILL = """
+import base64
+import json
+import sys
+sys.path.insert(0, sys.argv[1])
+from bench_etcd import Etcd
+member = Etcd(sys.argv[2])
+value = base64.b64encode(bytes(512 << 10)).decode()
+for _ in range(int(sys.argv[3])):
+    try:
+        member.post('/v3/kv/put', json.dumps({'key': base64.b64encode(b'/of-the-test').decode(), 'value': value}))
+    except AssertionError as error:
+        print(error)
+        break
+"""
+QUOTA = 24 << 20
+
+
+def end_member(node):
+    """Its node starts it again."""
+    with open(os.path.join(lab.root(node), 'run', 'etcd.json'), encoding='utf-8') as file:
+        process = os.pidfd_open(json.load(file)['pid'])
+    signal.pidfd_send_signal(process, signal.SIGKILL)
+    select.select([process], [], [], 30)
+    os.close(process)
+
+
+def with_quota(*variables):
+    for node in NODES:
+        lab.lab('restart', f'noded@{node}', *variables)
+        wait_until('its node daemon serves', lambda node=node: engine(node, 'status')[0] in (0, 1), 30, step=0.5)
+        end_member(node)
+        all_is_well()
+
+
+@title('/engine-full/files-really-at-their-limit#SAF-04,SAF-08')
+def test_really():
+    """Written over and over again, until a member says that no more goes into its file. All have reached it at about the same
+    moment; their nodes make room, one after the other."""
+    with_quota(f'+FETTLE_ETCD_STORE_BYTES={QUOTA}')
+    said = lab.exec(lab.master, 'python3', '-c', FILL, os.path.dirname(os.path.abspath(fettlelib.__file__)), lab.root(lab.master),
+                    str(4 * QUOTA // (512 << 10)), timeout=300)
+    assert 'database space exceeded' in said, said
+    sizes = [os.path.getsize(os.path.join(lab.root(node), 'var/etcd/member/snap/db')) for node in NODES]
+    assert max(sizes) >= QUOTA, sizes
+    wait_until('the alarm of each is taken back', lambda: all('has room again; the alarm is taken back' in log(node, 'noded').rsplit(
+        'has reached its limit', 1)[-1] for node in NODES if 'has reached its limit' in log(node, 'noded')) and add(), 600, step=1)
+    all_is_well()
+    sizes = [os.path.getsize(os.path.join(lab.root(node), 'var/etcd/member/snap/db')) for node in NODES]
+    assert max(sizes) < QUOTA, sizes
+    with_quota()
+
+
 # --- full disks ---
 
 def fill(node):
@@ -485,7 +538,7 @@ def main():
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--engine', 'etcd', '--root-mib', '512')
     with e2e.new_lab(options=options) as lab:
         long = (test_damages, test_mended, test_master_renewed, test_unfinished, test_refused) if e2e.LONG else ()
-        e2e.run(test_value, test_log, *long, test_limit, test_one, test_two, test_master, test_read_only,
+        e2e.run(test_value, test_log, *long, test_limit, test_really, test_one, test_two, test_master, test_read_only,
                 test_read_only_master)
 
 

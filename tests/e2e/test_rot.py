@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Rows that rot on the disk under a running cluster with the engine sqlite: found while others still have them whole, by
 the way that docs/guide/candidates.md describes."""
+import contextlib
 import os
 import re
+import sqlite3
 
 import e2e
 from e2e import title, wait_until
@@ -57,6 +59,23 @@ def test_copy():
     wait_until('it follows', lambda: equal('node1', 'node2', 'node3'), 10)
 
 
+def replace(node, old, new):
+    with contextlib.closing(sqlite3.connect(path_of(node), timeout=5, isolation_level=None)) as db:
+        done = db.execute("UPDATE objects SET json=replace(json, ?, ?) WHERE kind='tag' AND json LIKE ?", (old, new, f'%{old}%'))
+        assert done.rowcount == 1, done.rowcount
+
+
+@title('/rot/whole-again#SAF-08')
+def test_whole_again():
+    """What was found is said until all is read again and is whole."""
+    lab.cli('tag', 'add', 'cluster', 'now-and-then')
+    replace('node1', 'now-and-then', 'now-and-them')
+    wait_until('cluster verify says so', lambda: 'store.db is damaged: ' in e2e.verify(lab)[1], 120)
+    replace('node1', 'now-and-them', 'now-and-then')
+    wait_until('it says so no more', lambda: 'store.db is damaged: ' not in e2e.verify(lab)[1], 120)
+    assert 'the store was read anew and is whole' in log_of('node1')
+
+
 @title('/rot/master#SAF-07,SAF-08')
 def test_master():
     lab.cli('tag', 'add', 'cluster', 'rots-on-node1')
@@ -89,7 +108,7 @@ def test_way_out():
 def main():
     global lab  # pylint: disable=global-statement
     with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
-        e2e.run(test_copy, test_master, test_way_out)
+        e2e.run(test_copy, test_whole_again, test_master, test_way_out)
 
 
 if __name__ == '__main__':

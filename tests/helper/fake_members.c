@@ -200,6 +200,7 @@ struct fake_members *fake_members_new(void)
 {
     struct fake_members *fake = g_new0(struct fake_members, 1);
     fake->base.ops = &ops;
+    fake->base.store_bytes = LIMIT_ETCD_STORE_BYTES;
     fake->says = member_status_new();
     fake->did = g_string_new(NULL);
     return fake;

@@ -188,10 +188,22 @@ static const struct members_ops ops = {
     .trim_log = etcd_trim_log,
 };
 
+/* A test cannot fill a file of the size that is right. */
+static guint64 store_bytes(void)
+{
+    const char *given = g_getenv("FETTLE_ETCD_STORE_BYTES");
+    guint64 bytes = 0;
+    return given != NULL && g_ascii_string_to_unsigned(given, 10, MIB(1), LIMIT_ETCD_STORE_BYTES,
+                                                       &bytes, NULL)
+               ? bytes
+               : LIMIT_ETCD_STORE_BYTES;
+}
+
 struct members *etcd_host_new(const struct node_paths *paths, const struct node_config *config)
 {
     struct etcd_host *host = g_new0(struct etcd_host, 1);
     host->base.ops = &ops;
+    host->base.store_bytes = store_bytes();
     host->paths = paths;
     host->config = config;
     return &host->base;

@@ -158,7 +158,7 @@ static void add_tls(GPtrArray *words, const struct etcd_host *host)
     add(words, "peer-cert-allowed-cn", CERTS_ETCD_MEMBER);
 }
 
-static void add_settings(GPtrArray *words)
+static void add_settings(GPtrArray *words, const struct etcd_host *host)
 {
     static const char *const settings[][2] = {
         {"max-txn-ops", "8192"},           /* LIMIT_ETCD_OPERATIONS, with what is compared */
@@ -172,7 +172,7 @@ static void add_settings(GPtrArray *words)
     };
     for (guint i = 0; i < G_N_ELEMENTS(settings); i++)
         add(words, settings[i][0], settings[i][1]);
-    g_autofree char *quota = g_strdup_printf("%zu", LIMIT_ETCD_STORE_BYTES);
+    g_autofree char *quota = g_strdup_printf("%" G_GUINT64_FORMAT, host->base.store_bytes);
     add(words, "quota-backend-bytes", quota);
 }
 
@@ -196,7 +196,7 @@ static GPtrArray *make_words(const struct etcd_host *host, const struct engine_c
     add(words, "initial-cluster-token", config->token);
     add(words, "initial-cluster-state", enum_word(&member_initial_words, (int)initial));
     add_tls(words, host);
-    add_settings(words);
+    add_settings(words, host);
     g_ptr_array_add(words, NULL);
     return g_steal_pointer(&words);
 }

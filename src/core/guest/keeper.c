@@ -75,7 +75,7 @@ bool keeper_start_process(struct keeper *keeper, GError **error)
     if (!members->ops->start(members, config, keeper->record->initial, error))
         return false;
     keeper->running_since_ms = now_ms(keeper);
-    memset(&keeper->upkeep, 0, sizeof keeper->upkeep);
+    keeper->upkeep = (struct upkeep){.limit = keeper->members->store_bytes};
     return true;
 }
 
@@ -249,6 +249,7 @@ struct keeper *keeper_new(const struct env *env)
     struct keeper *keeper = g_new0(struct keeper, 1);
     keeper->env = env;
     keeper->members = env->members;
+    keeper->upkeep.limit = keeper->members->store_bytes;
     keeper->users = 1;
     return keeper;
 }

@@ -42,7 +42,7 @@ static void make_room(struct upkeep *upkeep, const struct member_status *status,
         upkeep->full_ms = now_ms;
         upkeep->tried = upkeep->waits = false;
     }
-    due->disarm = status->store_bytes < LIMIT_ETCD_STORE_BYTES / 4 * 3;
+    due->disarm = status->store_bytes < upkeep->limit / 4 * 3;
     if (due->disarm || (upkeep->tried && now_ms - upkeep->tried_ms < MEMBER_FULL_PAUSE_MS))
         return;
     due->urgent = due->defragment = true;

@@ -11,6 +11,7 @@
 #include "proto/records.h"
 
 struct upkeep {
+    guint64 limit;          /* of its file */
     bool leads;             /* the member led at the last look: what follows is known */
     gint64 compacted_ms;    /* boot clock; when it was dropped to … */
     guint64 compacted;      /* … this revision, or when the count began there */

@@ -117,11 +117,19 @@ static void open_engine(struct opened *opened, const struct engine_config *confi
 
 /* --- the store --- */
 
+static void say_store(const char *what)
+{
+    if (what)
+        log_error("", "%s", what);
+    else
+        log_info("", "the store was read anew and is whole");
+}
+
 static struct engine *open_store(const char *path, GError **error)
 {
     struct engine *engine = sqlite_engine_open(path, error);
     if (engine)
-        sqlite_engine_on_damaged(engine, say_damaged);
+        sqlite_engine_on_damaged(engine, say_store);
     return engine;
 }
 

@@ -395,7 +395,7 @@ static void test_full(struct fixture *fixture, gconstpointer unused)
 
 static void test_due(void)
 {
-    struct upkeep upkeep = {0};
+    struct upkeep upkeep = {.limit = LIMIT_ETCD_STORE_BYTES};
     g_autoptr(GPtrArray) alarms = g_ptr_array_new();
     struct member_status say = {.healthy = true, .leads = true, .revision = 100, .alarms = alarms};
     g_assert_cmpuint(upkeep_look(&upkeep, &say, 0).compact, ==, 0);
@@ -434,7 +434,7 @@ static void test_due(void)
  * while all others are well, and two never at once while each turn is long enough. */
 static void test_turns(void)
 {
-    struct upkeep upkeep = {.full = true, .full_ms = 1000};
+    struct upkeep upkeep = {.limit = LIMIT_ETCD_STORE_BYTES, .full = true, .full_ms = 1000};
     const gint64 turn_ms = UPKEEP_TURN_S * 1000;
     struct members_others others = {.count = 2};
     g_assert_true(upkeep_may_defragment(&upkeep, false, &others, 1000));
