@@ -179,7 +179,7 @@ def play(fault, chance):
 
 def check_there(load):
     """What was answered until now is in every copy, sooner or later."""
-    wanted = set(load.answered) | {str(job) for job in load.jobs.values()}
+    wanted = set(load.answered) | {str(job) for job in list(load.jobs.values())}  # a client adds to it meanwhile
     def missing():
         return {node: sorted(wanted - keys(node))[:9] for node in NODES}
     try:
