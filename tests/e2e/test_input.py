@@ -357,7 +357,7 @@ def test_tables():
     assert len({re.search(r' \S', line).start() for line in aligned}) == 1, aligned
 
 
-@title('/input/root/of-another-node-or-of-the-lab')
+@title('/input/folder-of-another-node-or-of-the-lab')
 def test_other_root():
     hints = {lab.root('node2'): 'This is node2, and the master it last heard of is node1: run this there',
              lab.directory: f"This is the folder of a lab: choose a node's, --root {lab.directory}/node1"}
