@@ -26,14 +26,16 @@ static void offer(const struct completion *completion, const char *word, const c
 
 /* --- names of objects --- */
 
+/* What the field `first` of each row has, with the text of `second`. `filter` is stolen. */
 static void offer_rows(const struct completion *completion, const char *what, json_t *filter,
-                       const char *second)
+                       const char *first, const char *second)
 {
     json_autoptr rows =
-        cli_query(completion->cli, what, (const char *const[]){"name", second, NULL}, filter, NULL);
+        cli_query(completion->cli, what, (const char *const[]){first, second, NULL}, filter, NULL);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        offer(completion, cli_cell_string(row, 0), cli_cell_string(row, 1));
+        g_autofree char *meaning = cli_cell_text(what, second, json_array_get(row, 1));
+        offer(completion, cli_cell_string(row, 0), meaning);
     }
 }
 
@@ -50,27 +52,6 @@ static void offer_jobs(const struct completion *completion)
             g_strdup_printf("%" JSON_INTEGER_FORMAT, json_integer_value(cli_cell_value(row, 0)));
         g_autofree char *summary = cli_cell_text("job", "summary", json_array_get(row, 1));
         offer(completion, id, summary);
-    }
-}
-
-static void offer_repairs(const struct completion *completion)
-{
-    json_autoptr rows = cli_query(completion->cli, "repair",
-                                  (const char *const[]){"id", "instance", NULL}, NULL, NULL);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        offer(completion, cli_cell_string(row, 0), cli_cell_string(row, 1));
-    }
-}
-
-static void offer_rules(const struct completion *completion)
-{
-    json_autoptr rows = cli_query(completion->cli, "filter",
-                                  (const char *const[]){"uuid", "action", NULL}, NULL, NULL);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        g_autofree char *action = cli_cell_text("filter", "action", json_array_get(row, 1));
-        offer(completion, cli_cell_string(row, 0), action);
     }
 }
 
@@ -94,26 +75,26 @@ static void offer_objects(const struct completion *completion, const char *noun,
     bool name = strcmp(shape, "NAME") == 0;
     if (strcmp(shape, "INSTANCE") == 0 || strcmp(shape, "INSTANCE-NAME") == 0 ||
         (name && strcmp(noun, "instance") == 0))
-        offer_rows(completion, "instance", NULL, "disk_template");
+        offer_rows(completion, "instance", NULL, "name", "disk_template");
     else if (strcmp(shape, "NODE") == 0 || strcmp(shape, "NODE-NAME") == 0 ||
              (name && strcmp(noun, "node") == 0))
-        offer_rows(completion, "node", NULL, "pip");
+        offer_rows(completion, "node", NULL, "name", "pip");
     else if (strcmp(shape, "NETWORK-NAME") == 0 || (name && strcmp(noun, "network") == 0))
-        offer_rows(completion, "network", NULL, "network");
+        offer_rows(completion, "network", NULL, "name", "network");
     else if (name && strcmp(noun, "service") == 0)
         offer_services(completion);
     else if (strcmp(shape, "GROUP") == 0 ||
              (name && (strcmp(noun, "nodegroup") == 0 || strcmp(noun, "group") == 0)))
-        offer_rows(completion, "group", NULL, "uuid");
+        offer_rows(completion, "group", NULL, "name", "uuid");
     else if (strcmp(shape, "INVITATION") == 0)
         offer_rows(completion, "invitation", json_make("[s[sss]]", "!", "=", "state", "used"),
-                   "author");
+                   "name", "author");
     else if (strcmp(shape, "JOB") == 0 || (strcmp(shape, "ID") == 0 && strcmp(noun, "job") == 0))
         offer_jobs(completion);
     else if (strcmp(shape, "ID") == 0 && strcmp(noun, "repair") == 0)
-        offer_repairs(completion);
+        offer_rows(completion, "repair", NULL, "id", "instance");
     else if (strcmp(shape, "UUID") == 0 && strcmp(noun, "queue") == 0)
-        offer_rules(completion);
+        offer_rows(completion, "filter", NULL, "uuid", "action");
     else if (strcmp(shape, "KIND") == 0)
         for (const char *const *word = tag_kind_words.words; *word != NULL; word++)
             offer(completion, *word, "");

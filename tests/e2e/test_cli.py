@@ -441,6 +441,10 @@ def test_bash():
     assert in_bash('cluster', 'engine', '') == ['status', 'etcd', 'sqlite', 'renew']
     assert in_bash('cluster', 'engine', 'renew', 'node1') == ['node1']
     assert in_bash('plan', 'drain', '') == ['node1', 'node2', 'node3']
+    lab.cli('queue', 'filter', 'add', '--opcode', 'OP_INSTANCE_REBOOT', 'PAUSE')
+    rule, = lab.query('filter', ['uuid'])
+    assert in_bash('queue', 'filter', 'remove', '') == [rule['uuid']]
+    lab.cli('queue', 'filter', 'remove', rule['uuid'])
 
 
 @title('/cli/completion/zsh')
