@@ -384,13 +384,29 @@ def test_death_behind():
 
 # --- deaths of a candidate ---
 
-class Killer(threading.Thread):
+class Beside(threading.Thread):
+    """Runs beside a `with` block, at the end of which it is told that it is `over`."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.over = False
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.join()
+
+
+class Killer(Beside):
     """Ends wconfd of a candidate as soon as its engine.json says this (empty: it is gone). `killed` is what the file said
     right after that; None: it never did."""
 
     def __init__(self, node, when):
-        super().__init__(daemon=True)
-        self.node, self.when, self.killed, self.over = node, when, None, False
+        super().__init__()
+        self.node, self.when, self.killed = node, when, None
 
     def run(self):
         pid = process_of(self.node, 'wconfd')
@@ -403,14 +419,6 @@ class Killer(threading.Thread):
                 self.killed = state(self.node)
                 return
             pid = process_of(self.node, 'wconfd')
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over = True
-        self.join()
 
 
 # (engine, what engine.json of the candidate says when it dies)
@@ -557,14 +565,14 @@ def test_lost():
 
 # --- deaths of the processes that come after the step back ---
 
-class After(threading.Thread):
+class After(Beside):
     """Crash points count from the moment on at which wconfd of a node has ended so often: the process that made the step
     ends, the one after it makes its store the engine and ends, the third one becomes master with it. On a loaded machine one
     may come and go unseen: then nothing has counted."""
 
     def __init__(self, node, ends):
-        super().__init__(daemon=True)
-        self.node, self.ends, self.over, self.counted = node, ends, False, False
+        super().__init__()
+        self.node, self.ends, self.counted = node, ends, False
         self.first = process_of(node, 'wconfd')
         with open(f'/proc/{self.first}/stat', encoding='utf-8') as file:
             lab_pid = file.read().rsplit(')', 1)[1].split()[1]
@@ -587,14 +595,6 @@ class After(threading.Thread):
         if not self.over:
             with open(os.path.join(folder, 'since'), 'w', encoding='utf-8'):
                 self.counted = True
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over = True
-        self.join()
 
 
 def go_back(ends, words):
