@@ -26,6 +26,7 @@
 #define LIMIT_CONNECTIONS 2048             /* per listening socket */
 #define LIMIT_CALLS_IN_FLIGHT 8192         /* per connection: one to each node, and all others */
 #define LIMIT_DIAL_MS 3000                 /* from dialling another node to the TCP connection */
+#define LIMIT_FRESH_DIAL_MS 1000           /* … if it is asked whether it is there at all */
 #define LIMIT_TLS_MS 10000                 /* from there to the end of the TLS handshake */
 #define LIMIT_HANDSHAKES 256               /* TLS handshakes under way */
 #define LIMIT_QMP_LINE_BYTES MIB(4)

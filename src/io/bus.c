@@ -259,13 +259,13 @@ static void dialled_cb(GIOStream *stream, const GError *error, void *data)
         connection_use(link->connection, transport_stream(stream));
 }
 
-static void dial(struct peer *peer, const struct member *member)
+static void dial(struct peer *peer, const struct member *member, guint limit_ms)
 {
     struct link *link = link_new(peer, true);
 
     peer->dialling = link;
     link->dial = bus_tls_dial(peer->bus->tls, member->address, (guint)member->port, peer->node,
-                              dialled_cb, link);
+                              limit_ms, dialled_cb, link);
 }
 
 static void accepted_cb(GIOStream *stream, const char *node, void *data)
@@ -290,8 +290,7 @@ static void anonymous_cb(GIOStream *stream, const char *place, void *data)
     bus_joiners_accept(bus->joiners, stream, place, strcmp(bus_master_of(bus), bus->self) == 0);
 }
 
-/* The connection for a call to a node; NULL with the reason why there can be none now. */
-struct connection *bus_line_to(struct bus *bus, const char *node, GError **error)
+struct connection *bus_line_to(struct bus *bus, const char *node, bool fresh, GError **error)
 {
     const struct member *member = find_member(bus, node);
     struct peer *peer = g_hash_table_lookup(bus->peers, node);
@@ -303,13 +302,15 @@ struct connection *bus_line_to(struct bus *bus, const char *node, GError **error
         return NULL;
     }
     peer = peer_of(bus, node);
-    if (peer->dialling == NULL) {
+    if (fresh) {
+        dial(peer, member, LIMIT_FRESH_DIAL_MS); /* beside one that may have begun long ago */
+    } else if (peer->dialling == NULL) {
         if (loop_boot_ms() < peer->next_dial_ms) {
             fettle_set_error(error, UNREACHABLE, "node %s: not delivered: %s", member->name,
                              peer->last_failure);
             return NULL;
         }
-        dial(peer, member);
+        dial(peer, member, LIMIT_DIAL_MS);
     }
     return peer->dialling->connection;
 }
@@ -328,7 +329,7 @@ static void master_cb(void *data)
         tell_master_reachable(bus, bus->self);
     bus->was_master = self;
     if (!self && master[0] != '\0')
-        bus_line_to(bus, master, NULL);
+        bus_line_to(bus, master, false, NULL);
 }
 
 static void drop_strangers(struct bus *bus)

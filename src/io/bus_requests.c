@@ -143,6 +143,14 @@ static bool resolve(const struct bus *bus, const char **node, GError **error)
     return false;
 }
 
+/* Whether what such a call asks must not rest on a connection that was begun before it. */
+static bool is_fresh(const char *role, const char *method_name)
+{
+    const struct method *method = method_find(role[0] == '\0' ? ROLE_NODED : role, method_name);
+
+    return method != NULL && method->timeout == TIMEOUT_FRESH;
+}
+
 bool bus_route_cb(struct connection *connection, struct envelope *envelope, void *data)
 {
     struct bus *bus = data;
@@ -161,7 +169,8 @@ bool bus_route_cb(struct connection *connection, struct envelope *envelope, void
     if (here && (envelope->to_role[0] == '\0' || strcmp(envelope->to_role, ROLE_NODED) == 0))
         return false;
     guint limit = relay_ms(envelope, envelope->to_role);
-    struct connection *line = here ? NULL : bus_line_to(bus, node, &error);
+    bool fresh = is_fresh(envelope->to_role, envelope->method);
+    struct connection *line = here ? NULL : bus_line_to(bus, node, fresh, &error);
     if (here)
         rpc_client_forward(bus->daemons, envelope->to_role, envelope, limit, bus_relayed_cb,
                            bus_relay_new(connection, envelope));
@@ -189,7 +198,9 @@ void bus_call(struct bus *bus, const struct rpc_call *call, rpc_reply_fn done, v
         resolved.to_node = NODE_LOCAL;
     bool found = resolve(bus, &resolved.to_node, &error);
     bool here = resolved.to_node[0] == '\0' || strcmp(resolved.to_node, bus->self) == 0;
-    struct connection *line = found && !here ? bus_line_to(bus, resolved.to_node, &error) : NULL;
+    bool fresh = is_fresh(resolved.to_role, resolved.method);
+    struct connection *line =
+        found && !here ? bus_line_to(bus, resolved.to_node, fresh, &error) : NULL;
     if (error != NULL) {
         g_prefix_error(&error, "%s/%s: ", call->to_role, call->method);
         json_decref(resolved.args);

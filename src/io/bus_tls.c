@@ -239,7 +239,7 @@ static void connected_cb(GObject *object, GAsyncResult *result, gpointer data)
 }
 
 struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint port,
-                              const char *node, bus_tls_dialled_fn done, void *data)
+                              const char *node, guint limit_ms, bus_tls_dialled_fn done, void *data)
 {
     struct bus_dial *dial = dial_new(tls);
     g_autoptr(GSocketClient) client = g_socket_client_new();
@@ -250,7 +250,7 @@ struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint po
     dial->place = g_strdup_printf("%s:%u", address, port);
     dial->done = done;
     dial->data = data;
-    dial->timer = loop_timer(LIMIT_DIAL_MS, timeout_cb, dial);
+    dial->timer = loop_timer(limit_ms, timeout_cb, dial);
     g_socket_client_set_enable_proxy(client, FALSE);
     crash_point("bus: dial");
     g_socket_client_connect_async(client, place, dial->cancellable, connected_cb, dial);

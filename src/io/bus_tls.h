@@ -32,8 +32,9 @@ void bus_tls_limit(struct bus_tls *tls, guint handshakes);
 void bus_tls_free(struct bus_tls *tls);
 
 struct bus_dial;
-/* Connects to a node and makes sure that it is that one. */
+/* Connects to a node, for at most `limit_ms`, and makes sure that it is that one. */
 struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint port,
-                              const char *node, bus_tls_dialled_fn done, void *data);
+                              const char *node, guint limit_ms, bus_tls_dialled_fn done,
+                              void *data);
 /* No callback any more; not after the callback. */
 void bus_dial_cancel(struct bus_dial *dial);

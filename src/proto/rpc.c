@@ -23,6 +23,7 @@ static guint class_timeout_ms(const struct method *method, const json_t *args)
 {
     switch (method->timeout) {
     case TIMEOUT_QUICK:
+    case TIMEOUT_FRESH:
         return TIMEOUT_QUICK_MS;
     case TIMEOUT_NORMAL:
         return TIMEOUT_NORMAL_MS;

@@ -27,7 +27,13 @@ struct stamp {
     guint64 epoch;
 };
 
-enum timeout_class { TIMEOUT_QUICK, TIMEOUT_NORMAL, TIMEOUT_COPY, TIMEOUT_WAIT };
+enum timeout_class {
+    TIMEOUT_QUICK,
+    TIMEOUT_NORMAL,
+    TIMEOUT_COPY,
+    TIMEOUT_WAIT,
+    TIMEOUT_FRESH, /* also says by which connection it is asked (io/bus.h) */
+};
 
 struct method {
     const char *server; /* role */

@@ -185,6 +185,7 @@ static bool is_free(const struct method *method)
             return true;
     return is_method(method, ROLE_NODED, "announce") ||
            is_method(method, ROLE_NODED, "promise_epoch") ||
+           is_method(method, ROLE_NODED, "node_alive") ||
            is_method(method, ROLE_NODED, "node_report");
 }
 

@@ -37,6 +37,7 @@ static const struct procedure {
 } procedures[] = {
     {"announce", NULL, false, work_announce},
     {"promise_epoch", NULL, false, work_promise},
+    {"node_alive", report_alive, false},
     {"node_report", report_node, false},
     {"address_check", master_ip_check, false},
     {"image_info", disks_image_info, true},

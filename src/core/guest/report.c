@@ -150,6 +150,11 @@ static void report_services(struct node_core *node, struct node_report *report)
         service_report_free(member);
 }
 
+json_t *report_alive(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+{
+    return json_object();
+}
+
 json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
 {
     struct storage *storage = node->storage;

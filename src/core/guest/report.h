@@ -1,8 +1,10 @@
 /*
  * node_report: what this node has, and what really runs on it: guests, replicas, its own daemons.
+ * node_alive: whether it answers at all, whatever it has.
  */
 #pragma once
 
 #include "core/guest/guest.h"
 
+json_t *report_alive(struct node_core *node, struct fence_op *op, const void *args, GError **error);
 json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error);

@@ -244,13 +244,24 @@ static bool set_declare(struct op *op, GError **error)
     return true;
 }
 
-/* A node that answers is not dead. Any answer counts, also a refusal. */
+static bool is_alive(struct op *op, const char *uuid, GError **error)
+{
+    record_autoptr(nothing) answer = op_ask(op, uuid, "node_alive", NULL, 0, error);
+    return answer != NULL;
+}
+
+/* A node that answers is not dead. Any answer counts, also a refusal. That a connection ended under
+ * the question says nothing of the node: the next question goes on one that is begun for it. */
 static bool node_is_silent(struct op *op, const struct node *node, const char *hint, GError **error)
 {
-    g_autofree char *name = g_strdup(node->name);
+    g_autofree char *name = g_strdup(node->name), *uuid = g_strdup(node->uuid);
     g_autoptr(GError) failure = NULL;
-    record_autoptr(node_report) report = op_ask(op, node->uuid, "node_report", NULL, 0, &failure);
-    if (!report && op_no_answer(failure))
+    bool alive = is_alive(op, uuid, &failure);
+    if (!alive && fettle_error_is(failure, UNKNOWN_RESULT)) {
+        g_clear_error(&failure);
+        alive = is_alive(op, uuid, &failure);
+    }
+    if (!alive && op_no_answer(failure))
         return true;
     if (fettle_error_is(failure, KILLED)) {
         g_propagate_error(error, g_steal_pointer(&failure));

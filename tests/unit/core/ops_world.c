@@ -312,6 +312,8 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
     const char *method = request->name;
     if (!strcmp(method, "node_report"))
         return ops_faulty(world, node, method, error) ? NULL : report(world, node);
+    if (!strcmp(method, "node_alive"))
+        return ops_faulty(world, node, method, error) ? NULL : json_object();
     if (strcmp(method, "mirror_wait") && strcmp(method, "image_info") &&
         strcmp(method, "disks_progress") && strcmp(method, "migration_wait"))
         trace_call(world, request, node);
@@ -362,7 +364,7 @@ static void script(struct ops_world *world)
         "replica_close", "guest_start",    "guest_stop",      "guest_reset",    "mirror_attach",
         "mirror_detach", "mirror_wait",    "disk_grow",       "disks_renew",    "disks_progress",
         "incoming_open", "incoming_close", "migration_start", "migration_wait", "migration_cancel",
-        "work_cancel"};
+        "work_cancel",   "node_alive"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     ops_script_wconfd(world);

@@ -221,8 +221,16 @@ static void test_offline_refused_while_it_answers(void)
     const char *refusal = "node \"node3\" still answers, so it is not dead, and its guests may "
                           "run; power it off first, or use --force if you know better";
     ops_expect_refusal(world, modify("node3", "yes", "dead", false), refusal, "unsafe");
-    /* A refusal is an answer too. */
-    ops_fail(world, NODE3, "node_report", FETTLE_ERROR_STALE_EPOCH, "older epoch", 1);
+    /* A refusal is an answer too, and so is what an older node daemon says of a new question. */
+    ops_fail(world, NODE3, "node_alive", FETTLE_ERROR_STALE_EPOCH, "older epoch", 1);
+    ops_expect_refusal(world, modify("node3", "yes", "dead", false), refusal, "unsafe");
+    ops_fail(world, NODE3, "node_alive", FETTLE_ERROR_PROTOCOL, "noded has no such method", 1);
+    ops_expect_refusal(world, modify("node3", "yes", "dead", false), refusal, "unsafe");
+    /* It answers; that it cannot say what it has is another matter. */
+    ops_fail(world, NODE3, "node_report", FETTLE_ERROR_TIMEOUT, "no answer", 10);
+    ops_expect_refusal(world, modify("node3", "yes", "dead", false), refusal, "unsafe");
+    /* The connection ended under the question: the next one is answered. */
+    ops_fail(world, NODE3, "node_alive", FETTLE_ERROR_UNKNOWN_RESULT, "connection lost", 1);
     ops_expect_refusal(world, modify("node3", "yes", "dead", false), refusal, "unsafe");
     g_assert_cmpstr(modify("node3", "yes", "dead", true), ==, "null");
     ops_expect(world, "commit node node3 offline dead\ncommit job success\n");

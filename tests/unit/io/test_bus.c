@@ -10,6 +10,7 @@
 #include "io/unix_socket.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -495,6 +496,81 @@ static void test_cut_link(struct pair *pair, gconstpointer unused)
     close(cable.ends[1]);
 }
 
+/* --- whether a node is there at all --- */
+
+static void ask_alive(struct host *from, const char *to, struct answer *answer)
+{
+    call(from, to, ROLE_NODED, "node_alive", json_object(), answer);
+}
+
+/* It was away for so long that nobody dials it at the moment, and comes back in the moment of the
+ * question. */
+static void test_fresh_after_failures(struct pair *pair, gconstpointer unused)
+{
+    struct answer away = {0}, back = {0};
+
+    host_stop(pair->a);
+    for (guint i = 0; i < 2; i++) { /* the second one is not even tried */
+        answer_clear(&away);
+        ask_report(pair->b, NODE_A, &away);
+        world_wait(&away.done);
+        assert_error(&away.error, UNREACHABLE, "not delivered");
+    }
+    host_start(pair->a);
+    ask_alive(pair->b, NODE_A, &back);
+    world_wait(&back.done);
+    g_assert_no_error(back.error);
+    answer_clear(&back);
+}
+
+/* A port at which nobody takes what comes: connecting to it hangs. */
+static int deaf_port(guint16 *ret_port, int ret_callers[3])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(bind(listening, (struct sockaddr *)&address, sizeof address), ==, 0);
+    g_assert_cmpint(listen(listening, 0), ==, 0);
+    g_assert_cmpint(getsockname(listening, (struct sockaddr *)&address, &len), ==, 0);
+    for (guint i = 0; i < 3; i++) {
+        ret_callers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (connect(ret_callers[i], (struct sockaddr *)&address, sizeof address) != 0)
+            g_assert_cmpint(errno, ==, EINPROGRESS);
+    }
+    *ret_port = ntohs(address.sin_port);
+    return listening;
+}
+
+/* What was dialled before it came back hangs; the question does not wait for that. */
+static void test_fresh_beside_a_dial(struct pair *pair, gconstpointer unused)
+{
+    struct answer hanging = {0}, silent = {0}, back = {0};
+    struct member *member = pair->b->members->pdata[0];
+    guint64 port = member->port;
+    guint16 deaf = 0;
+    int callers[3];
+    int listening = deaf_port(&deaf, callers);
+
+    member->port = deaf;
+    ask_report(pair->b, NODE_A, &hanging);
+    ask_alive(pair->b, NODE_A, &silent);
+    world_wait(&silent.done);
+    assert_error(&silent.error, UNREACHABLE, "not delivered");
+    g_assert_false(hanging.done);
+    member->port = port;
+    ask_alive(pair->b, NODE_A, &back);
+    world_wait(&back.done);
+    g_assert_no_error(back.error);
+    g_assert_false(hanging.done);
+    close(listening);
+    for (guint i = 0; i < 3; i++)
+        close(callers[i]);
+    world_wait(&hanging.done);
+    assert_error(&hanging.error, UNREACHABLE, "not delivered");
+    answer_clear(&back);
+}
+
 /* --- who may come --- */
 
 static void expect_refused(struct host *server, struct host *stranger, const char *line,
@@ -768,6 +844,8 @@ int main(int argc, char **argv)
     ADD("/bus/many-handshakes", test_many_handshakes);
     ADD("/bus/newcomer", test_newcomer);
     ADD("/bus/false-from", test_false_from);
+    ADD("/bus/fresh/after-failures", test_fresh_after_failures);
+    ADD("/bus/fresh/beside-a-dial", test_fresh_beside_a_dial);
     g_test_add_func("/bus/bad-start", test_bad_start);
     g_test_add_func("/bus/subjects", test_subjects);
     int result = g_test_run();
