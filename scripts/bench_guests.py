@@ -50,7 +50,7 @@ def live_migration(lab, figures, runs):
         times.append((time.perf_counter() - start) * 1000)
         status, result = lab.wait_job(job)
         assert status == 'success', result
-    figures.add('live_migration_ms', times, 'ms', '<= 800', digits=0)
+    figures.add('live_migration_ms', times, 'ms', '<= 8 floor_cpu_ms', digits=0)
     lab.do('OP_INSTANCE_REMOVE', instance_name='moving', shutdown_timeout=0)
 
 
@@ -165,7 +165,7 @@ def incremental(lab, figures, runs):
             pause = still(listener.events())
         assert pause is not None, 'the guest was not held for its last blocks: everything was copied'
         pauses.append(pause)
-    figures.add('incremental_resync_pause_ms', pauses, 'ms', '<= 30', digits=1)
+    figures.add('incremental_resync_pause_ms', pauses, 'ms', '<= 0.3 floor_cpu_ms', digits=1)
     lab.do('OP_INSTANCE_REMOVE', instance_name='parted', shutdown_timeout=0)
 
 

@@ -15,6 +15,8 @@ import subprocess
 import tempfile
 import time
 
+LAB_FOLDER = '/var/tmp'  # on a disk, which /tmp need not be
+
 # Codes of errors that pass when a daemon has been started again: surely nothing was taken, or nobody knows.
 NOT_TAKEN = ('resource_not_available', 'unreachable')
 OPEN = ('unknown_result', 'timeout', 'killed')
@@ -107,7 +109,7 @@ class Lab:
     def __init__(self, build, nodes=3, directory=None, options=()):
         self.build = os.path.abspath(build)
         self.fettle = os.path.join(self.build, 'src', 'cli', 'fettle')
-        self.directory = directory or tempfile.mkdtemp(prefix='fettle-lab-', dir='/var/tmp')
+        self.directory = directory or tempfile.mkdtemp(prefix='fettle-lab-', dir=LAB_FOLDER)
         self.nodes = nodes
         self.options = list(options)
         self.master = 'node1'
