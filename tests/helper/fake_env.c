@@ -489,6 +489,7 @@ static guint flight_timeout_ms(const struct rpc_call *call, const struct method 
         return call->timeout_ms;
     switch (method->timeout) {
     case TIMEOUT_QUICK:
+    case TIMEOUT_FRESH:
         return 5000;
     case TIMEOUT_NORMAL:
         return 30000;
