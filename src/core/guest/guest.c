@@ -123,8 +123,10 @@ bool guest_load_all(struct node_core *node, GError **error)
         if (!record && fettle_error_is(why, KILLED))
             return node_killed(error);
         struct guest *guest = guest_new(node, record ? record : record_for(uuid));
-        if (record)
+        if (record) {
+            guest->kept = (struct stamp){record->history, record->generation};
             continue;
+        }
         guest->damage = g_strdup_printf("var/%s is damaged (%s): which generations were used here "
                                         "is unknown",
                                         name, why->message);
@@ -158,10 +160,13 @@ bool guest_save(struct guest *guest, GError **error)
         return node_killed(error);
     g_autofree char *name = g_strdup_printf(GUEST_FOLDER "/%s.json", guest->record->instance);
     json_autoptr json = guest_record_to_json(guest->record);
+    struct stamp kept = {guest->record->history, guest->record->generation};
     g_autofree char *text = seal_to_text(json);
     bool ok = env->ops->file_write(env, FILE_STATE, name, text, strlen(text), error);
     task_mutex_unlock(&guest->saving);
-    if (!ok)
+    if (ok)
+        guest->kept = kept;
+    else
         g_prefix_error(error, "var/%s: ", name);
     return ok;
 }

@@ -15,6 +15,7 @@ struct guest {
     char *damage;                /* why its file cannot be trusted; NULL: it can */
     struct task_mutex procedure; /* one at a time */
     struct task_mutex saving;
+    struct stamp kept; /* history and generation that its file is known to have */
 
     /* Of the procedure that acts on it, while it can be given up (giving_up.h). */
     guint cancelable_job; /* for which it works; 0: it cannot */

@@ -16,13 +16,34 @@
 #define PRESS_AGAIN_MS 4000  /* the button of a guest that has not listened yet */
 #define SETTLE_WAIT_MS 15000 /* for the stale procedure of a lost replica */
 
+/* Whether its file says that this generation was used here: then it never starts here again, also
+ * if what has become of it cannot be written. */
+static bool stop_is_used(const struct guest *guest)
+{
+    struct stamp used = {guest->record->history, guest->record->generation};
+    return stamp_compare(guest->kept, used) == 0;
+}
+
+/* The guest is over, and its exit was seen. A node that can write nothing any more says so all the
+ * same: the end is a fact, and without it nothing could go on elsewhere. What it cannot keep, it
+ * does not promise. */
 static bool stop_record(struct guest *guest, bool clean, const char *why, GError **error)
 {
+    g_autoptr(GError) local = NULL;
     guest->record->clean = clean;
     export_target_free(g_steal_pointer(&guest->record->target));
     guest->record->attached = false;
     guest_move(guest, PHASE_STOPPED, why);
-    return guest_save(guest, error);
+    if (guest_save(guest, &local))
+        return true;
+    if (fettle_error_is(local, KILLED) || !stop_is_used(guest)) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    log_error("", "the end of generation %" G_GUINT64_FORMAT " of instance %s cannot be kept: %s",
+              guest->record->generation, guest->record->instance, local->message);
+    guest->record->clean = false;
+    return true;
 }
 
 /* The generation never ran here: from now on it never will (a delayed start is refused). */
@@ -172,8 +193,8 @@ static bool stop_locked(struct guest *guest, const struct fence_op *op,
         return stop_never_started(guest, op, args->generation, error);
     if (args->generation < record->generation)
         return guest_check_generation(guest, args->generation, error);
-    if (record->phase == PHASE_STOPPED)
-        return true; /* said before; record->clean tells how */
+    if (record->phase == PHASE_STOPPED) /* said before; record->clean tells how */
+        return stop_is_used(guest) || guest_save(guest, error);
     if (record->phase == PHASE_MIGRATED) {
         g_autofree char *name = guest_name(guest);
         fettle_set_error(error, WRONG_STATE, "%s has been handed over to node %s by migration %s",

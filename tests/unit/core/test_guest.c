@@ -350,6 +350,60 @@ static void test_stop_forced(void)
     node_world_free(nw);
 }
 
+/* A node that can write nothing any more: that the guest is over is answered all the same, and
+ * nothing is promised that could not be kept. */
+static void test_stop_unwritable(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 200);
+    fake_fail_files(nw->world, "node/guests", 1000);
+    json_autoptr first = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(first, "clean"));
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    json_autoptr again = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(again, "clean"));
+    /* A node daemon that comes after it can be asked too, and starts that generation no more. */
+    nw_daemon_kill(nw, &nw->a);
+    fake_fail_files(nw->world, "node/guests", 0);
+    nw_daemon_start(nw, &nw->a);
+    json_t *started = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(started, error, REFUSED,
+                   "generation 2 was already used here: instance web1 needs a higher one to be "
+                   "started");
+    fake_fail_files(nw->world, "node/guests", 1000);
+    json_autoptr third = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(third, "clean"));
+    node_world_free(nw);
+}
+
+/* One that never came here has to be used up, and a start that was delayed could come after a
+ * restart of the node daemon: without a word on disk there is no answer. */
+static void test_stop_unwritable_and_never_started(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    fake_fail_files(nw->world, "node/guests", 1000);
+    json_t *answer = stop(nw, 0, &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    answer = stop(nw, 0, &error); /* nor when it is asked again */
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    fake_fail_files(nw->world, "node/guests", 0);
+    json_autoptr stopped = stop(nw, 0, &error);
+    g_assert_no_error(error);
+    node_world_free(nw);
+}
+
 /* The button was pressed before the guest listened: it is pressed again. */
 static void test_stop_before_it_listens(void)
 {
@@ -582,6 +636,9 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/mirror-never-ready#SAF-10,SAF-11", test_mirror_never_ready);
     g_test_add_func("/guest/stop-again#SAF-11,SAF-20", test_stop_again);
     g_test_add_func("/guest/stop-forced#SAF-11", test_stop_forced);
+    g_test_add_func("/guest/stop-on-a-node-that-cannot-write#SAF-25", test_stop_unwritable);
+    g_test_add_func("/guest/stop-of-one-that-never-came-there#SAF-10,SAF-25",
+                    test_stop_unwritable_and_never_started);
     g_test_add_func("/guest/stop-after-poweroff#SAF-11", test_stop_after_poweroff);
     g_test_add_func("/guest/copy-at-rest#SAF-11,SAF-18", test_copy_at_rest);
     g_test_add_func("/guest/stop-finish-fails#SAF-11", test_stop_finish_fails);
