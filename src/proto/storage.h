@@ -63,6 +63,10 @@ struct storage_ops {
                         guint count, GError **error);
     bool (*sync)(struct storage *storage, const char *instance, const char *replica,
                  GError **error);
+    /* All `count` images are there, and can be read from the disk itself, as far as samples tell.
+     * UNKNOWN_ENTITY, CORRUPT as files(); STORAGE. */
+    bool (*check)(struct storage *storage, const char *instance, const char *replica, guint count,
+                  GError **error);
     /* The replica's images become the primary's; what stood there is kept aside under the
      * generation. Synced. */
     bool (*promote)(struct storage *storage, const char *instance, const char *replica,

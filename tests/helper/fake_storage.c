@@ -333,6 +333,24 @@ static bool op_sync(struct storage *storage, const char *instance, const char *r
     return fake_op_end(host, "sync", late, true, error);
 }
 
+static bool op_check(struct storage *storage, const char *instance, const char *replica,
+                     guint count, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    if (!fake_op_begin(host, "check", instance, NULL, error))
+        return false;
+    const struct fake_image *image = fake_image_find(host, instance, replica);
+    for (guint i = 0; i < count; i++)
+        if (!has_disk(image, i)) {
+            fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no disk %u here", instance, i);
+            return false;
+        }
+    if (host->disks_failed)
+        fettle_set_error(error, STORAGE, "cannot read the images of %s: Input/output error",
+                         instance);
+    return !host->disks_failed;
+}
+
 static void move_aside(struct fake_host *host, struct fake_image *image, guint64 generation)
 {
     guint at = 0;
@@ -642,6 +660,7 @@ static const struct storage_ops storage_ops = {
     .demote = op_demote,
     .files = op_files,
     .sync = op_sync,
+    .check = op_check,
     .promote = op_promote,
     .set_aside = op_set_aside,
     .remove = op_remove,

@@ -124,6 +124,21 @@ bool file_storage_sync(struct storage *storage, const char *instance, const char
            image_call_finish(call_new(storage, do_sync, instance, replica), error);
 }
 
+static bool do_check(struct image_call *call, GError **error)
+{
+    return images_check(&call->images, call->instance, call->replica, call->count, error);
+}
+
+static bool file_storage_check(struct storage *storage, const char *instance, const char *replica,
+                               guint count, GError **error)
+{
+    if (!images_check_names(instance, replica, error))
+        return false;
+    struct image_call *call = call_new(storage, do_check, instance, replica);
+    call->count = count;
+    return image_call_finish(call, error);
+}
+
 static bool do_promote(struct image_call *call, GError **error)
 {
     return images_promote(&call->images, call->instance, call->replica, call->generation, error);
@@ -259,6 +274,7 @@ static const struct storage_ops file_storage_ops = {
     .give_up = storage_give_up,
     .grow = storage_grow,
     .demote = file_storage_demote,
+    .check = file_storage_check,
     .files = file_storage_files,
     .sync = file_storage_sync,
     .promote = file_storage_promote,

@@ -140,6 +140,7 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     record->history = history;
     record->generation = args->instance->generation;
     record->clean = false;
+    record->sound = SOUND_UNKNOWN;
     record->run = args->run;
     record->attached = false;
     record->sync = args->sync;

@@ -1,7 +1,8 @@
 /*
  * Stopping a generation (SAF-11): powerdown, pause, every mirror ended in sync, killed, synced.
  * What it answers is remembered, so that a repeated question gets the same answer, and a generation
- * that never came here can never come later.
+ * that never came here can never come later. Two facts are told apart: whether both copies are
+ * equal (clean), and whether the guest's own images are worth a copy at all (sound, SAF-24).
  */
 #include "base/log.h"
 #include "core/guest/giving_up.h"
@@ -27,10 +28,12 @@ static bool stop_is_used(const struct guest *guest)
 /* The guest is over, and its exit was seen. A node that can write nothing any more says so all the
  * same: the end is a fact, and without it nothing could go on elsewhere. What it cannot keep, it
  * does not promise. */
-static bool stop_record(struct guest *guest, bool clean, const char *why, GError **error)
+static bool stop_record(struct guest *guest, bool clean, enum soundness sound, const char *why,
+                        GError **error)
 {
     g_autoptr(GError) local = NULL;
     guest->record->clean = clean;
+    guest->record->sound = sound;
     export_target_free(g_steal_pointer(&guest->record->target));
     guest->record->attached = false;
     guest_move(guest, PHASE_STOPPED, why);
@@ -43,7 +46,29 @@ static bool stop_record(struct guest *guest, bool clean, const char *why, GError
     log_error("", "the end of generation %" G_GUINT64_FORMAT " of instance %s cannot be kept: %s",
               guest->record->generation, guest->record->instance, local->message);
     guest->record->clean = false;
+    guest->record->sound = SOUND_NO;
     return true;
+}
+
+/* What the guest's own images are worth now that nothing writes to them (SAF-24): whatever was told
+ * to it as written is on the disk, and the disk gives it back. `before` is what is known of them
+ * already; a disk that fails is not asked twice. */
+static enum soundness stop_sound(const struct guest *guest, enum soundness before)
+{
+    struct storage *storage = guest->node->storage;
+    const struct guest_record *record = guest->record;
+    g_autoptr(GError) why = NULL;
+    guint disks = record->spec ? record->spec->disks->len : 0;
+    if (record->spec && disks == 0)
+        return SOUND_YES;
+    if (before == SOUND_NO)
+        return SOUND_NO;
+    if (storage->ops->sync(storage, record->instance, "", &why) &&
+        (disks == 0 || storage->ops->check(storage, record->instance, "", disks, &why)))
+        return record->spec ? before : SOUND_UNKNOWN;
+    if (!task_killed())
+        log_error("", "images of instance %s: %s", record->instance, why->message);
+    return SOUND_NO;
 }
 
 /* The generation never ran here: from now on it never will (a delayed start is refused). */
@@ -57,10 +82,14 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
         return false;
     if (!mirror_watch_stop(guest))
         return node_killed(error);
+    /* As the one before has left them, unless that had found them bad. */
+    enum soundness sound = stop_sound(guest, record->sound == SOUND_NO ? SOUND_NO : SOUND_YES);
+    if (task_killed())
+        return node_killed(error);
     record->history = fence_op_stamp(op).history;
     record->generation = generation;
     set_string(&record->boot_id, guest->node->env->boot_id);
-    return stop_record(guest, false, "it was never started", error);
+    return stop_record(guest, false, sound, "it was never started", error);
 }
 
 /* Waits for the guest to switch itself off. Events may be lost, so it is asked, too; and so may the
@@ -146,10 +175,15 @@ static bool stop_mirror(struct guest *guest)
                         stop_unclean(guest, error->message));
 }
 
+/* Whether any write of the process has failed, as far as it still tells. */
+static enum soundness stop_writes(struct guest *guest)
+{
+    return SOUND_YES;
+}
+
 static bool stop_live(struct guest *guest, const struct fence_op *op,
                       const struct guest_stop_args *args, bool *ret_forced, GError **error)
 {
-    struct storage *storage = guest->node->storage;
     if (!return_adopt(guest, error) || !outgoing_stop(guest, "the guest is being stopped", error))
         return false;
     guest_query(guest);
@@ -164,14 +198,16 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
         return node_killed(error);
 
     bool finished = guest->live && stop_mirror(guest);
+    enum soundness sound = stop_writes(guest);
     if (task_killed() || !guest_kill(guest, error))
         return task_killed() ? node_killed(error) : false;
-    g_autoptr(GError) why = NULL;
-    bool synced = storage->ops->sync(storage, guest->record->instance, "", &why);
-    if (!synced && !task_killed())
-        log_error("", "images of instance %s: %s", guest->record->instance, why->message);
+    sound = stop_sound(guest, sound);
+    if (task_killed())
+        return node_killed(error);
     *ret_forced = !down && guest->record->run; /* one that only copied had nothing to shut down */
-    return stop_record(guest, finished && synced, *ret_forced ? "forced" : "shut down", error);
+    /* A write that failed here is on the replica all the same: that is not equal. */
+    return stop_record(guest, finished && sound == SOUND_YES, sound,
+                       *ret_forced ? "forced" : "shut down", error);
 }
 
 /* After an error of stop_live() the guest may run on: somebody must watch its mirror again. */
@@ -208,7 +244,9 @@ static bool stop_locked(struct guest *guest, const struct fence_op *op,
         return ok;
     }
     *ret_forced = true;
-    return stop_record(guest, false, "it was gone already", error);
+    enum soundness sound = stop_sound(guest, stop_writes(guest));
+    return task_killed() ? node_killed(error)
+                         : stop_record(guest, false, sound, "it was gone already", error);
 }
 
 json_t *lifecycle_stop(struct node_core *node, struct fence_op *op, const void *args,
@@ -220,10 +258,8 @@ json_t *lifecycle_stop(struct node_core *node, struct fence_op *op, const void *
     if (!guest || !guest_lock(guest, error))
         return NULL;
     bool ok = stop_locked(guest, op, stop, &forced, error);
-    bool clean = guest->record->clean;
+    struct guest_stop_result result = {
+        .clean = guest->record->clean, .sound = guest->record->sound, .forced = forced};
     guest_unlock(guest);
-    if (!ok)
-        return NULL;
-    struct guest_stop_result result = {.clean = clean, .forced = forced};
-    return guest_stop_result_to_json(&result);
+    return ok ? guest_stop_result_to_json(&result) : NULL;
 }

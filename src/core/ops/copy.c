@@ -59,7 +59,8 @@ bool copy_attach(struct op *op, const char *uuid, bool since, GError **error)
     struct replica_open_args open = {.instance = instance->uuid,
                                      .replica = instance->replica,
                                      .generation = instance->generation,
-                                     .disks = instance->disks};
+                                     .disks = instance->disks,
+                                     .keep = replica ? replica->keep : 0};
     record_autoptr(export_target) target =
         op_act(op, instance->secondary_node, "replica_open", &open, ACT_PATIENCE_MS, error);
     if (!target)

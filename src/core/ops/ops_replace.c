@@ -274,7 +274,7 @@ static bool copy_anew(struct op *op, const struct instance *old, bool runs, GErr
 }
 
 /* A guest that is paused was left by a copy whose job died, or has switched itself off. It is
- * closed, and what follows is as for a stopped one. */
+ * closed, and what follows is as for a stopped one; so is what has ended without a close. */
 static bool close_paused(struct op *op, const struct instance *instance, bool *ret_runs,
                          GError **error)
 {
@@ -284,8 +284,27 @@ static bool close_paused(struct op *op, const struct instance *instance, bool *r
     struct instance_stop stop = {.mark = TASK_REPLACING_DISKS,
                                  .after = TASK_REPLACING_DISKS,
                                  .wish_down = current && guest->state == GUEST_SHUTDOWN};
+    const struct replica *replica = op_replica_of(op, instance);
+    bool ended = *instance->holder && !guest && replica && replica->state == REPLICA_IN_SYNC &&
+                 op_report(op, instance->holder);
     *ret_runs = current && guest->state == GUEST_RUNNING;
-    return !current || *ret_runs || instance_stop(op, instance->uuid, &stop, error);
+    return *ret_runs || !(current || ended) || instance_stop(op, instance->uuid, &stop, error);
+}
+
+/* What nobody runs is closed, and the old replica is not given up if it may be all that there is.
+ * Nothing else has been touched after a failure. */
+static bool prepare(struct op *op, const char *uuid, bool *ret_runs, GError **error)
+{
+    record_autoptr(instance) found = instance_now(op, uuid, error);
+    if (!found || !close_paused(op, found, ret_runs, error))
+        return false;
+    record_autoptr(instance) closed = instance_now(op, uuid, error);
+    if (!closed || *closed->holder)
+        return closed != NULL;
+    const struct replica *replica = op_replica_of(op, closed);
+    const struct node_report *report = op_report(op, closed->secondary_node);
+    bool lacking = report && !copy_has_images(report, closed, closed->replica);
+    return lacking || instance_need_sound(op, closed, replica, error);
 }
 
 /* Under a running guest only what was written meanwhile has to be copied. Images that turn out to
@@ -311,13 +330,9 @@ static bool attach_old(struct op *op, const struct instance *old, GError **error
            copy_anew(op, old, true, error);
 }
 
-static bool replace_body(struct op *op, const char *uuid, GError **error)
+static bool replace_body(struct op *op, const char *uuid, bool runs, GError **error)
 {
-    bool runs = false;
     if (!instance_edit(op, "change_replica", uuid, edit_without_redundancy, NULL, error))
-        return false;
-    record_autoptr(instance) found = instance_now(op, uuid, error);
-    if (!found || !close_paused(op, found, &runs, error))
         return false;
     record_autoptr(instance) old = instance_now(op, uuid, error);
     if (!old)
@@ -400,7 +415,10 @@ static bool replace_exec(struct op *op, GError **error)
         return true;
     }
     GError *local = NULL;
-    if (replace_body(op, uuid, &local))
+    bool runs = false;
+    if (!prepare(op, uuid, &runs, &local))
+        return instance_fail(op, uuid, local, error);
+    if (replace_body(op, uuid, runs, &local))
         return true;
     g_autoptr(GError) ignored = NULL; /* it is `syncing` then, which is no promise either */
     bool canceled = fettle_error_is(local, CANCELED);
