@@ -10,6 +10,7 @@
 #include "core/guest/mirror_watch.h"
 #include "core/guest/outgoing.h"
 #include "core/guest/return.h"
+#include "core/guest/room.h"
 
 #define STOP_POLL_MS 100
 #define STOP_QUERY_MS 1000
@@ -125,6 +126,13 @@ static bool stop_mirror(struct guest *guest)
                         stop_unclean(guest, error->message));
 }
 
+/* What is held for lack of room is lost with the process: that takes a person's word. One that has
+ * stopped so while it shut down may still do it when there is room. */
+static bool stop_is_no_power_cut(struct guest *guest, GError **error)
+{
+    return guest->shutdown || !guest->live || room_check(guest, "it cannot shut down", error);
+}
+
 static bool stop_live(struct guest *guest, const struct fence_op *op,
                       const struct guest_stop_args *args, bool *ret_forced, GError **error)
 {
@@ -133,11 +141,14 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
         return false;
     guest_query(guest);
     bool settled = mirror_watch_settle(guest, SETTLE_WAIT_MS);
+    if (args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error))
+        return false;
     giving_up_begin(guest, op);
     bool down = settled && stop_powerdown(guest, op, args->timeout_ms);
     bool given_up = giving_up_asked(guest);
     giving_up_end(guest);
-    if (!stop_goes_on(guest, op, down, given_up, error))
+    if (!stop_goes_on(guest, op, down, given_up, error) ||
+        (!down && args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error)))
         return false;
     if (!mirror_watch_stop(guest))
         return node_killed(error);
