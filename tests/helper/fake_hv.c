@@ -849,3 +849,16 @@ void fake_host_guest_crash(struct fake_host *host, const char *instance)
     if (guest)
         guest_end(guest);
 }
+
+void fake_host_guest_pause(struct fake_host *host, const char *instance, bool paused)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (guest && guest->state == (paused ? GUEST_RUNNING : GUEST_PAUSED))
+        guest->state = paused ? GUEST_PAUSED : GUEST_RUNNING;
+}
+
+bool fake_host_frozen(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest && guest->frozen;
+}

@@ -131,6 +131,7 @@ struct fake_host {
     GPtrArray *untold; /* struct fake_event: what it hears when it goes on */
     bool disks_failed;
     bool full;           /* its disks have no room */
+    bool space_lies;     /* it tells some */
     const char *sources; /* what lies in its var/images; NULL: it does not tell */
     bool shared_away;    /* the folder that all nodes mount is not mounted here */
     bool settle_lies;

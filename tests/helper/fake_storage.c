@@ -129,7 +129,8 @@ static bool op_space(struct storage *storage, struct storage_space *ret_space, G
     if (!fake_op_begin(host_of(storage), "space", "", NULL, error))
         return false;
     guint64 mib = host_of(storage)->disks_failed ? 0 : 1024 * 1024;
-    *ret_space = (struct storage_space){mib, host_of(storage)->full ? 0 : mib};
+    *ret_space = (struct storage_space){
+        mib, host_of(storage)->full && !host_of(storage)->space_lies ? 0 : mib};
     return true;
 }
 
@@ -728,6 +729,11 @@ void fake_host_set_settle_lies(struct fake_host *host, bool lies)
 void fake_host_set_full(struct fake_host *host, bool full)
 {
     host->full = full;
+}
+
+void fake_host_set_space_lies(struct fake_host *host, bool lies)
+{
+    host->space_lies = lies;
 }
 
 void fake_host_set_disks_failed(struct fake_host *host, bool failed)

@@ -8,6 +8,7 @@
 #define LOOK_MS 5000    /* between two looks at a guest that is thought to run */
 #define WAIT_MS 1000    /* and while one stands still */
 #define SETTLE_MS 500   /* one that stops again within that has not got on */
+#define LATE_MS 10000   /* before one whose monitor was silent is asked again */
 #define STEADY_MS 10000 /* then what was tried before is forgotten */
 
 static gint64 now_ms(const struct guest *guest)
@@ -25,8 +26,8 @@ static void say(const struct guest *guest, bool bad, const char *what)
         log_info(fields, "%s", what);
 }
 
-/* Where its images are. */
-static bool has_room(struct guest *guest)
+/* Where its images are. `unknown`: what counts if that is not known. */
+static bool has_room(struct guest *guest, bool unknown)
 {
     struct storage *storage = guest->node->storage;
     const struct instance *spec = guest->record->spec;
@@ -34,8 +35,8 @@ static bool has_room(struct guest *guest)
     if (spec && spec->disk_template == TEMPLATE_SHAREDFILE)
         storage->ops->shared(storage, &space);
     else if (!storage->ops->space(storage, &space, NULL))
-        return false;
-    return space.free_mib >= LIMIT_ROOM_LEAST_MIB;
+        return unknown;
+    return space.total_mib > 0 ? space.free_mib >= LIMIT_ROOM_LEAST_MIB : unknown;
 }
 
 /* A copy in sync on record has every acknowledged write only while the guest mirrors to it. */
@@ -80,7 +81,7 @@ static void settle(struct guest *guest)
         return;
     if (guest->last_io.stop == IO_STOP_NONE) {
         say(guest, false, "there is room for its disks again, guest goes on");
-    } else if (has_room(guest) && ++guest->go_on_tries == GO_ON_TRIES) {
+    } else if (has_room(guest, false) && ++guest->go_on_tries == GO_ON_TRIES) {
         say(guest, true,
             "there is room for its disks, but guest stops at once each time it goes on: it stays "
             "as it is, its disk counts as failed");
@@ -89,7 +90,8 @@ static void settle(struct guest *guest)
 
 static void help(struct guest *guest)
 {
-    if (guest->procedure.locked || guest->outgoing || !has_room(guest) || !guest_lock(guest, NULL))
+    if (guest->procedure.locked || guest->outgoing || !has_room(guest, true) ||
+        !guest_lock(guest, NULL))
         return;
     bool tried = go_on_locked(guest);
     guest_unlock(guest);
@@ -113,6 +115,12 @@ static void look(struct guest *guest)
         help(guest);
 }
 
+static bool may_look(const struct guest *guest)
+{
+    bool silent = guest->query_late && now_ms(guest) - guest->query_late_ms < LATE_MS;
+    return guest->live && guest->record->phase == PHASE_STARTED && !silent;
+}
+
 /* Whether one stands still and may be helped. */
 static bool room_round(struct node_core *node)
 {
@@ -125,7 +133,7 @@ static bool room_round(struct node_core *node)
         g_ptr_array_add(guests, value);
     for (guint i = 0; i < guests->len && !node->ended && !task_killed(); i++) {
         struct guest *guest = guests->pdata[i];
-        if (guest->live && guest->record->phase == PHASE_STARTED && !guest->query_late)
+        if (may_look(guest))
             look(guest);
         waits = waits || guest_io_stop(guest) == IO_STOP_NO_SPACE;
     }
