@@ -137,6 +137,17 @@ void fake_host_lose_disk(struct fake_host *host, const char *instance, const cha
                          guint disk);
 /* Its disks have failed as a whole (or work again): no space at all. */
 void fake_host_set_disks_failed(struct fake_host *host, bool failed);
+/* Its disks have no room (or have some again): nothing can be made there, a write of a guest stops
+ * it and is held, one of an export ends that. */
+void fake_host_set_full(struct fake_host *host, bool full);
+/* It says that there is room, whether there is or not. */
+void fake_host_set_space_lies(struct fake_host *host, bool lies);
+/* A person stops a guest's processors, or lets them go on. */
+void fake_host_guest_pause(struct fake_host *host, const char *instance, bool paused);
+/* The guest's monitor answers nothing, as it waits for writes that are held. */
+bool fake_host_frozen(const struct fake_host *host, const char *instance);
+/* Why the hypervisor has stopped a guest by itself. */
+enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance);
 /* How long guests take to obey a powerdown; 0: they ignore it. 20 at first. */
 void fake_host_set_powerdown_ms(struct fake_host *host, guint ms);
 /* Guests of this host write nothing from now on (or again). */

@@ -129,7 +129,8 @@ static bool op_space(struct storage *storage, struct storage_space *ret_space, G
     if (!fake_op_begin(host_of(storage), "space", "", NULL, error))
         return false;
     guint64 mib = host_of(storage)->disks_failed ? 0 : 1024 * 1024;
-    *ret_space = (struct storage_space){mib, mib};
+    *ret_space = (struct storage_space){
+        mib, host_of(storage)->full && !host_of(storage)->space_lies ? 0 : mib};
     return true;
 }
 
@@ -178,6 +179,10 @@ static bool op_create(struct storage *storage, const char *instance, const char 
     if (host->create_given_up) {
         fettle_set_error(error, CANCELED, "given up before the images were whole");
         return false;
+    }
+    if (host->full) {
+        fettle_set_error(error, STORAGE, "no room");
+        return fake_op_end(host, "create", late, false, error);
     }
     fake_hosts_touch(host->hosts, instance);
     guint count = disks->len * FAKE_BLOCKS;
@@ -497,10 +502,25 @@ void fake_image_write(const struct fake_host *host, struct fake_image *image, gu
         image->stable[block] = value;
 }
 
-void fake_export_write(struct fake_export *export, guint block, guint64 value)
+static void export_end(struct fake_export *export)
 {
+    if (!export->alive)
+        return;
+    export->alive = false;
+    if (!export->server)
+        fake_host_tell(export->host, FAKE_EXPORT_ENDED, export->instance, export->replica,
+                       export->generation);
+}
+
+bool fake_export_write(struct fake_export *export, guint block, guint64 value)
+{
+    if (export->host->full || !export->alive) {
+        export_end(export);
+        return false;
+    }
     fake_image_write(export->host, fake_image_find(export->host, export->instance, export->replica),
                      block, value, !export->lazy);
+    return true;
 }
 
 static void export_become_durable(struct fake_export *export)
@@ -698,10 +718,8 @@ void fake_host_set_create_ms(struct fake_host *host, guint ms)
 void fake_host_export_fail(struct fake_host *host, const char *instance)
 {
     struct fake_export *export = export_find(host, instance, NULL);
-    if (!export || !export->alive)
-        return;
-    export->alive = false;
-    fake_host_tell(host, FAKE_EXPORT_ENDED, export->instance, export->replica, export->generation);
+    if (export)
+        export_end(export);
 }
 
 void fake_host_lose_images(struct fake_host *host, const char *instance, const char *replica)
@@ -725,6 +743,16 @@ void fake_host_lose_disk(struct fake_host *host, const char *instance, const cha
 void fake_host_set_settle_lies(struct fake_host *host, bool lies)
 {
     host->settle_lies = lies;
+}
+
+void fake_host_set_full(struct fake_host *host, bool full)
+{
+    host->full = full;
+}
+
+void fake_host_set_space_lies(struct fake_host *host, bool lies)
+{
+    host->space_lies = lies;
 }
 
 void fake_host_set_disks_failed(struct fake_host *host, bool failed)

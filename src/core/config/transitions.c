@@ -89,8 +89,8 @@ static bool sound_step(const struct step *step, const struct instance *old,
                        const struct instance *new, GError **error)
 {
     const struct replica *replica = step_before(step, "replica", old->replica);
-    bool begins = *new->holder &&new->generation != old->generation &&
-                  !strcmp(old->primary_node, new->primary_node);
+    bool begins = new->generation != old->generation &&*new->holder &&
+                  !strcmp(new->holder, old->primary_node);
     if (!begins || !replica || replica->state != REPLICA_IN_SYNC || old->clean ||
         old->sound == SOUND_YES)
         return true;

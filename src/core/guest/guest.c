@@ -269,6 +269,25 @@ bool guest_query(struct guest *guest)
     return false;
 }
 
+bool guest_look_io(struct guest *guest)
+{
+    struct hypervisor *hv = guest->node->hv;
+    guint64 generation = guest->record->generation;
+    struct io_info io = {0};
+    if (!hv->ops->io_query(hv, guest->record->instance, generation, &io, NULL) ||
+        generation != guest->record->generation)
+        return false;
+    guest->last_io = io;
+    return true;
+}
+
+enum io_stop guest_io_stop(const struct guest *guest)
+{
+    if (!guest->live || guest->last_io.stop == IO_STOP_NONE)
+        return IO_STOP_NONE;
+    return guest->go_on_tries < GO_ON_TRIES ? IO_STOP_NO_SPACE : IO_STOP_FAILED;
+}
+
 void guest_forget_mirror(struct guest *guest)
 {
     g_autoptr(GError) error = NULL;

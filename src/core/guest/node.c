@@ -19,6 +19,7 @@
 #include "core/guest/replica.h"
 #include "core/guest/report.h"
 #include "core/guest/return.h"
+#include "core/guest/room.h"
 #include "core/guest/serial.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
@@ -365,5 +366,6 @@ bool node_core_start(struct node_core *node, GError **error)
     node->ready = true;
     master_ip_start(node->master_ip);
     return_start(node);
+    room_start(node);
     return true;
 }

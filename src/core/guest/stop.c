@@ -11,6 +11,7 @@
 #include "core/guest/mirror_watch.h"
 #include "core/guest/outgoing.h"
 #include "core/guest/return.h"
+#include "core/guest/room.h"
 
 #define STOP_POLL_MS 100
 #define STOP_QUERY_MS 1000
@@ -175,10 +176,22 @@ static bool stop_mirror(struct guest *guest)
                         stop_unclean(guest, error->message));
 }
 
-/* Whether any write of the process has failed, as far as it still tells. */
+/* Whether a request of the process has failed, as it says at its end. One that is gone tells
+ * nothing more; what was seen of it while it lived counts. */
 static enum soundness stop_writes(struct guest *guest)
 {
-    return SOUND_YES;
+    bool failed = guest->last_io.errors > 0;
+    bool told = !guest->live || guest_look_io(guest);
+    if (failed || guest->last_io.errors > 0)
+        return SOUND_NO;
+    return told ? SOUND_YES : SOUND_UNKNOWN;
+}
+
+/* What is held for lack of room is lost with the process: that takes a person's word. One that has
+ * stopped so while it shut down may still do it when there is room. */
+static bool stop_is_no_power_cut(struct guest *guest, GError **error)
+{
+    return guest->shutdown || !guest->live || room_check(guest, "it cannot shut down", error);
 }
 
 static bool stop_live(struct guest *guest, const struct fence_op *op,
@@ -188,11 +201,14 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
         return false;
     guest_query(guest);
     bool settled = mirror_watch_settle(guest, SETTLE_WAIT_MS);
+    if (args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error))
+        return false;
     giving_up_begin(guest, op);
     bool down = settled && stop_powerdown(guest, op, args->timeout_ms);
     bool given_up = giving_up_asked(guest);
     giving_up_end(guest);
-    if (!stop_goes_on(guest, op, down, given_up, error))
+    if (!stop_goes_on(guest, op, down, given_up, error) ||
+        (!down && args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error)))
         return false;
     if (!mirror_watch_stop(guest))
         return node_killed(error);
@@ -205,9 +221,10 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     if (task_killed())
         return node_killed(error);
     *ret_forced = !down && guest->record->run; /* one that only copied had nothing to shut down */
-    /* A write that failed here is on the replica all the same: that is not equal. */
-    return stop_record(guest, finished && sound == SOUND_YES, sound,
-                       *ret_forced ? "forced" : "shut down", error);
+    /* A write that failed here, or is held for lack of room, may be on the replica all the same:
+     * that is not equal. */
+    bool equal = finished && sound == SOUND_YES && guest->last_io.stop == IO_STOP_NONE;
+    return stop_record(guest, equal, sound, *ret_forced ? "forced" : "shut down", error);
 }
 
 /* After an error of stop_live() the guest may run on: somebody must watch its mirror again. */
