@@ -135,8 +135,10 @@ void fake_host_lose_images(struct fake_host *host, const char *instance, const c
 /* The same of one disk; whoever has it open, such as an export, notices nothing. */
 void fake_host_lose_disk(struct fake_host *host, const char *instance, const char *replica,
                          guint disk);
-/* Its disks have failed as a whole (or work again): no space at all. */
+/* Its disks have failed as a whole (or work again): no space at all, writes of guests end with an
+ * error, nothing can be synced or read. */
 void fake_host_set_disks_failed(struct fake_host *host, bool failed);
+bool fake_host_disks_failed(const struct fake_host *host);
 /* Its disks have no room (or have some again): nothing can be made there, a write of a guest stops
  * it and is held, one of an export ends that. */
 void fake_host_set_full(struct fake_host *host, bool full);

@@ -150,6 +150,10 @@ static void guest_copy(struct fake_guest *guest)
     struct fake_export *replica =
         guest->mirror == MIRROR_SYNCING ? fake_guest_replica(guest) : NULL;
     guint left = 0;
+    if (guest->mirror == MIRROR_SYNCING && guest->host->disks_failed) {
+        fake_guest_unmirror(guest, MIRROR_LOST); /* what is to be copied cannot be read */
+        return;
+    }
     if (!replica)
         return;
     for (guint i = 0; i < guest->image->count; i++) {
@@ -162,8 +166,26 @@ static void guest_copy(struct fake_guest *guest)
         become_ready(guest, replica);
 }
 
+/* Told to the guest as failed: nobody was promised anything, but the replica may have it. */
+static void writes_fail(struct fake_guest *guest)
+{
+    for (guint i = guest->writes->len; i > 0; i--) {
+        const struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
+        if (write->local)
+            continue;
+        guest->io.errors++;
+        guest->io.disk = write->block / FAKE_BLOCKS;
+        if (guest->dirty)
+            guest->dirty[write->block] = true;
+        g_array_remove_index(guest->writes, i - 1);
+    }
+}
+
 static void guest_advance_writes(struct fake_guest *guest)
 {
+    if (guest->host->disks_failed)
+        writes_fail(guest);
+
     bool mirrors = fake_guest_mirrors(guest);
     struct fake_export *replica = mirrors ? fake_guest_replica(guest) : NULL;
     struct fake_export *unheard =

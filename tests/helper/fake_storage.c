@@ -334,8 +334,12 @@ static bool op_sync(struct storage *storage, const char *instance, const char *r
     bool late;
     if (!fake_op_begin(host, "sync", instance, &late, error))
         return false;
-    image_settle(fake_image_find(host, instance, replica));
-    return fake_op_end(host, "sync", late, true, error);
+    if (host->disks_failed)
+        fettle_set_error(error, STORAGE, "cannot sync the images of %s: Input/output error",
+                         instance);
+    else
+        image_settle(fake_image_find(host, instance, replica));
+    return fake_op_end(host, "sync", late, !host->disks_failed, error);
 }
 
 static bool op_check(struct storage *storage, const char *instance, const char *replica,
@@ -753,6 +757,11 @@ void fake_host_set_full(struct fake_host *host, bool full)
 void fake_host_set_space_lies(struct fake_host *host, bool lies)
 {
     host->space_lies = lies;
+}
+
+bool fake_host_disks_failed(const struct fake_host *host)
+{
+    return host->disks_failed;
 }
 
 void fake_host_set_disks_failed(struct fake_host *host, bool failed)

@@ -141,6 +141,12 @@ static json_t *report(const struct ops_world *world, const char *node)
                      world->sources[index] ? 1 : 0);
 }
 
+/* A replica_open that is to keep images aside. */
+static bool keeps(const json_t *args)
+{
+    return json_integer_value(json_object_get(args, "keep")) > 0;
+}
+
 static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)
 {
     const json_t *args = request->args;
@@ -157,6 +163,8 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
         g_string_append(world->trace, " no-copy");
     if (json_is_false(json_object_get(args, "run")))
         g_string_append(world->trace, " paused");
+    if (keeps(args))
+        g_string_append(world->trace, " keep");
     if (json_is_true(json_object_get(args, "promote")))
         g_string_append(world->trace, " promote");
     if (json_string_length(json_object_get(args, "migration")) > 0 && json_is_object(instance))
@@ -325,7 +333,9 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
         return wait_mirror(world, request->args);
     if (!strcmp(method, "guest_stop")) {
         world->guest_node = NULL;
-        return json_make("{s:b}", "clean", world->stop_unclean ? 0 : 1);
+        return world->sound
+                   ? json_make("{sb ss}", "clean", !world->stop_unclean, "sound", world->sound)
+                   : json_make("{sb}", "clean", !world->stop_unclean);
     }
     if (!strcmp(method, "disks_progress"))
         return json_make("{sb si si}", "running", 1, "done_mib", (int)(10 * ++world->looks),
@@ -338,8 +348,9 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
     else if (!strcmp(method, "image_info"))
         return json_make("{s:I}", "bytes", (json_int_t)world->image_bytes);
     else if (!strcmp(method, "replica_open"))
-        return json_make("{s:O, s:s, s:s, s:[{s:i, s:s}]}", "replica",
-                         json_object_get(request->args, "replica"), "address", "10.0.0.2", "psk",
+        return json_make("{s:O, s:b, s:s, s:s, s:[{s:i, s:s}]}", "replica",
+                         json_object_get(request->args, "replica"), "kept",
+                         keeps(request->args) && !world->no_keep, "address", "10.0.0.2", "psk",
                          "0123456789abcdef0123456789abcdef", "disks", "port", 4000, "name", "x");
     else
         return json_object();

@@ -40,6 +40,8 @@ struct ops_world {
     char *guest_instance;
 
     bool stop_unclean;          /* guest_stop does not end with equal copies */
+    const char *sound;          /* what it says of the images; NULL: nothing, as older nodes */
+    bool no_keep;               /* replica_open has no room to keep images aside */
     const char *mirror;         /* what mirror_wait says in the end; NULL: ready */
     guint mirror_steps;         /* answers "syncing" before that, 30 % further each */
     guint64 memory[3], disk[3]; /* of the nodes, all free */

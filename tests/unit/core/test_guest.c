@@ -471,18 +471,89 @@ static void test_copy_at_rest(void)
     node_world_free(nw);
 }
 
+static void assert_sound(const json_t *answer, const char *word)
+{
+    g_assert_cmpstr(json_string_value(json_object_get(answer, "sound")), ==, word);
+}
+
 static void test_stop_finish_fails(void)
 {
-    static const char *const steps[] = {"pause", "mirror_finish", "sync"};
-    for (guint i = 0; i < G_N_ELEMENTS(steps); i++) {
+    static const struct {
+        const char *step, *sound;
+    } cases[] = {{"pause", "yes"},
+                 {"mirror_finish", "yes"},
+                 {"sync", "no"},
+                 {"check", "no"},
+                 {"io_query", "unknown"}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         struct node_world *nw = node_world_new(1);
         g_autoptr(GError) error = NULL;
         nw_create_and_start(nw);
-        fake_host_fault(nw->a.host, steps[i], FAKE_FAULT_FAILS, 1);
+        fake_host_fault(nw->a.host, cases[i].step, FAKE_FAULT_FAILS, 100);
         json_autoptr answer = stop(nw, 10000, &error);
         g_assert_no_error(error);
         g_assert_false(answer_is(answer, "clean"));
+        assert_sound(answer, cases[i].sound);
         g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+        node_world_free(nw);
+    }
+}
+
+/* Both copies are as equal as they can be, and one of them is on a disk that has failed. */
+static void test_stop_on_failed_disks(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_set_disks_failed(nw->a.host, true);
+    nw_pass(nw, 500);
+    json_autoptr answer = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "clean"));
+    assert_sound(answer, "no");
+    /* Whoever asks again, also the next node daemon, hears the same, though the disks are well. */
+    fake_host_set_disks_failed(nw->a.host, false);
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    json_autoptr again = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    assert_sound(again, "no");
+    g_assert_true(fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
+/* A write failed, and then the disks worked again: what the guest saw as failed may be on the
+ * replica, and nobody knows what else is missing here. */
+static void test_stop_after_failed_writes(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_set_disks_failed(nw->a.host, true);
+    nw_pass(nw, 500);
+    fake_host_set_disks_failed(nw->a.host, false);
+    json_autoptr answer = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "clean"));
+    assert_sound(answer, "no");
+    node_world_free(nw);
+}
+
+/* Its node had no power: what can be synced and read has every acknowledged write. */
+static void test_stop_after_power_cut(void)
+{
+    for (int failed = 0; failed <= 1; failed++) {
+        struct node_world *nw = node_world_new(1);
+        g_autoptr(GError) error = NULL;
+        nw_create_and_start(nw);
+        nw_daemon_kill(nw, &nw->a);
+        fake_host_power_off(nw->a.host);
+        nw_daemon_start(nw, &nw->a);
+        fake_host_set_disks_failed(nw->a.host, failed);
+        json_autoptr answer = stop(nw, 10000, &error);
+        g_assert_no_error(error);
+        g_assert_false(answer_is(answer, "clean"));
+        assert_sound(answer, failed ? "no" : "yes");
         node_world_free(nw);
     }
 }
@@ -642,6 +713,9 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/stop-after-poweroff#SAF-11", test_stop_after_poweroff);
     g_test_add_func("/guest/copy-at-rest#SAF-11,SAF-18", test_copy_at_rest);
     g_test_add_func("/guest/stop-finish-fails#SAF-11", test_stop_finish_fails);
+    g_test_add_func("/guest/stop-on-failed-disks#SAF-13,SAF-24", test_stop_on_failed_disks);
+    g_test_add_func("/guest/stop-after-failed-writes#SAF-11,SAF-24", test_stop_after_failed_writes);
+    g_test_add_func("/guest/stop-after-power-cut#SAF-24", test_stop_after_power_cut);
     g_test_add_func("/guest/stop-while-syncing#SAF-11", test_stop_while_syncing);
     g_test_add_func("/guest/stop-replica-unreachable#SAF-13,SAF-15", test_stop_replica_unreachable);
     g_test_add_func("/guest/stop-nobody-answers#SAF-13,SAF-15", test_stop_nobody_answers);
