@@ -58,6 +58,9 @@ const char *fake_hosts_problem(const struct fake_hosts *hosts);
  * `replica` "" for the primary's. */
 bool fake_hosts_whole(const struct fake_hosts *hosts, const char *node_uuid, const char *instance,
                       const char *replica);
+/* The same of images that are kept aside there. */
+bool fake_hosts_kept_whole(const struct fake_hosts *hosts, const char *node_uuid,
+                           const char *instance);
 /* Do the two images have the same content (SAF-11)? */
 bool fake_hosts_equal(const struct fake_hosts *hosts, const char *instance, const char *node_a,
                       const char *replica_a, const char *node_b, const char *replica_b);

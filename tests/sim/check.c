@@ -276,6 +276,9 @@ static bool replica_is_good(const struct sim *sim, const struct replica *replica
 
 static void check_replica(struct sim *sim, const struct replica *replica, const char *how)
 {
+    if (replica->state == REPLICA_IN_SYNC && replica->keep != 0)
+        sim_find(sim, "the replica on %s is in-sync, and its images of before are still to be kept",
+                 sim_node_name(sim, replica->node));
     if (!replica_is_good(sim, replica))
         sim_find(sim, "the replica on %s is recorded in-sync and lacks an acknowledged write%s",
                  sim_node_name(sim, replica->node), how);

@@ -156,24 +156,50 @@ static bool stop_unclean(const struct guest *guest, const char *why)
     return false;
 }
 
+/* A mirror that has ended by itself has let the guest go on: what it was told since then is not on
+ * the replica. That is on record before the end is told (SAF-13). A monitor that does not answer
+ * holds what it has, and tells the guest nothing. */
+static bool stop_without_mirror(struct guest *guest, GError **error)
+{
+    bool promised = guest->record->target && guest->replica_state == REPLICA_IN_SYNC;
+    if (!promised || !guest_query(guest) || guest->last_mirror.state == MIRROR_READY ||
+        guest->last_mirror.state == MIRROR_SYNCING || !guest->live)
+        return true;
+    return mirror_record_stale(guest, "its mirror has ended", SETTLE_WAIT_MS, error);
+}
+
 /* With the watch stopped: paused and every mirror ended in sync, with in-sync on record. A failure
  * costs the clean close, nothing else: every acknowledged write is on the replica all the same. */
-static bool stop_mirror(struct guest *guest)
+static bool stop_finish(struct guest *guest)
 {
     struct hypervisor *hv = guest->node->hv;
     const struct guest_record *record = guest->record;
     g_autoptr(GError) error = NULL;
-    bool mirrored = record->target && guest->replica_state == REPLICA_IN_SYNC;
     if (record->target && guest->replica_state == REPLICA_STALE)
-        return stop_unclean(guest, "its replica is on record as stale");
-    if (record->target && !mirror_reachable(guest)) /* a pause would hang (SAF-15) */
-        return stop_unclean(guest, "its replica does not answer");
-    if (!hv->ops->pause(hv, record->instance, record->generation, &error))
-        return stop_unclean(guest, error->message);
-    if (record->target && !mirrored)
+        return stop_unclean(guest, "its mirror had ended");
+    if (record->target && guest->replica_state != REPLICA_IN_SYNC)
         return stop_unclean(guest, "its replica is not on record as in sync yet");
-    return mirrored && (hv->ops->mirror_finish(hv, record->instance, record->generation, &error) ||
-                        stop_unclean(guest, error->message));
+    return record->target &&
+           (hv->ops->mirror_finish(hv, record->instance, record->generation, &error) ||
+            stop_unclean(guest, error->message));
+}
+
+/* False: the guest is left to its watch, which lets it go on. */
+static bool stop_mirror(struct guest *guest, bool *ret_finished, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    const struct guest_record *record = guest->record;
+    g_autoptr(GError) why = NULL;
+    if (record->target && guest->replica_state == REPLICA_STALE)
+        return !stop_unclean(guest, "its replica is on record as stale");
+    bool held = record->target && !mirror_reachable(guest); /* a pause would hang (SAF-15) */
+    bool paused = !held && hv->ops->pause(hv, record->instance, record->generation, &why);
+    if (!stop_without_mirror(guest, error))
+        return false;
+    if (!paused)
+        stop_unclean(guest, held ? "its replica does not answer" : why->message);
+    *ret_finished = paused && stop_finish(guest);
+    return true;
 }
 
 /* Whether a request of the process has failed, as it says at its end. One that is gone tells
@@ -213,7 +239,9 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     if (!mirror_watch_stop(guest))
         return node_killed(error);
 
-    bool finished = guest->live && stop_mirror(guest);
+    bool finished = false;
+    if (guest->live && !stop_mirror(guest, &finished, error))
+        return false;
     enum soundness sound = stop_writes(guest);
     if (task_killed() || !guest_kill(guest, error))
         return task_killed() ? node_killed(error) : false;

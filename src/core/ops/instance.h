@@ -62,12 +62,19 @@ bool instance_start(struct op *op, const char *uuid, const struct instance_start
  * replica that is stale already. False: not even that could be recorded. */
 bool instance_open_replica(struct op *op, const struct instance *instance,
                            struct export_target **ret_target, guint64 *ret_sync, GError **error);
+/* In the job's log and in the replica's `why`: what it was is not kept while it is copied. */
+bool instance_tell_of_one_copy(struct op *op, const struct instance *instance, const char *node,
+                               GError **error);
 
 /* UNSAFE if the replica has every acknowledged write and the instance's own images, which nobody
  * writes to, may not: a copy from them would be the end of what the replica has (SAF-24). `replica`
  * may be NULL. */
 bool instance_need_sound(const struct op *op, const struct instance *instance,
                          const struct replica *replica, GError **error);
+
+/* The same of one that runs, by what its guest has been told (gathered before): UNSAFE if requests
+ * to its own disks have failed while its replica is in-sync. */
+bool instance_need_own_disks(const struct op *op, const struct instance *instance, GError **error);
 
 struct instance_stop {
     enum task_state mark;

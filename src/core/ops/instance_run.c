@@ -83,12 +83,11 @@ static bool edit_why(struct instance_edit *edit, void *data, GError **error)
 }
 
 /* What was whole is written over: until the copy is, one copy is all there is. */
-static bool tell_of_one_copy(struct op *op, const struct instance *instance, const char *node,
-                             GError **error)
+bool instance_tell_of_one_copy(struct op *op, const struct instance *instance, const char *node,
+                               GError **error)
 {
     g_autofree char *why = g_strdup_printf(
-        "copied in full at the start; one copy is left meanwhile, as %s has no room "
-        "to keep the images as they were",
+        "copied in full; one copy is left meanwhile, as %s could not keep the images as they were",
         op_node_name(op, node));
     op_log(op, "replica on %s: %s", op_node_name(op, node), why);
     return instance_edit(op, "change_replica", instance->uuid, edit_why, why, error);
@@ -112,7 +111,7 @@ bool instance_open_replica(struct op *op, const struct instance *instance,
     *ret_target = op_act(op, copy->node, "replica_open", &args, OPEN_PATIENCE_MS, &failure);
     if (*ret_target)
         return args.keep == 0 || (*ret_target)->kept ||
-               tell_of_one_copy(op, instance, copy->node, error);
+               instance_tell_of_one_copy(op, instance, copy->node, error);
     op_log(op, "replica on %s cannot be used (%s); going on without it",
            op_node_name(op, copy->node), failure->message);
     return instance_set_stale(op, instance->uuid, failure->message, error);

@@ -111,6 +111,27 @@ static bool replace_declare(struct op *op, GError **error)
 
 /* --- check --- */
 
+/* Whether there is nothing to mend: `replace_auto` leaves a whole replica alone. The record alone
+ * does not make it whole: its node may answer that somebody has removed the images (ARP-70). */
+static bool is_whole(const struct op *op, const struct instance *instance)
+{
+    const struct op_instance_replace_disks *params = op->params;
+    const struct replica *replica = op_replica_of(op, instance);
+    if (params->mode != REPLACE_AUTO || *params->remote_node || !replica ||
+        replica->state != REPLICA_IN_SYNC || op_node_offline(op, replica->node) ||
+        drained(op, replica->node))
+        return false;
+    const struct node_report *report = op_report(op, replica->node);
+    return !report || copy_has_images(report, instance, replica->uuid);
+}
+
+/* Its node answers that the old replica is no copy any more. */
+static bool lacks_images(const struct op *op, const struct instance *instance)
+{
+    const struct node_report *report = op_report(op, instance->secondary_node);
+    return report && !copy_has_images(report, instance, instance->replica);
+}
+
 static bool target_takes_it(struct op *op, const struct instance *instance, GError **error)
 {
     const struct op_instance_replace_disks *params = op->params;
@@ -149,6 +170,8 @@ static bool replace_check(struct op *op, GError **error)
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, op->secondary, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
+           (is_whole(op, instance) || lacks_images(op, instance) ||
+            instance_need_own_disks(op, instance, error)) &&
            target_takes_it(op, instance, error);
 }
 
@@ -301,10 +324,8 @@ static bool prepare(struct op *op, const char *uuid, bool *ret_runs, GError **er
     record_autoptr(instance) closed = instance_now(op, uuid, error);
     if (!closed || *closed->holder)
         return closed != NULL;
-    const struct replica *replica = op_replica_of(op, closed);
-    const struct node_report *report = op_report(op, closed->secondary_node);
-    bool lacking = report && !copy_has_images(report, closed, closed->replica);
-    return lacking || instance_need_sound(op, closed, replica, error);
+    return lacks_images(op, closed) ||
+           instance_need_sound(op, closed, op_replica_of(op, closed), error);
 }
 
 /* Under a running guest only what was written meanwhile has to be copied. Images that turn out to
@@ -340,20 +361,6 @@ static bool replace_body(struct op *op, const char *uuid, bool runs, GError **er
     bool copied = runs && old_images_are_there(op, old) ? attach_old(op, old, error)
                                                         : copy_anew(op, old, runs, error);
     return copied && instance_settle(op, uuid, error);
-}
-
-/* Whether there is nothing to mend: `replace_auto` leaves a whole replica alone. The record alone
- * does not make it whole: its node may answer that somebody has removed the images (ARP-70). */
-static bool is_whole(const struct op *op, const struct instance *instance)
-{
-    const struct op_instance_replace_disks *params = op->params;
-    const struct replica *replica = op_replica_of(op, instance);
-    if (params->mode != REPLACE_AUTO || *params->remote_node || !replica ||
-        replica->state != REPLICA_IN_SYNC || op_node_offline(op, replica->node) ||
-        drained(op, replica->node))
-        return false;
-    const struct node_report *report = op_report(op, replica->node);
-    return !report || copy_has_images(report, instance, replica->uuid);
 }
 
 /* What is there after a failure is on record, so a repair may try again, from what it finds then

@@ -558,6 +558,23 @@ static void test_stop_after_power_cut(void)
     }
 }
 
+/* Its mirror ended a moment ago, and the guest went on: what it was told since then is missing on
+ * the replica. That is on record before the end is. */
+static void test_stop_without_its_mirror(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_set_quiet(nw->a.host, true); /* it could go on */
+    nw_pass(nw, 100);
+    fake_host_mirror_vanish(nw->a.host, WEB1);
+    json_autoptr answer = stop(nw, 0, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "clean"));
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    node_world_free(nw);
+}
+
 static void test_stop_while_syncing(void)
 {
     struct node_world *nw = node_world_new(1);
@@ -716,6 +733,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/stop-on-failed-disks#SAF-13,SAF-24", test_stop_on_failed_disks);
     g_test_add_func("/guest/stop-after-failed-writes#SAF-11,SAF-24", test_stop_after_failed_writes);
     g_test_add_func("/guest/stop-after-power-cut#SAF-24", test_stop_after_power_cut);
+    g_test_add_func("/guest/stop-without-its-mirror#SAF-13", test_stop_without_its_mirror);
     g_test_add_func("/guest/stop-while-syncing#SAF-11", test_stop_while_syncing);
     g_test_add_func("/guest/stop-replica-unreachable#SAF-13,SAF-15", test_stop_replica_unreachable);
     g_test_add_func("/guest/stop-nobody-answers#SAF-13,SAF-15", test_stop_nobody_answers);

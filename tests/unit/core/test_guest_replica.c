@@ -161,6 +161,37 @@ static void test_open_keeps_images(void)
     node_world_free(nw);
 }
 
+/* At any moment of such a copy the disk that it is made from can fail: until the replica is on
+ * record as in-sync again, what it was is still there. */
+static void test_disk_fails_in_the_copy(void)
+{
+    guint kept = 0, copied = 0;
+    for (guint ms = 0; ms <= 400; ms += 10) {
+        struct node_world *nw = node_world_new(ms + 1);
+        g_autoptr(GError) error = NULL;
+        nw_create_and_start(nw);
+        nw_pass(nw, 200);
+        nw_stop(nw, 10000, &error);
+        nw->web1.clean = false; /* as after a crash */
+        fake_host_set_quiet(nw->a.host, true);
+        nw_start(nw, &error);
+        g_assert_no_error(error);
+        nw_pass(nw, ms);
+        fake_host_set_disks_failed(nw->a.host, true);
+        nw_pass(nw, 8000);
+        bool whole = fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica);
+        copied += nw->web1.state == REPLICA_IN_SYNC;
+        kept += nw->web1.state != REPLICA_IN_SYNC;
+        if (nw->web1.state == REPLICA_IN_SYNC)
+            g_assert_true(whole);
+        else
+            g_assert_true(fake_hosts_kept_whole(nw->hosts, NODE_B, WEB1));
+        node_world_free(nw);
+    }
+    g_assert_cmpuint(kept, >, 0); /* moments of both kinds */
+    g_assert_cmpuint(copied, >, 0);
+}
+
 /* Without room the copy goes over them, which is said. */
 static void test_open_has_no_room_to_keep(void)
 {
@@ -489,6 +520,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/open-needs-confirmation#SAF-03,SAF-14", test_open_needs_confirmation);
     g_test_add_func("/guest/open-again#SAF-14,SAF-16,SAF-20", test_open_again);
     g_test_add_func("/guest/open-keeps-images#SAF-24", test_open_keeps_images);
+    g_test_add_func("/guest/disk-fails-in-the-copy#SAF-24", test_disk_fails_in_the_copy);
     g_test_add_func("/guest/open-has-no-room-to-keep#SAF-24", test_open_has_no_room_to_keep);
     g_test_add_func("/guest/remove#SAF-20", test_remove);
     g_test_add_func("/guest/failover#SAF-16", test_failover);

@@ -75,12 +75,12 @@ static void test_start_without_room_to_keep(void)
     crash("yes");
     world->no_keep = true;
     g_assert_cmpstr(start(), ==, "null");
-    g_assert_cmpstr(replica()->why, ==,
-                    "copied in full at the start; one copy is left meanwhile, as node2 has no room "
-                    "to keep the images as they were");
+    g_assert_cmpstr(
+        replica()->why, ==,
+        "copied in full; one copy is left meanwhile, as node2 could not keep the images "
+        "as they were");
     g_autofree char *log = ops_log(world, 0);
-    g_assert_nonnull(
-        strstr(log, "replica on node2: copied in full at the start; one copy is left "));
+    g_assert_nonnull(strstr(log, "replica on node2: copied in full; one copy is left meanwhile"));
 }
 
 #define ONLY_ELSEWHERE                                                                             \
