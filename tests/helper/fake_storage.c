@@ -134,6 +134,14 @@ static bool op_space(struct storage *storage, struct storage_space *ret_space, G
     return true;
 }
 
+static bool op_trial(struct storage *storage, GError **error)
+{
+    if (!host_of(storage)->disks_failed)
+        return true;
+    fettle_set_error(error, STORAGE, "disks: Input/output error");
+    return false;
+}
+
 static bool op_source_size(struct storage *storage, const char *os_type, guint64 *ret_bytes,
                            GError **error)
 {
@@ -671,6 +679,7 @@ void fake_host_set_shared(struct fake_host *host, bool there)
 static const struct storage_ops storage_ops = {
     .set_events = op_set_events,
     .space = op_space,
+    .trial = op_trial,
     .source_size = op_source_size,
     .create = op_create,
     .renew = op_renew,

@@ -254,7 +254,7 @@ static bool recreate_declare(struct op *op, GError **error)
 
 /* --- check --- */
 
-static bool node_takes_it(const struct op *op, const struct instance *instance, bool primary,
+static bool node_takes_it(struct op *op, const struct instance *instance, bool primary,
                           GError **error)
 {
     const char *uuid = primary ? op->primary : op->secondary;
@@ -262,8 +262,10 @@ static bool node_takes_it(const struct op *op, const struct instance *instance, 
     const struct node_report *report = op_report(op, uuid);
     struct placement_need need = need_of(op, instance, primary);
     g_autofree char *why = NULL;
-    if (placement_fits(op_config(op), node, report, &need, &why))
+    if (placement_fits(op_config(op), node, report, &need, &why)) {
+        op_log_faults(op, uuid);
         return true;
+    }
     g_autofree char *sentence =
         g_strdup_printf("nodes: node \"%s\" cannot be %s: it %s", node->name, need.what, why);
     refusal_set(error, node, report, &need, sentence);
