@@ -3,6 +3,7 @@
  * left is destroyed: nodes keep it aside (SAF-19). The rule for what counts as lost stands in
  * procedures.md, "Recreate disks"; wconfd checks the part of it that records can show.
  */
+#include "core/config/faults.h"
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
@@ -146,7 +147,8 @@ static bool ask_images(const struct op *op, const struct instance *instance, con
     if (!instance_need_node(op, instance, node, role, error))
         return false;
     const struct node_report *report = op_report(op, node);
-    *ret_there = report->disk_total > 0 && copy_has_images(report, instance, replica);
+    *ret_there =
+        faults_proven(report, FAULT_DISKS) == NULL && copy_has_images(report, instance, replica);
     return true;
 }
 
