@@ -450,7 +450,15 @@ static void watched_free(void *data)
 {
     struct watched *watched = data;
     g_free(watched->gone_replica);
+    suspicion_clear(&watched->disks);
     g_free(watched);
+}
+
+static void node_memory_free(void *data)
+{
+    struct node_memory *memory = data;
+    suspicion_clear(&memory->disks);
+    g_free(memory);
 }
 
 struct watcher *watcher_new(const struct env *env)
@@ -458,7 +466,7 @@ struct watcher *watcher_new(const struct env *env)
     struct watcher *watcher = g_new0(struct watcher, 1);
     watcher->env = env;
     watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
-    watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, node_memory_free);
     watcher->images =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->reports =
