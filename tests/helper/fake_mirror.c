@@ -48,6 +48,12 @@ enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instanc
     return guest ? guest->io.stop : IO_STOP_NONE;
 }
 
+guint64 fake_host_io_errors(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->io.errors : 0;
+}
+
 /* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while
  * it does. Its replica gets no such write. */
 static void write_finds_no_room(struct fake_guest *guest, struct fake_write *write)
@@ -57,6 +63,17 @@ static void write_finds_no_room(struct fake_guest *guest, struct fake_write *wri
         return;
     guest->state = GUEST_PAUSED;
     guest->io.stop = IO_STOP_NO_SPACE;
+}
+
+/* Its own disk fails: the guest is told so, nothing is acknowledged, and the replica is sent
+ * nothing more of it. What it has of it already may be found there or not. */
+static bool write_fails(struct fake_guest *guest, const struct fake_write *write)
+{
+    if (write->local || write->stopped || !fake_disks_fail(guest->host, guest->image))
+        return false;
+    guest->io.errors++;
+    guest->io.disk = write->block / FAKE_BLOCKS;
+    return true;
 }
 
 bool fake_guest_coin(const struct fake_guest *guest)
@@ -152,6 +169,10 @@ static void guest_copy(struct fake_guest *guest)
     guint left = 0;
     if (!replica)
         return;
+    if (fake_disks_fail(guest->host, guest->image)) { /* what is to be copied cannot be read */
+        fake_guest_unmirror(guest, MIRROR_LOST);
+        return;
+    }
     for (guint i = 0; i < guest->image->count; i++) {
         if (!guest->copied[i] && !block_is_busy(guest, i) && fake_guest_coin(guest)) {
             guest->copied[i] = fake_export_write(replica, i, guest->image->blocks[i]);
@@ -174,6 +195,11 @@ static void guest_advance_writes(struct fake_guest *guest)
             write_finds_no_room(guest, write);
         if (write->stopped)
             continue;
+        if (write_fails(guest, write)) {
+            note_write(guest, write->block);
+            g_array_remove_index(guest->writes, i - 1);
+            continue;
+        }
         if (!write->local && fake_guest_coin(guest)) {
             fake_image_write(guest->host, guest->image, write->block, write->value, true);
             write->local = true;
