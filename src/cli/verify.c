@@ -169,9 +169,20 @@ static void note_leftovers(struct findings *findings, const char *node, const js
              node, json_string_value(image));
 }
 
+/* What only shows beside the others' is in there, too (SAF-92, SAF-93). */
+static bool find_faults(struct findings *findings, const char *node, const json_t *faults)
+{
+    size_t i;
+    const json_t *fault;
+    json_array_foreach(faults, i, fault)
+        find(findings, "node %s: %s", node, json_string_value(fault));
+    return json_array_size(faults) > 0;
+}
+
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name", "offline", "mfree", "dtotal", "leftovers", NULL};
+    static const char *const fields[] = {"name",      "offline", "mfree", "dtotal",
+                                         "leftovers", "faults",  NULL};
     json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -182,7 +193,8 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
         }
         if (cli_cell_value(row, 2) == NULL)
             find(findings, "node %s: does not answer", name);
-        else if (json_integer_value(cli_cell_value(row, 3)) == 0)
+        else if (!find_faults(findings, name, cli_cell_value(row, 5)) &&
+                 json_integer_value(cli_cell_value(row, 3)) == 0)
             find(findings, "node %s: the folder of its disks cannot be read", name);
         note_leftovers(findings, name, cli_cell_value(row, 4));
     }

@@ -349,8 +349,9 @@ static bool prepare_now(struct fake_host *host, const struct guest_spec *spec, G
         fettle_set_error(error, HYPERVISOR, "%s: failed to get \"write\" lock", instance->name);
         return false;
     }
-    if (instance->disks->len > 0 && !image) {
-        fettle_set_error(error, HYPERVISOR, "%s: no image", instance->name);
+    if (instance->disks->len > 0 && (!image || fake_disks_fail(host, image))) {
+        fettle_set_error(error, HYPERVISOR, "%s: %s", instance->name,
+                         image ? "Input/output error" : "no image");
         return false;
     }
     for (guint i = 0; spec->taps && i < spec->taps->len; i++)

@@ -77,6 +77,8 @@ enum mirror_state fake_host_mirror(const struct fake_host *host, const char *ins
 /* Blocks that its mirror took as equal when it was attached last, because nobody had written them.
  */
 guint fake_host_spared(const struct fake_host *host, const char *instance);
+/* Requests of its disks that have failed, as its hypervisor counts them. */
+guint64 fake_host_io_errors(const struct fake_host *host, const char *instance);
 /* A write of the guest waits for an unreachable replica. */
 bool fake_host_held(const struct fake_host *host, const char *instance);
 bool fake_host_exports(const struct fake_host *host, const char *instance);
@@ -138,8 +140,9 @@ void fake_host_lose_images(struct fake_host *host, const char *instance, const c
 /* The same of one disk; whoever has it open, such as an export, notices nothing. */
 void fake_host_lose_disk(struct fake_host *host, const char *instance, const char *replica,
                          guint disk);
-/* Its disks have failed as a whole (or work again): no space at all, writes of guests end with an
- * error, nothing can be synced or read. */
+/* Its disks have failed as a whole (or work again): no space at all, nothing can be made, renamed
+ * or removed there, guests are told that their writes have failed, exports end. What they had is as
+ * it was when they work again. */
 void fake_host_set_disks_failed(struct fake_host *host, bool failed);
 bool fake_host_disks_failed(const struct fake_host *host);
 /* Its disks have no room (or have some again): nothing can be made there, a write of a guest stops

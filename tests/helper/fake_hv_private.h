@@ -171,6 +171,9 @@ void fake_host_tell(struct fake_host *host, enum fake_event_kind kind, const cha
 
 #define FAKE_TICK_MS 5
 
+/* Whether that image is on disks that fail; one of the folder that all nodes mount never is. */
+bool fake_disks_fail(const struct fake_host *host, const struct fake_image *image);
+
 /* --- fake_mirror.c --- */
 
 /* From now on it writes, copies, moves; by a timer that is the guest's. */

@@ -48,6 +48,12 @@ enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instanc
     return guest ? guest->io.stop : IO_STOP_NONE;
 }
 
+guint64 fake_host_io_errors(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->io.errors : 0;
+}
+
 /* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while
  * it does. Its replica gets no such write. */
 static void write_finds_no_room(struct fake_guest *guest, struct fake_write *write)
@@ -57,6 +63,17 @@ static void write_finds_no_room(struct fake_guest *guest, struct fake_write *wri
         return;
     guest->state = GUEST_PAUSED;
     guest->io.stop = IO_STOP_NO_SPACE;
+}
+
+/* Its own disk fails: the guest is told so, nothing is acknowledged, and the replica is sent
+ * nothing more of it. What it has of it already may be found there or not. */
+static bool write_fails(struct fake_guest *guest, const struct fake_write *write)
+{
+    if (write->local || write->stopped || !fake_disks_fail(guest->host, guest->image))
+        return false;
+    guest->io.errors++;
+    guest->io.disk = write->block / FAKE_BLOCKS;
+    return true;
 }
 
 bool fake_guest_coin(const struct fake_guest *guest)
@@ -150,12 +167,12 @@ static void guest_copy(struct fake_guest *guest)
     struct fake_export *replica =
         guest->mirror == MIRROR_SYNCING ? fake_guest_replica(guest) : NULL;
     guint left = 0;
-    if (guest->mirror == MIRROR_SYNCING && guest->host->disks_failed) {
-        fake_guest_unmirror(guest, MIRROR_LOST); /* what is to be copied cannot be read */
-        return;
-    }
     if (!replica)
         return;
+    if (fake_disks_fail(guest->host, guest->image)) { /* what is to be copied cannot be read */
+        fake_guest_unmirror(guest, MIRROR_LOST);
+        return;
+    }
     for (guint i = 0; i < guest->image->count; i++) {
         if (!guest->copied[i] && !block_is_busy(guest, i) && fake_guest_coin(guest)) {
             guest->copied[i] = fake_export_write(replica, i, guest->image->blocks[i]);
@@ -166,26 +183,8 @@ static void guest_copy(struct fake_guest *guest)
         become_ready(guest, replica);
 }
 
-/* Told to the guest as failed: nobody was promised anything, but the replica may have it. */
-static void writes_fail(struct fake_guest *guest)
-{
-    for (guint i = guest->writes->len; i > 0; i--) {
-        const struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
-        if (write->local)
-            continue;
-        guest->io.errors++;
-        guest->io.disk = write->block / FAKE_BLOCKS;
-        if (guest->dirty)
-            guest->dirty[write->block] = true;
-        g_array_remove_index(guest->writes, i - 1);
-    }
-}
-
 static void guest_advance_writes(struct fake_guest *guest)
 {
-    if (guest->host->disks_failed)
-        writes_fail(guest);
-
     bool mirrors = fake_guest_mirrors(guest);
     struct fake_export *replica = mirrors ? fake_guest_replica(guest) : NULL;
     struct fake_export *unheard =
@@ -196,6 +195,11 @@ static void guest_advance_writes(struct fake_guest *guest)
             write_finds_no_room(guest, write);
         if (write->stopped)
             continue;
+        if (write_fails(guest, write)) {
+            note_write(guest, write->block);
+            g_array_remove_index(guest->writes, i - 1);
+            continue;
+        }
         if (!write->local && fake_guest_coin(guest)) {
             fake_image_write(guest->host, guest->image, write->block, write->value, true);
             write->local = true;

@@ -287,9 +287,7 @@ static void do_lose_images(struct line *line)
 /* disks NODE fail|work */
 static void do_disks(struct line *line)
 {
-    sim_log(line->sim, "fate: the disks of %s %s", script_word(line, 1), script_word(line, 2));
-    fake_host_set_disks_failed(sim_host(line->sim, script_word(line, 1)),
-                               script_is(line, 2, "fail"));
+    sim_fail_disks(line->sim, script_word(line, 1), script_is(line, 2, "fail"));
 }
 
 /* The disk below a replica fails. */

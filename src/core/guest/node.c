@@ -9,6 +9,7 @@
 #include "core/guest/archived.h"
 #include "core/guest/disks.h"
 #include "core/guest/giving_up.h"
+#include "core/guest/health.h"
 #include "core/guest/incoming.h"
 #include "core/guest/keeper.h"
 #include "core/guest/lifecycle.h"
@@ -94,6 +95,7 @@ void node_release(struct node_core *node)
     while (g_hash_table_iter_next(&iter, NULL, &value))
         guest_free(value);
     g_hash_table_unref(node->guests);
+    health_free(node->health);
     fence_free(node->fence);
     g_free(node->address);
     g_free(node->image_folder);
@@ -120,6 +122,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->fence = fence_new(env, cluster_uuid);
     node->keeper = keeper_new(env);
     node->master_ip = master_ip_new(node);
+    node->health = health_new(node);
     fence_set_changed(node->fence, node_announced, node);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->users = 1;

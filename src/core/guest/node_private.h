@@ -4,6 +4,7 @@
  *
  *   node.c          requests in, events in, start
  *   report.c        node_report
+ *   health.c        whether the node can do its work, for that
  *   fence.c         epoch and members
  *   guest.c         one struct per instance, its file, its lock
  *   confirm.c       questions to the master, and its word on replicas
@@ -38,6 +39,7 @@ struct node_core {
     struct fence *fence;
     struct keeper *keeper; /* NULL: no members here */
     struct master_ip *master_ip;
+    struct health *health;
     void (*changed)(void *data); /* an announcement was taken over */
     void *changed_data;
     GHashTable *guests;       /* instance uuid -> struct guest */

@@ -4,6 +4,7 @@
  */
 #include "core/guest/report.h"
 
+#include "core/guest/health.h"
 #include "core/guest/incoming.h"
 #include "core/guest/keeper.h"
 #include "core/guest/outgoing.h"
@@ -193,6 +194,7 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     report_guests(node, report);
     report_replicas(node, images, report);
     report_services(node, report);
+    health_report(node, report);
     if (task_killed()) {
         node_killed(error);
         return NULL;

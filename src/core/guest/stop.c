@@ -220,6 +220,21 @@ static bool stop_is_no_power_cut(struct guest *guest, GError **error)
     return guest->shutdown || !guest->live || room_check(guest, "it cannot shut down", error);
 }
 
+/* It was killed and is still there: it waits in the kernel, for a disk as a rule, and may write
+ * yet. Whoever asked is told what ends it for sure. */
+static bool stop_lives_on(GError **error)
+{
+    if (!error || !fettle_error_is(*error, TIMEOUT))
+        return false;
+    char *text = g_strdup_printf("%s; while it lives it may write, so nothing is started in its "
+                                 "place. If it stays, cut the power of its node and say so: fettle "
+                                 "node modify NODE --offline yes --statement \"…\"",
+                                 (*error)->message);
+    g_free((*error)->message);
+    (*error)->message = text;
+    return false;
+}
+
 static bool stop_live(struct guest *guest, const struct fence_op *op,
                       const struct guest_stop_args *args, bool *ret_forced, GError **error)
 {
@@ -244,7 +259,7 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
         return false;
     enum soundness sound = stop_writes(guest);
     if (task_killed() || !guest_kill(guest, error))
-        return task_killed() ? node_killed(error) : false;
+        return task_killed() ? node_killed(error) : stop_lives_on(error);
     sound = stop_sound(guest, sound);
     if (task_killed())
         return node_killed(error);

@@ -179,7 +179,8 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
         .memory = instance->memory,
         .sums = op->sums,
         .nics = instance->nics,
-        .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
+        .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node),
+        .only_copy = mirrored(instance)};
     g_autofree char *why = NULL;
     if (mirrored(instance) && instance->admin_state == ADMIN_DOWN)
         return true;
@@ -187,8 +188,10 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     record_autoptr(node) judged = node_copy(node);
     judged->drained = judged->drained && !mirrored(instance);
     const struct node_report *report = op_report(op, node->uuid);
-    if (placement_fits(op_config(op), judged, report, &need, &why))
+    if (placement_fits(op_config(op), judged, report, &need, &why)) {
+        op_log_faults(op, node->uuid);
         return true;
+    }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
     refusal_set(error, judged, report, &need, sentence);

@@ -6,6 +6,7 @@
  * A failure leaves the replica on record as stale, which is a known state and no worse than the one
  * before: every step is idempotent by generation, so it may be tried again (ARP-54).
  */
+#include "core/config/faults.h"
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
@@ -46,7 +47,7 @@ static bool drained(const struct op *op, const char *node_uuid)
 }
 
 /* Whether the node of the old replica can keep it: it is not to be emptied, it answers, and its
- * disks work (disks that fail have no space at all). */
+ * disks work (disks that fail have no space at all), and so does its state. */
 static bool old_node_serves(struct op *op, const struct instance *instance, bool *ret_serves,
                             GError **error)
 {
@@ -60,7 +61,7 @@ static bool old_node_serves(struct op *op, const struct instance *instance, bool
     if (!op_gather_reports(op, wanted, error))
         return false;
     const struct node_report *report = op_report(op, uuid);
-    *ret_serves = report && report->disk_total > 0;
+    *ret_serves = report && report->disk_total > 0 && !faults_forbids(report, true);
     return true;
 }
 
@@ -150,6 +151,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     g_autofree char *why = NULL;
     /* What is chosen has them, as far as nodes tell. */
     bool asks = *params->remote_node && !same;
+    op_log_faults(op, node->uuid);
     if (placement_fits(op_config(op), node, report, &need, &why))
         return !asks || instance_need_boot_files(op, node->uuid, instance->kernel_path,
                                                  instance->initrd_path, error);

@@ -3,6 +3,7 @@
  * nothing; its answer is the list of problems, each a sentence. An empty list: everything is as the
  * record says.
  */
+#include "core/config/faults.h"
 #include "core/ops/copy.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
@@ -61,12 +62,13 @@ static const struct node_report *node_there(struct verify *verify, const char *n
                                             const char *role)
 {
     const struct node_report *report = op_report(verify->op, node);
+    const struct node_fault *fault = faults_proven(report, FAULT_DISKS);
     if (op_node_offline(verify->op, node))
         problem(verify, "%s, its %s node, is offline", name(verify, node), role);
     else if (!report)
         problem(verify, "%s, its %s node, does not answer", name(verify, node), role);
-    else if (!report->disk_total && verify->instance->disks->len)
-        problem(verify, "the disks of %s, its %s node, have failed", name(verify, node), role);
+    else if (fault && verify->instance->disks->len)
+        problem(verify, "%s, its %s node, %s", name(verify, node), role, fault->text);
     return report;
 }
 

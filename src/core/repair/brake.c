@@ -23,15 +23,28 @@ bool watcher_shadow(const struct watcher *watcher)
 /* --- the storm --- */
 
 /* We see others through our own node daemon: while that is silent, silence proves nothing. */
-static gint64 silent_since(const struct node *node, const void *data)
+static gint64 silent_since(const struct watcher *watcher, const struct node_memory *memory)
 {
-    const struct watcher *watcher = data;
-    if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid))
-        return 0;
-    const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
-    bool silent = memory != NULL && memory->silent_since != 0 &&
+    bool silent = g_hash_table_contains(watcher->reports, watcher->env->node_uuid) &&
+                  memory->silent_since != 0 &&
                   watcher_now(watcher) - memory->silent_since >= LIMIT_REPAIR_SILENT_S;
     return silent ? memory->silent_since : 0;
+}
+
+struct losses {
+    const struct watcher *watcher;
+    bool suspected; /* those that may be lost count too */
+};
+
+static gint64 lost_since(const struct node *node, const void *data, const char **ret_how)
+{
+    const struct losses *losses = data;
+    const struct node_memory *memory = g_hash_table_lookup(losses->watcher->nodes, node->uuid);
+    gint64 silent = memory != NULL ? silent_since(losses->watcher, memory) : 0;
+    *ret_how = silent != 0 ? "does not answer" : "has disks that fail";
+    if (memory == NULL || silent != 0)
+        return silent;
+    return losses->suspected ? memory->suspect_since : memory->failed_since;
 }
 
 static const struct decision *latest_of(const struct watcher *watcher)
@@ -101,19 +114,37 @@ bool watcher_is_restored(const struct watcher *watcher)
     return brake != NULL && brake->restored;
 }
 
+static bool find_storm(const struct watcher *watcher, bool suspected, struct storm *ret_storm)
+{
+    const struct losses losses = {watcher, suspected};
+    storm_find(ret_storm, follow_config(watcher->follow), watcher_now(watcher),
+               storm_forgiven(latest_of(watcher)), lost_since, &losses);
+    return storm_pulls(ret_storm, watcher_cluster(watcher));
+}
+
+/* What fails on many nodes at once is not certain on all of them at once: the first is waited with
+ * until the last is. */
+static bool may_be_storm(const struct watcher *watcher)
+{
+    struct storm storm;
+    bool pulls = find_storm(watcher, true, &storm);
+    storm_clear(&storm);
+    return pulls;
+}
+
 void watcher_brake(struct watcher *watcher)
 {
     watcher->braked = true;
+    watcher->unsure = false;
     if (the_brake(watcher) != NULL)
         return;
     note_release(watcher);
     struct storm storm;
-    storm_find(&storm, follow_config(watcher->follow), watcher_now(watcher),
-               storm_forgiven(latest_of(watcher)), silent_since, watcher);
-    watcher->braked = storm_pulls(&storm, watcher_cluster(watcher));
+    watcher->braked = find_storm(watcher, false, &storm);
     if (watcher->braked)
         pull(watcher, &storm);
     storm_clear(&storm);
+    watcher->unsure = !watcher->braked && may_be_storm(watcher);
 }
 
 /* --- limits --- */
@@ -143,6 +174,12 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
     char *braked = watcher_braked(watcher, ret_next);
     if (braked != NULL)
         return braked;
+    if (watcher->unsure) {
+        *ret_next = "in the next pass";
+        return g_strdup(
+            "It waits: disks of so many nodes may have failed that the storm brake would "
+            "be pulled, and that is not certain yet.");
+    }
     if (watcher->running >= may_run(cluster, urgent)) {
         *ret_next = "when one of them has ended";
         bool kept = watcher->running < cluster->repair_max_running;

@@ -117,7 +117,8 @@ static struct repair_next wait_until(const struct repair_history *history, gint6
 static bool waits_for_primary(const struct watcher *watcher, const struct patient *patient)
 {
     bool needed = patient->plan.step == REPAIR_STEP_REPLACE_DISKS ||
-                  patient->plan.step == REPAIR_STEP_MIGRATE;
+                  patient->plan.step == REPAIR_STEP_MIGRATE ||
+                  (patient->plan.failed && *patient->instance->holder != '\0');
     return needed && !g_hash_table_contains(watcher->reports, patient->instance->primary_node);
 }
 
@@ -145,6 +146,10 @@ static struct repair_next judge_step(struct watcher *watcher, const struct patie
         return next_is(REPAIR_ACT_WAIT, held, when);
     if (waits_for_primary(watcher, patient))
         return wait_for_primary(watcher, patient);
+    if (patient->plan.failed && *patient->instance->holder != '\0' &&
+        !watcher_disks_seen_now(watcher, patient->instance))
+        return next_is(REPAIR_ACT_WAIT, "Its primary node does not say now whether its disks fail.",
+                       "when that node tells of its disks");
     gint64 pause = pause_ends(watcher, patient, history);
     if (pause != 0)
         return wait_until(history, pause);
@@ -176,6 +181,8 @@ struct repair_next repair_next_judge(struct watcher *watcher, const struct patie
         return next_is(REPAIR_ACT_FAILURE,
                        "its disks were made anew, but what belongs on them was not installed",
                        NULL);
+    if (plan->healthy && patient->doubt != NULL)
+        return next_is(REPAIR_ACT_WAIT, patient->doubt, "in the next pass");
     if (plan->healthy)
         return next_is(REPAIR_ACT_HEALTHY, "the repair would be ended with success", NULL);
     if (given_up != NULL)

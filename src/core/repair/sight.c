@@ -31,11 +31,8 @@ static void remember(struct watcher *watcher, const struct node *node)
         memory->answered = true;
         memory->silent_since = 0;
         memory->unheard_ms = 0;
-        if (report->disk_total > 0)
-            memory->failed_pass = 0;
-        else if (memory->failed_pass == 0)
-            memory->failed_pass = watcher->pass;
     } else if (node->offline) {
+        suspicion_clear(&memory->disks);
         *memory = (struct node_memory){0}; /* what is on record says it all */
     } else {
         if (memory->answered && memory->silent_since == 0)
@@ -63,6 +60,7 @@ void watcher_sight_update(struct watcher *watcher)
         if (report != NULL)
             sizes += g_str_hash(node->uuid) * (report->memory_total + 1);
     }
+    watcher_disks_update(watcher);
     watcher->room_changed |= sizes != watcher->sizes;
     watcher->sizes = sizes;
 }
@@ -128,14 +126,42 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
                                   const struct replica *replica)
 {
     bool reported = false;
-    const struct node_memory *primary = g_hash_table_lookup(watcher->nodes, instance->primary_node);
     guint64 disks = 0;
     bool broken = replica != NULL && replica_broken(watcher, instance, replica, &disks);
-    return (struct repair_sight){
+    struct repair_sight sight = {
         .guest = watcher_guest(watcher, instance, &reported),
         .replica_broken = broken,
         .replica_images = disks,
-        .disks_failed =
-            primary != NULL && primary->failed_pass != 0 && primary->failed_pass < watcher->pass,
     };
+    watcher_disks_tell(watcher, instance, replica, &sight);
+    return sight;
+}
+
+/* What was found in one pass alone, or cannot be found now, is no news of being well: a watcher
+ * that has just begun, or whom a node does not answer, would call a repair done. */
+const char *watcher_sight_doubt(const struct watcher *watcher, const struct instance *instance,
+                                const struct replica *replica)
+{
+    guint64 disks = 0;
+    bool online = watcher_node_online(watcher, instance->primary_node);
+    if (online && !g_hash_table_contains(watcher->reports, instance->primary_node))
+        return "Its primary node does not answer, so whether it is well is not known.";
+    if (replica != NULL && images_missing(watcher, instance, replica, &disks))
+        return "Whether the images of its replica are gone is not certain yet.";
+    if (watcher_disks_doubted(watcher, instance, replica))
+        return "Whether disks of its nodes have failed is not certain yet.";
+    return NULL;
+}
+
+bool watcher_leaves_primary(struct watcher *watcher, const struct instance *instance)
+{
+    if (!repair_template_mirrored(instance->disk_template))
+        return false;
+    const struct replica *replica = watcher_replica(watcher, instance);
+    struct repair_sight sight = watcher_sight(watcher, instance, replica);
+    struct repair_plan plan =
+        repair_plan_of(follow_config(watcher->follow), instance, replica, &sight);
+    bool leaves = plan.failed && plan.step == REPAIR_STEP_FAILOVER;
+    repair_plan_clear(&plan);
+    return leaves;
 }

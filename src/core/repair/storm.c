@@ -3,14 +3,16 @@
 
 #include "core/repair/policy.h"
 
-static gint64 lost_since(const struct node *node, storm_silence silence, const void *data)
+static gint64 lost_since(const struct node *node, storm_loss loss, const void *data,
+                         const char **ret_how)
 {
-    return node->offline ? MAX((gint64)node->offline_since, 1) : silence(node, data);
+    *ret_how = "is offline";
+    return node->offline ? MAX((gint64)node->offline_since, 1) : loss(node, data, ret_how);
 }
 
 /* Nodes that were lost earlier are no part of the whole: what is left of the cluster counts. */
 void storm_find(struct storm *storm, const struct config *config, gint64 now, gint64 forgiven,
-                storm_silence silence, const void *data)
+                storm_loss loss, const void *data)
 {
     gint64 horizon = MAX(now - (gint64)config_cluster(config)->repair_storm_window_s, forgiven);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
@@ -18,7 +20,8 @@ void storm_find(struct storm *storm, const struct config *config, gint64 now, gi
                             .texts = g_ptr_array_new_with_free_func(g_free)};
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        gint64 since = lost_since(node, silence, data);
+        const char *how = NULL;
+        gint64 since = lost_since(node, loss, data, &how);
         if (since != 0 && since <= horizon)
             continue;
         storm->total++;
@@ -27,9 +30,7 @@ void storm_find(struct storm *storm, const struct config *config, gint64 now, gi
         g_autofree char *when = repair_time_text(since);
         storm->lost++;
         g_ptr_array_add(storm->uuids, g_strdup(node->uuid));
-        g_ptr_array_add(storm->texts,
-                        g_strdup_printf("%s %s since %s", node->name,
-                                        node->offline ? "is offline" : "does not answer", when));
+        g_ptr_array_add(storm->texts, g_strdup_printf("%s %s since %s", node->name, how, when));
     }
 }
 

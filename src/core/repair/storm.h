@@ -13,14 +13,14 @@ struct storm {
     GPtrArray *uuids, *texts; /* of the lost ones; the latter are owned */
 };
 
-/* Since when a node has been silent for so long that it counts as lost, in seconds since 1970; 0:
- * it does not. */
-typedef gint64 (*storm_silence)(const struct node *node, const void *data);
+/* Since when a node that is not offline on record counts as lost, in seconds since 1970, and how,
+ * in words that continue its name ("does not answer"); 0: it does not. */
+typedef gint64 (*storm_loss)(const struct node *node, const void *data, const char **ret_how);
 
 /* Losses up to `forgiven` (storm_forgiven(), seconds since 1970) do not count. Clear with
  * storm_clear(). */
 void storm_find(struct storm *storm, const struct config *config, gint64 now, gint64 forgiven,
-                storm_silence silence, const void *data);
+                storm_loss loss, const void *data);
 void storm_clear(struct storm *storm);
 
 /* When a person last said go on, by the latest record about the brake (may be NULL); 0: never. */

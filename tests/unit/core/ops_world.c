@@ -131,14 +131,19 @@ static json_t *report(const struct ops_world *world, const char *node)
             guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
                               (json_int_t)world->guest_generation, "state", world->guest_state,
                               "mirror", world->guest_mirror ? world->guest_mirror : "none"));
-    return json_make("{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node,
-                     "memory_total", memory, "memory_free", memory, "disk_total", disk, "disk_free",
-                     disk, "guests", guests, "replicas", replicas_of(world, node), "images",
-                     images_of(world, node), "image_sets", image_sets_of(world, node), "bridges",
-                     world->bridges[index], "qemu_version", world->qemu[index], "shared",
-                     world->shared[index], "shared_total", told, "shared_free", told, "sources",
-                     sources_of(world->sources[index]), "sources_whole",
-                     world->sources[index] ? 1 : 0);
+    json_t *answer = json_make(
+        "{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node, "memory_total", memory,
+        "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests, "replicas",
+        replicas_of(world, node), "images", images_of(world, node), "image_sets",
+        image_sets_of(world, node), "bridges", world->bridges[index], "qemu_version",
+        world->qemu[index], "shared", world->shared[index], "shared_total", told, "shared_free",
+        told, "sources", sources_of(world->sources[index]), "sources_whole",
+        world->sources[index] ? 1 : 0);
+    if (world->trial[index])
+        json_object_set_new(
+            answer, "faults",
+            json_make("[{ss ss sb}]", "kind", "disks", "text", world->trial[index], "fresh", 1));
+    return answer;
 }
 
 /* A replica_open that is to keep images aside. */

@@ -643,7 +643,9 @@ static void test_stop_kill_fails(void)
     fake_host_fault(nw->a.host, "kill", FAKE_FAULT_SILENT, 1);
     json_t *answer = stop(nw, 1000, &error);
     assert_refused(answer, error, TIMEOUT,
-                   "generation 2 could not be ended: kill: no answer in 2000 ms");
+                   "generation 2 could not be ended: kill: no answer in 2000 ms; while it lives it "
+                   "may write, so nothing is started in its place. If it stays, cut the power of "
+                   "its node and say so: fettle node modify NODE --offline yes --statement \"…\"");
     json_autoptr again = stop(nw, 1000, &error);
     g_assert_no_error(error);
     g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);

@@ -88,8 +88,12 @@ static void test_guest(void)
 static void test_nodes(void)
 {
     ops_put_web(world, "in-sync", true);
-    world->disk[1] = 0;
-    expect_problems("[\"the disks of node2, its secondary node, have failed\"]");
+    world->disk[1] = 0; /* which may only be unknown */
+    expect_problems("[]");
+    world->trial[1] = "cannot write to its disks: Input/output error";
+    expect_problems("[\"node2, its secondary node, cannot write to its disks: Input/output "
+                    "error\"]");
+    world->trial[1] = NULL;
     world->disk[1] = 1000;
     fake_cut(world->world, NODE2, true);
     expect_problems("[\"node2, its secondary node, does not answer\"]");
@@ -136,7 +140,7 @@ static void test_templates(void)
     expect_problems("[\"node1 does not have the images of its disks\"]");
     ops_set(world, "instance", WEB, "disk_template", json_string("diskless"));
     ops_set(world, "instance", WEB, "disks", json_array());
-    world->disk[0] = 0;
+    world->trial[0] = "cannot write to its disks: Input/output error";
     expect_problems("[]");
 }
 
