@@ -185,6 +185,12 @@ const struct node_fault *faults_find(const struct node_report *report, const cha
     return NULL;
 }
 
+const struct node_fault *faults_proven(const struct node_report *report, const char *kind)
+{
+    const struct node_fault *fault = report ? faults_find(report, kind) : NULL;
+    return fault && fault->fresh && !fault->silent ? fault : NULL;
+}
+
 const char *faults_forbids(const struct node_report *report, bool images)
 {
     const struct node_fault *state = faults_find(report, FAULT_STATE);

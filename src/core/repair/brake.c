@@ -23,15 +23,16 @@ bool watcher_shadow(const struct watcher *watcher)
 /* --- the storm --- */
 
 /* We see others through our own node daemon: while that is silent, silence proves nothing. */
-static gint64 silent_since(const struct node *node, const void *data)
+static gint64 silent_for(const struct node *node, const void *data)
 {
     const struct watcher *watcher = data;
     if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid))
-        return 0;
+        return -1;
     const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
-    bool silent = memory != NULL && memory->silent_since != 0 &&
-                  watcher_now(watcher) - memory->silent_since >= LIMIT_REPAIR_SILENT_S;
-    return silent ? memory->silent_since : 0;
+    if (memory == NULL || memory->silent_ms == 0)
+        return -1;
+    gint64 silent_s = (watcher->env->ops->boot_ms(watcher->env) - memory->silent_ms) / 1000;
+    return silent_s >= LIMIT_REPAIR_SILENT_S ? silent_s : -1;
 }
 
 static const struct decision *latest_of(const struct watcher *watcher)
@@ -108,8 +109,13 @@ void watcher_brake(struct watcher *watcher)
         return;
     note_release(watcher);
     struct storm storm;
-    storm_find(&storm, follow_config(watcher->follow), watcher_now(watcher),
-               storm_forgiven(latest_of(watcher)), silent_since, watcher);
+    const struct storm_view view = {.config = follow_config(watcher->follow),
+                                    .now = watcher_now(watcher),
+                                    .ages = watcher->ages,
+                                    .latest = latest_of(watcher),
+                                    .silence = silent_for,
+                                    .data = watcher};
+    storm_find(&storm, &view);
     watcher->braked = storm_pulls(&storm, watcher_cluster(watcher));
     if (watcher->braked)
         pull(watcher, &storm);

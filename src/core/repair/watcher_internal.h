@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "core/config/ages.h"
 #include "core/config/follow.h"
 #include "core/repair/decisions.h"
 #include "core/repair/plan.h"
@@ -39,6 +40,7 @@ struct watcher {
     struct follow *follow;
     struct owner *owner;
     struct decisions *decisions;
+    struct ages *ages;
     GHashTable *instances;  /* uuid -> struct watched; only those that something was about */
     GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
     GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
@@ -73,7 +75,7 @@ struct watcher {
 
 /* What the watcher remembers of a node between passes. */
 struct node_memory {
-    gint64 silent_since;   /* seconds since 1970; 0: it answers, or has never answered us */
+    gint64 silent_ms;      /* boot clock, since when; 0: it answers, or has never answered us */
     gint64 unheard_ms;     /* by the boot clock, since when it does not answer; 0: it does */
     bool answered;         /* at some time since this watcher started */
     guint64 failed_pass;   /* pass since which its disks have no space at all; 0: they have */
@@ -141,6 +143,9 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
 /* Counts a step that was submitted. */
 void watcher_count_step(struct watcher *watcher, bool first);
 bool watcher_shadow(const struct watcher *watcher);
+
+/* --- clock.c: the wall clock of this node is set (SAF-93) --- */
+void watcher_tell_clock(struct watcher *watcher);
 
 /* --- silence.c: nodes that do not answer --- */
 void watcher_tell_silence(struct watcher *watcher);
