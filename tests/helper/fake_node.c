@@ -91,8 +91,19 @@ static bool state_may_fail(const struct env *env, enum file_area area, GError **
     return false;
 }
 
+void fake_set_hung(struct fake_world *world, const char *node, bool hung)
+{
+    if (hung)
+        g_hash_table_add(world->hung, g_strdup(node));
+    else
+        g_hash_table_remove(world->hung, node);
+}
+
 static bool op_state_trial(const struct env *env, GError **error)
 {
+    while (g_hash_table_contains(fake_process_of(env)->world->hung, env->node_uuid))
+        if (!env_sleep(env, 100))
+            return false;
     return state_may_fail(env, FILE_STATE, error);
 }
 
@@ -571,6 +582,7 @@ void fake_node_init(struct fake_world *world)
     world->starters = g_ptr_array_new_with_free_func(g_free);
     world->signals = g_ptr_array_new_with_free_func(g_free);
     world->read_only = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    world->hung = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     world->clocks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
@@ -583,6 +595,7 @@ void fake_node_clear(struct fake_world *world)
     g_ptr_array_unref(world->starters);
     g_ptr_array_unref(world->signals);
     g_hash_table_unref(world->read_only);
+    g_hash_table_unref(world->hung);
     g_hash_table_unref(world->clocks);
     g_free(world->fail_part);
 }

@@ -32,7 +32,8 @@ void faults_round_free(struct faults_round *round);
 
 /* The fault of that kind; NULL: there is none, or it is not known. */
 const struct node_fault *faults_find(const struct node_report *report, const char *kind);
-/* The same if a look that began after the question has found it: it is so. `report` may be NULL. */
+/* The same if it is evidence (auto-repair): seen itself, by a look that began after the question.
+ * `report` may be NULL. */
 const struct node_fault *faults_proven(const struct node_report *report, const char *kind);
 /* Why nothing can be started there, or (`images`) no image be kept, for certain: continues the
  * node's name; NULL. What does not answer proves nothing. */

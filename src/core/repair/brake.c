@@ -23,12 +23,12 @@ bool watcher_shadow(const struct watcher *watcher)
 /* --- the storm --- */
 
 /* We see others through our own node daemon: while that is silent, silence proves nothing. */
-static gint64 silent_since(const struct watcher *watcher, const struct node_memory *memory)
+static gint64 silent_for(const struct watcher *watcher, const struct node_memory *memory)
 {
-    bool silent = g_hash_table_contains(watcher->reports, watcher->env->node_uuid) &&
-                  memory->silent_since != 0 &&
-                  watcher_now(watcher) - memory->silent_since >= LIMIT_REPAIR_SILENT_S;
-    return silent ? memory->silent_since : 0;
+    if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid) || memory->silent_ms == 0)
+        return -1;
+    gint64 silent_s = (watcher->env->ops->boot_ms(watcher->env) - memory->silent_ms) / 1000;
+    return silent_s >= LIMIT_REPAIR_SILENT_S ? silent_s : -1;
 }
 
 struct losses {
@@ -36,15 +36,17 @@ struct losses {
     bool suspected; /* those that may be lost count too */
 };
 
-static gint64 lost_since(const struct node *node, const void *data, const char **ret_how)
+static gint64 lost_for(const struct node *node, const void *data, const char **ret_how)
 {
     const struct losses *losses = data;
+    const struct env *env = losses->watcher->env;
     const struct node_memory *memory = g_hash_table_lookup(losses->watcher->nodes, node->uuid);
-    gint64 silent = memory != NULL ? silent_since(losses->watcher, memory) : 0;
-    *ret_how = silent != 0 ? "does not answer" : "has disks that fail";
-    if (memory == NULL || silent != 0)
-        return silent;
-    return losses->suspected ? memory->suspect_since : memory->failed_since;
+    gint64 silent_s = memory != NULL ? silent_for(losses->watcher, memory) : -1;
+    *ret_how = silent_s >= 0 ? "does not answer" : "has disks that fail";
+    if (memory == NULL || silent_s >= 0)
+        return silent_s;
+    gint64 since_ms = losses->suspected ? memory->suspect_ms : memory->failed_ms;
+    return since_ms == 0 ? -1 : (env->ops->boot_ms(env) - since_ms) / 1000;
 }
 
 static const struct decision *latest_of(const struct watcher *watcher)
@@ -117,8 +119,13 @@ bool watcher_is_restored(const struct watcher *watcher)
 static bool find_storm(const struct watcher *watcher, bool suspected, struct storm *ret_storm)
 {
     const struct losses losses = {watcher, suspected};
-    storm_find(ret_storm, follow_config(watcher->follow), watcher_now(watcher),
-               storm_forgiven(latest_of(watcher)), lost_since, &losses);
+    const struct storm_view view = {.config = follow_config(watcher->follow),
+                                    .now = watcher_now(watcher),
+                                    .ages = watcher->ages,
+                                    .latest = latest_of(watcher),
+                                    .loss = lost_for,
+                                    .data = &losses};
+    storm_find(ret_storm, &view);
     return storm_pulls(ret_storm, watcher_cluster(watcher));
 }
 

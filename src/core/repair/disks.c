@@ -21,7 +21,6 @@ static void suspect(const struct watcher *watcher, struct suspicion *suspicion, 
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     if (suspicion->passes == 0) {
         suspicion->since_ms = now_ms;
-        suspicion->since = watcher_now(watcher);
         suspicion->text = g_steal_pointer(&text);
     }
     g_free(text);
@@ -117,10 +116,10 @@ static void forget_past(const struct watcher *watcher)
 
 static void note_failure(struct node_memory *memory, const struct suspicion *suspicion)
 {
-    gint64 *const since[] = {&memory->suspect_since, &memory->failed_since};
+    gint64 *const since[] = {&memory->suspect_ms, &memory->failed_ms};
+    gint64 first_ms = MAX(suspicion->since_ms, 1);
     for (guint i = 0; i < (is_certain(suspicion) ? 2 : 1) && suspicion->passes > 0; i++)
-        if (*since[i] == 0 || suspicion->since < *since[i])
-            *since[i] = suspicion->since;
+        *since[i] = *since[i] == 0 ? first_ms : MIN(*since[i], first_ms);
 }
 
 /* For the storm brake. */
@@ -132,7 +131,7 @@ static void note_failed_nodes(const struct watcher *watcher)
     g_hash_table_iter_init(&iter, watcher->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct node_memory *memory = value;
-        memory->suspect_since = memory->failed_since = 0;
+        memory->suspect_ms = memory->failed_ms = 0;
         note_failure(memory, &memory->disks);
     }
     g_hash_table_iter_init(&iter, watcher->instances);

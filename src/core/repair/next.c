@@ -60,18 +60,18 @@ static gint64 pause_us(const struct repair_history *history)
            (history->tries == 1 ? LIMIT_REPAIR_FIRST_PAUSE_S : LIMIT_REPAIR_NEXT_PAUSE_S);
 }
 
-/* Counted from the end on the job's record, so that a new watcher waits no less. With a clock that
- * was set back nobody knows how long ago that was: nothing is waited for. Another step than the one
- * that failed is no repetition. Returns seconds since 1970, 0: now. */
-static gint64 pause_ends(const struct watcher *watcher, const struct patient *patient,
+/* Counted from the end on the job's record, so that a new watcher waits no less. Another step than
+ * the one that failed is no repetition. Returns seconds since 1970, 0: now. */
+static gint64 pause_ends(struct watcher *watcher, const struct patient *patient,
                          const struct repair_history *history)
 {
     if (history->step != NULL && strcmp(history->step, repair_step_word(patient->plan.step)) != 0)
         return 0;
-    gint64 now_us = watcher->env->ops->wall_us(watcher->env);
-    gint64 end_us = history->ended_us + pause_us(history);
-    bool over = now_us >= end_us || now_us < history->ended_us;
-    return over ? 0 : (end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC;
+    g_autofree char *key = g_strdup_printf("ended/%" G_GUINT64_FORMAT, history->job);
+    gint64 left_us =
+        pause_us(history) - ages_us(watcher->ages, key, (guint64)MAX(history->ended_us, 0));
+    gint64 end_us = watcher->env->ops->wall_us(watcher->env) + left_us;
+    return left_us <= 0 ? 0 : (end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC;
 }
 
 /* Why it is not tried again; NULL if it may be (ARP-54, A-13). Free with g_free(). */

@@ -26,17 +26,17 @@ static void remember(struct watcher *watcher, const struct node *node)
     struct node_memory *memory = memory_of(watcher, node->uuid);
     const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
     if (report != NULL) {
-        if (!memory->answered || memory->silent_since != 0)
+        if (!memory->answered || memory->silent_ms != 0)
             watcher->returned_ms = watcher->env->ops->boot_ms(watcher->env);
         memory->answered = true;
-        memory->silent_since = 0;
+        memory->silent_ms = 0;
         memory->unheard_ms = 0;
     } else if (node->offline) {
         suspicion_clear(&memory->disks);
         *memory = (struct node_memory){0}; /* what is on record says it all */
     } else {
-        if (memory->answered && memory->silent_since == 0)
-            memory->silent_since = watcher_now(watcher);
+        if (memory->answered && memory->silent_ms == 0)
+            memory->silent_ms = watcher->env->ops->boot_ms(watcher->env);
         if (memory->unheard_ms == 0)
             memory->unheard_ms = watcher->env->ops->boot_ms(watcher->env);
     }

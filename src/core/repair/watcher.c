@@ -314,6 +314,7 @@ static void one_pass(struct watcher *watcher)
                                 (gpointer)follow_config(watcher->follow));
     watcher_sight_update(watcher);
     watcher_tell_silence(watcher);
+    watcher_tell_clock(watcher);
     if (repair)
         watcher_scan(watcher);
     g_autoptr(GPtrArray) troubled = g_ptr_array_new_with_free_func(g_free);
@@ -474,6 +475,7 @@ struct watcher *watcher_new(const struct env *env)
     watcher->guests =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->decisions = decisions_new();
+    watcher->ages = ages_new(env);
     watcher->tags_changed = true;
     watcher->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     watcher->follow = follow_new(env, changed_cb, watcher);
@@ -500,6 +502,7 @@ void watcher_free(struct watcher *watcher)
         return;
     follow_free(watcher->follow);
     owner_free(watcher->owner);
+    ages_free(watcher->ages);
     g_hash_table_unref(watcher->instances);
     g_hash_table_unref(watcher->nodes);
     g_hash_table_unref(watcher->images);

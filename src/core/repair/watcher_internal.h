@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "core/config/ages.h"
 #include "core/config/follow.h"
 #include "core/repair/decisions.h"
 #include "core/repair/plan.h"
@@ -18,7 +19,6 @@ struct suspicion {
     guint passes;             /* in which it was found; 0: there is none */
     guint64 pass;             /* the last of them */
     gint64 since_ms, last_ms; /* boot clock: of the first and of the last */
-    gint64 since;             /* of the first, in seconds since 1970 */
     char *text;               /* what the first found; continues the node's name */
 };
 
@@ -52,6 +52,7 @@ struct watcher {
     struct follow *follow;
     struct owner *owner;
     struct decisions *decisions;
+    struct ages *ages;
     GHashTable *instances;  /* uuid -> struct watched; only those that something was about */
     GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
     GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
@@ -87,14 +88,14 @@ struct watcher {
 
 /* What the watcher remembers of a node between passes. */
 struct node_memory {
-    gint64 silent_since;    /* seconds since 1970; 0: it answers, or has never answered us */
+    gint64 silent_ms;       /* boot clock, since when; 0: it answers, or has never answered us */
     gint64 unheard_ms;      /* by the boot clock, since when it does not answer; 0: it does */
     bool answered;          /* at some time since this watcher started */
     struct suspicion disks; /* that they have failed, by its own trial */
-    /* Seconds since 1970: since when disks of it fail, by its trial or by what a guest was
-     * answered; 0: they do not. */
-    gint64 suspect_since;  /* perhaps … */
-    gint64 failed_since;   /* … and for certain */
+    /* Boot clock: since when disks of it fail, by its trial or by what a guest was answered; 0:
+     * they do not. */
+    gint64 suspect_ms;     /* perhaps … */
+    gint64 failed_ms;      /* … and for certain */
     gint64 services_ms;    /* boot clock: when its services were put on record anew; 0: never */
     guint64 services_pass; /* the last whose commit was to do that */
     guint promotions;      /* jobs that were to make it a master candidate, and failed */
@@ -186,6 +187,9 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
 /* Counts a step that was submitted. */
 void watcher_count_step(struct watcher *watcher, bool first);
 bool watcher_shadow(const struct watcher *watcher);
+
+/* --- clock.c: the wall clock of this node is set (SAF-93) --- */
+void watcher_tell_clock(struct watcher *watcher);
 
 /* --- silence.c: nodes that do not answer --- */
 void watcher_tell_silence(struct watcher *watcher);

@@ -574,12 +574,18 @@ const struct decision *latest_about(struct watcher_world *w, const char *subject
 {
     look(w);
     const struct decision *latest = NULL;
+    guint64 newest = 0, version = 0;
     g_autoptr(GPtrArray) all = config_list(w->view, "decision");
     for (guint i = 0; i < all->len; i++) {
         const struct decision *decision = all->pdata[i];
-        if (g_str_equal(decision->subject, subject) && g_str_equal(decision->author, author) &&
-            (latest == NULL || decision->at_us > latest->at_us))
-            latest = decision;
+        config_get(w->view, "decision", decision->uuid, &version);
+        bool later = latest == NULL || version > newest ||
+                     (version == newest && decision->at_us > latest->at_us);
+        if (!later || !g_str_equal(decision->subject, subject) ||
+            !g_str_equal(decision->author, author))
+            continue;
+        latest = decision;
+        newest = version;
     }
     return latest;
 }
