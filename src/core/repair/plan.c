@@ -107,12 +107,18 @@ static enum node_health node_health(const struct config *config, const char *uui
     return NODE_ONLINE;
 }
 
-/* A node whose disks fail is to be left, as a drained one is; guests whose data is elsewhere do not
- * mind. */
+/* A node whose disks fail or have no room is to be left, as a drained one is; guests whose data is
+ * elsewhere do not mind. */
 static enum node_health primary_health(const struct config *config, const struct instance *instance,
                                        const struct repair_sight *sight, struct repair_plan *plan)
 {
     enum node_health health = node_health(config, instance->primary_node, "primary", plan);
+    if (health == NODE_ONLINE && sight->no_room) {
+        see(plan,
+            "it stands still for lack of room on primary node %s; its replica's node has some",
+            config_node_name(config, instance->primary_node));
+        return NODE_DRAINED;
+    }
     if (health == NODE_OFFLINE || !sight->disks_failed ||
         repair_template_shared(instance->disk_template))
         return health;

@@ -24,6 +24,7 @@ struct repair_sight {
     guint64 replica_images; /* … and has those of these disks (ops/copy.h) */
     bool disks_failed; /* the primary's node answered that its disks have no space at all, which is
                           how disks that fail are reported */
+    bool no_room;      /* it stands still for lack of room, and the node of its replica has some */
 };
 
 struct repair_plan {

@@ -191,12 +191,17 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
         json_array_append_new(guests, json_make("{s:s,s:I,s:s,s:s}", "instance", WEB1, "generation",
                                                 (json_int_t)w->guest_generation, "state",
                                                 w->guest_state, "mirror", w->mirror));
+    if (w->io_stop != NULL && json_array_size(guests) > 0)
+        json_object_set_new(json_array_get(guests, 0), "io_stop", json_string(w->io_stop));
+    bool full = w->full != NULL && g_str_equal(w->full, to_node);
     bool failed = w->failed != NULL && g_str_equal(w->failed, to_node);
-    json_t *answer =
-        json_make("{s:s,s:i,s:i,s:i,s:i,s:o,s:s}", "node", to_node, "memory_total", (int)w->memory,
-                  "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
-                  failed ? 0 : (int)w->disk_free, "guests", guests, "qemu_version",
-                  g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
+    json_t *answer = json_make(
+        "{s:s,s:i,s:i,s:i,s:i,s:o,s:s}", "node", to_node, "memory_total", (int)w->memory,
+        "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
+        failed ? 0
+        : full ? 10
+               : (int)w->disk_free,
+        "guests", guests, "qemu_version", g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
     if (w->tell_images)
         add_images(w, to_node, answer);
     if (json_object_get(w->services, to_node) != NULL)
