@@ -284,12 +284,17 @@ static void do_lose_images(struct line *line)
         sim_lose_images(line->sim, instance, replica);
 }
 
-/* disks NODE fail|work */
+/* disks NODE fail|work|full|free */
 static void do_disks(struct line *line)
 {
-    sim_log(line->sim, "fate: the disks of %s %s", script_word(line, 1), script_word(line, 2));
-    fake_host_set_disks_failed(sim_host(line->sim, script_word(line, 1)),
-                               script_is(line, 2, "fail"));
+    struct fake_host *host = sim_host(line->sim, script_word(line, 1));
+    bool room = script_is(line, 2, "full") || script_is(line, 2, "free");
+    sim_log(line->sim, "fate: the disks of %s %s%s", script_word(line, 1), room ? "are " : "",
+            script_word(line, 2));
+    if (room)
+        fake_host_set_full(host, script_is(line, 2, "full"));
+    else
+        fake_host_set_disks_failed(host, script_is(line, 2, "fail"));
 }
 
 /* The disk below a replica fails. */
