@@ -38,6 +38,8 @@ struct ops_world {
     guint64 guest_generation;
     const char *guest_state;
     char *guest_instance;
+    const char *io_stop; /* why its hypervisor has stopped it; NULL: its node does not tell */
+    guint io_errors;     /* of its disk 0 */
 
     bool stop_unclean;          /* guest_stop does not end with equal copies */
     const char *mirror;         /* what mirror_wait says in the end; NULL: ready */
