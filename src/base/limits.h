@@ -203,6 +203,8 @@
 #define LIMIT_WATCHER_ROW_MS 400     /* … up to this */
 #define LIMIT_REPORT_WAIT_MS 2000    /* a silent node delays a pass or a query by this at most */
 #define LIMIT_NODE_OPERATIONS 1024   /* procedures under way on one node */
+#define LIMIT_DISK_WARN_PERCENT 90   /* of the disk space of a node in use: a warning … */
+#define LIMIT_DISK_FULL_PERCENT 95   /* … and another */
 #define LIMIT_ROOM_LEAST_MIB 16      /* with which a guest goes on that has found no room */
 #define LIMIT_NODE_GUESTS 4096       /* instances that one node remembers */
 #define LIMIT_GUEST_FILE_BYTES KIB(256)

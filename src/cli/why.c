@@ -65,6 +65,11 @@ static void print_status(const char *name, const json_t *row, bool recorded)
                "    fettle node modify %s --offline yes --statement \"…\"\n"
                "What would be done then:\n    fettle plan fail %s\n",
                name, status, node, node, node);
+    else if (strcmp(status, "ERROR_nospace") == 0)
+        printf(
+            "%s is %s: %s has no room for its disks. It stands still, and goes on by itself when "
+            "there is room.\n",
+            name, status, node);
     else if (!recorded)
         printf("%s is %s; nothing had to be decided about it.\n", name, status);
 }

@@ -148,12 +148,15 @@ bool fake_host_disks_failed(const struct fake_host *host);
 /* Its disks have no room (or have some again): nothing can be made there, a write of a guest stops
  * it and is held, one of an export ends that. */
 void fake_host_set_full(struct fake_host *host, bool full);
+bool fake_host_is_full(const struct fake_host *host);
 /* It says that there is room, whether there is or not. */
 void fake_host_set_space_lies(struct fake_host *host, bool lies);
 /* A person stops a guest's processors, or lets them go on. */
 void fake_host_guest_pause(struct fake_host *host, const char *instance, bool paused);
 /* The guest's monitor answers nothing, as it waits for writes that are held. */
 bool fake_host_frozen(const struct fake_host *host, const char *instance);
+/* Whether a guest stands still for lack of room, or did so a short while ago. */
+bool fake_host_stood_still(const struct fake_host *host, const char *instance, guint within_ms);
 /* Why the hypervisor has stopped a guest by itself. */
 enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance);
 /* How long guests take to obey a powerdown; 0: they ignore it. 20 at first. */

@@ -57,6 +57,7 @@ struct fake_guest {
     bool current; /* it is in sync right now, so what is answered needs no note */
     GString *console;
     struct io_info io; /* what its disks have answered */
+    gint64 went_on_ms; /* when it last went on after it had found no room; 0: never */
     bool finished;     /* its mirror was ended in sync, and it has not run since */
 
     /* On either side of a migration (fake_migration.c). */

@@ -38,8 +38,18 @@ void fake_guest_repeat(struct fake_guest *guest)
             fake_truth_issue(guest, write); /* by this generation, if the guest has moved */
         write->stopped = false;
     }
+    if (guest->io.stop != IO_STOP_NONE)
+        guest->went_on_ms = guest->host->env->ops->boot_ms(guest->host->env);
     guest->io.stop = IO_STOP_NONE;
     fake_guest_wake(guest);
+}
+
+bool fake_host_stood_still(const struct fake_host *host, const char *instance, guint within_ms)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    gint64 now_ms = host->env->ops->boot_ms(host->env);
+    return guest && (guest->io.stop != IO_STOP_NONE ||
+                     (guest->went_on_ms && now_ms - guest->went_on_ms < (gint64)within_ms));
 }
 
 enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance)

@@ -25,7 +25,7 @@ struct campaign_shape {
 /* What has happened in all runs. */
 struct campaign_counts {
     guint64 jobs, power_cuts, cables, one_way, congestions, deaths, stops, job_deaths, guest_deaths,
-        lost_images, disk_failures, moves, rests, worst_rest_ms, virtual_s, steps;
+        lost_images, disk_failures, full_disks, moves, rests, worst_rest_ms, virtual_s, steps;
 };
 
 struct campaign {
@@ -55,7 +55,7 @@ void campaign_person_tidies(const struct campaign *campaign);
 /* --- campaign_fate.c --- */
 
 void campaign_fate_acts(const struct campaign *campaign);
-/* Power, cables and processes are back. */
+/* Power, cables and processes are back, and there is room. */
 void campaign_fate_ends(const struct campaign *campaign);
 /* Free with g_free(). The master is node1. */
 char *campaign_pick_node(const struct campaign *campaign, bool with_master);

@@ -121,7 +121,10 @@ static void check_repair_job(struct sim *sim, const struct job *job, const struc
         return;
     check_types(sim, job, instance, request->repair);
     const gint64 *since = g_hash_table_lookup(sim->healthy, instance->uuid);
-    if (since != NULL && sim_now_ms(sim) - *since > HEALTHY_MS &&
+    const struct node *primary = config_get(sim->mirror, "node", instance->primary_node, NULL);
+    bool stood = primary != NULL &&
+                 fake_host_stood_still(sim_host(sim, primary->name), instance->uuid, HEALTHY_MS);
+    if (since != NULL && sim_now_ms(sim) - *since > HEALTHY_MS && !stood &&
         !g_hash_table_contains(sim->lost, instance->replica))
         sim_find(sim, "%s is healthy and gets repair job %" G_GUINT64_FORMAT, instance->name,
                  job->id);

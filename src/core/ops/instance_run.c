@@ -217,6 +217,13 @@ static bool edit_not_stopped(struct instance_edit *edit, void *data, GError **er
     return true;
 }
 
+static bool edit_wish_again(struct instance_edit *edit, void *data, GError **error)
+{
+    const enum admin_state *before = data;
+    edit->instance->admin_state = *before;
+    return true;
+}
+
 struct stopped_call {
     bool equal;           /* the node says: image and replica are equal and at rest */
     enum soundness sound; /* and how its images are by themselves */
@@ -296,6 +303,10 @@ struct guest_stop_result *instance_end_guest(struct op *op, const struct instanc
                          "still obey, and is on record as stopped then: Job canceled by request",
                          instance->name, op_node_name(op, instance->holder));
     } else if (!result) {
+        /* Refused while it could do nothing for its shutdown: it is left as it was. */
+        if (timeout_ms > 0 && fettle_error_is(local, WRONG_STATE) &&
+            !instance_edit(op, "mark_instance", instance->uuid, edit_wish_again, &before, error))
+            return NULL;
         g_propagate_error(error, g_steal_pointer(&local));
     }
     return result;

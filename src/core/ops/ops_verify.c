@@ -83,6 +83,23 @@ static void look_at_marks(struct verify *verify)
                 name(verify, instance->migration_node));
 }
 
+/* What its own disks answer. */
+static void look_at_io(struct verify *verify, const struct guest_report *guest, const char *node)
+{
+    if (guest->io_stop == IO_STOP_NO_SPACE)
+        problem(verify,
+                "it stands still, because there is no room for its disks on %s; it goes on by "
+                "itself when there is",
+                node);
+    else if (guest->io_stop == IO_STOP_FAILED)
+        problem(verify, "it stands still, because its disk on %s fails though there is room", node);
+    if (guest->io_errors)
+        problem(verify,
+                "%" G_GUINT64_FORMAT " requests of its disks on %s have failed since it was "
+                "started, the last of disk %" G_GUINT64_FORMAT,
+                guest->io_errors, node, guest->io_disk);
+}
+
 static void look_at_guest(struct verify *verify, const struct node_report *report)
 {
     const struct instance *instance = verify->instance;
@@ -102,6 +119,8 @@ static void look_at_guest(struct verify *verify, const struct node_report *repor
                 enum_word(&guest_state_words, (int)guest->state));
     else if (!up && guest && guest->state == GUEST_RUNNING)
         problem(verify, "it should be stopped and runs on %s", node);
+    if (current)
+        look_at_io(verify, guest, node);
 }
 
 /* Wherever it may have to go. */

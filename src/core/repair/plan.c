@@ -156,6 +156,12 @@ static enum node_health primary_health(const struct config *config, const struct
 {
     enum node_health health = node_health(config, instance->primary_node, "primary", plan);
     const char *failure = failure_of(instance, replica, sight);
+    if (health == NODE_ONLINE && failure == NULL && sight->no_room) {
+        see(plan,
+            "it stands still for lack of room on primary node %s; its replica's node has some",
+            config_node_name(config, instance->primary_node));
+        return NODE_DRAINED;
+    }
     if (health == NODE_OFFLINE || failure == NULL)
         return health;
     see(plan, "primary node %s %s", config_node_name(config, instance->primary_node), failure);

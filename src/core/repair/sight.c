@@ -122,14 +122,28 @@ static bool replica_broken(struct watcher *watcher, const struct instance *insta
     return watched->gone_pass < watcher->pass;
 }
 
+/* Seen by an earlier pass too, whose record says so. The copy over there has all that was
+ * acknowledged. */
+static bool moves_for_room(const struct watcher *watcher, const struct instance *instance,
+                           const struct replica *replica, const struct guest_report *guest)
+{
+    const struct node_report *report =
+        replica != NULL ? g_hash_table_lookup(watcher->reports, replica->node) : NULL;
+    return guest != NULL && guest->io_stop == IO_STOP_NO_SPACE && report != NULL &&
+           replica->state == REPLICA_IN_SYNC && instance->task_state == TASK_NONE &&
+           watcher_told_no_room(watcher, instance) && watcher_node_has_room(report);
+}
+
 struct repair_sight watcher_sight(struct watcher *watcher, const struct instance *instance,
                                   const struct replica *replica)
 {
     bool reported = false;
     guint64 disks = 0;
     bool broken = replica != NULL && replica_broken(watcher, instance, replica, &disks);
+    const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
     struct repair_sight sight = {
-        .guest = watcher_guest(watcher, instance, &reported),
+        .guest = guest,
+        .no_room = moves_for_room(watcher, instance, replica, guest),
         .replica_broken = broken,
         .replica_images = disks,
     };

@@ -315,6 +315,7 @@ static void one_pass(struct watcher *watcher)
     watcher_sight_update(watcher);
     watcher_tell_silence(watcher);
     watcher_tell_clock(watcher);
+    watcher_tell_fullness(watcher);
     if (repair)
         watcher_scan(watcher);
     g_autoptr(GPtrArray) troubled = g_ptr_array_new_with_free_func(g_free);

@@ -194,6 +194,13 @@ void watcher_tell_clock(struct watcher *watcher);
 /* --- silence.c: nodes that do not answer --- */
 void watcher_tell_silence(struct watcher *watcher);
 
+/* --- fullness.c: disks that fill up, and guests that stand still because of it --- */
+void watcher_tell_fullness(struct watcher *watcher);
+/* Whether it is on record that it stands still for lack of room. */
+bool watcher_told_no_room(const struct watcher *watcher, const struct instance *instance);
+/* Enough for a guest that finds none elsewhere. */
+bool watcher_node_has_room(const struct node_report *report);
+
 /* --- spare.c: whether each node's loss could be taken (ARP-71) --- */
 void watcher_spare_room(struct watcher *watcher);
 

@@ -131,6 +131,10 @@ static json_t *report(const struct ops_world *world, const char *node)
             guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
                               (json_int_t)world->guest_generation, "state", world->guest_state,
                               "mirror", world->guest_mirror ? world->guest_mirror : "none"));
+    if (world->io_stop && json_array_size(guests))
+        json_object_update_new(
+            json_array_get(guests, 0),
+            json_make("{ss si}", "io_stop", world->io_stop, "io_errors", (int)world->io_errors));
     json_t *answer = json_make(
         "{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node, "memory_total", memory,
         "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests, "replicas",

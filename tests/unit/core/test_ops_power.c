@@ -485,6 +485,19 @@ static void test_stop_unreachable(void)
     g_assert_cmpint(ops_web(world)->task_state, ==, TASK_STOPPING);
 }
 
+/* It can do nothing for its shutdown: nothing has changed. A cut is not refused so. */
+static void test_stop_refused(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_fail(world, NODE1, "guest_stop", FETTLE_ERROR_WRONG_STATE, "it stands still", 1);
+    g_assert_nonnull(strstr(stop(), "node1: it stands still"));
+    ops_expect(world, "commit instance web1 g1 down @node1 node1/node2 stopping\n"
+                      "node1 guest_stop g1\n"
+                      "commit instance web1 g1 up @node1 node1/node2 stopping\n"
+                      "commit instance web1 g1 up @node1 node1/node2\n"
+                      "commit job error\n");
+}
+
 static void test_stop_stopped(void)
 {
     ops_put_web(world, "in-sync", false);
@@ -567,6 +580,7 @@ int main(int argc, char **argv)
     add("/power/stop/secondary-offline#SAF-11", test_stop_secondary_offline);
     add("/power/stop/stale-wins#SAF-12", test_stop_stale_wins);
     add("/power/stop/unreachable#SAF-11", test_stop_unreachable);
+    add("/power/stop/refused#SAF-27", test_stop_refused);
     add("/power/stop/stopped", test_stop_stopped);
     add("/power/stop/offline", test_stop_offline);
     add("/power/reboot", test_reboot);

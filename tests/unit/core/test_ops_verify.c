@@ -74,6 +74,16 @@ static void test_guest(void)
     world->guest_state = "paused";
     expect_problems("[\"it should run on node1 and is paused\"]");
     world->guest_state = "running";
+    world->io_stop = "no-space";
+    expect_problems(
+        "[\"it stands still, because there is no room for its disks on node1; it goes on "
+        "by itself when there is\"]");
+    world->io_stop = "failed";
+    world->io_errors = 2;
+    expect_problems("[\"it stands still, because its disk on node1 fails though there is room\", "
+                    "\"2 requests of its disks on node1 have failed since it was started, the last "
+                    "of disk 0\"]");
+    world->io_stop = NULL;
     world->guest_generation = 7;
     expect_problems("[\"generation 7 of it is on node1, but 1 is on record\"]");
     world->guest_node = NULL;

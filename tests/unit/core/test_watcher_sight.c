@@ -287,6 +287,74 @@ static void test_failed_disks_and_the_brake(void)
     watcher_world_free(w);
 }
 
+/* --- disks without room --- */
+
+/* Told when it begins and when it is over, and not in every pass; nothing is done without a policy.
+ */
+static void test_no_room(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->io_stop = "none";
+    passes(w, 2);
+    g_assert_null(latest_about(w, WEB1, "watcher/disk"));
+    w->io_stop = "no-space";
+    passes(w, 3);
+    const struct decision *told = latest_about(w, WEB1, "watcher/disk");
+    g_assert_cmpstr(told->state, ==, "No-space");
+    g_assert_cmpint(told->verdict, ==, VERDICT_WAIT);
+    g_assert_nonnull(strstr(told->summary, "there is no room for its disks on node1"));
+    g_autofree char *first = g_strdup(told->uuid);
+    passes(w, 3);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/disk")->uuid, ==, first);
+    w->io_stop = "failed";
+    passes(w, 2);
+    told = latest_about(w, WEB1, "watcher/disk");
+    g_assert_cmpstr(told->state, ==, "Disk-failed");
+    g_assert_cmpint(told->verdict, ==, VERDICT_LEAVE);
+    w->io_stop = NULL; /* an older version does not tell: nothing is wrong with it */
+    passes(w, 2);
+    told = latest_about(w, WEB1, "watcher/disk");
+    g_assert_cmpint(told->verdict, ==, VERDICT_DONE);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    watcher_world_free(w);
+}
+
+/* A policy that allows it moves it to its replica, if that has room. */
+static void test_no_room_moves(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    w->io_stop = "no-space";
+    w->full = NODE2;
+    passes(w, 4);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->full = NULL;
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0],
+                            "it stands still for lack of room on primary node node1"));
+    watcher_world_free(w);
+}
+
+static void test_filling(void)
+{
+    static const struct {
+        guint used;
+        const char *state;
+    } steps[] = {{89, NULL},      {90, "Filling"}, {94, "Filling"}, {95, "Full"}, {94, "Full"},
+                 {92, "Filling"}, {89, "Filling"}, {87, "Room"},    {99, "Full"}, {10, "Room"}};
+    struct watcher_world *w = watcher_world_new();
+    for (guint i = 0; i < G_N_ELEMENTS(steps); i++) {
+        w->disk_free = 4096 - 4096 * steps[i].used / 100 - 1;
+        passes(w, 2);
+        const struct decision *told = latest_about(w, NODE1, "watcher/disk");
+        g_assert_cmpstr(told ? told->state : NULL, ==, steps[i].state);
+    }
+    g_assert_cmpuint(jobs(w), ==, 0);
+    watcher_world_free(w);
+}
+
 /* --- the long rows of the table --- */
 
 static void test_drained(void)
@@ -610,6 +678,9 @@ int main(int argc, char **argv)
                     test_disks_failed_new_watcher);
     g_test_add_func("/watcher-sight/unsound-is-not-started#SAF-24", test_unsound_is_not_started);
     g_test_add_func("/watcher-sight/failed-disks-and-the-brake", test_failed_disks_and_the_brake);
+    g_test_add_func("/watcher-sight/no-room#ARP-68,SAF-27", test_no_room);
+    g_test_add_func("/watcher-sight/no-room-moves#SAF-27", test_no_room_moves);
+    g_test_add_func("/watcher-sight/filling#ARP-68", test_filling);
     g_test_add_func("/watcher-sight/drained#ARP-10,ARP-61", test_drained);
     g_test_add_func("/watcher-sight/drained-newer-qemu#SAF-17,ARP-57", test_drained_newer_qemu);
     g_test_add_func("/watcher-sight/drained-and-offline#ARP-30,ARP-61", test_drained_and_offline);

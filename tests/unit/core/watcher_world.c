@@ -193,12 +193,15 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
                               (json_int_t)w->guest_generation, "state", w->guest_state, "mirror",
                               w->mirror, "io_errors", (int)w->io_errors, "io_stop",
                               w->io_stop != NULL ? w->io_stop : "none", "late", w->late));
+    bool full = w->full != NULL && g_str_equal(w->full, to_node);
     bool failed = w->failed != NULL && g_str_equal(w->failed, to_node);
-    json_t *answer =
-        json_make("{s:s,s:i,s:i,s:i,s:i,s:o,s:s}", "node", to_node, "memory_total", (int)w->memory,
-                  "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
-                  failed ? 0 : (int)w->disk_free, "guests", guests, "qemu_version",
-                  g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
+    json_t *answer = json_make(
+        "{s:s,s:i,s:i,s:i,s:i,s:o,s:s}", "node", to_node, "memory_total", (int)w->memory,
+        "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
+        failed ? 0
+        : full ? 10
+               : (int)w->disk_free,
+        "guests", guests, "qemu_version", g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
     if (g_strcmp0(w->fault, to_node) == 0)
         json_object_set_new(answer, "faults",
                             json_make("[{s:s,s:s,s:b,s:b}]", "kind", "disks", "text",

@@ -49,6 +49,7 @@ struct watcher_world {
     guint io_errors;     /* that web1's guest was answered */
     const char *io_stop; /* why it was stopped; NULL: it was not */
     bool late;           /* it does not answer, and this is what it said last */
+    const char *full;    /* node with 10 MiB left */
     bool tell_images;    /* nodes say which images they have: as of the last look … */
     bool replica_gone;   /* … but not those of web1's replica … */
     bool disk_gone;      /* … or not that of its disk 1 … */
@@ -82,7 +83,8 @@ void end_job(struct watcher_world *w, guint n, const char *status, json_t *resul
 /* What its opcode does, and success: failover or migration to the secondary, a new replica (in
  * sync) on the third node, … */
 void play_job(struct watcher_world *w, guint n);
-/* web1's guest is stopped, its replica in sync as before; `job`: who goes on with it, 0 for none. */
+/* web1's guest is stopped, its replica in sync as before; `job`: who goes on with it, 0 for none.
+ */
 void end_guest(struct watcher_world *w, guint64 job, bool clean, const char *sound);
 bool job_committed(struct watcher_world *w, guint n);
 /* [class, [message, code, changed]] */
