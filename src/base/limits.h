@@ -194,6 +194,8 @@
 #define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
 #define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */
 #define LIMIT_REPAIR_SILENT_S 30 /* a node that is silent for so long counts as lost in a storm */
+#define LIMIT_REPAIR_FAULT_S 30  /* disks have failed if they were seen to for so long … */
+#define LIMIT_REPAIR_FAULT_PASSES 3  /* … and in so many passes of the watcher */
 #define LIMIT_CANDIDATE_SILENT_S 300 /* a silent candidate is usable for so long */
 #define LIMIT_POOL_PATIENCE_S 30     /* too few candidates for so long: one is promoted */
 #define LIMIT_PLAN_STEPS 8           /* operations of one repair that a forecast follows */
@@ -202,6 +204,9 @@
 #define LIMIT_WATCHER_ROW_MS 400     /* … up to this */
 #define LIMIT_REPORT_WAIT_MS 2000    /* a silent node delays a pass or a query by this at most */
 #define LIMIT_NODE_OPERATIONS 1024   /* procedures under way on one node */
+#define LIMIT_DISK_WARN_PERCENT 90   /* of the disk space of a node in use: a warning … */
+#define LIMIT_DISK_FULL_PERCENT 95   /* … and another */
+#define LIMIT_ROOM_LEAST_MIB 16      /* with which a guest goes on that has found no room */
 #define LIMIT_NODE_GUESTS 4096       /* instances that one node remembers */
 #define LIMIT_GUEST_FILE_BYTES KIB(256)
 
@@ -369,7 +374,17 @@
 #define LIMIT_SERVICE_CHARS 32               /* of the name of one */
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
-#define LIMIT_LOOK_MS 500u                   /* for a folder whose server may be dead */
+/* Whether a node can do its work (core/guest/health.c, core/ops/faults.c). */
+#define LIMIT_FAULTS 16 /* in one report */
+#define LIMIT_FAULT_CHARS 256
+#define HEALTH_PAUSE_MS 5000       /* what was well is looked at anew after that */
+#define HEALTH_WAIT_MS 500u        /* a report waits so long for looks … */
+#define LIMIT_LOOK_SILENT_MS 10000 /* … and one that takes so long is a fault */
+#define LIMIT_CLOCK_OFF_MS 2000    /* a clock that differs more from the others' is a fault */
+#define LIMIT_COPY_BEHIND_S 30     /* a copy that lacks for so long what others have is one */
+#define LEAST_MEMORY_PERCENT 1     /* available, of a host */
+#define MOST_DESCRIPTORS_PERCENT 90
+#define LIMIT_LOOK_MS 500u /* for a folder whose server may be dead */
 #define LOOK_POLL_MS 1u
 #define LIMIT_SOURCES 256      /* files for guests that a node reports */
 #define LIMIT_SOURCE_CHARS 128 /* of the name of one */

@@ -162,6 +162,17 @@ static void next_without_node(const json_t *cells, const char *name)
                info_string(cells, "pnode"), name);
 }
 
+/* Moved to its replica's node it finds the room of that one. */
+static void next_without_room(const json_t *cells, const char *name)
+{
+    printf(
+        "  It stands still, as there is no room for its disks on %s. Make room there, and it goes "
+        "on by itself.\n",
+        info_string(cells, "pnode"));
+    if (strcmp(info_string(cells, "replica.state"), "in-sync") == 0)
+        printf("  Or move it to %s: fettle instance migrate %s\n", mirror_node(cells), name);
+}
+
 static void next_by_status(const json_t *cells, const char *name)
 {
     const char *status = info_string(cells, "status"), *node = info_string(cells, "pnode");
@@ -177,6 +188,10 @@ static void next_by_status(const json_t *cells, const char *name)
                name, name);
     else if (strcmp(status, "ERROR_up") == 0)
         printf("  It runs and should not: fettle instance shutdown %s\n", name);
+    else if (strcmp(status, "ERROR_nospace") == 0)
+        next_without_room(cells, name);
+    else if (strcmp(status, "ERROR_diskfailed") == 0)
+        printf("  It stands still, as its disk on %s fails. See: fettle why %s\n", node, name);
     else if (strcmp(status, "ADMIN_down") == 0)
         printf("  Start it: fettle instance startup %s\n", name);
     else if (strcmp(status, "running") == 0)

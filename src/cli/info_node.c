@@ -24,6 +24,18 @@ static void print_role(const json_t *cells)
     info_line("Group", "%s", info_string(cells, "group"));
 }
 
+/* Nothing, if it is well, or of a version that does not tell. */
+static void print_faults(const json_t *cells)
+{
+    size_t i;
+    const json_t *fault;
+    json_array_foreach(info_value(cells, "faults"), i, fault)
+    {
+        g_autofree char *text = g_strconcat(": ", json_string_value(fault), NULL);
+        info_word(i == 0 ? "Health" : "", "error", text);
+    }
+}
+
 /* What only the node itself can say. */
 static void print_room(const json_t *cells)
 {
@@ -39,6 +51,7 @@ static void print_room(const json_t *cells)
     else
         info_line("Disk", "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " MiB free",
                   info_number(cells, "dfree"), info_number(cells, "dtotal"));
+    print_faults(cells);
     info_line("Processors", "%" G_GINT64_FORMAT, info_number(cells, "ctotal"));
     info_line("Version", "%s, boot %s", info_string(cells, "version"),
               info_string(cells, "bootid"));

@@ -14,7 +14,7 @@ static const struct list {
 } lists[] = {
     {"instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory", "name",
      "instance"},
-    {"node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree", "name", "node"},
+    {"node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health", "name", "node"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
     {"service", "name,node,role,state,process,known,since,restarts,version", "name", "service"},
     {"advice", "node,advice,author,reason,until", "node", "node"},

@@ -134,17 +134,29 @@ bool repair_print_next(struct cli *cli, const char *instance, GError **error)
 
 /* --- nodes --- */
 
+static void print_faults(const char *node, const json_t *faults)
+{
+    size_t i;
+    const json_t *fault;
+    json_array_foreach(faults, i, fault) printf("%s %s\n", node, json_string_value(fault));
+    printf("While that lasts it is chosen last for guests and replicas; what runs there is left "
+           "alone.\n");
+}
+
 bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, GError **error)
 {
-    static const char *const fields[] = {"offline", "offline_statement", "offline_since", "mtotal",
-                                         NULL};
+    static const char *const fields[] = {
+        "offline", "offline_statement", "offline_since", "mtotal", "faults", NULL};
     json_autoptr rows =
         cli_query(cli, "node", fields, json_make("[sss]", "=", "name", node), error);
     const json_t *row = json_array_get(rows, 0);
     bool offline = json_is_true(cli_cell_value(row, 0));
     g_autofree char *since = cli_time_text((gint64)json_number_value(cli_cell_value(row, 2)));
-    *ret_said = row != NULL && (offline || cli_cell_value(row, 3) == NULL);
-    if (*ret_said && offline)
+    bool faulty = json_array_size(cli_cell_value(row, 4)) > 0;
+    *ret_said = row != NULL && (offline || faulty || cli_cell_value(row, 3) == NULL);
+    if (faulty)
+        print_faults(node, cli_cell_value(row, 4));
+    else if (*ret_said && offline)
         printf("%s is offline since %s: %s\nWhen it works again:\n    fettle node modify %s "
                "--offline no\n",
                node, since, cli_cell_string(row, 1), node);

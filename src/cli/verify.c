@@ -169,9 +169,34 @@ static void note_leftovers(struct findings *findings, const char *node, const js
              node, json_string_value(image));
 }
 
+/* What only shows beside the others' is in there, too (SAF-92, SAF-93). */
+static bool find_faults(struct findings *findings, const char *node, const json_t *faults)
+{
+    size_t i;
+    const json_t *fault;
+    json_array_foreach(faults, i, fault)
+        find(findings, "node %s: %s", node, json_string_value(fault));
+    return json_array_size(faults) > 0;
+}
+
+/* Before guests find no room: what a person can still do something about. */
+static void verify_room(struct findings *findings, const char *name, json_int_t total,
+                        json_int_t left)
+{
+    json_int_t used = (total - MIN(left, total)) * 100 / total;
+    bool full = used >= LIMIT_DISK_FULL_PERCENT;
+    if (used >= LIMIT_DISK_WARN_PERCENT)
+        find(findings,
+             "node %s: %" G_GINT64_FORMAT " %% of its disk space are used (%" G_GINT64_FORMAT
+             " MiB left)%s; make room, or: fettle node evacuate %s",
+             name, (gint64)used, (gint64)left,
+             full ? ", guests there stand still when there is none left" : "", name);
+}
+
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name", "offline", "mfree", "dtotal", "leftovers", NULL};
+    static const char *const fields[] = {"name",      "offline", "mfree", "dtotal",
+                                         "leftovers", "faults",  "dfree", NULL};
     json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -182,8 +207,12 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
         }
         if (cli_cell_value(row, 2) == NULL)
             find(findings, "node %s: does not answer", name);
-        else if (json_integer_value(cli_cell_value(row, 3)) == 0)
+        else if (!find_faults(findings, name, cli_cell_value(row, 5)) &&
+                 json_integer_value(cli_cell_value(row, 3)) == 0)
             find(findings, "node %s: the folder of its disks cannot be read", name);
+        else if (json_integer_value(cli_cell_value(row, 3)) > 0)
+            verify_room(findings, name, json_integer_value(cli_cell_value(row, 3)),
+                        json_integer_value(cli_cell_value(row, 6)));
         note_leftovers(findings, name, cli_cell_value(row, 4));
     }
     return rows != NULL;
@@ -201,12 +230,24 @@ static void verify_replica(struct findings *findings, const json_t *row)
         find(findings, "instance %s: its replica is %s%s%s", name, state, *why ? ": " : "", why);
 }
 
+static void verify_io(struct findings *findings, const json_t *row)
+{
+    json_int_t failed = json_integer_value(cli_cell_value(row, 8));
+    if (failed > 0 && concerns(findings, cli_cell_string(row, 7)))
+        find(findings,
+             "instance %s: %" G_GINT64_FORMAT
+             " requests of its disks on %s have failed since it was "
+             "started, the last of disk %" G_GINT64_FORMAT,
+             cli_cell_string(row, 0), (gint64)failed, cli_cell_string(row, 7),
+             (gint64)json_integer_value(cli_cell_value(row, 9)));
+}
+
 /* How a guest runs concerns the node where it has to run; its replica concerns both its nodes. */
 static bool verify_instances(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name",          "status",     "disk_template",
-                                         "replica.state", "task_state", "task_owner",
-                                         "replica.why",   "pnode",      NULL};
+    static const char *const fields[] = {
+        "name",        "status", "disk_template", "replica.state", "task_state", "task_owner",
+        "replica.why", "pnode",  "io.errors",     "io.disk",       NULL};
     json_autoptr rows = cli_query(cli, "instance", fields, only_its_instances(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -215,7 +256,11 @@ static bool verify_instances(struct cli *cli, struct findings *findings, GError 
         bool its = concerns(findings, cli_cell_string(row, 7)) ||
                    strcmp(status, "ERROR_wrongnode") == 0; /* it runs on its secondary node */
         if (!well && its)
-            find(findings, "instance %s: status is %s", name, *status ? status : "unknown");
+            find(findings, "instance %s: status is %s%s", name, *status ? status : "unknown",
+                 strcmp(status, "ERROR_nospace") == 0
+                     ? ": it stands still until there is room for its disks"
+                     : "");
+        verify_io(findings, row);
         if (*cli_cell_string(row, 4))
             find(findings, "instance %s: job %" G_GINT64_FORMAT " is or was %s it", name,
                  (gint64)json_integer_value(cli_cell_value(row, 5)), cli_cell_string(row, 4));

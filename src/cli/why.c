@@ -8,10 +8,10 @@
 #include "cli/repair_next.h"
 #include "cli/why_job.h"
 
-static const char *const fields[] = {"at",        "subject_name", "state",      "verdict",
-                                     "summary",   "evidence",     "policy",     "rejected",
-                                     "repair_id", "jobs",         "next_check", NULL};
-enum { AT, NAME, STATE, VERDICT, SUMMARY, EVIDENCE, POLICY, REJECTED, REPAIR, JOBS, NEXT };
+static const char *const fields[] = {
+    "at",       "subject_name", "state", "verdict",    "summary",   "evidence", "policy",
+    "rejected", "repair_id",    "jobs",  "next_check", "serial_no", NULL};
+enum { AT, NAME, STATE, VERDICT, SUMMARY, EVIDENCE, POLICY, REJECTED, REPAIR, JOBS, NEXT, SERIAL };
 
 static void print_each(const char *head, const json_t *list)
 {
@@ -34,10 +34,11 @@ static void print_decision(const json_t *row)
         printf("    %-10s %s\n", "next look", cli_cell_string(row, NEXT));
 }
 
-static gint by_time(const void *a, const void *b)
+/* Not by time: clocks can be set. */
+static gint by_serial(const void *a, const void *b)
 {
-    double left = json_number_value(cli_cell_value(*(json_t *const *)a, AT));
-    double right = json_number_value(cli_cell_value(*(json_t *const *)b, AT));
+    double left = json_number_value(cli_cell_value(*(json_t *const *)a, SERIAL));
+    double right = json_number_value(cli_cell_value(*(json_t *const *)b, SERIAL));
     return left < right ? -1 : left > right;
 }
 
@@ -46,7 +47,7 @@ static json_t *sorted(const json_t *rows)
     g_autoptr(GPtrArray) list = g_ptr_array_new();
     for (size_t i = 0; i < json_array_size(rows); i++)
         g_ptr_array_add(list, json_array_get(rows, i));
-    g_ptr_array_sort(list, by_time);
+    g_ptr_array_sort(list, by_serial);
     json_t *result = json_array();
     for (guint i = 0; i < list->len; i++)
         json_array_append(result, list->pdata[i]);
@@ -64,6 +65,11 @@ static void print_status(const char *name, const json_t *row, bool recorded)
                "    fettle node modify %s --offline yes --statement \"…\"\n"
                "What would be done then:\n    fettle plan fail %s\n",
                name, status, node, node, node);
+    else if (strcmp(status, "ERROR_nospace") == 0)
+        printf(
+            "%s is %s: %s has no room for its disks. It stands still, and goes on by itself when "
+            "there is room.\n",
+            name, status, node);
     else if (!recorded)
         printf("%s is %s; nothing had to be decided about it.\n", name, status);
 }

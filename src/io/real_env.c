@@ -6,10 +6,12 @@
 #include "io/process.h"
 #include "io/rpc_client.h"
 #include "io/starter.h"
+#include "io/trial.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 struct real_env {
     struct env env;
@@ -48,6 +50,23 @@ static gint64 real_boot_ms(const struct env *env)
 static gint64 real_wall_us(const struct env *env)
 {
     return loop_wall_us();
+}
+
+static bool real_state_trial(const struct env *env, GError **error)
+{
+    return trial_write(real(env)->paths->var, error);
+}
+
+static void real_descriptors(const struct env *env, guint64 *ret_open, guint64 *ret_most)
+{
+    struct rlimit limit;
+    g_autoptr(GDir) open = g_dir_open("/proc/self/fd", 0, NULL);
+    *ret_open = 0;
+    while (open != NULL && g_dir_read_name(open) != NULL)
+        ++*ret_open;
+    *ret_most = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : G_MAXUINT64;
+    if (open == NULL) /* there is none left to look with */
+        *ret_open = *ret_most;
 }
 
 static guint real_timer(const struct env *env, guint ms, void (*fn)(void *data), void *data)
@@ -258,6 +277,8 @@ static const struct env_ops ops = {
     .file_remove = real_file_remove,
     .file_list = real_file_list,
     .file_watch = real_file_watch,
+    .state_trial = real_state_trial,
+    .descriptors = real_descriptors,
     .livelock_make = real_livelock_make,
     .livelock_drop = real_livelock_drop,
     .livelock_probe = real_livelock_probe,

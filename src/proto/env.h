@@ -87,6 +87,13 @@ struct env_ops {
     void (*file_watch)(const struct env *env, enum file_area area, const char *folder,
                        void (*changed)(const char *name, void *data), void *data);
 
+    /* Writes, syncs and reads a little beside the files of FILE_STATE: whether they can be written.
+     * In a task; waits as long as the disk does, which may be for ever. NO_RESOURCES: it is full;
+     * STORAGE. Only noded. */
+    bool (*state_trial)(const struct env *env, GError **error);
+    /* How many descriptors this process has open, and may have. */
+    void (*descriptors)(const struct env *env, guint64 *ret_open, guint64 *ret_most);
+
     /* Lock files under run/livelocks (DTH rows, SAF-32). make: held until the process ends or
      * livelock_drop(). */
     char *(*livelock_make)(const struct env *env, const char *stem, GError **error);

@@ -74,6 +74,16 @@ struct mirror_info {
     guint progress; /* percent */
 };
 
+/* What the guest's own disks have answered since its process was made. It is always asked for,
+ * never only told: a hypervisor's events are lost. */
+struct io_info {
+    guint64 errors; /* requests that failed and were told to the guest as failed */
+    guint disk;     /* of the last of them, as far as two looks can tell */
+    enum io_stop
+        stop; /* NO_SPACE: the hypervisor has stopped the guest by itself, because a request
+                 found no room; it is held, and counts as no error. NONE otherwise. */
+};
+
 /* What a mirror copies before it is ready. */
 enum mirror_copy {
     COPY_EVERYTHING,
@@ -95,10 +105,19 @@ struct hypervisor_ops {
     /* SIGKILL by pidfd; returns true when the exit has been seen, also if there was no such
      * process. */
     bool (*kill)(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
-    /* Only queries: safe at any time. Absent process: GUEST_ABSENT. No answer in time: error
-     * TIMEOUT. */
+    /* Only queries: safe at any time. One that the hypervisor has stopped by itself (io_query) is
+     * told as running: nobody else has stopped it. Absent process: GUEST_ABSENT. No answer in time:
+     * error TIMEOUT. */
     bool (*query)(struct hypervisor *hv, const char *instance, guint64 generation,
                   enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error);
+    /* Only queries, too, with the same errors. An absent process: zeros. */
+    bool (*io_query)(struct hypervisor *hv, const char *instance, guint64 generation,
+                     struct io_info *ret_io, GError **error);
+    /* Lets a guest go on that the hypervisor has stopped by itself for lack of room, and repeats
+     * what it holds. WRONG_STATE, and nothing is done, if it stands still for any other reason, if
+     * it is part of a migration, or if its mirror was ended in sync: that is to be found out by
+     * whoever stands still with it. It can be stopped again at once. */
+    bool (*go_on)(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
     /* Starts a write-blocking mirror of all disks; returns when the jobs run (not when ready). With
      * COPY_WRITTEN_SINCE a running guest stands still for some milliseconds at the end of the copy,
      * and is told as running. */

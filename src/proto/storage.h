@@ -24,6 +24,9 @@ struct storage_ops {
     void (*set_events)(struct storage *storage, const struct storage_events *events);
     /* What can be given; disks that fail have no space at all. */
     bool (*space)(struct storage *storage, struct storage_space *ret_space, GError **error);
+    /* Writes, syncs and reads a little beside the images: whether that disk works. NO_RESOURCES: it
+     * is full; STORAGE. Waits as long as the disk does, which may be for ever. */
+    bool (*trial)(struct storage *storage, GError **error);
     /* Size in bytes of a source image; UNKNOWN_ENTITY if there is none, WRONG_INPUT if its name
      * leaves the folder. */
     bool (*source_size)(struct storage *storage, const char *os_type, guint64 *ret_bytes,
@@ -63,6 +66,10 @@ struct storage_ops {
                         guint count, GError **error);
     bool (*sync)(struct storage *storage, const char *instance, const char *replica,
                  GError **error);
+    /* All `count` images are there, and can be read from the disk itself, as far as samples tell.
+     * UNKNOWN_ENTITY, CORRUPT as files(); STORAGE. */
+    bool (*check)(struct storage *storage, const char *instance, const char *replica, guint count,
+                  GError **error);
     /* The replica's images become the primary's; what stood there is kept aside under the
      * generation. Synced. */
     bool (*promote)(struct storage *storage, const char *instance, const char *replica,

@@ -163,6 +163,30 @@ def test_failover():
     remove('moved')
 
 
+@title('/repair/failed-disk-of-the-primary#ARP-70,SAF-24,SAF-25')
+def test_failed_disk():
+    """The disks below a running guest fail, its node lives: stopped, failed over with every acknowledged write, one repair."""
+    uuid = create('burnt', primary='node3', secondary='node2')
+    policy('burnt', 'failover')
+    e2e.wait_healthy(lab, 'burnt')
+    lab.lab('disk-fail', 'node3')
+    kind, jobs = result('burnt', 'success')
+    assert (kind, opcodes(jobs)) == ('failover', ['INSTANCE_FAILOVER', 'INSTANCE_REPLACE_DISKS']), (kind, opcodes(jobs))
+    assert len(tags('burnt', 'result')) == 1 and not tags('burnt', 'pending'), tags('burnt', 'result')
+    assert placed('burnt') == ['node2', 'node1'], placed('burnt')
+    said(r'^    seen +primary node node3 (cannot write to its disks|has answered its guest with I/O errors from disk 0)',
+         'why', 'burnt')
+    assert len(lab.qemu_processes(uuid)) == 1
+    e2e.wait_counting(lab, 'burnt', uuid, 'node2', lab.printed('burnt', uuid, 'node3'))
+    e2e.wait_healthy(lab, 'burnt')
+    lab.lab('power', 'node3', 'off')
+    back('node3')
+    aside = os.path.join(lab.root('node3'), 'var', 'disks', 'aside')
+    wait_until('the old images are kept aside', lambda: [name for name in os.listdir(aside) if uuid in name], 60)
+    check_counts('burnt', uuid)
+    remove('burnt')
+
+
 @title('/repair/failover-sharedfile#ARP-11,ARP-66,ARP-68')
 def test_failover_shared():
     """A guest on shared disks goes to another node by one step; what was decided is told as text and as JSON alike."""
@@ -360,5 +384,5 @@ if __name__ == '__main__':
         repairs.lab = lab
         lab.do('OP_INSTANCE_CREATE', instance_name='witness', disk_template='diskless', memory=8, pnode='node1')
         e2e.run(test_fix_storage, test_migrate_mirror, test_migrate_sharedfile, test_stopped, test_drained_and_offline,
-                test_failover, test_failover_shared, test_reinstall,
+                test_failover, test_failed_disk, test_failover_shared, test_reinstall,
                 test_suspended, test_ends_suspension, test_suspended_in_the_middle, test_capacity, test_weak, test_storm, test_logs)

@@ -243,9 +243,17 @@ static gint64 op_boot_ms(const struct env *env)
     return fake_process_of(env)->world->now_ms;
 }
 
+void fake_set_clock(struct fake_world *world, const char *node, gint64 ahead_ms)
+{
+    g_hash_table_replace(world->clocks, g_strdup(node), g_memdup2(&ahead_ms, sizeof ahead_ms));
+}
+
 static gint64 op_wall_us(const struct env *env)
 {
-    return G_GINT64_CONSTANT(1700000000000000) + fake_process_of(env)->world->now_ms * 1000;
+    const struct fake_world *world = fake_process_of(env)->world;
+    const gint64 *ahead_ms = g_hash_table_lookup(world->clocks, env->node_uuid);
+    return G_GINT64_CONSTANT(1700000000000000) +
+           (world->now_ms + (ahead_ms ? *ahead_ms : 0)) * 1000;
 }
 
 static guint op_timer(const struct env *env, guint ms, void (*fn)(void *data), void *data)

@@ -49,6 +49,9 @@ void fake_advance(struct fake_world *world, guint ms);
  * an error of the test if that takes more than an hour of virtual time. */
 void fake_run(const struct env *env, task_fn fn, void *data);
 
+/* Somebody sets the wall clock of a node: it is so much ahead of the others' from now on. */
+void fake_set_clock(struct fake_world *world, const char *node, gint64 ahead_ms);
+
 /* --- calls --- */
 
 typedef void (*fake_handler)(struct rpc_request *request, void *data);
@@ -96,6 +99,10 @@ void fake_reply_clear(struct fake_reply *reply);
 
 /* The next `count` operations on files whose name contains `part` fail with STORAGE. */
 void fake_fail_files(struct fake_world *world, const char *part, guint count);
+/* Nothing of FILE_STATE of that node can be written any more, or again: its root is read-only. */
+void fake_set_read_only(struct fake_world *world, const char *node, bool read_only);
+/* A trial of FILE_STATE on that node does not come back until this is over. */
+void fake_set_hung(struct fake_world *world, const char *node, bool hung);
 /* Direct access, as a test sees the disk; NULL if there is none. Borrowed. */
 const char *fake_file(struct fake_world *world, const char *node, enum file_area area,
                       const char *name);

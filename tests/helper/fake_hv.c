@@ -349,8 +349,9 @@ static bool prepare_now(struct fake_host *host, const struct guest_spec *spec, G
         fettle_set_error(error, HYPERVISOR, "%s: failed to get \"write\" lock", instance->name);
         return false;
     }
-    if (instance->disks->len > 0 && !image) {
-        fettle_set_error(error, HYPERVISOR, "%s: no image", instance->name);
+    if (instance->disks->len > 0 && (!image || fake_disks_fail(host, image))) {
+        fettle_set_error(error, HYPERVISOR, "%s: %s", instance->name,
+                         image ? "Input/output error" : "no image");
         return false;
     }
     for (guint i = 0; spec->taps && i < spec->taps->len; i++)
@@ -381,6 +382,8 @@ static bool op_run(struct hypervisor *hv, const char *instance, guint64 generati
     if (ok && guest->state != GUEST_RUNNING) {
         fake_truth_run(guest);
         guest->state = GUEST_RUNNING;
+        guest->finished = false;
+        fake_guest_repeat(guest);
     }
     return fake_op_end(host, "run", late, ok, error);
 }
@@ -395,7 +398,7 @@ static bool guest_drain(struct fake_host *host, const char *instance, guint64 ge
             fettle_set_error(error, HYPERVISOR, "%s: the process has ended", instance);
             return false;
         }
-        guest->drains = guest->writes->len > 0 ? DRAIN_TICKS : 0;
+        guest->drains = fake_guest_under_way(guest) > 0 ? DRAIN_TICKS : 0;
         if (guest->drains == 0)
             return true;
         guest->frozen = fake_host_held(host, instance);
@@ -429,12 +432,14 @@ static bool op_pause(struct hypervisor *hv, const char *instance, guint64 genera
     return fake_op_end(host, "pause", late, ok, error);
 }
 
-static void guest_shut_down(struct fake_guest *guest)
+/* `held`: it did so although its writes are not done, and QEMU waits for them. */
+static void guest_shut_down(struct fake_guest *guest, bool held)
 {
     struct fake_host *host = guest->host;
     if (guest->state != GUEST_RUNNING)
         return;
     guest->state = GUEST_SHUTDOWN;
+    guest->frozen = held;
     fake_host_tell(host, FAKE_SHUTDOWN, guest->instance, "", guest->generation);
 }
 
@@ -443,10 +448,11 @@ static void powerdown_cb(void *data)
     struct fake_guest *guest = data;
     const struct env *env = guest->host->env;
     guest->powerdown = 0;
-    if (guest->writes->len > 0) /* it writes its caches back first */
+    bool held = fake_host_held(guest->host, guest->instance);
+    if (fake_guest_under_way(guest) > 0 && !held) /* it writes its caches back first */
         guest->powerdown = env->ops->timer(env, FAKE_TICK_MS, powerdown_cb, guest);
     else
-        guest_shut_down(guest);
+        guest_shut_down(guest, held);
 }
 
 static bool op_powerdown(struct hypervisor *hv, const char *instance, guint64 generation,
@@ -509,6 +515,13 @@ static guint guest_progress(const struct fake_guest *guest)
     return guest->image && guest->image->count ? done * 100 / guest->image->count : 0;
 }
 
+/* Nobody but the hypervisor has stopped it. */
+static enum guest_state told_state(const struct fake_guest *guest)
+{
+    bool held = guest->state == GUEST_PAUSED && guest->io.stop != IO_STOP_NONE;
+    return held ? GUEST_RUNNING : guest->state;
+}
+
 static bool op_query(struct hypervisor *hv, const char *instance, guint64 generation,
                      enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error)
 {
@@ -523,9 +536,49 @@ static bool op_query(struct hypervisor *hv, const char *instance, guint64 genera
     struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
     if (!guest)
         return false;
-    *ret_state = guest->state;
+    *ret_state = told_state(guest);
     *ret_mirror = (struct mirror_info){guest->mirror, guest_progress(guest)};
     return true;
+}
+
+/* In no time: it goes with each query. */
+static bool op_io_query(struct hypervisor *hv, const char *instance, guint64 generation,
+                        struct io_info *ret_io, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    struct fake_guest *guest = NULL;
+    if (fake_guest_find(host, instance)) {
+        guest = fake_guest_for(host, instance, generation, error);
+        if (!guest)
+            return false;
+    }
+    *ret_io = guest ? guest->io : (struct io_info){0};
+    return true;
+}
+
+static bool go_on_now(struct fake_guest *guest, GError **error)
+{
+    if (guest->state != GUEST_PAUSED || guest->io.stop == IO_STOP_NONE || guest->finished ||
+        guest->to) {
+        fettle_set_error(error, WRONG_STATE, "%s is not only stopped for lack of room",
+                         guest->instance);
+        return false;
+    }
+    fake_truth_resume(guest);
+    guest->state = GUEST_RUNNING;
+    fake_guest_repeat(guest);
+    return true;
+}
+
+static bool op_go_on(struct hypervisor *hv, const char *instance, guint64 generation,
+                     GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    if (!fake_op_begin(host, "go_on", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
+    return fake_op_end(host, "go_on", late, guest && go_on_now(guest, error), error);
 }
 
 static bool op_mirror_start(struct hypervisor *hv, const char *instance, guint64 generation,
@@ -559,8 +612,10 @@ static bool op_mirror_finish(struct hypervisor *hv, const char *instance, guint6
         fettle_set_error(error, HYPERVISOR, "the mirror did not complete");
         ok = false;
     }
-    if (ok)
+    if (ok) {
         fake_guest_unmirror(guest, MIRROR_NONE);
+        guest->finished = true;
+    }
     return fake_op_end(host, "mirror_finish", late, ok, error);
 }
 
@@ -604,7 +659,7 @@ static GPtrArray *op_rediscover(struct hypervisor *hv, GError **error)
         g_free(line->instance);
         line->instance = g_strdup(guest->instance);
         line->generation = guest->generation;
-        line->state = guest->state;
+        line->state = told_state(guest);
         line->mirror = guest->mirror;
         line->progress = guest_progress(guest);
         if (fake_guest_mirrors(guest)) {
@@ -714,6 +769,8 @@ static const struct hypervisor_ops *hv_ops(void)
         .reset = op_reset,
         .kill = op_kill,
         .query = op_query,
+        .io_query = op_io_query,
+        .go_on = op_go_on,
         .mirror_start = op_mirror_start,
         .mirror_finish = op_mirror_finish,
         .mirror_release = op_mirror_release,
@@ -791,4 +848,17 @@ void fake_host_guest_crash(struct fake_host *host, const char *instance)
     struct fake_guest *guest = fake_guest_find(host, instance);
     if (guest)
         guest_end(guest);
+}
+
+void fake_host_guest_pause(struct fake_host *host, const char *instance, bool paused)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (guest && guest->state == (paused ? GUEST_RUNNING : GUEST_PAUSED))
+        guest->state = paused ? GUEST_PAUSED : GUEST_RUNNING;
+}
+
+bool fake_host_frozen(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest && guest->frozen;
 }

@@ -58,6 +58,9 @@ const char *fake_hosts_problem(const struct fake_hosts *hosts);
  * `replica` "" for the primary's. */
 bool fake_hosts_whole(const struct fake_hosts *hosts, const char *node_uuid, const char *instance,
                       const char *replica);
+/* The same of images that are kept aside there. */
+bool fake_hosts_kept_whole(const struct fake_hosts *hosts, const char *node_uuid,
+                           const char *instance);
 /* Do the two images have the same content (SAF-11)? */
 bool fake_hosts_equal(const struct fake_hosts *hosts, const char *instance, const char *node_a,
                       const char *replica_a, const char *node_b, const char *replica_b);
@@ -74,6 +77,8 @@ enum mirror_state fake_host_mirror(const struct fake_host *host, const char *ins
 /* Blocks that its mirror took as equal when it was attached last, because nobody had written them.
  */
 guint fake_host_spared(const struct fake_host *host, const char *instance);
+/* Requests of its disks that have failed, as its hypervisor counts them. */
+guint64 fake_host_io_errors(const struct fake_host *host, const char *instance);
 /* A write of the guest waits for an unreachable replica. */
 bool fake_host_held(const struct fake_host *host, const char *instance);
 bool fake_host_exports(const struct fake_host *host, const char *instance);
@@ -135,8 +140,25 @@ void fake_host_lose_images(struct fake_host *host, const char *instance, const c
 /* The same of one disk; whoever has it open, such as an export, notices nothing. */
 void fake_host_lose_disk(struct fake_host *host, const char *instance, const char *replica,
                          guint disk);
-/* Its disks have failed as a whole (or work again): no space at all. */
+/* Its disks have failed as a whole (or work again): no space at all, nothing can be made, renamed
+ * or removed there, guests are told that their writes have failed, exports end. What they had is as
+ * it was when they work again. */
 void fake_host_set_disks_failed(struct fake_host *host, bool failed);
+bool fake_host_disks_failed(const struct fake_host *host);
+/* Its disks have no room (or have some again): nothing can be made there, a write of a guest stops
+ * it and is held, one of an export ends that. */
+void fake_host_set_full(struct fake_host *host, bool full);
+bool fake_host_is_full(const struct fake_host *host);
+/* It says that there is room, whether there is or not. */
+void fake_host_set_space_lies(struct fake_host *host, bool lies);
+/* A person stops a guest's processors, or lets them go on. */
+void fake_host_guest_pause(struct fake_host *host, const char *instance, bool paused);
+/* The guest's monitor answers nothing, as it waits for writes that are held. */
+bool fake_host_frozen(const struct fake_host *host, const char *instance);
+/* Whether a guest stands still for lack of room, or did so a short while ago. */
+bool fake_host_stood_still(const struct fake_host *host, const char *instance, guint within_ms);
+/* Why the hypervisor has stopped a guest by itself. */
+enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance);
 /* How long guests take to obey a powerdown; 0: they ignore it. 20 at first. */
 void fake_host_set_powerdown_ms(struct fake_host *host, guint ms);
 /* Guests of this host write nothing from now on (or again). */

@@ -32,6 +32,7 @@ struct fake_write {
     guint block;
     guint64 value;
     bool local, remote;
+    bool stopped; /* it found no room: held by the hypervisor, and begun again when it goes on */
 };
 
 struct fake_guest {
@@ -55,6 +56,9 @@ struct fake_guest {
     char *since;  /* replica, and the word for its images */
     bool current; /* it is in sync right now, so what is answered needs no note */
     GString *console;
+    struct io_info io; /* what its disks have answered */
+    gint64 went_on_ms; /* when it last went on after it had found no room; 0: never */
+    bool finished;     /* its mirror was ended in sync, and it has not run since */
 
     /* On either side of a migration (fake_migration.c). */
     char *migration;                /* UUID; NULL: none */
@@ -127,6 +131,8 @@ struct fake_host {
     bool paused;       /* the node daemon */
     GPtrArray *untold; /* struct fake_event: what it hears when it goes on */
     bool disks_failed;
+    bool full;           /* its disks have no room */
+    bool space_lies;     /* it tells some */
     const char *sources; /* what lies in its var/images; NULL: it does not tell */
     bool shared_away;    /* the folder that all nodes mount is not mounted here */
     bool settle_lies;
@@ -166,6 +172,9 @@ void fake_host_tell(struct fake_host *host, enum fake_event_kind kind, const cha
 
 #define FAKE_TICK_MS 5
 
+/* Whether that image is on disks that fail; one of the folder that all nodes mount never is. */
+bool fake_disks_fail(const struct fake_host *host, const struct fake_image *image);
+
 /* --- fake_mirror.c --- */
 
 /* From now on it writes, copies, moves; by a timer that is the guest's. */
@@ -173,6 +182,10 @@ void fake_guest_tick(struct fake_guest *guest);
 /* Something begins: the next tick comes soon, however idle it was. */
 void fake_guest_wake(struct fake_guest *guest);
 bool fake_guest_mirrors(const struct fake_guest *guest);
+/* Writes that a command which drains waits for: one that is held for lack of room is none. */
+guint fake_guest_under_way(const struct fake_guest *guest);
+/* What is held for lack of room begins again. */
+void fake_guest_repeat(struct fake_guest *guest);
 /* The export of its replica, if it can be reached. */
 struct fake_export *fake_guest_replica(const struct fake_guest *guest);
 /* The mirror is over, whatever became of it; what the replica lacks is remembered. */
@@ -220,7 +233,8 @@ void fake_image_free(void *data);
 void fake_images_lose(struct fake_host *host);
 void fake_image_write(const struct fake_host *host, struct fake_image *image, guint block,
                       guint64 value, bool stable);
-void fake_export_write(struct fake_export *export, guint block, guint64 value);
+/* False: its disk has no room, so it has ended. */
+bool fake_export_write(struct fake_export *export, guint block, guint64 value);
 /* The living export that a target names, reachable from `from`; NULL if there is none. With
  * `one_way` it is enough that data get there, whether or not answers come back. */
 struct fake_export *fake_export_reach(const struct fake_host *from,

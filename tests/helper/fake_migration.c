@@ -208,7 +208,7 @@ static void tick_stopping(struct fake_guest *guest)
         guest->stopped_ms = guest->host->env->ops->boot_ms(guest->host->env);
     }
     guest->frozen = fake_host_held(guest->host, guest->instance);
-    if (guest->writes->len == 0)
+    if (fake_guest_under_way(guest) == 0)
         guest->step = STEP_STOPPED;
 }
 
@@ -242,10 +242,12 @@ static bool is_exported(const struct fake_guest *guest)
     return false;
 }
 
-static void become_whole(struct fake_guest *peer)
+/* What is held for lack of room goes with it, and is repeated when it runs there. */
+static void become_whole(struct fake_guest *peer, const struct fake_guest *guest)
 {
     peer->whole = true;
     peer->state = GUEST_PAUSED;
+    g_array_append_vals(peer->writes, guest->writes->data, guest->writes->len);
 }
 
 /* The link is cut in the middle of it: what the one side knows the other may not. */
@@ -254,7 +256,7 @@ static void tick_handing_cut(struct fake_guest *guest, struct fake_guest *peer)
     if (!fake_guest_coin(guest) || !fake_guest_coin(guest))
         return;
     if (peer && !is_exported(peer) && fake_guest_coin(guest))
-        become_whole(peer);
+        become_whole(peer, guest);
     else
         break_incoming(peer);
     end_sending(guest, STEP_FAILED, "the connection timed out");
@@ -270,7 +272,7 @@ static void tick_handing(struct fake_guest *guest)
         break_incoming(peer); /* of an image that is exported it does not get the lock */
         end_sending(guest, STEP_FAILED, "connection reset by peer");
     } else if (--guest->handing == 0) {
-        become_whole(peer);
+        become_whole(peer, guest);
         guest->state = GUEST_MIGRATED;
         end_sending(guest, STEP_DONE, NULL);
     }

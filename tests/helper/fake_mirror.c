@@ -18,8 +18,72 @@ struct fake_export *fake_guest_replica(const struct fake_guest *guest)
 bool fake_host_held(const struct fake_host *host, const char *instance)
 {
     const struct fake_guest *guest = fake_guest_find(host, instance);
-    return guest && guest->writes->len > 0 && fake_guest_mirrors(guest) &&
+    return guest && fake_guest_under_way(guest) > 0 && fake_guest_mirrors(guest) &&
            !fake_guest_replica(guest);
+}
+
+guint fake_guest_under_way(const struct fake_guest *guest)
+{
+    guint count = 0;
+    for (guint i = 0; i < guest->writes->len; i++)
+        count += !g_array_index(guest->writes, struct fake_write, i).stopped;
+    return count;
+}
+
+void fake_guest_repeat(struct fake_guest *guest)
+{
+    for (guint i = 0; i < guest->writes->len; i++) {
+        struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i);
+        if (write->stopped)
+            fake_truth_issue(guest, write); /* by this generation, if the guest has moved */
+        write->stopped = false;
+    }
+    if (guest->io.stop != IO_STOP_NONE)
+        guest->went_on_ms = guest->host->env->ops->boot_ms(guest->host->env);
+    guest->io.stop = IO_STOP_NONE;
+    fake_guest_wake(guest);
+}
+
+bool fake_host_stood_still(const struct fake_host *host, const char *instance, guint within_ms)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    gint64 now_ms = host->env->ops->boot_ms(host->env);
+    return guest && (guest->io.stop != IO_STOP_NONE ||
+                     (guest->went_on_ms && now_ms - guest->went_on_ms < (gint64)within_ms));
+}
+
+enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->io.stop : IO_STOP_NONE;
+}
+
+guint64 fake_host_io_errors(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->io.errors : 0;
+}
+
+/* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while
+ * it does. Its replica gets no such write. */
+static void write_finds_no_room(struct fake_guest *guest, struct fake_write *write)
+{
+    write->stopped = true;
+    if (guest->state != GUEST_RUNNING)
+        return;
+    guest->state = GUEST_PAUSED;
+    guest->io.stop = IO_STOP_NO_SPACE;
+}
+
+/* Its own disk fails: the guest is told so, nothing is acknowledged, and the replica is sent
+ * nothing more of it. What it has of it already may be found there or not. */
+static bool write_fails(struct fake_guest *guest, const struct fake_write *write)
+{
+    if (write->local || write->stopped || !fake_disks_fail(guest->host, guest->image))
+        return false;
+    guest->io.errors++;
+    guest->io.disk = write->block / FAKE_BLOCKS;
+    return true;
 }
 
 bool fake_guest_coin(const struct fake_guest *guest)
@@ -87,9 +151,11 @@ guint fake_host_spared(const struct fake_host *host, const char *instance)
 
 static bool block_is_busy(const struct fake_guest *guest, guint block)
 {
-    for (guint i = 0; i < guest->writes->len; i++)
-        if (g_array_index(guest->writes, struct fake_write, i).block == block)
+    for (guint i = 0; i < guest->writes->len; i++) {
+        const struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i);
+        if (write->block == block && !write->stopped)
             return true;
+    }
     return false;
 }
 
@@ -113,10 +179,13 @@ static void guest_copy(struct fake_guest *guest)
     guint left = 0;
     if (!replica)
         return;
+    if (fake_disks_fail(guest->host, guest->image)) { /* what is to be copied cannot be read */
+        fake_guest_unmirror(guest, MIRROR_LOST);
+        return;
+    }
     for (guint i = 0; i < guest->image->count; i++) {
         if (!guest->copied[i] && !block_is_busy(guest, i) && fake_guest_coin(guest)) {
-            fake_export_write(replica, i, guest->image->blocks[i]);
-            guest->copied[i] = true;
+            guest->copied[i] = fake_export_write(replica, i, guest->image->blocks[i]);
         }
         left += !guest->copied[i];
     }
@@ -132,14 +201,22 @@ static void guest_advance_writes(struct fake_guest *guest)
         mirrors && !replica ? fake_export_reach(guest->host, guest->target, true) : NULL;
     for (guint i = guest->writes->len; i > 0; i--) {
         struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
+        if (!write->local && !write->remote && guest->host->full && !write->stopped)
+            write_finds_no_room(guest, write);
+        if (write->stopped)
+            continue;
+        if (write_fails(guest, write)) {
+            note_write(guest, write->block);
+            g_array_remove_index(guest->writes, i - 1);
+            continue;
+        }
         if (!write->local && fake_guest_coin(guest)) {
             fake_image_write(guest->host, guest->image, write->block, write->value, true);
             write->local = true;
         }
         if (!write->remote && replica && fake_guest_coin(guest)) {
-            fake_export_write(replica, write->block, write->value);
-            guest->copied[write->block] = true;
-            write->remote = true;
+            write->remote = fake_export_write(replica, write->block, write->value);
+            guest->copied[write->block] |= write->remote;
         }
         if (unheard && !write->remote && fake_guest_coin(guest))
             fake_export_write(unheard, write->block, write->value); /* its answer is lost */
@@ -150,8 +227,10 @@ static void guest_advance_writes(struct fake_guest *guest)
         }
     }
     guest->stuck = guest->stuck && fake_guest_mirrors(guest) && !replica;
-    if (guest->writes->len == 0 && !guest->stuck)
+    if (fake_guest_under_way(guest) == 0 && !guest->stuck)
         guest->frozen = false;
+    else if (guest->io.stop != IO_STOP_NONE)
+        guest->frozen = fake_host_held(guest->host, guest->instance);
 }
 
 static void guest_issue(struct fake_guest *guest)
@@ -172,16 +251,16 @@ static void guest_issue(struct fake_guest *guest)
 /* Nothing of it is under way: it may look again later. */
 static bool is_idle(const struct fake_guest *guest)
 {
-    return guest->writes->len == 0 && guest->mirror != MIRROR_SYNCING && guest->drains == 0 &&
-           !guest->frozen && !guest->stuck && !guest->to && guest->state != GUEST_INCOMING &&
-           !guest->powerdown;
+    return fake_guest_under_way(guest) == 0 && guest->mirror != MIRROR_SYNCING &&
+           guest->drains == 0 && !guest->frozen && !guest->stuck && !guest->to &&
+           guest->state != GUEST_INCOMING && !guest->powerdown;
 }
 
 /* For as long as its writes are held it need not look so often. */
 static bool waits_for_replica(const struct fake_guest *guest)
 {
     return guest->host->hosts->idle_ms > 0 && guest->mirror == MIRROR_READY && !guest->to &&
-           guest->writes->len > 0 && !fake_guest_replica(guest);
+           fake_guest_under_way(guest) > 0 && !fake_guest_replica(guest);
 }
 
 static void tick_cb(void *data)

@@ -74,6 +74,45 @@ void fake_fail_files(struct fake_world *world, const char *part, guint count)
     world->fail_count = count;
 }
 
+void fake_set_read_only(struct fake_world *world, const char *node, bool read_only)
+{
+    if (read_only)
+        g_hash_table_add(world->read_only, g_strdup(node));
+    else
+        g_hash_table_remove(world->read_only, node);
+}
+
+static bool state_may_fail(const struct env *env, enum file_area area, GError **error)
+{
+    const struct fake_world *world = fake_process_of(env)->world;
+    if (area != FILE_STATE || !g_hash_table_contains(world->read_only, env->node_uuid))
+        return true;
+    fettle_set_error(error, STORAGE, "var: Read-only file system");
+    return false;
+}
+
+void fake_set_hung(struct fake_world *world, const char *node, bool hung)
+{
+    if (hung)
+        g_hash_table_add(world->hung, g_strdup(node));
+    else
+        g_hash_table_remove(world->hung, node);
+}
+
+static bool op_state_trial(const struct env *env, GError **error)
+{
+    while (g_hash_table_contains(fake_process_of(env)->world->hung, env->node_uuid))
+        if (!env_sleep(env, 100))
+            return false;
+    return state_may_fail(env, FILE_STATE, error);
+}
+
+static void op_descriptors(const struct env *env, guint64 *ret_open, guint64 *ret_most)
+{
+    *ret_open = 10;
+    *ret_most = 1024;
+}
+
 static bool file_may_fail(struct fake_world *world, const char *key, GError **error)
 {
     if (!world->fail_count || !world->fail_part || !strstr(key, world->fail_part))
@@ -98,7 +137,7 @@ static bool op_file_write(const struct env *env, enum file_area area, const char
 {
     struct fake_world *world = fake_process_of(env)->world;
     g_autofree char *key = file_key(env->node_uuid, area, name);
-    if (!file_may_fail(world, key, error))
+    if (!state_may_fail(env, area, error) || !file_may_fail(world, key, error))
         return false;
     GString *text = g_string_new_len(data, (gssize)len);
     g_hash_table_replace(files_of(world, env->node_uuid), g_strdup(key), text);
@@ -111,7 +150,7 @@ static bool op_file_append(const struct env *env, enum file_area area, const cha
 {
     struct fake_world *world = fake_process_of(env)->world;
     g_autofree char *key = file_key(env->node_uuid, area, name);
-    if (!file_may_fail(world, key, error))
+    if (!state_may_fail(env, area, error) || !file_may_fail(world, key, error))
         return false;
     GString *text = g_hash_table_lookup(files_of(world, env->node_uuid), key);
     if (text)
@@ -151,7 +190,7 @@ static bool op_file_remove(const struct env *env, enum file_area area, const cha
 {
     struct fake_world *world = fake_process_of(env)->world;
     g_autofree char *key = file_key(env->node_uuid, area, name);
-    if (!file_may_fail(world, key, error))
+    if (!state_may_fail(env, area, error) || !file_may_fail(world, key, error))
         return false;
     g_hash_table_remove(files_of(world, env->node_uuid), key);
     return true;
@@ -542,6 +581,9 @@ void fake_node_init(struct fake_world *world)
     world->file_watches = g_ptr_array_new_with_free_func(file_watch_free);
     world->starters = g_ptr_array_new_with_free_func(g_free);
     world->signals = g_ptr_array_new_with_free_func(g_free);
+    world->read_only = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    world->hung = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    world->clocks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
 void fake_node_clear(struct fake_world *world)
@@ -552,6 +594,9 @@ void fake_node_clear(struct fake_world *world)
     g_ptr_array_unref(world->file_watches);
     g_ptr_array_unref(world->starters);
     g_ptr_array_unref(world->signals);
+    g_hash_table_unref(world->read_only);
+    g_hash_table_unref(world->hung);
+    g_hash_table_unref(world->clocks);
     g_free(world->fail_part);
 }
 
@@ -634,6 +679,8 @@ void fake_node_fill(struct env_ops *ops)
     ops->file_remove = op_file_remove;
     ops->file_list = op_file_list;
     ops->file_watch = op_file_watch;
+    ops->state_trial = op_state_trial;
+    ops->descriptors = op_descriptors;
     ops->livelock_make = op_livelock_make;
     ops->livelock_drop = op_livelock_drop;
     ops->livelock_probe = op_livelock_probe;

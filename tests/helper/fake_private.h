@@ -108,6 +108,9 @@ struct fake_world {
     char *master;
     char *fail_part;
     guint fail_count;
+    GHashTable *read_only; /* node uuids: their FILE_STATE cannot be written */
+    GHashTable *hung;      /* node uuids: trials of their FILE_STATE do not come back */
+    GHashTable *clocks;    /* node uuid -> gint64 *: by how much its wall clock is ahead, in ms */
 };
 
 static inline struct fake_process *fake_process_of(const struct env *env)

@@ -39,6 +39,23 @@ void fake_images_lose(struct fake_host *host)
     }
 }
 
+bool fake_disks_fail(const struct fake_host *host, const struct fake_image *image)
+{
+    return host->disks_failed && (!image || image->disk_template != TEMPLATE_SHAREDFILE);
+}
+
+/* An op that writes to the images of an instance. */
+static bool begin_writing(struct fake_host *host, const char *op, const char *instance,
+                          const char *replica, bool *ret_late, GError **error)
+{
+    if (!fake_op_begin(host, op, instance, ret_late, error))
+        return false;
+    if (!fake_disks_fail(host, fake_image_find(host, instance, replica)))
+        return true;
+    fettle_set_error(error, STORAGE, "%s: Input/output error", op);
+    return false;
+}
+
 static void export_free(void *data)
 {
     struct fake_export *export = data;
@@ -129,8 +146,17 @@ static bool op_space(struct storage *storage, struct storage_space *ret_space, G
     if (!fake_op_begin(host_of(storage), "space", "", NULL, error))
         return false;
     guint64 mib = host_of(storage)->disks_failed ? 0 : 1024 * 1024;
-    *ret_space = (struct storage_space){mib, mib};
+    *ret_space = (struct storage_space){
+        mib, host_of(storage)->full && !host_of(storage)->space_lies ? 0 : mib};
     return true;
+}
+
+static bool op_trial(struct storage *storage, GError **error)
+{
+    if (!host_of(storage)->disks_failed)
+        return true;
+    fettle_set_error(error, STORAGE, "disks: Input/output error");
+    return false;
 }
 
 static bool op_source_size(struct storage *storage, const char *os_type, guint64 *ret_bytes,
@@ -178,6 +204,10 @@ static bool op_create(struct storage *storage, const char *instance, const char 
     if (host->create_given_up) {
         fettle_set_error(error, CANCELED, "given up before the images were whole");
         return false;
+    }
+    if (host->full || (host->disks_failed && disk_template != TEMPLATE_SHAREDFILE)) {
+        fettle_set_error(error, STORAGE, host->full ? "no room" : "create: Input/output error");
+        return fake_op_end(host, "create", late, false, error);
     }
     fake_hosts_touch(host->hosts, instance);
     guint count = disks->len * FAKE_BLOCKS;
@@ -228,7 +258,7 @@ static bool op_renew(struct storage *storage, const char *instance, const char *
 {
     struct fake_host *host = host_of(storage);
     bool late;
-    if (!fake_op_begin(host, "renew", instance, &late, error))
+    if (!begin_writing(host, "renew", instance, replica, &late, error))
         return false;
     struct fake_image *image = fake_image_find(host, instance, replica);
     if (!image) {
@@ -276,7 +306,7 @@ static bool op_grow(struct storage *storage, const char *instance, const char *r
 {
     struct fake_host *host = host_of(storage);
     bool late;
-    if (!fake_op_begin(host, "grow", instance, &late, error))
+    if (!begin_writing(host, "grow", instance, replica, &late, error))
         return false;
     struct fake_image *image = fake_image_find(host, instance, replica);
     bool ok = image && disk * FAKE_BLOCKS < image->count;
@@ -327,10 +357,28 @@ static bool op_sync(struct storage *storage, const char *instance, const char *r
 {
     struct fake_host *host = host_of(storage);
     bool late;
-    if (!fake_op_begin(host, "sync", instance, &late, error))
+    if (!begin_writing(host, "sync", instance, replica, &late, error))
         return false;
     image_settle(fake_image_find(host, instance, replica));
     return fake_op_end(host, "sync", late, true, error);
+}
+
+static bool op_check(struct storage *storage, const char *instance, const char *replica,
+                     guint count, GError **error)
+{
+    struct fake_host *host = host_of(storage);
+    if (!fake_op_begin(host, "check", instance, NULL, error))
+        return false;
+    const struct fake_image *image = fake_image_find(host, instance, replica);
+    for (guint i = 0; i < count; i++)
+        if (!has_disk(image, i)) {
+            fettle_set_error(error, UNKNOWN_ENTITY, "instance %s has no disk %u here", instance, i);
+            return false;
+        }
+    if (!fake_disks_fail(host, image))
+        return true;
+    fettle_set_error(error, STORAGE, "cannot read the images of %s: Input/output error", instance);
+    return false;
 }
 
 static void move_aside(struct fake_host *host, struct fake_image *image, guint64 generation)
@@ -351,7 +399,7 @@ static bool op_promote(struct storage *storage, const char *instance, const char
 {
     struct fake_host *host = host_of(storage);
     bool late;
-    if (!fake_op_begin(host, "promote", instance, &late, error))
+    if (!begin_writing(host, "promote", instance, replica, &late, error))
         return false;
     struct fake_image *image = fake_image_find(host, instance, replica);
     struct fake_image *old = fake_image_find(host, instance, "");
@@ -374,7 +422,7 @@ static bool op_demote(struct storage *storage, const char *instance, const char 
 {
     struct fake_host *host = host_of(storage);
     bool late;
-    if (!fake_op_begin(host, "demote", instance, &late, error))
+    if (!begin_writing(host, "demote", instance, "", &late, error))
         return false;
     struct fake_image *image = fake_image_find(host, instance, "");
     bool ok = image || fake_image_find(host, instance, replica);
@@ -395,7 +443,7 @@ static bool op_set_aside(struct storage *storage, const char *instance, const ch
 {
     struct fake_host *host = host_of(storage);
     bool late;
-    if (!fake_op_begin(host, "set_aside", instance, &late, error))
+    if (!begin_writing(host, "set_aside", instance, replica, &late, error))
         return false;
     struct fake_image *image = fake_image_find(host, instance, replica);
     if (image)
@@ -408,7 +456,7 @@ static bool op_remove(struct storage *storage, const char *instance, const char 
 {
     struct fake_host *host = host_of(storage);
     bool late;
-    if (!fake_op_begin(host, "remove", instance, &late, error))
+    if (!begin_writing(host, "remove", instance, replica, &late, error))
         return false;
     struct fake_image *image = fake_image_find(host, instance, replica);
     if (image) {
@@ -421,7 +469,7 @@ static bool op_remove(struct storage *storage, const char *instance, const char 
 static bool op_remove_aside(struct storage *storage, const char *instance, GError **error)
 {
     struct fake_host *host = host_of(storage);
-    if (!fake_op_begin(host, "remove_aside", instance, NULL, error))
+    if (!begin_writing(host, "remove_aside", instance, "", NULL, error))
         return false;
     for (guint i = host->aside->len; i > 0; i--)
         if (strcmp(((struct fake_image *)host->aside->pdata[i - 1])->instance, instance) == 0)
@@ -479,10 +527,25 @@ void fake_image_write(const struct fake_host *host, struct fake_image *image, gu
         image->stable[block] = value;
 }
 
-void fake_export_write(struct fake_export *export, guint block, guint64 value)
+static void export_end(struct fake_export *export)
 {
+    if (!export->alive)
+        return;
+    export->alive = false;
+    if (!export->server)
+        fake_host_tell(export->host, FAKE_EXPORT_ENDED, export->instance, export->replica,
+                       export->generation);
+}
+
+bool fake_export_write(struct fake_export *export, guint block, guint64 value)
+{
+    if (export->host->full || export->host->disks_failed || !export->alive) {
+        export_end(export);
+        return false;
+    }
     fake_image_write(export->host, fake_image_find(export->host, export->instance, export->replica),
                      block, value, !export->lazy);
+    return true;
 }
 
 static void export_become_durable(struct fake_export *export)
@@ -498,7 +561,7 @@ static bool op_export_open(struct storage *storage, guint64 history, const char 
 {
     struct fake_host *host = host_of(storage);
     bool late;
-    if (!fake_op_begin(host, "export_open", instance, &late, error))
+    if (!begin_writing(host, "export_open", instance, replica, &late, error))
         return false;
     struct fake_export *export = export_find(host, instance, replica);
     for (guint i = 0; i < disks->len; i++)
@@ -540,6 +603,10 @@ static bool op_export_settle(struct storage *storage, const struct export_target
     bool late;
     if (!fake_op_begin(host, "export_settle", target->replica, &late, error))
         return false;
+    if (host->disks_failed) {
+        fettle_set_error(error, STORAGE, "export_settle: Input/output error");
+        return fake_op_end(host, "export_settle", late, false, error);
+    }
     for (guint i = 0; i < host->exports->len; i++) {
         struct fake_export *export = host->exports->pdata[i];
         if (!export->alive || !same_exports(export->target, target))
@@ -633,6 +700,7 @@ void fake_host_set_shared(struct fake_host *host, bool there)
 static const struct storage_ops storage_ops = {
     .set_events = op_set_events,
     .space = op_space,
+    .trial = op_trial,
     .source_size = op_source_size,
     .create = op_create,
     .renew = op_renew,
@@ -642,6 +710,7 @@ static const struct storage_ops storage_ops = {
     .demote = op_demote,
     .files = op_files,
     .sync = op_sync,
+    .check = op_check,
     .promote = op_promote,
     .set_aside = op_set_aside,
     .remove = op_remove,
@@ -679,10 +748,8 @@ void fake_host_set_create_ms(struct fake_host *host, guint ms)
 void fake_host_export_fail(struct fake_host *host, const char *instance)
 {
     struct fake_export *export = export_find(host, instance, NULL);
-    if (!export || !export->alive)
-        return;
-    export->alive = false;
-    fake_host_tell(host, FAKE_EXPORT_ENDED, export->instance, export->replica, export->generation);
+    if (export)
+        export_end(export);
 }
 
 void fake_host_lose_images(struct fake_host *host, const char *instance, const char *replica)
@@ -706,6 +773,26 @@ void fake_host_lose_disk(struct fake_host *host, const char *instance, const cha
 void fake_host_set_settle_lies(struct fake_host *host, bool lies)
 {
     host->settle_lies = lies;
+}
+
+void fake_host_set_full(struct fake_host *host, bool full)
+{
+    host->full = full;
+}
+
+bool fake_host_is_full(const struct fake_host *host)
+{
+    return host->full;
+}
+
+void fake_host_set_space_lies(struct fake_host *host, bool lies)
+{
+    host->space_lies = lies;
+}
+
+bool fake_host_disks_failed(const struct fake_host *host)
+{
+    return host->disks_failed;
 }
 
 void fake_host_set_disks_failed(struct fake_host *host, bool failed)

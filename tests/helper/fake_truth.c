@@ -140,6 +140,21 @@ bool fake_hosts_whole(const struct fake_hosts *hosts, const char *node_uuid, con
     return true;
 }
 
+bool fake_hosts_kept_whole(const struct fake_hosts *hosts, const char *node_uuid,
+                           const char *instance)
+{
+    const struct fake_host *host = fake_host_find(hosts, node_uuid);
+    const struct fake_truth *truth = g_hash_table_lookup(hosts->truths, instance);
+    bool whole = false;
+    for (guint i = 0; host && truth && !whole && i < host->aside->len; i++) {
+        const struct fake_image *image = host->aside->pdata[i];
+        whole = strcmp(image->instance, instance) == 0;
+        for (guint j = 0; whole && j < image->count; j++)
+            whole = block_is_good(truth, j, image->blocks[j]);
+    }
+    return whole;
+}
+
 bool fake_hosts_equal(const struct fake_hosts *hosts, const char *instance, const char *node_a,
                       const char *replica_a, const char *node_b, const char *replica_b)
 {

@@ -97,6 +97,7 @@ static json_t *master_set_replica_state(struct node_world *nw, const struct rpc_
     }
     if (!again) {
         web1->state = args->state;
+        web1->keep = args->state == REPLICA_IN_SYNC ? 0 : web1->keep;
         web1->sync++;
     }
     return json_make("{s:I}", "sync", (json_int_t)web1->sync);
@@ -520,6 +521,7 @@ static void new_replica(struct node_world *nw, const char *node)
                ++nw->replicas_made);
     web1->secondary = node;
     web1->replica_generation = web1->generation;
+    web1->keep = 0;
     web1->state = REPLICA_SYNCING;
     web1->sync = 1;
 }
@@ -560,6 +562,8 @@ bool nw_commit_start(struct node_world *nw)
     web1->holder = web1->primary;
     web1->clean = false;
     if (*web1->secondary) {
+        if (full && web1->state == REPLICA_IN_SYNC)
+            web1->keep = web1->replica_generation;
         web1->state = full ? REPLICA_SYNCING : REPLICA_IN_SYNC;
         web1->replica_generation = web1->generation;
         web1->sync++;
@@ -569,7 +573,9 @@ bool nw_commit_start(struct node_world *nw)
 
 json_t *nw_open_replica(struct node_world *nw, GError **error)
 {
-    return nw_call(nw, nw_node(nw, nw->web1.secondary), "replica_open", replica_args(nw), error);
+    json_t *args = replica_args(nw);
+    json_object_set_new(args, "keep", json_integer((json_int_t)nw->web1.keep));
+    return nw_call(nw, nw_node(nw, nw->web1.secondary), "replica_open", args, error);
 }
 
 bool nw_start(struct node_world *nw, GError **error)
@@ -604,7 +610,7 @@ bool nw_stop(struct node_world *nw, guint timeout_ms, GError **error)
     web1->holder = "";
     web1->clean = clean;
     if (*web1->secondary) {
-        web1->state = clean ? REPLICA_IN_SYNC : REPLICA_STALE;
+        web1->state = web1->state == REPLICA_IN_SYNC ? REPLICA_IN_SYNC : REPLICA_STALE;
         web1->replica_generation = web1->generation;
         web1->sync++;
     }

@@ -25,7 +25,7 @@ struct campaign_shape {
 /* What has happened in all runs. */
 struct campaign_counts {
     guint64 jobs, power_cuts, cables, one_way, congestions, deaths, stops, job_deaths, guest_deaths,
-        lost_images, moves, rests, worst_rest_ms, virtual_s, steps;
+        lost_images, disk_failures, full_disks, moves, rests, worst_rest_ms, virtual_s, steps;
 };
 
 struct campaign {
@@ -47,14 +47,15 @@ void campaign_operator_acts(const struct campaign *campaign);
 /* Somebody notices dead nodes, sooner or later, and says so. */
 void campaign_person_looks(const struct campaign *campaign);
 /* What only a person ends: drained and offline nodes that are back, suspensions, the storm brake,
- * an hour's budget that is used up, repairs that failed, images that are lost. */
+ * an hour's budget that is used up, repairs that failed, images that are lost, what ended on disks
+ * that failed. */
 void campaign_person_returns(const struct campaign *campaign);
 void campaign_person_tidies(const struct campaign *campaign);
 
 /* --- campaign_fate.c --- */
 
 void campaign_fate_acts(const struct campaign *campaign);
-/* Power, cables and processes are back. */
+/* Power, cables and processes are back, and there is room. */
 void campaign_fate_ends(const struct campaign *campaign);
 /* Free with g_free(). The master is node1. */
 char *campaign_pick_node(const struct campaign *campaign, bool with_master);

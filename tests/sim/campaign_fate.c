@@ -97,6 +97,24 @@ static void lose_images(const struct campaign *campaign)
         sim_lose_images(campaign->sim, instance, true);
 }
 
+/* The disks of a node fail, and so do the writes of what runs there; the node lives. */
+static void fail_disks(const struct campaign *campaign, const char *node)
+{
+    campaign->counts->disk_failures += !sim_disks_fail(campaign->sim, node);
+    sim_fail_disks(campaign->sim, node, true);
+}
+
+/* Both nodes of an instance can come to it at once. */
+static void fill_disks(const struct campaign *campaign, const char *node)
+{
+    struct fake_host *host = sim_host(campaign->sim, node);
+    g_autofree char *other = campaign_pick_node(campaign, true);
+    campaign->counts->full_disks++;
+    fake_host_set_full(host, !fake_host_is_full(host));
+    if (sim_random(campaign->sim, 3) == 0)
+        fake_host_set_full(sim_host(campaign->sim, other), true);
+}
+
 /* What was broken is mended again sooner than something else breaks: else a long run is a dead
  * cluster. */
 static bool mend_something(const struct campaign *campaign)
@@ -106,8 +124,12 @@ static bool mend_something(const struct campaign *campaign)
         g_autofree char *node = g_strdup_printf("node%u", i);
         if (sim_random(sim, i == 1 ? 2 : 6) != 0)
             continue;
-        bool broken = !sim_powered(sim, node) || !sim_linked(sim, node) || sim_troubled(sim, node);
+        bool broken = !sim_powered(sim, node) || !sim_linked(sim, node) ||
+                      sim_troubled(sim, node) || sim_disks_fail(sim, node) ||
+                      fake_host_is_full(sim_host(sim, node));
+        fake_host_set_full(sim_host(sim, node), false);
         sim_ease(sim, node);
+        sim_fail_disks(sim, node, false);
         sim_link(sim, node, true);
         sim_power(sim, node, true);
         if (broken)
@@ -119,7 +141,7 @@ static bool mend_something(const struct campaign *campaign)
 static void harm_something(const struct campaign *campaign, const char *node)
 {
     struct sim *sim = campaign->sim;
-    switch (sim_random(sim, 10)) {
+    switch (sim_random(sim, 11)) {
     case 0:
     case 1:
         campaign->counts->power_cuts++;
@@ -142,6 +164,11 @@ static void harm_something(const struct campaign *campaign, const char *node)
     case 8:
         if (sim_random(sim, 4) == 0)
             lose_images(campaign);
+        else if (sim_random(sim, 2) == 0)
+            fail_disks(campaign, node);
+        break;
+    case 9:
+        fill_disks(campaign, node);
         break;
     default:
         campaign->counts->job_deaths += sim_kill_job(sim, 0) ? 1 : 0;
@@ -164,7 +191,9 @@ void campaign_fate_ends(const struct campaign *campaign)
 {
     for (guint i = 1; i <= campaign->shape->nodes; i++) {
         g_autofree char *node = g_strdup_printf("node%u", i);
+        fake_host_set_full(sim_host(campaign->sim, node), false);
         sim_ease(campaign->sim, node);
+        sim_fail_disks(campaign->sim, node, false);
         sim_link(campaign->sim, node, true);
         sim_power(campaign->sim, node, true);
     }

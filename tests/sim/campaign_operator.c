@@ -218,9 +218,34 @@ static void remove_tags(const struct campaign *campaign)
         sim_submit(campaign->sim, opcodes->pdata[i], NULL);
 }
 
+/* Ended on disks that failed, and its policy allows no failover: `why` says to do it by hand. */
+static bool waits_for_failover(const struct campaign *campaign, const struct instance *instance)
+{
+    const struct replica *replica =
+        config_get(sim_config(campaign->sim), "replica", instance->replica, NULL);
+    return instance->admin_state == ADMIN_UP && *instance->holder == '\0' &&
+           instance->task_state == TASK_NONE && !instance->clean && instance->sound != SOUND_YES &&
+           replica != NULL && replica->state == REPLICA_IN_SYNC;
+}
+
+static void fail_over(const struct campaign *campaign)
+{
+    g_autoptr(GPtrArray) instances = config_list(sim_config(campaign->sim), "instance");
+    g_autoptr(GPtrArray) opcodes = g_ptr_array_new();
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (waits_for_failover(campaign, instance))
+            g_ptr_array_add(opcodes, json_make("{ss ss}", "OP_ID", "OP_INSTANCE_FAILOVER",
+                                               "instance_name", instance->name));
+    }
+    for (guint i = 0; i < opcodes->len; i++)
+        sim_submit(campaign->sim, opcodes->pdata[i], NULL);
+}
+
 void campaign_person_tidies(const struct campaign *campaign)
 {
     remove_tags(campaign);
+    fail_over(campaign);
     if (config_get(sim_config(campaign->sim), "repair_brake", "cluster", NULL) != NULL)
         sim_submit(campaign->sim, json_make("{ss}", "OP_ID", "OP_REPAIR_CONTINUE"), NULL);
 }

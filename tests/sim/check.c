@@ -119,7 +119,49 @@ static void check_new_disks(struct sim *sim, const struct instance *before,
                  sim_node_name(sim, after->primary_node));
 }
 
-static void check_instance(struct sim *sim, const struct change *change)
+/* What the commit makes of a replica; NULL: it is deleted, or not touched (`*ret_touched`). */
+static struct replica *replica_after(const GPtrArray *changes, guint first, const char *uuid,
+                                     bool *ret_touched)
+{
+    guint64 serial = ((const struct change *)changes->pdata[first])->version;
+    for (guint i = first; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        if (change->version != serial || strcmp(change->kind, "replica") != 0 ||
+            strcmp(change->key, uuid) != 0)
+            continue;
+        *ret_touched = true;
+        return change->op == CHANGE_PUT ? replica_parse(change->object, RECORD_KEEP, NULL) : NULL;
+    }
+    return NULL;
+}
+
+/* SAF-24: of an instance that does not run its replica's promise is given up only if the images on
+ * its primary have every acknowledged write, and can be read. */
+static void check_given_up(struct sim *sim, const GPtrArray *changes, guint first,
+                           const struct instance *before, const struct instance *after)
+{
+    const struct replica *replica = config_get(sim->mirror, "replica", before->replica, NULL);
+    const struct fake_host *host = sim_host(sim, before->primary_node);
+    bool touched = false;
+    bool rests = *before->holder == '\0' || after->generation != before->generation;
+    bool moves = strcmp(before->primary_node, after->primary_node) != 0;
+    bool meant = after->task_state == TASK_REMOVING || after->task_state == TASK_REINSTALLING ||
+                 after->task_state == TASK_RECREATING_DISKS;
+    if (replica == NULL || replica->state != REPLICA_IN_SYNC || !rests || moves || meant ||
+        g_hash_table_contains(sim->lost, replica->uuid))
+        return;
+    record_autoptr(replica) now = replica_after(changes, first, replica->uuid, &touched);
+    if (!touched || (now != NULL && now->state == REPLICA_IN_SYNC))
+        return;
+    if (fake_host_disks_failed(host) ||
+        !fake_hosts_whole(sim->hosts, before->primary_node, before->uuid, ""))
+        sim_find(sim, "the replica of %s on %s is given up, although the images on %s are not whole",
+                 after->name, sim_node_name(sim, replica->node),
+                 sim_node_name(sim, before->primary_node));
+}
+
+static void check_instance(struct sim *sim, const GPtrArray *changes, guint first,
+                           const struct change *change)
 {
     const struct instance *before = config_get(sim->mirror, "instance", change->key, NULL);
     record_autoptr(instance) after =
@@ -127,6 +169,7 @@ static void check_instance(struct sim *sim, const struct change *change)
     if (before == NULL || after == NULL)
         return;
     check_generation(sim, before, after);
+    check_given_up(sim, changes, first, before, after);
     bool moved = strcmp(after->primary_node, before->primary_node) != 0;
     if (after->task_state == TASK_REINSTALLING && after->generation > before->generation)
         fake_hosts_give_up(sim->hosts, after->uuid, 1);
@@ -172,7 +215,7 @@ static guint follow_commit_at(struct sim *sim, const GPtrArray *changes, guint f
         if (strcmp(change->kind, "job") == 0)
             check_job(sim, change);
         else if (strcmp(change->kind, "instance") == 0)
-            check_instance(sim, change);
+            check_instance(sim, changes, first, change);
         else if (strcmp(change->kind, "replica") == 0)
             follow_replica(sim, change);
     }
@@ -233,6 +276,9 @@ static bool replica_is_good(const struct sim *sim, const struct replica *replica
 
 static void check_replica(struct sim *sim, const struct replica *replica, const char *how)
 {
+    if (replica->state == REPLICA_IN_SYNC && replica->keep != 0)
+        sim_find(sim, "the replica on %s is in-sync, and its images of before are still to be kept",
+                 sim_node_name(sim, replica->node));
     if (!replica_is_good(sim, replica))
         sim_find(sim, "the replica on %s is recorded in-sync and lacks an acknowledged write%s",
                  sim_node_name(sim, replica->node), how);

@@ -121,7 +121,10 @@ static void check_repair_job(struct sim *sim, const struct job *job, const struc
         return;
     check_types(sim, job, instance, request->repair);
     const gint64 *since = g_hash_table_lookup(sim->healthy, instance->uuid);
-    if (since != NULL && sim_now_ms(sim) - *since > HEALTHY_MS &&
+    const struct node *primary = config_get(sim->mirror, "node", instance->primary_node, NULL);
+    bool stood = primary != NULL &&
+                 fake_host_stood_still(sim_host(sim, primary->name), instance->uuid, HEALTHY_MS);
+    if (since != NULL && sim_now_ms(sim) - *since > HEALTHY_MS && !stood &&
         !g_hash_table_contains(sim->lost, instance->replica))
         sim_find(sim, "%s is healthy and gets repair job %" G_GUINT64_FORMAT, instance->name,
                  job->id);
@@ -263,9 +266,27 @@ static bool node_is_well(const struct sim *sim, const char *uuid)
     return node != NULL && !node->offline && !node->drained;
 }
 
-static bool is_healthy(const struct sim *sim, const struct instance *instance)
+static bool disks_work(struct sim *sim, const char *uuid)
+{
+    return !sim_disks_fail(sim, sim_node_name(sim, uuid));
+}
+
+/* What a guest was answered by its disks, and an end that left its images in doubt, outlive the
+ * failure itself (SAF-25). */
+static bool disks_are_well(struct sim *sim, const struct instance *instance)
+{
+    const struct fake_host *host = sim_host(sim, sim_node_name(sim, instance->primary_node));
+    bool whole = *instance->holder != '\0' || instance->clean || instance->sound == SOUND_YES;
+    return disks_work(sim, instance->primary_node) && whole &&
+           fake_host_io_errors(host, instance->uuid) == 0 &&
+           (*instance->secondary_node == '\0' || disks_work(sim, instance->secondary_node));
+}
+
+static bool is_healthy(struct sim *sim, const struct instance *instance)
 {
     const struct replica *replica = config_get(sim->mirror, "replica", instance->replica, NULL);
+    if (instance->disk_template == TEMPLATE_MIRROR && !disks_are_well(sim, instance))
+        return false;
     return node_is_well(sim, instance->primary_node) &&
            (instance->disk_template != TEMPLATE_MIRROR ||
             (replica != NULL && replica->state == REPLICA_IN_SYNC &&

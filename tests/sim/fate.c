@@ -159,6 +159,22 @@ void sim_lose_disk(struct sim *sim, const struct instance *instance, bool replic
                         disk);
 }
 
+void sim_fail_disks(struct sim *sim, const char *name, bool fail)
+{
+    struct sim_node *node = sim_node(sim, name);
+    if (node->disks_fail == fail)
+        return;
+    sim_log(sim, "fate: the disks of %s %s", name, fail ? "fail" : "work");
+    node->disks_fail = fail;
+    g_hash_table_remove_all(sim->healthy); /* judged anew with the next commit */
+    fake_host_set_disks_failed(node->host, fail);
+}
+
+bool sim_disks_fail(const struct sim *sim, const char *name)
+{
+    return sim_node(sim, name)->disks_fail;
+}
+
 guint sim_moves(const struct sim *sim)
 {
     return sim->moves;

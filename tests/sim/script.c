@@ -284,12 +284,17 @@ static void do_lose_images(struct line *line)
         sim_lose_images(line->sim, instance, replica);
 }
 
-/* disks NODE fail|work */
+/* disks NODE fail|work|full|free */
 static void do_disks(struct line *line)
 {
-    sim_log(line->sim, "fate: the disks of %s %s", script_word(line, 1), script_word(line, 2));
-    fake_host_set_disks_failed(sim_host(line->sim, script_word(line, 1)),
-                               script_is(line, 2, "fail"));
+    struct fake_host *host = sim_host(line->sim, script_word(line, 1));
+    bool room = script_is(line, 2, "full") || script_is(line, 2, "free");
+    if (!room) {
+        sim_fail_disks(line->sim, script_word(line, 1), script_is(line, 2, "fail"));
+        return;
+    }
+    sim_log(line->sim, "fate: the disks of %s are %s", script_word(line, 1), script_word(line, 2));
+    fake_host_set_full(host, script_is(line, 2, "full"));
 }
 
 /* The disk below a replica fails. */

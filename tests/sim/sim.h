@@ -75,6 +75,9 @@ void sim_set_idle_ms(struct sim *sim, guint ms);
 bool sim_kill_job(struct sim *sim, guint64 id);
 /* The process of a guest dies on its holder (UUIDs). */
 void sim_kill_guest(struct sim *sim, const char *instance, const char *holder);
+/* All disks of a node fail, or work again with what they had. */
+void sim_fail_disks(struct sim *sim, const char *name, bool fail);
+bool sim_disks_fail(const struct sim *sim, const char *name);
 /* Somebody removes the images of an instance or of its replica. */
 void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica);
 /* The image of one disk only; nothing ends by that. */

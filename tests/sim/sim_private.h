@@ -24,7 +24,7 @@ struct sim_process {
 
 struct sim_node {
     char *name, *uuid;
-    bool powered, linked;
+    bool powered, linked, disks_fail;
     guint congested_ms;
     GPtrArray *unheard_by; /* struct sim_node: who gets nothing that this one sends */
     struct env *host_env;  /* of the hardware: outlives every process */

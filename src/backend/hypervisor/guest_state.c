@@ -23,10 +23,10 @@ static int set_number(const struct job_set *set)
 /* `uri`: an older version wants it, to know a connection by. */
 static json_t *migration_json(const struct migration *migration)
 {
-    return json_make("{s:i,s:i,s:s,s:s,s:b,s:b,s:b,s:b}", "side", (int)migration->side, "number",
-                     (int)migration->number, "uuid", migration->uuid, "uri", "", "resume",
-                     migration->resume, "sent", migration->sent, "serving", migration->serving,
-                     "arrived", migration->arrived);
+    return json_make("{s:i,s:i,s:s,s:s,s:b,s:b,s:b,s:b,s:b}", "side", (int)migration->side,
+                     "number", (int)migration->number, "uuid", migration->uuid, "uri", "", "resume",
+                     migration->resume, "paused", migration->paused, "sent", migration->sent,
+                     "serving", migration->serving, "arrived", migration->arrived);
 }
 
 static json_t *images_json(const struct guest *guest)
@@ -84,13 +84,13 @@ static void parse_set(struct job_set *set, int number)
 /* What an older version has not written is as it was then: no migration. */
 static bool parse_migration(struct migration *migration, const json_t *json)
 {
-    int side, number, resume, sent, serving, arrived;
+    int side, number, resume, paused = -1, sent, serving, arrived;
     const char *uuid;
     if (json == NULL)
         return true;
-    if (json_unpack((json_t *)json, "{s:i,s:i,s:s,s:b,s:b,s:b,s:b}", "side", &side, "number",
+    if (json_unpack((json_t *)json, "{s:i,s:i,s:s,s:b,s:b,s:b,s:b,s?b}", "side", &side, "number",
                     &number, "uuid", &uuid, "resume", &resume, "sent", &sent, "serving", &serving,
-                    "arrived", &arrived) != 0 ||
+                    "arrived", &arrived, "paused", &paused) != 0 ||
         side < SIDE_NONE || side > SIDE_TARGET)
         return false;
     migration_reset(migration);
@@ -99,6 +99,7 @@ static bool parse_migration(struct migration *migration, const json_t *json)
     migration->side = (enum migration_side)side;
     migration->number = (guint)MAX(number, 0);
     migration->resume = resume != 0;
+    migration->paused = paused >= 0 ? paused != 0 : resume == 0;
     migration->sent = sent != 0;
     migration->serving = serving != 0;
     migration->arrived = arrived != 0;

@@ -168,7 +168,8 @@ static bool check_start(struct guest *guest, const struct migration_target *targ
     }
     if (!guest_status(guest, &status, error))
         return false;
-    if (strcmp(status, "running") != 0 && strcmp(status, "paused") != 0) {
+    if (strcmp(status, "running") != 0 && strcmp(status, "paused") != 0 &&
+        !disk_io_stopped(status)) {
         fettle_set_error(error, WRONG_STATE,
                          "guest %s is in state %s; only one that runs or is paused can migrate",
                          guest->name, status);
@@ -181,6 +182,7 @@ static bool check_start(struct guest *guest, const struct migration_target *targ
         return false;
     }
     guest->migration.resume = !limits->live && strcmp(status, "running") == 0;
+    guest->migration.paused = strcmp(status, "paused") == 0;
     return true;
 }
 
@@ -253,19 +255,21 @@ static bool send_memory(struct guest *guest, GError **error)
 
 /* --- when it has come to nothing --- */
 
-/* A guest that migrates live is let go on by QEMU; one that was paused for it is so by us. */
+/* A guest that migrates live is let go on by QEMU, unless that had stopped it by itself before the
+ * switch; one that was paused for it is so by us. */
 static bool go_on(struct guest *guest, GError **error)
 {
     g_autofree char *status = NULL;
     do {
-        if (!guest->migration.resume)
+        if (guest->migration.paused)
             return true;
         g_clear_pointer(&status, g_free);
         if (!guest_status(guest, &status, error))
             return false;
     } while (strcmp(status, "finish-migrate") == 0 && loop_sleep(MIGRATE_POLL_MS));
     /* `postmigrate`: its memory had been sent as a whole when it failed. */
-    if (strcmp(status, "paused") != 0 && strcmp(status, "postmigrate") != 0)
+    if (strcmp(status, "postmigrate") != 0 &&
+        !(guest->migration.resume && strcmp(status, "paused") == 0))
         return true;
     guest->finished = false;
     return guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error);

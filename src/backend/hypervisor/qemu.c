@@ -86,7 +86,17 @@ static bool qemu_powerdown(struct hypervisor *hv, const char *instance, guint64 
 static bool qemu_reset(struct hypervisor *hv, const char *instance, guint64 generation,
                        GError **error)
 {
-    return simple_command(hv, instance, generation, "system_reset", LIMIT_QMP_DRAIN_MS, error);
+    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
+    g_autofree char *status = NULL;
+    if (guest == NULL || !still_hold(guest, error))
+        return false;
+    /* One that QEMU has stopped by itself would wait to be started after it. */
+    bool reset =
+        guest_status(guest, &status, error) &&
+        guest_command(guest, "system_reset", NULL, LIMIT_QMP_DRAIN_MS, error) &&
+        (!disk_io_stopped(status) || guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error));
+    still_hand_back(guest);
+    return reset;
 }
 
 static bool qemu_kill(struct hypervisor *hv, const char *instance, guint64 generation,
@@ -206,6 +216,8 @@ static const struct hypervisor_ops qemu_ops = {
     .reset = qemu_reset,
     .kill = qemu_kill,
     .query = qemu_query,
+    .io_query = qemu_io_query,
+    .go_on = qemu_go_on,
     .mirror_start = mirror_start,
     .mirror_finish = mirror_finish,
     .mirror_release = mirror_release,

@@ -69,9 +69,9 @@ static void add_console(GPtrArray *args, const struct guest *guest)
     add(args, "-serial", g_strdup("chardev:console"));
 }
 
-/* Errors of the local disk are the guest's to see; stopping it by itself is left to the node
- * daemon. Storage that another node may take over is never cached here (SAF-21). A file that an
- * image would be based on is not opened, whatever its header says. */
+/* A request that finds no room stops the guest and is held, other errors are the guest's to see
+ * (disk_io.c). Storage that another node may take over is never cached here (SAF-21). A file that
+ * an image would be based on is not opened, whatever its header says. */
 static void add_disk(GPtrArray *args, const struct instance *instance, guint index,
                      const char *image)
 {
@@ -87,7 +87,7 @@ static void add_disk(GPtrArray *args, const struct instance *instance, guint ind
         json_object_set_new(blockdev, "backing", json_null());
     add(args, "-blockdev", json_to_text(blockdev));
     add(args, "-device",
-        g_strdup_printf("virtio-blk-pci,drive=%s,id=v%s,bootindex=%u,werror=report,rerror=report",
+        g_strdup_printf("virtio-blk-pci,drive=%s,id=v%s,bootindex=%u,werror=enospc,rerror=report",
                         node, node, index + 1));
 }
 

@@ -42,6 +42,7 @@ struct migration {
     guint64 port;
     int socket;         /* our end of what it goes through (sender.h); -1: none */
     bool resume;        /* paused for it, so it goes on if this comes to nothing; kept */
+    bool paused;        /* by somebody before it began, and stays so; kept */
     bool sent;          /* QEMU was told to send, so it is to be asked; kept */
     bool giving_up;     /* by migrate_cancel(), which then sees to everything */
     char *failure;      /* why it failed before it was sent; NULL */
@@ -123,6 +124,10 @@ struct guest {
 
     struct migration migration; /* kept */
     struct job_set copy;        /* its disks, if they move with it; kept */
+
+    /* What its disks have answered when they were last asked (disk_io.c). */
+    guint64 io_errors[LIMIT_DISKS];
+    guint io_disk;
 };
 
 /* guest.c */
@@ -194,6 +199,13 @@ bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
 bool qemu_query(struct hypervisor *hv, const char *instance, guint64 generation,
                 enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error);
 GPtrArray *qemu_rediscover(struct hypervisor *hv, GError **error);
+
+/* disk_io.c */
+bool qemu_io_query(struct hypervisor *hv, const char *instance, guint64 generation,
+                   struct io_info *ret_io, GError **error);
+bool qemu_go_on(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
+/* Whether that word of query-status means that QEMU has stopped the guest by itself. */
+bool disk_io_stopped(const char *status);
 
 /* mirror.c */
 bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **error);

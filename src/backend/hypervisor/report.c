@@ -12,19 +12,21 @@
 /* --- asking --- */
 
 /* A guest that waits for its first `cont` is prepared; one that runs while it sleeps (S3) runs, and
- * one that stands still for a moment; whatever else holds its CPUs
- * still is paused. */
+ * so does one that stands still for a moment or that QEMU has stopped by itself; whatever else
+ * holds its CPUs still is paused. */
 static enum guest_state state_of(const struct guest *guest, const json_t *status)
 {
     const char *word = json_string_value(json_object_get(status, "status"));
     if (guest->migration.side == SIDE_TARGET && !guest->migration.arrived)
         return GUEST_INCOMING;
     if (json_is_true(json_object_get(status, "running")) || g_strcmp0(word, "suspended") == 0 ||
-        (guest->resume && !guest->off && g_strcmp0(word, "paused") == 0))
+        (guest->resume && !guest->off && g_strcmp0(word, "paused") == 0) ||
+        (guest->migration.side != SIDE_TARGET && disk_io_stopped(word)))
         return GUEST_RUNNING;
     /* A guest that has arrived waits for its first `cont` here too. */
     if (g_strcmp0(word, "prelaunch") == 0 ||
-        (guest->migration.side == SIDE_TARGET && g_strcmp0(word, "paused") == 0))
+        (guest->migration.side == SIDE_TARGET &&
+         (g_strcmp0(word, "paused") == 0 || disk_io_stopped(word))))
         return GUEST_PREPARED;
     return g_strcmp0(word, "shutdown") == 0 || guest->off ? GUEST_SHUTDOWN : GUEST_PAUSED;
 }

@@ -95,6 +95,11 @@ bool still_check(const struct guest *guest, GError **error)
     return false;
 }
 
+bool still_hold(struct guest *guest, GError **error)
+{
+    return lock(guest, error);
+}
+
 bool still_take_over(struct guest *guest, GError **error)
 {
     if (!lock(guest, error))

@@ -21,6 +21,8 @@ bool still_recover(struct guest *guest, GError **error);
 /* Between still_begin() and still_end(): error if somebody else has let it go on. */
 bool still_check(const struct guest *guest, GError **error);
 
-/* Who runs or pauses a guest for good does it between these; nobody else lets it go on then. */
+/* Until still_hand_back() nobody stops it or lets it go on but the caller. */
+bool still_hold(struct guest *guest, GError **error);
+/* The same for who runs or pauses a guest for good: nobody else lets it go on after that. */
 bool still_take_over(struct guest *guest, GError **error);
 void still_hand_back(struct guest *guest);

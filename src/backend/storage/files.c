@@ -5,6 +5,7 @@
 #include "backend/storage/probe.h"
 #include "backend/storage/storage_private.h"
 #include "base/limits.h"
+#include "io/trial.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +63,11 @@ static bool file_storage_space(struct storage *storage, struct storage_space *re
     ret_space->total_mib = (guint64)space.f_blocks * space.f_frsize / MIB(1);
     ret_space->free_mib = (guint64)space.f_bavail * space.f_frsize / MIB(1);
     return true;
+}
+
+static bool file_storage_trial(struct storage *storage, GError **error)
+{
+    return trial_write(((struct file_storage *)storage)->images.disks, error);
 }
 
 static bool do_source_size(struct image_call *call, GError **error)
@@ -122,6 +128,21 @@ bool file_storage_sync(struct storage *storage, const char *instance, const char
 {
     return images_check_names(instance, replica, error) &&
            image_call_finish(call_new(storage, do_sync, instance, replica), error);
+}
+
+static bool do_check(struct image_call *call, GError **error)
+{
+    return images_check(&call->images, call->instance, call->replica, call->count, error);
+}
+
+static bool file_storage_check(struct storage *storage, const char *instance, const char *replica,
+                               guint count, GError **error)
+{
+    if (!images_check_names(instance, replica, error))
+        return false;
+    struct image_call *call = call_new(storage, do_check, instance, replica);
+    call->count = count;
+    return image_call_finish(call, error);
 }
 
 static bool do_promote(struct image_call *call, GError **error)
@@ -252,6 +273,7 @@ static bool file_storage_probe(struct storage *storage, const struct export_targ
 static const struct storage_ops file_storage_ops = {
     .set_events = file_storage_set_events,
     .space = file_storage_space,
+    .trial = file_storage_trial,
     .source_size = file_storage_source_size,
     .create = storage_create,
     .renew = storage_renew,
@@ -259,6 +281,7 @@ static const struct storage_ops file_storage_ops = {
     .give_up = storage_give_up,
     .grow = storage_grow,
     .demote = file_storage_demote,
+    .check = file_storage_check,
     .files = file_storage_files,
     .sync = file_storage_sync,
     .promote = file_storage_promote,

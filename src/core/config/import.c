@@ -27,9 +27,10 @@ static const char *const node_keeps[] = {
     "offline_since", NULL};
 static const char *const node_told[] = {"primary_ip", "port", "master_candidate", "offline", NULL};
 static const char *const instance_keeps[] = {
-    "ctime",      "disk_template", "disks",     "primary_node",   "secondary_node",
-    "replica",    "generation",    "holder",    "clean",          "task_state",
-    "task_owner", "task_since",    "migration", "migration_node", NULL};
+    "ctime",          "disk_template", "disks",          "primary_node",
+    "secondary_node", "replica",       "generation",     "holder",
+    "clean",          "sound",         "task_state",     "task_owner",
+    "task_since",     "migration",     "migration_node", NULL};
 static const char *const instance_told[] = {"disk_template", "disks", "primary_node",
                                             "secondary_node", NULL};
 static const char *const nothing_kept[] = {NULL};
@@ -259,6 +260,7 @@ static void make_new(struct work *work, const char *subject, json_t *instance)
     for (guint i = 0; i < G_N_ELEMENTS(zeroed); i++)
         json_object_set_new(instance, zeroed[i], json_integer(0));
     json_object_set_new(instance, "clean", json_false());
+    json_object_set_new(instance, "sound", json_string("unknown"));
     json_object_set_new(instance, "admin_state", json_string("down"));
     bool disks = json_array_size(json_object_get(instance, "disks")) > 0;
     const char *name = json_string_value(json_object_get(instance, "name"));

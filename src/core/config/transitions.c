@@ -84,6 +84,24 @@ static bool clean_step(const struct step *step, const struct instance *old,
     return false;
 }
 
+/* SAF-24: what the replica has is not written over from images that may lack it. */
+static bool sound_step(const struct step *step, const struct instance *old,
+                       const struct instance *new, GError **error)
+{
+    const struct replica *replica = step_before(step, "replica", old->replica);
+    bool begins = new->generation != old->generation &&*new->holder &&
+                  !strcmp(new->holder, old->primary_node);
+    if (!begins || !replica || replica->state != REPLICA_IN_SYNC || old->clean ||
+        old->sound == SOUND_YES)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "holder: a generation would begin on %s, of whose images it is not known that "
+                     "they are sound, beside a replica on %s that has every acknowledged write "
+                     "(SAF-24)",
+                     step_node_name(step, new->holder), step_node_name(step, replica->node));
+    return false;
+}
+
 /* The devices of a guest are those that it was started with, and a migration needs the same on the
  * other side. A port that was given out stays when the range changes. */
 static bool display_step(const struct step *step, const struct instance *old,
@@ -142,8 +160,9 @@ static bool instance_step(const struct step *step, const struct config_delta *de
         return instance_born(step, new, error);
     return generation_step(step, old, new, error) && step_new_disks(step, old, new, error) &&
            step_primary(step, old, new, error) && holder_step(step, old, new, error) &&
-           clean_step(step, old, new, error) && step_migration(step, old, new, error) &&
-           step_disks(step, old, new, error) && display_step(step, old, new, error);
+           clean_step(step, old, new, error) && sound_step(step, old, new, error) &&
+           step_migration(step, old, new, error) && step_disks(step, old, new, error) &&
+           display_step(step, old, new, error);
 }
 
 /* --- replicas --- */
@@ -172,8 +191,8 @@ static bool sync_step(const struct replica *old, const struct replica *new, GErr
 }
 
 /* The only ways to be in-sync after a step: it was before and either nothing happened, or a
- * generation was closed cleanly, or the one after a clean close begins; or the holder's node says
- * so. */
+ * generation was closed, or is followed by one that nobody holds either, or the one after a clean
+ * close begins; or the holder's node says so. */
 static bool in_sync_step(const struct step *step, const struct replica *old,
                          const struct replica *new, GError **error)
 {
@@ -186,10 +205,10 @@ static bool in_sync_step(const struct step *step, const struct replica *old,
     bool stays = old && old->state == REPLICA_IN_SYNC && was && is;
     if (stays && new->generation == old->generation)
         return true;
-    bool closed =
-        stays && old->generation == was->generation && *was->holder && !*is->holder && is->clean;
-    bool reopened = stays && old->generation == was->generation && !*was->holder && was->clean;
-    if (closed || reopened)
+    stays = stays && old->generation == was->generation;
+    bool rests = stays && !*is->holder;
+    bool reopened = stays && !*was->holder && was->clean;
+    if (rests || reopened)
         return true;
     fettle_set_error(
         error, UNSAFE,

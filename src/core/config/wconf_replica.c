@@ -158,6 +158,8 @@ static GPtrArray *replica_change(const struct wconf *wconf, const struct replica
         replica->since = (guint64)(wconf->env->ops->wall_us(wconf->env) / G_USEC_PER_SEC);
     replica->state = args->state;
     replica->generation = args->generation;
+    if (replica->state == REPLICA_IN_SYNC)
+        replica->keep = 0;
     replica->sync++;
     g_free(replica->why);
     replica->why = g_strdup(args->why);

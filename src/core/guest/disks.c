@@ -123,6 +123,7 @@ static bool create_record_used(struct guest *guest, const struct fence_op *op,
         record->history = fence_op_stamp(op).history;
         record->generation = args->generation;
         record->clean = false;
+        record->sound = SOUND_UNKNOWN;
         export_target_free(g_steal_pointer(&record->target));
         guest_move(guest, PHASE_STOPPED, "its images are made anew");
     }
@@ -140,6 +141,7 @@ bool disks_take_made(struct guest *guest, guint64 history, guint64 generation, G
     record->history = history;
     record->generation = generation;
     record->clean = false;
+    record->sound = SOUND_UNKNOWN;
     export_target_free(g_steal_pointer(&record->target));
     set_string(&record->made, "");
     guest_move(guest, PHASE_STOPPED, "its images were made anew");

@@ -123,8 +123,10 @@ bool guest_load_all(struct node_core *node, GError **error)
         if (!record && fettle_error_is(why, KILLED))
             return node_killed(error);
         struct guest *guest = guest_new(node, record ? record : record_for(uuid));
-        if (record)
+        if (record) {
+            guest->kept = (struct stamp){record->history, record->generation};
             continue;
+        }
         guest->damage = g_strdup_printf("var/%s is damaged (%s): which generations were used here "
                                         "is unknown",
                                         name, why->message);
@@ -158,10 +160,13 @@ bool guest_save(struct guest *guest, GError **error)
         return node_killed(error);
     g_autofree char *name = g_strdup_printf(GUEST_FOLDER "/%s.json", guest->record->instance);
     json_autoptr json = guest_record_to_json(guest->record);
+    struct stamp kept = {guest->record->history, guest->record->generation};
     g_autofree char *text = seal_to_text(json);
     bool ok = env->ops->file_write(env, FILE_STATE, name, text, strlen(text), error);
     task_mutex_unlock(&guest->saving);
-    if (!ok)
+    if (ok)
+        guest->kept = kept;
+    else
         g_prefix_error(error, "var/%s: ", name);
     return ok;
 }
@@ -262,6 +267,25 @@ bool guest_query(struct guest *guest)
     guest->query_late = true;
     guest->query_late_ms = guest->node->env->ops->boot_ms(guest->node->env);
     return false;
+}
+
+bool guest_look_io(struct guest *guest)
+{
+    struct hypervisor *hv = guest->node->hv;
+    guint64 generation = guest->record->generation;
+    struct io_info io = {0};
+    if (!hv->ops->io_query(hv, guest->record->instance, generation, &io, NULL) ||
+        generation != guest->record->generation)
+        return false;
+    guest->last_io = io;
+    return true;
+}
+
+enum io_stop guest_io_stop(const struct guest *guest)
+{
+    if (!guest->live || guest->last_io.stop == IO_STOP_NONE)
+        return IO_STOP_NONE;
+    return guest->go_on_tries < GO_ON_TRIES ? IO_STOP_NO_SPACE : IO_STOP_FAILED;
 }
 
 void guest_forget_mirror(struct guest *guest)

@@ -9,12 +9,15 @@
 struct mirror_watch;
 struct outgoing;
 
+#define GO_ON_TRIES 3 /* to let a guest go on that stands still although there is room */
+
 struct guest {
     struct node_core *node;
     struct guest_record *record; /* never NULL */
     char *damage;                /* why its file cannot be trusted; NULL: it can */
     struct task_mutex procedure; /* one at a time */
     struct task_mutex saving;
+    struct stamp kept; /* history and generation that its file is known to have */
 
     /* Of the procedure that acts on it, while it can be given up (giving_up.h). */
     guint cancelable_job; /* for which it works; 0: it cannot */
@@ -28,6 +31,9 @@ struct guest {
     gint64 query_late_ms; /* and ended then */
     enum guest_state last_state;
     struct mirror_info last_mirror;
+    struct io_info last_io;
+    guint go_on_tries; /* in vain, though there was room (room.c) */
+    gint64 went_on_ms; /* when it was last let go on */
 
     /* Of its mirror, while record->target is set. */
     struct mirror_watch *watch;
@@ -82,6 +88,11 @@ bool guest_kill(struct guest *guest, GError **error);
 /* Asks the hypervisor and remembers the answer; a process that is gone becomes !live. False: no
  * answer, `last_…` are old. */
 bool guest_query(struct guest *guest);
+
+/* The same for what its disks have answered. */
+bool guest_look_io(struct guest *guest);
+/* Why it stands still by itself. */
+enum io_stop guest_io_stop(const struct guest *guest);
 
 /* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
  * asks the master before it touches a mirror. */

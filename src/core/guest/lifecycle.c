@@ -140,6 +140,7 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     record->history = history;
     record->generation = args->instance->generation;
     record->clean = false;
+    record->sound = SOUND_UNKNOWN;
     record->run = args->run;
     record->attached = false;
     record->sync = args->sync;
@@ -155,6 +156,8 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     guest->incoming_live = false;
     guest->adopted = false;
     guest->shutdown = false;
+    guest->last_io = (struct io_info){0};
+    guest->go_on_tries = 0;
     /* As committed: after a migration the replica has to be ready once before it is in sync. */
     guest->replica_state =
         args->full || *args->instance->migration ? REPLICA_SYNCING : REPLICA_IN_SYNC;

@@ -190,14 +190,14 @@ static void watch_look(struct mirror_watch *watch)
 {
     struct guest *guest = watch->guest;
     struct hypervisor *hv = guest->node->hv;
-    if (!guest_query(guest)) {
-        /* One that stops for a migration waits for the replica, and its monitor with it. */
-        if (guest->outgoing && !watch_is_over(watch))
-            watch_probe(watch);
-        return;
-    }
+    bool answered = guest_query(guest);
     if (watch_is_over(watch))
         return;
+    /* One that stops, be it by itself, waits for the replica, and its monitor with it (SAF-27). */
+    if (!answered) {
+        watch_probe(watch);
+        return;
+    }
     enum mirror_state state = guest->last_mirror.state;
     if (state == MIRROR_LOST || state == MIRROR_NONE) {
         watch->lost = g_strdup("its mirror has ended");

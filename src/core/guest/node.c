@@ -9,6 +9,7 @@
 #include "core/guest/archived.h"
 #include "core/guest/disks.h"
 #include "core/guest/giving_up.h"
+#include "core/guest/health.h"
 #include "core/guest/incoming.h"
 #include "core/guest/keeper.h"
 #include "core/guest/lifecycle.h"
@@ -19,6 +20,7 @@
 #include "core/guest/replica.h"
 #include "core/guest/report.h"
 #include "core/guest/return.h"
+#include "core/guest/room.h"
 #include "core/guest/serial.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
@@ -94,6 +96,7 @@ void node_release(struct node_core *node)
     while (g_hash_table_iter_next(&iter, NULL, &value))
         guest_free(value);
     g_hash_table_unref(node->guests);
+    health_free(node->health);
     fence_free(node->fence);
     g_free(node->address);
     g_free(node->image_folder);
@@ -120,6 +123,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->fence = fence_new(env, cluster_uuid);
     node->keeper = keeper_new(env);
     node->master_ip = master_ip_new(node);
+    node->health = health_new(node);
     fence_set_changed(node->fence, node_announced, node);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->users = 1;
@@ -366,5 +370,6 @@ bool node_core_start(struct node_core *node, GError **error)
     node->ready = true;
     master_ip_start(node->master_ip);
     return_start(node);
+    room_start(node);
     return true;
 }

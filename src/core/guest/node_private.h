@@ -4,6 +4,7 @@
  *
  *   node.c          requests in, events in, start
  *   report.c        node_report
+ *   health.c        whether the node can do its work, for that
  *   fence.c         epoch and members
  *   guest.c         one struct per instance, its file, its lock
  *   confirm.c       questions to the master, and its word on replicas
@@ -19,6 +20,7 @@
  *   outgoing.c, outgoing_switch.c  a guest that moves to another node; the task beside it
  *   incoming.c      the process that waits for it there
  *   rediscover.c    what runs here when the daemon starts
+ *   room.c          guests that stand still for lack of room go on when there is some (SAF-27)
  *   return.c        what comes back from the dead asks first (SAF-19)
  *   keeper.c, keeper_methods.c, keeper_record.c, upkeep.c  this node's member of etcd
  *   master_ip.c     the address that the master's node carries
@@ -37,6 +39,7 @@ struct node_core {
     struct fence *fence;
     struct keeper *keeper; /* NULL: no members here */
     struct master_ip *master_ip;
+    struct health *health;
     void (*changed)(void *data); /* an announcement was taken over */
     void *changed_data;
     GHashTable *guests;       /* instance uuid -> struct guest */

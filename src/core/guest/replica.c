@@ -17,6 +17,7 @@ void replica_forget(struct guest *guest)
     set_string(&guest->record->replica, "");
     set_string(&guest->record->replica_images, "");
     guest->record->replica_generation = 0;
+    guest->record->replica_kept = 0;
     guest->record->exported = false;
     guest->export_live = false;
 }
@@ -91,6 +92,58 @@ static bool open_clear_the_way(struct guest *guest, const struct replica_open_ar
                                            record->replica_generation, error);
 }
 
+static bool open_has_room(struct guest *guest, const GPtrArray *disks)
+{
+    struct storage *storage = guest->node->storage;
+    struct storage_space space = {0};
+    g_autoptr(GError) error = NULL;
+    bool told = storage->ops->space(storage, &space, &error);
+    guint64 wanted = 0;
+    for (guint i = 0; i < disks->len; i++)
+        wanted += ((const struct disk *)disks->pdata[i])->size;
+    if (told && space.free_mib > wanted)
+        return true;
+    if (!task_killed())
+        log_warning("",
+                    "images of replica %s are not kept aside while they are copied anew: "
+                    "%" G_GUINT64_FORMAT " MiB are free, %" G_GUINT64_FORMAT " are needed",
+                    guest->record->replica, space.free_mib, wanted);
+    return false;
+}
+
+/* A full copy begins with zeros over the whole replica, which may be all that is whole if the
+ * holder's disk fails meanwhile. So it is written to new images. Once for each generation that is
+ * kept: what a copy that was cut off has left need not be. Noted before it is begun: from then on
+ * no answer about the generation before can clear what is aside. */
+static bool open_keep(struct guest *guest, const struct replica_open_args *args, guint64 history,
+                      GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    struct guest_record *record = guest->record;
+    if (args->keep == 0 || strcmp(record->replica, args->replica) != 0 ||
+        record->replica_kept == args->keep)
+        return true;
+    if (!open_has_room(guest, args->disks))
+        return !task_killed() || node_killed(error);
+    g_autofree char *word = env_uuid(guest->node->env);
+    record->replica_history = history;
+    record->replica_generation = args->generation;
+    record->exported = false;
+    set_string(&record->replica_images, word);
+    guest->aside_cleared[0] = '\0';
+    if (!guest_save(guest, error) ||
+        !storage->ops->set_aside(storage, args->instance, args->replica, args->keep, error) ||
+        !storage->ops->create(storage, args->instance, args->replica, TEMPLATE_MIRROR, args->disks,
+                              "", error))
+        return false;
+    log_info("",
+             "images of replica %s of instance %s are kept aside as they were at generation "
+             "%" G_GUINT64_FORMAT,
+             args->replica, args->instance, args->keep);
+    record->replica_kept = args->keep;
+    return true;
+}
+
 /* Remembered before the first write can reach it: only what was opened here is ever promoted. */
 static bool open_record(struct guest *guest, const struct replica_open_args *args, guint64 history,
                         GError **error)
@@ -104,6 +157,8 @@ static bool open_record(struct guest *guest, const struct replica_open_args *arg
         g_autofree char *word = env_uuid(guest->node->env);
         set_string(&record->replica_images, word);
     }
+    if (strcmp(record->replica, args->replica) != 0)
+        record->replica_kept = 0;
     if (strcmp(record->made, args->replica) == 0)
         set_string(&record->made, "");
     set_string(&record->replica, args->replica);
@@ -126,7 +181,9 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
     enum replica_state state = REPLICA_IN_SYNC;
     if (!confirm_export(node, op, args->instance, args->generation, args->replica, &state, error) ||
         !open_clear_incoming(guest, args, error) || !open_clear_the_way(guest, args, error) ||
-        !open_demote(guest, args->replica, error) || !open_record(guest, args, history, error))
+        !open_demote(guest, args->replica, error) ||
+        (state != REPLICA_IN_SYNC && !open_keep(guest, args, history, error)) ||
+        !open_record(guest, args, history, error))
         return NULL;
     if (!node->storage->ops->export_open(node->storage, history, args->instance, args->replica,
                                          args->generation, args->disks, node->address,
@@ -135,6 +192,7 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
     guest->export_live = true;
     set_string(&target->images, guest->record->replica_images);
     set_string(&target->node, node->env->node_uuid);
+    target->kept = args->keep > 0 && guest->record->replica_kept == args->keep;
     return target;
 }
 
@@ -218,6 +276,7 @@ bool replica_promote(struct guest *guest, const GPtrArray *disks, GError **error
     }
     guest_move(guest, PHASE_STOPPED, "promoted");
     record->clean = false;
+    record->sound = SOUND_UNKNOWN;
     replica_forget(guest);
     return guest_save(guest, error);
 }

@@ -4,6 +4,7 @@
  */
 #include "core/guest/report.h"
 
+#include "core/guest/health.h"
 #include "core/guest/incoming.h"
 #include "core/guest/keeper.h"
 #include "core/guest/outgoing.h"
@@ -24,6 +25,9 @@ static void report_guest(const struct guest *guest, struct node_report *report)
         line->mirror = guest->last_mirror.state;
         line->progress = MIN(guest->last_mirror.progress, 100);
     }
+    line->io_errors = guest->last_io.errors;
+    line->io_disk = guest->last_io.disk;
+    line->io_stop = guest_io_stop(guest);
     line->migrating = outgoing_state(guest);
     if (line->migrating != MIGRATION_NONE)
         set_string(&line->migration, record->migration);
@@ -57,8 +61,9 @@ static void report_guests(struct node_core *node, struct node_report *report)
 
     for (guint i = 0; i < guests->len; i++) {
         struct guest *guest = guests->pdata[i];
-        if (guest->live && (!guest->query_late || now - guest->query_late_ms >= LATE_PAUSE_MS))
-            guest_query(guest);
+        if (guest->live && (!guest->query_late || now - guest->query_late_ms >= LATE_PAUSE_MS) &&
+            guest_query(guest) && guest->live)
+            guest_look_io(guest);
         if (guest->live)
             report_guest(guest, report);
         if (guest->incoming_live)
@@ -194,6 +199,7 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     report_guests(node, report);
     report_replicas(node, images, report);
     report_services(node, report);
+    health_report(node, report);
     if (task_killed()) {
         node_killed(error);
         return NULL;

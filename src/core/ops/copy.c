@@ -59,10 +59,12 @@ bool copy_attach(struct op *op, const char *uuid, bool since, GError **error)
     struct replica_open_args open = {.instance = instance->uuid,
                                      .replica = instance->replica,
                                      .generation = instance->generation,
-                                     .disks = instance->disks};
+                                     .disks = instance->disks,
+                                     .keep = replica ? replica->keep : 0};
     record_autoptr(export_target) target =
         op_act(op, instance->secondary_node, "replica_open", &open, ACT_PATIENCE_MS, error);
-    if (!target)
+    if (!target || (open.keep > 0 && !target->kept &&
+                    !instance_tell_of_one_copy(op, instance, instance->secondary_node, error)))
         return false;
     struct mirror_attach_args args = {.instance = instance->uuid,
                                       .generation = instance->generation,

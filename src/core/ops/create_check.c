@@ -211,8 +211,10 @@ static bool node_takes_it(struct op *op, bool primary, GError **error)
     g_autoptr(GPtrArray) cards = cards_without_mac(op);
     struct placement_need need = need_of(op, primary, cards);
     g_autofree char *why = NULL;
-    if (placement_fits(op_config(op), node, report, &need, &why))
+    if (placement_fits(op_config(op), node, report, &need, &why)) {
+        op_log_faults(op, uuid);
         return true;
+    }
     g_autofree char *sentence =
         g_strdup_printf("%s: node \"%s\" %s", primary ? "pnode" : "snode", node->name, why);
     refusal_set(error, node, report, &need, sentence);

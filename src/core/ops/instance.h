@@ -45,11 +45,15 @@ bool instance_set_stale(struct op *op, const char *uuid, const char *why, GError
 
 struct instance_start {
     enum task_state mark;
-    bool run;     /* false: the guest stays paused; for a copy only */
-    bool wish_up; /* record that it should run */
+    bool run;              /* false: the guest stays paused; for a copy only */
+    bool wish_up;          /* record that it should run */
+    const char *statement; /* a person's word that its own images are the ones to go on with,
+                              whatever its replica has; NULL: nobody said so */
 };
 /* Starts the next generation on the primary node, with a mirror if the replica's node is there and
- * without one (replica recorded stale before) if it is not. Leaves the mark. */
+ * without one (replica recorded stale before) if it is not. Leaves the mark. What a crash has left
+ * open is closed first. UNSAFE if its replica has every acknowledged write and its own images may
+ * not (SAF-24). */
 bool instance_start(struct op *op, const char *uuid, const struct instance_start *how,
                     GError **error);
 
@@ -58,11 +62,25 @@ bool instance_start(struct op *op, const char *uuid, const struct instance_start
  * replica that is stale already. False: not even that could be recorded. */
 bool instance_open_replica(struct op *op, const struct instance *instance,
                            struct export_target **ret_target, guint64 *ret_sync, GError **error);
+/* In the job's log and in the replica's `why`: what it was is not kept while it is copied. */
+bool instance_tell_of_one_copy(struct op *op, const struct instance *instance, const char *node,
+                               GError **error);
+
+/* UNSAFE if the replica has every acknowledged write and the instance's own images, which nobody
+ * writes to, may not: a copy from them would be the end of what the replica has (SAF-24). `replica`
+ * may be NULL. */
+bool instance_need_sound(const struct op *op, const struct instance *instance,
+                         const struct replica *replica, GError **error);
+
+/* The same of one that runs, by what its guest has been told (gathered before): UNSAFE if requests
+ * to its own disks have failed while its replica is in-sync. */
+bool instance_need_own_disks(const struct op *op, const struct instance *instance, GError **error);
 
 struct instance_stop {
     enum task_state mark;
     enum task_state after; /* mark that the record of the close gets: TASK_NONE if this was all */
     bool wish_down;        /* record that it should not run, before anything else */
+    bool wish_up;          /* that it should, as it is started next */
     guint64 timeout_ms;
 };
 /* Stops the current generation, if there is one, and records the close. CANCELED: the guest had not

@@ -121,6 +121,23 @@ bool instance_need_whole(const struct instance *instance, GError **error)
     return false;
 }
 
+bool instance_need_own_disks(const struct op *op, const struct instance *instance, GError **error)
+{
+    const struct guest_report *guest =
+        instance_guest(op_report(op, instance->primary_node), instance);
+    const struct replica *replica = op_replica_of(op, instance);
+    if (!guest || guest->io_errors == 0 || !replica || replica->state != REPLICA_IN_SYNC)
+        return true;
+    fettle_set_error(
+        error, UNSAFE,
+        "requests of instance \"%s\" to its own disk %" G_GUINT64_FORMAT
+        " on %s have failed, and its replica on %s has every acknowledged write; go on "
+        "from that: fettle instance failover %s",
+        instance->name, guest->io_disk, op_node_name(op, instance->primary_node),
+        op_node_name(op, replica->node), instance->name);
+    return false;
+}
+
 bool instance_half_installed(const struct instance *instance)
 {
     /* Whoever holds it only copies what has been written. */

@@ -13,8 +13,33 @@ struct start_call {
     bool full; /* out: everything is to be copied first */
 };
 
-/* The commit that makes the next generation possible. Whether the copy may be skipped is decided
- * here, on the record that the commit is compared with: only a clean close allows it (SAF-11). */
+/* Every acknowledged write is on the replica, and may be nowhere else (SAF-24). */
+static bool replica_is_ahead(const struct instance *instance, const struct replica *replica)
+{
+    return replica && replica->state == REPLICA_IN_SYNC && !instance->clean;
+}
+
+bool instance_need_sound(const struct op *op, const struct instance *instance,
+                         const struct replica *replica, GError **error)
+{
+    if (!replica_is_ahead(instance, replica) || instance->sound == SOUND_YES)
+        return true;
+    const char *where = op_node_name(op, instance->primary_node);
+    fettle_set_error(
+        error, UNSAFE,
+        "%s %s, and the replica of instance \"%s\" on %s has every acknowledged write: fettle "
+        "instance failover %s; or, if the images on %s are to be gone on with all the same: fettle "
+        "instance startup %s --from-primary --statement ...",
+        where,
+        instance->sound == SOUND_NO ? "says that the images that it ran from are not sound"
+                                    : "does not say whether the images that it ran from are sound",
+        instance->name, op_node_name(op, replica->node), instance->name, where, instance->name);
+    return false;
+}
+
+/* The commit that makes the next generation possible. Whether the copy may be skipped, or must not
+ * be begun, is decided here, on the record that the commit is compared with: only a clean close
+ * allows the one (SAF-11), only sound images the other (SAF-24). */
 static bool edit_start(struct instance_edit *edit, void *data, GError **error)
 {
     struct start_call *call = data;
@@ -24,10 +49,15 @@ static bool edit_start(struct instance_edit *edit, void *data, GError **error)
                          op_node_name(edit->op, instance->primary_node), instance->name);
         return false;
     }
+    if (!instance_need_sound(edit->op, instance, edit->replica, error))
+        return false;
     bool equal = instance->clean && edit->replica && edit->replica->state == REPLICA_IN_SYNC;
     call->full = !equal;
+    if (replica_is_ahead(edit->instance, edit->replica))
+        edit->replica->keep = edit->replica->generation;
     instance->generation++;
     instance->clean = false;
+    instance->sound = SOUND_UNKNOWN;
     op_set_text(&instance->holder, instance->primary_node);
     edit_mark(edit, call->how->mark);
     if (call->how->wish_up)
@@ -43,6 +73,26 @@ static bool edit_start(struct instance_edit *edit, void *data, GError **error)
     return true;
 }
 
+static bool edit_why(struct instance_edit *edit, void *data, GError **error)
+{
+    if (edit->replica && edit->replica->state == REPLICA_SYNCING) {
+        op_set_text(&edit->replica->why, data);
+        edit->replica_changed = true;
+    }
+    return true;
+}
+
+/* What was whole is written over: until the copy is, one copy is all there is. */
+bool instance_tell_of_one_copy(struct op *op, const struct instance *instance, const char *node,
+                               GError **error)
+{
+    g_autofree char *why = g_strdup_printf(
+        "copied in full; one copy is left meanwhile, as %s could not keep the images as they were",
+        op_node_name(op, node));
+    op_log(op, "replica on %s: %s", op_node_name(op, node), why);
+    return instance_edit(op, "change_replica", instance->uuid, edit_why, why, error);
+}
+
 bool instance_open_replica(struct op *op, const struct instance *instance,
                            struct export_target **ret_target, guint64 *ret_sync, GError **error)
 {
@@ -54,22 +104,57 @@ bool instance_open_replica(struct op *op, const struct instance *instance,
     struct replica_open_args args = {.instance = instance->uuid,
                                      .replica = copy->uuid,
                                      .generation = instance->generation,
-                                     .disks = instance->disks};
+                                     .disks = instance->disks,
+                                     .keep = copy->state == REPLICA_IN_SYNC ? 0 : copy->keep};
     g_autoptr(GError) failure = NULL;
     *ret_sync = copy->sync;
     *ret_target = op_act(op, copy->node, "replica_open", &args, OPEN_PATIENCE_MS, &failure);
     if (*ret_target)
-        return true;
+        return args.keep == 0 || (*ret_target)->kept ||
+               instance_tell_of_one_copy(op, instance, copy->node, error);
     op_log(op, "replica on %s cannot be used (%s); going on without it",
            op_node_name(op, copy->node), failure->message);
     return instance_set_stale(op, instance->uuid, failure->message, error);
+}
+
+/* A generation that ended without a close, or never came to its node: how its images are now is
+ * asked, and on record, before the next one may copy from them. */
+static bool close_what_ended(struct op *op, const char *uuid, const struct instance_start *how,
+                             GError **error)
+{
+    struct instance_stop stop = {
+        .mark = how->mark, .after = how->mark, .wish_up = how->wish_up, .timeout_ms = 0};
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance)
+        return false;
+    const struct replica *replica = op_replica_of(op, instance);
+    return !*instance->holder || !replica || replica->state != REPLICA_IN_SYNC ||
+           op_node_offline(op, instance->holder) || instance_stop(op, uuid, &stop, error);
+}
+
+static bool edit_given_up(struct instance_edit *edit, void *data, GError **error)
+{
+    if (!replica_is_ahead(edit->instance, edit->replica))
+        return true;
+    edit->replica->keep = edit->replica->generation;
+    edit_replica(edit, REPLICA_STALE, data);
+    return true;
+}
+
+/* A person's word, on record before anything follows from it. */
+static bool give_replica_up(struct op *op, const char *uuid, const char *statement, GError **error)
+{
+    g_autofree char *why = g_strdup_printf("started from the primary: %s", statement);
+    return instance_edit(op, "change_replica", uuid, edit_given_up, why, error);
 }
 
 static bool start_next(struct op *op, const char *uuid, const struct instance_start *how,
                        GError **error)
 {
     struct start_call call = {how, true};
-    if (!instance_edit(op, "start_instance", uuid, edit_start, &call, error))
+    if (!close_what_ended(op, uuid, how, error) ||
+        (how->statement && !give_replica_up(op, uuid, how->statement, error)) ||
+        !instance_edit(op, "start_instance", uuid, edit_start, &call, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     record_autoptr(export_target) target = NULL;
@@ -119,6 +204,8 @@ static bool edit_stopping(struct instance_edit *edit, void *data, GError **error
     edit_mark(edit, call->how->mark);
     if (call->how->wish_down)
         edit->instance->admin_state = ADMIN_DOWN;
+    if (call->how->wish_up)
+        edit->instance->admin_state = ADMIN_UP;
     return true;
 }
 
@@ -130,15 +217,24 @@ static bool edit_not_stopped(struct instance_edit *edit, void *data, GError **er
     return true;
 }
 
+static bool edit_wish_again(struct instance_edit *edit, void *data, GError **error)
+{
+    const enum admin_state *before = data;
+    edit->instance->admin_state = *before;
+    return true;
+}
+
 struct stopped_call {
     bool equal;           /* the node says: image and replica are equal and at rest */
+    enum soundness sound; /* and how its images are by themselves */
     enum task_state mark; /* who goes on with it */
     guint64 generation;   /* that was stopped */
     const char *why;      /* if not equal */
 };
 
 /* The record of the close. A replica that was reported lost in between is not in-sync here, so the
- * close is not clean. */
+ * close is not clean. One that is in-sync has every write that was acknowledged up to the exit, and
+ * stays so, however the guest has ended (SAF-13). */
 static bool edit_stopped(struct instance_edit *edit, void *data, GError **error)
 {
     const struct stopped_call *call = data;
@@ -155,11 +251,14 @@ static bool edit_stopped(struct instance_edit *edit, void *data, GError **error)
     instance->generation++;
     op_set_text(&instance->holder, "");
     instance->clean = clean;
+    instance->sound = call->sound;
     edit_mark(edit, call->mark);
     if (edit->replica && clean)
         edit_replica(edit, REPLICA_IN_SYNC, "clean close");
     else if (edit->replica)
-        edit_replica(edit, REPLICA_STALE, call->why);
+        edit_replica(edit,
+                     edit->replica->state == REPLICA_IN_SYNC ? REPLICA_IN_SYNC : REPLICA_STALE,
+                     call->why);
     return true;
 }
 
@@ -204,6 +303,10 @@ struct guest_stop_result *instance_end_guest(struct op *op, const struct instanc
                          "still obey, and is on record as stopped then: Job canceled by request",
                          instance->name, op_node_name(op, instance->holder));
     } else if (!result) {
+        /* Refused while it could do nothing for its shutdown: it is left as it was. */
+        if (timeout_ms > 0 && fettle_error_is(local, WRONG_STATE) &&
+            !instance_edit(op, "mark_instance", instance->uuid, edit_wish_again, &before, error))
+            return NULL;
         g_propagate_error(error, g_steal_pointer(&local));
     }
     return result;
@@ -228,6 +331,7 @@ bool instance_stop(struct op *op, const char *uuid, const struct instance_stop *
     g_autofree char *why = NULL;
     bool closed = close_replica(op, instance, &why);
     struct stopped_call call = {.equal = closed && result->clean,
+                                .sound = result->sound,
                                 .mark = how->after,
                                 .generation = instance->generation,
                                 .why = why ? why : "the last run did not end with equal copies"};

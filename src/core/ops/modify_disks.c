@@ -214,8 +214,7 @@ static GPtrArray *wanted_disks(const struct op *op, const struct instance *insta
 }
 
 /* A generation that nobody holds, so that no request of another job is taken for one of this. What
- * the replica is a copy of gets the same images, or loses the same: what was closed cleanly stays
- * so. */
+ * the replica is a copy of gets the same images, or loses the same: what was in-sync stays so. */
 static bool edit_begin(struct instance_edit *edit, void *data, GError **error)
 {
     const struct disks_change *change = data;
@@ -226,8 +225,8 @@ static bool edit_begin(struct instance_edit *edit, void *data, GError **error)
         g_ptr_array_set_size(instance->disks, (gint)change->first);
     if (!replica || replica->state != REPLICA_IN_SYNC)
         return true;
-    g_autofree char *why = g_strdup(instance->clean ? replica->why : "it was not closed cleanly");
-    edit_replica(edit, instance->clean ? REPLICA_IN_SYNC : REPLICA_STALE, why);
+    g_autofree char *why = g_strdup(replica->why);
+    edit_replica(edit, REPLICA_IN_SYNC, why);
     return true;
 }
 

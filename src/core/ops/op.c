@@ -3,6 +3,8 @@
  */
 #include "core/ops/op.h"
 
+#include "core/config/faults.h"
+
 #include "core/ops/placement.h"
 
 #include <stdarg.h>
@@ -264,6 +266,7 @@ struct gathering {
     guint open;
     struct promise all;
     GPtrArray *reports;
+    struct faults_round *round; /* until all have answered */
 };
 
 static void node_report_unref(void *report)
@@ -275,6 +278,7 @@ static void gathering_unref(struct gathering *gathering)
 {
     if (--gathering->references)
         return;
+    faults_round_free(gathering->round);
     g_ptr_array_unref(gathering->reports);
     g_free(gathering);
 }
@@ -284,8 +288,10 @@ static void gather_reply_cb(json_t *result, const GError *error, void *data)
     struct gathering *gathering = data;
     struct node_report *report =
         error ? NULL : node_report_parse(result, RECORD_LAX, NULL); /* unreadable: no answer */
-    if (report)
+    if (report) {
         g_ptr_array_add(gathering->reports, report);
+        faults_round_heard(gathering->round, report);
+    }
     /* With one reference left the asking task is gone. */
     if (!--gathering->open && gathering->references > 1)
         promise_complete(&gathering->all);
@@ -301,6 +307,7 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
     struct gathering *gathering = g_new0(struct gathering, 1);
     gathering->references = 1;
     gathering->reports = g_ptr_array_new_with_free_func(node_report_unref);
+    gathering->round = faults_round_new(op->env);
     gathering->open = 1;
     for (guint i = 0; i < node_uuids->len; i++) {
         gathering->references++;
@@ -320,6 +327,7 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
         g_clear_pointer(&op->sums, placement_sums_free);
         g_clear_pointer(&op->reports, g_ptr_array_unref);
         op->reports = g_ptr_array_ref(gathering->reports);
+        faults_round_end(g_steal_pointer(&gathering->round), op_config(op));
     } else {
         fettle_set_error(error, KILLED, "the process ended while it asked the nodes");
     }
@@ -335,6 +343,14 @@ const struct node_report *op_report(const struct op *op, const char *node_uuid)
             return report;
     }
     return NULL;
+}
+
+void op_log_faults(struct op *op, const char *node_uuid)
+{
+    const struct node_report *report = op_report(op, node_uuid);
+    g_autofree char *text = report ? faults_text(report) : NULL;
+    if (text)
+        op_log(op, "%s %s; it is taken all the same", op_node_name(op, node_uuid), text);
 }
 
 /* --- commits --- */

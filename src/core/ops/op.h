@@ -161,6 +161,8 @@ char *op_draw_address(const struct op *op, const struct network *network, const 
 bool op_draw_port(const struct op *op, guint64 *ret_port, GError **error);
 /* A gathered report; NULL if the node did not answer. */
 const struct node_report *op_report(const struct op *op, const char *node_uuid);
+/* Says in the log what is wrong with a node that is taken all the same (SAF-92). */
+void op_log_faults(struct op *op, const char *node_uuid);
 /* Whether an error of a question proves nothing about the node but that it is not there. */
 bool op_no_answer(const GError *error);
 

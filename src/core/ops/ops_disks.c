@@ -129,6 +129,7 @@ static bool grow_check(struct op *op, GError **error)
     return instance && size_is_right(op, instance, error) &&
            instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
+           instance_need_own_disks(op, instance, error) &&
            copy_need_replica(op, instance, "has to grow along", error) &&
            nodes_have_room(op, instance, error);
 }

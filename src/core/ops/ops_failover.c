@@ -179,7 +179,8 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
         .memory = instance->memory,
         .sums = op->sums,
         .nics = instance->nics,
-        .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
+        .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node),
+        .only_copy = mirrored(instance)};
     g_autofree char *why = NULL;
     if (mirrored(instance) && instance->admin_state == ADMIN_DOWN)
         return true;
@@ -187,8 +188,10 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     record_autoptr(node) judged = node_copy(node);
     judged->drained = judged->drained && !mirrored(instance);
     const struct node_report *report = op_report(op, node->uuid);
-    if (placement_fits(op_config(op), judged, report, &need, &why))
+    if (placement_fits(op_config(op), judged, report, &need, &why)) {
+        op_log_faults(op, node->uuid);
         return true;
+    }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
     refusal_set(error, judged, report, &need, sentence);
@@ -275,6 +278,7 @@ static bool failover_check(struct op *op, GError **error)
 struct promotion {
     char *replica;     /* out: UUID of the replica that is promoted, "" for none */
     char *old_primary; /* out */
+    bool equal;        /* out: and its images are, by a clean close, those that are promoted */
 };
 
 /* The commit that moves the instance. Judged anew on the record that it is compared with. */
@@ -295,8 +299,10 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     if (edit->replica)
         op_delete(op, edit->changes, "replica", edit->replica->uuid);
     op_use_room(op, edit->changes);
+    promotion->equal = instance->clean;
     instance->generation++;
     instance->clean = false;
+    instance->sound = SOUND_UNKNOWN;
     op_set_text(&instance->primary_node, op->primary);
     bool half = instance_half_installed(instance);
     op_set_text(&instance->holder, instance->admin_state == ADMIN_UP && !half ? op->primary : "");
@@ -383,11 +389,19 @@ static bool stop_on_old_primary(struct op *op, const struct instance *instance, 
     return false;
 }
 
-/* The old images are of no more use: the close was clean, so the promoted ones are equal. */
-static void clean_old_primary(struct op *op, const struct instance *instance, const char *node)
+/* After a clean close the old images are of no more use, as the promoted ones are equal. Otherwise
+ * they are left: their node keeps them aside (SAF-19). */
+static void clean_old_primary(struct op *op, const struct instance *instance,
+                              const struct promotion *promotion)
 {
+    const char *node = promotion->old_primary;
     if (op_node_offline(op, node) || !mirrored(instance))
         return;
+    if (!promotion->equal) {
+        op_log(op, "the copies were not equal at the end; %s keeps the old images aside",
+               op_node_name(op, node));
+        return;
+    }
     struct disks_remove_args args = {
         .instance = instance->uuid, .replica = "", .generation = instance->generation};
     g_autoptr(GError) failure = NULL;
@@ -413,14 +427,14 @@ static bool move_instance(struct op *op, const struct instance *before, struct p
         !start_promoted(op, instance, error) ||
         (!instance_half_installed(instance) && !instance_settle(op, instance->uuid, error)))
         return false;
-    clean_old_primary(op, instance, promotion->old_primary);
+    clean_old_primary(op, instance, promotion);
     return true;
 }
 
 bool instance_failover(struct op *op, const struct instance *instance, guint64 timeout_ms,
                        GError **error)
 {
-    struct promotion promotion = {NULL};
+    struct promotion promotion = {0};
     GError *local = NULL;
     bool done = move_instance(op, instance, &promotion, timeout_ms, &local) ||
                 instance_fail(op, instance->uuid, local, error);

@@ -103,8 +103,10 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
         .nics = instance->nics,
         .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
     g_autofree char *why = NULL;
-    if (placement_fits(op_config(op), node, report, &need, &why))
+    if (placement_fits(op_config(op), node, report, &need, &why)) {
+        op_log_faults(op, node->uuid);
         return true;
+    }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
     refusal_set(error, node, report, &need, sentence);

@@ -57,9 +57,25 @@ static bool memory_is_there(struct op *op, const struct instance *instance, GErr
     return false;
 }
 
+/* A person's word needs a person's reason. */
+static bool check_statement(const struct op_instance_startup *params, GError **error)
+{
+    if (params->from_primary && !*params->statement)
+        fettle_set_error(error, WRONG_INPUT,
+                         "statement: --from-primary gives up what the replica has; say why, with "
+                         "--statement");
+    else if (!params->from_primary && *params->statement)
+        fettle_set_error(error, WRONG_INPUT, "statement: goes with --from-primary only");
+    else
+        return true;
+    return false;
+}
+
 static bool startup_check(struct op *op, GError **error)
 {
     const struct op_instance_startup *params = op->params;
+    if (!check_statement(params, error))
+        return false;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
     if (!found || !instance_need_whole(found, error))
         return false;
@@ -74,6 +90,7 @@ static bool startup_check(struct op *op, GError **error)
 
 static bool startup_body(struct op *op, const char *uuid, GError **error)
 {
+    const struct op_instance_startup *params = op->params;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance)
         return false;
@@ -90,8 +107,11 @@ static bool startup_body(struct op *op, const char *uuid, GError **error)
     }
     /* Switched off by itself, or left paused by a job that died: it is closed first, so that its
      * replica can be taken over without a copy if it was whole. */
-    struct instance_stop stop = {.mark = TASK_STARTING, .after = TASK_STARTING};
-    struct instance_start start = {.mark = TASK_STARTING, .run = true, .wish_up = true};
+    struct instance_stop stop = {.mark = TASK_STARTING, .after = TASK_STARTING, .wish_up = true};
+    struct instance_start start = {.mark = TASK_STARTING,
+                                   .run = true,
+                                   .wish_up = true,
+                                   .statement = params->from_primary ? params->statement : NULL};
     if (current && !instance_stop(op, uuid, &stop, error))
         return false;
     return instance_start(op, uuid, &start, error) && instance_settle(op, uuid, error);

@@ -3,6 +3,7 @@
  * left is destroyed: nodes keep it aside (SAF-19). The rule for what counts as lost stands in
  * procedures.md, "Recreate disks"; wconfd checks the part of it that records can show.
  */
+#include "core/config/faults.h"
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
@@ -146,7 +147,8 @@ static bool ask_images(const struct op *op, const struct instance *instance, con
     if (!instance_need_node(op, instance, node, role, error))
         return false;
     const struct node_report *report = op_report(op, node);
-    *ret_there = report->disk_total > 0 && copy_has_images(report, instance, replica);
+    *ret_there =
+        faults_proven(report, FAULT_DISKS) == NULL && copy_has_images(report, instance, replica);
     return true;
 }
 
@@ -254,7 +256,7 @@ static bool recreate_declare(struct op *op, GError **error)
 
 /* --- check --- */
 
-static bool node_takes_it(const struct op *op, const struct instance *instance, bool primary,
+static bool node_takes_it(struct op *op, const struct instance *instance, bool primary,
                           GError **error)
 {
     const char *uuid = primary ? op->primary : op->secondary;
@@ -262,8 +264,10 @@ static bool node_takes_it(const struct op *op, const struct instance *instance, 
     const struct node_report *report = op_report(op, uuid);
     struct placement_need need = need_of(op, instance, primary);
     g_autofree char *why = NULL;
-    if (placement_fits(op_config(op), node, report, &need, &why))
+    if (placement_fits(op_config(op), node, report, &need, &why)) {
+        op_log_faults(op, uuid);
         return true;
+    }
     g_autofree char *sentence =
         g_strdup_printf("nodes: node \"%s\" cannot be %s: it %s", node->name, need.what, why);
     refusal_set(error, node, report, &need, sentence);

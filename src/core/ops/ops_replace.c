@@ -6,6 +6,7 @@
  * A failure leaves the replica on record as stale, which is a known state and no worse than the one
  * before: every step is idempotent by generation, so it may be tried again (ARP-54).
  */
+#include "core/config/faults.h"
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
@@ -46,7 +47,7 @@ static bool drained(const struct op *op, const char *node_uuid)
 }
 
 /* Whether the node of the old replica can keep it: it is not to be emptied, it answers, and its
- * disks work (disks that fail have no space at all). */
+ * disks work (disks that fail have no space at all), and so does its state. */
 static bool old_node_serves(struct op *op, const struct instance *instance, bool *ret_serves,
                             GError **error)
 {
@@ -60,7 +61,7 @@ static bool old_node_serves(struct op *op, const struct instance *instance, bool
     if (!op_gather_reports(op, wanted, error))
         return false;
     const struct node_report *report = op_report(op, uuid);
-    *ret_serves = report && report->disk_total > 0;
+    *ret_serves = report && report->disk_total > 0 && !faults_forbids(report, true);
     return true;
 }
 
@@ -111,6 +112,27 @@ static bool replace_declare(struct op *op, GError **error)
 
 /* --- check --- */
 
+/* Whether there is nothing to mend: `replace_auto` leaves a whole replica alone. The record alone
+ * does not make it whole: its node may answer that somebody has removed the images (ARP-70). */
+static bool is_whole(const struct op *op, const struct instance *instance)
+{
+    const struct op_instance_replace_disks *params = op->params;
+    const struct replica *replica = op_replica_of(op, instance);
+    if (params->mode != REPLACE_AUTO || *params->remote_node || !replica ||
+        replica->state != REPLICA_IN_SYNC || op_node_offline(op, replica->node) ||
+        drained(op, replica->node))
+        return false;
+    const struct node_report *report = op_report(op, replica->node);
+    return !report || copy_has_images(report, instance, replica->uuid);
+}
+
+/* Its node answers that the old replica is no copy any more. */
+static bool lacks_images(const struct op *op, const struct instance *instance)
+{
+    const struct node_report *report = op_report(op, instance->secondary_node);
+    return report && !copy_has_images(report, instance, instance->replica);
+}
+
 static bool target_takes_it(struct op *op, const struct instance *instance, GError **error)
 {
     const struct op_instance_replace_disks *params = op->params;
@@ -129,6 +151,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     g_autofree char *why = NULL;
     /* What is chosen has them, as far as nodes tell. */
     bool asks = *params->remote_node && !same;
+    op_log_faults(op, node->uuid);
     if (placement_fits(op_config(op), node, report, &need, &why))
         return !asks || instance_need_boot_files(op, node->uuid, instance->kernel_path,
                                                  instance->initrd_path, error);
@@ -149,6 +172,8 @@ static bool replace_check(struct op *op, GError **error)
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, op->secondary, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
+           (is_whole(op, instance) || lacks_images(op, instance) ||
+            instance_need_own_disks(op, instance, error)) &&
            target_takes_it(op, instance, error);
 }
 
@@ -274,7 +299,7 @@ static bool copy_anew(struct op *op, const struct instance *old, bool runs, GErr
 }
 
 /* A guest that is paused was left by a copy whose job died, or has switched itself off. It is
- * closed, and what follows is as for a stopped one. */
+ * closed, and what follows is as for a stopped one; so is what has ended without a close. */
 static bool close_paused(struct op *op, const struct instance *instance, bool *ret_runs,
                          GError **error)
 {
@@ -284,8 +309,25 @@ static bool close_paused(struct op *op, const struct instance *instance, bool *r
     struct instance_stop stop = {.mark = TASK_REPLACING_DISKS,
                                  .after = TASK_REPLACING_DISKS,
                                  .wish_down = current && guest->state == GUEST_SHUTDOWN};
+    const struct replica *replica = op_replica_of(op, instance);
+    bool ended = *instance->holder && !guest && replica && replica->state == REPLICA_IN_SYNC &&
+                 op_report(op, instance->holder);
     *ret_runs = current && guest->state == GUEST_RUNNING;
-    return !current || *ret_runs || instance_stop(op, instance->uuid, &stop, error);
+    return *ret_runs || !(current || ended) || instance_stop(op, instance->uuid, &stop, error);
+}
+
+/* What nobody runs is closed, and the old replica is not given up if it may be all that there is.
+ * Nothing else has been touched after a failure. */
+static bool prepare(struct op *op, const char *uuid, bool *ret_runs, GError **error)
+{
+    record_autoptr(instance) found = instance_now(op, uuid, error);
+    if (!found || !close_paused(op, found, ret_runs, error))
+        return false;
+    record_autoptr(instance) closed = instance_now(op, uuid, error);
+    if (!closed || *closed->holder)
+        return closed != NULL;
+    return lacks_images(op, closed) ||
+           instance_need_sound(op, closed, op_replica_of(op, closed), error);
 }
 
 /* Under a running guest only what was written meanwhile has to be copied. Images that turn out to
@@ -311,13 +353,9 @@ static bool attach_old(struct op *op, const struct instance *old, GError **error
            copy_anew(op, old, true, error);
 }
 
-static bool replace_body(struct op *op, const char *uuid, GError **error)
+static bool replace_body(struct op *op, const char *uuid, bool runs, GError **error)
 {
-    bool runs = false;
     if (!instance_edit(op, "change_replica", uuid, edit_without_redundancy, NULL, error))
-        return false;
-    record_autoptr(instance) found = instance_now(op, uuid, error);
-    if (!found || !close_paused(op, found, &runs, error))
         return false;
     record_autoptr(instance) old = instance_now(op, uuid, error);
     if (!old)
@@ -325,20 +363,6 @@ static bool replace_body(struct op *op, const char *uuid, GError **error)
     bool copied = runs && old_images_are_there(op, old) ? attach_old(op, old, error)
                                                         : copy_anew(op, old, runs, error);
     return copied && instance_settle(op, uuid, error);
-}
-
-/* Whether there is nothing to mend: `replace_auto` leaves a whole replica alone. The record alone
- * does not make it whole: its node may answer that somebody has removed the images (ARP-70). */
-static bool is_whole(const struct op *op, const struct instance *instance)
-{
-    const struct op_instance_replace_disks *params = op->params;
-    const struct replica *replica = op_replica_of(op, instance);
-    if (params->mode != REPLACE_AUTO || *params->remote_node || !replica ||
-        replica->state != REPLICA_IN_SYNC || op_node_offline(op, replica->node) ||
-        drained(op, replica->node))
-        return false;
-    const struct node_report *report = op_report(op, replica->node);
-    return !report || copy_has_images(report, instance, replica->uuid);
 }
 
 /* What is there after a failure is on record, so a repair may try again, from what it finds then
@@ -400,7 +424,10 @@ static bool replace_exec(struct op *op, GError **error)
         return true;
     }
     GError *local = NULL;
-    if (replace_body(op, uuid, &local))
+    bool runs = false;
+    if (!prepare(op, uuid, &runs, &local))
+        return instance_fail(op, uuid, local, error);
+    if (replace_body(op, uuid, runs, &local))
         return true;
     g_autoptr(GError) ignored = NULL; /* it is `syncing` then, which is no promise either */
     bool canceled = fettle_error_is(local, CANCELED);

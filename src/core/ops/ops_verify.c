@@ -3,6 +3,7 @@
  * nothing; its answer is the list of problems, each a sentence. An empty list: everything is as the
  * record says.
  */
+#include "core/config/faults.h"
 #include "core/ops/copy.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
@@ -61,12 +62,13 @@ static const struct node_report *node_there(struct verify *verify, const char *n
                                             const char *role)
 {
     const struct node_report *report = op_report(verify->op, node);
+    const struct node_fault *fault = faults_proven(report, FAULT_DISKS);
     if (op_node_offline(verify->op, node))
         problem(verify, "%s, its %s node, is offline", name(verify, node), role);
     else if (!report)
         problem(verify, "%s, its %s node, does not answer", name(verify, node), role);
-    else if (!report->disk_total && verify->instance->disks->len)
-        problem(verify, "the disks of %s, its %s node, have failed", name(verify, node), role);
+    else if (fault && verify->instance->disks->len)
+        problem(verify, "%s, its %s node, %s", name(verify, node), role, fault->text);
     return report;
 }
 
@@ -79,6 +81,23 @@ static void look_at_marks(struct verify *verify)
     if (*instance->migration)
         problem(verify, "its migration to %s has not been settled",
                 name(verify, instance->migration_node));
+}
+
+/* What its own disks answer. */
+static void look_at_io(struct verify *verify, const struct guest_report *guest, const char *node)
+{
+    if (guest->io_stop == IO_STOP_NO_SPACE)
+        problem(verify,
+                "it stands still, because there is no room for its disks on %s; it goes on by "
+                "itself when there is",
+                node);
+    else if (guest->io_stop == IO_STOP_FAILED)
+        problem(verify, "it stands still, because its disk on %s fails though there is room", node);
+    if (guest->io_errors)
+        problem(verify,
+                "%" G_GUINT64_FORMAT " requests of its disks on %s have failed since it was "
+                "started, the last of disk %" G_GUINT64_FORMAT,
+                guest->io_errors, node, guest->io_disk);
 }
 
 static void look_at_guest(struct verify *verify, const struct node_report *report)
@@ -100,6 +119,8 @@ static void look_at_guest(struct verify *verify, const struct node_report *repor
                 enum_word(&guest_state_words, (int)guest->state));
     else if (!up && guest && guest->state == GUEST_RUNNING)
         problem(verify, "it should be stopped and runs on %s", node);
+    if (current)
+        look_at_io(verify, guest, node);
 }
 
 /* Wherever it may have to go. */

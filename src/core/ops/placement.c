@@ -3,6 +3,7 @@
  */
 #include "core/ops/placement.h"
 
+#include "core/config/faults.h"
 #include "proto/source_name.h"
 
 #include <string.h>
@@ -340,6 +341,9 @@ static char *why_not(const struct config *config, const struct node *node,
         return g_strdup("is drained");
     if (!report)
         return g_strdup("does not answer");
+    const char *unable = need->only_copy ? NULL : faults_forbids(report, need->disk > 0);
+    if (unable)
+        return g_strdup(unable);
     const char *bridge = placement_missing_bridge(report, need->nics);
     if (bridge)
         return g_strdup_printf("has no bridge \"%s\"", bridge);
@@ -422,6 +426,8 @@ struct candidate {
     const struct node *node;
     struct placement_room room;
     guint64 instances;
+    guint faults; /* faults_rank() */
+    bool preferred;
 };
 
 static const struct node_report *report_of(const GPtrArray *reports, const char *node)
@@ -440,6 +446,10 @@ static bool better(const struct candidate *a, const struct candidate *b,
 {
     if (!a->node)
         return true;
+    if (a->faults != b->faults)
+        return b->faults < a->faults;
+    if (a->preferred || b->preferred)
+        return b->preferred;
     gint64 first = need->rank_by_disk ? b->room.spare_disk - a->room.spare_disk
                                       : b->room.spare_memory - a->room.spare_memory;
     gint64 second = need->rank_by_disk ? b->room.spare_memory - a->room.spare_memory
@@ -462,8 +472,9 @@ const struct node *placement_choose(const struct config *config, const GPtrArray
         struct candidate candidate = {.node = nodes->pdata[i]};
         const char *uuid = candidate.node->uuid;
         struct counted counted;
-        g_autofree char *why = why_not(config, candidate.node, report_of(reports, uuid), need,
-                                       &candidate.room, &counted);
+        const struct node_report *report = report_of(reports, uuid);
+        g_autofree char *why =
+            why_not(config, candidate.node, report, need, &candidate.room, &counted);
         if (!why)
             why = why_avoided(standing, uuid);
         if (why) {
@@ -471,8 +482,8 @@ const struct node *placement_choose(const struct config *config, const GPtrArray
                                    candidate.node->name, why);
             continue;
         }
-        if (need->prefer && !strcmp(need->prefer, uuid))
-            return candidate.node;
+        candidate.preferred = need->prefer && !strcmp(need->prefer, uuid);
+        candidate.faults = faults_rank(report);
         candidate.instances = counted.promised.instances;
         if (better(&best, &candidate, need))
             best = candidate;

@@ -47,7 +47,8 @@ struct placement_need {
     guint64 disk;            /* MiB */
     const char *excluded[4]; /* node UUIDs that are out, "" or NULL for none … */
     const char *because[4];  /* … and why: "is its primary node" */
-    const char *prefer;      /* node that is taken if it fits; NULL: none */
+    const char *prefer;      /* node that is taken if it fits, and none is healthier; NULL: none */
+    bool only_copy;          /* what is needed is there and nowhere else: no fault refuses it */
     bool rank_by_disk;       /* most disk first; else most memory first */
     const GPtrArray *nics;   /* of struct nic: their bridges must be there; NULL: none */
     const char *files[3];    /* that must lie in its var/images, "" or NULL for none */
@@ -64,9 +65,9 @@ struct placement_need {
  * it at `now` (seconds since 1970). Free with g_free(). */
 char *placement_why_avoided(const struct config *config, const char *node, guint64 now);
 
-/* Whether one node fits: not excluded, not offline, not drained, answering (report not NULL), with
- * its bridges and room. Advice is for choices, not for nodes that somebody has named. If not,
- * `ret_why` (may be NULL; free with g_free) continues the node's name: "is offline". */
+/* Whether one node fits: not excluded, not offline, not drained, answering (report not NULL), able
+ * to, with its bridges and room. Advice is for choices, not for nodes that somebody has named. If
+ * not, `ret_why` (may be NULL; free with g_free) continues the node's name: "is offline". */
 bool placement_fits(const struct config *config, const struct node *node,
                     const struct node_report *report, const struct placement_need *need,
                     char **ret_why);
@@ -90,8 +91,9 @@ const char *placement_unshared(const struct node_report *report, const char *sha
  * and by newer ones. What follows the numbers does not count; "" is older than all. */
 bool placement_is_older(const char *version, const char *than);
 
-/* The best node that nobody advises to avoid (ARP-69); ties go to the one with fewer instances,
- * then by name. `reports`: GPtrArray of struct node_report. NO_RESOURCES with one sentence that
- * says of each node why it does not fit. */
+/* The best node that nobody advises to avoid (ARP-69): one with faults only if no other fits, and
+ * none whose fault makes it impossible (faults_forbids, SAF-92); ties go to the one with fewer
+ * instances, then by name. `reports`: GPtrArray of struct node_report. NO_RESOURCES with one
+ * sentence that says of each node why it does not fit. */
 const struct node *placement_choose(const struct config *config, const GPtrArray *reports,
                                     const struct placement_need *need, GError **error);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/config/faults.h"
+
 static bool is_excluded(const struct node *node, const struct placement_need *need)
 {
     bool excluded = false;
@@ -29,6 +31,9 @@ void refusal_set(GError **error, const struct node *node, const struct node_repo
         fettle_set_error(error, WRONG_STATE, "%s", sentence);
     else if (!report)
         fettle_set_error(error, TEMPORARY, "%s", sentence);
+    else if (!need->only_copy && faults_forbids(report, need->disk > 0))
+        fettle_set_error(error, ENVIRONMENT, "%s; look at it there: fettle node verify %s",
+                         sentence, node->name);
     else if (placement_missing_bridge(report, need->nics))
         fettle_set_error(error, ENVIRONMENT, "%s" REFUSAL_NO_BRIDGE, sentence);
     else if (placement_unshared(report, need->shared))

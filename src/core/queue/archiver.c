@@ -12,6 +12,7 @@ struct archiver *archiver_new(struct queue_context *context)
     struct archiver *archiver = g_new0(struct archiver, 1);
 
     archiver->context = context;
+    archiver->ages = ages_new(context->env);
     archiver->users = 1;
     archiver->equal = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&archiver->turn.waiters);
@@ -22,6 +23,7 @@ static void release(struct archiver *archiver)
 {
     if (--archiver->users > 0)
         return;
+    ages_free(archiver->ages);
     g_hash_table_unref(archiver->equal);
     g_free(archiver);
 }
@@ -61,7 +63,7 @@ static struct staying staying_new(const struct archiver *archiver)
     const struct queue_context *context = archiver->context;
     const struct config *config = follow_config(context->follow);
     g_autoptr(GArray) ids = queue_ids(context->queue);
-    struct staying staying = {.kept = repair_kept_new(config, context_now_us(context)),
+    struct staying staying = {.kept = repair_kept_new(config, archiver->ages),
                               .wanted =
                                   g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL)};
 
@@ -167,6 +169,19 @@ static bool archive_step(struct archiver *archiver, const GArray *ids, guint *re
     return true;
 }
 
+/* Since its end. What lies in the future ended when it was first seen (SAF-93); the others, which
+ * are many, are not remembered: it does no harm if one is archived early. */
+static gint64 age_of(const struct archiver *archiver, const struct job *record)
+{
+    guint64 now_us = context_now_us(archiver->context);
+    g_autofree char *key = NULL;
+
+    if (record->end_us <= now_us)
+        return (gint64)(now_us - record->end_us);
+    key = g_strdup_printf("ended/%" G_GUINT64_FORMAT, record->id);
+    return ages_us(archiver->ages, key, record->end_us);
+}
+
 /* The oldest ended jobs of that age that may go, at most a step's worth: by number and by bytes.
  * `ret_left` counts the others. */
 static GArray *choose(const struct archiver *archiver, gint64 age_s, guint *ret_left)
@@ -175,8 +190,7 @@ static GArray *choose(const struct archiver *archiver, gint64 age_s, guint *ret_
     g_autoptr(GArray) ids = queue_ids(context->queue);
     GArray *chosen = g_array_new(FALSE, FALSE, sizeof(guint64));
     struct staying staying = staying_new(archiver);
-    guint64 now = context_now_us(context);
-    guint64 age_us = (guint64)MAX(age_s, 0) * G_USEC_PER_SEC;
+    gint64 age_us = MAX(age_s, 0) * (gint64)G_USEC_PER_SEC;
     size_t bytes = 0;
 
     *ret_left = 0;
@@ -186,7 +200,8 @@ static GArray *choose(const struct archiver *archiver, gint64 age_s, guint *ret_
         g_autofree char *why = NULL;
 
         if (record == NULL || !job_state_final(job_state_of(record)) ||
-            (age_s >= 0 && record->end_us + age_us > now) || !may_go(archiver, &staying, id, &why))
+            (age_s >= 0 && age_of(archiver, record) < age_us) ||
+            !may_go(archiver, &staying, id, &why))
             continue;
         bytes += commit_job_bytes(record);
         if (chosen->len > 0 && (chosen->len >= LIMIT_ARCHIVE_STEP || bytes > LIMIT_COMMIT_BYTES))

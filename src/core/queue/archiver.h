@@ -32,6 +32,7 @@ struct archiver {
     struct queue_context *context;
     guint users;            /* luxid, and the task, whose pause may end after it */
     struct task_mutex turn; /* one step, or one comparison of archives, at a time */
+    struct ages *ages;      /* of jobs that ended */
     GHashTable *equal;      /* set of UUIDs of candidates whose archive has been compared */
     struct env_pause pause; /* between two looks of its task */
     bool complained;        /* somebody was told that it does not get on */

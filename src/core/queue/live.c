@@ -1,10 +1,13 @@
 /* Live data for one query; see live.h. */
 #include "core/queue/live.h"
 
+#include "core/config/faults.h"
+
 struct live {
     GHashTable *answers;   /* node uuid -> struct live_answer * */
     const char *last_node; /* that was looked up, with what was found; NULL: none */
     struct live_answer *last;
+    struct faults_round *round; /* until all have answered */
     struct promise all;
     guint missing;
     bool abandoned;   /* nobody waits any more */
@@ -31,6 +34,7 @@ static void live_unref(struct live *live)
 {
     if (--live->references > 0)
         return;
+    faults_round_free(live->round);
     g_hash_table_unref(live->answers);
     g_free(live);
 }
@@ -47,8 +51,10 @@ static void ask_cb(json_t *result, const GError *error, void *data)
     struct live *live = answer->live;
 
     answer->report = result == NULL ? NULL : node_report_parse(result, RECORD_LAX, NULL);
-    if (answer->report != NULL)
+    if (answer->report != NULL) {
         answer->state = LIVE_ANSWERED;
+        faults_round_heard(live->round, answer->report);
+    }
     if (--live->missing == 0 && !live->abandoned)
         promise_complete(&live->all);
     live_unref(live);
@@ -85,11 +91,14 @@ struct live *live_fetch(const struct queue_context *context, GHashTable *nodes)
 
     live->answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, answer_free);
     live->references = 1;
+    live->round = faults_round_new(context->env);
     g_hash_table_iter_init(&iter, nodes);
     while (g_hash_table_iter_next(&iter, &node, NULL))
         ask(context, live, node);
-    if (live->missing == 0 || promise_wait(&live->all))
+    if (live->missing == 0 || promise_wait(&live->all)) {
+        faults_round_end(g_steal_pointer(&live->round), follow_config(context->follow));
         return live;
+    }
     live->abandoned = true;
     live_unref(live);
     return NULL;

@@ -222,6 +222,8 @@ json_t *query_get_instance_status(struct query_source *source, const void *row,
 
     if (!primary_guest(source, instance, &guest, &reached))
         return json_string(reached == QUERY_OFFLINE ? "ERROR_nodeoffline" : "ERROR_nodedown");
+    if (is_up(guest) && wanted && guest->io_stop != IO_STOP_NONE)
+        return json_string(guest->io_stop == IO_STOP_FAILED ? "ERROR_diskfailed" : "ERROR_nospace");
     if (is_up(guest))
         return json_string(wanted ? "running" : "ERROR_up");
     if (runs_elsewhere(source, instance))
@@ -256,6 +258,36 @@ json_t *query_get_instance_guest_state(struct query_source *source, const void *
         return NULL;
     return json_string(
         enum_word(&guest_state_words, guest == NULL ? GUEST_ABSENT : (int)guest->state));
+}
+
+json_t *query_get_instance_io_stop(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL)
+        return NULL;
+    return json_string(enum_word(&io_stop_words, (int)guest->io_stop));
+}
+
+json_t *query_get_instance_io_errors(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL)
+        return NULL;
+    return json_integer((json_int_t)guest->io_errors);
+}
+
+json_t *query_get_instance_io_disk(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL || guest->io_errors == 0)
+        return NULL;
+    return json_integer((json_int_t)guest->io_disk);
 }
 
 json_t *query_get_instance_mirror_state(struct query_source *source, const void *row,

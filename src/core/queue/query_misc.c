@@ -62,11 +62,18 @@ GPtrArray *query_filter_rows(const struct config *config)
 
 /* --- decisions --- */
 
-static gint compare_decisions(gconstpointer left, gconstpointer right)
+/* In the order in which they were made; those of one change by time. */
+static gint compare_decisions(gconstpointer left, gconstpointer right, gpointer config)
 {
     const struct decision *a = *(const struct decision *const *)left;
     const struct decision *b = *(const struct decision *const *)right;
 
+    guint64 first = 0, second = 0;
+
+    config_get(config, "decision", a->uuid, &first);
+    config_get(config, "decision", b->uuid, &second);
+    if (first != second)
+        return first < second ? -1 : 1;
     if (a->at_us != b->at_us)
         return a->at_us < b->at_us ? -1 : 1;
     return g_strcmp0(a->uuid, b->uuid);
@@ -76,8 +83,14 @@ GPtrArray *query_decision_rows(const struct config *config)
 {
     GPtrArray *rows = config_list(config, "decision");
 
-    g_ptr_array_sort(rows, compare_decisions);
+    g_ptr_array_sort_with_data(rows, compare_decisions, (gpointer)config);
     return rows;
+}
+
+json_t *query_get_decision_serial_no(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    return query_serial_no(source, "decision", ((const struct decision *)row)->uuid);
 }
 
 json_t *query_get_decision_at(struct query_source *source, const void *row,

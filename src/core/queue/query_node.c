@@ -1,4 +1,5 @@
 /* Fields of nodes and groups (proto/fields.def). */
+#include "core/config/faults.h"
 #include "core/queue/query_rows.h"
 
 /* --- nodes, configured --- */
@@ -186,6 +187,40 @@ json_t *query_get_node_leftovers(struct query_source *source, const void *row,
     const struct node_report *report = report_of(source, row, ret_status);
 
     return report == NULL ? NULL : query_strings(report->leftovers);
+}
+
+json_t *query_get_node_faults(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    if (report == NULL)
+        return NULL;
+    json_t *list = json_array();
+    for (guint i = 0; i < report->faults->len; i++) {
+        g_autofree char *text = faults_one_text(g_ptr_array_index(report->faults, i));
+
+        json_array_append_new(list, json_string(text));
+    }
+    return list;
+}
+
+json_t *query_get_node_health(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+    g_autoptr(GString) kinds = g_string_new(NULL);
+
+    if (report == NULL)
+        return NULL;
+    for (guint i = 0; i < report->faults->len; i++) {
+        const struct node_fault *fault = g_ptr_array_index(report->faults, i);
+
+        g_string_append_printf(kinds, "%s%s", i > 0 ? ", " : "", fault->kind);
+    }
+    if (kinds->len == 0)
+        g_string_assign(kinds, report->faults_known ? "well" : "unknown");
+    return json_string(kinds->str);
 }
 
 /* In which way the record has images of this instance on that node. */

@@ -95,11 +95,28 @@ static void add_node(GHashTable *nodes, const char *uuid)
         g_hash_table_add(nodes, (gpointer)uuid);
 }
 
+static bool asks_for(const struct query *query, const char *name)
+{
+    return g_ptr_array_find_with_equal_func(query->names, name, g_str_equal, NULL);
+}
+
+/* Some faults of one node show only beside all others. */
+static void add_others(const struct query *query, GHashTable *nodes)
+{
+    if (!g_str_equal(query->what, "node") ||
+        (!asks_for(query, "faults") && !asks_for(query, "health")))
+        return;
+    g_autoptr(GPtrArray) all = config_list(follow_config(query->context->follow), "node");
+    for (guint i = 0; i < all->len; i++)
+        add_node(nodes, ((const struct node *)g_ptr_array_index(all, i))->uuid);
+}
+
 /* Nodes that rows concern. */
 static bool fetch_live(struct query *query, const GPtrArray *rows)
 {
     g_autoptr(GHashTable) nodes = g_hash_table_new(g_str_hash, g_str_equal);
 
+    add_others(query, nodes);
     for (guint i = 0; i < rows->len; i++) {
         if (g_str_equal(query->what, "instance")) {
             const struct instance *instance = g_ptr_array_index(rows, i);

@@ -23,15 +23,30 @@ bool watcher_shadow(const struct watcher *watcher)
 /* --- the storm --- */
 
 /* We see others through our own node daemon: while that is silent, silence proves nothing. */
-static gint64 silent_since(const struct node *node, const void *data)
+static gint64 silent_for(const struct watcher *watcher, const struct node_memory *memory)
 {
-    const struct watcher *watcher = data;
-    if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid))
-        return 0;
-    const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
-    bool silent = memory != NULL && memory->silent_since != 0 &&
-                  watcher_now(watcher) - memory->silent_since >= LIMIT_REPAIR_SILENT_S;
-    return silent ? memory->silent_since : 0;
+    if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid) || memory->silent_ms == 0)
+        return -1;
+    gint64 silent_s = (watcher->env->ops->boot_ms(watcher->env) - memory->silent_ms) / 1000;
+    return silent_s >= LIMIT_REPAIR_SILENT_S ? silent_s : -1;
+}
+
+struct losses {
+    const struct watcher *watcher;
+    bool suspected; /* those that may be lost count too */
+};
+
+static gint64 lost_for(const struct node *node, const void *data, const char **ret_how)
+{
+    const struct losses *losses = data;
+    const struct env *env = losses->watcher->env;
+    const struct node_memory *memory = g_hash_table_lookup(losses->watcher->nodes, node->uuid);
+    gint64 silent_s = memory != NULL ? silent_for(losses->watcher, memory) : -1;
+    *ret_how = silent_s >= 0 ? "does not answer" : "has disks that fail";
+    if (memory == NULL || silent_s >= 0)
+        return silent_s;
+    gint64 since_ms = losses->suspected ? memory->suspect_ms : memory->failed_ms;
+    return since_ms == 0 ? -1 : (env->ops->boot_ms(env) - since_ms) / 1000;
 }
 
 static const struct decision *latest_of(const struct watcher *watcher)
@@ -101,19 +116,42 @@ bool watcher_is_restored(const struct watcher *watcher)
     return brake != NULL && brake->restored;
 }
 
+static bool find_storm(const struct watcher *watcher, bool suspected, struct storm *ret_storm)
+{
+    const struct losses losses = {watcher, suspected};
+    const struct storm_view view = {.config = follow_config(watcher->follow),
+                                    .now = watcher_now(watcher),
+                                    .ages = watcher->ages,
+                                    .latest = latest_of(watcher),
+                                    .loss = lost_for,
+                                    .data = &losses};
+    storm_find(ret_storm, &view);
+    return storm_pulls(ret_storm, watcher_cluster(watcher));
+}
+
+/* What fails on many nodes at once is not certain on all of them at once: the first is waited with
+ * until the last is. */
+static bool may_be_storm(const struct watcher *watcher)
+{
+    struct storm storm;
+    bool pulls = find_storm(watcher, true, &storm);
+    storm_clear(&storm);
+    return pulls;
+}
+
 void watcher_brake(struct watcher *watcher)
 {
     watcher->braked = true;
+    watcher->unsure = false;
     if (the_brake(watcher) != NULL)
         return;
     note_release(watcher);
     struct storm storm;
-    storm_find(&storm, follow_config(watcher->follow), watcher_now(watcher),
-               storm_forgiven(latest_of(watcher)), silent_since, watcher);
-    watcher->braked = storm_pulls(&storm, watcher_cluster(watcher));
+    watcher->braked = find_storm(watcher, false, &storm);
     if (watcher->braked)
         pull(watcher, &storm);
     storm_clear(&storm);
+    watcher->unsure = !watcher->braked && may_be_storm(watcher);
 }
 
 /* --- limits --- */
@@ -143,6 +181,12 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
     char *braked = watcher_braked(watcher, ret_next);
     if (braked != NULL)
         return braked;
+    if (watcher->unsure) {
+        *ret_next = "in the next pass";
+        return g_strdup(
+            "It waits: disks of so many nodes may have failed that the storm brake would "
+            "be pulled, and that is not certain yet.");
+    }
     if (watcher->running >= may_run(cluster, urgent)) {
         *ret_next = "when one of them has ended";
         bool kept = watcher->running < cluster->repair_max_running;

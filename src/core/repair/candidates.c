@@ -34,7 +34,7 @@ static struct pool_judgement judge(const struct watcher *watcher)
         struct pool_node seen = {
             .node = node,
             .unheard_ms = unheard_ms(watcher, node),
-            .disks_failed = memory != NULL && memory->failed_pass != 0,
+            .disks_failed = memory != NULL && memory->disks.passes > 0,
             .failures = memory != NULL ? memory->promotions : 0,
         };
         g_array_append_val(all, seen);

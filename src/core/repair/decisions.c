@@ -7,8 +7,9 @@
 struct entry {
     char *key;
     char *author;
-    guint64 at_us;
-    bool done; /* its verdict says that all is well */
+    guint64 version; /* the serial of the change that made it */
+    guint64 at_us;   /* for those of one change */
+    bool done;       /* its verdict says that all is well */
 };
 
 struct subject {
@@ -70,8 +71,17 @@ static void forget(struct decisions *decisions, const char *key)
     g_hash_table_remove(decisions->subject_of, key);
 }
 
-static void remember(struct decisions *decisions, const struct decision *decision)
+/* In the order in which they were made: clocks can be set (SAF-93). */
+static bool is_later(const struct entry *a, const struct entry *b)
 {
+    return a->version != b->version ? a->version > b->version : a->at_us > b->at_us;
+}
+
+static void remember(struct decisions *decisions, const struct config *config,
+                     const struct decision *decision)
+{
+    guint64 version = 0;
+    config_get(config, "decision", decision->uuid, &version);
     forget(decisions, decision->uuid);
     struct subject *subject = g_hash_table_lookup(decisions->by_subject, decision->subject);
     if (subject == NULL) {
@@ -80,11 +90,10 @@ static void remember(struct decisions *decisions, const struct decision *decisio
         g_hash_table_insert(decisions->by_subject, g_strdup(decision->subject), subject);
     }
     struct entry *entry = g_new0(struct entry, 1);
-    *entry = (struct entry){g_strdup(decision->uuid), g_strdup(decision->author), decision->at_us,
-                            decision->verdict == VERDICT_DONE};
-    /* Records come in order of time, as good as always. */
+    *entry = (struct entry){g_strdup(decision->uuid), g_strdup(decision->author), version,
+                            decision->at_us, decision->verdict == VERDICT_DONE};
     guint at = subject->entries->len;
-    while (at > 0 && ((const struct entry *)subject->entries->pdata[at - 1])->at_us > entry->at_us)
+    while (at > 0 && is_later(subject->entries->pdata[at - 1], entry))
         at--;
     g_ptr_array_insert(subject->entries, (gint)at, entry);
     g_hash_table_insert(decisions->subject_of, g_strdup(decision->uuid),
@@ -99,7 +108,7 @@ void decisions_update(struct decisions *decisions, const struct config *config,
         g_hash_table_remove_all(decisions->subject_of);
         g_autoptr(GPtrArray) all = config_list(config, "decision");
         for (guint i = 0; i < all->len; i++)
-            remember(decisions, all->pdata[i]);
+            remember(decisions, config, all->pdata[i]);
         return;
     }
     for (guint i = 0; i < changes->len; i++) {
@@ -108,7 +117,7 @@ void decisions_update(struct decisions *decisions, const struct config *config,
             continue;
         const struct decision *decision = config_get(config, "decision", change->key, NULL);
         if (decision != NULL)
-            remember(decisions, decision);
+            remember(decisions, config, decision);
         else
             forget(decisions, change->key);
     }
@@ -215,10 +224,11 @@ bool decisions_record(const struct decisions *decisions, const struct config *co
     g_free(mine->uuid);
     mine->uuid = env_uuid(env);
     mine->at_us = (guint64)env->ops->wall_us(env);
-    /* The newest stays the newest, also when the wall clock was set back. */
+    /* Several of one moment stay in order; a time that the clock was set back from does not. */
     if (subject != NULL) {
         const struct entry *newest = subject->entries->pdata[subject->entries->len - 1];
-        mine->at_us = MAX(mine->at_us, newest->at_us + 1);
+        bool of_one_moment = newest->at_us < mine->at_us + G_USEC_PER_SEC / 1000;
+        mine->at_us = of_one_moment ? MAX(mine->at_us, newest->at_us + 1) : mine->at_us;
     }
     g_ptr_array_add(changes, config_put(config, "decision", mine->uuid, decision_to_json(mine)));
     trim(subject, config, mine->author, changes);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/config/faults.h"
 #include "core/repair/policy.h"
 #include "core/repair/room.h"
 #include "core/repair/storm.h"
@@ -361,26 +362,33 @@ static void note_master(json_t *list, const struct config *config, const struct 
 
 /* --- the storm brake --- */
 
-/* Whoever does not answer now will count as lost soon. */
-static gint64 silent_since(const struct node *node, const void *data)
+/* Whoever does not answer now, or answers that its disks fail, will count as lost soon. */
+static gint64 lost_for(const struct node *node, const void *data, const char **ret_how)
 {
     const struct forecast *forecast = data;
-    for (guint i = 0; i < forecast->reports->len; i++)
-        if (strcmp(((const struct node_report *)forecast->reports->pdata[i])->node, node->uuid) ==
-            0)
-            return 0;
-    return forecast->now;
+    *ret_how = "does not answer";
+    for (guint i = 0; i < forecast->reports->len; i++) {
+        const struct node_report *report = forecast->reports->pdata[i];
+        if (strcmp(report->node, node->uuid) != 0)
+            continue;
+        *ret_how = "has disks that fail";
+        return faults_proven(report, FAULT_DISKS) != NULL ? 0 : -1;
+    }
+    return 0;
 }
 
 static const struct decision *latest_about_brake(const struct config *config)
 {
     g_autoptr(GPtrArray) all = config_list(config, "decision");
     const struct decision *latest = NULL;
+    guint64 newest = 0, version = 0;
     for (guint i = 0; i < all->len; i++) {
         const struct decision *decision = all->pdata[i];
-        if (strcmp(decision->author, STORM_AUTHOR) == 0 &&
-            (latest == NULL || decision->at_us > latest->at_us))
-            latest = decision;
+        config_get(config, "decision", decision->uuid, &version);
+        if (strcmp(decision->author, STORM_AUTHOR) != 0 || version < newest)
+            continue;
+        latest = decision;
+        newest = version;
     }
     return latest;
 }
@@ -390,8 +398,12 @@ static void note_storm(json_t *list, const struct config *config, const struct f
 {
     const struct cluster *cluster = config_cluster(config);
     struct storm storm;
-    storm_find(&storm, forecast->config, forecast->now, storm_forgiven(latest_about_brake(config)),
-               silent_since, forecast);
+    const struct storm_view view = {.config = forecast->config,
+                                    .now = forecast->now,
+                                    .latest = latest_about_brake(config),
+                                    .loss = lost_for,
+                                    .data = forecast};
+    storm_find(&storm, &view);
     if (storm_pulls(&storm, cluster)) {
         g_autofree char *text = storm_text(&storm, cluster);
         g_ptr_array_add(storm.texts, NULL);

@@ -198,7 +198,14 @@ char *watcher_request_step(const char *request_id)
     return request.step;
 }
 
-static void index_job(struct watcher *watcher, const struct job *job, guint64 since_us)
+/* Also of those that lie in the future, and however the clock was set since (SAF-93). */
+static bool began_within_the_hour(struct watcher *watcher, const struct job *job)
+{
+    g_autofree char *key = g_strdup_printf("begun/%" G_GUINT64_FORMAT, job->id);
+    return ages_us(watcher->ages, key, job->received_us) < 3600 * (gint64)G_USEC_PER_SEC;
+}
+
+static void index_job(struct watcher *watcher, const struct job *job)
 {
     struct request request;
     if (*job->request_id == '\0' || !parse_request(job->request_id, &request))
@@ -211,20 +218,20 @@ static void index_job(struct watcher *watcher, const struct job *job, guint64 si
     g_array_append_val(ids, job->id);
     g_hash_table_replace(watcher->repair_jobs, request.repair, ids);
     watcher->running += !watcher_job_ended(job);
-    watcher->begun += request.number == 1 && request.attempt == 1 && job->received_us > since_us;
+    watcher->begun +=
+        request.number == 1 && request.attempt == 1 && began_within_the_hour(watcher, job);
     g_free(request.step);
 }
 
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id)
 {
     if (watcher->repair_jobs == NULL) {
-        gint64 hour_ago = watcher->env->ops->wall_us(watcher->env) - 3600 * (gint64)G_USEC_PER_SEC;
         watcher->repair_jobs =
             g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
         watcher->running = watcher->begun = 0;
         g_autoptr(GPtrArray) jobs = config_list(follow_config(watcher->follow), "job");
         for (guint i = 0; i < jobs->len; i++)
-            index_job(watcher, jobs->pdata[i], (guint64)MAX(hour_ago, 0));
+            index_job(watcher, jobs->pdata[i]);
     }
     return g_hash_table_lookup(watcher->repair_jobs, repair_id);
 }

@@ -6,11 +6,11 @@
 #include <string.h>
 
 /* Repairs that began within the last hour count against repair_max_per_hour. */
-#define COUNTED_US (3600 * (guint64)G_USEC_PER_SEC)
+#define COUNTED_US (3600 * (gint64)G_USEC_PER_SEC)
 
 struct repair_kept {
     const struct config *config;
-    guint64 now_us;
+    struct ages *ages;
     GHashTable *repairs; /* ids of repairs that are under way */
     GHashTable *jobs;    /* ids of their jobs, as texts */
     GHashTable *owners;  /* ids of jobs whose marks are on instances, as guint64 * */
@@ -29,14 +29,14 @@ static void add_tag(struct repair_kept *kept, const char *text)
     repair_tag_clear(&tag);
 }
 
-struct repair_kept *repair_kept_new(const struct config *config, guint64 now_us)
+struct repair_kept *repair_kept_new(const struct config *config, struct ages *ages)
 {
     struct repair_kept *kept = g_new0(struct repair_kept, 1);
     g_autoptr(GPtrArray) tags = config_list(config, "tag");
     g_autoptr(GPtrArray) instances = config_list(config, "instance");
 
     kept->config = config;
-    kept->now_us = now_us;
+    kept->ages = ages;
     kept->repairs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     kept->jobs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     kept->owners = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -101,7 +101,9 @@ static const char *why_of_request(const struct repair_kept *kept, const struct j
                                             strlen(parts[count - 2]) - 2);
     if (g_hash_table_contains(kept->repairs, repair))
         return "the repair that it belongs to is under way";
-    if (strchr(parts[count - 2], '-') != NULL && job->received_us + COUNTED_US > kept->now_us)
+    g_autofree char *key = g_strdup_printf("begun/%" G_GUINT64_FORMAT, job->id);
+    if (strchr(parts[count - 2], '-') != NULL &&
+        ages_us(kept->ages, key, job->received_us) < COUNTED_US)
         return "it counts as a repair of the last hour";
     return NULL;
 }

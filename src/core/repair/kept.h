@@ -5,12 +5,13 @@
  */
 #pragma once
 
+#include "core/config/ages.h"
 #include "core/config/model.h"
 
 struct repair_kept;
 
-/* Looks at the configuration once; valid until it changes. */
-struct repair_kept *repair_kept_new(const struct config *config, guint64 now_us);
+/* Looks at the configuration once; valid until it changes. Borrows both. */
+struct repair_kept *repair_kept_new(const struct config *config, struct ages *ages);
 void repair_kept_free(struct repair_kept *kept);
 /* Why the job has to stay, as the end of a sentence; NULL: it need not. Static text. */
 const char *repair_kept_why(const struct repair_kept *kept, const struct job *job);

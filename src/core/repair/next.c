@@ -60,18 +60,18 @@ static gint64 pause_us(const struct repair_history *history)
            (history->tries == 1 ? LIMIT_REPAIR_FIRST_PAUSE_S : LIMIT_REPAIR_NEXT_PAUSE_S);
 }
 
-/* Counted from the end on the job's record, so that a new watcher waits no less. With a clock that
- * was set back nobody knows how long ago that was: nothing is waited for. Another step than the one
- * that failed is no repetition. Returns seconds since 1970, 0: now. */
-static gint64 pause_ends(const struct watcher *watcher, const struct patient *patient,
+/* Counted from the end on the job's record, so that a new watcher waits no less. Another step than
+ * the one that failed is no repetition. Returns seconds since 1970, 0: now. */
+static gint64 pause_ends(struct watcher *watcher, const struct patient *patient,
                          const struct repair_history *history)
 {
     if (history->step != NULL && strcmp(history->step, repair_step_word(patient->plan.step)) != 0)
         return 0;
-    gint64 now_us = watcher->env->ops->wall_us(watcher->env);
-    gint64 end_us = history->ended_us + pause_us(history);
-    bool over = now_us >= end_us || now_us < history->ended_us;
-    return over ? 0 : (end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC;
+    g_autofree char *key = g_strdup_printf("ended/%" G_GUINT64_FORMAT, history->job);
+    gint64 left_us =
+        pause_us(history) - ages_us(watcher->ages, key, (guint64)MAX(history->ended_us, 0));
+    gint64 end_us = watcher->env->ops->wall_us(watcher->env) + left_us;
+    return left_us <= 0 ? 0 : (end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC;
 }
 
 /* Why it is not tried again; NULL if it may be (ARP-54, A-13). Free with g_free(). */
@@ -117,7 +117,8 @@ static struct repair_next wait_until(const struct repair_history *history, gint6
 static bool waits_for_primary(const struct watcher *watcher, const struct patient *patient)
 {
     bool needed = patient->plan.step == REPAIR_STEP_REPLACE_DISKS ||
-                  patient->plan.step == REPAIR_STEP_MIGRATE;
+                  patient->plan.step == REPAIR_STEP_MIGRATE ||
+                  (patient->plan.failed && *patient->instance->holder != '\0');
     return needed && !g_hash_table_contains(watcher->reports, patient->instance->primary_node);
 }
 
@@ -145,6 +146,10 @@ static struct repair_next judge_step(struct watcher *watcher, const struct patie
         return next_is(REPAIR_ACT_WAIT, held, when);
     if (waits_for_primary(watcher, patient))
         return wait_for_primary(watcher, patient);
+    if (patient->plan.failed && *patient->instance->holder != '\0' &&
+        !watcher_disks_seen_now(watcher, patient->instance))
+        return next_is(REPAIR_ACT_WAIT, "Its primary node does not say now whether its disks fail.",
+                       "when that node tells of its disks");
     gint64 pause = pause_ends(watcher, patient, history);
     if (pause != 0)
         return wait_until(history, pause);
@@ -176,6 +181,8 @@ struct repair_next repair_next_judge(struct watcher *watcher, const struct patie
         return next_is(REPAIR_ACT_FAILURE,
                        "its disks were made anew, but what belongs on them was not installed",
                        NULL);
+    if (plan->healthy && patient->doubt != NULL)
+        return next_is(REPAIR_ACT_WAIT, patient->doubt, "in the next pass");
     if (plan->healthy)
         return next_is(REPAIR_ACT_HEALTHY, "the repair would be ended with success", NULL);
     if (given_up != NULL)

@@ -101,6 +101,7 @@ struct patient *patient_examine(struct watcher *watcher, const char *uuid)
     patient->results = g_ptr_array_new_with_free_func((GDestroyNotify)record_tag_free);
     patient->policy = repair_policy_of(config, instance, watcher_now(watcher));
     patient->plan = plan_of(watcher, instance);
+    patient->doubt = watcher_sight_doubt(watcher, instance, watcher_replica(watcher, instance));
     read_tags(watcher, patient);
     return patient;
 }
@@ -138,7 +139,14 @@ bool patient_is_well(struct watcher *watcher, struct repair_policies *policies,
     return !has_open_repair(tags);
 }
 
-bool patient_at_work(const struct watcher *watcher, const struct instance *instance)
+/* A mark over which a failover goes: nothing is half made. */
+static bool is_about_power(const struct instance *instance)
+{
+    return instance->task_state == TASK_STARTING || instance->task_state == TASK_STOPPING ||
+           instance->task_state == TASK_FAILING_OVER;
+}
+
+bool patient_at_work(struct watcher *watcher, const struct instance *instance)
 {
     g_autofree char *message = NULL, *other = NULL;
     const struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
@@ -152,7 +160,9 @@ bool patient_at_work(const struct watcher *watcher, const struct instance *insta
         return true;
     if (instance->task_state == TASK_NONE)
         return false;
-    return watcher_node_online(watcher, instance->primary_node) ||
+    bool settled_first = watcher_node_online(watcher, instance->primary_node) &&
+                         !(is_about_power(instance) && watcher_leaves_primary(watcher, instance));
+    return settled_first ||
            watcher_job_outcome(watcher, instance->task_owner, &message) == JOB_UNDER_WAY;
 }
 
@@ -176,6 +186,14 @@ struct decision *patient_decide(const struct patient *patient, enum verdict verd
         decision_set(&decision->repair_id, "%s", active->tag.id);
     }
     return decision;
+}
+
+void patient_reject_others(const struct patient *patient, struct decision *decision)
+{
+    char *why = repair_plan_no_other(&patient->plan, patient->instance);
+    if (why != NULL)
+        g_ptr_array_add(decision->rejected, g_strdup_printf("anything else: %s", why));
+    g_free(why);
 }
 
 void patient_put_tag(const struct watcher *watcher, const struct patient *patient, const char *text,

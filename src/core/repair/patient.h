@@ -21,6 +21,7 @@ struct patient {
     struct watched *watched;
     struct repair_policy policy;
     struct repair_plan plan;
+    const char *doubt;  /* why it may be broken although nothing certain says so; NULL: it is not */
     GPtrArray *pending; /* struct record_tag *: oldest first (ARP-36), one per id */
     GPtrArray *results; /* struct record_tag *: oldest first */
     bool failed;        /* a failure result stands (ARP-59) */
@@ -35,11 +36,14 @@ bool patient_is_well(struct watcher *watcher, struct repair_policies *policies,
                      const struct instance *instance);
 /* Whether a job is at work on it. What a dead job left on an online node is settled first (tend.c),
  * and a migration that died in the middle always; the rest on a dead node only the repair can. */
-bool patient_at_work(const struct watcher *watcher, const struct instance *instance);
+bool patient_at_work(struct watcher *watcher, const struct instance *instance);
 
 /* A record with the policy, the evidence and the active repair filled in. */
 struct decision *patient_decide(const struct patient *patient, enum verdict verdict,
                                 const char *state, const char *format, ...) G_GNUC_PRINTF(4, 5);
+
+/* Says in a record of failure why nothing else is tried in place of the step that failed. */
+void patient_reject_others(const struct patient *patient, struct decision *decision);
 
 /* --- changes of tags, for one commit --- */
 

@@ -3,7 +3,8 @@
 
 #include "core/ops/copy.h"
 
-enum node_health { NODE_ONLINE, NODE_DRAINED, NODE_OFFLINE };
+/* FAILED: it answers, and its disks have failed. */
+enum node_health { NODE_ONLINE, NODE_DRAINED, NODE_FAILED, NODE_OFFLINE };
 
 static const struct {
     const char *name, *word;
@@ -21,30 +22,43 @@ struct row {
     enum repair_type needed;
 };
 
-/* [primary][secondary]; a replica that is not in sync counts as an offline secondary. */
-static const struct row mirror_rows[3][3] = {
+/* [primary][secondary]; a replica that is not in sync counts as an offline secondary. Nothing is
+ * given up while a node that answers may have it: where the primary is gone, a replica in sync on
+ * failed disks is still the one to try. A copy to a new replica saves what failed disks still give.
+ */
+static const struct row mirror_rows[4][4] = {
     [NODE_ONLINE] = {{REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
+                     {REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE},
                      {REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE},
                      {REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE}},
     [NODE_DRAINED] = {{REPAIR_STEP_MIGRATE, REPAIR_MIGRATE},
                       {REPAIR_STEP_REPLACE_DISKS, REPAIR_MIGRATE},
+                      {REPAIR_STEP_REPLACE_DISKS, REPAIR_MIGRATE},
                       {REPAIR_STEP_REPLACE_DISKS, REPAIR_MIGRATE}},
+    [NODE_FAILED] = {{REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+                     {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+                     {REPAIR_STEP_NONE, REPAIR_FAILOVER},
+                     {REPAIR_STEP_REPLACE_DISKS, REPAIR_FAILOVER}},
     [NODE_OFFLINE] = {{REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+                      {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
                       {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
                       {REPAIR_STEP_REINSTALL, REPAIR_REINSTALL}},
 };
 
 /* Data that every node can reach, or none to lose. */
-static const struct row shared_rows[3] = {
+static const struct row shared_rows[4] = {
     [NODE_ONLINE] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_DRAINED] = {REPAIR_STEP_MIGRATE, REPAIR_MIGRATE},
+    [NODE_FAILED] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_OFFLINE] = {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
 };
 
-/* Data on one node only. On a drained one it is there and alive: nothing is done to it. */
-static const struct row local_rows[3] = {
+/* Data on one node only. On a drained one it is there and alive, on failed disks it may be: nothing
+ * is done to it. */
+static const struct row local_rows[4] = {
     [NODE_ONLINE] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_DRAINED] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
+    [NODE_FAILED] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_OFFLINE] = {REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
 };
 
@@ -54,6 +68,12 @@ static const struct row local_rows[3] = {
 #define LEFT_FAILED                                                                                \
     "What its disks still give is its only data: save that, then mark the node offline or "        \
     "reinstall it by hand."
+#define LEFT_BOTH_FAILED                                                                           \
+    "The disks below its replica have failed too: it is not stopped for a copy that may not be "   \
+    "there. Mend the disks of one of the two nodes, or save what they give."
+#define LEFT_SHARED_FAILED                                                                         \
+    "Its disks are in the folder that all nodes share, and another node would see the same: mend " \
+    "that folder, then restart it: fettle instance reboot."
 
 bool repair_template_mirrored(enum disk_template template)
 {
@@ -107,18 +127,45 @@ static enum node_health node_health(const struct config *config, const char *uui
     return NODE_ONLINE;
 }
 
-/* A node whose disks fail is to be left, as a drained one is; guests whose data is elsewhere do not
- * mind. */
+/* How it ended last, if that leaves its replica the only copy that is sure to be whole: nothing is
+ * started from the other (SAF-24). */
+static const char *unsound_end(const struct instance *instance, const struct replica *replica)
+{
+    if (replica == NULL || replica->state != REPLICA_IN_SYNC || *instance->holder != '\0' ||
+        instance->clean || instance->sound == SOUND_YES)
+        return NULL;
+    return instance->sound == SOUND_NO ? "says that its images of it were not whole when it ended"
+                                       : "does not know whether its images of it are whole";
+}
+
+/* How the disks have failed that the instance runs from; NULL: they are not known to have. What a
+ * node finds of its own disks is nothing to guests whose data are elsewhere. */
+static const char *failure_of(const struct instance *instance, const struct replica *replica,
+                              const struct repair_sight *sight)
+{
+    if (sight->guest_failed != NULL)
+        return sight->guest_failed;
+    if (repair_template_shared(instance->disk_template))
+        return NULL;
+    return sight->primary_failed != NULL ? sight->primary_failed : unsound_end(instance, replica);
+}
+
 static enum node_health primary_health(const struct config *config, const struct instance *instance,
+                                       const struct replica *replica,
                                        const struct repair_sight *sight, struct repair_plan *plan)
 {
     enum node_health health = node_health(config, instance->primary_node, "primary", plan);
-    if (health == NODE_OFFLINE || !sight->disks_failed ||
-        repair_template_shared(instance->disk_template))
+    const char *failure = failure_of(instance, replica, sight);
+    if (health == NODE_ONLINE && failure == NULL && sight->no_room) {
+        see(plan,
+            "it stands still for lack of room on primary node %s; its replica's node has some",
+            config_node_name(config, instance->primary_node));
+        return NODE_DRAINED;
+    }
+    if (health == NODE_OFFLINE || failure == NULL)
         return health;
-    see(plan, "primary node %s reports that its disks have no space at all: they have failed",
-        config_node_name(config, instance->primary_node));
-    return NODE_DRAINED;
+    see(plan, "primary node %s %s", config_node_name(config, instance->primary_node), failure);
+    return NODE_FAILED;
 }
 
 /* A copy that somebody carries on. Without an answer of the holder's node it is taken to be one. */
@@ -140,7 +187,12 @@ static enum node_health replica_health(const struct config *config, const struct
         return NODE_OFFLINE;
     }
     enum node_health health = node_health(config, replica->node, "secondary", plan);
-    plan->elsewhere = health == NODE_DRAINED;
+    if (health != NODE_OFFLINE && sight->secondary_failed != NULL) {
+        see(plan, "secondary node %s %s", config_node_name(config, replica->node),
+            sight->secondary_failed);
+        health = NODE_FAILED;
+    }
+    plan->elsewhere = health == NODE_DRAINED || health == NODE_FAILED;
     if (replica->state != REPLICA_IN_SYNC)
         see(plan, "its replica on %s is %s%s%s", config_node_name(config, replica->node),
             enum_word(&replica_state_words, (int)replica->state), *replica->why ? ": " : "",
@@ -160,11 +212,21 @@ static enum node_health replica_health(const struct config *config, const struct
     return health;
 }
 
+/* Why no operation helps. */
+static const char *why_left(const struct instance *instance, enum node_health primary)
+{
+    if (primary != NODE_FAILED)
+        return LEFT_DRAINED;
+    if (repair_template_mirrored(instance->disk_template))
+        return LEFT_BOTH_FAILED;
+    return repair_template_shared(instance->disk_template) ? LEFT_SHARED_FAILED : LEFT_FAILED;
+}
+
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
                                   const struct replica *replica, const struct repair_sight *sight)
 {
     struct repair_plan plan = {.evidence = g_ptr_array_new_with_free_func(g_free)};
-    enum node_health primary = primary_health(config, instance, sight, &plan);
+    enum node_health primary = primary_health(config, instance, replica, sight, &plan);
     struct row row = local_rows[primary];
     if (repair_template_mirrored(instance->disk_template))
         row = mirror_rows[primary][replica_health(config, instance, replica, sight, &plan)];
@@ -174,11 +236,38 @@ struct repair_plan repair_plan_of(const struct config *config, const struct inst
     plan.wait = plan.wait && primary != NODE_OFFLINE;
     plan.healthy = row.step == REPAIR_STEP_NONE && primary == NODE_ONLINE;
     if (row.step == REPAIR_STEP_NONE && !plan.healthy)
-        plan.left = sight->disks_failed ? LEFT_FAILED : LEFT_DRAINED;
+        plan.left = why_left(instance, primary);
+    plan.failed = primary == NODE_FAILED;
     plan.step = row.step;
     plan.step_type = steps[row.step].type;
     plan.needed = row.needed;
     return plan;
+}
+
+char *repair_plan_no_other(const struct repair_plan *plan, const struct instance *instance)
+{
+    const char *name = instance->name;
+    switch (plan->step) {
+    case REPAIR_STEP_REPLACE_DISKS:
+        return plan->failed ? g_strdup(LEFT_FAILED)
+                            : g_strdup_printf("It has one copy of its data until then, and nothing "
+                                              "else makes another: fettle instance replace-disks "
+                                              "%s.",
+                                              name);
+    case REPAIR_STEP_MIGRATE:
+        return g_strdup_printf("It runs and is well: that it is moved by a restart instead is for "
+                               "you to say: fettle instance failover %s.",
+                               name);
+    case REPAIR_STEP_FAILOVER:
+        return g_strdup_printf("Its data are whole where it was to be started, so nothing is given "
+                               "up; when the cause is mended: fettle instance failover %s.",
+                               name);
+    case REPAIR_STEP_REINSTALL:
+        return g_strdup("Nothing comes after new disks.");
+    case REPAIR_STEP_NONE:
+        break;
+    }
+    return g_strdup(plan->left);
 }
 
 char *repair_plan_causes(const struct repair_plan *plan)
@@ -249,6 +338,9 @@ json_t *repair_plan_opcodes(const struct repair_plan *plan, const struct instanc
         break;
     case REPAIR_STEP_FAILOVER:
         add_opcode(list, "OP_INSTANCE_FAILOVER", instance);
+        /* It can write nothing back, however long it is given. */
+        if (plan->failed)
+            json_object_set_new(json_array_get(list, 0), "shutdown_timeout", json_integer(0));
         break;
     case REPAIR_STEP_REINSTALL:
         add_reinstall(list, instance);

@@ -22,15 +22,22 @@ struct repair_sight {
     const struct guest_report *guest; /* of the holder's node; NULL: not known */
     bool replica_broken; /* the secondary's node answered that it lacks images of the replica … */
     guint64 replica_images; /* … and has those of these disks (ops/copy.h) */
-    bool disks_failed; /* the primary's node answered that its disks have no space at all, which is
-                          how disks that fail are reported */
+    /* How disks have failed, each continuing the node's name ("cannot write to its disks: …"), for
+     * long enough to be sure of it; NULL: they are not known to have. */
+    const char *primary_failed;   /* those of the primary's node, by its own trial */
+    const char *guest_failed;     /* the instance's own, by what its guest was answered there */
+    const char *secondary_failed; /* those of the replica's node */
+    bool no_room; /* it stands still for lack of room, and the node of its replica has some */
 };
 
 struct repair_plan {
-    bool healthy;               /* all nodes online, a replica in sync if its template has one */
-    bool wait;                  /* not healthy, but on its way: a copy is running */
-    enum repair_step step;      /* the next operation; NONE if not healthy: see `left` */
-    bool elsewhere;             /* a new replica must go to another node: its own is drained */
+    bool healthy;          /* all nodes online, a replica in sync if its template has one */
+    bool wait;             /* not healthy, but on its way: a copy is running */
+    enum repair_step step; /* the next operation; NONE if not healthy: see `left` */
+    bool elsewhere;        /* a new replica must go to another node: its own is drained, or its
+                              disks have failed */
+    bool failed;           /* the disks that the guest runs from have failed: what is to be done
+                              needs the primary's answer, but none of its disks */
     enum repair_type step_type; /* what that operation needs */
     enum repair_type needed;    /* what finishing needs */
     const char *left;           /* why no operation can help, as a sentence; NULL if one can */
@@ -40,6 +47,9 @@ struct repair_plan {
 /* `replica` is the one that the instance names, NULL for none. */
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
                                   const struct replica *replica, const struct repair_sight *sight);
+/* What comes after the next operation if nothing comes of it: why there is no other, as a sentence
+ * that names what a person can do. Free with g_free(). */
+char *repair_plan_no_other(const struct repair_plan *plan, const struct instance *instance);
 /* All that was seen, in one line; free with g_free(). */
 char *repair_plan_causes(const struct repair_plan *plan);
 void repair_plan_clear(struct repair_plan *plan);

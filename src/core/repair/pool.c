@@ -72,7 +72,7 @@ static char *why_unfit(const struct pool *pool, const struct pool_node *seen)
     if (silent_for(seen, LIMIT_REPAIR_SILENT_S))
         return g_strdup_printf("%s does not answer", node->name);
     if (seen->disks_failed)
-        return g_strdup_printf("the disks of %s have no space at all", node->name);
+        return g_strdup_printf("the disks of %s fail", node->name);
     return avoided == NULL ? NULL : g_strdup_printf("%s %s", node->name, avoided);
 }
 

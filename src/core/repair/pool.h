@@ -11,7 +11,7 @@
 struct pool_node {
     const struct node *node;
     gint64 unheard_ms; /* for how long it has not answered; 0: it does */
-    bool disks_failed; /* it answers that its disks have no space at all */
+    bool disks_failed; /* it answers that its disks fail */
     guint failures;    /* jobs that were to promote it, and did not */
 };
 

@@ -1,6 +1,7 @@
 /* See room.h. */
 #include "core/repair/room.h"
 
+#include "core/config/faults.h"
 #include "core/ops/instance.h"
 
 #include <string.h>
@@ -48,7 +49,8 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
     const struct instance *instance = search->instance;
     const struct node *old = config_get(search->config, "node", instance->secondary_node, NULL);
     const struct node_report *report = old == NULL ? NULL : report_of(search, old->uuid);
-    if (!elsewhere && old != NULL && !old->offline && report != NULL && report->disk_total > 0)
+    if (!elsewhere && old != NULL && !old->offline && report != NULL && report->disk_total > 0 &&
+        !faults_forbids(report, true))
         return old->uuid;
     struct placement_need need = {
         .what = "a new secondary node",
@@ -88,6 +90,7 @@ static const char *check_secondary(const struct search *search, bool failover)
         .sums = search->sums,
         .nics = instance->nics,
         .qemu_from = failover ? NULL : qemu_of(search),
+        .only_copy = failover,
     };
     need_boot_files(&need, instance);
     g_autofree char *why = NULL;

@@ -26,20 +26,17 @@ static void remember(struct watcher *watcher, const struct node *node)
     struct node_memory *memory = memory_of(watcher, node->uuid);
     const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
     if (report != NULL) {
-        if (!memory->answered || memory->silent_since != 0)
+        if (!memory->answered || memory->silent_ms != 0)
             watcher->returned_ms = watcher->env->ops->boot_ms(watcher->env);
         memory->answered = true;
-        memory->silent_since = 0;
+        memory->silent_ms = 0;
         memory->unheard_ms = 0;
-        if (report->disk_total > 0)
-            memory->failed_pass = 0;
-        else if (memory->failed_pass == 0)
-            memory->failed_pass = watcher->pass;
     } else if (node->offline) {
+        suspicion_clear(&memory->disks);
         *memory = (struct node_memory){0}; /* what is on record says it all */
     } else {
-        if (memory->answered && memory->silent_since == 0)
-            memory->silent_since = watcher_now(watcher);
+        if (memory->answered && memory->silent_ms == 0)
+            memory->silent_ms = watcher->env->ops->boot_ms(watcher->env);
         if (memory->unheard_ms == 0)
             memory->unheard_ms = watcher->env->ops->boot_ms(watcher->env);
     }
@@ -63,6 +60,7 @@ void watcher_sight_update(struct watcher *watcher)
         if (report != NULL)
             sizes += g_str_hash(node->uuid) * (report->memory_total + 1);
     }
+    watcher_disks_update(watcher);
     watcher->room_changed |= sizes != watcher->sizes;
     watcher->sizes = sizes;
 }
@@ -124,18 +122,60 @@ static bool replica_broken(struct watcher *watcher, const struct instance *insta
     return watched->gone_pass < watcher->pass;
 }
 
+/* Seen by an earlier pass too, whose record says so. The copy over there has all that was
+ * acknowledged. */
+static bool moves_for_room(const struct watcher *watcher, const struct instance *instance,
+                           const struct replica *replica, const struct guest_report *guest)
+{
+    const struct node_report *report =
+        replica != NULL ? g_hash_table_lookup(watcher->reports, replica->node) : NULL;
+    return guest != NULL && guest->io_stop == IO_STOP_NO_SPACE && report != NULL &&
+           replica->state == REPLICA_IN_SYNC && instance->task_state == TASK_NONE &&
+           watcher_told_no_room(watcher, instance) && watcher_node_has_room(report);
+}
+
 struct repair_sight watcher_sight(struct watcher *watcher, const struct instance *instance,
                                   const struct replica *replica)
 {
     bool reported = false;
-    const struct node_memory *primary = g_hash_table_lookup(watcher->nodes, instance->primary_node);
     guint64 disks = 0;
     bool broken = replica != NULL && replica_broken(watcher, instance, replica, &disks);
-    return (struct repair_sight){
-        .guest = watcher_guest(watcher, instance, &reported),
+    const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
+    struct repair_sight sight = {
+        .guest = guest,
+        .no_room = moves_for_room(watcher, instance, replica, guest),
         .replica_broken = broken,
         .replica_images = disks,
-        .disks_failed =
-            primary != NULL && primary->failed_pass != 0 && primary->failed_pass < watcher->pass,
     };
+    watcher_disks_tell(watcher, instance, replica, &sight);
+    return sight;
+}
+
+/* What was found in one pass alone, or cannot be found now, is no news of being well: a watcher
+ * that has just begun, or whom a node does not answer, would call a repair done. */
+const char *watcher_sight_doubt(const struct watcher *watcher, const struct instance *instance,
+                                const struct replica *replica)
+{
+    guint64 disks = 0;
+    bool online = watcher_node_online(watcher, instance->primary_node);
+    if (online && !g_hash_table_contains(watcher->reports, instance->primary_node))
+        return "Its primary node does not answer, so whether it is well is not known.";
+    if (replica != NULL && images_missing(watcher, instance, replica, &disks))
+        return "Whether the images of its replica are gone is not certain yet.";
+    if (watcher_disks_doubted(watcher, instance, replica))
+        return "Whether disks of its nodes have failed is not certain yet.";
+    return NULL;
+}
+
+bool watcher_leaves_primary(struct watcher *watcher, const struct instance *instance)
+{
+    if (!repair_template_mirrored(instance->disk_template))
+        return false;
+    const struct replica *replica = watcher_replica(watcher, instance);
+    struct repair_sight sight = watcher_sight(watcher, instance, replica);
+    struct repair_plan plan =
+        repair_plan_of(follow_config(watcher->follow), instance, replica, &sight);
+    bool leaves = plan.failed && plan.step == REPAIR_STEP_FAILOVER;
+    repair_plan_clear(&plan);
+    return leaves;
 }

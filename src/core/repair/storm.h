@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "core/config/ages.h"
 #include "core/config/model.h"
 
 #define STORM_AUTHOR "watcher/brake" /* of what is on record about the brake */
@@ -13,18 +14,23 @@ struct storm {
     GPtrArray *uuids, *texts; /* of the lost ones; the latter are owned */
 };
 
-/* Since when a node has been silent for so long that it counts as lost, in seconds since 1970; 0:
- * it does not. */
-typedef gint64 (*storm_silence)(const struct node *node, const void *data);
+/* For how long a node that is not offline on record has been lost, in seconds, and how, in words
+ * that continue its name ("does not answer"); -1: it does not count as lost. */
+typedef gint64 (*storm_loss)(const struct node *node, const void *data, const char **ret_how);
 
-/* Losses up to `forgiven` (storm_forgiven(), seconds since 1970) do not count. Clear with
- * storm_clear(). */
-void storm_find(struct storm *storm, const struct config *config, gint64 now, gint64 forgiven,
-                storm_silence silence, const void *data);
+/* What is looked at. Losses before `latest`, with which a person has said go on (NULL: nobody has),
+ * do not count. `ages` NULL: dates are read anew, at `now` (seconds since 1970). */
+struct storm_view {
+    const struct config *config;
+    gint64 now;
+    struct ages *ages;
+    const struct decision *latest; /* about the brake; NULL: there is none */
+    storm_loss loss;
+    const void *data;
+};
+/* Clear with storm_clear(). */
+void storm_find(struct storm *storm, const struct storm_view *view);
 void storm_clear(struct storm *storm);
-
-/* When a person last said go on, by the latest record about the brake (may be NULL); 0: never. */
-gint64 storm_forgiven(const struct decision *latest);
 
 bool storm_pulls(const struct storm *storm, const struct cluster *cluster);
 /* A sentence: how many of how many. Free with g_free(). */

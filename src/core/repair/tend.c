@@ -344,12 +344,37 @@ static enum trouble trouble_running(const struct watcher *watcher, const struct 
     return decisions_open(watcher->decisions, instance->uuid, AUTHOR) ? TROUBLE_OVER : TROUBLE_NONE;
 }
 
+/* What is down and to be up. It is auto-repair's, as its policy says, if another node alone has its
+ * data; and nothing comes of a start, try after try, while the disks of its node fail. */
+static enum trouble trouble_down(struct watcher *watcher, const struct instance *instance)
+{
+    return watcher_disks_fail(watcher, instance) || watcher_leaves_primary(watcher, instance)
+               ? TROUBLE_NONE
+               : TROUBLE_DOWN;
+}
+
+static bool is_absent(const struct guest_report *guest)
+{
+    return guest == NULL || guest->state == GUEST_ABSENT;
+}
+
+static enum trouble trouble_marked(struct watcher *watcher, const struct instance *instance)
+{
+    bool reported = false;
+    if (under_way(watcher, instance->task_owner))
+        return TROUBLE_NONE;
+    bool down = instance->admin_state == ADMIN_UP &&
+                is_absent(watcher_guest(watcher, instance, &reported)) && reported;
+    bool power = strcmp(mending_of(instance, false).opcode, "OP_INSTANCE_STARTUP") == 0;
+    return down && power && watcher_leaves_primary(watcher, instance) ? TROUBLE_NONE : TROUBLE_MARK;
+}
+
 /* Waits for nothing, and is cheap for an instance that is well. */
-static enum trouble find_trouble(const struct watcher *watcher, const struct instance *instance)
+static enum trouble find_trouble(struct watcher *watcher, const struct instance *instance)
 {
     bool reported = false;
     if (instance->task_state != TASK_NONE)
-        return under_way(watcher, instance->task_owner) ? TROUBLE_NONE : TROUBLE_MARK;
+        return trouble_marked(watcher, instance);
     if (instance->admin_state != ADMIN_UP)
         return TROUBLE_NONE;
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
@@ -357,8 +382,8 @@ static enum trouble find_trouble(const struct watcher *watcher, const struct ins
         return trouble_running(watcher, instance);
     if (!reported || !watcher_node_online(watcher, instance->primary_node))
         return TROUBLE_NONE;
-    if (guest == NULL || guest->state == GUEST_ABSENT)
-        return TROUBLE_DOWN;
+    if (is_absent(guest))
+        return trouble_down(watcher, instance);
     return guest->state == GUEST_SHUTDOWN ? TROUBLE_SWITCHED_OFF : TROUBLE_NONE;
 }
 
@@ -383,7 +408,7 @@ static void tend_one(struct watcher *watcher, const char *uuid)
         restart(watcher, instance, trouble == TROUBLE_SWITCHED_OFF);
 }
 
-bool watcher_in_trouble(const struct watcher *watcher, const struct instance *instance)
+bool watcher_in_trouble(struct watcher *watcher, const struct instance *instance)
 {
     return find_trouble(watcher, instance) != TROUBLE_NONE;
 }

@@ -212,6 +212,8 @@ static void conclude_short(struct watcher *watcher, struct patient *patient,
         record->tag.id, repair_outcome_name(outcome), why);
     for (guint i = 0; record->tag.jobs[i] != NULL; i++)
         g_ptr_array_add(decision->jobs, g_strdup(record->tag.jobs[i]));
+    if (failed)
+        patient_reject_others(patient, decision);
     if (finish(watcher, decision, changes))
         watcher_move(patient->watched, patient->instance->name,
                      failed ? REPAIR_FAILED : REPAIR_NEEDED, why);

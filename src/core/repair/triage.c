@@ -143,6 +143,7 @@ static struct decision *leave_failed(const struct patient *patient)
     struct decision *decision = patient_decide(
         patient, VERDICT_LEAVE, "Failed",
         "An earlier repair failed: nothing is touched until its failure tag is removed.");
+    patient_reject_others(patient, decision);
     decision_set(&decision->next_check, "when the failure tag is removed");
     return decision;
 }
@@ -170,6 +171,8 @@ bool repair_triage(struct watcher *watcher, struct patient *patient, GPtrArray *
         decision = leave_failed(patient);
     } else if (patient->pending->len > 0) {
         pending = true;
+    } else if (patient->plan.healthy && patient->doubt != NULL) {
+        decision = NULL; /* what is on record of it stays true until more is known */
     } else if (patient->plan.healthy) {
         watcher_move(patient->watched, patient->instance->name, REPAIR_HEALTHY,
                      "nothing is broken");

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/sm.h"
+#include "core/config/faults.h"
 #include "proto/change.h"
 
 #include <string.h>
@@ -153,10 +154,17 @@ bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch)
 
 struct round {
     struct watcher *watcher;
+    struct faults_round *faults; /* until all have answered */
     guint open;
     struct promise all;
     bool abandoned; /* the pass was killed while it waited */
 };
+
+static void round_free(struct round *round)
+{
+    faults_round_free(round->faults);
+    g_free(round);
+}
 
 struct question {
     struct round *round;
@@ -194,15 +202,17 @@ static void ask_cb(json_t *result, const GError *error, void *data)
         struct node_report *report = node_report_parse(result, RECORD_LAX, NULL);
         if (report != NULL && json_object_get(result, "images") != NULL)
             keep_images(round->watcher, question->node, report);
-        if (report != NULL)
+        if (report != NULL) {
             keep_report(round->watcher, question->node, report);
+            faults_round_heard(round->faults, report);
+        }
     }
     g_free(question->node);
     g_free(question);
     if (--round->open > 0)
         return;
     if (round->abandoned)
-        g_free(round);
+        round_free(round);
     else
         promise_complete(&round->all);
 }
@@ -217,6 +227,7 @@ static bool ask_nodes(struct watcher *watcher)
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     struct round *round = g_new0(struct round, 1);
     round->watcher = watcher;
+    round->faults = faults_round_new(watcher->env);
     round->open = 1; /* ours, so that answers cannot end the round before all are asked */
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
@@ -234,17 +245,14 @@ static bool ask_nodes(struct watcher *watcher)
                                 .timeout_ms = LIMIT_REPORT_WAIT_MS};
         watcher->env->ops->call(watcher->env, &call, ask_cb, question);
     }
-    if (--round->open == 0) {
-        g_free(round);
-        return true;
-    }
-    if (!promise_wait(&round->all)) {
+    if (--round->open > 0 && !promise_wait(&round->all)) {
         round->abandoned = true;
         if (round->open == 0)
-            g_free(round);
+            round_free(round);
         return false;
     }
-    g_free(round);
+    faults_round_end(g_steal_pointer(&round->faults), follow_config(watcher->follow));
+    round_free(round);
     return true;
 }
 
@@ -306,6 +314,8 @@ static void one_pass(struct watcher *watcher)
                                 (gpointer)follow_config(watcher->follow));
     watcher_sight_update(watcher);
     watcher_tell_silence(watcher);
+    watcher_tell_clock(watcher);
+    watcher_tell_fullness(watcher);
     if (repair)
         watcher_scan(watcher);
     g_autoptr(GPtrArray) troubled = g_ptr_array_new_with_free_func(g_free);
@@ -442,7 +452,15 @@ static void watched_free(void *data)
 {
     struct watched *watched = data;
     g_free(watched->gone_replica);
+    suspicion_clear(&watched->disks);
     g_free(watched);
+}
+
+static void node_memory_free(void *data)
+{
+    struct node_memory *memory = data;
+    suspicion_clear(&memory->disks);
+    g_free(memory);
 }
 
 struct watcher *watcher_new(const struct env *env)
@@ -450,7 +468,7 @@ struct watcher *watcher_new(const struct env *env)
     struct watcher *watcher = g_new0(struct watcher, 1);
     watcher->env = env;
     watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
-    watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, node_memory_free);
     watcher->images =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->reports =
@@ -458,6 +476,7 @@ struct watcher *watcher_new(const struct env *env)
     watcher->guests =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->decisions = decisions_new();
+    watcher->ages = ages_new(env);
     watcher->tags_changed = true;
     watcher->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     watcher->follow = follow_new(env, changed_cb, watcher);
@@ -484,6 +503,7 @@ void watcher_free(struct watcher *watcher)
         return;
     follow_free(watcher->follow);
     owner_free(watcher->owner);
+    ages_free(watcher->ages);
     g_hash_table_unref(watcher->instances);
     g_hash_table_unref(watcher->nodes);
     g_hash_table_unref(watcher->images);

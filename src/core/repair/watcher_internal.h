@@ -4,12 +4,23 @@
  */
 #pragma once
 
+#include "core/config/ages.h"
 #include "core/config/follow.h"
 #include "core/repair/decisions.h"
 #include "core/repair/plan.h"
 #include "core/repair/policy.h"
 #include "core/repair/room.h"
 #include "core/repair/watcher.h"
+
+/* A failure that looks have found again and again, one after the other. It is certain after
+ * LIMIT_REPAIR_FAULT_S and LIMIT_REPAIR_FAULT_PASSES; a look that finds things well ends it, and
+ * one that does not come, or that is none, is neither. */
+struct suspicion {
+    guint passes;             /* in which it was found; 0: there is none */
+    guint64 pass;             /* the last of them */
+    gint64 since_ms, last_ms; /* boot clock: of the first and of the last */
+    char *text;               /* what the first found; continues the node's name */
+};
 
 /* What the watcher remembers of one instance between passes. Nothing here is needed after a
  * restart. */
@@ -20,9 +31,11 @@ struct watched {
     guint restart_deaths; /* of jobs that had tried nothing yet, and do not count as tries */
     gint64 restart_tried_ms, restart_after_ms; /* boot clock */
     guint64 restart_job;
-    bool restart_mends; /* these tries were to mend a mark */
-    char *gone_replica; /* whose images its node does not have … */
-    guint64 gone_pass;  /* … since this pass */
+    bool restart_mends;       /* these tries were to mend a mark */
+    char *gone_replica;       /* whose images its node does not have … */
+    guint64 gone_pass;        /* … since this pass */
+    struct suspicion disks;   /* of the disks that its guest runs from … */
+    guint64 disks_generation; /* … in this generation */
 };
 
 /* What the watcher remembers of master candidates that there are too few of (candidates.c). */
@@ -39,6 +52,7 @@ struct watcher {
     struct follow *follow;
     struct owner *owner;
     struct decisions *decisions;
+    struct ages *ages;
     GHashTable *instances;  /* uuid -> struct watched; only those that something was about */
     GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
     GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
@@ -57,7 +71,8 @@ struct watcher {
     guint running, begun;     /* repairs: under way; begun within the last hour; with repair_jobs */
     guint64 sizes;            /* what the nodes have, as one number: another number, other sizes */
     bool room_changed;        /* since the spare room was judged */
-    bool braked;              /* no step may be submitted in this pass */
+    bool braked;              /* no step may be submitted in this pass … */
+    bool unsure;              /* … as so many nodes may be lost that the brake would be pulled */
     gint64 next_expiry;       /* when the next suspension or advice ends, in seconds since 1970 */
     gint64 next_sweep;        /* when records of removed objects are looked for, likewise */
     gint64 returned_ms;       /* boot clock: when a node that had been silent answered again */
@@ -73,10 +88,14 @@ struct watcher {
 
 /* What the watcher remembers of a node between passes. */
 struct node_memory {
-    gint64 silent_since;   /* seconds since 1970; 0: it answers, or has never answered us */
-    gint64 unheard_ms;     /* by the boot clock, since when it does not answer; 0: it does */
-    bool answered;         /* at some time since this watcher started */
-    guint64 failed_pass;   /* pass since which its disks have no space at all; 0: they have */
+    gint64 silent_ms;       /* boot clock, since when; 0: it answers, or has never answered us */
+    gint64 unheard_ms;      /* by the boot clock, since when it does not answer; 0: it does */
+    bool answered;          /* at some time since this watcher started */
+    struct suspicion disks; /* that they have failed, by its own trial */
+    /* Boot clock: since when disks of it fail, by its trial or by what a guest was answered; 0:
+     * they do not. */
+    gint64 suspect_ms;     /* perhaps … */
+    gint64 failed_ms;      /* … and for certain */
     gint64 services_ms;    /* boot clock: when its services were put on record anew; 0: never */
     guint64 services_pass; /* the last whose commit was to do that */
     guint promotions;      /* jobs that were to make it a master candidate, and failed */
@@ -124,9 +143,36 @@ void watcher_scan(struct watcher *watcher);
 
 /* Takes in the reports of this pass. */
 void watcher_sight_update(struct watcher *watcher);
-/* What is seen of an instance. Bad news count only if an earlier pass has had them too. */
+/* What is seen of an instance. Bad news count only if an earlier pass has had them too, failed
+ * disks when they are certain. */
 struct repair_sight watcher_sight(struct watcher *watcher, const struct instance *instance,
                                   const struct replica *replica);
+/* Why what is seen of it cannot be called well although nothing is certain to be broken: a
+ * sentence; NULL: it can. */
+const char *watcher_sight_doubt(const struct watcher *watcher, const struct instance *instance,
+                                const struct replica *replica);
+
+/* Whether it is to be failed over because its own disks have failed: then it is not started where
+ * it is, and what a dead job has left there is nothing to wait for. */
+bool watcher_leaves_primary(struct watcher *watcher, const struct instance *instance);
+
+/* --- disks.c: whether disks have failed --- */
+
+void suspicion_clear(struct suspicion *suspicion);
+/* Takes in what the reports of this pass say of disks. */
+void watcher_disks_update(struct watcher *watcher);
+/* Fills in which disks of an instance are certain to have failed. Borrowed, for this pass. */
+void watcher_disks_tell(const struct watcher *watcher, const struct instance *instance,
+                        const struct replica *replica, struct repair_sight *sight);
+/* Whether some may have failed, and it is not certain yet. */
+bool watcher_disks_doubted(const struct watcher *watcher, const struct instance *instance,
+                           const struct replica *replica);
+/* Whether the primary's node says that the disks which it would be started from fail, however short
+ * a time it has said so. */
+bool watcher_disks_fail(const struct watcher *watcher, const struct instance *instance);
+/* Whether it is in this very pass that those it runs from were found to have failed. */
+bool watcher_disks_seen_now(const struct watcher *watcher, const struct instance *instance);
+
 /* --- brake.c: what holds repair back --- */
 
 /* Pulls the storm brake, or puts on record that somebody released it. */
@@ -142,8 +188,18 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
 void watcher_count_step(struct watcher *watcher, bool first);
 bool watcher_shadow(const struct watcher *watcher);
 
+/* --- clock.c: the wall clock of this node is set (SAF-93) --- */
+void watcher_tell_clock(struct watcher *watcher);
+
 /* --- silence.c: nodes that do not answer --- */
 void watcher_tell_silence(struct watcher *watcher);
+
+/* --- fullness.c: disks that fill up, and guests that stand still because of it --- */
+void watcher_tell_fullness(struct watcher *watcher);
+/* Whether it is on record that it stands still for lack of room. */
+bool watcher_told_no_room(const struct watcher *watcher, const struct instance *instance);
+/* Enough for a guest that finds none elsewhere. */
+bool watcher_node_has_room(const struct node_report *report);
 
 /* --- spare.c: whether each node's loss could be taken (ARP-71) --- */
 void watcher_spare_room(struct watcher *watcher);
@@ -195,7 +251,7 @@ guint64 watcher_act(struct watcher *watcher, struct decision *decision, json_t *
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id);
 
 /* --- tend.c: marks of dead jobs, guests that should run and do not --- */
-bool watcher_in_trouble(const struct watcher *watcher, const struct instance *instance);
+bool watcher_in_trouble(struct watcher *watcher, const struct instance *instance);
 /* Tends those that were in trouble, by UUID. */
 void watcher_tend(struct watcher *watcher, const GPtrArray *uuids);
 

@@ -414,6 +414,29 @@ static void given_up(void *unused)
     world_node_free(node);
 }
 
+/* There, and to be read: past what the kernel remembers, so what cannot be read is no file here. */
+static void check(void *unused)
+{
+    struct world_node *node = world_node_new("check");
+    const struct storage_ops *ops = node->storage->ops;
+    record_autoptr(instance) web1 = world_instance(2, 1);
+    g_autoptr(GError) error = NULL;
+    make_both(node, web1);
+    g_assert_true(ops->check(node->storage, U, "", 2, &error));
+    g_assert_true(ops->check(node->storage, U, REPLICA, 2, &error));
+    g_assert_no_error(error);
+    g_autofree char *path = disk_path(node, U ".disk1.raw");
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_assert_false(ops->check(node->storage, U, "", 2, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    g_clear_error(&error);
+    g_assert_cmpint(symlink("/proc/self/mem", path), ==, 0);
+    g_assert_false(ops->check(node->storage, U, "", 2, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_autofree char *message = g_strdup_printf("cannot read %s: Invalid argument", path);
+    g_assert_cmpstr(error->message, ==, message);
+}
+
 static void add_tests(void)
 {
     world_test("/images/create", create);
@@ -424,6 +447,7 @@ static void add_tests(void)
     world_test("/images/promote-is-idempotent#SAF-16,SAF-20", promote);
     world_test("/images/promote-after-death-halfway#SAF-16", promote_halfway);
     world_test("/images/aside-is-never-overwritten#SAF-19", aside);
+    world_test("/images/check#SAF-24", check);
     world_test("/images/list-says-which-disks#ARP-70", lacking);
 }
 

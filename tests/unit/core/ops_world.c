@@ -131,14 +131,29 @@ static json_t *report(const struct ops_world *world, const char *node)
             guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
                               (json_int_t)world->guest_generation, "state", world->guest_state,
                               "mirror", world->guest_mirror ? world->guest_mirror : "none"));
-    return json_make("{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node,
-                     "memory_total", memory, "memory_free", memory, "disk_total", disk, "disk_free",
-                     disk, "guests", guests, "replicas", replicas_of(world, node), "images",
-                     images_of(world, node), "image_sets", image_sets_of(world, node), "bridges",
-                     world->bridges[index], "qemu_version", world->qemu[index], "shared",
-                     world->shared[index], "shared_total", told, "shared_free", told, "sources",
-                     sources_of(world->sources[index]), "sources_whole",
-                     world->sources[index] ? 1 : 0);
+    if (world->io_stop && json_array_size(guests))
+        json_object_update_new(
+            json_array_get(guests, 0),
+            json_make("{ss si}", "io_stop", world->io_stop, "io_errors", (int)world->io_errors));
+    json_t *answer = json_make(
+        "{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node, "memory_total", memory,
+        "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests, "replicas",
+        replicas_of(world, node), "images", images_of(world, node), "image_sets",
+        image_sets_of(world, node), "bridges", world->bridges[index], "qemu_version",
+        world->qemu[index], "shared", world->shared[index], "shared_total", told, "shared_free",
+        told, "sources", sources_of(world->sources[index]), "sources_whole",
+        world->sources[index] ? 1 : 0);
+    if (world->trial[index])
+        json_object_set_new(
+            answer, "faults",
+            json_make("[{ss ss sb}]", "kind", "disks", "text", world->trial[index], "fresh", 1));
+    return answer;
+}
+
+/* A replica_open that is to keep images aside. */
+static bool keeps(const json_t *args)
+{
+    return json_integer_value(json_object_get(args, "keep")) > 0;
 }
 
 static void trace_call(struct ops_world *world, const struct rpc_request *request, const char *node)
@@ -157,6 +172,8 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
         g_string_append(world->trace, " no-copy");
     if (json_is_false(json_object_get(args, "run")))
         g_string_append(world->trace, " paused");
+    if (keeps(args))
+        g_string_append(world->trace, " keep");
     if (json_is_true(json_object_get(args, "promote")))
         g_string_append(world->trace, " promote");
     if (json_string_length(json_object_get(args, "migration")) > 0 && json_is_object(instance))
@@ -327,7 +344,9 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
         return wait_mirror(world, request->args);
     if (!strcmp(method, "guest_stop")) {
         world->guest_node = NULL;
-        return json_make("{s:b}", "clean", world->stop_unclean ? 0 : 1);
+        return world->sound
+                   ? json_make("{sb ss}", "clean", !world->stop_unclean, "sound", world->sound)
+                   : json_make("{sb}", "clean", !world->stop_unclean);
     }
     if (!strcmp(method, "disks_progress"))
         return json_make("{sb si si}", "running", 1, "done_mib", (int)(10 * ++world->looks),
@@ -340,8 +359,9 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
     else if (!strcmp(method, "image_info"))
         return json_make("{s:I}", "bytes", (json_int_t)world->image_bytes);
     else if (!strcmp(method, "replica_open"))
-        return json_make("{s:O, s:s, s:s, s:[{s:i, s:s}]}", "replica",
-                         json_object_get(request->args, "replica"), "address", "10.0.0.2", "psk",
+        return json_make("{s:O, s:b, s:s, s:s, s:[{s:i, s:s}]}", "replica",
+                         json_object_get(request->args, "replica"), "kept",
+                         keeps(request->args) && !world->no_keep, "address", "10.0.0.2", "psk",
                          "0123456789abcdef0123456789abcdef", "disks", "port", 4000, "name", "x");
     else
         return json_object();

@@ -350,6 +350,60 @@ static void test_stop_forced(void)
     node_world_free(nw);
 }
 
+/* A node that can write nothing any more: that the guest is over is answered all the same, and
+ * nothing is promised that could not be kept. */
+static void test_stop_unwritable(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 200);
+    fake_fail_files(nw->world, "node/guests", 1000);
+    json_autoptr first = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(first, "clean"));
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    json_autoptr again = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(again, "clean"));
+    /* A node daemon that comes after it can be asked too, and starts that generation no more. */
+    nw_daemon_kill(nw, &nw->a);
+    fake_fail_files(nw->world, "node/guests", 0);
+    nw_daemon_start(nw, &nw->a);
+    json_t *started = start(nw, nw_start_args(nw, NULL, true, true), &error);
+    assert_refused(started, error, REFUSED,
+                   "generation 2 was already used here: instance web1 needs a higher one to be "
+                   "started");
+    fake_fail_files(nw->world, "node/guests", 1000);
+    json_autoptr third = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(third, "clean"));
+    node_world_free(nw);
+}
+
+/* One that never came here has to be used up, and a start that was delayed could come after a
+ * restart of the node daemon: without a word on disk there is no answer. */
+static void test_stop_unwritable_and_never_started(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 1, &error);
+    nw_commit_start(nw);
+    fake_fail_files(nw->world, "node/guests", 1000);
+    json_t *answer = stop(nw, 0, &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    answer = stop(nw, 0, &error); /* nor when it is asked again */
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    fake_fail_files(nw->world, "node/guests", 0);
+    json_autoptr stopped = stop(nw, 0, &error);
+    g_assert_no_error(error);
+    node_world_free(nw);
+}
+
 /* The button was pressed before the guest listened: it is pressed again. */
 static void test_stop_before_it_listens(void)
 {
@@ -417,20 +471,108 @@ static void test_copy_at_rest(void)
     node_world_free(nw);
 }
 
+static void assert_sound(const json_t *answer, const char *word)
+{
+    g_assert_cmpstr(json_string_value(json_object_get(answer, "sound")), ==, word);
+}
+
 static void test_stop_finish_fails(void)
 {
-    static const char *const steps[] = {"pause", "mirror_finish", "sync"};
-    for (guint i = 0; i < G_N_ELEMENTS(steps); i++) {
+    static const struct {
+        const char *step, *sound;
+    } cases[] = {{"pause", "yes"},
+                 {"mirror_finish", "yes"},
+                 {"sync", "no"},
+                 {"check", "no"},
+                 {"io_query", "unknown"}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         struct node_world *nw = node_world_new(1);
         g_autoptr(GError) error = NULL;
         nw_create_and_start(nw);
-        fake_host_fault(nw->a.host, steps[i], FAKE_FAULT_FAILS, 1);
+        fake_host_fault(nw->a.host, cases[i].step, FAKE_FAULT_FAILS, 100);
         json_autoptr answer = stop(nw, 10000, &error);
         g_assert_no_error(error);
         g_assert_false(answer_is(answer, "clean"));
+        assert_sound(answer, cases[i].sound);
         g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
         node_world_free(nw);
     }
+}
+
+/* Both copies are as equal as they can be, and one of them is on a disk that has failed. */
+static void test_stop_on_failed_disks(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_set_disks_failed(nw->a.host, true);
+    nw_pass(nw, 500);
+    json_autoptr answer = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "clean"));
+    assert_sound(answer, "no");
+    /* Whoever asks again, also the next node daemon, hears the same, though the disks are well. */
+    fake_host_set_disks_failed(nw->a.host, false);
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    json_autoptr again = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    assert_sound(again, "no");
+    g_assert_true(fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
+/* A write failed, and then the disks worked again: what the guest saw as failed may be on the
+ * replica, and nobody knows what else is missing here. */
+static void test_stop_after_failed_writes(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_set_disks_failed(nw->a.host, true);
+    nw_pass(nw, 500);
+    fake_host_set_disks_failed(nw->a.host, false);
+    json_autoptr answer = stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "clean"));
+    assert_sound(answer, "no");
+    node_world_free(nw);
+}
+
+/* Its node had no power: what can be synced and read has every acknowledged write. */
+static void test_stop_after_power_cut(void)
+{
+    for (int failed = 0; failed <= 1; failed++) {
+        struct node_world *nw = node_world_new(1);
+        g_autoptr(GError) error = NULL;
+        nw_create_and_start(nw);
+        nw_daemon_kill(nw, &nw->a);
+        fake_host_power_off(nw->a.host);
+        nw_daemon_start(nw, &nw->a);
+        fake_host_set_disks_failed(nw->a.host, failed);
+        json_autoptr answer = stop(nw, 10000, &error);
+        g_assert_no_error(error);
+        g_assert_false(answer_is(answer, "clean"));
+        assert_sound(answer, failed ? "no" : "yes");
+        node_world_free(nw);
+    }
+}
+
+/* Its mirror ended a moment ago, and the guest went on: what it was told since then is missing on
+ * the replica. That is on record before the end is. */
+static void test_stop_without_its_mirror(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_set_quiet(nw->a.host, true); /* it could go on */
+    nw_pass(nw, 100);
+    fake_host_mirror_vanish(nw->a.host, WEB1);
+    json_autoptr answer = stop(nw, 0, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "clean"));
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    node_world_free(nw);
 }
 
 static void test_stop_while_syncing(void)
@@ -501,7 +643,9 @@ static void test_stop_kill_fails(void)
     fake_host_fault(nw->a.host, "kill", FAKE_FAULT_SILENT, 1);
     json_t *answer = stop(nw, 1000, &error);
     assert_refused(answer, error, TIMEOUT,
-                   "generation 2 could not be ended: kill: no answer in 2000 ms");
+                   "generation 2 could not be ended: kill: no answer in 2000 ms; while it lives it "
+                   "may write, so nothing is started in its place. If it stays, cut the power of "
+                   "its node and say so: fettle node modify NODE --offline yes --statement \"…\"");
     json_autoptr again = stop(nw, 1000, &error);
     g_assert_no_error(error);
     g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
@@ -582,9 +726,16 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/mirror-never-ready#SAF-10,SAF-11", test_mirror_never_ready);
     g_test_add_func("/guest/stop-again#SAF-11,SAF-20", test_stop_again);
     g_test_add_func("/guest/stop-forced#SAF-11", test_stop_forced);
+    g_test_add_func("/guest/stop-on-a-node-that-cannot-write#SAF-25", test_stop_unwritable);
+    g_test_add_func("/guest/stop-of-one-that-never-came-there#SAF-10,SAF-25",
+                    test_stop_unwritable_and_never_started);
     g_test_add_func("/guest/stop-after-poweroff#SAF-11", test_stop_after_poweroff);
     g_test_add_func("/guest/copy-at-rest#SAF-11,SAF-18", test_copy_at_rest);
     g_test_add_func("/guest/stop-finish-fails#SAF-11", test_stop_finish_fails);
+    g_test_add_func("/guest/stop-on-failed-disks#SAF-13,SAF-24", test_stop_on_failed_disks);
+    g_test_add_func("/guest/stop-after-failed-writes#SAF-11,SAF-24", test_stop_after_failed_writes);
+    g_test_add_func("/guest/stop-after-power-cut#SAF-24", test_stop_after_power_cut);
+    g_test_add_func("/guest/stop-without-its-mirror#SAF-13", test_stop_without_its_mirror);
     g_test_add_func("/guest/stop-while-syncing#SAF-11", test_stop_while_syncing);
     g_test_add_func("/guest/stop-replica-unreachable#SAF-13,SAF-15", test_stop_replica_unreachable);
     g_test_add_func("/guest/stop-nobody-answers#SAF-13,SAF-15", test_stop_nobody_answers);

@@ -121,6 +121,95 @@ static void test_open_again(void)
     node_world_free(nw);
 }
 
+static guint aside(struct node_world *nw)
+{
+    json_autoptr report = nw_report(nw, &nw->b);
+    return (guint)json_array_size(json_object_get(report, "aside_sets"));
+}
+
+/* Copied anew although it was whole: its images stay aside until it is so again. */
+static void test_open_keeps_images(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_stop(nw, 10000, &error);
+    g_assert_no_error(error);
+    nw->web1.clean = false; /* as after a crash */
+    nw_commit_start(nw);
+    json_autoptr target = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(json_object_get(target, "kept")));
+    g_assert_cmpuint(aside(nw), ==, 1);
+    g_assert_false(fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica)); /* blank */
+
+    /* Asked again, by a job or by the one after it: what a copy has begun is not kept too. */
+    json_autoptr again = nw_open_replica(nw, &error);
+    g_assert_true(json_is_true(json_object_get(again, "kept")));
+    nw_daemon_kill(nw, &nw->b);
+    nw_daemon_start(nw, &nw->b);
+    nw_commit_start(nw);
+    json_autoptr next = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(json_object_get(next, "kept")));
+    g_assert_cmpuint(aside(nw), ==, 1);
+
+    start_ok(nw, nw_start_args(nw, next, true, true));
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    nw_until(nw, aside(nw) == 0);
+    g_assert_true(fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
+/* At any moment of such a copy the disk that it is made from can fail: until the replica is on
+ * record as in-sync again, what it was is still there. */
+static void test_disk_fails_in_the_copy(void)
+{
+    guint kept = 0, copied = 0;
+    for (guint ms = 0; ms <= 400; ms += 10) {
+        struct node_world *nw = node_world_new(ms + 1);
+        g_autoptr(GError) error = NULL;
+        nw_create_and_start(nw);
+        nw_pass(nw, 200);
+        nw_stop(nw, 10000, &error);
+        nw->web1.clean = false; /* as after a crash */
+        fake_host_set_quiet(nw->a.host, true);
+        nw_start(nw, &error);
+        g_assert_no_error(error);
+        nw_pass(nw, ms);
+        fake_host_set_disks_failed(nw->a.host, true);
+        nw_pass(nw, 8000);
+        bool whole = fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica);
+        copied += nw->web1.state == REPLICA_IN_SYNC;
+        kept += nw->web1.state != REPLICA_IN_SYNC;
+        if (nw->web1.state == REPLICA_IN_SYNC)
+            g_assert_true(whole);
+        else
+            g_assert_true(fake_hosts_kept_whole(nw->hosts, NODE_B, WEB1));
+        node_world_free(nw);
+    }
+    g_assert_cmpuint(kept, >, 0); /* moments of both kinds */
+    g_assert_cmpuint(copied, >, 0);
+}
+
+/* Without room the copy goes over them, which is said. */
+static void test_open_has_no_room_to_keep(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_stop(nw, 10000, &error);
+    nw->web1.clean = false; /* as after a crash */
+    nw_commit_start(nw);
+    fake_host_fault(nw->b.host, "space", FAKE_FAULT_FAILS, 1);
+    json_autoptr target = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_false(json_is_true(json_object_get(target, "kept")));
+    g_assert_cmpuint(aside(nw), ==, 0);
+    g_assert_true(fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
 static void test_remove(void)
 {
     struct node_world *nw = node_world_new(1);
@@ -430,6 +519,9 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/create-anew#SAF-20", test_create_anew);
     g_test_add_func("/guest/open-needs-confirmation#SAF-03,SAF-14", test_open_needs_confirmation);
     g_test_add_func("/guest/open-again#SAF-14,SAF-16,SAF-20", test_open_again);
+    g_test_add_func("/guest/open-keeps-images#SAF-24", test_open_keeps_images);
+    g_test_add_func("/guest/disk-fails-in-the-copy#SAF-24", test_disk_fails_in_the_copy);
+    g_test_add_func("/guest/open-has-no-room-to-keep#SAF-24", test_open_has_no_room_to_keep);
     g_test_add_func("/guest/remove#SAF-20", test_remove);
     g_test_add_func("/guest/failover#SAF-16", test_failover);
     g_test_add_func("/guest/failover-cut-and-back#SAF-13,SAF-16,SAF-19",

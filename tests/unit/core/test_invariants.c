@@ -267,9 +267,12 @@ static void test_generation(void)
         "unsafe: " WEB1_IS
         "generation: stays 4 although holder goes from node1 to nobody and primary_node from "
         "node1 to node1");
-    /* A new start where the last one ran; its replica is copied anew. */
+    /* A new start where the last one ran; what that has left is closed first. */
     assert_says(
-        check(put_web1(web1(5, NODE1, NODE1, false)), put_replica(replica(5, 8, "syncing"))), "ok");
+        check(put_web1(web1(5, NODE1, NODE1, false)), put_replica(replica(5, 8, "syncing"))),
+        "unsafe: " WEB1_IS
+        "holder: a generation would begin on node1, of whose images it is not known that they are "
+        "sound, beside a replica on node2 that has every acknowledged write (SAF-24)");
 }
 
 static void test_start_on_offline_node(void)
@@ -294,10 +297,9 @@ static void test_clean_close(void)
                 "ok");
     assert_says(check(put_web1(web1(5, NODE1, "", false)), put_replica(replica(5, 8, "stale"))),
                 "ok");
+    /* What was acknowledged is there all the same. */
     assert_says(check(put_web1(web1(5, NODE1, "", false)), put_replica(replica(5, 8, "in-sync"))),
-                "unsafe: " REPLICA1_IS
-                "would be in-sync at generation 5 (was in-sync at 4) without a clean close and "
-                "without word from its holder's node");
+                "ok");
     assert_says(check(put_web1(web1(5, NODE1, "", true)), NULL),
                 "unsafe: " REPLICA1_IS
                 "in-sync with generation 4, but instance web1 is at generation 5");
@@ -311,11 +313,36 @@ static void test_clean_close(void)
                 "5)");
 }
 
+/* Beside a replica that has every acknowledged write a copy begins only from sound images. */
+static void test_start_beside_a_whole_replica(void)
+{
+    static const char *const sound[] = {"unknown", "yes", "no"};
+    for (guint i = 0; i < G_N_ELEMENTS(sound); i++) {
+        json_t *closed = with(web1(5, NODE1, "", false), "sound", json_string(sound[i]));
+        assert_says(
+            check_as(changes_of(put_web1(closed), put_replica(replica(5, 8, "in-sync")), NULL),
+                     changes_of(put_web1(web1(6, NODE1, NODE1, false)),
+                                put_replica(replica(6, 9, "syncing")), NULL),
+                     AUTHOR_COMMIT),
+            i == 1 ? "ok"
+                   : "unsafe: " WEB1_IS
+                     "holder: a generation would begin on node1, of whose images it is not "
+                     "known that they are sound, beside a replica on node2 that has every "
+                     "acknowledged write (SAF-24)");
+    }
+    assert_says(check_as(changes_of(put_web1(web1(5, NODE1, "", false)),
+                                    put_replica(replica(5, 8, "stale")), NULL),
+                         changes_of(put_web1(web1(6, NODE1, NODE1, false)),
+                                    put_replica(replica(6, 9, "syncing")), NULL),
+                         AUTHOR_COMMIT),
+                "ok"); /* a person's word, or a replica that was lost */
+}
+
 static void test_start_after_close(void)
 {
     for (int clean = 0; clean <= 1; clean++) {
-        GPtrArray *closed = changes_of(put_web1(web1(5, NODE1, "", clean)),
-                                       put_replica(replica(5, 8, "in-sync")), NULL);
+        json_t *web = with(web1(5, NODE1, "", clean), "sound", json_string("yes"));
+        GPtrArray *closed = changes_of(put_web1(web), put_replica(replica(5, 8, "in-sync")), NULL);
         GPtrArray *starts = changes_of(put_web1(web1(6, NODE1, NODE1, false)),
                                        put_replica(replica(6, 9, "in-sync")), NULL);
         assert_says(check_as(closed, starts, AUTHOR_COMMIT),
@@ -571,6 +598,8 @@ int main(int argc, char **argv)
     g_test_add_func("/invariants/generation#SAF-10", test_generation);
     g_test_add_func("/invariants/start/offline#SAF-10", test_start_on_offline_node);
     g_test_add_func("/invariants/close#SAF-11,SAF-13", test_clean_close);
+    g_test_add_func("/invariants/start-beside-a-whole-replica#SAF-24",
+                    test_start_beside_a_whole_replica);
     g_test_add_func("/invariants/start/after-close#SAF-11,SAF-13", test_start_after_close);
     g_test_add_func("/invariants/promotion#SAF-16,SAF-13", test_promotion);
     g_test_add_func("/invariants/promotion/no-replica#SAF-16", test_promotion_keeps_no_replica);

@@ -289,10 +289,39 @@ static void test_stale_in_the_last_moment(void)
     g_assert_cmpuint(ops_web(world)->generation, ==, 1);
 }
 
-static void test_unclean_stop_goes_back(void)
+/* Its own disk has failed: the replica has what was acknowledged all the same. */
+static void test_unclean_stop_goes_on(void)
 {
     put_web_on_node3("in-sync", true);
     world->stop_unclean = true;
+    world->sound = "no";
+    g_assert_cmpstr(failover(), ==, "null");
+    /* The old images are left to their node, which keeps them aside. */
+    ops_expect(world, "commit instance web1 g1 up @node3 node3/node2 failing-over\n"
+                      "node3 guest_stop g1\n"
+                      "node2 replica_close g2\n"
+                      "commit instance web1 g2 up @- node3/node2 failing-over; replica node2 g2 s4 "
+                      "in-sync\n"
+                      "commit delete replica; instance web1 g3 up @node2 node2 failing-over\n"
+                      "node2 replica_close g3 promote\n"
+                      "node2 guest_start g3\n"
+                      "commit instance web1 g3 up @node2 node2\n"
+                      "commit job success\n");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_nonnull(strstr(log, "the copies were not equal at the end; node3 keeps the old images "
+                                 "aside"));
+}
+
+static void lost_at_the_end(struct ops_world *changed, guint number)
+{
+    if (number == 2)
+        ops_set(changed, "replica", REPLICA, "state", json_string("stale"));
+}
+
+static void test_lost_in_the_stop_goes_back(void)
+{
+    put_web_on_node3("in-sync", true);
+    world->on_commit = lost_at_the_end;
     g_assert_nonnull(strstr(failover(), "\"unsafe\", true"));
     /* It runs again where its whole disks are. */
     g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE3);
@@ -457,7 +486,8 @@ int main(int argc, char **argv)
     add("/failover/refused/memory", test_refused_no_memory);
     add("/failover/refused/bridge", test_refused_no_bridge);
     add("/failover/last-moment#SAF-12,SAF-16", test_stale_in_the_last_moment);
-    add("/failover/unclean-stop#SAF-11,SAF-16", test_unclean_stop_goes_back);
+    add("/failover/unclean-stop#SAF-13,SAF-16,SAF-24", test_unclean_stop_goes_on);
+    add("/failover/lost-in-the-stop#SAF-11,SAF-16", test_lost_in_the_stop_goes_back);
     add("/failover/stop-unanswered#SAF-16", test_stop_unanswered);
     add("/failover/promotion-fails#SAF-16", test_promotion_fails);
     add("/failover/used-up#SAF-16,SAF-20", test_used_up);

@@ -35,18 +35,127 @@ static void test_start_after_clean_close(void)
         "commit job success\n");
 }
 
-static void test_start_after_crash_copies(void)
+/* The node has lost it, and says how its images are. */
+static void crash(const char *sound)
 {
     ops_put_web(world, "in-sync", true);
-    world->guest_node = NULL; /* the node has lost it */
+    world->guest_node = NULL;
+    world->stop_unclean = true;
+    world->sound = sound;
+}
+
+static const struct replica *replica(void)
+{
+    return config_get(world->config, "replica", REPLICA, NULL);
+}
+
+/* Closed first, then copied; what the replica has is kept meanwhile. */
+static const char after_crash[] =
+    "commit instance web1 g1 up @node1 node1/node2 starting\n"
+    "node1 guest_stop g1\n"
+    "node2 replica_close g2\n"
+    "commit instance web1 g2 up @- node1/node2 starting; replica node2 g2 s4 in-sync\n"
+    "commit instance web1 g3 up @node1 node1/node2 starting; replica node2 g3 s5 syncing\n"
+    "node2 replica_open g3 keep\n"
+    "node1 guest_start g3 mirror\n"
+    "commit instance web1 g3 up @node1 node1/node2\n"
+    "commit job success\n";
+
+static void test_start_after_crash_copies(void)
+{
+    crash("yes");
     g_assert_cmpstr(start(), ==, "null");
+    ops_expect(world, after_crash);
+    g_assert_cmpuint(replica()->keep, ==, 2);
+    g_assert_cmpint(ops_web(world)->sound, ==, SOUND_UNKNOWN);
+}
+
+static void test_start_without_room_to_keep(void)
+{
+    crash("yes");
+    world->no_keep = true;
+    g_assert_cmpstr(start(), ==, "null");
+    g_assert_cmpstr(
+        replica()->why, ==,
+        "copied in full; one copy is left meanwhile, as node2 could not keep the images "
+        "as they were");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_nonnull(strstr(log, "replica on node2: copied in full; one copy is left meanwhile"));
+}
+
+#define ONLY_ELSEWHERE                                                                             \
+    ", and the replica of instance \\\"web1\\\" on node2 has every acknowledged write: fettle "    \
+    "instance failover web1; or, if the images on node1 are to be gone on with all the same: "     \
+    "fettle instance startup web1 --from-primary --statement ...\", \"unsafe\", true]]"
+
+/* A copy would be the end of what the replica has. The close is on record, and that is all. */
+static void assert_not_started(const char *said)
+{
+    g_autofree char *result = g_strdup(start());
+    g_assert_cmpstr(result, ==, said);
+    g_assert_null(strstr(world->trace->str, "guest_start"));
+    g_assert_null(strstr(world->trace->str, "replica_open"));
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_assert_cmpuint(replica()->generation, ==, ops_web(world)->generation);
+    g_assert_cmpstr(ops_web(world)->holder, ==, "");
+    g_assert_cmpint(ops_web(world)->admin_state, ==, ADMIN_UP);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+}
+
+static void test_start_from_what_is_not_sound(void)
+{
+    crash("no");
+    assert_not_started("[\"OpExecError\", [\"node1 says that the images that it ran from are not "
+                       "sound" ONLY_ELSEWHERE);
+    g_assert_cmpint(ops_web(world)->sound, ==, SOUND_NO);
+    assert_not_started("[\"OpExecError\", [\"node1 says that the images that it ran from are not "
+                       "sound" ONLY_ELSEWHERE); /* and so again */
+}
+
+static void test_start_from_what_is_unknown(void)
+{
+    crash(NULL); /* a node of the version before */
+    assert_not_started("[\"OpExecError\", [\"node1 does not say whether the images that it ran "
+                       "from are sound" ONLY_ELSEWHERE);
+}
+
+static const char *start_from_primary(const char *statement)
+{
+    return ops_run_one(world,
+                       json_make("{ss ss sb ss}", "OP_ID", "OP_INSTANCE_STARTUP", "instance_name",
+                                 "web1", "from_primary", 1, "statement", statement));
+}
+
+/* A person's word: on record before anything follows from it, and what the replica has is kept. */
+static void test_start_from_primary(void)
+{
+    crash("no");
+    g_assert_cmpstr(start_from_primary("the disk was mended"), ==, "null");
     ops_expect(
         world,
-        "commit instance web1 g2 up @node1 node1/node2 starting; replica node2 g2 s4 syncing\n"
-        "node2 replica_open g2\n"
-        "node1 guest_start g2 mirror\n"
-        "commit instance web1 g2 up @node1 node1/node2\n"
+        "commit instance web1 g1 up @node1 node1/node2 starting\n"
+        "node1 guest_stop g1\n"
+        "node2 replica_close g2\n"
+        "commit instance web1 g2 up @- node1/node2 starting; replica node2 g2 s4 in-sync\n"
+        "commit instance web1 g2 up @- node1/node2 starting; replica node2 g2 s5 stale\n"
+        "commit instance web1 g3 up @node1 node1/node2 starting; replica node2 g3 s6 syncing\n"
+        "node2 replica_open g3 keep\n"
+        "node1 guest_start g3 mirror\n"
+        "commit instance web1 g3 up @node1 node1/node2\n"
         "commit job success\n");
+}
+
+static void test_start_from_primary_bad_input(void)
+{
+    crash("no");
+    g_assert_cmpstr(start_from_primary(""), ==,
+                    "[\"OpPrereqError\", [\"statement: --from-primary gives up what the replica "
+                    "has; say why, with --statement\", \"wrong_input\"]]");
+    g_assert_cmpstr(ops_run_one(world, json_make("{ss ss ss}", "OP_ID", "OP_INSTANCE_STARTUP",
+                                                 "instance_name", "web1", "statement", "because")),
+                    ==,
+                    "[\"OpPrereqError\", [\"statement: goes with --from-primary only\", "
+                    "\"wrong_input\"]]");
 }
 
 static void test_start_stale_replica_copies(void)
@@ -279,31 +388,36 @@ static void test_stop_clean(void)
                "commit job success\n");
 }
 
-/* The record after a stop whose close was not clean, for one reason or another. */
-static void assert_unclean(void)
+/* The record after a stop whose close was not clean, for one reason or another. What the replica
+ * has is no matter of that. */
+static void assert_unclean(enum replica_state state)
 {
-    const struct replica *replica = config_get(world->config, "replica", REPLICA, NULL);
     g_assert_cmpuint(ops_web(world)->generation, ==, 2);
     g_assert_cmpstr(ops_web(world)->holder, ==, "");
     g_assert_false(ops_web(world)->clean);
-    g_assert_cmpint(replica->state, ==, REPLICA_STALE);
-    g_assert_cmpuint(replica->generation, ==, 2);
+    g_assert_cmpint(replica()->state, ==, state);
+    g_assert_cmpuint(replica()->generation, ==, 2);
 }
 
 static void test_stop_mirror_did_not_end_well(void)
 {
     ops_put_web(world, "in-sync", true);
     world->stop_unclean = true;
+    world->sound = "no";
     g_assert_cmpstr(stop(), ==, "null");
-    assert_unclean();
+    assert_unclean(REPLICA_IN_SYNC);
+    g_assert_cmpint(ops_web(world)->sound, ==, SOUND_NO);
+    g_assert_cmpstr(replica()->why, ==, "the last run did not end with equal copies");
 }
 
 static void test_stop_export_not_closed(void)
 {
     ops_put_web(world, "in-sync", true);
     ops_fail(world, NODE2, "replica_close", FETTLE_ERROR_STORAGE, "sync failed", 1);
+    world->sound = "yes";
     g_assert_cmpstr(stop(), ==, "null");
-    assert_unclean();
+    assert_unclean(REPLICA_IN_SYNC);
+    g_assert_cmpint(ops_web(world)->sound, ==, SOUND_YES);
 }
 
 static void next_generation(struct ops_world *changed, guint number)
@@ -330,7 +444,7 @@ static void test_stop_replica_was_syncing(void)
 {
     ops_put_web(world, "syncing", true);
     g_assert_cmpstr(stop(), ==, "null");
-    assert_unclean();
+    assert_unclean(REPLICA_STALE);
 }
 
 static void test_stop_secondary_offline(void)
@@ -338,7 +452,7 @@ static void test_stop_secondary_offline(void)
     ops_put_web(world, "stale", true);
     ops_node_offline(world, NODE2);
     g_assert_cmpstr(stop(), ==, "null");
-    assert_unclean();
+    assert_unclean(REPLICA_STALE);
     g_assert_null(strstr(world->trace->str, "replica_close"));
 }
 
@@ -355,7 +469,7 @@ static void test_stop_stale_wins(void)
     ops_put_web(world, "in-sync", true);
     world->on_commit = stale_at_the_end;
     g_assert_cmpstr(stop(), ==, "null");
-    assert_unclean();
+    assert_unclean(REPLICA_STALE);
 }
 
 static void test_stop_unreachable(void)
@@ -369,6 +483,19 @@ static void test_stop_unreachable(void)
     g_assert_cmpuint(ops_web(world)->generation, ==, 1);
     g_assert_cmpstr(ops_web(world)->holder, ==, NODE1);
     g_assert_cmpint(ops_web(world)->task_state, ==, TASK_STOPPING);
+}
+
+/* It can do nothing for its shutdown: nothing has changed. A cut is not refused so. */
+static void test_stop_refused(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_fail(world, NODE1, "guest_stop", FETTLE_ERROR_WRONG_STATE, "it stands still", 1);
+    g_assert_nonnull(strstr(stop(), "node1: it stands still"));
+    ops_expect(world, "commit instance web1 g1 down @node1 node1/node2 stopping\n"
+                      "node1 guest_stop g1\n"
+                      "commit instance web1 g1 up @node1 node1/node2 stopping\n"
+                      "commit instance web1 g1 up @node1 node1/node2\n"
+                      "commit job error\n");
 }
 
 static void test_stop_stopped(void)
@@ -423,7 +550,12 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("/power/start/clean#SAF-10,SAF-11", test_start_after_clean_close);
-    add("/power/start/crash#SAF-11", test_start_after_crash_copies);
+    add("/power/start/crash#SAF-11,SAF-24", test_start_after_crash_copies);
+    add("/power/start/no-room-to-keep#SAF-24", test_start_without_room_to_keep);
+    add("/power/start/not-sound#SAF-13,SAF-24", test_start_from_what_is_not_sound);
+    add("/power/start/soundness-unknown#SAF-13,SAF-24", test_start_from_what_is_unknown);
+    add("/power/start/from-primary#SAF-24", test_start_from_primary);
+    add("/power/start/from-primary-bad-input", test_start_from_primary_bad_input);
     add("/power/start/stale#SAF-11", test_start_stale_replica_copies);
     add("/power/start/secondary-offline#SAF-10", test_start_secondary_offline);
     add("/power/start/secondary-unreachable#SAF-10,SAF-13", test_start_secondary_unreachable);
@@ -448,6 +580,7 @@ int main(int argc, char **argv)
     add("/power/stop/secondary-offline#SAF-11", test_stop_secondary_offline);
     add("/power/stop/stale-wins#SAF-12", test_stop_stale_wins);
     add("/power/stop/unreachable#SAF-11", test_stop_unreachable);
+    add("/power/stop/refused#SAF-27", test_stop_refused);
     add("/power/stop/stopped", test_stop_stopped);
     add("/power/stop/offline", test_stop_offline);
     add("/power/reboot", test_reboot);

@@ -74,6 +74,16 @@ static void test_guest(void)
     world->guest_state = "paused";
     expect_problems("[\"it should run on node1 and is paused\"]");
     world->guest_state = "running";
+    world->io_stop = "no-space";
+    expect_problems(
+        "[\"it stands still, because there is no room for its disks on node1; it goes on "
+        "by itself when there is\"]");
+    world->io_stop = "failed";
+    world->io_errors = 2;
+    expect_problems("[\"it stands still, because its disk on node1 fails though there is room\", "
+                    "\"2 requests of its disks on node1 have failed since it was started, the last "
+                    "of disk 0\"]");
+    world->io_stop = NULL;
     world->guest_generation = 7;
     expect_problems("[\"generation 7 of it is on node1, but 1 is on record\"]");
     world->guest_node = NULL;
@@ -88,8 +98,12 @@ static void test_guest(void)
 static void test_nodes(void)
 {
     ops_put_web(world, "in-sync", true);
-    world->disk[1] = 0;
-    expect_problems("[\"the disks of node2, its secondary node, have failed\"]");
+    world->disk[1] = 0; /* which may only be unknown */
+    expect_problems("[]");
+    world->trial[1] = "cannot write to its disks: Input/output error";
+    expect_problems("[\"node2, its secondary node, cannot write to its disks: Input/output "
+                    "error\"]");
+    world->trial[1] = NULL;
     world->disk[1] = 1000;
     fake_cut(world->world, NODE2, true);
     expect_problems("[\"node2, its secondary node, does not answer\"]");
@@ -136,7 +150,7 @@ static void test_templates(void)
     expect_problems("[\"node1 does not have the images of its disks\"]");
     ops_set(world, "instance", WEB, "disk_template", json_string("diskless"));
     ops_set(world, "instance", WEB, "disks", json_array());
-    world->disk[0] = 0;
+    world->trial[0] = "cannot write to its disks: Input/output error";
     expect_problems("[]");
 }
 

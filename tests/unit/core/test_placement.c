@@ -515,9 +515,68 @@ static void add(const char *path, void (*fn)(struct fixture *, const void *))
                (void (*)(struct fixture *, gconstpointer))tear_down);
 }
 
+/* --- faults (SAF-92) --- */
+
+static void add_fault(struct node_report *report, const char *kind, const char *text, bool silent)
+{
+    struct node_fault *fault = node_fault_new();
+    g_free(fault->kind);
+    g_free(fault->text);
+    fault->kind = g_strdup(kind);
+    fault->text = g_strdup(text);
+    fault->silent = silent;
+    g_ptr_array_add(report->faults, fault);
+}
+
+/* The one with most room is sick: it comes last, and is taken if nothing else fits. */
+static void test_sick_is_last(struct fixture *fixture, const void *data)
+{
+    struct node_report *first = put_report(fixture, NODE1, 4096, 4096);
+    struct node_report *second = put_report(fixture, NODE2, 2048, 4096);
+    struct placement_need need = {.what = "it", .memory = 512, .prefer = NODE1};
+    add_fault(first, "clock", "has a clock that is 5.0 s ahead of the others'", false);
+    assert_choice(fixture, &need, "node2");
+    add_fault(second, "memory", "has less than 1 % of its memory available", false);
+    add_fault(second, "member", "does not run its member of etcd: x", false);
+    assert_choice(fixture, &need, "node1");
+    need.excluded[0] = NODE1;
+    need.because[0] = "is out";
+    assert_choice(fixture, &need, "node2");
+}
+
+/* A step that the very fault makes impossible is not tried, unless nothing else has the data; what
+ * does not answer proves nothing. */
+static void test_sick_cannot(struct fixture *fixture, const void *data)
+{
+    g_autoptr(GError) error = NULL;
+    struct node_report *first = put_report(fixture, NODE1, 4096, 4096);
+    struct placement_need need = {
+        .what = "it", .memory = 512, .excluded = {NODE2, NODE3}, .because = {"is out", "is out"}};
+    g_autofree char *why = NULL;
+    const struct node *node1 = config_get(fixture->config, "node", NODE1, NULL);
+    add_fault(first, "state", "gets no answer from the disk of its state", true);
+    assert_choice(fixture, &need, "node1");
+    g_ptr_array_set_size(first->faults, 0);
+    add_fault(first, "disks", "cannot write to its disks: x", false);
+    assert_choice(fixture, &need, "node1"); /* which needs none */
+    need.disk = 1;
+    g_assert_null(placement_choose(fixture->config, fixture->reports, &need, &error));
+    g_assert_cmpstr(error->message, ==,
+                    "no node can be it: node1 cannot write to its disks: x; node2 is out; node3 is "
+                    "out");
+    need.disk = 0;
+    add_fault(first, "state", "cannot write its state: y", false);
+    g_assert_false(placement_fits(fixture->config, node1, first, &need, &why));
+    g_assert_cmpstr(why, ==, "cannot write its state: y");
+    need.only_copy = true;
+    g_assert_true(placement_fits(fixture->config, node1, first, &need, NULL));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    add("/placement/sick-comes-last#SAF-92", test_sick_is_last);
+    add("/placement/sick-and-impossible#SAF-92", test_sick_cannot);
     add("/placement/room/promised", test_room_promised);
     add("/placement/room/running", test_room_running_is_not_counted_twice);
     add("/placement/room/untouched", test_room_untouched_memory_is_not_given_away);

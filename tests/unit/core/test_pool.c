@@ -144,7 +144,7 @@ static void test_choice(void)
         {"a:c b:c c:y d:x", 3, "promote d 2/3", "", ""},
         {"a:c b:c c:n d:o e:d f:l g:f h:a i:", 3, "promote i 2/3", "",
          "c shall be none (master_capable is no); d is offline on record; e is drained; f does not "
-         "answer; the disks of g have no space at all; h is to be avoided, says ops: new disks"},
+         "answer; the disks of g fail; h is to be avoided, says ops: new disks"},
         {"a:c b:c c:o d:d", 3, "nobody 2/3", "", "c is offline on record; d is drained"},
         {"a:c b:c c:q", 3, "unsure c 2/3", NULL, ""},
         {"a:c b:c c:q d:", 3, "unsure c 2/3", NULL, ""},

@@ -110,6 +110,40 @@ static void test_status_words(void)
     queue_world_free(w);
 }
 
+static json_t *answer_held(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    const char *const *io_stop = data;
+    json_t *report = query_report(to_node, strcmp(to_node, MASTER) == 0 ? WEB1 : NULL, "running");
+    json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
+
+    if (guest != NULL)
+        json_object_update_new(
+            guest, json_make("{ss si si}", "io_stop", *io_stop, "io_errors", 3, "io_disk", 1));
+    return report;
+}
+
+/* One that its hypervisor has stopped is there, and does not run. */
+static void test_stands_still(void)
+{
+    struct queue_world *w = query_world_new();
+    const char *io_stop = "no-space";
+
+    fake_script(w->world, NULL, ROLE_NODED, "node_report", answer_held, &io_stop);
+    query_check(w, "instance", "status io.stop io.errors io.disk", "[\"=\", \"name\", \"web1\"]",
+                "0:\"ERROR_nospace\" 0:\"no-space\" 0:3 0:1\n");
+    io_stop = "failed";
+    query_check(w, "instance", "status io.stop", "[\"=\", \"name\", \"web1\"]",
+                "0:\"ERROR_diskfailed\" 0:\"failed\"\n");
+    io_stop = "none";
+    query_check(w, "instance", "status io.stop", "[\"=\", \"name\", \"web1\"]",
+                "0:\"running\" 0:\"none\"\n");
+    query_script_nodes(w, query_answer_report); /* of a version before */
+    query_check(w, "instance", "status io.stop io.errors io.disk", "[\"=\", \"name\", \"web1\"]",
+                "0:\"running\" 0:\"none\" 0:0 2:null\n");
+    queue_world_free(w);
+}
+
 /* A node that hangs costs the query its bound, no more; the others' values are there. */
 static void test_silent_node(void)
 {
@@ -683,6 +717,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/told-twice#LUX-04", test_told_twice);
     g_test_add_func("/query/live-filter#LUX-04", test_live_filter);
     g_test_add_func("/query/status-words#LUX-04", test_status_words);
+    g_test_add_func("/query/stands-still#LUX-04", test_stands_still);
     g_test_add_func("/query/silent-node#LUX-04", test_silent_node);
     g_test_add_func("/query/nodes#LUX-03", test_nodes);
     g_test_add_func("/query/node-live#LUX-04", test_node_live);

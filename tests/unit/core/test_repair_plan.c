@@ -13,6 +13,8 @@
 #define WEB "00000000-0000-4000-8000-0000000000b1"
 #define REPLICA "00000000-0000-4000-8000-0000000000d1"
 #define NOW 1700000000
+#define TRIAL "cannot write to its disks: Input/output error"
+#define ANSWERED "has answered its guest with I/O errors from disk 0"
 
 static void put(struct config *config, const char *kind, const char *key, json_t *object)
 {
@@ -266,14 +268,13 @@ static void test_plan_replica_not_in_sync(void)
 /* Everything that is wrong is evidence, not only what decides. */
 static void test_plan_causes(void)
 {
-    const struct repair_sight failed = {.disks_failed = true};
+    const struct repair_sight failed = {.primary_failed = TRIAL};
     struct config *config = make_config("drained", "offline", "mirror", "stale");
     struct repair_plan plan = plan_of(config, &failed);
     g_autofree char *causes = repair_plan_causes(&plan);
     g_assert_cmpstr(causes, ==,
-                    "primary node node1 is drained; primary node node1 reports that its disks have "
-                    "no space at all: they have failed; secondary node node2 is offline; its "
-                    "replica on node2 is stale");
+                    "primary node node1 is drained; primary node node1 " TRIAL
+                    "; secondary node node2 is offline; its replica on node2 is stale");
     g_assert_cmpint((int)plan.step, ==, (int)REPAIR_STEP_REPLACE_DISKS);
     repair_plan_clear(&plan);
     config_free(config);
@@ -282,8 +283,10 @@ static void test_plan_causes(void)
 /* What the nodes answer: images that are gone, disks that fail. */
 static void test_plan_sight(void)
 {
-    const struct repair_sight gone = {.replica_broken = true}, failed = {.disks_failed = true};
+    const struct repair_sight gone = {.replica_broken = true};
     const struct repair_sight lacks = {.replica_broken = true, .replica_images = 1};
+    const struct repair_sight trial = {.primary_failed = TRIAL}, guest = {.guest_failed = ANSWERED};
+    const struct repair_sight second = {.secondary_failed = TRIAL};
     const struct {
         const char *disk_template;
         const struct repair_sight *sight;
@@ -295,12 +298,14 @@ static void test_plan_sight(void)
          "node2 answers that it does not have the images of the replica"},
         {"mirror", &lacks, REPLACE(FIX_STORAGE), false,
          "node2 answers that it does not have the image of disk 1 of the replica"},
-        {"mirror", &failed, MIGRATE, false,
-         "primary node node1 reports that its disks have no space at all: they have failed"},
-        {"file", &failed, NONE, false,
-         "primary node node1 reports that its disks have no space at all: they have failed"},
-        {"sharedfile", &failed, NONE, true, NULL},
-        {"diskless", &failed, NONE, true, NULL},
+        {"mirror", &trial, FAILOVER, false, "primary node node1 " TRIAL},
+        {"mirror", &guest, FAILOVER, false, "primary node node1 " ANSWERED},
+        {"mirror", &second, REPLACE(FIX_STORAGE), false, "secondary node node2 " TRIAL},
+        {"file", &trial, NONE, false, "primary node node1 " TRIAL},
+        {"file", &guest, NONE, false, "primary node node1 " ANSWERED},
+        {"sharedfile", &trial, NONE, true, NULL},
+        {"sharedfile", &guest, NONE, false, "primary node node1 " ANSWERED},
+        {"diskless", &trial, NONE, true, NULL},
     };
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         bool mirror = g_str_equal(rows[i].disk_template, "mirror");
@@ -317,9 +322,109 @@ static void test_plan_sight(void)
     }
 }
 
+/* Disks that have failed under the guest, beside every state of its replica: another node's copy, a
+ * copy of what they still give, a person; never new disks, and no migration. */
+static void test_plan_failed(void)
+{
+    const struct repair_sight failed = {.guest_failed = ANSWERED};
+    const struct repair_sight both = {.guest_failed = ANSWERED, .secondary_failed = TRIAL};
+    const struct repair_sight gone = {.guest_failed = ANSWERED, .replica_broken = true};
+    const struct {
+        const char *primary, *secondary, *replica;
+        const struct repair_sight *sight;
+        struct operation expected;
+        bool elsewhere, failed;
+    } rows[] = {
+        {"online", "online", "in-sync", &failed, FAILOVER, false, true},
+        {"drained", "online", "in-sync", &failed, FAILOVER, false, true},
+        {"online", "drained", "in-sync", &failed, FAILOVER, true, true},
+        {"online", "offline", "in-sync", &failed, REPLACE(FAILOVER), false, true},
+        {"online", "online", "stale", &failed, REPLACE(FAILOVER), false, true},
+        {"online", "online", NULL, &failed, REPLACE(FAILOVER), false, true},
+        {"online", "online", "in-sync", &gone, REPLACE(FAILOVER), false, true},
+        {"online", "online", "in-sync", &both, {REPAIR_STEP_NONE, REPAIR_FAILOVER}, true, true},
+        {"online", "online", "stale", &both, REPLACE(FAILOVER), true, true},
+        {"offline", "online", "in-sync", &both, FAILOVER, true, false},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        struct config *config =
+            make_config(rows[i].primary, rows[i].secondary, "mirror", rows[i].replica);
+        struct repair_plan plan = plan_of(config, rows[i].sight);
+        g_test_message("row %u", i);
+        g_assert_cmpint((int)plan.step, ==, (int)rows[i].expected.step);
+        g_assert_cmpint((int)plan.needed, ==, (int)rows[i].expected.needed);
+        g_assert_cmpint(plan.elsewhere, ==, rows[i].elsewhere);
+        g_assert_cmpint(plan.failed, ==, rows[i].failed);
+        g_assert_false(plan.healthy);
+        g_assert_cmpint(plan.left != NULL, ==, plan.step == REPAIR_STEP_NONE);
+        repair_plan_clear(&plan);
+        config_free(config);
+    }
+}
+
+/* An end after which the own images are not known to be whole: the replica is, and nothing else is
+ * started. While somebody holds it, after a clean close, or beside a replica that is not in sync
+ * there is no such thing. */
+static void test_plan_unsound(void)
+{
+    const struct {
+        const char *holder, *sound, *replica;
+        bool clean;
+        struct operation expected;
+        const char *evidence;
+    } rows[] = {
+        {"", "no", "in-sync", false, FAILOVER,
+         "primary node node1 says that its images of it were not whole when it ended"},
+        {"", "unknown", "in-sync", false, FAILOVER,
+         "primary node node1 does not know whether its images of it are whole"},
+        {"", "yes", "in-sync", false, NONE, NULL},
+        {"", "unknown", "in-sync", true, NONE, NULL},
+        {NODE1, "unknown", "in-sync", false, NONE, NULL},
+        {"", "no", "stale", false, REPLACE(FIX_STORAGE), "its replica on node2 is stale"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        struct config *config = make_config("online", "online", "mirror", rows[i].replica);
+        json_t *json = config_object_json(config, "instance", WEB);
+        json_object_set_new(json, "holder", json_string(rows[i].holder));
+        json_object_set_new(json, "sound", json_string(rows[i].sound));
+        json_object_set_new(json, "clean", json_boolean(rows[i].clean));
+        put(config, "instance", WEB, json);
+        struct repair_plan plan = plan_of(config, NULL);
+        g_test_message("row %u", i);
+        g_assert_cmpint((int)plan.step, ==, (int)rows[i].expected.step);
+        g_assert_cmpint(plan.healthy, ==, rows[i].evidence == NULL);
+        if (rows[i].evidence != NULL)
+            g_assert_cmpstr(plan.evidence->pdata[0], ==, rows[i].evidence);
+        repair_plan_clear(&plan);
+        config_free(config);
+    }
+}
+
+/* Every step of every row has a next one, or says why there is none. */
+static void test_plan_no_other(void)
+{
+    static const char *const states[] = {"online", "drained", "offline"};
+    static const char *const templates[] = {"mirror", "sharedfile", "diskless", "file"};
+    const struct repair_sight sights[] = {
+        {0}, {.guest_failed = ANSWERED}, {.guest_failed = ANSWERED, .secondary_failed = TRIAL}};
+    for (guint i = 0; i < 3 * 3 * 4 * 3; i++) {
+        const char *disk_template = templates[i / 9 % 4];
+        bool mirror = g_str_equal(disk_template, "mirror");
+        struct config *config =
+            make_config(states[i % 3], states[i / 3 % 3], disk_template, mirror ? "in-sync" : NULL);
+        struct repair_plan plan = plan_of(config, &sights[i / 36]);
+        g_autofree char *why =
+            repair_plan_no_other(&plan, config_get(config, "instance", WEB, NULL));
+        g_assert_cmpint(why == NULL, ==, plan.healthy);
+        repair_plan_clear(&plan);
+        config_free(config);
+    }
+}
+
 /* The opcodes of each step; the body of a repetition is the same. */
-static void check_opcodes(const char *primary, const char *secondary, const char *disk_template,
-                          const char *up, const char *os, const char *expected)
+static void check_opcodes_of(const struct repair_sight *sight, const char *primary,
+                             const char *secondary, const char *disk_template, const char *up,
+                             const char *os, const char *expected)
 {
     bool mirror = g_str_equal(disk_template, "mirror");
     struct config *config =
@@ -328,7 +433,7 @@ static void check_opcodes(const char *primary, const char *secondary, const char
     json_object_set_new(json, "admin_state", json_string(up));
     json_object_set_new(json, "os", json_string(os));
     put(config, "instance", WEB, json);
-    struct repair_plan plan = plan_of(config, NULL);
+    struct repair_plan plan = plan_of(config, sight);
     json_autoptr list = repair_plan_opcodes(&plan, config_get(config, "instance", WEB, NULL));
     g_autoptr(GString) text = g_string_new(NULL);
     size_t index;
@@ -345,8 +450,18 @@ static void check_opcodes(const char *primary, const char *secondary, const char
     config_free(config);
 }
 
+static void check_opcodes(const char *primary, const char *secondary, const char *disk_template,
+                          const char *up, const char *os, const char *expected)
+{
+    check_opcodes_of(NULL, primary, secondary, disk_template, up, os, expected);
+}
+
 static void test_plan_opcodes(void)
 {
+    const struct repair_sight failed = {.guest_failed = ANSWERED};
+    check_opcodes_of(&failed, "online", "online", "mirror", "up", "img",
+                     "{\"OP_ID\":\"OP_INSTANCE_FAILOVER\",\"shutdown_timeout\":0}");
+
     check_opcodes("online", "offline", "mirror", "up", "img",
                   "{\"OP_ID\":\"OP_INSTANCE_REPLACE_DISKS\"}");
     check_opcodes("online", "drained", "mirror", "up", "img",
@@ -407,6 +522,9 @@ int main(int argc, char **argv)
                     test_plan_replica_not_in_sync);
     g_test_add_func("/repair-plan/causes#ARP-68", test_plan_causes);
     g_test_add_func("/repair-plan/what-nodes-answer#ARP-70", test_plan_sight);
+    g_test_add_func("/repair-plan/failed-disks#ARP-70,SAF-25", test_plan_failed);
+    g_test_add_func("/repair-plan/unsound-end#SAF-24", test_plan_unsound);
+    g_test_add_func("/repair-plan/why-nothing-else#ARP-68", test_plan_no_other);
     g_test_add_func("/repair-plan/opcodes#ARP-62", test_plan_opcodes);
     g_test_add_func("/repair-plan/syncing", test_plan_syncing);
     return g_test_run();

@@ -254,6 +254,103 @@ static void test_max_per_hour(void)
     watcher_world_free(w);
 }
 
+/* --- the clock is set (SAF-93) --- */
+
+#define YEARS_MS (3 * 365 * 86400 * G_GINT64_CONSTANT(1000))
+
+static const char *said_of_the_clock(struct watcher_world *w)
+{
+    const struct decision *latest = latest_about(w, CLUSTER, "watcher/clock");
+    return latest != NULL ? latest->summary : "";
+}
+
+/* Two repairs have begun when the clock showed `first_ms` more; then it is set to `then_ms`. */
+static struct watcher_world *set_after_two(gint64 first_ms, gint64 then_ms)
+{
+    struct watcher_world *w = watcher_world_new();
+    fake_set_clock(w->base.world, w->env->node_uuid, first_ms);
+    set_cluster(w, json_make("{si}", "repair_max_per_hour", 2));
+    put_guests(w, 3);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    lose_node(w, NODE1);
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    fake_set_clock(w->base.world, w->env->node_uuid, then_ms);
+    passes(w, 2);
+    return w;
+}
+
+/* What lies three years ahead is over an hour after it was seen, and counts until then. */
+static void goes_on_after_an_hour(struct watcher_world *w)
+{
+    fake_advance(w->base.world, 1800000);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    fake_advance(w->base.world, 1900000);
+    g_assert_cmpuint(jobs(w), >, 2);
+}
+
+static void test_set_back(void)
+{
+    struct watcher_world *w = set_after_two(YEARS_MS, 0);
+    g_assert_nonnull(
+        strstr(said_of_the_clock(w), "was set back by 1095 days 0 h: it was 2026-11-1"));
+    goes_on_after_an_hour(w);
+    watcher_world_free(w);
+}
+
+static void test_set_forward(void)
+{
+    struct watcher_world *w = set_after_two(0, YEARS_MS);
+    g_assert_nonnull(strstr(said_of_the_clock(w), "was set forward by 1095 days 0 h"));
+    goes_on_after_an_hour(w);
+    watcher_world_free(w);
+}
+
+/* A new watcher has no other clock to go by: an hour from its first look. */
+static void test_set_back_and_restarted(void)
+{
+    struct watcher_world *w = set_after_two(YEARS_MS, 0);
+    watcher_world_kill(w);
+    watcher_world_start(w);
+    goes_on_after_an_hour(w);
+    watcher_world_free(w);
+}
+
+/* The newest is what was written last, and shows the time at which it was. */
+static void test_order_of_records(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    fake_set_clock(w->base.world, w->env->node_uuid, YEARS_MS);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    passes(w, 2);
+    fake_set_clock(w->base.world, w->env->node_uuid, YEARS_MS - 60000);
+    passes(w, 2);
+    fake_set_clock(w->base.world, w->env->node_uuid, 0);
+    passes(w, 2);
+    g_assert_nonnull(strstr(said_of_the_clock(w), "was set back by 1094 days 23 h"));
+    guint64 at_us = latest_about(w, CLUSTER, "watcher/clock")->at_us;
+    g_assert_cmpuint(at_us, <, (guint64)(now_s(w) + 1) * G_USEC_PER_SEC);
+    g_assert_cmpuint(at_us, >, (guint64)(now_s(w) - 60) * G_USEC_PER_SEC);
+    watcher_world_free(w);
+}
+
+/* A loss that is dated three years ahead is over as a storm when the window is. */
+static void test_loss_in_the_future(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    fake_set_clock(w->base.world, w->env->node_uuid, YEARS_MS);
+    lose_node(w, NODE1);
+    passes(w, 2);
+    fake_set_clock(w->base.world, w->env->node_uuid, 0);
+    fake_advance(w->base.world, 700000);
+    g_assert_null(brake(w));
+    lose_node(w, NODE2); /* one of two that are left is no storm; two of three would be */
+    passes(w, 2);
+    g_assert_null(brake(w));
+    watcher_world_free(w);
+}
+
 /* --- shadow mode --- */
 
 static void test_shadow(void)
@@ -388,6 +485,12 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-limits/max-running", test_max_running);
     g_test_add_func("/watcher-limits/last-place-for-guests-that-are-down", test_last_place);
     g_test_add_func("/watcher-limits/max-per-hour", test_max_per_hour);
+    g_test_add_func("/watcher-limits/clock-set-back#SAF-93", test_set_back);
+    g_test_add_func("/watcher-limits/clock-set-forward#SAF-93", test_set_forward);
+    g_test_add_func("/watcher-limits/clock-set-back-and-restarted#SAF-93",
+                    test_set_back_and_restarted);
+    g_test_add_func("/watcher-limits/records-stay-in-order#SAF-93", test_order_of_records);
+    g_test_add_func("/watcher-limits/loss-in-the-future#SAF-93", test_loss_in_the_future);
     g_test_add_func("/watcher-limits/shadow#ARP-68", test_shadow);
     g_test_add_func("/watcher-limits/shadow-weak-policy", test_shadow_weak);
     g_test_add_func("/watcher-limits/interval#ARP-02", test_interval);

@@ -131,21 +131,227 @@ static void test_silent_node(void)
     watcher_world_free(w);
 }
 
-static void test_primary_disks_failed(void)
+/* --- disks that fail --- */
+
+/* Certain after 30 s and three passes, by a node's trial or by what its guest was answered; then
+ * the guest is failed over, under one repair, and its replica comes last. */
+static void check_disks_failed(const char *fault, guint io_errors, const char *io_stop,
+                               const char *evidence)
 {
     struct watcher_world *w = watcher_world_new();
-    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
-    w->failed = NODE1;
-    passes(w, 3);
-    g_assert_cmpuint(jobs(w), ==, 0); /* leaving it needs migrate */
-    assert_state(w, "Needs repair, disallowed");
-    g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0],
-                            "node1 reports that its disks have no space at all"));
-    drop_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
     set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    w->well = true;
+    passes(w, 3);
+    w->fault = fault;
+    w->io_errors = io_errors;
+    w->io_stop = io_stop;
+    fake_advance(w->base.world, 28000);
+    g_assert_null(latest_about(w, WEB1, "watcher/repair"));
+    fake_advance(w->base.world, 5000);
+    g_assert_cmpuint(jobs(w), ==, 0); /* a restart needs failover */
+    assert_state(w, "Needs repair, disallowed");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0], ==, evidence);
+    drop_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_FAILOVER");
+    g_assert_nonnull(strstr(job(w, 0)->body, "\"shutdown_timeout\":0"));
+    w->io_errors = 0;
+    w->io_stop = NULL;
+    play_job(w, 0);
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpstr(job(w, 1)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    play_job(w, 1);
+    passes(w, 2);
+    g_autofree char *tags = web1_tags(w);
+    g_assert_nonnull(strstr(tags, "result:failover:I:T:success:1+2"));
+    watcher_world_free(w);
+}
+
+static void test_primary_disks_failed(void)
+{
+    check_disks_failed(NODE1, 0, NULL,
+                       "primary node node1 cannot write to its disks: Input/output error");
+    check_disks_failed(NULL, 3, NULL,
+                       "primary node node1 has answered its guest with I/O errors from disk 0");
+    check_disks_failed(NULL, 0, "failed",
+                       "primary node node1 holds its guest for ever, although there is room: "
+                       "requests of disk 0 fail");
+}
+
+/* No evidence: no space at all, a trial that does not come back, a guest that waits for room or
+ * that does not answer, a node that does not, what comes and goes. */
+static void test_disks_not_known_to_fail(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
+    w->failed = NODE1;
+    fake_advance(w->base.world, 60000);
+    w->fault = NODE1;
+    w->silent_trial = true;
+    fake_advance(w->base.world, 60000);
+    w->io_stop = "no-space";
+    fake_advance(w->base.world, 60000);
+    w->io_stop = NULL;
+    w->late = true;
+    w->io_errors = 1;
+    fake_advance(w->base.world, 60000);
+    w->io_errors = 0;
+    w->late = w->silent_trial = false;
+    w->fault = w->failed = NULL;
+    w->well = true;
+    passes(w, 2);
+    for (guint i = 0; i < 5; i++) {
+        w->fault = NODE1;
+        fake_advance(w->base.world, 20000);
+        w->fault = NULL;
+        passes(w, 1);
+    }
+    w->fault = NODE1;
+    passes(w, 2); /* two of three */
+    w->silent = NODE1;
+    fake_advance(w->base.world, 60000);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_null(web1_tag(w, "pending"));
+    watcher_world_free(w);
+}
+
+/* A watcher that has just begun knows too little to call a repair done. */
+static void test_disks_failed_new_watcher(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    w->fault = NODE1;
+    fake_advance(w->base.world, 33000);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_kill(w);
+    end_job(w, 0, "error", job_error("node1 does not answer", "unreachable", false));
+    watcher_world_start(w);
+    passes(w, 3);
+    g_autofree char *pending = web1_tag(w, "pending");
+    g_assert_nonnull(pending);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->summary, ==,
+                    "Whether disks of its nodes have failed is not certain yet.");
+    fake_advance(w->base.world, 40000);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    w->silent = NODE1; /* and then nobody can ask it */
+    end_job(w, 1, "error", job_error("node1 does not answer", "unreachable", false));
+    fake_advance(w->base.world, 100000);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->summary,
+                            "Its primary node node1 does not answer, and failover needs it"));
+    watcher_world_free(w);
+}
+
+/* It ended, and its own images are not known to be whole: it is not started from them again, with a
+ * policy or without. */
+static void test_unsound_is_not_started(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    end_guest(w, 0, false, "no");
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    assert_state(w, "Needs repair, not enabled");
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_FAILOVER");
+    watcher_world_free(w);
+}
+
+/* Nodes whose disks fail count for the storm brake as lost ones do. */
+static void test_failed_disks_and_the_brake(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    passes(w, 3);
+    w->io_errors = 1;
+    fake_advance(w->base.world, 20000);
+    w->fault = NODE3;
+    fake_advance(w->base.world, 13000);
+    /* That of node1 is certain, that of node3 is not yet: the first step waits for it. */
+    g_assert_null(latest_about(w, CLUSTER, "watcher/brake"));
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_cmpstr(
+        latest_about(w, WEB1, "watcher/repair")->summary, ==,
+        "It waits: disks of so many nodes may have failed that the storm brake would be "
+        "pulled, and that is not certain yet.");
+    fake_advance(w->base.world, 20000);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    const struct decision *brake = latest_about(w, CLUSTER, "watcher/brake");
+    g_assert_nonnull(brake);
+    g_assert_nonnull(strstr(brake->evidence->pdata[0], "node1 has disks that fail since "));
+    g_assert_nonnull(strstr(brake->evidence->pdata[1], "node3 has disks that fail since "));
+    watcher_world_free(w);
+}
+
+/* --- disks without room --- */
+
+/* Told when it begins and when it is over, and not in every pass; nothing is done without a policy.
+ */
+static void test_no_room(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->io_stop = "none";
+    passes(w, 2);
+    g_assert_null(latest_about(w, WEB1, "watcher/disk"));
+    w->io_stop = "no-space";
+    passes(w, 3);
+    const struct decision *told = latest_about(w, WEB1, "watcher/disk");
+    g_assert_cmpstr(told->state, ==, "No-space");
+    g_assert_cmpint(told->verdict, ==, VERDICT_WAIT);
+    g_assert_nonnull(strstr(told->summary, "there is no room for its disks on node1"));
+    g_autofree char *first = g_strdup(told->uuid);
+    passes(w, 3);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/disk")->uuid, ==, first);
+    w->io_stop = "failed";
+    passes(w, 2);
+    told = latest_about(w, WEB1, "watcher/disk");
+    g_assert_cmpstr(told->state, ==, "Disk-failed");
+    g_assert_cmpint(told->verdict, ==, VERDICT_LEAVE);
+    w->io_stop = NULL; /* an older version does not tell: nothing is wrong with it */
+    passes(w, 2);
+    told = latest_about(w, WEB1, "watcher/disk");
+    g_assert_cmpint(told->verdict, ==, VERDICT_DONE);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    watcher_world_free(w);
+}
+
+/* A policy that allows it moves it to its replica, if that has room. */
+static void test_no_room_moves(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    w->io_stop = "no-space";
+    w->full = NODE2;
+    passes(w, 4);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->full = NULL;
     passes(w, 2);
     g_assert_cmpuint(jobs(w), ==, 1);
     g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0],
+                            "it stands still for lack of room on primary node node1"));
+    watcher_world_free(w);
+}
+
+static void test_filling(void)
+{
+    static const struct {
+        guint used;
+        const char *state;
+    } steps[] = {{89, NULL},      {90, "Filling"}, {94, "Filling"}, {95, "Full"}, {94, "Full"},
+                 {92, "Filling"}, {89, "Filling"}, {87, "Room"},    {99, "Full"}, {10, "Room"}};
+    struct watcher_world *w = watcher_world_new();
+    for (guint i = 0; i < G_N_ELEMENTS(steps); i++) {
+        w->disk_free = 4096 - 4096 * steps[i].used / 100 - 1;
+        passes(w, 2);
+        const struct decision *told = latest_about(w, NODE1, "watcher/disk");
+        g_assert_cmpstr(told ? told->state : NULL, ==, steps[i].state);
+    }
+    g_assert_cmpuint(jobs(w), ==, 0);
     watcher_world_free(w);
 }
 
@@ -466,7 +672,15 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-sight/disk-gone#ARP-70", test_disk_gone);
     g_test_add_func("/watcher-sight/replica-not-known-to-be-gone",
                     test_replica_not_known_to_be_gone);
-    g_test_add_func("/watcher-sight/primary-disks-failed", test_primary_disks_failed);
+    g_test_add_func("/watcher-sight/primary-disks-failed#ARP-70,SAF-25", test_primary_disks_failed);
+    g_test_add_func("/watcher-sight/disks-not-known-to-fail#SAF-25", test_disks_not_known_to_fail);
+    g_test_add_func("/watcher-sight/disks-failed-and-a-new-watcher#SAF-25",
+                    test_disks_failed_new_watcher);
+    g_test_add_func("/watcher-sight/unsound-is-not-started#SAF-24", test_unsound_is_not_started);
+    g_test_add_func("/watcher-sight/failed-disks-and-the-brake", test_failed_disks_and_the_brake);
+    g_test_add_func("/watcher-sight/no-room#ARP-68,SAF-27", test_no_room);
+    g_test_add_func("/watcher-sight/no-room-moves#SAF-27", test_no_room_moves);
+    g_test_add_func("/watcher-sight/filling#ARP-68", test_filling);
     g_test_add_func("/watcher-sight/drained#ARP-10,ARP-61", test_drained);
     g_test_add_func("/watcher-sight/drained-newer-qemu#SAF-17,ARP-57", test_drained_newer_qemu);
     g_test_add_func("/watcher-sight/drained-and-offline#ARP-30,ARP-61", test_drained_and_offline);

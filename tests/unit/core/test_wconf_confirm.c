@@ -232,10 +232,10 @@ static void test_set_replica_state_of_an_older_one(void)
     json_t *web1 = with(object_web1(), "generation", json_integer(5));
     json_t *stale =
         with(with(object_replica1(), "sync", json_integer(8)), "state", json_string("stale"));
-    assert_says(job_commit(&world, 17,
-                           changes_of(put("instance", WEB1, 1, web1),
-                                      put("replica", REPLICA1, 1, stale), NULL)),
+    assert_says(job_commit(&world, 17, changes_of(put("replica", REPLICA1, 1, stale), NULL)),
                 "{\"serial\":2}");
+    assert_says(job_commit(&world, 17, changes_of(put("instance", WEB1, 1, web1), NULL)),
+                "{\"serial\":3}");
     assert_says(set_replica(0, REPLICA1, 5, 7, "stale"),
                 "version_conflict: instance web1: replica " REPLICA1
                 ": was known at sync 7, it is stale at sync 8 now");

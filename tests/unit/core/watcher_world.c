@@ -188,15 +188,26 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
     }
     json_t *guests = json_array();
     if (w->guest_node != NULL && g_str_equal(w->guest_node, to_node))
-        json_array_append_new(guests, json_make("{s:s,s:I,s:s,s:s}", "instance", WEB1, "generation",
-                                                (json_int_t)w->guest_generation, "state",
-                                                w->guest_state, "mirror", w->mirror));
+        json_array_append_new(
+            guests, json_make("{s:s,s:I,s:s,s:s,s:i,s:s,s:b}", "instance", WEB1, "generation",
+                              (json_int_t)w->guest_generation, "state", w->guest_state, "mirror",
+                              w->mirror, "io_errors", (int)w->io_errors, "io_stop",
+                              w->io_stop != NULL ? w->io_stop : "none", "late", w->late));
+    bool full = w->full != NULL && g_str_equal(w->full, to_node);
     bool failed = w->failed != NULL && g_str_equal(w->failed, to_node);
-    json_t *answer =
-        json_make("{s:s,s:i,s:i,s:i,s:i,s:o,s:s}", "node", to_node, "memory_total", (int)w->memory,
-                  "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
-                  failed ? 0 : (int)w->disk_free, "guests", guests, "qemu_version",
-                  g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
+    json_t *answer = json_make(
+        "{s:s,s:i,s:i,s:i,s:i,s:o,s:s}", "node", to_node, "memory_total", (int)w->memory,
+        "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
+        failed ? 0
+        : full ? 10
+               : (int)w->disk_free,
+        "guests", guests, "qemu_version", g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
+    if (g_strcmp0(w->fault, to_node) == 0)
+        json_object_set_new(answer, "faults",
+                            json_make("[{s:s,s:s,s:b,s:b}]", "kind", "disks", "text",
+                                      "cannot write to its disks: Input/output error", "silent",
+                                      w->silent_trial, "fresh", true));
+    json_object_set_new(answer, "faults_known", json_boolean(w->fault != NULL || w->well));
     if (w->tell_images)
         add_images(w, to_node, answer);
     if (json_object_get(w->services, to_node) != NULL)
@@ -391,8 +402,31 @@ static const char *other_node(const struct watcher_world *w, const char *a, cons
     g_assert_not_reached();
 }
 
+void end_guest(struct watcher_world *w, guint64 job, bool clean, const char *sound)
+{
+    look(w);
+    const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
+    const struct replica *replica = config_get(w->view, "replica", web1->replica, NULL);
+    json_int_t generation = (json_int_t)web1->generation + 1;
+    w->guest_node = NULL;
+    commit(w, changes_of(
+                  patched(w, "instance", WEB1,
+                          json_make("{s:s,s:I,s:b,s:s,s:s,s:I}", "holder", "", "generation",
+                                    generation, "clean", clean, "sound", sound, "task_state",
+                                    job != 0 ? "failing-over" : "", "task_owner", (json_int_t)job)),
+                  patched(w, "replica", replica->uuid,
+                          json_make("{s:I,s:I}", "generation", generation, "sync",
+                                    (json_int_t)replica->sync + 1)),
+                  NULL));
+}
+
 static void play_failover(struct watcher_world *w, guint n)
 {
+    look(w);
+    const struct instance *before = config_get(w->view, "instance", WEB1, NULL);
+    const struct node *from = config_get(w->view, "node", before->primary_node, NULL);
+    if (*before->holder != '\0' && !from->offline) /* the mark is the job's until it ends */
+        end_guest(w, job(w, n)->id, true, "yes");
     look(w);
     const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
     const char *to = g_intern_string(web1->secondary_node);
@@ -402,9 +436,10 @@ static void play_failover(struct watcher_world *w, guint n)
     w->guest_generation = generation;
     w->mirror = "none";
     commit(w, changes_of(patched(w, "instance", WEB1,
-                                 json_make("{s:s,s:s,s:s,s:s,s:I,s:b}", "primary_node", to,
+                                 json_make("{s:s,s:s,s:s,s:s,s:I,s:b,s:s,s:i}", "primary_node", to,
                                            "holder", to, "secondary_node", "", "replica", "",
-                                           "generation", (json_int_t)generation, "clean", 0)),
+                                           "generation", (json_int_t)generation, "clean", 0,
+                                           "task_state", "", "task_owner", 0)),
                          config_delete(w->view, "replica", replica), ended(w, n, "success", NULL),
                          NULL));
 }
@@ -542,12 +577,18 @@ const struct decision *latest_about(struct watcher_world *w, const char *subject
 {
     look(w);
     const struct decision *latest = NULL;
+    guint64 newest = 0, version = 0;
     g_autoptr(GPtrArray) all = config_list(w->view, "decision");
     for (guint i = 0; i < all->len; i++) {
         const struct decision *decision = all->pdata[i];
-        if (g_str_equal(decision->subject, subject) && g_str_equal(decision->author, author) &&
-            (latest == NULL || decision->at_us > latest->at_us))
-            latest = decision;
+        config_get(w->view, "decision", decision->uuid, &version);
+        bool later = latest == NULL || version > newest ||
+                     (version == newest && decision->at_us > latest->at_us);
+        if (!later || !g_str_equal(decision->subject, subject) ||
+            !g_str_equal(decision->author, author))
+            continue;
+        latest = decision;
+        newest = version;
     }
     return latest;
 }

@@ -38,16 +38,23 @@ struct watcher_world {
     const char *guest_state;
     const char *mirror;
     guint64 guest_generation;
-    const char *silent; /* node that does not answer; "all": none does */
-    guint disk_free;    /* of each node */
-    guint memory;       /* of each node */
-    const char *newer;  /* node whose QEMU is newer than those of the others */
-    const char *failed; /* node whose disks have no space at all */
-    bool tell_images;   /* nodes say which images they have: as of the last look … */
-    bool replica_gone;  /* … but not those of web1's replica … */
-    bool disk_gone;     /* … or not that of its disk 1 … */
-    bool old_version;   /* … which nodes of an older version do not tell */
-    json_t *services;   /* node -> list of its daemons; NULL: nobody says anything of them */
+    const char *silent;  /* node that does not answer; "all": none does */
+    guint disk_free;     /* of each node */
+    guint memory;        /* of each node */
+    const char *newer;   /* node whose QEMU is newer than those of the others */
+    const char *failed;  /* node whose disks have no space at all, which says nothing else … */
+    const char *fault;   /* … and whose trial of its disks fails, or … */
+    bool silent_trial;   /* … does not come back */
+    bool well;           /* nodes say that they have looked for such, and have none */
+    guint io_errors;     /* that web1's guest was answered */
+    const char *io_stop; /* why it was stopped; NULL: it was not */
+    bool late;           /* it does not answer, and this is what it said last */
+    const char *full;    /* node with 10 MiB left */
+    bool tell_images;    /* nodes say which images they have: as of the last look … */
+    bool replica_gone;   /* … but not those of web1's replica … */
+    bool disk_gone;      /* … or not that of its disk 1 … */
+    bool old_version;    /* … which nodes of an older version do not tell */
+    json_t *services;    /* node -> list of its daemons; NULL: nobody says anything of them */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
@@ -76,6 +83,9 @@ void end_job(struct watcher_world *w, guint n, const char *status, json_t *resul
 /* What its opcode does, and success: failover or migration to the secondary, a new replica (in
  * sync) on the third node, … */
 void play_job(struct watcher_world *w, guint n);
+/* web1's guest is stopped, its replica in sync as before; `job`: who goes on with it, 0 for none.
+ */
+void end_guest(struct watcher_world *w, guint64 job, bool clean, const char *sound);
 bool job_committed(struct watcher_world *w, guint n);
 /* [class, [message, code, changed]] */
 json_t *job_error(const char *message, const char *code, bool changed);
