@@ -39,13 +39,14 @@ struct ops_world {
     const char *guest_state;
     char *guest_instance;
 
+    guint io_errors;            /* of the guest's own disks; the last one of disk 0 */
     bool stop_unclean;          /* guest_stop does not end with equal copies */
     const char *sound;          /* what it says of the images; NULL: nothing, as older nodes */
     bool no_keep;               /* replica_open has no room to keep images aside */
     const char *mirror;         /* what mirror_wait says in the end; NULL: ready */
     guint mirror_steps;         /* answers "syncing" before that, 30 % further each */
     guint64 memory[3], disk[3]; /* of the nodes, all free */
-    const char *trial[3]; /* how their trial of their disks fails; NULL: it does not */
+    const char *trial[3];       /* how their trial of their disks fails; NULL: it does not */
     const char *sources[3];     /* of each node's var/images, with spaces between; NULL: not told */
     guint64 image_bytes;        /* of every image; 0: there is none */
     const char *no_image;       /* the one that is not there although others are; NULL: none … */
