@@ -128,13 +128,12 @@ static json_t *report(const struct ops_world *world, const char *node)
     json_t *guests = json_array();
     if (world->guest_node && !strcmp(world->guest_node, node))
         json_array_append_new(
-            guests, json_make("{ss sI ss ss}", "instance", world->guest_instance, "generation",
+            guests, json_make("{ss sI ss ss si}", "instance", world->guest_instance, "generation",
                               (json_int_t)world->guest_generation, "state", world->guest_state,
-                              "mirror", world->guest_mirror ? world->guest_mirror : "none"));
+                              "mirror", world->guest_mirror ? world->guest_mirror : "none",
+                              "io_errors", (int)world->io_errors));
     if (world->io_stop && json_array_size(guests))
-        json_object_update_new(
-            json_array_get(guests, 0),
-            json_make("{ss si}", "io_stop", world->io_stop, "io_errors", (int)world->io_errors));
+        json_object_set_new(json_array_get(guests, 0), "io_stop", json_string(world->io_stop));
     json_t *answer = json_make(
         "{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node, "memory_total", memory,
         "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests, "replicas",

@@ -41,6 +41,7 @@ struct ops_world {
     const char *io_stop; /* why its hypervisor has stopped it; NULL: its node does not tell */
     guint io_errors;     /* of its disk 0 */
 
+    guint io_errors;            /* of the guest's own disks; the last one of disk 0 */
     bool stop_unclean;          /* guest_stop does not end with equal copies */
     const char *sound;          /* what it says of the images; NULL: nothing, as older nodes */
     bool no_keep;               /* replica_open has no room to keep images aside */

@@ -56,6 +56,19 @@ static void test_grow_running_mirror(void)
 }
 
 /* Room is held until the new size is on record, and not while the copy goes on. */
+/* The replica would be given up, and brought up to date from a disk that fails. */
+static void test_grow_on_a_failed_disk(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->io_errors = 3;
+    g_assert_cmpstr(
+        grow(0, 500, false), ==,
+        "[\"OpPrereqError\", [\"requests of instance \\\"web1\\\" to its own disk 0 on "
+        "node1 have failed, and its replica on node2 has every acknowledged write; go on "
+        "from that: fettle instance failover web1\", \"unsafe\"]]");
+    ops_expect(world, "commit job error\n");
+}
+
 static void test_grow_locks(void)
 {
     ops_put_web(world, "in-sync", true);
@@ -359,6 +372,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("/grow/settles-every-disk", test_grow_settles);
+    add("/grow/failed-disk#SAF-24", test_grow_on_a_failed_disk);
     add("/grow/locks#FUT-02,FUT-08", test_grow_locks);
     add("/grow/running-mirror#SAF-12,SAF-13", test_grow_running_mirror);
     add("/grow/stopped-mirror", test_grow_stopped_mirror);

@@ -251,6 +251,42 @@ static void test_refused(void)
 }
 
 /* It would be a copy of a guest that cannot run there; one that is there already stays. */
+/* Nothing is touched: the old replica may be all that there is. */
+static void assert_kept(const char *said)
+{
+    g_autofree char *result = g_strdup(replace("replace_new_secondary", ""));
+    g_assert_cmpstr(result, ==, said);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+    g_assert_cmpstr(replica()->node, ==, NODE2);
+    g_assert_null(strstr(world->trace->str, "disks_remove"));
+    g_assert_null(strstr(world->trace->str, "mirror_detach"));
+}
+
+static void test_refused_unsound(void)
+{
+    ops_put_web(world, "in-sync", false);
+    ops_set(world, "instance", WEB, "clean", json_false());
+    ops_set(world, "instance", WEB, "sound", json_string("no"));
+    assert_kept(
+        "[\"OpExecError\", [\"node1 says that the images that it ran from are not sound, and "
+        "the replica of instance \\\"web1\\\" on node2 has every acknowledged write: fettle "
+        "instance failover web1; or, if the images on node1 are to be gone on with all the "
+        "same: fettle instance startup web1 --from-primary --statement ...\", \"unsafe\", "
+        "true]]");
+    ops_set(world, "instance", WEB, "sound", json_string("yes"));
+    g_assert_cmpstr(replace("replace_new_secondary", ""), ==, "null");
+}
+
+static void test_refused_failed_disk(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->io_errors = 1;
+    assert_kept(
+        "[\"OpPrereqError\", [\"requests of instance \\\"web1\\\" to its own disk 0 on node1 "
+        "have failed, and its replica on node2 has every acknowledged write; go on from "
+        "that: fettle instance failover web1\", \"unsafe\"]]");
+}
+
 static void test_refused_bridge(void)
 {
     ops_put_web(world, "stale", true);
@@ -430,6 +466,8 @@ int main(int argc, char **argv)
     add("/replace/crashed#SAF-18", test_crashed_is_started);
     add("/replace/left-paused#SAF-20", test_left_paused);
     add("/replace/refused#ARP-57", test_refused);
+    add("/replace/refused/unsound#SAF-24", test_refused_unsound);
+    add("/replace/refused/failed-disk#SAF-24", test_refused_failed_disk);
     add("/replace/refused/bridge", test_refused_bridge);
     add("/replace/refused/kernel", test_kernel);
     add("/replace/refused/template", test_refused_template);
