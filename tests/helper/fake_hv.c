@@ -432,14 +432,13 @@ static bool op_pause(struct hypervisor *hv, const char *instance, guint64 genera
     return fake_op_end(host, "pause", late, ok, error);
 }
 
-/* `held`: it did so although its writes are not done, and QEMU waits for them. */
 static void guest_shut_down(struct fake_guest *guest, bool held)
 {
     struct fake_host *host = guest->host;
     if (guest->state != GUEST_RUNNING)
         return;
     guest->state = GUEST_SHUTDOWN;
-    guest->frozen = held;
+    guest->frozen = held; /* QEMU waits for its writes */
     fake_host_tell(host, FAKE_SHUTDOWN, guest->instance, "", guest->generation);
 }
 
@@ -515,13 +514,6 @@ static guint guest_progress(const struct fake_guest *guest)
     return guest->image && guest->image->count ? done * 100 / guest->image->count : 0;
 }
 
-/* Nobody but the hypervisor has stopped it. */
-static enum guest_state told_state(const struct fake_guest *guest)
-{
-    bool held = guest->state == GUEST_PAUSED && guest->io.stop != IO_STOP_NONE;
-    return held ? GUEST_RUNNING : guest->state;
-}
-
 static bool op_query(struct hypervisor *hv, const char *instance, guint64 generation,
                      enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error)
 {
@@ -536,49 +528,9 @@ static bool op_query(struct hypervisor *hv, const char *instance, guint64 genera
     struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
     if (!guest)
         return false;
-    *ret_state = told_state(guest);
+    *ret_state = fake_guest_told(guest);
     *ret_mirror = (struct mirror_info){guest->mirror, guest_progress(guest)};
     return true;
-}
-
-/* In no time: it goes with each query. */
-static bool op_io_query(struct hypervisor *hv, const char *instance, guint64 generation,
-                        struct io_info *ret_io, GError **error)
-{
-    struct fake_host *host = fake_host_of_hv(hv);
-    struct fake_guest *guest = NULL;
-    if (fake_guest_find(host, instance)) {
-        guest = fake_guest_for(host, instance, generation, error);
-        if (!guest)
-            return false;
-    }
-    *ret_io = guest ? guest->io : (struct io_info){0};
-    return true;
-}
-
-static bool go_on_now(struct fake_guest *guest, GError **error)
-{
-    if (guest->state != GUEST_PAUSED || guest->io.stop == IO_STOP_NONE || guest->finished ||
-        guest->to) {
-        fettle_set_error(error, WRONG_STATE, "%s is not only stopped for lack of room",
-                         guest->instance);
-        return false;
-    }
-    fake_truth_resume(guest);
-    guest->state = GUEST_RUNNING;
-    fake_guest_repeat(guest);
-    return true;
-}
-
-static bool op_go_on(struct hypervisor *hv, const char *instance, guint64 generation,
-                     GError **error)
-{
-    struct fake_host *host = fake_host_of_hv(hv);
-    bool late;
-    if (!fake_op_begin(host, "go_on", instance, &late, error))
-        return false;
-    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
-    return fake_op_end(host, "go_on", late, guest && go_on_now(guest, error), error);
 }
 
 static bool op_mirror_start(struct hypervisor *hv, const char *instance, guint64 generation,
@@ -659,7 +611,7 @@ static GPtrArray *op_rediscover(struct hypervisor *hv, GError **error)
         g_free(line->instance);
         line->instance = g_strdup(guest->instance);
         line->generation = guest->generation;
-        line->state = told_state(guest);
+        line->state = fake_guest_told(guest);
         line->mirror = guest->mirror;
         line->progress = guest_progress(guest);
         if (fake_guest_mirrors(guest)) {
@@ -769,8 +721,6 @@ static const struct hypervisor_ops *hv_ops(void)
         .reset = op_reset,
         .kill = op_kill,
         .query = op_query,
-        .io_query = op_io_query,
-        .go_on = op_go_on,
         .mirror_start = op_mirror_start,
         .mirror_finish = op_mirror_finish,
         .mirror_release = op_mirror_release,
@@ -783,6 +733,7 @@ static const struct hypervisor_ops *hv_ops(void)
         .host = op_host,
     };
     fake_migration_fill(&ops);
+    fake_room_fill(&ops);
     return &ops;
 }
 
@@ -848,17 +799,4 @@ void fake_host_guest_crash(struct fake_host *host, const char *instance)
     struct fake_guest *guest = fake_guest_find(host, instance);
     if (guest)
         guest_end(guest);
-}
-
-void fake_host_guest_pause(struct fake_host *host, const char *instance, bool paused)
-{
-    struct fake_guest *guest = fake_guest_find(host, instance);
-    if (guest && guest->state == (paused ? GUEST_RUNNING : GUEST_PAUSED))
-        guest->state = paused ? GUEST_PAUSED : GUEST_RUNNING;
-}
-
-bool fake_host_frozen(const struct fake_host *host, const char *instance)
-{
-    const struct fake_guest *guest = fake_guest_find(host, instance);
-    return guest && guest->frozen;
 }

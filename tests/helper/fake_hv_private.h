@@ -1,7 +1,7 @@
 /* Insides of the fake hosts, shared by fake_hv.c (guests), fake_mirror.c (what they write),
  * fake_migration.c (how they move),
- * fake_storage.c (images, exports), fake_network.c (tap devices) and fake_truth.c (who was told
- * what). */
+ * fake_room.c (disks without room), fake_storage.c (images, exports), fake_network.c (tap devices)
+ * and fake_truth.c (who was told what). */
 #pragma once
 
 #include "helper/fake_hv.h"
@@ -214,6 +214,15 @@ void fake_migration_clear(struct fake_guest *guest); /* the process ends */
 /* An incoming guest may run only when it is whole. */
 bool fake_migration_may_run(struct fake_guest *guest, GError **error);
 enum migration_state fake_migration_report(const struct fake_guest *guest);
+
+/* --- fake_room.c --- */
+
+void fake_room_fill(struct hypervisor_ops *ops);
+/* Its state as a hypervisor tells it: one that stands still was stopped by nobody else. */
+enum guest_state fake_guest_told(const struct fake_guest *guest);
+/* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while
+ * it does. Its replica gets no such write. */
+void fake_guest_finds_no_room(struct fake_guest *guest, struct fake_write *write);
 
 /* --- fake_network.c --- */
 

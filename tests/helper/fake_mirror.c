@@ -22,57 +22,10 @@ bool fake_host_held(const struct fake_host *host, const char *instance)
            !fake_guest_replica(guest);
 }
 
-guint fake_guest_under_way(const struct fake_guest *guest)
-{
-    guint count = 0;
-    for (guint i = 0; i < guest->writes->len; i++)
-        count += !g_array_index(guest->writes, struct fake_write, i).stopped;
-    return count;
-}
-
-void fake_guest_repeat(struct fake_guest *guest)
-{
-    for (guint i = 0; i < guest->writes->len; i++) {
-        struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i);
-        if (write->stopped)
-            fake_truth_issue(guest, write); /* by this generation, if the guest has moved */
-        write->stopped = false;
-    }
-    if (guest->io.stop != IO_STOP_NONE)
-        guest->went_on_ms = guest->host->env->ops->boot_ms(guest->host->env);
-    guest->io.stop = IO_STOP_NONE;
-    fake_guest_wake(guest);
-}
-
-bool fake_host_stood_still(const struct fake_host *host, const char *instance, guint within_ms)
-{
-    const struct fake_guest *guest = fake_guest_find(host, instance);
-    gint64 now_ms = host->env->ops->boot_ms(host->env);
-    return guest && (guest->io.stop != IO_STOP_NONE ||
-                     (guest->went_on_ms && now_ms - guest->went_on_ms < (gint64)within_ms));
-}
-
-enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance)
-{
-    const struct fake_guest *guest = fake_guest_find(host, instance);
-    return guest ? guest->io.stop : IO_STOP_NONE;
-}
-
 guint64 fake_host_io_errors(const struct fake_host *host, const char *instance)
 {
     const struct fake_guest *guest = fake_guest_find(host, instance);
     return guest ? guest->io.errors : 0;
-}
-
-/* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while
- * it does. Its replica gets no such write. */
-static void write_finds_no_room(struct fake_guest *guest, struct fake_write *write)
-{
-    write->stopped = true;
-    if (guest->state != GUEST_RUNNING)
-        return;
-    guest->state = GUEST_PAUSED;
-    guest->io.stop = IO_STOP_NO_SPACE;
 }
 
 /* Its own disk fails: the guest is told so, nothing is acknowledged, and the replica is sent
@@ -202,7 +155,7 @@ static void guest_advance_writes(struct fake_guest *guest)
     for (guint i = guest->writes->len; i > 0; i--) {
         struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
         if (!write->local && !write->remote && guest->host->full && !write->stopped)
-            write_finds_no_room(guest, write);
+            fake_guest_finds_no_room(guest, write);
         if (write->stopped)
             continue;
         if (write_fails(guest, write)) {

@@ -775,21 +775,6 @@ void fake_host_set_settle_lies(struct fake_host *host, bool lies)
     host->settle_lies = lies;
 }
 
-void fake_host_set_full(struct fake_host *host, bool full)
-{
-    host->full = full;
-}
-
-bool fake_host_is_full(const struct fake_host *host)
-{
-    return host->full;
-}
-
-void fake_host_set_space_lies(struct fake_host *host, bool lies)
-{
-    host->space_lies = lies;
-}
-
 bool fake_host_disks_failed(const struct fake_host *host)
 {
     return host->disks_failed;

@@ -1,0 +1,138 @@
+/*
+ * Hosts without QEMU: disks without room, and the guests that stand still because of it; see
+ * fake_hv.h.
+ */
+#include "helper/fake_hv_private.h"
+
+/* --- what is held --- */
+
+guint fake_guest_under_way(const struct fake_guest *guest)
+{
+    guint count = 0;
+    for (guint i = 0; i < guest->writes->len; i++)
+        count += !g_array_index(guest->writes, struct fake_write, i).stopped;
+    return count;
+}
+
+void fake_guest_repeat(struct fake_guest *guest)
+{
+    for (guint i = 0; i < guest->writes->len; i++) {
+        struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i);
+        if (write->stopped)
+            fake_truth_issue(guest, write); /* by this generation, if the guest has moved */
+        write->stopped = false;
+    }
+    if (guest->io.stop != IO_STOP_NONE)
+        guest->went_on_ms = guest->host->env->ops->boot_ms(guest->host->env);
+    guest->io.stop = IO_STOP_NONE;
+    fake_guest_wake(guest);
+}
+
+bool fake_host_stood_still(const struct fake_host *host, const char *instance, guint within_ms)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    gint64 now_ms = host->env->ops->boot_ms(host->env);
+    return guest && (guest->io.stop != IO_STOP_NONE ||
+                     (guest->went_on_ms && now_ms - guest->went_on_ms < (gint64)within_ms));
+}
+
+enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->io.stop : IO_STOP_NONE;
+}
+
+/* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while
+ * it does. Its replica gets no such write. */
+void fake_guest_finds_no_room(struct fake_guest *guest, struct fake_write *write)
+{
+    write->stopped = true;
+    if (guest->state != GUEST_RUNNING)
+        return;
+    guest->state = GUEST_PAUSED;
+    guest->io.stop = IO_STOP_NO_SPACE;
+}
+
+enum guest_state fake_guest_told(const struct fake_guest *guest)
+{
+    bool held = guest->state == GUEST_PAUSED && guest->io.stop != IO_STOP_NONE;
+    return held ? GUEST_RUNNING : guest->state;
+}
+
+/* --- ops --- */
+
+/* In no time: it goes with each query. */
+static bool op_io_query(struct hypervisor *hv, const char *instance, guint64 generation,
+                        struct io_info *ret_io, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    struct fake_guest *guest = NULL;
+    if (fake_guest_find(host, instance)) {
+        guest = fake_guest_for(host, instance, generation, error);
+        if (!guest)
+            return false;
+    }
+    *ret_io = guest ? guest->io : (struct io_info){0};
+    return true;
+}
+
+static bool go_on_now(struct fake_guest *guest, GError **error)
+{
+    if (guest->state != GUEST_PAUSED || guest->io.stop == IO_STOP_NONE || guest->finished ||
+        guest->to) {
+        fettle_set_error(error, WRONG_STATE, "%s is not only stopped for lack of room",
+                         guest->instance);
+        return false;
+    }
+    fake_truth_resume(guest);
+    guest->state = GUEST_RUNNING;
+    fake_guest_repeat(guest);
+    return true;
+}
+
+static bool op_go_on(struct hypervisor *hv, const char *instance, guint64 generation,
+                     GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    if (!fake_op_begin(host, "go_on", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
+    return fake_op_end(host, "go_on", late, guest && go_on_now(guest, error), error);
+}
+
+void fake_room_fill(struct hypervisor_ops *ops)
+{
+    ops->io_query = op_io_query;
+    ops->go_on = op_go_on;
+}
+
+/* --- what a test does --- */
+
+void fake_host_set_full(struct fake_host *host, bool full)
+{
+    host->full = full;
+}
+
+bool fake_host_is_full(const struct fake_host *host)
+{
+    return host->full;
+}
+
+void fake_host_set_space_lies(struct fake_host *host, bool lies)
+{
+    host->space_lies = lies;
+}
+
+void fake_host_guest_pause(struct fake_host *host, const char *instance, bool paused)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (guest && guest->state == (paused ? GUEST_RUNNING : GUEST_PAUSED))
+        guest->state = paused ? GUEST_PAUSED : GUEST_RUNNING;
+}
+
+bool fake_host_frozen(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest && guest->frozen;
+}
