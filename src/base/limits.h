@@ -368,8 +368,9 @@
 #define LIMIT_SERVICE_CHARS 32               /* of the name of one */
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
-#define LIMIT_LOOK_MS 500u                   /* for a folder whose server may be dead */
-#define LOOK_POLL_MS 1u
+#define LOOK_WAIT_MS                                                                               \
+    1000u /* a report waits for what does not answer, well within its asker's time … */
+#define LOOK_LATE_MS 100u      /* … and for what did not answer the last time */
 #define LIMIT_SOURCES 256      /* files for guests that a node reports */
 #define LIMIT_SOURCE_CHARS 128 /* of the name of one */
 #define LIMIT_COMPLAINT_BYTES                                                                      \

@@ -603,6 +603,8 @@ static bool op_probe(struct storage *storage, const struct export_target *target
 
 static const char *op_shared(struct storage *storage, struct storage_space *ret_space)
 {
+    if (!fake_op_comes_back(host_of(storage), "shared"))
+        return NULL;
     if (ret_space)
         *ret_space = (struct storage_space){0};
     return host_of(storage)->shared_away ? "" : SHARED_FOLDER;
@@ -611,7 +613,7 @@ static const char *op_shared(struct storage *storage, struct storage_space *ret_
 static GPtrArray *op_sources(struct storage *storage)
 {
     const struct fake_host *host = host_of(storage);
-    if (!host->sources)
+    if (!fake_op_comes_back(host, "sources") || !host->sources)
         return NULL;
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     g_auto(GStrv) names = g_strsplit(host->sources, " ", -1);

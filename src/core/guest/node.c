@@ -15,6 +15,7 @@
 #include "core/guest/master_ip.h"
 #include "core/guest/mirror.h"
 #include "core/guest/outgoing.h"
+#include "core/guest/parts.h"
 #include "core/guest/rediscover.h"
 #include "core/guest/replica.h"
 #include "core/guest/report.h"
@@ -93,6 +94,7 @@ void node_release(struct node_core *node)
     while (g_hash_table_iter_next(&iter, NULL, &value))
         guest_free(value);
     g_hash_table_unref(node->guests);
+    parts_free(node->parts);
     fence_free(node->fence);
     g_free(node->address);
     g_free(node->image_folder);
@@ -121,6 +123,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->master_ip = master_ip_new(node);
     fence_set_changed(node->fence, node_announced, node);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
+    node->parts = parts_new(env);
     node->users = 1;
     g_queue_init(&node->ssconf.waiters);
     node->taps_left = true; /* of an earlier life, perhaps */

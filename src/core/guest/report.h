@@ -1,5 +1,6 @@
 /*
  * node_report: what this node has, and what really runs on it: guests, replicas, its own daemons.
+ * Given within LOOK_WAIT_MS, whatever hangs here (SAF-90).
  */
 #pragma once
 
