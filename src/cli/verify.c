@@ -169,9 +169,25 @@ static void note_leftovers(struct findings *findings, const char *node, const js
              node, json_string_value(image));
 }
 
+/* What does not answer there although the node daemon does; whether its disks are of that. */
+static bool find_late(struct findings *findings, const char *node, const json_t *late)
+{
+    size_t i;
+    const json_t *part;
+    bool disks = false;
+    json_array_foreach(late, i, part)
+    {
+        const char *words = json_string_value(part);
+        find(findings, "node %s: %s", node, words);
+        disks = disks || g_str_has_prefix(words, "disks:");
+    }
+    return disks;
+}
+
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name", "offline", "mfree", "dtotal", "leftovers", NULL};
+    static const char *const fields[] = {"name",      "offline", "mfree", "dtotal",
+                                         "leftovers", "late",    NULL};
     json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -180,9 +196,10 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
             find(findings, "node %s: is offline", name);
             continue;
         }
+        bool disks_late = find_late(findings, name, cli_cell_value(row, 5));
         if (cli_cell_value(row, 2) == NULL)
             find(findings, "node %s: does not answer", name);
-        else if (json_integer_value(cli_cell_value(row, 3)) == 0)
+        else if (!disks_late && json_integer_value(cli_cell_value(row, 3)) == 0)
             find(findings, "node %s: the folder of its disks cannot be read", name);
         note_leftovers(findings, name, cli_cell_value(row, 4));
     }
@@ -204,9 +221,9 @@ static void verify_replica(struct findings *findings, const json_t *row)
 /* How a guest runs concerns the node where it has to run; its replica concerns both its nodes. */
 static bool verify_instances(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name",          "status",     "disk_template",
-                                         "replica.state", "task_state", "task_owner",
-                                         "replica.why",   "pnode",      NULL};
+    static const char *const fields[] = {
+        "name",       "status",      "disk_template", "replica.state", "task_state",
+        "task_owner", "replica.why", "pnode",         "guest.late",    NULL};
     json_autoptr rows = cli_query(cli, "instance", fields, only_its_instances(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -216,6 +233,8 @@ static bool verify_instances(struct cli *cli, struct findings *findings, GError 
                    strcmp(status, "ERROR_wrongnode") == 0; /* it runs on its secondary node */
         if (!well && its)
             find(findings, "instance %s: status is %s", name, *status ? status : "unknown");
+        if (its && *cli_cell_string(row, 8))
+            find(findings, "instance %s: %s", name, cli_cell_string(row, 8));
         if (*cli_cell_string(row, 4))
             find(findings, "instance %s: job %" G_GINT64_FORMAT " is or was %s it", name,
                  (gint64)json_integer_value(cli_cell_value(row, 5)), cli_cell_string(row, 4));

@@ -3,6 +3,7 @@
  * nothing; its answer is the list of problems, each a sentence. An empty list: everything is as the
  * record says.
  */
+#include "core/config/late.h"
 #include "core/ops/copy.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
@@ -56,6 +57,12 @@ static const char *name(const struct verify *verify, const char *node)
     return op_node_name(verify->op, node);
 }
 
+static void late_problem(struct verify *verify, const struct node_report *report, const char *part)
+{
+    g_autofree char *words = late_part_words(late_part_of(report, part));
+    problem(verify, "the %s of %s: %s", part, name(verify, report->node), words);
+}
+
 /* The report of one of its nodes; a problem if there is none. */
 static const struct node_report *node_there(struct verify *verify, const char *node,
                                             const char *role)
@@ -65,6 +72,8 @@ static const struct node_report *node_there(struct verify *verify, const char *n
         problem(verify, "%s, its %s node, is offline", name(verify, node), role);
     else if (!report)
         problem(verify, "%s, its %s node, does not answer", name(verify, node), role);
+    else if (verify->instance->disks->len && late_part_of(report, PART_DISKS))
+        late_problem(verify, report, PART_DISKS);
     else if (!report->disk_total && verify->instance->disks->len)
         problem(verify, "the disks of %s, its %s node, have failed", name(verify, node), role);
     return report;
@@ -88,6 +97,10 @@ static void look_at_guest(struct verify *verify, const struct node_report *repor
     const char *node = name(verify, instance->primary_node);
     bool up = instance->admin_state == ADMIN_UP;
     bool current = guest && *instance->holder && guest->generation == instance->generation;
+    if (guest && guest->late) {
+        g_autofree char *words = late_guest_words(guest);
+        problem(verify, "its guest on %s %s", node, words);
+    }
     if (guest && !current)
         problem(verify,
                 "generation %" G_GUINT64_FORMAT " of it is on %s, but %" G_GUINT64_FORMAT
@@ -95,7 +108,7 @@ static void look_at_guest(struct verify *verify, const struct node_report *repor
                 guest->generation, node, instance->generation);
     else if (up && !guest)
         problem(verify, "it should run on %s and does not", node);
-    else if (up && guest->state != GUEST_RUNNING)
+    else if (up && guest->state != GUEST_RUNNING && !guest->late)
         problem(verify, "it should run on %s and is %s", node,
                 enum_word(&guest_state_words, (int)guest->state));
     else if (!up && guest && guest->state == GUEST_RUNNING)
@@ -122,7 +135,9 @@ static void look_at_shared(struct verify *verify)
 static void look_at_bridges(struct verify *verify, const struct node_report *report)
 {
     const char *bridge = placement_missing_bridge(report, verify->instance->nics);
-    if (bridge)
+    if (bridge && late_part_of(report, PART_BRIDGES))
+        late_problem(verify, report, PART_BRIDGES);
+    else if (bridge)
         problem(verify, "%s has no bridge \"%s\" for its network card", name(verify, report->node),
                 bridge);
 }
@@ -163,7 +178,7 @@ static void look_at_mirror(struct verify *verify, const struct replica *replica,
     const struct instance *instance = verify->instance;
     const struct guest_report *guest = instance_guest(primary, instance);
     bool promised = replica->state != REPLICA_STALE;
-    if (!promised || !guest || guest->generation != instance->generation)
+    if (!promised || !guest || guest->late || guest->generation != instance->generation)
         return;
     const struct replica_report *line = secondary ? replica_on(secondary, replica->uuid) : NULL;
     if (guest->mirror == MIRROR_NONE || guest->mirror == MIRROR_LOST)
@@ -217,7 +232,8 @@ static void look_at_strays(struct verify *verify, const struct node_report *repo
         problem(verify, "generation %" G_GUINT64_FORMAT " of it is %s on %s, which is not its node",
                 guest->generation, enum_word(&guest_state_words, (int)guest->state),
                 name(verify, report->node));
-    for (guint i = 0; report->images && i < report->images->len; i++) {
+    bool seen = !late_part_of(report, PART_DISKS);
+    for (guint i = 0; seen && report->images && i < report->images->len; i++) {
         g_auto(GStrv) words = g_strsplit(report->images->pdata[i], " ", 2);
         if (!words[0] || strcmp(words[0], instance->uuid) ||
             belongs_there(verify, report->node, words[1] ? words[1] : ""))

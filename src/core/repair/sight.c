@@ -2,8 +2,10 @@
  * What nodes say, as far as it can be a cause of repair beside the record (ARP-70). Good news count
  * at once; bad news only from an answer of the node itself, only about a record that is no newer
  * than the answer and that no job is at work on, and only if an earlier pass has had them too: an
- * answer can be older than what a job has done meanwhile. See watcher_internal.h.
+ * answer can be older than what a job has done meanwhile. What an answer has from memory is no news
+ * (SAF-90). See watcher_internal.h.
  */
+#include "core/config/late.h"
 #include "core/ops/copy.h"
 #include "core/repair/watcher_internal.h"
 
@@ -31,7 +33,7 @@ static void remember(struct watcher *watcher, const struct node *node)
         memory->answered = true;
         memory->silent_since = 0;
         memory->unheard_ms = 0;
-        if (report->disk_total > 0)
+        if (report->disk_total > 0 || late_part_of(report, PART_DISKS) != NULL)
             memory->failed_pass = 0;
         else if (memory->failed_pass == 0)
             memory->failed_pass = watcher->pass;
@@ -131,8 +133,9 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
     const struct node_memory *primary = g_hash_table_lookup(watcher->nodes, instance->primary_node);
     guint64 disks = 0;
     bool broken = replica != NULL && replica_broken(watcher, instance, replica, &disks);
+    const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
     return (struct repair_sight){
-        .guest = watcher_guest(watcher, instance, &reported),
+        .guest = guest != NULL && !guest->late ? guest : NULL,
         .replica_broken = broken,
         .replica_images = disks,
         .disks_failed =

@@ -1,4 +1,5 @@
 /* See watcher.h: the loop, what one pass sees, and what all parts of it share. */
+#include "core/config/late.h"
 #include "core/repair/patient.h"
 
 #include "base/log.h"
@@ -163,7 +164,8 @@ struct question {
     char *node;
 };
 
-/* A node of another version may not say what images it has: that is no news of missing ones. */
+/* A node of another version may not say what images it has, and disks that do not answer say
+ * nothing: that is no news of missing ones. */
 static void keep_images(struct watcher *watcher, const char *node, const struct node_report *report)
 {
     GHashTable *images = g_hash_table_new(g_str_hash, g_str_equal);
@@ -192,7 +194,8 @@ static void ask_cb(json_t *result, const GError *error, void *data)
     struct round *round = question->round;
     if (!round->abandoned && result != NULL) {
         struct node_report *report = node_report_parse(result, RECORD_LAX, NULL);
-        if (report != NULL && json_object_get(result, "images") != NULL)
+        bool told = json_object_get(result, "images") != NULL;
+        if (report != NULL && told && late_part_of(report, PART_DISKS) == NULL)
             keep_images(round->watcher, question->node, report);
         if (report != NULL)
             keep_report(round->watcher, question->node, report);
@@ -229,7 +232,7 @@ static bool ask_nodes(struct watcher *watcher)
         struct rpc_call call = {.to_node = question->node,
                                 .to_role = ROLE_NODED,
                                 .method = "node_report",
-                                .args = json_object(),
+                                .args = late_known(),
                                 .stamp = {config_history(config), follow_epoch(watcher->follow)},
                                 .timeout_ms = LIMIT_REPORT_WAIT_MS};
         watcher->env->ops->call(watcher->env, &call, ask_cb, question);
