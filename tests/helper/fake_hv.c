@@ -220,13 +220,16 @@ void fake_host_hang(struct fake_host *host, const char *what, bool hangs)
 {
     if (hangs)
         g_hash_table_add(host->hangs, g_strdup(what));
+    else if (what == NULL)
+        g_hash_table_remove_all(host->hangs);
     else
         g_hash_table_remove(host->hangs, what);
 }
 
 bool fake_host_hangs(const struct fake_host *host, const char *what)
 {
-    return g_hash_table_size(host->hangs) > 0 && g_hash_table_contains(host->hangs, what);
+    return g_hash_table_size(host->hangs) > 0 &&
+           (what == NULL || g_hash_table_contains(host->hangs, what));
 }
 
 bool fake_op_comes_back(const struct fake_host *host, const char *op)
@@ -817,6 +820,7 @@ struct network_driver *fake_host_network(struct fake_host *host)
 
 void fake_host_power_off(struct fake_host *host)
 {
+    g_hash_table_remove_all(host->hangs);
     host->paused = false;
     host->guest_events = (struct hypervisor_events){0};
     host->export_events = (struct storage_events){0};

@@ -126,9 +126,18 @@ static void op_set_events(struct storage *storage, const struct storage_events *
 
 static bool op_space(struct storage *storage, struct storage_space *ret_space, GError **error)
 {
+    const struct fake_host *host = host_of(storage);
     if (!fake_op_begin(host_of(storage), "space", "", NULL, error))
         return false;
-    guint64 mib = host_of(storage)->disks_failed ? 0 : 1024 * 1024;
+    /* The longest look of a report: the more guests, the longer. */
+    guint more_ms = 1;
+    for (guint i = 0; i < host->guests->len; i++)
+        more_ms += !((const struct fake_guest *)host->guests->pdata[i])->waits;
+    if (!env_sleep(host->env, more_ms)) {
+        fettle_set_error(error, KILLED, "space: the calling process has ended");
+        return false;
+    }
+    guint64 mib = host->disks_failed ? 0 : 1024 * 1024;
     *ret_space = (struct storage_space){mib, mib};
     return true;
 }

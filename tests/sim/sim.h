@@ -77,6 +77,8 @@ bool sim_kill_job(struct sim *sim, guint64 id);
 void sim_kill_guest(struct sim *sim, const char *instance, const char *holder);
 /* Somebody removes the images of an instance or of its replica. */
 void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica);
+/* What hangs there (fake_host_hang()); NULL: whatever does. */
+void sim_hang(struct sim *sim, const char *node, const char *what, bool hangs);
 /* The image of one disk only; nothing ends by that. */
 void sim_lose_disk(struct sim *sim, const struct instance *instance, bool replica, guint disk);
 /* Migrations that are on record as done, so far. */

@@ -199,6 +199,10 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
                   g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
     if (w->tell_images)
         add_images(w, to_node, answer);
+    if (g_strcmp0(w->late, to_node) == 0) {
+        json_object_set_new(answer, "late", json_make("[{s:s,s:i}]", "part", "disks", "age_ms", 9));
+        json_object_set_new(json_array_get(guests, 0), "late", json_true());
+    }
     if (json_object_get(w->services, to_node) != NULL)
         json_object_set(answer, "services", json_object_get(w->services, to_node));
     return answer;

@@ -46,6 +46,7 @@ struct watcher_world {
     bool tell_images;   /* nodes say which images they have: as of the last look … */
     bool replica_gone;  /* … but not those of web1's replica … */
     bool disk_gone;     /* … or not that of its disk 1 … */
+    const char *late;   /* node whose guest and disks do not answer: what is said of them is old */
     bool old_version;   /* … which nodes of an older version do not tell */
     json_t *services;   /* node -> list of its daemons; NULL: nobody says anything of them */
 };
