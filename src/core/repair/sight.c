@@ -37,6 +37,8 @@ static void remember(struct watcher *watcher, const struct node *node)
             memory->failed_pass = 0;
         else if (memory->failed_pass == 0)
             memory->failed_pass = watcher->pass;
+    } else if (g_hash_table_contains(watcher->refused, node->uuid)) {
+        memory->silent_since = memory->unheard_ms = 0; /* what says something is not silent */
     } else if (node->offline) {
         *memory = (struct node_memory){0}; /* what is on record says it all */
     } else {

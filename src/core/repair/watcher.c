@@ -1,5 +1,6 @@
 /* See watcher.h: the loop, what one pass sees, and what all parts of it share. */
 #include "core/config/late.h"
+#include "core/ops/op.h"
 #include "core/repair/patient.h"
 
 #include "base/log.h"
@@ -200,6 +201,8 @@ static void ask_cb(json_t *result, const GError *error, void *data)
         if (report != NULL)
             keep_report(round->watcher, question->node, report);
     }
+    if (!round->abandoned && result == NULL && !op_no_answer(error))
+        g_hash_table_add(round->watcher->refused, g_strdup(question->node));
     g_free(question->node);
     g_free(question);
     if (--round->open > 0)
@@ -216,6 +219,7 @@ static bool ask_nodes(struct watcher *watcher)
     g_hash_table_remove_all(watcher->guests);
     g_hash_table_remove_all(watcher->images);
     g_hash_table_remove_all(watcher->reports);
+    g_hash_table_remove_all(watcher->refused);
     watcher->reports_serial = config_serial(config);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     struct round *round = g_new0(struct round, 1);
@@ -453,6 +457,7 @@ struct watcher *watcher_new(const struct env *env)
     struct watcher *watcher = g_new0(struct watcher, 1);
     watcher->env = env;
     watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
+    watcher->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     watcher->images =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
@@ -488,6 +493,7 @@ void watcher_free(struct watcher *watcher)
     follow_free(watcher->follow);
     owner_free(watcher->owner);
     g_hash_table_unref(watcher->instances);
+    g_hash_table_unref(watcher->refused);
     g_hash_table_unref(watcher->nodes);
     g_hash_table_unref(watcher->images);
     placement_sums_free(watcher->sums);

@@ -186,6 +186,10 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
         fettle_set_error(error, UNREACHABLE, "nobody listens");
         return NULL;
     }
+    if (g_strcmp0(w->refuses, to_node) == 0) {
+        fettle_set_error(error, TEMPORARY, "the disks of this node do not answer");
+        return NULL;
+    }
     json_t *guests = json_array();
     if (w->guest_node != NULL && g_str_equal(w->guest_node, to_node))
         json_array_append_new(guests, json_make("{s:s,s:I,s:s,s:s}", "instance", WEB1, "generation",

@@ -38,17 +38,18 @@ struct watcher_world {
     const char *guest_state;
     const char *mirror;
     guint64 guest_generation;
-    const char *silent; /* node that does not answer; "all": none does */
-    guint disk_free;    /* of each node */
-    guint memory;       /* of each node */
-    const char *newer;  /* node whose QEMU is newer than those of the others */
-    const char *failed; /* node whose disks have no space at all */
-    bool tell_images;   /* nodes say which images they have: as of the last look … */
-    bool replica_gone;  /* … but not those of web1's replica … */
-    bool disk_gone;     /* … or not that of its disk 1 … */
-    const char *late;   /* node whose guest and disks do not answer: what is said of them is old */
-    bool old_version;   /* … which nodes of an older version do not tell */
-    json_t *services;   /* node -> list of its daemons; NULL: nobody says anything of them */
+    const char *silent;  /* node that does not answer; "all": none does */
+    guint disk_free;     /* of each node */
+    guint memory;        /* of each node */
+    const char *newer;   /* node whose QEMU is newer than those of the others */
+    const char *failed;  /* node whose disks have no space at all */
+    bool tell_images;    /* nodes say which images they have: as of the last look … */
+    bool replica_gone;   /* … but not those of web1's replica … */
+    bool disk_gone;      /* … or not that of its disk 1 … */
+    const char *refuses; /* node that answers with an error, and no report */
+    const char *late;    /* node whose guest and disks do not answer: what is said of them is old */
+    bool old_version;    /* … which nodes of an older version do not tell */
+    json_t *services;    /* node -> list of its daemons; NULL: nobody says anything of them */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
