@@ -384,8 +384,9 @@
 #define LIMIT_COPY_BEHIND_S 30     /* a copy that lacks for so long what others have is one */
 #define LEAST_MEMORY_PERCENT 1     /* available, of a host */
 #define MOST_DESCRIPTORS_PERCENT 90
-#define LIMIT_LOOK_MS 500u /* for a folder whose server may be dead */
-#define LOOK_POLL_MS 1u
+#define LOOK_WAIT_MS                                                                               \
+    1000u /* a report waits for what does not answer, well within its asker's time … */
+#define LOOK_LATE_MS 100u      /* … and for what did not answer the last time */
 #define LIMIT_SOURCES 256      /* files for guests that a node reports */
 #define LIMIT_SOURCE_CHARS 128 /* of the name of one */
 #define LIMIT_COMPLAINT_BYTES                                                                      \

@@ -16,7 +16,10 @@ static void print_state(const json_t *cells)
 {
     const char *status = info_string(cells, "status");
     g_autofree char *rest = g_strdup_printf(", should be %s", info_string(cells, "admin_state"));
+    g_autofree char *late = g_strdup_printf(": it %s", info_string(cells, "guest.late"));
     info_word("State", *status ? status : "unknown", rest);
+    if (*info_string(cells, "guest.late"))
+        info_word("Guest", "error", late);
     info_line("Node", "%s (group %s)", info_string(cells, "pnode"),
               info_string(cells, "pnode.group"));
     info_line("Memory", "%" G_GINT64_FORMAT " MiB, %" G_GINT64_FORMAT " processor%s",

@@ -44,9 +44,16 @@ static void print_room(const json_t *cells)
             info_word("Answers", "no", ": what it has and runs is not known");
         return;
     }
+    size_t i;
+    const json_t *part;
     info_line("Memory", "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " MiB free",
               info_number(cells, "mfree"), info_number(cells, "mtotal"));
-    if (info_number(cells, "dtotal") == 0)
+    json_array_foreach(info_value(cells, "late"), i, part)
+    {
+        g_autofree char *rest = g_strdup_printf(": %s", json_string_value(part));
+        info_word("Late", "error", rest);
+    }
+    if (info_number(cells, "dtotal") == 0 && json_array_size(info_value(cells, "late")) == 0)
         info_word("Disk", "error", ": the folder of its disks cannot be read");
     else
         info_line("Disk", "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " MiB free",

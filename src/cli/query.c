@@ -11,10 +11,12 @@
  * of what is no more, and nobody may hold a lock. */
 static const struct list {
     const char *what, *fields, *key, *named;
+    const char *late; /* field that says what does not answer; NULL: none */
 } lists[] = {
     {"instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory", "name",
-     "instance"},
-    {"node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health", "name", "node"},
+      "instance", "guest.late"},
+    {"node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health", "name", "node",
+     "late"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
     {"service", "name,node,role,state,process,known,since,restarts,version", "name", "service"},
     {"advice", "node,advice,author,reason,until", "node", "node"},
@@ -66,6 +68,44 @@ static const struct list *list_of(const char *what)
     return list;
 }
 
+/* A table, and below it what does not answer of what it shows. */
+struct shown {
+    struct cli_table *table;
+    guint late;     /* index of the cell that tells; 0: nobody asked */
+    GString *below; /* its lines */
+};
+
+static void show_row(json_t *row, void *data)
+{
+    struct shown *shown = data;
+    const json_t *late = shown->late > 0 ? cli_cell_value(row, shown->late) : NULL, *part;
+    const char *name = cli_cell_string(row, 0);
+    size_t i;
+    if (json_is_string(late))
+        g_string_append_printf(shown->below, "%s: its guest %s\n", name, json_string_value(late));
+    json_array_foreach(late, i, part)
+        g_string_append_printf(shown->below, "%s: %s\n", name, json_string_value(part));
+    cli_table_add(row, shown->table);
+}
+
+/* A list that is shown as it is if nobody chooses other fields is asked for that too. */
+static bool show_rows(struct cli *cli, const struct list *list, char **fields, json_t *filter,
+                      struct shown *shown, GError **error)
+{
+    g_autofree char *chosen = g_strjoinv(",", fields);
+    g_autoptr(GPtrArray) asked = g_ptr_array_new();
+    for (guint i = 0; fields[i] != NULL; i++)
+        g_ptr_array_add(asked, fields[i]);
+    if (!cli->json && cli->separator == NULL && list->late != NULL &&
+        strcmp(chosen, list->fields) == 0) {
+        shown->late = asked->len;
+        g_ptr_array_add(asked, (void *)list->late);
+    }
+    g_ptr_array_add(asked, NULL);
+    return cli_query_each(cli, list->what, (const char *const *)asked->pdata, filter, show_row,
+                          shown, error);
+}
+
 static int show_list(struct cli *cli, const char *what, json_t *filter, int argc, char **argv,
                      GError **error)
 {
@@ -74,16 +114,19 @@ static int show_list(struct cli *cli, const char *what, json_t *filter, int argc
     g_auto(GStrv) fields = cli_choose_fields(cli, list->fields);
     if (!cli_check_fields(cli, what, (const char *const *)fields, error))
         return -1;
-    struct cli_table *table = cli_table_new(cli, what, (const char *const *)fields);
-    bool fine =
-        cli_query_each(cli, what, (const char *const *)fields,
-                       filter_text_both(names_filter(list->key, argc, argv), json_incref(filter)),
-                       cli_table_add, table, error);
+    struct shown shown = {.table = cli_table_new(cli, what, (const char *const *)fields),
+                          .below = g_string_new(NULL)};
+    bool fine = show_rows(
+        cli, list, fields,
+        filter_text_both(names_filter(list->key, argc, argv), json_incref(filter)), &shown, error);
     if (fine && argc > 0 && list->named != NULL)
         fine = names_exist(cli, list->named, argc, argv, error);
     if (fine)
-        cli_table_print(table);
-    cli_table_free(table);
+        cli_table_print(shown.table);
+    if (fine)
+        printf("%s", shown.below->str);
+    cli_table_free(shown.table);
+    g_string_free(shown.below, TRUE);
     return fine ? 0 : -1;
 }
 

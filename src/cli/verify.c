@@ -193,10 +193,25 @@ static void verify_room(struct findings *findings, const char *name, json_int_t 
              full ? ", guests there stand still when there is none left" : "", name);
 }
 
+/* What does not answer there although the node daemon does; whether its disks are of that. */
+static bool find_late(struct findings *findings, const char *node, const json_t *late)
+{
+    size_t i;
+    const json_t *part;
+    bool disks = false;
+    json_array_foreach(late, i, part)
+    {
+        const char *words = json_string_value(part);
+        find(findings, "node %s: %s", node, words);
+        disks = disks || g_str_has_prefix(words, "disks:");
+    }
+    return disks;
+}
+
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
     static const char *const fields[] = {"name",      "offline", "mfree", "dtotal",
-                                         "leftovers", "faults",  "dfree", NULL};
+                                         "leftovers", "faults",  "dfree", "late", NULL};
     json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -205,9 +220,10 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
             find(findings, "node %s: is offline", name);
             continue;
         }
+        bool disks_late = find_late(findings, name, cli_cell_value(row, 7));
         if (cli_cell_value(row, 2) == NULL)
             find(findings, "node %s: does not answer", name);
-        else if (!find_faults(findings, name, cli_cell_value(row, 5)) &&
+        else if (!find_faults(findings, name, cli_cell_value(row, 5)) && !disks_late &&
                  json_integer_value(cli_cell_value(row, 3)) == 0)
             find(findings, "node %s: the folder of its disks cannot be read", name);
         else if (json_integer_value(cli_cell_value(row, 3)) > 0)
@@ -247,7 +263,7 @@ static bool verify_instances(struct cli *cli, struct findings *findings, GError 
 {
     static const char *const fields[] = {
         "name",        "status", "disk_template", "replica.state", "task_state", "task_owner",
-        "replica.why", "pnode",  "io.errors",     "io.disk",       NULL};
+        "replica.why", "pnode",  "io.errors",     "io.disk",       "guest.late", NULL};
     json_autoptr rows = cli_query(cli, "instance", fields, only_its_instances(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -261,6 +277,8 @@ static bool verify_instances(struct cli *cli, struct findings *findings, GError 
                      ? ": it stands still until there is room for its disks"
                      : "");
         verify_io(findings, row);
+        if (its && *cli_cell_string(row, 10))
+            find(findings, "instance %s: %s", name, cli_cell_string(row, 10));
         if (*cli_cell_string(row, 4))
             find(findings, "instance %s: job %" G_GINT64_FORMAT " is or was %s it", name,
                  (gint64)json_integer_value(cli_cell_value(row, 5)), cli_cell_string(row, 4));

@@ -70,6 +70,10 @@ static void print_status(const char *name, const json_t *row, bool recorded)
             "%s is %s: %s has no room for its disks. It stands still, and goes on by itself when "
             "there is room.\n",
             name, status, node);
+    else if (*cli_cell_string(row, 3))
+        printf("%s is %s, and its guest on %s %s: what is told of it is what it said last. The "
+               "node answers, so it is not dead.\n",
+               name, status, node, cli_cell_string(row, 3));
     else if (!recorded)
         printf("%s is %s; nothing had to be decided about it.\n", name, status);
 }
@@ -120,6 +124,20 @@ static bool other_subject(struct cli *cli, char **name, bool *ret_known, GError 
     return true;
 }
 
+/* Of a node that answers: what of it does not. */
+static bool print_late(struct cli *cli, const char *name, bool *said, GError **error)
+{
+    json_autoptr rows = objects(cli, "node", (const char *const[]){"late", NULL}, name, error);
+    const json_t *late = cli_cell_value(json_array_get(rows, 0), 0), *part;
+    size_t i;
+    json_array_foreach(late, i, part)
+    {
+        printf("%s answers, but for %s\n", name, json_string_value(part));
+        *said = true;
+    }
+    return rows != NULL;
+}
+
 static int print_all(struct cli *cli, const char *name, json_t *known, const json_t *rows,
                      GError **error)
 {
@@ -134,7 +152,8 @@ static int print_all(struct cli *cli, const char *name, json_t *known, const jso
     if (json_array_size(known) > 0)
         print_status(name, json_array_get(known, 0), json_array_size(list) > 0);
     if (!(json_array_size(known) > 0 ? repair_print_next(cli, name, error)
-                                     : repair_print_next_node(cli, name, &said, error)))
+                                     : print_late(cli, name, &said, error) &&
+                                           repair_print_next_node(cli, name, &said, error)))
         return -1;
     if (!said && json_array_size(list) == 0)
         printf("Nothing had to be decided about %s.\n", name);
@@ -154,8 +173,9 @@ static int why(struct cli *cli, int argc, char **argv, GError **error)
     if (is_job(argv[0]))
         return why_job(cli, argv[0], error);
     g_autofree char *name = g_strdup(argv[0]);
-    json_autoptr known = objects(
-        cli, "instance", (const char *const[]){"name", "status", "pnode", NULL}, name, error);
+    json_autoptr known =
+        objects(cli, "instance",
+                (const char *const[]){"name", "status", "pnode", "guest.late", NULL}, name, error);
     if (known == NULL || (json_array_size(known) == 0 && !other_subject(cli, &name, &other, error)))
         return -1;
     json_autoptr rows =

@@ -22,6 +22,8 @@ struct storage_events {
 
 struct storage_ops {
     void (*set_events)(struct storage *storage, const struct storage_events *events);
+    /* What only looks – space, source_size, files, list, shared, sources – holds up nobody else,
+     * and comes back when what it looks at does. */
     /* What can be given; disks that fail have no space at all. */
     bool (*space)(struct storage *storage, struct storage_space *ret_space, GError **error);
     /* Writes, syncs and reads a little beside the images: whether that disk works. NO_RESOURCES: it
@@ -86,11 +88,11 @@ struct storage_ops {
      */
     GPtrArray *(*list)(struct storage *storage, bool aside, GError **error);
     /* What tells the folder that all nodes mount from others, a UUID; "": it is not mounted here,
-     * its server does not answer, or nobody has used it yet. Borrowed until the next call. Then
+     * or nobody has used it yet; NULL: it could not be looked at. Borrowed until the next call.
      * `ret_space` (may be NULL) is its space, 0 if that is not known. */
     const char *(*shared)(struct storage *storage, struct storage_space *ret_space);
-    /* Names of all that create() can take as a source; NULL: not known, as there is too much of it,
-     * or its folder does not answer. Free with g_ptr_array_unref(). */
+    /* Names of all that create() can take as a source; NULL: not known, as there is too much of it.
+     * Free with g_ptr_array_unref(). */
     GPtrArray *(*sources)(struct storage *storage);
 
     /* Starts one fail-stop export per disk, reachable when it returns. Opening again what is open

@@ -35,6 +35,7 @@ static void guest_free(void *data)
     if (guest->powerdown)
         env->ops->timer_cancel(env, guest->powerdown);
     fake_migration_clear(guest);
+    g_hash_table_remove(guest->host->hangs, guest->instance);
     g_array_unref(guest->writes);
     export_target_free(guest->target);
     g_free(guest->copied);
@@ -54,6 +55,7 @@ void fake_hosts_free(struct fake_hosts *hosts)
         fake_network_clear(host);
         g_free(host->version);
         g_hash_table_unref(host->faults);
+        g_hash_table_unref(host->hangs);
         g_ptr_array_unref(host->calls);
         g_ptr_array_unref(host->untold);
         g_free(host->node);
@@ -212,6 +214,54 @@ static bool goes_on(const struct fake_host *host)
     return true;
 }
 
+/* --- what hangs --- */
+
+void fake_host_hang(struct fake_host *host, const char *what, bool hangs)
+{
+    if (hangs)
+        g_hash_table_add(host->hangs, g_strdup(what));
+    else if (what == NULL)
+        g_hash_table_remove_all(host->hangs);
+    else
+        g_hash_table_remove(host->hangs, what);
+}
+
+bool fake_host_hangs(const struct fake_host *host, const char *what)
+{
+    return g_hash_table_size(host->hangs) > 0 &&
+           (what == NULL || g_hash_table_contains(host->hangs, what));
+}
+
+bool fake_op_comes_back(const struct fake_host *host, const char *op)
+{
+    while (fake_host_hangs(host, op))
+        if (!env_sleep(host->env, FAKE_TICK_MS))
+            return false;
+    return true;
+}
+
+/* Whether the op is one that the process of the guest has to answer. */
+static bool asks_monitor(const char *op)
+{
+    static const char *const ops[] = {
+        "query",          "run",           "pause",         "reset",
+        "powerdown",      "mirror_start",  "mirror_finish", "mirror_release",
+        "announce",       "migrate_start", "migrate_query", "migrate_continue",
+        "migrate_cancel", "disk_resize"};
+    for (guint i = 0; i < G_N_ELEMENTS(ops); i++)
+        if (strcmp(ops[i], op) == 0)
+            return true;
+    return false;
+}
+
+static bool op_silent(const struct fake_host *host, const char *op, GError **error)
+{
+    if (!env_sleep(host->env, COMMAND_TIMEOUT_MS))
+        return op_killed(op, error);
+    fettle_set_error(error, TIMEOUT, "%s: no answer in %d ms", op, COMMAND_TIMEOUT_MS);
+    return false;
+}
+
 bool fake_op_begin(struct fake_host *host, const char *op, const char *instance, bool *ret_late,
                    GError **error)
 {
@@ -223,6 +273,10 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
         g_ptr_array_add(host->calls, g_strdup_printf("%s %s", op, instance));
     if (op_dies_here(host, op, false) || !env_sleep(host->env, OP_MS) || !goes_on(host))
         return op_killed(op, error);
+    if (!fake_op_comes_back(host, op))
+        return op_killed(op, error);
+    if (asks_monitor(op) && fake_host_hangs(host, instance))
+        return op_silent(host, op, error);
     struct fault *fault =
         g_hash_table_size(host->faults) > 0 ? g_hash_table_lookup(host->faults, op) : NULL;
     if (!fault || fault->count == 0)
@@ -239,10 +293,7 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
     case FAKE_FAULT_SILENT:
         break;
     }
-    if (!env_sleep(host->env, COMMAND_TIMEOUT_MS))
-        return op_killed(op, error);
-    fettle_set_error(error, TIMEOUT, "%s: no answer in %d ms", op, COMMAND_TIMEOUT_MS);
-    return false;
+    return op_silent(host, op, error);
 }
 
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error)
@@ -747,6 +798,7 @@ struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
     host->node = g_strdup(node_uuid);
     host->guests = g_ptr_array_new_with_free_func(guest_free);
     host->faults = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    host->hangs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     host->calls = g_ptr_array_new_with_free_func(g_free);
     host->untold = g_ptr_array_new_with_free_func(fake_event_free);
     host->powerdown_ms = 20;
@@ -776,6 +828,7 @@ struct network_driver *fake_host_network(struct fake_host *host)
 
 void fake_host_power_off(struct fake_host *host)
 {
+    g_hash_table_remove_all(host->hangs);
     host->paused = false;
     host->guest_events = (struct hypervisor_events){0};
     host->export_events = (struct storage_events){0};

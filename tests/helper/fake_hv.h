@@ -114,6 +114,11 @@ void fake_host_set_deaf(struct fake_host *host, bool deaf);
 /* The node daemon is stopped (fake_pause), its guests and exports are not: what it asked the host
  * for ends when it goes on, and what happened meanwhile is told then. */
 void fake_host_set_paused(struct fake_host *host, bool paused);
+/* What hangs until it does not any more: an instance's process (its processors, and its monitor,
+ * which answers nothing; it can be killed), or an op that looks ("space", "list", "shared",
+ * "sources", "bridges"), which comes back then. NULL: whatever hangs goes on. */
+void fake_host_hang(struct fake_host *host, const char *what, bool hangs);
+bool fake_host_hangs(const struct fake_host *host, const char *what); /* NULL: anything */
 /* Of the hypervisor; "7.2.22" at first. */
 void fake_host_set_version(struct fake_host *host, const char *version);
 /* A bridge is made; `br0` is there at first. With `there` false it is removed. */

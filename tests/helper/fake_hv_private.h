@@ -112,6 +112,7 @@ struct fake_host {
     GPtrArray *aside; /* struct fake_image; replica is the generation */
     GPtrArray *exports;
     GHashTable *faults; /* op -> struct fault */
+    GHashTable *hangs;  /* ops and instances */
     GPtrArray *calls;
     struct hypervisor_events guest_events;
     struct storage_events export_events;
@@ -160,6 +161,8 @@ struct fake_hosts {
  * now with `error`. `*ret_late`: do it, then fail with TIMEOUT. */
 bool fake_op_begin(struct fake_host *host, const char *op, const char *instance, bool *ret_late,
                    GError **error);
+/* Waits while that op hangs; false: the caller was killed meanwhile. */
+bool fake_op_comes_back(const struct fake_host *host, const char *op);
 /* Ends it: `ok` unless a late fault turns it into TIMEOUT. */
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error);
 

@@ -253,6 +253,8 @@ void fake_guest_tick(struct fake_guest *guest)
     bool idle = is_idle(guest), slept = guest->sleeps;
     guint most = idle ? hosts->idle_ms : waits_for_replica(guest) ? hosts->idle_ms / 20 : 0;
     tick_after(guest, MAX(most, FAKE_TICK_MS));
+    if (fake_host_hangs(guest->host, guest->instance))
+        return;
     if (guest->image) {
         guest_copy(guest);
         guest_advance_writes(guest);

@@ -143,11 +143,19 @@ static void op_set_events(struct storage *storage, const struct storage_events *
 
 static bool op_space(struct storage *storage, struct storage_space *ret_space, GError **error)
 {
+    const struct fake_host *host = host_of(storage);
     if (!fake_op_begin(host_of(storage), "space", "", NULL, error))
         return false;
-    guint64 mib = host_of(storage)->disks_failed ? 0 : 1024 * 1024;
-    *ret_space = (struct storage_space){
-        mib, host_of(storage)->full && !host_of(storage)->space_lies ? 0 : mib};
+    /* The longest look of a report: the more guests, the longer. */
+    guint more_ms = 1;
+    for (guint i = 0; i < host->guests->len; i++)
+        more_ms += !((const struct fake_guest *)host->guests->pdata[i])->waits;
+    if (!env_sleep(host->env, more_ms)) {
+        fettle_set_error(error, KILLED, "space: the calling process has ended");
+        return false;
+    }
+    guint64 mib = host->disks_failed ? 0 : 1024 * 1024;
+    *ret_space = (struct storage_space){mib, host->full && !host->space_lies ? 0 : mib};
     return true;
 }
 
@@ -670,6 +678,8 @@ static bool op_probe(struct storage *storage, const struct export_target *target
 
 static const char *op_shared(struct storage *storage, struct storage_space *ret_space)
 {
+    if (!fake_op_comes_back(host_of(storage), "shared"))
+        return NULL;
     if (ret_space)
         *ret_space = (struct storage_space){0};
     return host_of(storage)->shared_away ? "" : SHARED_FOLDER;
@@ -678,7 +688,7 @@ static const char *op_shared(struct storage *storage, struct storage_space *ret_
 static GPtrArray *op_sources(struct storage *storage)
 {
     const struct fake_host *host = host_of(storage);
-    if (!host->sources)
+    if (!fake_op_comes_back(host, "sources") || !host->sources)
         return NULL;
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     g_auto(GStrv) names = g_strsplit(host->sources, " ", -1);

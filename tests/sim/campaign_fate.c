@@ -115,6 +115,22 @@ static void fill_disks(const struct campaign *campaign, const char *node)
         fake_host_set_full(sim_host(campaign->sim, other), true);
 }
 
+/* A guest's process, a folder or a tool answers nothing, while its node does. */
+static void hang_something(const struct campaign *campaign, const char *node)
+{
+    static const char *const parts[] = {"space", "list", "shared", "sources", "bridges"};
+    struct sim *sim = campaign->sim;
+    g_autofree char *name = campaign_pick_instance(campaign);
+    const struct instance *instance = config_find(sim_config(sim), "instance", name, NULL);
+    campaign->counts->hangs++;
+    if (sim_random(sim, 2) == 0 || instance == NULL || *instance->holder == '\0') {
+        sim_hang(sim, node, parts[sim_random(sim, G_N_ELEMENTS(parts))], true);
+        return;
+    }
+    g_autofree char *holder = g_strdup(config_node_name(sim_config(sim), instance->holder));
+    sim_hang(sim, holder, instance->uuid, true);
+}
+
 /* What was broken is mended again sooner than something else breaks: else a long run is a dead
  * cluster. */
 static bool mend_something(const struct campaign *campaign)
@@ -141,7 +157,7 @@ static bool mend_something(const struct campaign *campaign)
 static void harm_something(const struct campaign *campaign, const char *node)
 {
     struct sim *sim = campaign->sim;
-    switch (sim_random(sim, 11)) {
+    switch (sim_random(sim, 12)) {
     case 0:
     case 1:
         campaign->counts->power_cuts++;
@@ -169,6 +185,9 @@ static void harm_something(const struct campaign *campaign, const char *node)
         break;
     case 9:
         fill_disks(campaign, node);
+        break;
+    case 10:
+        hang_something(campaign, node);
         break;
     default:
         campaign->counts->job_deaths += sim_kill_job(sim, 0) ? 1 : 0;

@@ -68,15 +68,33 @@ void sim_congest(struct sim *sim, const char *name, guint ms)
 bool sim_troubled(const struct sim *sim, const char *name)
 {
     const struct sim_node *node = sim_node(sim, name);
-    return node->congested_ms > 0 || node->unheard_by->len > 0;
+    return node->congested_ms > 0 || node->unheard_by->len > 0 || fake_host_hangs(node->host, NULL);
 }
 
 void sim_ease(struct sim *sim, const char *name)
 {
     struct sim_node *node = sim_node(sim, name);
     sim_congest(sim, name, 0);
+    sim_hang(sim, name, NULL, false);
     while (node->unheard_by->len > 0)
         sim_one_way(sim, name, ((struct sim_node *)node->unheard_by->pdata[0])->name, false);
+}
+
+/* Of an instance its name, for the log. */
+static const char *hung_word(struct sim *sim, const char *what)
+{
+    const struct instance *instance = config_get(sim_config(sim), "instance", what, NULL);
+    return instance != NULL ? instance->name : what;
+}
+
+void sim_hang(struct sim *sim, const char *name, const char *what, bool hangs)
+{
+    struct sim_node *node = sim_node(sim, name);
+    if (fake_host_hangs(node->host, what) == hangs)
+        return;
+    sim_log(sim, "fate: %s on %s %s", what != NULL ? hung_word(sim, what) : "what hung", name,
+            hangs ? "hangs" : "goes on");
+    fake_host_hang(node->host, what, hangs);
 }
 
 void sim_set_idle_ms(struct sim *sim, guint ms)

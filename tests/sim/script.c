@@ -297,6 +297,15 @@ static void do_disks(struct line *line)
     fake_host_set_full(host, script_is(line, 2, "full"));
 }
 
+/* hang|unhang NODE INSTANCE|space|list|shared|sources|bridges */
+static void do_hang(struct line *line)
+{
+    const struct instance *instance =
+        config_find(sim_config(line->sim), "instance", script_word(line, 2), NULL);
+    sim_hang(line->sim, script_word(line, 1),
+             instance != NULL ? instance->uuid : script_word(line, 2), script_is(line, 0, "hang"));
+}
+
 /* The disk below a replica fails. */
 static void do_break(struct line *line)
 {
@@ -336,6 +345,7 @@ static const struct {
     {"congest", do_congest},   {"cancel", do_cancel},
     {"slow", do_slow},         {"lose-images", do_lose_images},
     {"disks", do_disks},       {"break", do_break},
+    {"hang", do_hang},         {"unhang", do_hang},
     {"show", do_show},         {"wait", do_wait},
     {"expect", script_expect},
 };

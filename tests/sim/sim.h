@@ -80,6 +80,8 @@ void sim_fail_disks(struct sim *sim, const char *name, bool fail);
 bool sim_disks_fail(const struct sim *sim, const char *name);
 /* Somebody removes the images of an instance or of its replica. */
 void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica);
+/* What hangs there (fake_host_hang()); NULL: whatever does. */
+void sim_hang(struct sim *sim, const char *node, const char *what, bool hangs);
 /* The image of one disk only; nothing ends by that. */
 void sim_lose_disk(struct sim *sim, const struct instance *instance, bool replica, guint disk);
 /* Migrations that are on record as done, so far. */

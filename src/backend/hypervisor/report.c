@@ -6,8 +6,11 @@
 #include "backend/hypervisor/still.h"
 #include "base/limits.h"
 #include "io/files.h"
+#include "io/loop.h"
 
 #include <string.h>
+
+#define ASK_POLL_MS 5u
 
 /* --- asking --- */
 
@@ -87,46 +90,87 @@ bool qemu_query(struct hypervisor *hv, const char *instance, guint64 generation,
 
 /* --- after a restart --- */
 
-static enum migration_state migration_state_of(struct guest *guest)
+/* What one process answers when the node daemon begins. Asked beside the others: it goes on if it
+ * is not waited for any more. */
+struct question {
+    guint refs; /* the task's, and the asker's */
+    struct guest *guest;
+    bool answered;
+    enum guest_state state;
+    struct mirror_info mirror;
+    enum migration_state migrating;
+};
+
+static enum migration_state migration_state_of(const struct guest *guest, enum migration_step step)
 {
     static const enum migration_state states[] = {
         [STEP_NONE] = MIGRATION_CANCELED,     [STEP_COPYING] = MIGRATION_COPYING,
         [STEP_STOPPED] = MIGRATION_SWITCHING, [STEP_DONE] = MIGRATION_MOVED,
         [STEP_FAILED] = MIGRATION_FAILED,
     };
-    enum migration_step step = STEP_STOPPED; /* of what it may be the one to be careful with */
     if (guest->migration.side == SIDE_NONE)
         return MIGRATION_NONE;
     if (guest->migration.side == SIDE_TARGET)
         return guest->migration.arrived ? MIGRATION_MOVED : MIGRATION_COPYING;
-    migrate_step(guest, &step, NULL);
     return states[step];
 }
 
-/* One that does not answer is reported as running, with its mirror lost: of all that it may be,
- * that is what must be treated most carefully. */
-static struct guest_report *report_guest(struct guest *guest)
+static void question_unref(void *data)
 {
+    struct question *question = data;
+    if (--question->refs > 0)
+        return;
+    guest_unref(question->guest);
+    g_free(question);
+}
+
+static void ask(void *data)
+{
+    struct question *question = data;
+    struct guest *guest = question->guest;
+    enum migration_step step = STEP_STOPPED;
+    query_guest(guest, &question->state, &question->mirror, NULL);
+    if (guest->migration.side == SIDE_SOURCE)
+        migrate_step(guest, &step, NULL);
+    question->migrating = migration_state_of(guest, step);
+    question->answered = true;
+    question_unref(question);
+}
+
+/* One that does not answer is reported as running, with its mirror lost, and in the middle of what
+ * it was about: of all that it may be, that is what must be treated most carefully. */
+static struct question *question_new(struct guest *guest)
+{
+    struct question *question = g_new0(struct question, 1);
+    question->refs = 2;
+    question->guest = guest_ref(guest);
+    question->state = GUEST_RUNNING;
+    question->mirror.state = guest->mirror.attached ? MIRROR_LOST : MIRROR_NONE;
+    question->migrating = migration_state_of(guest, STEP_STOPPED);
+    task_spawn(guest->qemu->tasks, ask, question);
+    return question;
+}
+
+static struct guest_report *report_guest(const struct question *question)
+{
+    const struct guest *guest = question->guest;
     struct guest_report *report = guest_report_new();
-    struct mirror_info mirror = {guest->mirror.attached ? MIRROR_LOST : MIRROR_NONE, 0};
-    enum guest_state state = GUEST_RUNNING;
-    query_guest(guest, &state, &mirror, NULL);
     g_free(report->instance);
     g_free(report->replica);
     report->instance = g_strdup(guest->instance);
     report->generation = guest->generation;
-    report->state = state;
-    report->mirror = mirror.state;
+    report->state = question->state;
+    report->mirror = question->mirror.state;
     report->replica = g_strdup(guest->mirror.attached ? guest->replica : "");
-    report->progress = mirror.progress;
+    report->progress = question->mirror.progress;
     report->memory = guest->memory;
     g_free(report->migration);
     report->migration = g_strdup(guest->migration.uuid);
-    report->migrating = migration_state_of(guest);
+    report->migrating = question->migrating;
     return report;
 }
 
-static bool rediscover_one(struct qemu *qemu, const char *instance, GPtrArray *reports,
+static bool rediscover_one(struct qemu *qemu, const char *instance, GPtrArray *questions,
                            GError **error)
 {
     if (g_hash_table_lookup(qemu->guests, instance) != NULL)
@@ -150,25 +194,37 @@ static bool rediscover_one(struct qemu *qemu, const char *instance, GPtrArray *r
     if (guest->incremental.active)
         still_recover(guest, NULL);
     g_hash_table_insert(qemu->guests, guest->instance, guest_ref(guest));
-    struct guest_report *report = report_guest(guest);
-    if (guest->gone)
-        guest_report_free(report);
-    else
-        g_ptr_array_add(reports, report);
+    g_ptr_array_add(questions, question_new(guest));
     return true;
+}
+
+/* However many hang, the node daemon must not take longer to begin than for one of them. */
+static void await(const GPtrArray *questions)
+{
+    gint64 deadline = loop_boot_ms() + LIMIT_QMP_COMMAND_MS;
+    for (guint i = 0; i < questions->len; i++)
+        while (!((struct question *)questions->pdata[i])->answered && loop_boot_ms() < deadline)
+            if (!loop_sleep(ASK_POLL_MS))
+                return;
 }
 
 GPtrArray *qemu_rediscover(struct hypervisor *hv, GError **error)
 {
     struct qemu *qemu = (struct qemu *)hv;
     g_autoptr(GPtrArray) names = files_list(qemu->paths, FILE_RUN, "guests", error);
-    g_autoptr(GPtrArray) reports =
-        g_ptr_array_new_with_free_func((GDestroyNotify)guest_report_free);
+    g_autoptr(GPtrArray) questions = g_ptr_array_new_with_free_func(question_unref);
     if (names == NULL)
         return NULL;
     for (guint i = 0; i < names->len; i++)
         if (g_uuid_string_is_valid(names->pdata[i]) &&
-            !rediscover_one(qemu, names->pdata[i], reports, error))
+            !rediscover_one(qemu, names->pdata[i], questions, error))
             return NULL;
-    return g_steal_pointer(&reports);
+    await(questions);
+    GPtrArray *reports = g_ptr_array_new_with_free_func((GDestroyNotify)guest_report_free);
+    for (guint i = 0; i < questions->len; i++) {
+        const struct question *question = questions->pdata[i];
+        if (!question->guest->gone)
+            g_ptr_array_add(reports, report_guest(question));
+    }
+    return reports;
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -22,10 +21,10 @@ static struct image_call *call_new(struct storage *storage,
     return image_call_new(&((struct file_storage *)storage)->images, fn, instance, replica);
 }
 
-/* Runs a call whose result is a list. */
+/* Runs a call that only looks, and whose result is a list. */
 static GPtrArray *call_list(struct image_call *call, GError **error)
 {
-    call = image_call_run(call, error);
+    call = image_call_look(call, error);
     GPtrArray *list = call != NULL ? g_steal_pointer(&call->list) : NULL;
     if (call != NULL)
         image_call_free(call);
@@ -46,22 +45,30 @@ static bool disks_fail(const char *disks)
     return fd < 0 && (errno == EIO || errno == EROFS);
 }
 
-static bool file_storage_space(struct storage *storage, struct storage_space *ret_space,
-                               GError **error)
+static bool do_space(struct image_call *call, GError **error)
 {
-    const char *disks = ((struct file_storage *)storage)->images.disks;
+    const char *disks = call->images.disks;
     struct statvfs space;
     if (statvfs(disks, &space) != 0) {
         fettle_set_error(error, STORAGE, "cannot see the space of %s: %s", disks,
                          g_strerror(errno));
         return false;
     }
-    if (disks_fail(disks)) {
-        *ret_space = (struct storage_space){0};
+    if (disks_fail(disks))
         return true;
-    }
-    ret_space->total_mib = (guint64)space.f_blocks * space.f_frsize / MIB(1);
-    ret_space->free_mib = (guint64)space.f_bavail * space.f_frsize / MIB(1);
+    call->space.total_mib = (guint64)space.f_blocks * space.f_frsize / MIB(1);
+    call->space.free_mib = (guint64)space.f_bavail * space.f_frsize / MIB(1);
+    return true;
+}
+
+static bool file_storage_space(struct storage *storage, struct storage_space *ret_space,
+                               GError **error)
+{
+    struct image_call *call = image_call_look(call_new(storage, do_space, "", ""), error);
+    if (call == NULL)
+        return false;
+    *ret_space = call->space;
+    image_call_free(call);
     return true;
 }
 
@@ -84,7 +91,7 @@ static bool file_storage_source_size(struct storage *storage, const char *os_typ
 {
     struct image_call *call = call_new(storage, do_source_size, "", "");
     call->os_type = g_strdup(os_type);
-    call = image_call_run(call, error);
+    call = image_call_look(call, error);
     if (call == NULL)
         return false;
     *ret_bytes = call->bytes;
@@ -238,30 +245,34 @@ static GPtrArray *file_storage_list(struct storage *storage, bool aside, GError 
     return call_list(call, error);
 }
 
+static bool do_shared(struct image_call *call, GError **error)
+{
+    call->path = shared_look(call->images.shared, &call->space);
+    return true;
+}
+
 static const char *file_storage_shared(struct storage *base, struct storage_space *ret_space)
 {
     struct file_storage *storage = (struct file_storage *)base;
-    struct storage_space space = {0};
-    const char *seen = lookout_see(storage->shared);
-    g_strlcpy(storage->marker, seen != NULL ? seen : "", sizeof storage->marker);
-    if (seen != NULL)
-        sscanf(seen, "%*s %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &space.total_mib,
-               &space.free_mib);
+    struct image_call *call = image_call_look(call_new(base, do_shared, "", ""), NULL);
+    if (call == NULL)
+        return NULL;
+    g_strlcpy(storage->marker, call->path != NULL ? call->path : "", sizeof storage->marker);
     if (ret_space != NULL)
-        *ret_space = space;
+        *ret_space = call->space;
+    image_call_free(call);
     return storage->marker;
+}
+
+static bool do_sources(struct image_call *call, GError **error)
+{
+    call->list = image_source_names(call->images.sources);
+    return true;
 }
 
 static GPtrArray *file_storage_sources(struct storage *storage)
 {
-    const char *names = lookout_see(((struct file_storage *)storage)->sources);
-    if (names == NULL)
-        return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-    g_auto(GStrv) parts = g_strsplit(names, "/", -1);
-    for (guint i = 1; parts[0] != NULL && parts[i] != NULL; i++)
-        g_ptr_array_add(list, g_strdup(parts[i]));
-    return list;
+    return call_list(call_new(storage, do_sources, "", ""), NULL);
 }
 
 static bool file_storage_probe(struct storage *storage, const struct export_target *target,
@@ -310,8 +321,6 @@ struct storage *file_storage_new(const struct node_paths *paths, const char *sha
                                  ? g_canonicalize_filename(shared_dir, paths->root)
                                  : g_build_filename(paths->var, "shared", NULL);
     storage->images.sources = g_build_filename(paths->var, "images", NULL);
-    storage->shared = lookout_new(storage->images.shared, shared_look);
-    storage->sources = lookout_new(storage->images.sources, image_source_names);
     storage->images.uid = reach_effective_uid(qemu_uid);
     storage->creating =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)image_plan_unref);
@@ -329,8 +338,6 @@ void file_storage_free(struct storage *base)
         return;
     g_hash_table_unref(storage->exports);
     g_hash_table_unref(storage->creating);
-    lookout_free(storage->shared);
-    lookout_free(storage->sources);
     images_clear(&storage->images);
     g_free(storage);
 }

@@ -75,9 +75,8 @@ static GThreadPool *image_threads(void)
     return pool;
 }
 
-struct image_call *image_call_run(struct image_call *call, GError **error)
+static struct image_call *call_wait(struct image_call *call, GError **error)
 {
-    g_thread_pool_push(image_threads(), call, NULL);
     if (!promise_wait(&call->done)) {
         call->abandoned = true;
         fettle_set_error(error, KILLED, "the process that waited for a disk has ended");
@@ -88,6 +87,29 @@ struct image_call *image_call_run(struct image_call *call, GError **error)
     g_propagate_error(error, g_steal_pointer(&call->error));
     image_call_free(call);
     return NULL;
+}
+
+struct image_call *image_call_run(struct image_call *call, GError **error)
+{
+    g_thread_pool_push(image_threads(), call, NULL);
+    return call_wait(call, error);
+}
+
+static void *look_in_thread(void *data)
+{
+    call_in_thread(data, NULL);
+    return NULL;
+}
+
+struct image_call *image_call_look(struct image_call *call, GError **error)
+{
+    GThread *thread = g_thread_try_new("image look", look_in_thread, call, error);
+    if (thread == NULL) {
+        image_call_free(call);
+        return NULL;
+    }
+    g_thread_unref(thread);
+    return call_wait(call, error);
 }
 
 bool image_call_finish(struct image_call *call, GError **error)

@@ -1,6 +1,6 @@
 /*
- * Work on images in a worker thread, waited for by a task: copies and syncs take their time. Used
- * by files.c and create.c.
+ * Work on images in a worker thread, waited for by a task: copies and syncs take their time, and a
+ * folder whose server is dead takes for ever. Used by files.c and create.c.
  */
 #pragma once
 
@@ -20,6 +20,7 @@ struct image_call {
     GPtrArray *disks; /* struct disk */
     guint64 generation;
     guint64 bytes;
+    struct storage_space space;
     guint disk, count;
     bool aside;
     enum disk_format format;
@@ -35,6 +36,9 @@ struct image_call {
 struct image_call *image_call_new(const struct images *images,
                                   bool (*fn)(struct image_call *call, GError **error),
                                   const char *instance, const char *replica);
+/* What only looks does not wait for what copies: it gets a thread of its own, which hangs alone.
+ * Otherwise as image_call_run(). */
+struct image_call *image_call_look(struct image_call *call, GError **error);
 /* Runs it and waits; NULL with the error if it failed, else to be freed. Takes the call. */
 struct image_call *image_call_run(struct image_call *call, GError **error);
 /* The same for a call without a result. */

@@ -63,20 +63,19 @@ static bool can_be_told(const char *folder, const char *name)
     return g_file_test(path, G_FILE_TEST_IS_REGULAR);
 }
 
-char *image_source_names(const char *folder)
+GPtrArray *image_source_names(const char *folder)
 {
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
-    g_autoptr(GString) names = g_string_new(NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     const char *name;
-    guint count = 0;
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
         if (!can_be_told(folder, name))
             continue;
-        if (++count > LIMIT_SOURCES)
+        if (names->len >= LIMIT_SOURCES)
             return NULL;
-        g_string_append_printf(names, "/%s", name);
+        g_ptr_array_add(names, g_strdup(name));
     }
-    return dir != NULL ? g_strdup(names->str) : NULL;
+    return dir != NULL ? g_steal_pointer(&names) : NULL;
 }
 
 /* First bytes and size of a file; what the name ends with decides nothing here. */

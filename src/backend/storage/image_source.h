@@ -33,9 +33,9 @@ void image_source_free(struct image_source *source);
 typedef struct image_source image_source_t;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(image_source_t, image_source_free)
 
-/* Names of all files in `folder` that are no hidden ones, each with a slash before it; NULL if they
- * cannot be read, or are more than LIMIT_SOURCES. */
-char *image_source_names(const char *folder);
+/* Names (char *) of all files in `folder` that are no hidden ones; NULL if they cannot be read, or
+ * are more than LIMIT_SOURCES. Blocking. */
+GPtrArray *image_source_names(const char *folder);
 
 /* The top layer: its disk's size and the format of the whole. */
 const struct source_layer *image_source_top(const struct image_source *source);

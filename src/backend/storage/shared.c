@@ -45,15 +45,14 @@ bool shared_mark(const char *folder, GError **error)
            link_marker(folder, temporary, error);
 }
 
-char *shared_look(const char *folder)
+char *shared_look(const char *folder, struct storage_space *ret_space)
 {
-    g_autofree char *marker = shared_read(folder);
+    char *marker = shared_read(folder);
     struct statvfs space;
-    if (marker == NULL)
-        return NULL;
-    if (statvfs(folder, &space) != 0)
-        memset(&space, 0, sizeof space);
-    return g_strdup_printf("%s %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, marker,
-                           (guint64)space.f_blocks * space.f_frsize / MIB(1),
-                           (guint64)space.f_bavail * space.f_frsize / MIB(1));
+    *ret_space = (struct storage_space){0};
+    if (marker == NULL || statvfs(folder, &space) != 0)
+        return marker;
+    ret_space->total_mib = (guint64)space.f_blocks * space.f_frsize / MIB(1);
+    ret_space->free_mib = (guint64)space.f_bavail * space.f_frsize / MIB(1);
+    return marker;
 }

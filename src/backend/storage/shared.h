@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "proto/storage.h"
+
 #include <glib.h>
 #include <stdbool.h>
 
@@ -16,6 +18,5 @@
 char *shared_read(const char *folder);
 /* Makes the marker unless there is one, synced. Blocking. */
 bool shared_mark(const char *folder, GError **error);
-/* Marker and space (MiB) in one line, "UUID TOTAL FREE", for lookout.h; NULL: there is no marker.
- * Blocking. */
-char *shared_look(const char *folder);
+/* The same, with the space of the folder; 0 if that is not known. Blocking. */
+char *shared_look(const char *folder, struct storage_space *ret_space);

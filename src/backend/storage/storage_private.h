@@ -7,7 +7,6 @@
 #include "backend/storage/file_storage.h"
 #include "backend/storage/image_call.h"
 #include "backend/storage/images.h"
-#include "backend/storage/lookout.h"
 #include "backend/storage/shared.h"
 #include "base/task.h"
 
@@ -16,8 +15,6 @@ struct file_storage {
     const struct node_paths *paths;
     struct images images;
     struct storage_events events;
-    struct lookout *shared;
-    struct lookout *sources;
     char marker[SHARED_MARKER_BYTES]; /* of the shared folder, as it was seen last */
     GHashTable *creating;             /* instance -> struct image_plan */
     GHashTable *exports;              /* replica -> struct export */

@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+json_t *late_known(void)
+{
+    return json_make("{s:b}", "looks", 1);
+}
+
 const struct late_part *late_part_of(const struct node_report *report, const char *part)
 {
     for (guint i = 0; report->late && i < report->late->len; i++) {
@@ -29,8 +34,8 @@ char *late_part_words(const struct late_part *part)
     if (*part->why)
         return g_strdup_printf("cannot be read: %s", part->why);
     if (part->unknown)
-        return g_strdup_printf("has not answered since its node daemon began %s ago", age);
-    return g_strdup_printf("does not answer, last heard %s ago", age);
+        return g_strdup_printf("no answer since its node daemon began %s ago", age);
+    return g_strdup_printf("no answer, last heard %s ago", age);
 }
 
 char *late_guest_words(const struct guest_report *guest)

@@ -5,9 +5,13 @@
  */
 #pragma once
 
+#include "base/json.h"
 #include "proto/records.h"
 
 #include <stdbool.h>
+
+/* Arguments of node_report, by which an asker says that it knows of this. A new reference. */
+json_t *late_known(void);
 
 /* Parts of a node, as late_part.part has them. */
 #define PART_DISKS "disks"     /* their space, images, what is kept aside */
@@ -18,7 +22,7 @@
 /* NULL: it has answered a look that began after the report was asked for. */
 const struct late_part *late_part_of(const struct node_report *report, const char *part);
 
-/* As a sentence's end: "does not answer, last heard 12 s ago", "does not answer since its node
- * daemon began 3 min ago", "cannot be read: Input/output error". Free with g_free(). */
+/* "no answer, last heard 12 s ago", "no answer since its node daemon began 3 min ago", "cannot be
+ * read: Input/output error"; of a guest "does not answer, last heard 12 s ago". g_free() them. */
 char *late_part_words(const struct late_part *part);
 char *late_guest_words(const struct guest_report *guest);

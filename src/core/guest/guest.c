@@ -57,6 +57,7 @@ void guest_free(struct guest *guest)
     guest_record_free(guest->record);
     migration_target_free(guest->incoming_target);
     migration_status_free(guest->migration);
+    look_clear(&guest->look);
     g_free(guest->damage);
     g_free(guest);
 }
@@ -241,19 +242,27 @@ bool guest_kill(struct guest *guest, GError **error)
     return true;
 }
 
+void guest_heard(struct guest *guest, gint64 when, enum guest_state state,
+                 struct mirror_info mirror)
+{
+    guest->heard_ms = when;
+    guest->last_state = state;
+    guest->last_mirror = mirror;
+}
+
 bool guest_query(struct guest *guest)
 {
     struct hypervisor *hv = guest->node->hv;
     guint64 generation = guest->record->generation;
     enum guest_state state = GUEST_ABSENT;
     struct mirror_info mirror = {0};
+    gint64 began = guest->node->env->ops->boot_ms(guest->node->env);
     g_autoptr(GError) error = NULL;
     if (hv->ops->query(hv, guest->record->instance, generation, &state, &mirror, &error)) {
         if (generation != guest->record->generation)
             return false;
         guest->query_late = false;
-        guest->last_state = state;
-        guest->last_mirror = mirror;
+        guest_heard(guest, began, state, mirror);
         if (state == GUEST_SHUTDOWN)
             guest->shutdown = true;
         if (state == GUEST_ABSENT)
@@ -265,7 +274,6 @@ bool guest_query(struct guest *guest)
         return true;
     }
     guest->query_late = true;
-    guest->query_late_ms = guest->node->env->ops->boot_ms(guest->node->env);
     return false;
 }
 

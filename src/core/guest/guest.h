@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/guest/node_private.h"
+#include "core/guest/look.h"
 
 struct mirror_watch;
 struct outgoing;
@@ -28,9 +28,10 @@ struct guest {
     bool adopted;    /* started by this node daemon, or confirmed by the master since it began */
     bool shutdown;   /* the guest switched itself off; it is paused */
     bool query_late; /* the last question got no answer */
-    gint64 query_late_ms; /* and ended then */
     enum guest_state last_state;
     struct mirror_info last_mirror;
+    gint64 heard_ms; /* boot clock: when the question began that told these two */
+    struct look look;
     struct io_info last_io;
     guint go_on_tries; /* in vain, though there was room (room.c) */
     gint64 went_on_ms; /* when it was last let go on */
@@ -85,6 +86,9 @@ bool guest_check_stays(const struct guest *guest, GError **error);
 /* Ends the process, if any, and sees its exit; stops its watch, removes its tap devices.
  * HYPERVISOR, TIMEOUT: it may live. */
 bool guest_kill(struct guest *guest, GError **error);
+/* What is known of its process from now on, as it was at that moment of the boot clock. */
+void guest_heard(struct guest *guest, gint64 when, enum guest_state state,
+                 struct mirror_info mirror);
 /* Asks the hypervisor and remembers the answer; a process that is gone becomes !live. False: no
  * answer, `last_…` are old. */
 bool guest_query(struct guest *guest);

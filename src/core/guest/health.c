@@ -301,8 +301,6 @@ void health_report(struct node_core *node, struct node_report *report)
         report->copy_settled = health->settled_serial;
     }
     health_unref(health);
-    /* The very last: it grows old on its way. */
-    report->clock_us = (guint64)MAX(node->env->ops->wall_us(node->env), 0);
 }
 
 struct health *health_new(struct node_core *node)

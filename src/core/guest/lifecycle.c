@@ -158,6 +158,9 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     guest->shutdown = false;
     guest->last_io = (struct io_info){0};
     guest->go_on_tries = 0;
+    /* What its process before this one was like is over. */
+    guest_heard(guest, guest->node->env->ops->boot_ms(guest->node->env), GUEST_PREPARED,
+                (struct mirror_info){0});
     /* As committed: after a migration the replica has to be ready once before it is in sync. */
     guest->replica_state =
         args->full || *args->instance->migration ? REPLICA_SYNCING : REPLICA_IN_SYNC;
@@ -258,6 +261,7 @@ static bool start_launch(struct guest *guest, const struct guest_start_args *arg
         return false;
     guest->adopted = true;
     if (args->run) {
+        guest->last_state = GUEST_RUNNING;
         start_announce(guest);
         taps_announce(guest);
     }

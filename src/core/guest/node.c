@@ -16,6 +16,7 @@
 #include "core/guest/master_ip.h"
 #include "core/guest/mirror.h"
 #include "core/guest/outgoing.h"
+#include "core/guest/parts.h"
 #include "core/guest/rediscover.h"
 #include "core/guest/replica.h"
 #include "core/guest/report.h"
@@ -97,6 +98,7 @@ void node_release(struct node_core *node)
         guest_free(value);
     g_hash_table_unref(node->guests);
     health_free(node->health);
+    parts_free(node->parts);
     fence_free(node->fence);
     g_free(node->address);
     g_free(node->image_folder);
@@ -126,6 +128,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->health = health_new(node);
     fence_set_changed(node->fence, node_announced, node);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
+    node->parts = parts_new(env);
     node->users = 1;
     g_queue_init(&node->ssconf.waiters);
     node->taps_left = true; /* of an earlier life, perhaps */

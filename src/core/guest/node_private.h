@@ -5,6 +5,7 @@
  *   node.c          requests in, events in, start
  *   report.c        node_report
  *   health.c        whether the node can do its work, for that
+ *   look.c, parts.c what it asks, beside it, and what has answered last
  *   fence.c         epoch and members
  *   guest.c         one struct per instance, its file, its lock
  *   confirm.c       questions to the master, and its word on replicas
@@ -42,6 +43,7 @@ struct node_core {
     struct health *health;
     void (*changed)(void *data); /* an announcement was taken over */
     void *changed_data;
+    struct parts *parts;
     GHashTable *guests;       /* instance uuid -> struct guest */
     bool ready;               /* state read, reality rediscovered */
     bool ended;               /* node_core_free() was called */

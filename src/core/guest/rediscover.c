@@ -75,8 +75,8 @@ static bool found_guest(struct node_core *node, const struct guest_report *found
     if (is_incoming(guest, found))
         return incoming_found(guest, found, error);
     guest->live = true;
-    guest->last_state = found->state;
-    guest->last_mirror = (struct mirror_info){found->mirror, (guint)found->progress};
+    guest_heard(guest, node->env->ops->boot_ms(node->env), found->state,
+                (struct mirror_info){found->mirror, (guint)found->progress});
     guest->shutdown = found->state == GUEST_SHUTDOWN;
     if (is_unfinished(guest, found))
         return true;

@@ -1,6 +1,6 @@
 /*
- * node_report; see report.h. Guests are asked anew, except those whose last question got no answer
- * a short while ago: one stuck monitor must not delay every report.
+ * node_report; see report.h. Whatever may not answer is looked at beside the report (look.h), which
+ * waits for it within bounds and then says what is known.
  */
 #include "core/guest/report.h"
 
@@ -8,11 +8,23 @@
 #include "core/guest/incoming.h"
 #include "core/guest/keeper.h"
 #include "core/guest/outgoing.h"
+#include "core/guest/parts.h"
 #include "core/guest/services.h"
 
-#define LATE_PAUSE_MS 10000 /* before a guest that did not answer is asked again */
+/* Of all that a guest that does not answer may be, "running" is what must be treated most
+ * carefully: so it is told to whoever takes it for news. */
+static void tell_late(const struct guest *guest, bool looks, gint64 now, struct guest_report *line)
+{
+    if (looks) {
+        line->late = true;
+        line->age_ms = (guint64)MAX(now - guest->heard_ms, 0);
+    } else if (line->state != GUEST_SHUTDOWN) {
+        line->state = GUEST_RUNNING;
+    }
+}
 
-static void report_guest(const struct guest *guest, struct node_report *report)
+static void report_guest(const struct guest *guest, const struct look_round *round, bool looks,
+                         struct node_report *report)
 {
     const struct guest_record *record = guest->record;
     struct guest_report *line = guest_report_new();
@@ -31,6 +43,8 @@ static void report_guest(const struct guest *guest, struct node_report *report)
     line->migrating = outgoing_state(guest);
     if (line->migrating != MIGRATION_NONE)
         set_string(&line->migration, record->migration);
+    if (!look_round_answered(round, &guest->look))
+        tell_late(guest, looks, look_round_now(round), line);
     g_ptr_array_add(report->guests, line);
 }
 
@@ -48,24 +62,47 @@ static void report_incoming(const struct guest *guest, struct node_report *repor
     g_ptr_array_add(report->guests, line);
 }
 
-static void report_guests(struct node_core *node, struct node_report *report)
+/* One that began anew meanwhile is asked again. */
+static bool look_at_guest(struct node_core *node, void *thing)
 {
-    gint64 now = node->env->ops->boot_ms(node->env);
-    /* Waiting may change the table: first who, then what. */
-    g_autoptr(GPtrArray) guests = g_ptr_array_new();
+    struct guest *guest = thing;
+    guint64 generation;
+    do {
+        generation = guest->record->generation;
+        if (!guest->live)
+            return true;
+        if (guest_query(guest)) {
+            if (guest->live)
+                guest_look_io(guest);
+            return true;
+        }
+    } while (generation != guest->record->generation && !task_killed());
+    return false;
+}
+
+static void ask_guests(struct node_core *node, struct look_round *round)
+{
     GHashTableIter iter;
     void *value;
     g_hash_table_iter_init(&iter, node->guests);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        g_ptr_array_add(guests, value);
-
-    for (guint i = 0; i < guests->len; i++) {
-        struct guest *guest = guests->pdata[i];
-        if (guest->live && (!guest->query_late || now - guest->query_late_ms >= LATE_PAUSE_MS) &&
-            guest_query(guest) && guest->live)
-            guest_look_io(guest);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct guest *guest = value;
         if (guest->live)
-            report_guest(guest, report);
+            look_round_add(round, &guest->look, look_at_guest, guest);
+    }
+}
+
+/* The list is the table as it is now: who has begun while others were asked is in it, and late. */
+static void report_guests(const struct node_core *node, const struct look_round *round, bool looks,
+                          struct node_report *report)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, node->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct guest *guest = value;
+        if (guest->live)
+            report_guest(guest, round, looks, report);
         if (guest->incoming_live)
             report_incoming(guest, report);
     }
@@ -96,43 +133,12 @@ static void report_replicas(struct node_core *node, const GPtrArray *images,
             report_replica(report, record->instance, record->replica,
                            record->exported ? record->replica_generation : 0, guest->export_live);
     }
-    for (guint i = 0; i < images->len; i++) {
+    for (guint i = 0; images && i < images->len; i++) {
         const struct image_set *set = images->pdata[i];
         const struct guest *guest = guest_lookup(node, set->instance);
         if (*set->replica && (!guest || strcmp(guest->record->replica, set->replica) != 0))
             report_replica(report, set->instance, set->replica, 0, false);
     }
-}
-
-/* The same without the disks, which is all that a master of an older version understands. */
-static void report_names(const GPtrArray *sets, GPtrArray *ret_to)
-{
-    for (guint i = 0; i < sets->len; i++) {
-        const struct image_set *set = sets->pdata[i];
-        g_ptr_array_add(ret_to, g_strdup_printf("%s%s%s", set->instance, *set->replica ? " " : "",
-                                                set->replica));
-    }
-}
-
-static void report_images(const GPtrArray *images, struct node_report *report)
-{
-    report_names(images, report->images);
-    for (guint i = 0; i < images->len; i++)
-        g_ptr_array_add(report->image_sets, image_set_copy(images->pdata[i]));
-}
-
-static void report_sources(struct storage *storage, struct node_report *report)
-{
-    g_autoptr(GPtrArray) sources = storage->ops->sources(storage);
-    report->sources_whole = sources != NULL;
-    for (guint i = 0; sources && i < sources->len; i++)
-        g_ptr_array_add(report->sources, g_strdup(sources->pdata[i]));
-}
-
-static void report_bridges(const GPtrArray *bridges, struct node_report *report)
-{
-    for (guint i = 0; i < bridges->len; i++)
-        g_ptr_array_add(report->bridges, g_strdup(bridges->pdata[i]));
 }
 
 static void report_master_ip(struct node_core *node, struct node_report *report)
@@ -160,49 +166,51 @@ json_t *report_alive(struct node_core *node, struct fence_op *op, const void *ar
     return json_object();
 }
 
-json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+static bool report_host(const struct node_core *node, struct node_report *report, GError **error)
 {
-    struct storage *storage = node->storage;
-    record_autoptr(node_report) report = node_report_new();
-    struct storage_space space = {0};
-    set_string(&report->node, node->env->node_uuid);
-    set_string(&report->version, FETTLE_VERSION);
-    set_string(&report->boot_id, node->env->boot_id);
-    if (!storage->ops->space(storage, &space, error))
-        return NULL;
-    report->disk_total = space.total_mib;
-    report->disk_free = space.free_mib;
     guint cpus = 0;
     if (!node->hv->ops->host(node->hv, &report->memory_total, &report->memory_free, &cpus)) {
         fettle_set_error(error, ENVIRONMENT, "the host does not tell its memory and processors");
-        return NULL;
+        return false;
     }
     report->cpus = cpus;
-    g_autoptr(GPtrArray) images = storage->ops->list(storage, false, error);
-    g_autoptr(GPtrArray) aside = images ? storage->ops->list(storage, true, error) : NULL;
-    if (!aside)
-        return NULL;
-    g_autoptr(GPtrArray) bridges = node->env->network->ops->bridges(node->env->network, error);
-    if (!bridges)
-        return NULL;
+    set_string(&report->node, node->env->node_uuid);
+    set_string(&report->version, FETTLE_VERSION);
+    set_string(&report->boot_id, node->env->boot_id);
     set_string(&report->qemu_version, node->hv->ops->version(node->hv));
-    set_string(&report->shared, storage->ops->shared(storage, &space));
-    report->shared_total = space.total_mib;
-    report->shared_free = space.free_mib;
-    report_images(images, report);
-    report_sources(storage, report);
-    report_names(aside, report->leftovers);
-    for (guint i = 0; i < aside->len; i++)
-        g_ptr_array_add(report->aside_sets, image_set_copy(aside->pdata[i]));
-    report_bridges(bridges, report);
-    report_master_ip(node, report);
-    report_guests(node, report);
-    report_replicas(node, images, report);
-    report_services(node, report);
-    health_report(node, report);
-    if (task_killed()) {
-        node_killed(error);
+    return true;
+}
+
+/* From what is known now; waits for nothing. */
+static json_t *report_known(struct node_core *node, const struct look_round *round, bool looks,
+                            struct node_report *report, GError **error)
+{
+    if (!parts_report(node->parts, round, looks, report, error))
         return NULL;
-    }
+    report_master_ip(node, report);
+    report_guests(node, round, looks, report);
+    report_replicas(node, parts_images(node->parts), report);
+    report_services(node, report);
+    /* The very last: it grows old on its way. */
+    report->clock_us = (guint64)MAX(node->env->ops->wall_us(node->env), 0);
     return node_report_to_json(report);
+}
+
+json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+{
+    const struct node_report_args *asked = args;
+    record_autoptr(node_report) report = node_report_new();
+    if (!report_host(node, report, error))
+        return NULL;
+    struct look_round *round = look_round_new(node);
+    parts_ask(node->parts, round);
+    ask_guests(node, round);
+    health_report(node, report);
+    json_t *answer = NULL;
+    if (look_round_wait(round))
+        answer = report_known(node, round, asked->looks, report, error);
+    else
+        node_killed(error);
+    look_round_free(round);
+    return answer;
 }

@@ -1,6 +1,7 @@
 /*
  * node_report: what this node has, and what really runs on it: guests, replicas, its own daemons.
  * node_alive: whether it answers at all, whatever it has.
+ * Given within LOOK_WAIT_MS, whatever hangs here (SAF-90).
  */
 #pragma once
 

@@ -3,6 +3,8 @@
  */
 #include "core/ops/copy.h"
 
+#include "core/config/late.h"
+
 #include "core/ops/attend.h"
 
 #include <string.h>
@@ -108,6 +110,8 @@ guint64 copy_images(const struct node_report *report, const struct instance *ins
 {
     g_autofree char *name = g_strdup_printf("%s%s%s", instance->uuid, *replica ? " " : "", replica);
     guint at = 0;
+    if (report && late_part_of(report, PART_DISKS))
+        return ALL_DISKS; /* whatever is not in memory may be there */
     if (!report || !report->images ||
         !g_ptr_array_find_with_equal_func(report->images, name, g_str_equal, &at))
         return 0;

@@ -27,8 +27,9 @@ bool copy_set_syncing(struct op *op, const char *uuid, enum task_state mark, con
 bool copy_at_rest(struct op *op, const char *uuid, enum task_state mark, GError **error);
 
 /* The disks that have an image in a report, as in record image_set (`replica` "": the images that
- * the instance runs from). A node of an older version names only sets: all disks, then. No report:
- * none. */
+ * the instance runs from). A node of an older version names only sets: all disks, then; also while
+ * its disks do not answer, because what is not seen is not missing (SAF-90): whoever needs more
+ * than that asks instance_need_disks(). No report: none. */
 guint64 copy_images(const struct node_report *report, const struct instance *instance,
                     const char *replica);
 /* The same of the n-th set that a report names. */

@@ -106,6 +106,9 @@ bool instance_gather_online(struct op *op, GError **error);
  * or "secondary". */
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
                         const char *role, GError **error);
+/* TEMPORARY if the report that was gathered of the node has its disks from memory: who concludes
+ * something from what is not on them, or is to act on them, waits (SAF-90). */
+bool instance_need_disks(const struct op *op, const char *node_uuid, GError **error);
 /* A file of var/images on a node; NULL with UNKNOWN_ENTITY that says where `what` is missing and
  * which `field` wants it. */
 struct image_info *instance_need_image(struct op *op, const char *node_uuid, const char *field,

@@ -3,6 +3,8 @@
  */
 #include "core/ops/instance.h"
 
+#include "core/config/late.h"
+
 #include <string.h>
 
 /* --- what its nodes say --- */
@@ -64,6 +66,18 @@ bool instance_need_node(const struct op *op, const struct instance *instance, co
                      "%s, the %s node of instance \"%s\", does not answer; if it is really dead: "
                      "fettle node modify %s --offline=yes --statement ...",
                      name, role, instance->name, name);
+    return false;
+}
+
+bool instance_need_disks(const struct op *op, const char *node_uuid, GError **error)
+{
+    const struct node_report *report = op_report(op, node_uuid);
+    const struct late_part *late = report ? late_part_of(report, PART_DISKS) : NULL;
+    if (!late)
+        return true;
+    g_autofree char *words = late_part_words(late);
+    fettle_set_error(error, TEMPORARY, "the disks of %s: %s; try again later",
+                     op_node_name(op, node_uuid), words);
     return false;
 }
 

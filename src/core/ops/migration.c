@@ -3,6 +3,8 @@
  */
 #include "core/ops/migration.h"
 
+#include "core/config/late.h"
+
 #include "core/config/invariants.h"
 #include "core/ops/copy.h"
 
@@ -181,6 +183,8 @@ static void clean_source(struct op *op, const struct instance *instance, const c
 
 static bool has_images(const struct node_report *report, const struct instance *instance)
 {
+    if (report && late_part_of(report, PART_DISKS))
+        return false;
     for (guint i = 0; report && report->images && i < report->images->len; i++)
         if (!strcmp(report->images->pdata[i], instance->uuid))
             return true;

@@ -4,6 +4,7 @@
 #include "core/ops/op.h"
 
 #include "core/config/faults.h"
+#include "core/config/late.h"
 
 #include "core/ops/placement.h"
 
@@ -315,7 +316,7 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
         struct rpc_call call = {.to_node = node_uuids->pdata[i],
                                 .to_role = ROLE_NODED,
                                 .method = "node_report",
-                                .args = json_object(),
+                                .args = late_known(),
                                 .stamp = op->stamp,
                                 .job = (guint)op->job};
         op->env->ops->call(op->env, &call, gather_reply_cb, gathering);

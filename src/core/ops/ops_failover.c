@@ -217,7 +217,11 @@ static bool images_are_there(const struct op *op, const struct instance *instanc
 {
     const struct node_report *report = op_report(op, op->primary);
     guint64 disks = copy_images(report, instance, instance->replica);
-    if (!mirrored(instance) || copy_is_whole(instance, disks))
+    if (!mirrored(instance))
+        return true;
+    if (!instance_need_disks(op, op->primary, error))
+        return false;
+    if (copy_is_whole(instance, disks))
         return true;
     g_autofree char *missing = copy_missing(instance, disks);
     fettle_set_error(error, UNSAFE,

@@ -144,7 +144,8 @@ static bool ask_images(const struct op *op, const struct instance *instance, con
     *ret_there = false;
     if (op_node_offline(op, node))
         return true;
-    if (!instance_need_node(op, instance, node, role, error))
+    if (!instance_need_node(op, instance, node, role, error) ||
+        !instance_need_disks(op, node, error))
         return false;
     const struct node_report *report = op_report(op, node);
     *ret_there =
@@ -206,7 +207,7 @@ static bool disks_are_there(const struct op *op, const struct instance *instance
     /* They are taken disk by disk: a death in the middle leaves some under either name. */
     guint64 disks = copy_images(report, instance, first->uuid) | copy_images(report, instance, "");
     return left_by_a_job(instance) && is_at_rest(instance, report) &&
-           copy_is_whole(instance, disks);
+           instance_need_disks(op, instance->primary_node, NULL) && copy_is_whole(instance, disks);
 }
 
 /* The job has given nothing up on record, and what it thought to be lost is back: nothing is made.

@@ -2,6 +2,7 @@
  * OP_INSTANCE_REMOVE; also the undoing of a creation. What is left of the instance is a `removed`
  * record: the proof for nodes that were away that their copy is over (SAF-04).
  */
+#include "core/config/late.h"
 #include "core/config/promised.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
@@ -88,7 +89,7 @@ static bool clean_shared(struct op *op, const struct instance *instance, GError 
         const char *node = online->pdata[i];
         const struct node_report *report = op_report(op, node);
         g_autoptr(GError) local = NULL;
-        if (!report || !report->shared || !*report->shared)
+        if (!report || !report->shared || !*report->shared || late_part_of(report, PART_SHARED))
             continue;
         if (clean_node(op, instance, node, 0, &local)) {
             op_log(op, "%s removed its images from the shared folder", op_node_name(op, node));

@@ -7,6 +7,7 @@
  * before: every step is idempotent by generation, so it may be tried again (ARP-54).
  */
 #include "core/config/faults.h"
+#include "core/config/late.h"
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
@@ -61,7 +62,8 @@ static bool old_node_serves(struct op *op, const struct instance *instance, bool
     if (!op_gather_reports(op, wanted, error))
         return false;
     const struct node_report *report = op_report(op, uuid);
-    *ret_serves = report && report->disk_total > 0 && !faults_forbids(report, true);
+    *ret_serves = report && report->disk_total > 0 && !late_part_of(report, PART_DISKS) &&
+                  !faults_forbids(report, true);
     return true;
 }
 

@@ -6,6 +6,8 @@
  */
 #include "core/ops/ops_restored.h"
 
+#include "core/ops/instance.h"
+
 #include <string.h>
 
 #include "core/config/restored.h"
@@ -40,6 +42,8 @@ bool restored_gather(struct op *op, GError **error)
     if (!op_gather_reports(op, uuids, error))
         return false;
     for (guint i = 0; i < uuids->len; i++) {
+        if (!instance_need_disks(op, uuids->pdata[i], error))
+            return false;
         if (op_report(op, uuids->pdata[i]))
             continue;
         fettle_set_error(error, UNREACHABLE,

@@ -4,6 +4,7 @@
  * record says.
  */
 #include "core/config/faults.h"
+#include "core/config/late.h"
 #include "core/ops/copy.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
@@ -57,6 +58,12 @@ static const char *name(const struct verify *verify, const char *node)
     return op_node_name(verify->op, node);
 }
 
+static void late_problem(struct verify *verify, const struct node_report *report, const char *part)
+{
+    g_autofree char *words = late_part_words(late_part_of(report, part));
+    problem(verify, "the %s of %s: %s", part, name(verify, report->node), words);
+}
+
 /* The report of one of its nodes; a problem if there is none. */
 static const struct node_report *node_there(struct verify *verify, const char *node,
                                             const char *role)
@@ -69,6 +76,8 @@ static const struct node_report *node_there(struct verify *verify, const char *n
         problem(verify, "%s, its %s node, does not answer", name(verify, node), role);
     else if (fault && verify->instance->disks->len)
         problem(verify, "%s, its %s node, %s", name(verify, node), role, fault->text);
+    else if (verify->instance->disks->len && late_part_of(report, PART_DISKS))
+        late_problem(verify, report, PART_DISKS);
     return report;
 }
 
@@ -107,6 +116,10 @@ static void look_at_guest(struct verify *verify, const struct node_report *repor
     const char *node = name(verify, instance->primary_node);
     bool up = instance->admin_state == ADMIN_UP;
     bool current = guest && *instance->holder && guest->generation == instance->generation;
+    if (guest && guest->late) {
+        g_autofree char *words = late_guest_words(guest);
+        problem(verify, "its guest on %s %s", node, words);
+    }
     if (guest && !current)
         problem(verify,
                 "generation %" G_GUINT64_FORMAT " of it is on %s, but %" G_GUINT64_FORMAT
@@ -114,7 +127,7 @@ static void look_at_guest(struct verify *verify, const struct node_report *repor
                 guest->generation, node, instance->generation);
     else if (up && !guest)
         problem(verify, "it should run on %s and does not", node);
-    else if (up && guest->state != GUEST_RUNNING)
+    else if (up && guest->state != GUEST_RUNNING && !guest->late)
         problem(verify, "it should run on %s and is %s", node,
                 enum_word(&guest_state_words, (int)guest->state));
     else if (!up && guest && guest->state == GUEST_RUNNING)
@@ -143,7 +156,9 @@ static void look_at_shared(struct verify *verify)
 static void look_at_bridges(struct verify *verify, const struct node_report *report)
 {
     const char *bridge = placement_missing_bridge(report, verify->instance->nics);
-    if (bridge)
+    if (bridge && late_part_of(report, PART_BRIDGES))
+        late_problem(verify, report, PART_BRIDGES);
+    else if (bridge)
         problem(verify, "%s has no bridge \"%s\" for its network card", name(verify, report->node),
                 bridge);
 }
@@ -184,7 +199,7 @@ static void look_at_mirror(struct verify *verify, const struct replica *replica,
     const struct instance *instance = verify->instance;
     const struct guest_report *guest = instance_guest(primary, instance);
     bool promised = replica->state != REPLICA_STALE;
-    if (!promised || !guest || guest->generation != instance->generation)
+    if (!promised || !guest || guest->late || guest->generation != instance->generation)
         return;
     const struct replica_report *line = secondary ? replica_on(secondary, replica->uuid) : NULL;
     if (guest->mirror == MIRROR_NONE || guest->mirror == MIRROR_LOST)
@@ -238,7 +253,8 @@ static void look_at_strays(struct verify *verify, const struct node_report *repo
         problem(verify, "generation %" G_GUINT64_FORMAT " of it is %s on %s, which is not its node",
                 guest->generation, enum_word(&guest_state_words, (int)guest->state),
                 name(verify, report->node));
-    for (guint i = 0; report->images && i < report->images->len; i++) {
+    bool seen = !late_part_of(report, PART_DISKS);
+    for (guint i = 0; seen && report->images && i < report->images->len; i++) {
         g_auto(GStrv) words = g_strsplit(report->images->pdata[i], " ", 2);
         if (!words[0] || strcmp(words[0], instance->uuid) ||
             belongs_there(verify, report->node, words[1] ? words[1] : ""))

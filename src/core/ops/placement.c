@@ -4,6 +4,8 @@
 #include "core/ops/placement.h"
 
 #include "core/config/faults.h"
+#include "core/config/late.h"
+
 #include "proto/source_name.h"
 
 #include <string.h>
@@ -300,6 +302,8 @@ const char *placement_shared(const GPtrArray *reports, enum disk_template disk_t
 const char *placement_unshared(const struct node_report *report, const char *shared)
 {
     const char *mounted = shared_of(report);
+    if (shared && *shared && late_part_of(report, PART_SHARED))
+        return "does not get an answer from the shared folder";
     if (!shared || !*shared || !strcmp(mounted, shared))
         return NULL;
     return *mounted ? "mounts another shared folder" : "does not mount the shared folder";
@@ -326,6 +330,18 @@ static char *why_too_old(const struct node_report *report, const char *qemu_from
         return NULL;
     return g_strdup_printf("has QEMU %s, and the guest runs under %s, which is newer",
                            *version ? version : "of an unknown version", qemu_from);
+}
+
+const struct late_part *placement_late_disks(const struct node_report *report,
+                                             const struct placement_need *need)
+{
+    return need->disk ? late_part_of(report, PART_DISKS) : NULL;
+}
+
+static char *why_disks_late(const struct late_part *late)
+{
+    g_autofree char *words = late_part_words(late);
+    return g_strdup_printf("has disks that cannot be used now (%s)", words);
 }
 
 static char *why_not(const struct config *config, const struct node *node,
@@ -356,6 +372,9 @@ static char *why_not(const struct config *config, const struct node *node,
     char *old = why_too_old(report, need->qemu_from);
     if (old)
         return old;
+    const struct late_part *late = placement_late_disks(report, need);
+    if (late)
+        return why_disks_late(late);
     find_promises(config, report, need->sums, ret_counted);
     room_from(config, report, ret_counted, ret_room);
     if (need->memory && (gint64)need->memory > ret_room->memory)

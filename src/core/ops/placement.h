@@ -84,6 +84,9 @@ bool placement_file_is_known(const GPtrArray *reports, const char *name);
  * `holder` says (may be ""), else what any node says. "": the template has none, or nobody says. */
 const char *placement_shared(const GPtrArray *reports, enum disk_template disk_template,
                              const char *holder);
+/* Its disks, if they are needed and do not answer; NULL: they do, as far as is known. */
+const struct late_part *placement_late_disks(const struct node_report *report,
+                                             const struct placement_need *need);
 /* Continues the node's name: "does not mount the shared folder"; NULL: it does, or need not. */
 const char *placement_unshared(const struct node_report *report, const char *shared);
 

@@ -1,6 +1,8 @@
 /* See refusal.h. */
 #include "core/ops/refusal.h"
 
+#include "core/config/late.h"
+
 #include <string.h>
 
 #include "core/config/faults.h"
@@ -36,10 +38,14 @@ void refusal_set(GError **error, const struct node *node, const struct node_repo
                          sentence, node->name);
     else if (placement_missing_bridge(report, need->nics))
         fettle_set_error(error, ENVIRONMENT, "%s" REFUSAL_NO_BRIDGE, sentence);
+    else if (need->shared && *need->shared && late_part_of(report, PART_SHARED))
+        fettle_set_error(error, TEMPORARY, "%s; try again when it does", sentence);
     else if (placement_unshared(report, need->shared))
         fettle_set_error(error, ENVIRONMENT, "%s; mount it there", sentence);
     else if (lacks_file(report, need))
         fettle_set_error(error, NO_RESOURCES, "%s; put it there", sentence);
+    else if (placement_late_disks(report, need))
+        fettle_set_error(error, TEMPORARY, "%s", sentence);
     else
         fettle_set_error(error, NO_RESOURCES, "%s" REFUSAL_NO_ROOM, sentence);
 }

@@ -2,6 +2,7 @@
 #include "core/queue/live.h"
 
 #include "core/config/faults.h"
+#include "core/config/late.h"
 
 struct live {
     GHashTable *answers;   /* node uuid -> struct live_answer * */
@@ -67,7 +68,7 @@ static void ask(const struct queue_context *context, struct live *live, const ch
     const struct rpc_call call = {.to_node = node,
                                   .to_role = ROLE_NODED,
                                   .method = "node_report",
-                                  .args = json_object(),
+                                  .args = late_known(),
                                   .stamp = context_stamp(context),
                                   .timeout_ms = LIMIT_REPORT_WAIT_MS};
 

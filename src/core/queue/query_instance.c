@@ -1,6 +1,8 @@
 /* Fields of instances (proto/fields.def). */
 #include "core/queue/query_rows.h"
 
+#include "core/config/late.h"
+
 /* --- configured --- */
 
 json_t *query_get_instance_admin_up(struct query_source *source, const void *row,
@@ -288,6 +290,17 @@ json_t *query_get_instance_io_disk(struct query_source *source, const void *row,
     if (!primary_guest(source, row, &guest, ret_status) || guest == NULL || guest->io_errors == 0)
         return NULL;
     return json_integer((json_int_t)guest->io_disk);
+}
+
+json_t *query_get_instance_guest_late(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL || !guest->late)
+        return NULL;
+    g_autofree char *words = late_guest_words(guest);
+    return json_string(words);
 }
 
 json_t *query_get_instance_mirror_state(struct query_source *source, const void *row,

@@ -2,6 +2,8 @@
 #include "core/config/faults.h"
 #include "core/queue/query_rows.h"
 
+#include "core/config/late.h"
+
 /* --- nodes, configured --- */
 
 static bool is_master(const struct query_source *source, const struct node *node)
@@ -179,6 +181,24 @@ json_t *query_get_node_master_ip(struct query_source *source, const void *row,
     const struct node_report *report = report_of(source, row, ret_status);
 
     return report == NULL ? NULL : query_strings(report->master_ip);
+}
+
+json_t *query_get_node_late(struct query_source *source, const void *row,
+                            enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    if (report == NULL)
+        return NULL;
+    json_t *list = json_array();
+    for (guint i = 0; report->late != NULL && i < report->late->len; i++) {
+        const struct late_part *part = g_ptr_array_index(report->late, i);
+        g_autofree char *words = late_part_words(part);
+        g_autofree char *text = g_strdup_printf("%s: %s", part->part, words);
+
+        json_array_append_new(list, json_string(text));
+    }
+    return list;
 }
 
 json_t *query_get_node_leftovers(struct query_source *source, const void *row,

@@ -2,8 +2,10 @@
  * What nodes say, as far as it can be a cause of repair beside the record (ARP-70). Good news count
  * at once; bad news only from an answer of the node itself, only about a record that is no newer
  * than the answer and that no job is at work on, and only if an earlier pass has had them too: an
- * answer can be older than what a job has done meanwhile. See watcher_internal.h.
+ * answer can be older than what a job has done meanwhile. What an answer has from memory is no news
+ * (SAF-90). See watcher_internal.h.
  */
+#include "core/config/late.h"
 #include "core/ops/copy.h"
 #include "core/repair/watcher_internal.h"
 
@@ -31,6 +33,8 @@ static void remember(struct watcher *watcher, const struct node *node)
         memory->answered = true;
         memory->silent_ms = 0;
         memory->unheard_ms = 0;
+    } else if (g_hash_table_contains(watcher->refused, node->uuid)) {
+        memory->silent_ms = memory->unheard_ms = 0; /* what says something is not silent */
     } else if (node->offline) {
         suspicion_clear(&memory->disks);
         *memory = (struct node_memory){0}; /* what is on record says it all */
@@ -141,6 +145,8 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
     guint64 disks = 0;
     bool broken = replica != NULL && replica_broken(watcher, instance, replica, &disks);
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
+    if (guest != NULL && guest->late)
+        guest = NULL; /* what it said last is no news */
     struct repair_sight sight = {
         .guest = guest,
         .no_room = moves_for_room(watcher, instance, replica, guest),

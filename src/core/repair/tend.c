@@ -378,6 +378,8 @@ static enum trouble find_trouble(struct watcher *watcher, const struct instance 
     if (instance->admin_state != ADMIN_UP)
         return TROUBLE_NONE;
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
+    if (guest != NULL && guest->late)
+        return TROUBLE_NONE; /* what it was is no news; it is there (SAF-90) */
     if (guest != NULL && guest->state == GUEST_RUNNING)
         return trouble_running(watcher, instance);
     if (!reported || !watcher_node_online(watcher, instance->primary_node))

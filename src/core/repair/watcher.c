@@ -1,4 +1,6 @@
 /* See watcher.h: the loop, what one pass sees, and what all parts of it share. */
+#include "core/config/late.h"
+#include "core/ops/op.h"
 #include "core/repair/patient.h"
 
 #include "base/log.h"
@@ -171,7 +173,8 @@ struct question {
     char *node;
 };
 
-/* A node of another version may not say what images it has: that is no news of missing ones. */
+/* A node of another version may not say what images it has, and disks that do not answer say
+ * nothing: that is no news of missing ones. */
 static void keep_images(struct watcher *watcher, const char *node, const struct node_report *report)
 {
     GHashTable *images = g_hash_table_new(g_str_hash, g_str_equal);
@@ -200,13 +203,16 @@ static void ask_cb(json_t *result, const GError *error, void *data)
     struct round *round = question->round;
     if (!round->abandoned && result != NULL) {
         struct node_report *report = node_report_parse(result, RECORD_LAX, NULL);
-        if (report != NULL && json_object_get(result, "images") != NULL)
+        bool told = json_object_get(result, "images") != NULL;
+        if (report != NULL && told && late_part_of(report, PART_DISKS) == NULL)
             keep_images(round->watcher, question->node, report);
         if (report != NULL) {
             keep_report(round->watcher, question->node, report);
             faults_round_heard(round->faults, report);
         }
     }
+    if (!round->abandoned && result == NULL && !op_no_answer(error))
+        g_hash_table_add(round->watcher->refused, g_strdup(question->node));
     g_free(question->node);
     g_free(question);
     if (--round->open > 0)
@@ -223,6 +229,7 @@ static bool ask_nodes(struct watcher *watcher)
     g_hash_table_remove_all(watcher->guests);
     g_hash_table_remove_all(watcher->images);
     g_hash_table_remove_all(watcher->reports);
+    g_hash_table_remove_all(watcher->refused);
     watcher->reports_serial = config_serial(config);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     struct round *round = g_new0(struct round, 1);
@@ -240,7 +247,7 @@ static bool ask_nodes(struct watcher *watcher)
         struct rpc_call call = {.to_node = question->node,
                                 .to_role = ROLE_NODED,
                                 .method = "node_report",
-                                .args = json_object(),
+                                .args = late_known(),
                                 .stamp = {config_history(config), follow_epoch(watcher->follow)},
                                 .timeout_ms = LIMIT_REPORT_WAIT_MS};
         watcher->env->ops->call(watcher->env, &call, ask_cb, question);
@@ -469,6 +476,7 @@ struct watcher *watcher_new(const struct env *env)
     watcher->env = env;
     watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
     watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, node_memory_free);
+    watcher->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     watcher->images =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->reports =
@@ -505,6 +513,7 @@ void watcher_free(struct watcher *watcher)
     owner_free(watcher->owner);
     ages_free(watcher->ages);
     g_hash_table_unref(watcher->instances);
+    g_hash_table_unref(watcher->refused);
     g_hash_table_unref(watcher->nodes);
     g_hash_table_unref(watcher->images);
     placement_sums_free(watcher->sums);

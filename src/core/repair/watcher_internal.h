@@ -58,6 +58,7 @@ struct watcher {
     GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
     GHashTable *images;     /* node uuid -> (replica, borrowed -> its place in the report's images);
                                only nodes that say which they have */
+    GHashTable *refused;    /* node uuids: they have answered, but with an error and no report */
     GHashTable *nodes;      /* node uuid -> struct node_memory */
     guint64 pass;           /* number of this pass */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged

@@ -120,11 +120,26 @@ static json_t *sources_of(const char *names)
     return list;
 }
 
+/* To those who know of it. */
+static json_t *with_late(const struct ops_world *world, const char *node, json_t *report)
+{
+    if (g_strcmp0(world->late, node) != 0)
+        return report;
+    json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
+    if (guest) {
+        json_object_set_new(guest, "late", json_true());
+        json_object_set_new(guest, "age_ms", json_integer(12345));
+    }
+    json_object_set_new(report, "late",
+                        json_make("[{ss si}]", "part", world->late_part, "age_ms", 125000));
+    return report;
+}
+
 static json_t *report(const struct ops_world *world, const char *node)
 {
     guint index = (guint)(node[strlen(node) - 1] - '1') % 3;
     json_int_t memory = (json_int_t)world->memory[index], disk = (json_int_t)world->disk[index];
-    json_int_t told = *world->shared[index] ? (json_int_t)world->shared_mib : 0;
+    json_int_t mib = *world->shared[index] ? (json_int_t)world->shared_mib : 0;
     json_t *guests = json_array();
     if (world->guest_node && !strcmp(world->guest_node, node))
         json_array_append_new(
@@ -134,19 +149,19 @@ static json_t *report(const struct ops_world *world, const char *node)
                               "io_errors", (int)world->io_errors));
     if (world->io_stop && json_array_size(guests))
         json_object_set_new(json_array_get(guests, 0), "io_stop", json_string(world->io_stop));
-    json_t *answer = json_make(
+    json_t *told = json_make(
         "{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node, "memory_total", memory,
         "memory_free", memory, "disk_total", disk, "disk_free", disk, "guests", guests, "replicas",
         replicas_of(world, node), "images", images_of(world, node), "image_sets",
         image_sets_of(world, node), "bridges", world->bridges[index], "qemu_version",
-        world->qemu[index], "shared", world->shared[index], "shared_total", told, "shared_free",
-        told, "sources", sources_of(world->sources[index]), "sources_whole",
+        world->qemu[index], "shared", world->shared[index], "shared_total", mib, "shared_free", mib,
+        "sources", sources_of(world->sources[index]), "sources_whole",
         world->sources[index] ? 1 : 0);
     if (world->trial[index])
         json_object_set_new(
-            answer, "faults",
+            told, "faults",
             json_make("[{ss ss sb}]", "kind", "disks", "text", world->trial[index], "fresh", 1));
-    return answer;
+    return with_late(world, node, told);
 }
 
 /* A replica_open that is to keep images aside. */

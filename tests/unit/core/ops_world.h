@@ -55,6 +55,8 @@ struct ops_world {
     const char *no_image_on;    /* … on this node; NULL: on none */
     const char *bridges[3];     /* one on each node */
     GPtrArray *lost;            /* char *: nodes whose images are gone; all others have theirs */
+    const char *late; /* node of which a part does not answer, and the guest neither; or NULL … */
+    const char *late_part;    /* … and which */
     const char *lost_disk;    /* node that lacks the image of disk 1 of whatever it has; or NULL */
     GPtrArray *strays;        /* char *: "node image" that is there besides */
     guint looks;              /* questions how far disks_create is, each 10 % further */

@@ -325,34 +325,6 @@ static void test_report(void)
     node_world_free(nw);
 }
 
-/* A monitor that does not answer delays one report, not every one that follows. */
-static void test_report_late(void)
-{
-    struct node_world *nw = node_world_new(1);
-    g_autoptr(GError) error = NULL;
-    nw_create(nw, NODE_A, "", 0, &error);
-    nw_start(nw, &error);
-    g_assert_no_error(error);
-    json_autoptr first = nw_report(nw, &nw->a);
-    g_assert_nonnull(first);
-    fake_host_fault(nw->a.host, "query", FAKE_FAULT_SILENT, 1);
-    json_autoptr late = nw_report(nw, &nw->a);
-    g_assert_nonnull(late);
-    guint asked = fake_host_count(nw->a.host, "query");
-    json_autoptr next = nw_report(nw, &nw->a);
-    const json_t *guest = json_array_get(json_object_get(next, "guests"), 0);
-    g_assert_cmpstr(json_string_value(json_object_get(guest, "state")), ==, "running");
-    g_assert_cmpuint(fake_host_count(nw->a.host, "query"), ==, asked);
-    nw_pass(nw, 10000);
-    json_autoptr again = nw_report(nw, &nw->a);
-    g_assert_nonnull(again);
-    g_assert_cmpuint(fake_host_count(nw->a.host, "query"), ==, asked + 1);
-    fake_host_guest_crash(nw->a.host, WEB1);
-    json_autoptr gone = nw_report(nw, &nw->a);
-    g_assert_cmpuint(json_array_size(json_object_get(gone, "guests")), ==, 0);
-    node_world_free(nw);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -366,6 +338,5 @@ int main(int argc, char **argv)
     g_test_add_func("/node/not-ready#SAF-19", test_not_ready);
     g_test_add_func("/node/operations-limited#SAF-06", test_operations_limited);
     g_test_add_func("/node/report#SAF-19", test_report);
-    g_test_add_func("/node/report-late#SAF-15", test_report_late);
     return g_test_run();
 }

@@ -204,6 +204,18 @@ static void test_refused_no_replica(void)
                     "to\", \"wrong_state\"]]");
 }
 
+/* Nothing is stopped for disks that do not answer, whatever they had when they did. */
+static void test_refused_disks_late(void)
+{
+    put_web_on_node3("in-sync", true);
+    world->late = NODE2;
+    world->late_part = "disks";
+    ops_expect_refusal(world, failover(),
+                       "the disks of node2: no answer, last heard 2 min ago; try again later",
+                       "resource_not_available");
+    g_assert_cmpstr(world->trace->str, ==, ""); /* nothing was asked of anybody */
+}
+
 /* On record as in-sync, but somebody has removed its images: the old ones stay what counts. */
 static void test_refused_images_gone(void)
 {
@@ -480,6 +492,7 @@ int main(int argc, char **argv)
     add("/failover/refused/no-replica", test_refused_no_replica);
     add("/failover/refused/shared-without-evidence#SAF-16,SAF-21",
         test_refused_shared_without_evidence);
+    add("/failover/refused/disks-late#SAF-90", test_refused_disks_late);
     add("/failover/refused/images-gone#SAF-13,SAF-16", test_refused_images_gone);
     add("/failover/refused/image-gone#SAF-13,SAF-16", test_refused_image_gone);
     add("/failover/refused/secondary", test_refused_secondary);

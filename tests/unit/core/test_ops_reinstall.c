@@ -330,6 +330,18 @@ static void test_recreate_refused_data(void)
                        "resource_not_available");
 }
 
+/* What is not seen is not lost: no data are given up for a look that was not answered. */
+static void test_recreate_refused_late(void)
+{
+    put_file(false);
+    g_ptr_array_add(world->lost, (void *)NODE1);
+    world->late = NODE1;
+    world->late_part = "disks";
+    ops_expect_refusal(world, recreate(json_array()),
+                       "the disks of node1: no answer, last heard 2 min ago; try again later",
+                       "resource_not_available");
+}
+
 static void test_recreate_refused_state(void)
 {
     put_file(true);
@@ -542,6 +554,7 @@ int main(int argc, char **argv)
     add("/recreate/in-place", test_recreate_in_place);
     add("/recreate/replica-lost", test_recreate_replica_lost);
     add("/recreate/refused/data#SAF-16", test_recreate_refused_data);
+    add("/recreate/refused/late#SAF-22,SAF-90", test_recreate_refused_late);
     add("/recreate/refused/state", test_recreate_refused_state);
     add("/recreate/refused/nodes", test_recreate_refused_nodes);
     add("/recreate/finishes#SAF-20", test_recreate_finishes);

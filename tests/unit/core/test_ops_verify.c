@@ -177,6 +177,23 @@ static void test_refused(void)
                     "\"unknown_entity\"]]");
 }
 
+/* SAF-90: what is told from memory is no fault that was found; that it is memory is. */
+static void test_late(void)
+{
+    ops_put_web(world, "in-sync", true);
+    g_ptr_array_add(world->lost, (void *)NODE2);
+    world->late = NODE2;
+    world->late_part = "disks";
+    expect_problems("[\"the disks of node2: no answer, last heard 2 min ago\"]");
+    g_ptr_array_set_size(world->lost, 0);
+    world->late = NODE1;
+    world->late_part = "bridges";
+    world->guest_mirror = "lost";
+    expect_problems("[\"its guest on node1 does not answer, last heard 12 s ago\"]");
+    world->guest_state = "shutdown";
+    expect_problems("[\"its guest on node1 does not answer, last heard 12 s ago\"]");
+}
+
 static void prepare(void)
 {
     world->guest_mirror = "ready";
@@ -201,6 +218,7 @@ int main(int argc, char **argv)
     add("/verify/strays", test_strays);
     add("/verify/templates", test_templates);
     add("/verify/shared-folder", test_shared_folder);
+    add("/verify/late#SAF-90", test_late);
     add("/verify/refused", test_refused);
     return g_test_run();
 }

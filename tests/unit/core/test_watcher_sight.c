@@ -97,6 +97,39 @@ static void test_replica_not_known_to_be_gone(void)
     watcher_world_free(w);
 }
 
+/* What a report has from memory is no evidence: neither of images that are gone, nor of disks that
+ * have failed, nor of a guest that is down; and no silence of its node (SAF-91). */
+static void test_late_is_no_news(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "reinstall");
+    w->tell_images = true;
+    passes(w, 3);
+    w->late = NODE2;
+    w->replica_gone = true;
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->replica_gone = false;
+    w->late = NODE1;
+    w->failed = NODE1;
+    w->guest_state = "shutdown";
+    w->mirror = "lost";
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->failed = NULL;
+    fake_advance(w->base.world, 60000);
+    g_assert_null(latest_about(w, NODE1, "watcher/node"));
+    g_assert_cmpuint(jobs(w), ==, 0);
+    /* One of an older version gives no report while its disks hang, but an answer. */
+    w->refuses = NODE1;
+    fake_advance(w->base.world, 60000);
+    g_assert_null(latest_about(w, NODE1, "watcher/node"));
+    w->refuses = w->late = NULL; /* the guest was off indeed */
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_free(w);
+}
+
 /* Silence proves nothing: it is put on record once, with what a person can do, and its end too. */
 static void test_silent_node(void)
 {
@@ -195,11 +228,11 @@ static void test_disks_not_known_to_fail(void)
     w->io_stop = "no-space";
     fake_advance(w->base.world, 60000);
     w->io_stop = NULL;
-    w->late = true;
+    w->late_guest = true;
     w->io_errors = 1;
     fake_advance(w->base.world, 60000);
     w->io_errors = 0;
-    w->late = w->silent_trial = false;
+    w->late_guest = w->silent_trial = false;
     w->fault = w->failed = NULL;
     w->well = true;
     passes(w, 2);
@@ -668,6 +701,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watcher-sight/replica-gone#ARP-70", test_replica_gone);
+    g_test_add_func("/watcher-sight/late-is-no-news#SAF-90,SAF-91", test_late_is_no_news);
     g_test_add_func("/watcher-sight/silent-node#ARP-68", test_silent_node);
     g_test_add_func("/watcher-sight/disk-gone#ARP-70", test_disk_gone);
     g_test_add_func("/watcher-sight/replica-not-known-to-be-gone",

@@ -186,13 +186,17 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
         fettle_set_error(error, UNREACHABLE, "nobody listens");
         return NULL;
     }
+    if (g_strcmp0(w->refuses, to_node) == 0) {
+        fettle_set_error(error, TEMPORARY, "the disks of this node do not answer");
+        return NULL;
+    }
     json_t *guests = json_array();
     if (w->guest_node != NULL && g_str_equal(w->guest_node, to_node))
         json_array_append_new(
             guests, json_make("{s:s,s:I,s:s,s:s,s:i,s:s,s:b}", "instance", WEB1, "generation",
                               (json_int_t)w->guest_generation, "state", w->guest_state, "mirror",
                               w->mirror, "io_errors", (int)w->io_errors, "io_stop",
-                              w->io_stop != NULL ? w->io_stop : "none", "late", w->late));
+                              w->io_stop != NULL ? w->io_stop : "none", "late", w->late_guest));
     bool full = w->full != NULL && g_str_equal(w->full, to_node);
     bool failed = w->failed != NULL && g_str_equal(w->failed, to_node);
     json_t *answer = json_make(
@@ -210,6 +214,10 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
     json_object_set_new(answer, "faults_known", json_boolean(w->fault != NULL || w->well));
     if (w->tell_images)
         add_images(w, to_node, answer);
+    if (g_strcmp0(w->late, to_node) == 0) {
+        json_object_set_new(answer, "late", json_make("[{s:s,s:i}]", "part", "disks", "age_ms", 9));
+        json_object_set_new(json_array_get(guests, 0), "late", json_true());
+    }
     if (json_object_get(w->services, to_node) != NULL)
         json_object_set(answer, "services", json_object_get(w->services, to_node));
     return answer;

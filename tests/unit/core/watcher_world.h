@@ -48,11 +48,13 @@ struct watcher_world {
     bool well;           /* nodes say that they have looked for such, and have none */
     guint io_errors;     /* that web1's guest was answered */
     const char *io_stop; /* why it was stopped; NULL: it was not */
-    bool late;           /* it does not answer, and this is what it said last */
+    bool late_guest;     /* it does not answer, and this is what it said last */
     const char *full;    /* node with 10 MiB left */
     bool tell_images;    /* nodes say which images they have: as of the last look … */
     bool replica_gone;   /* … but not those of web1's replica … */
     bool disk_gone;      /* … or not that of its disk 1 … */
+    const char *refuses; /* node that answers with an error, and no report */
+    const char *late;    /* node whose guest and disks do not answer: what is said of them is old */
     bool old_version;    /* … which nodes of an older version do not tell */
     json_t *services;    /* node -> list of its daemons; NULL: nobody says anything of them */
 };
