@@ -206,8 +206,10 @@ static struct join_result *ask(GIOStream *stream, const struct invitation *invit
         .role = ROLE_JOINING,
         .events = &no_events,
     };
-    const struct join_args args = {
-        .token = invitation->token, .secret = invitation->secret, .request = (char *)request};
+    const struct join_args args = {.token = invitation->token,
+                                   .secret = invitation->secret,
+                                   .request = (char *)request,
+                                   .clock_us = (guint64)MAX(loop_wall_us(), 0)};
     const struct rpc_call call = {.to_node = NODE_LOCAL,
                                   .to_role = ROLE_WCONFD,
                                   .method = "join",

@@ -32,6 +32,7 @@ guint loop_timer(guint ms, void (*fn)(void *data), void *data);
 void loop_timer_cancel(guint handle);
 
 gint64 loop_boot_ms(void); /* CLOCK_BOOTTIME */
+/* FETTLE_CLOCK_AHEAD_MS is added to it: of a lab, whose nodes share the host's clock. */
 gint64 loop_wall_us(void);
 
 /* Watches a folder: calls changed(name) after a file in it was written and closed, renamed into

@@ -124,9 +124,28 @@ static bool name_is_free(const struct config *head, const struct join_token *tok
     return true;
 }
 
+/* Its certificates would not be valid yet, or not any more, for members of etcd, and whatever it
+ * dates would mislead; which of both clocks is wrong only a person can say (SAF-93). */
+static bool clock_fits(const struct join *join, GError **error)
+{
+    guint64 told_s = join->args->clock_us / G_USEC_PER_SEC, own_s = now_s(join->wconf);
+    guint64 off_s = MAX(told_s, own_s) - MIN(told_s, own_s);
+    if (told_s == 0 || off_s <= LIMIT_JOIN_CLOCK_S)
+        return true;
+    g_autofree char *told = time_text(told_s);
+    g_autofree char *own = time_text(own_s);
+    fettle_set_error(error, WRONG_INPUT,
+                     "the clock of this host shows %s, the master's %s; set the one that is wrong, "
+                     "then run the same command again",
+                     told, own);
+    return false;
+}
+
 static bool may_join(const struct join *join, const struct join_token *token, GError **error)
 {
     const struct wconf *wconf = join->wconf;
+    if (!clock_fits(join, error))
+        return false;
     if (token->expires <= now_s(wconf)) {
         g_autofree char *when = time_text(token->expires);
         fettle_set_error(error, WRONG_STATE, "token %s expired at %s; " MAKE_ANOTHER, token->uuid,

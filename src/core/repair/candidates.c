@@ -4,6 +4,7 @@
  * candidate that reboots nor two commands of a person in a row shall leave one more behind. See
  * watcher_internal.h.
  */
+#include "core/config/faults.h"
 #include "core/repair/patient.h"
 #include "core/repair/pool.h"
 
@@ -31,10 +32,13 @@ static struct pool_judgement judge(const struct watcher *watcher)
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
+        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
         struct pool_node seen = {
             .node = node,
             .unheard_ms = unheard_ms(watcher, node),
             .disks_failed = memory != NULL && memory->disks.passes > 0,
+            .unable = report != NULL ? faults_forbids(report, false) : NULL,
+            .faults = report != NULL ? faults_rank(report) : 0,
             .failures = memory != NULL ? memory->promotions : 0,
         };
         g_array_append_val(all, seen);

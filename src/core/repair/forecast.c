@@ -169,7 +169,7 @@ static char *next_step(struct forecast *forecast, struct traveller *traveller, b
         reason = why_not(traveller, &plan);
     if (!plan.wait && !plan.healthy && reason == NULL &&
         repair_room_find(forecast->config, forecast->reports, forecast->sums, traveller->instance,
-                         &plan, forecast->now, &goal, &reason))
+                         &plan, forecast->now, NULL, &goal, &reason))
         travel(forecast, traveller, &plan, &goal);
     repair_goal_clear(&goal);
     repair_plan_clear(&plan);

@@ -40,10 +40,36 @@ static void add_last(const struct watcher *watcher, struct repair_history *histo
     history->blank = left_blank(watcher, history);
 }
 
+/* The node that the message of an error begins with, as those of calls to nodes do ("node3: cannot
+ * write …"), also behind what was done there; NULL: none. */
+static const struct node *node_of_message(const struct watcher *watcher, const char *message)
+{
+    g_auto(GStrv) parts = g_strsplit(message != NULL ? message : "", ": ", 4);
+    g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");
+    for (guint part = 0; part < 3 && parts[part] != NULL && parts[part + 1] != NULL; part++)
+        for (guint i = 0; i < nodes->len; i++) {
+            const struct node *node = nodes->pdata[i];
+            if (g_str_equal(node->name, parts[part]))
+                return node;
+        }
+    return NULL;
+}
+
+static void note_failure(const struct watcher *watcher, struct repair_history *history,
+                         const char *message)
+{
+    const struct node *node = node_of_message(watcher, message);
+    history->node_failed = node != NULL;
+    if (node != NULL)
+        g_hash_table_replace(history->failed_on, g_strdup(node->uuid),
+                             g_strdup_printf("failed in job %" G_GUINT64_FORMAT, history->job));
+}
+
 struct repair_history repair_history_read(const struct watcher *watcher,
                                           const struct repair_tag *tag)
 {
     struct repair_history history = {.last = JOB_SUCCEEDED};
+    history.failed_on = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     for (guint i = 0; tag->jobs[i] != NULL; i++) {
         g_autofree char *message = NULL;
         history.job = g_ascii_strtoull(tag->jobs[i], NULL, 10);
@@ -57,6 +83,7 @@ struct repair_history repair_history_read(const struct watcher *watcher,
         } else if (history.last != JOB_UNDER_WAY) {
             history.failures++;
             history.tries += !vain;
+            note_failure(watcher, &history, message);
             g_free(history.message);
             history.message = g_steal_pointer(&message);
         }
@@ -69,4 +96,5 @@ void repair_history_clear(struct repair_history *history)
 {
     g_clear_pointer(&history->step, g_free);
     g_clear_pointer(&history->message, g_free);
+    g_clear_pointer(&history->failed_on, g_hash_table_unref);
 }

@@ -16,8 +16,10 @@ struct repair_history {
     guint64 job;    /* the last one; 0: none */
     gint64 ended_us; /* when that one ended, in microseconds since 1970 */
     enum job_outcome last;
-    char *step;    /* what that one was to do, as in its request id; NULL: nobody knows */
-    char *message; /* of the last failure */
+    char *step;            /* what that one was to do, as in its request id; NULL: nobody knows */
+    char *message;         /* of the last failure */
+    GHashTable *failed_on; /* UUID of a node that a failed job names -> "failed it in job 17" */
+    bool node_failed;      /* the last job did, and named one */
 };
 
 /* Adds the jobs that carry the repair's id and are not in its list: submitted just before a crash

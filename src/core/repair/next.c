@@ -25,16 +25,41 @@ static struct placement_sums *pass_sums(struct watcher *watcher)
     return watcher->sums;
 }
 
-/* Whether some node could take what the next step needs; nothing is submitted otherwise (ARP-57).
- * The job chooses the node itself, by the same code. */
-static bool find_room(struct watcher *watcher, const struct patient *patient,
-                      struct repair_goal *ret_goal, char **ret_reason)
+static bool room_without(struct watcher *watcher, const struct patient *patient,
+                         GHashTable *failed_on, struct repair_goal *ret_goal, char **ret_reason)
 {
     g_autoptr(GPtrArray) reports = g_ptr_array_new();
     add_reports(watcher, reports);
     return repair_room_find(follow_config(watcher->follow), reports, pass_sums(watcher),
-                            patient->instance, &patient->plan, watcher_now(watcher), ret_goal,
-                            ret_reason);
+                            patient->instance, &patient->plan, watcher_now(watcher), failed_on,
+                            ret_goal, ret_reason);
+}
+
+/* Whether there is a node that has not failed in a job of this repair, for a step that may go to
+ * any. */
+static bool find_another(struct watcher *watcher, const struct patient *patient,
+                         const struct repair_history *history, struct repair_goal *ret_goal)
+{
+    g_autofree char *reason = NULL;
+    bool mirrored = repair_template_mirrored(patient->instance->disk_template);
+    bool moves =
+        patient->plan.step == REPAIR_STEP_MIGRATE || patient->plan.step == REPAIR_STEP_FAILOVER;
+    bool any = patient->plan.step == REPAIR_STEP_REPLACE_DISKS || (moves && !mirrored);
+    if (!any || g_hash_table_size(history->failed_on) == 0 ||
+        !room_without(watcher, patient, history->failed_on, ret_goal, &reason))
+        return false;
+    ret_goal->named = true;
+    return true;
+}
+
+/* Whether some node could take what the next step needs; nothing is submitted otherwise (ARP-57).
+ * The job chooses the node itself, by the same code, unless one has failed before. */
+static bool find_room(struct watcher *watcher, const struct patient *patient,
+                      const struct repair_history *history, struct repair_goal *ret_goal,
+                      char **ret_reason)
+{
+    return find_another(watcher, patient, history, ret_goal) ||
+           room_without(watcher, patient, NULL, ret_goal, ret_reason);
 }
 
 void repair_next_take_room(struct watcher *watcher, const struct patient *patient,
@@ -74,11 +99,25 @@ static gint64 pause_ends(struct watcher *watcher, const struct patient *patient,
     return left_us <= 0 ? 0 : (end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC;
 }
 
+/* Before a node's failure is the repair's, others are tried. */
+static bool others_are_left(struct watcher *watcher, const struct patient *patient,
+                            const struct repair_history *history)
+{
+    struct repair_goal goal = {0};
+    bool left = history->node_failed && history->last != JOB_LOST &&
+                g_strcmp0(history->step, repair_step_word(patient->plan.step)) == 0 &&
+                find_another(watcher, patient, history, &goal);
+    repair_goal_clear(&goal);
+    return left;
+}
+
 /* Why it is not tried again; NULL if it may be (ARP-54, A-13). Free with g_free(). */
-static char *why_given_up(const struct record_tag *record, const struct repair_history *history)
+static char *why_given_up(struct watcher *watcher, const struct patient *patient,
+                          const struct record_tag *record, const struct repair_history *history)
 {
     bool fatal = history->last == JOB_FAILED || history->last == JOB_LOST;
-    if (fatal || (history->last == JOB_SAFE && history->tries >= LIMIT_REPAIR_TRIES))
+    bool ended = fatal || (history->last == JOB_SAFE && history->tries >= LIMIT_REPAIR_TRIES);
+    if (ended && !others_are_left(watcher, patient, history))
         return g_strdup(history->message);
     guint jobs = g_strv_length(record->tag.jobs);
     return jobs < LIMIT_REPAIR_JOBS ? NULL : g_strdup_printf("%u jobs did not mend it", jobs);
@@ -154,7 +193,7 @@ static struct repair_next judge_step(struct watcher *watcher, const struct patie
     if (pause != 0)
         return wait_until(history, pause);
     g_autofree char *reason = NULL;
-    if (!find_room(watcher, patient, &goal, &reason))
+    if (!find_room(watcher, patient, history, &goal, &reason))
         return next_is(REPAIR_ACT_WAIT, reason, "when a node has room");
     char *what = g_strdup_printf("step %u of the repair would be taken: %s", history->steps + 1,
                                  repair_step_name(patient->plan.step));
@@ -174,7 +213,7 @@ struct repair_next repair_next_judge(struct watcher *watcher, const struct patie
                                      const struct repair_history *history, bool any_job)
 {
     const struct repair_plan *plan = &patient->plan;
-    g_autofree char *given_up = why_given_up(record, history);
+    g_autofree char *given_up = why_given_up(watcher, patient, record, history);
     if (history->under_way || (plan->healthy && any_job))
         return next_is(REPAIR_ACT_WAIT_JOB, "a job of this repair is under way", NULL);
     if (plan->healthy && history->blank)

@@ -71,9 +71,18 @@ static char *why_unfit(const struct pool *pool, const struct pool_node *seen)
         return g_strdup_printf("%s is drained", node->name);
     if (silent_for(seen, LIMIT_REPAIR_SILENT_S))
         return g_strdup_printf("%s does not answer", node->name);
+    if (seen->unable != NULL) /* of a candidate its own state is the copy */
+        return g_strdup_printf("%s %s", node->name, seen->unable);
     if (seen->disks_failed)
         return g_strdup_printf("the disks of %s fail", node->name);
     return avoided == NULL ? NULL : g_strdup_printf("%s %s", node->name, avoided);
+}
+
+/* Health before what was tried: SAF-92. */
+static bool is_better(const struct pool_node *seen, const struct pool_node *best)
+{
+    return seen->faults != best->faults ? seen->faults < best->faults
+                                        : seen->failures < best->failures;
 }
 
 static void count_other(struct pool *pool, struct pool_judgement *judgement,
@@ -85,7 +94,7 @@ static void count_other(struct pool *pool, struct pool_judgement *judgement,
         return;
     }
     pool->fit++;
-    if (pool->best == NULL || seen->failures < pool->best->failures)
+    if (pool->best == NULL || is_better(seen, pool->best))
         pool->best = seen;
 }
 

@@ -10,9 +10,11 @@
 /* One node, as the watcher sees it. */
 struct pool_node {
     const struct node *node;
-    gint64 unheard_ms; /* for how long it has not answered; 0: it does */
-    bool disks_failed; /* it answers that its disks fail */
-    guint failures;    /* jobs that were to promote it, and did not */
+    gint64 unheard_ms;  /* for how long it has not answered; 0: it does */
+    bool disks_failed;  /* it answers that its disks fail */
+    const char *unable; /* why nothing can be written there (faults_forbids); NULL: it can */
+    guint faults;       /* faults_rank() of what it answers */
+    guint failures;     /* jobs that were to promote it, and did not */
 };
 
 enum pool_verdict {

@@ -18,6 +18,7 @@ struct search {
     struct placement_sums *sums;
     const struct instance *instance;
     gint64 now;
+    GHashTable *failed_on; /* node UUID -> why it is out; NULL: none is */
     char **ret_reason;
 };
 
@@ -36,10 +37,16 @@ static const char *choose(const struct search *search, struct placement_need *ne
     g_autoptr(GError) error = NULL;
     need->sums = search->sums;
     need->now = (guint64)search->now;
+    need->lacking = search->failed_on;
     const struct node *node = placement_choose(search->config, search->reports, need, &error);
     if (node == NULL)
         *search->ret_reason = g_strdup(error->message);
     return node == NULL ? NULL : node->uuid;
+}
+
+static bool has_failed(const struct search *search, const char *node)
+{
+    return search->failed_on != NULL && g_hash_table_contains(search->failed_on, node);
 }
 
 /* A new replica goes to the node of the old one if that serves, else to another; as
@@ -50,7 +57,7 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
     const struct node *old = config_get(search->config, "node", instance->secondary_node, NULL);
     const struct node_report *report = old == NULL ? NULL : report_of(search, old->uuid);
     if (!elsewhere && old != NULL && !old->offline && report != NULL && report->disk_total > 0 &&
-        !faults_forbids(report, true))
+        !faults_forbids(report, true) && !has_failed(search, old->uuid))
         return old->uuid;
     struct placement_need need = {
         .what = "a new secondary node",
@@ -181,10 +188,10 @@ static bool find(const struct search *search, const struct repair_plan *plan,
 
 bool repair_room_find(const struct config *config, const GPtrArray *reports,
                       struct placement_sums *sums, const struct instance *instance,
-                      const struct repair_plan *plan, gint64 now, struct repair_goal *ret_goal,
-                      char **ret_reason)
+                      const struct repair_plan *plan, gint64 now, GHashTable *failed_on,
+                      struct repair_goal *ret_goal, char **ret_reason)
 {
-    struct search search = {config, reports, sums, instance, now, ret_reason};
+    struct search search = {config, reports, sums, instance, now, failed_on, ret_reason};
     struct repair_goal goal = {0};
     placement_sums_move(sums, instance, NULL);
     bool found = find(&search, plan, &goal);

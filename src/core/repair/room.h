@@ -12,16 +12,18 @@
 struct repair_goal {
     char *primary;   /* node UUIDs after the step; never NULL after success */
     char *secondary; /* "" for none */
+    bool named;      /* the job is to be told which node: others have failed before */
 };
 void repair_goal_clear(struct repair_goal *goal);
 
 /* False if no node can take what `plan`'s step needs, with one sentence that says why of each.
- * `now` in seconds since 1970, for advice that ends. `sums`, which are those of `config` and
+ * `now` in seconds since 1970, for advice that ends. `failed_on` (node UUID -> why, NULL: none):
+ * nodes that are not chosen. `sums`, which are those of `config` and
  * `reports`, are the same afterwards; the instance itself is not counted meanwhile. */
 bool repair_room_find(const struct config *config, const GPtrArray *reports,
                       struct placement_sums *sums, const struct instance *instance,
-                      const struct repair_plan *plan, gint64 now, struct repair_goal *ret_goal,
-                      char **ret_reason);
+                      const struct repair_plan *plan, gint64 now, GHashTable *failed_on,
+                      struct repair_goal *ret_goal, char **ret_reason);
 
 /* Advice that is in force at `now` (seconds since 1970): one sentence for each node that is to be
  * avoided, such as "node3 is avoided: ops advises so until 2026-01-02 03:04:05 UTC: new disks".

@@ -5,6 +5,7 @@
  * its number afterwards: a death in between repeats the same submission or finds the job (SAF-31,
  * A-6). See patient.h.
  */
+#include "core/config/faults.h"
 #include "core/repair/next.h"
 
 #include <string.h>
@@ -95,6 +96,19 @@ static bool is_repeated(const struct patient *patient, const struct repair_histo
            g_strcmp0(history->step, repair_step_word(patient->plan.step)) == 0;
 }
 
+/* No well node fits, or none is to be chosen: what is wrong with the one that is taken (SAF-92). */
+static void add_faults(const struct watcher *watcher, const struct patient *patient,
+                       const struct repair_goal *goal, GPtrArray *evidence)
+{
+    bool replace = patient->plan.step == REPAIR_STEP_REPLACE_DISKS;
+    const struct node_report *report =
+        g_hash_table_lookup(watcher->reports, replace ? goal->secondary : goal->primary);
+    g_autofree char *text = report != NULL ? faults_text(report) : NULL;
+    if (text != NULL)
+        g_ptr_array_add(evidence, g_strdup_printf("%s %s; it is taken all the same",
+                                                  step_node(watcher, patient, goal), text));
+}
+
 static bool announce(struct watcher *watcher, const struct patient *patient,
                      const struct record_tag *record, const struct repair_history *history,
                      const struct repair_goal *goal)
@@ -110,6 +124,7 @@ static bool announce(struct watcher *watcher, const struct patient *patient,
                        number, repair_step_name(patient->plan.step), again ? ", again" : "");
     g_ptr_array_add(decision->evidence,
                     g_strdup_printf("%s has room", step_node(watcher, patient, goal)));
+    add_faults(watcher, patient, goal, decision->evidence);
     if (history->failures > 0)
         g_ptr_array_add(decision->evidence, g_strdup_printf("job %" G_GUINT64_FORMAT " failed: %s",
                                                             history->job, history->message));
@@ -121,16 +136,28 @@ static bool announce(struct watcher *watcher, const struct patient *patient,
     return finish(watcher, decision, changes);
 }
 
+/* Left to itself the job would choose the node that has failed. */
+static json_t *opcodes_for(const struct watcher *watcher, const struct patient *patient,
+                           const struct repair_goal *goal)
+{
+    json_t *opcodes = repair_plan_opcodes(&patient->plan, patient->instance);
+    bool replace = patient->plan.step == REPAIR_STEP_REPLACE_DISKS;
+    if (goal->named)
+        json_object_set_new(json_array_get(opcodes, 0), replace ? "remote_node" : "target_node",
+                            json_string(step_node(watcher, patient, goal)));
+    return opcodes;
+}
+
 static guint64 submit_step(struct watcher *watcher, const struct patient *patient,
                            const struct record_tag *record, const struct repair_history *history,
-                           GError **error)
+                           const struct repair_goal *goal, GError **error)
 {
     g_autofree char *request_id =
         g_strdup_printf("%s/%u-%s/%u", record->tag.id, history->steps + 1,
                         repair_step_word(patient->plan.step), history->failures + 1);
     g_autofree char *reason = g_strdup_printf("repair %s", record->tag.id);
-    return watcher_submit(watcher, repair_plan_opcodes(&patient->plan, patient->instance),
-                          request_id, reason, record->tag.timestamp, error);
+    return watcher_submit(watcher, opcodes_for(watcher, patient, goal), request_id, reason,
+                          record->tag.timestamp, error);
 }
 
 /* The copies of the tag may be others now. */
@@ -157,7 +184,7 @@ static void take_step(struct watcher *watcher, const struct patient *patient,
     g_autoptr(GError) error = NULL;
     if (!announce(watcher, patient, record, history, goal))
         return;
-    guint64 job = submit_step(watcher, patient, record, history, &error);
+    guint64 job = submit_step(watcher, patient, record, history, goal, &error);
     if (job != 0) {
         watcher_count_step(watcher, history->job == 0);
         repair_next_take_room(watcher, patient, goal);

@@ -114,6 +114,13 @@ static char *join_with(const char *token, const char *secret, const char *reques
         json_make("{s:s,s:s,s:s}", "token", token, "secret", secret, "request", request));
 }
 
+static char *join_at(gint64 clock_s)
+{
+    return ask_wconf(&world, joiner, "join",
+                     json_make("{s:s,s:s,s:s,s:I}", "token", TOKEN, "secret", SECRET, "request",
+                               "key K", "clock_us", (json_int_t)(clock_s * G_USEC_PER_SEC)));
+}
+
 static struct join_result *parse(const char *text)
 {
     g_autoptr(GError) error = NULL;
@@ -458,6 +465,27 @@ static void test_revoked_never_comes_back(void)
     world_tear_down();
 }
 
+/* A host whose clock is years off is refused, and its token is as good as before. */
+static void test_clock_is_off(void)
+{
+    set_up("node4", "192.0.2.4");
+    gint64 now = world.job->ops->wall_us(world.job) / G_USEC_PER_SEC;
+    g_autofree char *ahead = join_at(now + 3 * 365 * 86400);
+    g_assert_cmpstr(ahead, ==,
+                    "wrong_input: the clock of this host shows 2026-11-13 22:13:21 UTC, the "
+                    "master's 2023-11-14 22:13:21 UTC; set the one that is wrong, then run the "
+                    "same command again");
+    g_autofree char *behind = join_at(now - 3 * 365 * 86400);
+    g_assert_true(g_str_has_prefix(
+        behind, "wrong_input: the clock of this host shows 2020-11-14 22:13:21 UTC, the"));
+    g_autofree char *none = stored("node", NODE4, "name");
+    g_assert_cmpstr(none, ==, "none");
+    g_autofree char *said = join_at(now - LIMIT_JOIN_CLOCK_S + 5);
+    record_autoptr(join_result) result = parse(said);
+    g_assert_cmpstr(result->config->name, ==, "node4");
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -475,6 +503,7 @@ int main(int argc, char **argv)
     g_test_add_func("/join/withdrawn", test_withdrawn_in_the_middle);
     g_test_add_func("/join/killed", test_killed_in_the_middle);
     g_test_add_func("/join/callers", test_only_joining_hosts_ask);
+    g_test_add_func("/join/clock-is-off#SAF-93", test_clock_is_off);
     g_test_add_func("/join/revoked", test_revoked_never_comes_back);
     return g_test_run();
 }
