@@ -142,6 +142,8 @@ static void harm_something(const struct campaign *campaign, const char *node)
     case 8:
         if (sim_random(sim, 4) == 0)
             lose_images(campaign);
+        else
+            sim_lose_word(sim);
         break;
     default:
         campaign->counts->job_deaths += sim_kill_job(sim, 0) ? 1 : 0;

@@ -19,6 +19,7 @@
  *   outgoing.c, outgoing_switch.c  a guest that moves to another node; the task beside it
  *   incoming.c      the process that waits for it there
  *   rediscover.c    what runs here when the daemon starts
+ *   statement.c     what it tells a master who may lack words of the one before
  *   return.c        what comes back from the dead asks first (SAF-19)
  *   keeper.c, keeper_methods.c, keeper_record.c, upkeep.c  this node's member of etcd
  *   master_ip.c     the address that the master's node carries

@@ -16,9 +16,18 @@
 #define PRESS_AGAIN_MS 4000  /* the button of a guest that has not listened yet */
 #define SETTLE_WAIT_MS 15000 /* for the stale procedure of a lost replica */
 
-static bool stop_record(struct guest *guest, bool clean, const char *why, GError **error)
+/* Whether it ends without a replica in sync, as far as is known. */
+static bool ends_alone(const struct guest *guest)
+{
+    bool told = guest->replica_sync > 0;
+    return !guest->record->target || (told && guest->replica_state != REPLICA_IN_SYNC);
+}
+
+static bool stop_record(struct guest *guest, bool clean, bool alone, const char *why,
+                        GError **error)
 {
     guest->record->clean = clean;
+    guest->record->ended_alone = alone;
     export_target_free(g_steal_pointer(&guest->record->target));
     guest->record->attached = false;
     guest_move(guest, PHASE_STOPPED, why);
@@ -39,7 +48,7 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
     record->history = fence_op_stamp(op).history;
     record->generation = generation;
     set_string(&record->boot_id, guest->node->env->boot_id);
-    return stop_record(guest, false, "it was never started", error);
+    return stop_record(guest, false, false, "it was never started", error);
 }
 
 /* Waits for the guest to switch itself off. Events may be lost, so it is asked, too; and so may the
@@ -150,7 +159,8 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     if (!synced && !task_killed())
         log_error("", "images of instance %s: %s", guest->record->instance, why->message);
     *ret_forced = !down && guest->record->run; /* one that only copied had nothing to shut down */
-    return stop_record(guest, finished && synced, *ret_forced ? "forced" : "shut down", error);
+    return stop_record(guest, finished && synced, ends_alone(guest),
+                       *ret_forced ? "forced" : "shut down", error);
 }
 
 /* After an error of stop_live() the guest may run on: somebody must watch its mirror again. */
@@ -187,7 +197,7 @@ static bool stop_locked(struct guest *guest, const struct fence_op *op,
         return ok;
     }
     *ret_forced = true;
-    return stop_record(guest, false, "it was gone already", error);
+    return stop_record(guest, false, ends_alone(guest), "it was gone already", error);
 }
 
 json_t *lifecycle_stop(struct node_core *node, struct fence_op *op, const void *args,

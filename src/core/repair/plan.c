@@ -1,6 +1,7 @@
 /* See plan.h. */
 #include "core/repair/plan.h"
 
+#include "core/config/unheard.h"
 #include "core/ops/copy.h"
 
 enum node_health { NODE_ONLINE, NODE_DRAINED, NODE_OFFLINE };
@@ -54,6 +55,10 @@ static const struct row local_rows[3] = {
 #define LEFT_FAILED                                                                                \
     "What its disks still give is its only data: save that, then mark the node offline or "        \
     "reinstall it by hand."
+
+#define LEFT_UNHEARD                                                                               \
+    "A master that is lost may have put on record that its replica is stale, and its node cannot " \
+    "tell: if that may be promoted all the same, say: fettle instance failover."
 
 bool repair_template_mirrored(enum disk_template template)
 {
@@ -160,6 +165,21 @@ static enum node_health replica_health(const struct config *config, const struct
     return health;
 }
 
+/* What its holder was answered last may be lost, and it cannot say it (SAF-09). */
+static bool unheard(const struct config *config, const struct instance *instance,
+                    struct repair_plan *plan)
+{
+    guint64 since = unheard_since(config, instance);
+    g_autofree char *time = unheard_time(since);
+    if (!since)
+        return false;
+    see(plan,
+        "%s has not told what it runs since a person's word made the master: what was answered to "
+        "it from %s on may be lost, if no copy was in reach then",
+        config_node_name(config, instance->primary_node), time);
+    return true;
+}
+
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
                                   const struct replica *replica, const struct repair_sight *sight)
 {
@@ -173,7 +193,10 @@ struct repair_plan repair_plan_of(const struct config *config, const struct inst
     /* A copy that runs is waited for; the copy of a dead primary goes nowhere. */
     plan.wait = plan.wait && primary != NODE_OFFLINE;
     plan.healthy = row.step == REPAIR_STEP_NONE && primary == NODE_ONLINE;
-    if (row.step == REPAIR_STEP_NONE && !plan.healthy)
+    if (row.step == REPAIR_STEP_FAILOVER && unheard(config, instance, &plan)) {
+        row.step = REPAIR_STEP_NONE;
+        plan.left = LEFT_UNHEARD;
+    } else if (row.step == REPAIR_STEP_NONE && !plan.healthy)
         plan.left = sight->disks_failed ? LEFT_FAILED : LEFT_DRAINED;
     plan.step = row.step;
     plan.step_type = steps[row.step].type;
