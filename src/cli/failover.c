@@ -94,11 +94,14 @@ static char *warning(const struct seat_candidates *candidates)
                 "more: power them off.\n\n",
                 candidate->name);
     }
+    g_autofree char *since = cli_time_text((gint64)candidates->alone_since);
     return g_strdup_printf(
         "\nThe master is %s. Whatever it has stored since the newest of these copies is lost, for "
-        "good:\nat most what it answered while no copy was in reach. It must not run any more: "
-        "power it off.\n\n",
-        candidates->master_name);
+        "good:\nat most what it answered from %s on, while no copy was in reach. Nodes that are "
+        "not\noffline tell the new master what they run; of guests whose node is dead a replica "
+        "may be on record as in sync\nthat the old one knew to be stale. It must not run any "
+        "more: power it off.\n\n",
+        candidates->master_name, since);
 }
 
 static bool is_sure(const struct seat_candidates *candidates, GError **error)

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "lab/elsewhere.h"
 #include "lab/run.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,7 @@
 #define LOOP_MAJOR 7
 #define BUSY_STEP_US 10000
 #define BUSY_STEPS 1000
+#define LOOK_STEPS 50 /* before others that have it mounted are looked for */
 #define FILL_NAME ".lab-fill"
 
 /* From the kernel's fs/ext4/ext4.h; not in its public headers of every age. */
@@ -145,22 +147,6 @@ bool disk_bind(const char *source, const char *folder, GError **error)
     return mount_checked(source, folder, NULL, MS_BIND, NULL, error);
 }
 
-/* Paths in /proc have blanks and the like as \ooo. */
-static char *unescape(const char *text)
-{
-    GString *plain = g_string_new(NULL);
-    while (*text) {
-        if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] && text[3]) {
-            g_string_append_c(plain,
-                              (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0')));
-            text += 4;
-        } else {
-            g_string_append_c(plain, *text++);
-        }
-    }
-    return g_string_free(plain, FALSE);
-}
-
 static bool is_below(const char *path, const char *folder)
 {
     size_t len = strlen(folder);
@@ -179,7 +165,7 @@ static GPtrArray *mounts_below(const char *folder)
         g_auto(GStrv) words = g_strsplit(*line, " ", 6);
         if (g_strv_length(words) < 6)
             continue;
-        g_autofree char *point = unescape(words[4]);
+        g_autofree char *point = elsewhere_unescape(words[4]);
         if (is_below(point, folder))
             g_ptr_array_add(mounts, g_steal_pointer(&point));
     }
@@ -263,6 +249,13 @@ static char *attached_to(const char *path)
     return NULL;
 }
 
+static dev_t device_number(const char *name)
+{
+    struct stat about;
+    g_autofree char *path = g_build_filename("/dev", name, NULL);
+    return stat(path, &about) == 0 ? about.st_rdev : 0;
+}
+
 bool disk_wait_detached(const char *path, GError **error)
 {
     g_autofree char *device = NULL;
@@ -271,12 +264,16 @@ bool disk_wait_detached(const char *path, GError **error)
         device = attached_to(path);
         if (!device)
             return true;
+        if (i % LOOK_STEPS == LOOK_STEPS - 1)
+            elsewhere_unmount(device_number(device));
         g_usleep(BUSY_STEP_US);
     }
-    fettle_set_error(error, STORAGE,
-                     "%s is still attached to /dev/%s: some process outside of the lab has a file "
-                     "or its working folder in there; end it and try again",
-                     path, device);
+    g_autofree char *user = elsewhere_user(device_number(device));
+    fettle_set_error(error, STORAGE, "%s is still attached to /dev/%s by %s; end it and try again",
+                     path, device,
+                     user ? user
+                          : "some process outside of the lab that has a file or its working "
+                            "folder in there");
     return false;
 }
 

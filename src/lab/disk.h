@@ -30,8 +30,9 @@ void disk_cut_below(const char *folder);
  */
 bool disk_unmount_below(const char *folder, GError **error);
 
-/* Waits until no loop device uses a file below `folder` whose path begins with `path`; STORAGE if
- * one still does after a few seconds. */
+/* Waits until no loop device uses a file whose path begins with `path`, and takes its mounts out of
+ * copies of the mount namespace that others have; STORAGE with the process that has it if one still
+ * does after some seconds. */
 bool disk_wait_detached(const char *path, GError **error);
 
 /* Fills the file system that `folder` is in with one file, until `leave_mib` MiB are free. */

@@ -438,6 +438,22 @@ void fake_engine_crash(struct fake_engine *engine)
     g_queue_clear_full(&engine->queue, queued_free);
 }
 
+void fake_engine_lose(struct fake_engine *engine, guint64 serial, const GPtrArray *changes)
+{
+    guint64 next = engine->serial + 1000;
+    g_autoptr(GPtrArray) log = engine->log;
+    engine->log = change_list_new();
+    g_hash_table_remove_all(engine->objects);
+    for (guint i = 0; i < log->len; i++) {
+        struct change *change = log->pdata[i];
+        g_autoptr(GPtrArray) one = g_ptr_array_new();
+        g_ptr_array_add(one, change);
+        if (change->version <= serial)
+            store(engine, NULL, change->version, one);
+    }
+    store(engine, NULL, next, changes);
+}
+
 void fake_engine_move(struct fake_engine *engine, const struct engine_left *to)
 {
     engine->moved = *to;

@@ -39,6 +39,10 @@ void fake_engine_rot(struct fake_engine *engine, const char *what);
 /* A kill of the process that used it: queued commits and callbacks are forgotten. */
 void fake_engine_crash(struct fake_engine *engine);
 
+/* After a crash: what was committed after `serial` is lost with its master. The next one begins
+ * with `changes` (struct change), at a serial that leaps. */
+void fake_engine_lose(struct fake_engine *engine, guint64 serial, const GPtrArray *changes);
+
 guint64 fake_engine_serial(const struct fake_engine *engine);
 guint64 fake_engine_epoch(const struct fake_engine *engine);
 guint fake_engine_commits(const struct fake_engine *engine);

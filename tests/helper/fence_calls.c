@@ -12,7 +12,7 @@ static json_t *announce(struct fence *fence, const struct rpc_request *request,
     if (!args || !fence_announce(fence, request->from_node, args, error))
         return NULL;
     *promised = (struct stamp){args->history, args->epoch};
-    return json_object();
+    return args->asks ? json_pack("{s:b}", "states", 1) : json_object(); /* no guests here */
 }
 
 static json_t *promise(struct fence *fence, const struct rpc_request *request,

@@ -48,6 +48,7 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
     record_autoptr(confirm_result) result = confirm_result_new();
     result->answer = yes ? CONFIRM_CONFIRMED : CONFIRM_REFUSED;
     result->generation = known ? web1->generation : 0;
+    result->other = current && item->role == CONFIRM_RUN && !yes;
     result->removed = known && web1->removed;
     g_free(result->replica_state);
     result->replica_state = g_strdup(
@@ -414,6 +415,29 @@ bool nw_announce(struct node_world *nw, struct test_node *node, GError **error)
     call_as(nw->master, node, "announce", nw->stamp, announcement(nw), &reply);
     json_autoptr answer = wait_reply(nw, &reply, error);
     return answer != NULL;
+}
+
+char *nw_statement(struct node_world *nw, struct test_node *node)
+{
+    struct fake_reply reply;
+    json_t *args = announcement(nw);
+    g_autoptr(GError) error = NULL;
+    json_object_set_new(args, "asks", json_true());
+    call_as(nw->master, node, "announce", nw->stamp, args, &reply);
+    json_autoptr answer = wait_reply(nw, &reply, &error);
+    g_assert_no_error(error);
+    record_autoptr(announce_result) result = announce_result_parse(answer, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    g_assert_true(result->states);
+    g_assert_cmpuint(result->guests->len, <=, 1);
+    if (result->guests->len == 0)
+        return g_strdup("");
+    const struct guest_statement *web1 = result->guests->pdata[0];
+    return g_strdup_printf("g%u%s, %s%s%s s%u%s%s", (guint)web1->generation,
+                           web1->runs ? " runs" : "", *web1->replica ? "replica " : "no replica ",
+                           enum_word(&replica_state_words, (int)web1->state),
+                           web1->told ? " told" : "", (guint)web1->sync,
+                           *web1->gone_to ? " gone to " : "", web1->gone_to);
 }
 
 json_t *nw_report(struct node_world *nw, struct test_node *node)

@@ -133,6 +133,9 @@ json_t *nw_call_as_job(struct node_world *nw, struct test_node *node, guint job,
 void nw_call_start(struct node_world *nw, struct test_node *node, const char *method,
                    struct stamp stamp, json_t *args, struct fake_reply *reply);
 bool nw_announce(struct node_world *nw, struct test_node *node, GError **error);
+/* What it tells with its answer to an announcement that asks for it: "WEB1's replica state told",
+ * or "" for nothing; g_free() it. */
+char *nw_statement(struct node_world *nw, struct test_node *node);
 json_t *nw_report(struct node_world *nw, struct test_node *node);
 
 /* Arguments as a job builds them from the record. */

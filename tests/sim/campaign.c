@@ -124,6 +124,7 @@ char *campaign_run(guint64 seed, const struct campaign_shape *shape, struct camp
     for (guint i = 0; i < shape->episodes && why == NULL; i++)
         why = one_episode(&campaign);
     counts->moves += sim_moves(campaign.sim);
+    counts->lost_words += sim_lost_words(campaign.sim);
     counts->virtual_s += (guint64)sim_now_ms(campaign.sim) / 1000;
     counts->steps += sim_steps(campaign.sim);
     if (digest != NULL)

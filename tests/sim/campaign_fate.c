@@ -182,6 +182,8 @@ static void harm_something(const struct campaign *campaign, const char *node)
             lose_images(campaign);
         else if (sim_random(sim, 2) == 0)
             fail_disks(campaign, node);
+        else
+            sim_lose_word(sim);
         break;
     case 9:
         fill_disks(campaign, node);

@@ -71,6 +71,7 @@ static void check_promotion(struct sim *sim, const struct instance *before,
         sim_find(sim, "%s went to another node without its images", after->name);
     if (*before->holder != '\0' && (old == NULL || !old->offline))
         sim_find(sim, "%s was promoted without evidence that its holder is dead", after->name);
+    sim_check_unheard(sim, before, after, replica);
 }
 
 /* SAF-17: the move is on record only when the process on the old node is gone, and to the node that
@@ -218,6 +219,8 @@ static guint follow_commit_at(struct sim *sim, const GPtrArray *changes, guint f
             check_instance(sim, changes, first, change);
         else if (strcmp(change->kind, "replica") == 0)
             follow_replica(sim, change);
+        if (strcmp(change->kind, "replica") == 0 && changes->len == first + 1)
+            sim_lost_word_sees(sim, change);
     }
     for (guint i = first; i < end; i++) {
         g_autoptr(GError) error = NULL;
@@ -270,7 +273,7 @@ static bool is_on_its_way_out(const struct sim *sim, const struct replica *repli
 static bool replica_is_good(const struct sim *sim, const struct replica *replica)
 {
     return replica->state != REPLICA_IN_SYNC || g_hash_table_contains(sim->lost, replica->uuid) ||
-           is_on_its_way_out(sim, replica) ||
+           is_on_its_way_out(sim, replica) || sim_is_unheard(sim, replica) ||
            fake_hosts_whole(sim->hosts, replica->node, replica->instance, replica->uuid);
 }
 

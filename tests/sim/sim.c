@@ -141,6 +141,7 @@ void sim_pass(struct sim *sim, guint ms)
         sim_restart_failed(sim);
         sim_jobs_reap(sim, false);
         sim_check(sim);
+        sim_lost_word_passes(sim);
     }
     sim_restart_failed(sim);
     sim_check(sim);
@@ -296,6 +297,7 @@ void sim_free(struct sim *sim)
     g_hash_table_unref(sim->healthy);
     g_hash_table_unref(sim->replicas);
     config_free(sim->mirror);
+    g_clear_pointer(&sim->word_before, replica_free);
     g_free(sim->problem);
     g_free(sim);
 }

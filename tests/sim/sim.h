@@ -86,6 +86,9 @@ void sim_hang(struct sim *sim, const char *node, const char *what, bool hangs);
 void sim_lose_disk(struct sim *sim, const struct instance *instance, bool replica, guint disk);
 /* Migrations that are on record as done, so far. */
 guint sim_moves(const struct sim *sim);
+/* The next word that a replica is stale is lost with its master (SAF-09); so many were. */
+void sim_lose_word(struct sim *sim);
+guint sim_lost_words(const struct sim *sim);
 guint sim_running_jobs(const struct sim *sim);
 struct fake_host *sim_host(struct sim *sim, const char *node);
 struct fake_hosts *sim_hosts(struct sim *sim);

@@ -63,6 +63,11 @@ struct sim {
     bool checks_all;       /* everything after each event, not only what was touched */
     guint moves;           /* migrations seen */
     guint64 checked_serial, checked_epoch;
+    bool loses_word; /* the next one is lost (lost_word.c) */
+    struct replica *word_before;
+    guint64 word_serial, word_version; /* of that commit; of the replica before it */
+    gint64 word_due_ms;
+    guint lost_words;
     char *problem;
 };
 
@@ -89,6 +94,12 @@ void sim_check(struct sim *sim);
 const char *sim_job_archived(struct sim *sim, guint64 id);
 bool sim_is_final(const char *status);
 bool sim_checks_all(void);
+/* lost_word.c */
+void sim_lost_word_sees(struct sim *sim, const struct change *change);
+void sim_lost_word_passes(struct sim *sim);
+bool sim_is_unheard(const struct sim *sim, const struct replica *replica);
+void sim_check_unheard(struct sim *sim, const struct instance *before, const struct instance *after,
+                       const struct replica *replica);
 /* check_repair.c: what auto-repair promises, of one change of a commit that begins at `first`,
  * before it is applied; and of the tags after it. */
 void sim_check_repair(struct sim *sim, const GPtrArray *changes, guint first,

@@ -22,8 +22,9 @@ struct config_delta {
 };
 
 /* Who asks: only a holder's node daemon may make a replica in-sync (set_replica_state) and move a
- * guest that it was running to the node of its migration (set_migrated). */
-enum invariants_author { AUTHOR_COMMIT, AUTHOR_HOLDER };
+ * guest that it was running to the node of its migration (set_migrated). A statement is a node's
+ * word on what an earlier master had answered it, which is lost (wconf_stated.c, SAF-09). */
+enum invariants_author { AUTHOR_COMMIT, AUTHOR_HOLDER, AUTHOR_STATEMENT };
 
 /* `after` is the configuration with the changes in it; `deltas`: GPtrArray of struct config_delta,
  * each object once. */

@@ -1,5 +1,6 @@
 /* See restored.h. */
 #include "core/config/restored.h"
+#include "core/config/unheard.h"
 #include "proto/change.h"
 
 #include <string.h>
@@ -97,16 +98,32 @@ static void pass_over_ids(GPtrArray *changes, const struct config *config)
     g_ptr_array_add(changes, config_put(config, "counter", "job", counter_to_json(&further)));
 }
 
-static bool make_master(GPtrArray *changes, const struct config *config, const char *node_uuid,
-                        GError **error)
+/* The new master, and what it does not know of the others. */
+static void put_nodes(GPtrArray *changes, const struct config *config, const char *master,
+                      guint64 taken)
 {
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        json_t *object = unheard_node(config, node, taken);
+        if (!strcmp(node->uuid, master)) {
+            json_object_set_new(object, "master_candidate", json_true());
+            json_object_set_new(object, "offline", json_false());
+        }
+        g_ptr_array_add(changes, config_put(config, "node", node->uuid, object));
+    }
+}
+
+static bool make_master(GPtrArray *changes, const struct config *config,
+                        const struct restoring *restoring, GError **error)
+{
+    const char *node_uuid = restoring->node_uuid;
     const struct cluster *now = config_cluster(config);
-    const struct node *node = config_get(config, "node", node_uuid, NULL);
     if (!now) {
         fettle_set_error(error, CORRUPT, "the backup has no cluster in it");
         return false;
     }
-    if (!node) {
+    if (!config_get(config, "node", node_uuid, NULL)) {
         fettle_set_error(error, UNKNOWN_ENTITY,
                          "this host (node %s) is no node of the cluster in the backup; restore it "
                          "on one that was a node then",
@@ -114,27 +131,18 @@ static bool make_master(GPtrArray *changes, const struct config *config, const c
         return false;
     }
     record_autoptr(cluster) cluster = cluster_copy(now);
-    record_autoptr(node) master = node_copy(node);
     set_text(&cluster->master_node, node_uuid);
     cluster->engine = ENGINE_KIND_SQLITE; /* which this store is now */
-    master->master_candidate = true;
-    master->offline = false;
     g_ptr_array_add(changes, config_put(config, "cluster", now->uuid, cluster_to_json(cluster)));
-    g_ptr_array_add(changes, config_put(config, "node", node_uuid, node_to_json(master)));
+    put_nodes(changes, config, node_uuid, restoring->taken);
     return true;
-}
-
-static char *time_text(guint64 seconds)
-{
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc((gint64)seconds);
-    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC") : g_strdup("an unknown time");
 }
 
 static void pull_brake(GPtrArray *changes, const struct config *config,
                        const struct restoring *restoring)
 {
     const struct cluster *cluster = config_cluster(config);
-    g_autofree char *taken = time_text(restoring->taken);
+    g_autofree char *taken = unheard_time(restoring->taken);
     record_autoptr(repair_brake) brake = repair_brake_new();
     record_autoptr(decision) decision = decision_new();
     g_free(brake->why);
@@ -161,7 +169,7 @@ GPtrArray *restored_changes(const struct config *config, const struct restoring 
                             GError **error)
 {
     g_autoptr(GPtrArray) changes = change_list_new();
-    if (!make_master(changes, config, restoring->node_uuid, error))
+    if (!make_master(changes, config, restoring, error))
         return NULL;
     end_jobs(changes, config, restoring->now);
     pass_over_ids(changes, config);

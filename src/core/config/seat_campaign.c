@@ -27,7 +27,7 @@ bool seat_become_master(struct seat *seat, GError **error)
     seat->state = CAMPAIGNS;
     seat->wconf = wconf_new(seat->env);
     if (seat->word)
-        wconf_put_on_record(seat->wconf, g_ptr_array_ref(seat->word));
+        wconf_put_on_record(seat->wconf, g_ptr_array_ref(seat->word), seat->word_since);
     if (wconf_start(seat->wconf, &reason)) {
         wconf_on_step_down(seat->wconf, stepped_down, seat);
         seat->state = IS_MASTER;

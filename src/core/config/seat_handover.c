@@ -201,6 +201,7 @@ static struct take_over_result *decide(struct seat *seat, const struct config *c
     if (seat->word)
         g_ptr_array_unref(seat->word);
     seat->word = takeover_record(seat->env, seen, chosen, args);
+    seat->word_since = MAX(seen->alone_since, 1);
     seat->undecided = false;
     g_clear_pointer(&seat->barred, g_free);
     log_warning("", "the engine is etcd from now on, by a person's word");

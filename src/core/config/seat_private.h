@@ -22,6 +22,7 @@ struct seat {
     bool undecided;          /* that, until something here proves that the engine is in use */
     guint64 step;            /* serial that decides it; 0: not known */
     GPtrArray *word;         /* struct change: a person's word that decided it; or NULL */
+    guint64 word_since;      /* with it: what was answered since then may be lost */
     bool demoted;            /* no candidate on record, as nobody can change without a master … */
     gint64 demoted_ms;       /* … when it was read (boot clock) */
     char *trouble;           /* what keeps it from being chosen at this moment; NULL: nothing */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/config/gather.h"
 #include "core/config/promises.h"
+#include "core/config/unheard.h"
 #include "proto/change.h"
 
 static void set_text(char **member, const char *text)
@@ -109,6 +110,20 @@ static void mark_newest(const struct seat_candidates *candidates)
     }
 }
 
+/* Of the newest copies the one that heard its master last knows how long nothing was missing. */
+static void find_alone_since(const struct env *env, struct seat_candidates *candidates)
+{
+    guint64 silent_ms = G_MAXUINT64;
+    for (guint i = 0; i < candidates->nodes->len; i++) {
+        const struct seat_candidate *candidate = candidates->nodes->pdata[i];
+        if (candidate->newest)
+            silent_ms = MIN(silent_ms, candidate->status->contact_ms);
+    }
+    guint64 now_ms = (guint64)env->ops->wall_us(env) / 1000;
+    if (silent_ms < now_ms)
+        candidates->alone_since = MAX((now_ms - silent_ms) / 1000, 1);
+}
+
 static bool no_answer(const GError *error)
 {
     return fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, TIMEOUT) ||
@@ -161,6 +176,7 @@ struct seat_candidates *takeover_look(const struct env *env, const struct config
     struct stamp stamp = {own->history, own->epoch};
     if (ask_candidates(env, candidates, own, stamp) && find_master(env, candidates, stamp, error)) {
         mark_newest(candidates);
+        find_alone_since(env, candidates);
         return candidates;
     }
     if (error && !*error)
@@ -290,6 +306,15 @@ static void add_evidence(struct decision *decision, const struct seat_candidates
     }
 }
 
+static void add_alone(struct decision *decision, const struct seat_candidates *candidates)
+{
+    g_autofree char *since = unheard_time(candidates->alone_since);
+    g_ptr_array_add(decision->evidence,
+                    g_strdup_printf("what node %s answered from %s on is lost if these copies had "
+                                    "been counted out by then",
+                                    candidates->master_name, since));
+}
+
 static void add_record(const struct env *env, GPtrArray *changes, guint64 version,
                        const struct seat_candidates *candidates, const struct seat_candidate *self,
                        const struct take_over_args *args)
@@ -314,22 +339,36 @@ static void add_record(const struct env *env, GPtrArray *changes, guint64 versio
                                 candidates->master_name, *args->statement ? ": " : "",
                                 args->statement);
     add_evidence(decision, candidates);
+    if (!stays)
+        add_alone(decision, candidates);
     add_put(changes, "decision", decision->uuid, version, decision_to_json(decision));
 }
 
-/* Those that are gone for good must not be asked for promises for ever; if one returns after all,
- * a person says what it shall be. */
-static void add_demotions(GPtrArray *changes, guint64 version, const struct config *config,
-                          const struct seat_candidates *candidates)
+static bool is_silent(const struct seat_candidates *candidates, const char *node)
 {
     for (guint i = 0; i < candidates->nodes->len; i++) {
         const struct seat_candidate *candidate = candidates->nodes->pdata[i];
-        if (candidate->answers)
-            continue;
-        json_t *node = config_object_json(config, "node", candidate->node);
-        json_object_set_new(node, "master_candidate", json_false());
-        json_object_set_new(node, "master_capable", json_false());
-        add_put(changes, "node", candidate->node, version, node);
+        if (!strcmp(candidate->node, node))
+            return !candidate->answers;
+    }
+    return false;
+}
+
+/* No node has told the new master what it runs (SAF-09). `alone`: candidates that are gone for good
+ * must not be asked for promises for ever; if one returns after all, a person says what it shall
+ * be. */
+static void add_nodes(GPtrArray *changes, guint64 version, const struct config *config,
+                      const struct seat_candidates *candidates, bool alone)
+{
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        json_t *object = unheard_node(config, node, candidates->alone_since);
+        if (alone && is_silent(candidates, node->uuid)) {
+            json_object_set_new(object, "master_candidate", json_false());
+            json_object_set_new(object, "master_capable", json_false());
+        }
+        add_put(changes, "node", node->uuid, version, object);
     }
 }
 
@@ -352,8 +391,7 @@ static GPtrArray *last_changes(const struct env *env, guint64 version, const str
     if (args->alone)
         json_object_set_new(cluster, "alone", json_true());
     add_put(changes, "cluster", candidates->cluster, version, cluster);
-    if (args->alone)
-        add_demotions(changes, version, config, candidates);
+    add_nodes(changes, version, config, candidates, args->alone);
     add_record(env, changes, version, candidates, self, args);
     return changes;
 }

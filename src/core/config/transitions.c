@@ -37,6 +37,8 @@ static bool generation_step(const struct step *step, const struct instance *old,
 {
     bool moved =
         strcmp(old->holder, new->holder) != 0 || strcmp(old->primary_node, new->primary_node) != 0;
+    if (step->author == AUTHOR_STATEMENT && new->generation > old->generation)
+        return true; /* what lies between is lost */
     if (new->generation < old->generation || new->generation > old->generation + 1) {
         fettle_set_error(error, UNSAFE,
                          "generation: goes from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
@@ -192,13 +194,15 @@ static bool sync_step(const struct replica *old, const struct replica *new, GErr
 
 /* The only ways to be in-sync after a step: it was before and either nothing happened, or a
  * generation was closed, or is followed by one that nobody holds either, or the one after a clean
- * close begins; or the holder's node says so. */
+ * close begins; or the holder's node says so, or that a master has had it so. */
 static bool in_sync_step(const struct step *step, const struct replica *old,
                          const struct replica *new, GError **error)
 {
     if (new->state != REPLICA_IN_SYNC)
         return true;
     if (step->author == AUTHOR_HOLDER && old && old->state == REPLICA_SYNCING)
+        return true;
+    if (step->author == AUTHOR_STATEMENT)
         return true;
     const struct instance *was = step_before(step, "instance", new->instance);
     const struct instance *is = config_get(step->after, "instance", new->instance, NULL);

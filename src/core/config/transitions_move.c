@@ -5,6 +5,7 @@
  *   promotion   SAF-16: the holder can do no harm any more, and the new node has every acknowledged
  *               write.
  *   migration   SAF-17: the holder's own node daemon says that its guest has gone over.
+ *   statement   SAF-09: it is there already, by the word of a master that is lost.
  *   new disks   Nobody has the data any more, or it is given up: the disks are others from now on.
  *               It cannot be taken for a promotion: the instance has carried its mark since a
  * commit before, no disk keeps its identity, no replica is carried along, and nothing may run under
@@ -278,6 +279,8 @@ bool step_primary(const struct step *step, const struct instance *old, const str
         return true;
     if (step->author == AUTHOR_HOLDER)
         return guest_migrated(step, old, new, error);
+    if (step->author == AUTHOR_STATEMENT && new->generation > old->generation)
+        return true;
     if (making_disks(old, new))
         return disks_made_anew(step, old, new, error);
     return holder_fenced(step, old, error) && disks_reachable(step, old, new, error);

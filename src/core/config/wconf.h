@@ -15,8 +15,9 @@ bool wconf_start(struct wconf *wconf, GError **error);
 /* One call; answers now or later. */
 void wconf_handle(struct wconf *wconf, struct rpc_request *request);
 /* Before wconf_start(): these changes (GPtrArray of struct change, stolen; their versions do not
- * matter) are on record before anything is answered. */
-void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes);
+ * matter) are on record before anything is answered. `unheard_since` not 0: so is that no node has
+ * told what it runs, since then (SAF-09). */
+void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes, guint64 unheard_since);
 /* While wconf_start() waits for promises: a person says that the candidates that are silent are
  * gone for good. `changes` (GPtrArray of struct change, stolen; their versions do not matter) are
  * its first commit, behind the serial `leap`. */

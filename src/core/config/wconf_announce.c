@@ -213,18 +213,47 @@ static void share_end(struct share *share)
 
 /* --- telling --- */
 
+/* The same, and the node is to tell its guests (SAF-09). Steals. */
+static json_t *with_question(json_t *args)
+{
+    json_t *asking = json_copy(args);
+    json_object_set_new(asking, "asks", json_true());
+    json_decref(args);
+    return asking;
+}
+
+/* What it has told, or, of the version before, what its report says. */
+static bool hear(const struct node_link *link, struct stamp stamp, const json_t *answer,
+                 GError **error)
+{
+    record_autoptr(announce_result) result = announce_result_parse(answer, RECORD_LAX, error);
+    if (!result || link->gone)
+        return result != NULL;
+    if (result->states)
+        return wconf_stated(link->wconf, link->uuid, result->guests, error);
+    record_autoptr(node_report) report = env_call_record(link->wconf->env, link->uuid, ROLE_NODED,
+                                                         "node_report", NULL, stamp, 0, 0, error);
+    if (!report || link->gone)
+        return report != NULL;
+    g_autoptr(GPtrArray) statements = wconf_statements_of(report);
+    return wconf_stated(link->wconf, link->uuid, statements, error);
+}
+
 /* The list goes to each node once: in every round to all of them it would be what a large cluster
  * at rest does most of the time. */
 static bool tell(const struct node_link *link, GError **error)
 {
     struct wconf *wconf = link->wconf;
+    struct stamp stamp = {config_history(wconf->committed), wconf->epoch};
+    bool asks = wconf_node_unheard(wconf, link->uuid);
+    json_t *args = spoken(wconf, link->has == wconf->members_serial);
     struct rpc_call call = {.to_node = link->uuid,
                             .to_role = ROLE_NODED,
                             .method = "announce",
-                            .args = spoken(wconf, link->has == wconf->members_serial),
-                            .stamp = {config_history(wconf->committed), wconf->epoch}};
+                            .args = asks ? with_question(args) : args,
+                            .stamp = stamp};
     json_autoptr answer = env_call_wait(wconf->env, &call, error);
-    return answer != NULL;
+    return answer && (!asks || hear(link, stamp, answer, error));
 }
 
 /* --- the tasks --- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/unheard.h"
 #include "core/config/wconf_private.h"
 #include "proto/change.h"
 
@@ -244,8 +245,9 @@ static bool record_master(struct wconf *wconf, GError **error)
     return wconf_commit(wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error);
 }
 
-void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes)
+void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes, guint64 unheard_since)
 {
+    wconf->unheard_since = unheard_since;
     if (wconf->word)
         g_ptr_array_unref(wconf->word);
     wconf->word = changes;
@@ -254,8 +256,26 @@ void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes)
 void wconf_go_alone(struct wconf *wconf, GPtrArray *changes, guint64 leap)
 {
     wconf->leap = leap;
-    wconf_put_on_record(wconf, changes);
+    wconf_put_on_record(wconf, changes, 0);
     promises_alone(wconf->env, &wconf->wish);
+}
+
+/* Before the word itself: with that on record the next master would not do it. */
+static bool record_unheard(struct wconf *wconf, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(wconf->head, "node");
+    for (guint i = 0; i < nodes->len;) {
+        g_autofree char *id = env_uuid(wconf->env);
+        GPtrArray *changes = change_list_new();
+        for (; i < nodes->len && changes->len < wconf_most_changes(wconf); i++) {
+            const struct node *node = nodes->pdata[i];
+            json_t *object = unheard_node(wconf->head, node, wconf->unheard_since);
+            g_ptr_array_add(changes, config_put(wconf->head, "node", node->uuid, object));
+        }
+        if (!wconf_commit(wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error))
+            return false;
+    }
+    return true;
 }
 
 static bool record_word(struct wconf *wconf, GError **error)
@@ -263,6 +283,8 @@ static bool record_word(struct wconf *wconf, GError **error)
     g_autofree char *id = env_uuid(wconf->env);
     if (!wconf->word)
         return true;
+    if (wconf->unheard_since && !record_unheard(wconf, error))
+        return false;
     for (guint i = 0; i < wconf->word->len; i++) {
         struct change *change = wconf->word->pdata[i];
         change->version = 0;

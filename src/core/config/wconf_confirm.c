@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/config/restored.h"
 #include "core/config/wconf_private.h"
 
 struct question {
@@ -102,6 +103,8 @@ static struct confirm_result *answer_item(const struct config *config,
     result->answer =
         item_confirmed(config, item, instance, replica, node) ? CONFIRM_CONFIRMED : CONFIRM_REFUSED;
     result->generation = instance->generation;
+    result->other = item->role == CONFIRM_RUN && item->generation == instance->generation &&
+                    strcmp(instance->holder, node) != 0 && !restored_brake(config);
     set_text(&result->primary_node, instance->primary_node);
     if (replica) {
         set_text(&result->replica_state, enum_word(&replica_state_words, (int)replica->state));

@@ -22,6 +22,7 @@
  *   wconf_reserve.c   reservations of dead owners
  *   wconf_join.c      hosts that become nodes
  *   wconf_announce.c  telling nodes who is master, and which have answered
+ *   wconf_stated.c    what they tell with it, if words of the master before may be lost
  */
 #pragma once
 
@@ -90,6 +91,7 @@ struct wconf {
     struct promise_wish wish; /* of an engine that is this node's store, while it campaigns */
     guint64 leap;             /* the serial before that of a person's word; or 0 */
     GPtrArray *word;          /* struct change: what a person's word puts on record then; or NULL */
+    guint64 unheard_since;    /* with it: no node has told what it runs (SAF-09); 0: as they are */
 };
 
 /* --- wconf.c --- */
@@ -326,3 +328,13 @@ GPtrArray *wconf_nodes_pending(const struct wconf *wconf);
 /* The gate of locks (SAF-06). */
 bool wconf_gate(const char *name, void *data);
 void wconf_announce_end(struct wconf *wconf);
+
+/* --- wconf_stated.c --- */
+/* Whether the node still has to tell what it runs (SAF-09). */
+bool wconf_node_unheard(const struct wconf *wconf, const char *uuid);
+/* It has: what the record lacks of that is committed, in the head when this returns true.
+ * `statements`: struct guest_statement. */
+bool wconf_stated(struct wconf *wconf, const char *node, const GPtrArray *statements,
+                  GError **error);
+/* The same of a node that does not know the question, by its report. */
+GPtrArray *wconf_statements_of(const struct node_report *report);

@@ -358,6 +358,7 @@ bool fence_announce(struct fence *fence, const char *from_node, const struct ann
     if (newer || args->serial >= fence->announced->serial) {
         announce_args_free(fence->announced);
         fence->announced = announce_args_copy(args);
+        fence->announced->asks = false; /* no part of what is remembered */
         if (fence->changed)
             fence->changed(fence->changed_data);
     }

@@ -23,6 +23,7 @@
 #include "core/guest/return.h"
 #include "core/guest/room.h"
 #include "core/guest/serial.h"
+#include "core/guest/statement.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
 
@@ -190,11 +191,15 @@ static void start_ssconf(struct node_core *node, const struct announce_args *arg
 
 static json_t *work_announce(struct work *work, const void *args, GError **error)
 {
+    const struct announce_args *announcement = args;
     if (!fence_announce(work->node->fence, work->request->from_node, args, error))
         return NULL;
     start_ssconf(work->node, args);
     return_kick(work->node);
-    return json_object();
+    if (!announcement->asks)
+        return json_object();
+    record_autoptr(announce_result) stated = statement_make(work->node);
+    return announce_result_to_json(stated);
 }
 
 static json_t *work_promise(struct work *work, const void *args, GError **error)

@@ -22,6 +22,7 @@
  *   incoming.c      the process that waits for it there
  *   rediscover.c    what runs here when the daemon starts
  *   room.c          guests that stand still for lack of room go on when there is some (SAF-27)
+ *   statement.c     what it tells a master who may lack words of the one before
  *   return.c        what comes back from the dead asks first (SAF-19)
  *   keeper.c, keeper_methods.c, keeper_record.c, upkeep.c  this node's member of etcd
  *   master_ip.c     the address that the master's node carries

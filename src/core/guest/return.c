@@ -133,7 +133,7 @@ static bool apply_run(struct guest *guest, const struct confirm_item *item,
     g_autoptr(GError) error = NULL;
     if (answer->answer == CONFIRM_CONFIRMED)
         return apply_confirmed(guest);
-    if (!confirm_superseded(answer, guest->record->generation))
+    if (!confirm_superseded(answer, guest->record->generation) && !(guest->live && answer->other))
         return true;
     bool was_live = guest->live;
     if (!outgoing_drop(guest))

@@ -18,6 +18,13 @@
 #define PRESS_AGAIN_MS 4000  /* the button of a guest that has not listened yet */
 #define SETTLE_WAIT_MS 15000 /* for the stale procedure of a lost replica */
 
+/* Whether it ends without a replica in sync, as far as is known. */
+static bool ends_alone(const struct guest *guest)
+{
+    bool told = guest->replica_sync > 0;
+    return !guest->record->target || (told && guest->replica_state != REPLICA_IN_SYNC);
+}
+
 /* Whether its file says that this generation was used here: then it never starts here again, also
  * if what has become of it cannot be written. */
 static bool stop_is_used(const struct guest *guest)
@@ -29,12 +36,13 @@ static bool stop_is_used(const struct guest *guest)
 /* The guest is over, and its exit was seen. A node that can write nothing any more says so all the
  * same: the end is a fact, and without it nothing could go on elsewhere. What it cannot keep, it
  * does not promise. */
-static bool stop_record(struct guest *guest, bool clean, enum soundness sound, const char *why,
-                        GError **error)
+static bool stop_record(struct guest *guest, bool clean, enum soundness sound, bool alone,
+                        const char *why, GError **error)
 {
     g_autoptr(GError) local = NULL;
     guest->record->clean = clean;
     guest->record->sound = sound;
+    guest->record->ended_alone = alone;
     export_target_free(g_steal_pointer(&guest->record->target));
     guest->record->attached = false;
     guest_move(guest, PHASE_STOPPED, why);
@@ -90,7 +98,7 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
     record->history = fence_op_stamp(op).history;
     record->generation = generation;
     set_string(&record->boot_id, guest->node->env->boot_id);
-    return stop_record(guest, false, sound, "it was never started", error);
+    return stop_record(guest, false, sound, false, "it was never started", error);
 }
 
 /* Waits for the guest to switch itself off. Events may be lost, so it is asked, too; and so may the
@@ -267,7 +275,8 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     /* A write that failed here, or is held for lack of room, may be on the replica all the same:
      * that is not equal. */
     bool equal = finished && sound == SOUND_YES && guest->last_io.stop == IO_STOP_NONE;
-    return stop_record(guest, equal, sound, *ret_forced ? "forced" : "shut down", error);
+    return stop_record(guest, equal, sound, ends_alone(guest),
+                       *ret_forced ? "forced" : "shut down", error);
 }
 
 /* After an error of stop_live() the guest may run on: somebody must watch its mirror again. */
@@ -305,8 +314,9 @@ static bool stop_locked(struct guest *guest, const struct fence_op *op,
     }
     *ret_forced = true;
     enum soundness sound = stop_sound(guest, stop_writes(guest));
-    return task_killed() ? node_killed(error)
-                         : stop_record(guest, false, sound, "it was gone already", error);
+    if (task_killed())
+        return node_killed(error);
+    return stop_record(guest, false, sound, ends_alone(guest), "it was gone already", error);
 }
 
 json_t *lifecycle_stop(struct node_core *node, struct fence_op *op, const void *args,

@@ -3,6 +3,7 @@
  * on record as in-sync, and the old node is offline on a person's word or has stopped the guest
  * itself.
  */
+#include "core/config/unheard.h"
 #include "core/ops/copy.h"
 #include "core/ops/instance.h"
 #include "core/ops/migration.h"
@@ -283,7 +284,20 @@ struct promotion {
     char *replica;     /* out: UUID of the replica that is promoted, "" for none */
     char *old_primary; /* out */
     bool equal;        /* out: and its images are, by a clean close, those that are promoted */
+    guint64 unheard_since; /* out */
 };
+
+/* What nobody can know any more (SAF-09). */
+static void tell_unheard(struct op *op, const struct promotion *promotion)
+{
+    g_autofree char *since = unheard_time(promotion->unheard_since);
+    if (promotion->unheard_since)
+        op_log(op,
+               "%s cannot tell what the master before answered it: from %s on that one may have "
+               "accepted, alone, that this replica is stale, if its copies had been counted out; "
+               "then writes that were acknowledged since are missing",
+               op_node_name(op, promotion->old_primary), since);
+}
 
 /* The commit that moves the instance. Judged anew on the record that it is compared with. */
 static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
@@ -300,6 +314,7 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     }
     op_set_text(&promotion->replica, instance->replica);
     op_set_text(&promotion->old_primary, instance->primary_node);
+    promotion->unheard_since = unheard_since(op_config(op), instance);
     if (edit->replica)
         op_delete(op, edit->changes, "replica", edit->replica->uuid);
     op_use_room(op, edit->changes);
@@ -427,6 +442,7 @@ static bool move_instance(struct op *op, const struct instance *before, struct p
         return false;
     op_log(op, "%s is now on %s, generation %" G_GUINT64_FORMAT, instance->name,
            op_node_name(op, instance->primary_node), instance->generation);
+    tell_unheard(op, promotion);
     if (!promote_images(op, instance, promotion->replica, error) ||
         !start_promoted(op, instance, error) ||
         (!instance_half_installed(instance) && !instance_settle(op, instance->uuid, error)))

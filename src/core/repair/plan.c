@@ -1,6 +1,7 @@
 /* See plan.h. */
 #include "core/repair/plan.h"
 
+#include "core/config/unheard.h"
 #include "core/ops/copy.h"
 
 /* FAILED: it answers, and its disks have failed. */
@@ -74,6 +75,10 @@ static const struct row local_rows[4] = {
 #define LEFT_SHARED_FAILED                                                                         \
     "Its disks are in the folder that all nodes share, and another node would see the same: mend " \
     "that folder, then restart it: fettle instance reboot."
+
+#define LEFT_UNHEARD                                                                               \
+    "A master that is lost may have put on record that its replica is stale, and its node cannot " \
+    "tell: if that may be promoted all the same, say: fettle instance failover."
 
 bool repair_template_mirrored(enum disk_template template)
 {
@@ -222,6 +227,21 @@ static const char *why_left(const struct instance *instance, enum node_health pr
     return repair_template_shared(instance->disk_template) ? LEFT_SHARED_FAILED : LEFT_FAILED;
 }
 
+/* What its holder was answered last may be lost, and it cannot say it (SAF-09). */
+static bool unheard(const struct config *config, const struct instance *instance,
+                    struct repair_plan *plan)
+{
+    guint64 since = unheard_since(config, instance);
+    g_autofree char *time = unheard_time(since);
+    if (!since)
+        return false;
+    see(plan,
+        "%s has not told what it runs since a person's word made the master: what was answered to "
+        "it from %s on may be lost, if no copy was in reach then",
+        config_node_name(config, instance->primary_node), time);
+    return true;
+}
+
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
                                   const struct replica *replica, const struct repair_sight *sight)
 {
@@ -235,8 +255,12 @@ struct repair_plan repair_plan_of(const struct config *config, const struct inst
     /* A copy that runs is waited for; the copy of a dead primary goes nowhere. */
     plan.wait = plan.wait && primary != NODE_OFFLINE;
     plan.healthy = row.step == REPAIR_STEP_NONE && primary == NODE_ONLINE;
-    if (row.step == REPAIR_STEP_NONE && !plan.healthy)
+    if (row.step == REPAIR_STEP_FAILOVER && unheard(config, instance, &plan)) {
+        row.step = REPAIR_STEP_NONE;
+        plan.left = LEFT_UNHEARD;
+    } else if (row.step == REPAIR_STEP_NONE && !plan.healthy) {
         plan.left = why_left(instance, primary);
+    }
     plan.failed = primary == NODE_FAILED;
     plan.step = row.step;
     plan.step_type = steps[row.step].type;

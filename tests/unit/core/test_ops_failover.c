@@ -42,6 +42,20 @@ static void test_primary_dead(void)
     g_assert_null(config_get(world->config, "replica", REPLICA, NULL));
 }
 
+/* Promoted as ever, by the word that is given; what nobody can know is said. */
+static void test_primary_unheard(void)
+{
+    put_web_on_node3("in-sync", true);
+    ops_set(world, "node", NODE3, "unheard_since", json_integer(86400));
+    ops_node_offline(world, NODE3);
+    g_assert_cmpstr(failover(), ==, "null");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_nonnull(strstr(
+        log, "node3 cannot tell what the master before answered it: from 1970-01-02 00:00:00 UTC "
+             "on that one may have accepted, alone, that this replica is stale, if its copies had "
+             "been counted out; then writes that were acknowledged since are missing"));
+}
+
 static void test_locks(void)
 {
     world->trace_locks = true;
@@ -484,6 +498,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("/failover/primary-dead#SAF-16", test_primary_dead);
+    add("/failover/primary-unheard#SAF-09,SAF-16", test_primary_unheard);
     add("/failover/locks#SAF-16", test_locks);
     add("/failover/primary-alive#SAF-11,SAF-16", test_primary_alive_is_stopped_first);
     add("/failover/stopped#SAF-16", test_stopped_stays_stopped);

@@ -280,6 +280,33 @@ static void test_plan_causes(void)
     config_free(config);
 }
 
+/* A word that its node was answered may be lost, and it cannot say it: a person decides. */
+static void test_plan_unheard(void)
+{
+    static const char *const states[] = {"in-sync", "stale"};
+    for (guint i = 0; i < G_N_ELEMENTS(states); i++) {
+        struct config *config = make_config("offline", "online", "mirror", states[i]);
+        json_t *node = config_object_json(config, "node", NODE1);
+        json_object_set_new(node, "unheard_since", json_integer(86400));
+        put(config, "node", NODE1, node);
+        struct repair_plan plan = plan_of(config, NULL);
+        g_autofree char *causes = repair_plan_causes(&plan);
+        if (i == 0)
+            g_assert_cmpstr(causes, ==,
+                            "primary node node1 is offline; node1 has not told what it runs since "
+                            "a person's word made the master: what was answered to it from "
+                            "1970-01-02 00:00:00 UTC on may be lost, if no copy was in reach then");
+        g_assert_cmpint((int)plan.step, ==, i == 0 ? REPAIR_STEP_NONE : REPAIR_STEP_REINSTALL);
+        g_assert_cmpstr(plan.left, ==,
+                        i == 0 ? "A master that is lost may have put on record that its replica is "
+                                 "stale, and its node cannot tell: if that may be promoted all the "
+                                 "same, say: fettle instance failover."
+                               : NULL);
+        repair_plan_clear(&plan);
+        config_free(config);
+    }
+}
+
 /* What the nodes answer: images that are gone, disks that fail. */
 static void test_plan_sight(void)
 {
@@ -521,6 +548,7 @@ int main(int argc, char **argv)
     g_test_add_func("/repair-plan/replica-not-in-sync#ARP-41,ARP-62",
                     test_plan_replica_not_in_sync);
     g_test_add_func("/repair-plan/causes#ARP-68", test_plan_causes);
+    g_test_add_func("/repair-plan/unheard#SAF-09", test_plan_unheard);
     g_test_add_func("/repair-plan/what-nodes-answer#ARP-70", test_plan_sight);
     g_test_add_func("/repair-plan/failed-disks#ARP-70,SAF-25", test_plan_failed);
     g_test_add_func("/repair-plan/unsound-end#SAF-24", test_plan_unsound);

@@ -128,6 +128,11 @@ static void test_changes(void)
     for (guint i = 0; i < changes->len; i++)
         g_assert_true(config_apply(config, changes->pdata[i], NULL));
     g_assert_cmpstr(config_cluster(config)->master_node, ==, NODE2);
+    static const char *const nodes[] = {NODE1, NODE2, NODE3};
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        const struct node *node = config_get(config, "node", nodes[i], NULL);
+        g_assert_cmpuint(node->unheard_since, ==, 1000); /* SAF-09 */
+    }
     const struct repair_brake *pulled = restored_brake(config);
     g_assert_nonnull(pulled);
     g_assert_cmpstr(pulled->why, ==,

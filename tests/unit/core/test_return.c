@@ -112,6 +112,58 @@ static void test_superseded_is_set_aside(void)
     node_world_free(nw);
 }
 
+static void assert_states(struct node_world *nw, const char *wanted)
+{
+    g_autofree char *said = nw_statement(nw, &nw->a);
+    g_assert_cmpstr(said, ==, wanted);
+}
+
+/* What a master that may lack words of the one before is told, at each turn of a replica's life. */
+static void test_states_its_guests(void)
+{
+    struct node_world *nw = node_world_new(1);
+    assert_states(nw, "");
+    nw_create_and_start(nw);
+    g_autofree char *in_sync =
+        g_strdup_printf("g2 runs, replica in-sync told s%u", (guint)nw->web1.sync);
+    assert_states(nw, in_sync);
+    /* A younger daemon knows the mirror only, until a master has answered it. */
+    nw->mood = MASTER_DEPOSED;
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    nw_announce(nw, &nw->a, NULL);
+    g_autofree char *looks = nw_statement(nw, &nw->a);
+    g_assert_true(g_str_has_prefix(looks, "g2 runs, replica "));
+    g_assert_null(strstr(looks, "told"));
+    nw->mood = MASTER_ANSWERS;
+    nw_pass(nw, 6000);
+    /* It goes on without its replica, which nobody but it may know. */
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_pass(nw, 1000);
+    assert_states(nw, "g2 runs, no replica stale s0");
+    nw_daemon_kill(nw, &nw->a);
+    nw_power_cut(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    nw_announce(nw, &nw->a, NULL);
+    assert_states(nw, "g2, no replica stale s0");
+    node_world_free(nw);
+}
+
+/* The generation that it got from a master who is lost was given again, to another node. */
+static void test_same_number(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw->web1.primary = nw->web1.holder = NODE_B;
+    nw->web1.secondary = "";
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    nw_until(nw, fake_host_state(nw->a.host, WEB1, NULL) == GUEST_ABSENT);
+    nw_until(nw, has_leftover(nw, &nw->a, WEB1 " 2"));
+    node_world_free(nw);
+}
+
 /* After a power cut no process lives; the record alone tells whose images these are. */
 static void test_images_after_power_cut(void)
 {
@@ -617,6 +669,8 @@ int main(int argc, char **argv)
     g_test_add_func("/return/no-answer-nothing-changes#SAF-04,SAF-19",
                     test_no_answer_nothing_changes);
     g_test_add_func("/return/superseded-is-set-aside#SAF-19,SAF-10", test_superseded_is_set_aside);
+    g_test_add_func("/return/states-its-guests#SAF-09", test_states_its_guests);
+    g_test_add_func("/return/same-number#SAF-09,SAF-10", test_same_number);
     g_test_add_func("/return/images-after-power-cut#SAF-19", test_images_after_power_cut);
     g_test_add_func("/return/removed-while-away#SAF-19", test_removed_while_away);
     g_test_add_func("/return/kill-fails#SAF-19", test_kill_fails);

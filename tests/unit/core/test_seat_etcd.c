@@ -437,8 +437,8 @@ static void test_decided_by_word(void)
     /* Asked for on node2. */
     assert_taken(1, "node3", "", "node3 3");
     fake_advance(world, 3000);
-    assert_role(2, "master 2/5"); /* with what it has put on record */
-    assert_role(1, "follows 2/5");
+    assert_role(2, "master 2/6"); /* with what it has put on record */
+    assert_role(1, "follows 2/6");
     decisions = 0;
     fake_copy_base(hosts[1].copy)
         ->ops->load(fake_copy_base(hosts[1].copy), count_decision, NULL, NULL);

@@ -23,6 +23,23 @@ static void test_master_lives(void)
     tear_down();
 }
 
+/* No node has told the new master what it runs (SAF-09). */
+static void count_unheard(const char *kind, const char *key, guint64 version, json_t *object,
+                          void *data)
+{
+    bool unheard = json_integer_value(json_object_get(object, "unheard_since")) > 0;
+    *(guint *)data += !strcmp(kind, "node") && unheard;
+}
+
+static guint unheard_in(struct fake_copy *copy)
+{
+    guint count = 0;
+    g_autoptr(GError) error = NULL;
+    fake_copy_base(copy)->ops->load(fake_copy_base(copy), count_unheard, &count, &error);
+    g_assert_no_error(error);
+    return count;
+}
+
 static void test_takes_over(void)
 {
     set_up();
@@ -51,6 +68,8 @@ static void test_takes_over(void)
     fake_copy_base(hosts[1].copy)->ops->position(fake_copy_base(hosts[1].copy), &at);
     g_assert_cmpint(at.role, ==, COPY_ENGINE);
     g_assert_cmpuint(at.epoch, ==, 2);
+    g_assert_cmpuint(unheard_in(hosts[1].copy), ==, 3);
+    g_assert_cmpuint(unheard_in(hosts[2].copy), ==, 0);
     /* Above what the old master may have stored alone: ConfD answers with it (RCF-05). */
     g_assert_cmpuint(at.serial, >, LIMIT_SERIAL_LEAP);
     /* Whoever lost the answer to one of these, and repeats it there, is told its serial. */
@@ -231,7 +250,7 @@ static void test_engine_alone(void)
     assert_taken(0, "node2", "burned", "wrong_state: wconfd of node node2 does not answer");
     assert_taken(0, "", "both burned", "node1 4");
     fake_advance(world, 5000);
-    assert_role(0, "master 5/leapt/4");
+    assert_role(0, "master 5/leapt/5");
     assert_serial_leapt(0);
     assert_taken(0, "", "both burned", "wrong_state: this node is the master");
     g_autoptr(GString) text = g_string_new(NULL);
@@ -247,9 +266,9 @@ static void test_engine_alone(void)
     reboot_node1();
     wconfd_start(&hosts[0]);
     fake_advance(world, 25000);
-    assert_role(0, "campaigns 5/leapt/4");
+    assert_role(0, "campaigns 5/leapt/5");
     fake_advance(world, 40000);
-    assert_role(0, "master 5/leapt/4");
+    assert_role(0, "master 5/leapt/5");
     for (guint i = 1; i < NODES; i++)
         wconfd_start(&hosts[i]);
     tear_down();
@@ -276,7 +295,7 @@ static void set_up_alone(void)
     reboot_alone();
     assert_taken(0, "", "both burned", "node1 3");
     fake_advance(world, 5000);
-    assert_role(0, "master 5/leapt/3");
+    assert_role(0, "master 5/leapt/4"); /* and has heard of its own guests (SAF-09) */
 }
 
 /* Node1 is the only candidate by a person's word, and so is node2 by another one: whoever comes
@@ -301,7 +320,7 @@ static void test_watch_alone(void)
     fake_advance(world, 120000);
     fake_serve(hosts[2].noded, noded_handle, &hosts[2]);
     fake_advance(world, 30000); /* node3 has answered the announcement */
-    assert_role(0, "master 5/leapt/3");
+    assert_role(0, "master 5/leapt/5");
     g_assert_null(hosts[0].ended);
     second_word(2);
     fake_advance(world, 3000);

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -745,6 +747,73 @@ static void test_damaged_description(void)
     check_no_trace(dir);
 }
 
+/* A process that has a mount namespace of its own, as `ip netns exec` makes one; with a working
+ * folder in it if that is not NULL. */
+static pid_t stranger(const char *folder)
+{
+    int told[2];
+    char byte = 0;
+    g_assert_cmpint(pipe2(told, O_CLOEXEC), ==, 0);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        bool apart = unshare(CLONE_NEWNS) == 0 &&
+                     mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                     (!folder || chdir(folder) == 0);
+        if (apart && write(told[1], &byte, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    close(told[1]);
+    g_assert_cmpint((int)read(told[0], &byte, 1), ==, 1);
+    close(told[0]);
+    return child;
+}
+
+static void stranger_end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* Two labs at once, and processes of neither that have copied the mounts of both. */
+static void test_side_by_side(void)
+{
+    g_autofree char *one = new_lab("one");
+    pid_t first = stranger(NULL);
+    g_autofree char *two = new_lab("two");
+    pid_t second = stranger(NULL);
+    check(lab_power(one, "node2", false, &check_error));
+    check(lab_power(two, "node2", false, &check_error));
+    check(lab_power(one, "node2", true, &check_error));
+    check(lab_power(two, "node2", true, &check_error));
+    check(lab_wait_ready(one, NULL, PATIENCE_MS, &check_error));
+    check(lab_wait_ready(two, NULL, PATIENCE_MS, &check_error));
+    down(one);
+    check_no_trace(one);
+    check(lab_wait_ready(two, NULL, PATIENCE_MS, &check_error));
+    down(two);
+    check_no_trace(two);
+    stranger_end(first);
+    stranger_end(second);
+}
+
+/* What cannot be taken back is named. */
+static void test_stranger_inside(void)
+{
+    g_autofree char *dir = new_lab("inside");
+    g_autofree char *folder = path_in(dir, "node2", "var");
+    pid_t pid = stranger(folder);
+    g_autofree char *name = g_strdup_printf("by process %d (test_lab), which has a file or its "
+                                            "working folder in there; end it and try again",
+                                            (int)pid);
+    check_fails(lab_power(dir, "node2", false, &check_error), STORAGE, name);
+    stranger_end(pid);
+    check(lab_power(dir, "node2", true, &check_error));
+    down(dir);
+    check_no_trace(dir);
+}
+
 static int run_tests(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -764,6 +833,8 @@ static int run_tests(int argc, char **argv)
     g_test_add_func("/lab/dead-supervisor", test_dead_supervisor);
     g_test_add_func("/lab/killed-while-building", test_killed_while_building);
     g_test_add_func("/lab/damaged-description", test_damaged_description);
+    g_test_add_func("/lab/side-by-side", test_side_by_side);
+    g_test_add_func("/lab/stranger-inside", test_stranger_inside);
     return g_test_run();
 }
 
