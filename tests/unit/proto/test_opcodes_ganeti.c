@@ -114,6 +114,7 @@ static void test_every_opcode(void)
                                       "OP_CLUSTER_INIT",
                                       "OP_NODE_INVITE",
                                       "OP_NODE_WITHDRAW_INVITATION",
+                                      "OP_INSTANCE_SETTLE",
                                       "OP_INSTANCE_VERIFY",
                                       "OP_REPAIR_CONTINUE",
                                       NULL};
