@@ -264,13 +264,14 @@ def kill_job(job):
 
 
 def wait_settled(name):
-    """What a dead job has left of it is settled, by a job of its own."""
-    def settled():
-        return [row['status'] for row in lab.query('job', ['summary', 'status'])
-                if row['summary'] == [f'INSTANCE_SETTLE({name})']] == ['success']
-    wait_until(f'{name} is settled', settled, 60)
-    row = lab.instance(name, 'task_state')
-    assert row is None or not row['task_state'], row
+    wait_until(f'{name} has no mark', lambda: not ((row := lab.instance(name, 'task_state')) and row['task_state']), 60)
+
+
+def wait_settling_job(name):
+    """There was one, and it has done what it was to do."""
+    def states():
+        return [row['status'] for row in lab.query('job', ['summary', 'status']) if row['summary'] == [f'INSTANCE_SETTLE({name})']]
+    wait_until(f'a job has settled {name}', lambda: states() == ['success'], 60)
 
 
 @title('/disks/job-of-a-creation-dies-in-the-first-copy#SAF-23')
@@ -289,6 +290,7 @@ def test_creation_dies():
         row = lab.instance('orphan', 'status', 'admin_state', 'replica.state', 'mirror.state', 'pnode')
         assert row == {'status': 'running', 'admin_state': 'up', 'replica.state': 'syncing', 'mirror.state': 'syncing', 'pnode': 'node2'}, row
         assert lab.qemu_processes(uuid) == pids != []
+        wait_settling_job('orphan')
         e2e.wait_counting(lab, 'orphan', uuid, 'node2', count)
     e2e.wait_healthy(lab, 'orphan')
     e2e.verify_clean(lab)
@@ -308,6 +310,7 @@ def test_removal_dies():
     row = lab.instance('clung', 'status', 'admin_state', 'replica.state')
     assert row == {'status': 'running', 'admin_state': 'up', 'replica.state': 'in-sync'}, row
     assert lab.qemu_processes(uuid) == pids != []
+    wait_settling_job('clung')
     e2e.verify_clean(lab)
     remove('clung')
 
@@ -322,7 +325,7 @@ def test_import_dies():
                           'pnode': 'node2', 'disks': [{'size': COPY_MIB}], 'os_type': 'long'})
         wait_copying(job)
         kill_job(job)
-        wait_settled('begun')
+        wait_settling_job('begun')
         assert 'begun' not in [row['name'] for row in lab.query('instance', ['name'])]
         assert sorted(os.listdir(image('node2', ''))) == before
     e2e.verify_clean(lab)
