@@ -14,7 +14,7 @@ static const struct list {
     const char *late; /* field that says what does not answer; NULL: none */
 } lists[] = {
     {"instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory", "name",
-      "instance", "guest.late"},
+     "instance", "guest.late"},
     {"node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health", "name", "node",
      "late"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},

@@ -50,6 +50,7 @@ static const struct done {
     {"OP_ADVICE_SET", "", "", "Nothing new is placed on node {node_name}, as {author} advises."},
     {"OP_INSTANCE_CREATE", "", "", "{@instance}."},
     {"OP_INSTANCE_REMOVE", "", "", "Instance {instance_name} and its disks are removed."},
+    {"OP_INSTANCE_SETTLE", "", "", "{@instance}."},
     {"OP_INSTANCE_SET_PARAMS", "", "", "Instance {instance_name} is changed."},
     {"OP_INSTANCE_STARTUP", "", "", "{@instance}."},
     {"OP_INSTANCE_SHUTDOWN", "", "", "{@instance}."},

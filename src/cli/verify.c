@@ -210,8 +210,8 @@ static bool find_late(struct findings *findings, const char *node, const json_t 
 
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name",      "offline", "mfree", "dtotal",
-                                         "leftovers", "faults",  "dfree", "late", NULL};
+    static const char *const fields[] = {"name",   "offline", "mfree", "dtotal", "leftovers",
+                                         "faults", "dfree",   "late",  NULL};
     json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);

@@ -277,6 +277,11 @@ def remove(name):
 def after_create(status):
     name = f'c{run_number}'
     if status == 'success' or lab.instance(name, 'task_state') is not None:
+        wait_until(f'{name} has no mark', lambda: not ((row := lab.instance(name, 'task_state')) and row['task_state']), HEAL_S)
+        row = lab.instance(name, 'admin_state')
+        if row and row['admin_state'] == 'down':  # whole, but its creation had not come to its start
+            assert status != 'success', f'{name} does not run after a successful creation'
+            lab.do('OP_INSTANCE_STARTUP', instance_name=name)
         def settled():
             row = lab.instance(name, 'task_state', 'status', 'replica.state')
             return row is None or (not row['task_state'] and row['status'] == 'running'

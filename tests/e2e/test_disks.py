@@ -4,7 +4,9 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 import e2e
 from e2e import fettlelib, title, wait_until
@@ -196,13 +198,18 @@ def full_image(node):
         file.write(content + os.urandom((COPY_MIB << 20) - len(content)))
 
 
-def cancel_copy(job):
-    """Once it is under way; what the job then says."""
+def wait_copying(job):
+    """Until its copy is under way."""
     def copies_now():
         assert lab.job_status(job)[0] in ('queued', 'waiting', 'running'), lab.job_status(job)
         log = lab.query('job', ['oplog'], ['=', 'id', job])[0]['oplog'][0]
         return [entry[3] for entry in log if entry[2] == 'progress' and 0 < entry[3]['done'] < entry[3]['total']]
     wait_until('the copy is under way', copies_now, 60)
+
+
+def cancel_copy(job):
+    """Once it is under way; what the job then says."""
+    wait_copying(job)
     lab.cli('job', 'cancel', str(job))
     status, result = lab.wait_job(job, 60)
     assert status == 'canceled', (status, result)
@@ -248,6 +255,80 @@ def test_cancel_copy():
     lab.cli('instance', 'replace-disks', 'packed')
     e2e.wait_healthy(lab, 'packed')
     end_with_equal_copies('packed', uuid, pids)
+
+
+def kill_job(job):
+    os.kill(e2e.job_pid(lab, job), signal.SIGKILL)
+    status, result = lab.wait_job(job, 60)
+    assert status == 'error', (status, result)
+
+
+def wait_settled(name):
+    wait_until(f'{name} has no mark', lambda: not ((row := lab.instance(name, 'task_state')) and row['task_state']), 60)
+
+
+def wait_settling_job(name):
+    """There was one, and it has done what it was to do."""
+    def states():
+        return [row['status'] for row in lab.query('job', ['summary', 'status']) if row['summary'] == [f'INSTANCE_SETTLE({name})']]
+    wait_until(f'a job has settled {name}', lambda: states() == ['success'], 60)
+
+
+@title('/disks/job-of-a-creation-dies-in-the-first-copy#SAF-23')
+def test_creation_dies():
+    """The guest goes on, and so does its copy."""
+    full_image('node2')
+    with slow_exports('node3'):
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'orphan', **e2e.TICK, 'disk_template': 'mirror',
+                          'pnode': 'node2', 'snode': 'node3', 'disks': [{'size': COPY_MIB}], 'os_type': 'packed'})
+        wait_copying(job)
+        uuid = e2e.uuid_of(lab, 'orphan')
+        pids = lab.qemu_processes(uuid)
+        count = e2e.wait_counting(lab, 'orphan', uuid, 'node2')
+        kill_job(job)
+        wait_settled('orphan')
+        row = lab.instance('orphan', 'status', 'admin_state', 'replica.state', 'mirror.state', 'pnode')
+        assert row == {'status': 'running', 'admin_state': 'up', 'replica.state': 'syncing', 'mirror.state': 'syncing', 'pnode': 'node2'}, row
+        assert lab.qemu_processes(uuid) == pids != []
+        wait_settling_job('orphan')
+        e2e.wait_counting(lab, 'orphan', uuid, 'node2', count)
+    e2e.wait_healthy(lab, 'orphan')
+    e2e.verify_clean(lab)
+    end_with_equal_copies('orphan', uuid, pids)
+
+
+@title('/disks/job-of-a-removal-dies#SAF-23')
+def test_removal_dies():
+    """A guest that does not listen to the button is not ended by a removal whose job is dead, and is to run again."""
+    uuid = create('clung', os_type='')
+    pids = lab.qemu_processes(uuid)
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_REMOVE', 'instance_name': 'clung'})
+    wait_until('the guest is asked', lambda: lab.instance('clung', 'task_state')['task_state'] == 'removing', 60)
+    time.sleep(1)
+    kill_job(job)
+    wait_settled('clung')
+    row = lab.instance('clung', 'status', 'admin_state', 'replica.state')
+    assert row == {'status': 'running', 'admin_state': 'up', 'replica.state': 'in-sync'}, row
+    assert lab.qemu_processes(uuid) == pids != []
+    wait_settling_job('clung')
+    e2e.verify_clean(lab)
+    remove('clung')
+
+
+@title('/disks/job-of-a-creation-dies-in-its-import#SAF-23')
+def test_import_dies():
+    """What is half made goes, and the copy that nobody waits for is given up."""
+    pack('node2', 'long')
+    before = sorted(os.listdir(image('node2', '')))
+    with slow_qemu_img('node2', '1M'):
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'begun', **e2e.TICK, 'disk_template': 'file',
+                          'pnode': 'node2', 'disks': [{'size': COPY_MIB}], 'os_type': 'long'})
+        wait_copying(job)
+        kill_job(job)
+        wait_settling_job('begun')
+        assert 'begun' not in [row['name'] for row in lab.query('instance', ['name'])]
+        assert sorted(os.listdir(image('node2', ''))) == before
+    e2e.verify_clean(lab)
 
 
 @title('/disks/import-tells-how-far-it-is')
@@ -471,5 +552,6 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_progress, test_import, test_cancel_import, test_cancel_shutdown, test_several, test_come_and_go,
+        e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_creation_dies, test_removal_dies,
+                test_import_dies, test_progress, test_import, test_cancel_import, test_cancel_shutdown, test_several, test_come_and_go,
                 test_new_disk_fails_over, test_come_and_go_in_files, test_node_page, test_logs)

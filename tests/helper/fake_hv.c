@@ -92,6 +92,12 @@ void fake_hosts_forget_calls(struct fake_hosts *hosts)
     hosts->forgets = true;
 }
 
+void fake_hosts_set_witness(struct fake_hosts *hosts, fake_hosts_witness witness, void *data)
+{
+    hosts->witness = witness;
+    hosts->witness_data = data;
+}
+
 const char *fake_hosts_problem(const struct fake_hosts *hosts)
 {
     return hosts->problem;
@@ -269,6 +275,8 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
         *ret_late = false;
     if (task_killed())
         return op_killed(op, error);
+    if (host->hosts->witness)
+        host->hosts->witness(host->node, op, instance, host->hosts->witness_data);
     if (!host->hosts->forgets)
         g_ptr_array_add(host->calls, g_strdup_printf("%s %s", op, instance));
     if (op_dies_here(host, op, false) || !env_sleep(host->env, OP_MS) || !goes_on(host))

@@ -39,6 +39,11 @@ struct network_driver *fake_host_network(struct fake_host *host);
 void fake_hosts_set_path(struct fake_hosts *hosts,
                          bool (*passes)(const char *from, const char *to, void *data), void *data);
 
+/* Is told of each op on a host before it is done; NULL: nobody is. */
+typedef void (*fake_hosts_witness)(const char *node_uuid, const char *op, const char *instance,
+                                   void *data);
+void fake_hosts_set_witness(struct fake_hosts *hosts, fake_hosts_witness witness, void *data);
+
 /* Guests with nothing under way look only so often whether there is something to write (0, as at
  * first: all the time), so that quiet hours cost little. */
 void fake_hosts_set_idle_ms(struct fake_hosts *hosts, guint ms);
@@ -83,6 +88,8 @@ guint64 fake_host_io_errors(const struct fake_host *host, const char *instance);
 bool fake_host_held(const struct fake_host *host, const char *instance);
 bool fake_host_exports(const struct fake_host *host, const char *instance);
 bool fake_host_has_image(const struct fake_host *host, const char *instance, const char *replica);
+/* Of every disk that it was made for. */
+bool fake_host_has_disks(const struct fake_host *host, const char *instance, const char *replica);
 /* An incoming guest waits here (of that migration, unless NULL); a guest is being sent. */
 bool fake_host_waits(const struct fake_host *host, const char *instance, const char *migration);
 enum migration_step fake_host_step(const struct fake_host *host, const char *instance);

@@ -155,6 +155,8 @@ struct fake_hosts {
     char *problem;
     bool (*passes)(const char *from, const char *to, void *data);
     void *passes_data;
+    fake_hosts_witness witness;
+    void *witness_data;
 };
 
 /* Begins an op: logs it, waits a little, lets faults and the hook have their way. False: it fails

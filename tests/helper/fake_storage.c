@@ -86,6 +86,12 @@ bool fake_host_has_image(const struct fake_host *host, const char *instance, con
     return fake_image_find(host, instance, replica) != NULL;
 }
 
+bool fake_host_has_disks(const struct fake_host *host, const char *instance, const char *replica)
+{
+    const struct fake_image *image = fake_image_find(host, instance, replica);
+    return image && image->lost == 0;
+}
+
 static struct fake_export *export_find(const struct fake_host *host, const char *instance,
                                        const char *replica)
 {

@@ -97,9 +97,9 @@ bad:	mov si,m_err
 	jmp loop1
 disk:	mov [lba],ax		; ax = sector, op = 0x42 read / 0x43 write
 	mov si,dap
+	mov byte [si+2],1	; blocks: an error has left 0 there, and 0 blocks are never an error
 	mov dl,[drv]
-	mov ax,0
-	mov ah,[op]
+	mov ax,[op-1]		; ah = op, al = 0, the end of m_err: written without verifying
 	int 0x13
 	ret
 putc:	push dx
@@ -140,8 +140,8 @@ m_start	db ' START ',0
 m_cnt	db 'COUNT ',0
 m_off	db 'POWEROFF',13,10,0
 m_err	db 'DISKERR ',0
+op	db 0			; right behind a 0
 drv	db 0
-op	db 0
 dap	db 16,0,1,0
 	dw buf,0
 lba	dd 0,0

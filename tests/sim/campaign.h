@@ -25,7 +25,8 @@ struct campaign_shape {
 /* What has happened in all runs. */
 struct campaign_counts {
     guint64 jobs, power_cuts, cables, one_way, congestions, deaths, stops, job_deaths, guest_deaths,
-        lost_images, lost_words, hangs, disk_failures, full_disks, moves, rests, worst_rest_ms, virtual_s, steps;
+        lost_images, lost_words, cut_works, hangs, disk_failures, full_disks, moves, rests,
+        worst_rest_ms, virtual_s, steps;
 };
 
 struct campaign {
@@ -43,6 +44,8 @@ char *campaign_run(guint64 seed, const struct campaign_shape *shape,
 /* --- campaign_operator.c --- */
 
 void campaign_create(const struct campaign *campaign);
+/* The instance is removed, and created under the same name. */
+void campaign_make_again(const struct campaign *campaign, const char *name);
 void campaign_operator_acts(const struct campaign *campaign);
 /* Somebody notices dead nodes, sooner or later, and says so. */
 void campaign_person_looks(const struct campaign *campaign);

@@ -131,6 +131,38 @@ static void hang_something(const struct campaign *campaign, const char *node)
     sim_hang(sim, holder, instance->uuid, true);
 }
 
+static const struct instance *find(const struct campaign *campaign, const char *name)
+{
+    return config_find(sim_config(campaign->sim), "instance", name, NULL);
+}
+
+/* It is being removed, or its guest is there and is copied for the first time. */
+static bool in_the_middle(const struct campaign *campaign, const char *name, enum task_state work)
+{
+    const struct instance *instance = find(campaign, name);
+    return instance != NULL && instance->task_state == work &&
+           (work == TASK_REMOVING || *instance->holder != '\0');
+}
+
+/* A job that creates or removes an instance dies in the middle, or its master does (SAF-23). */
+static void cut_work(const struct campaign *campaign)
+{
+    struct sim *sim = campaign->sim;
+    enum task_state work = sim_random(sim, 3) == 0 ? TASK_REMOVING : TASK_CREATING;
+    g_autofree char *name = campaign_pick_instance(campaign);
+    campaign_make_again(campaign, name);
+    for (guint i = 0; i < 300 && !in_the_middle(campaign, name, work); i++)
+        sim_pass(sim, 5);
+    sim_pass(sim, sim_random(sim, 20));
+    if (!in_the_middle(campaign, name, work))
+        return;
+    campaign->counts->cut_works++;
+    if (sim_random(sim, 3) == 0)
+        sim_power(sim, "node1", false);
+    else
+        sim_kill_job(sim, find(campaign, name)->task_owner);
+}
+
 /* What was broken is mended again sooner than something else breaks: else a long run is a dead
  * cluster. */
 static bool mend_something(const struct campaign *campaign)
@@ -182,8 +214,10 @@ static void harm_something(const struct campaign *campaign, const char *node)
             lose_images(campaign);
         else if (sim_random(sim, 2) == 0)
             fail_disks(campaign, node);
-        else
+        else if (sim_random(sim, 2) == 0 || !sim_powered(sim, "node1"))
             sim_lose_word(sim);
+        else
+            cut_work(campaign);
         break;
     case 9:
         fill_disks(campaign, node);

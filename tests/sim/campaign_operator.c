@@ -57,6 +57,18 @@ void campaign_create(const struct campaign *campaign)
     sim_pass(campaign->sim, 5000);
 }
 
+static void remove_instance(const struct campaign *campaign, const char *name)
+{
+    submit(campaign, json_make("{ss ss si}", "OP_ID", "OP_INSTANCE_REMOVE", "instance_name", name,
+                               "shutdown_timeout", 0));
+}
+
+void campaign_make_again(const struct campaign *campaign, const char *name)
+{
+    remove_instance(campaign, name);
+    create(campaign, (guint)g_ascii_strtoull(name + strlen("web"), NULL, 10));
+}
+
 static void change_instance(const struct campaign *campaign)
 {
     static const char *const ops[] = {"OP_INSTANCE_STARTUP",       "OP_INSTANCE_SHUTDOWN",

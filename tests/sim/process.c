@@ -41,6 +41,8 @@ void sim_process_end(struct sim *sim, struct sim_node *node, enum sim_role role)
     g_clear_pointer(&process->luxi, luxi_free);
     g_clear_pointer(&process->watcher, watcher_free);
     g_clear_pointer(&process->node, node_core_free);
+    if (role == SIM_NODED)
+        sim_forget_takings(sim, node);
     process->env = NULL;
     fake_settle(sim->world);
     if (role == SIM_LUXID)
@@ -100,8 +102,10 @@ static void handle_luxid(struct rpc_request *request, void *data)
 /* As the bus does: the frame passes the fence first. */
 static void handle_noded(struct rpc_request *request, void *data)
 {
-    struct node_core *node = ((struct sim_process *)data)->node;
+    struct sim_node *host = data;
+    struct node_core *node = host->processes[SIM_NODED].node;
     g_autoptr(GError) error = NULL;
+    sim_note_taking(host->sim, host, request);
     if (node_core_admit(node, request->from_node, request->method, request->stamp, &error))
         node_core_handle(node, request);
     else
@@ -134,7 +138,7 @@ void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role rol
         env->network = fake_host_network(node->host);
         process->node = node_core_new(env, SIM_CLUSTER, node->name);
     }
-    fake_serve(env, handlers[role], process);
+    fake_serve(env, handlers[role], role == SIM_NODED ? (void *)node : process);
     struct start *start = g_new0(struct start, 1);
     *start = (struct start){sim, node, role, env};
     task_spawn(env->tasks, start_task, start);

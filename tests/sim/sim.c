@@ -186,6 +186,7 @@ const char *sim_job_final(struct sim *sim, guint64 id)
 static void add_node(struct sim *sim, guint number)
 {
     struct sim_node *node = g_new0(struct sim_node, 1);
+    node->sim = sim;
     node->name = g_strdup_printf("node%u", number);
     node->uuid = g_strdup_printf("%08u-0000-4000-8000-000000000000", number);
     node->powered = node->linked = true;
@@ -244,6 +245,8 @@ struct sim *sim_new(const struct sim_options *options)
     sim->failed = g_ptr_array_new();
     sim->restarts = g_ptr_array_new_with_free_func(g_free);
     sim->accepted = g_array_new(FALSE, FALSE, sizeof(guint64));
+    sim->takings = sim_takings_new();
+    fake_hosts_set_witness(sim->hosts, sim_witness, sim);
     sim->ran = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     sim->lost = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     sim->healthy = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -292,6 +295,7 @@ void sim_free(struct sim *sim)
     g_ptr_array_unref(sim->failed);
     g_ptr_array_unref(sim->restarts);
     g_array_unref(sim->accepted);
+    g_hash_table_unref(sim->takings);
     g_hash_table_unref(sim->ran);
     g_hash_table_unref(sim->lost);
     g_hash_table_unref(sim->healthy);

@@ -23,6 +23,7 @@ struct sim_process {
 };
 
 struct sim_node {
+    struct sim *sim;
     char *name, *uuid;
     bool powered, linked, disks_fail;
     guint congested_ms;
@@ -57,6 +58,7 @@ struct sim {
     GArray *accepted;      /* guint64: jobs whose id an operator was told */
     GHashTable *ran;       /* ids of jobs whose body began */
     GHashTable *lost;      /* replicas whose images fate took away */
+    GHashTable *takings;   /* check_loss.c: requests under way that may take something away */
     GHashTable *healthy;   /* instance -> since when it is healthy on record, ms */
     struct config *mirror; /* the store as committed, followed by the checkers */
     GHashTable *replicas;  /* instance -> set of the keys of its replicas in `mirror` */
@@ -105,5 +107,11 @@ void sim_check_unheard(struct sim *sim, const struct instance *before, const str
 void sim_check_repair(struct sim *sim, const GPtrArray *changes, guint first,
                       const struct change *change);
 void sim_check_tags(struct sim *sim, const GPtrArray *changes, guint first, guint end);
+/* check_loss.c: what is taken away from guests, and by whom; a set of requests. */
+GHashTable *sim_takings_new(void);
+void sim_note_taking(struct sim *sim, const struct sim_node *node, struct rpc_request *request);
+/* The node daemon of that node has ended, and its requests with it. */
+void sim_forget_takings(struct sim *sim, const struct sim_node *node);
+void sim_witness(const char *node_uuid, const char *op, const char *instance, void *data);
 /* tell.c: what a commit says, for the log, before it is applied. */
 void sim_tell(struct sim *sim, const struct change *change);

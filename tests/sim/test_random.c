@@ -27,20 +27,21 @@ static bool enough_happened(guint64 all, const struct campaign_counts *counts)
     return all < 10 || (counts->power_cuts > seeds && counts->job_deaths > seeds / 5 &&
                         counts->guest_deaths > seeds / 5 && counts->moves > seeds &&
                         counts->one_way > seeds / 10 && counts->full_disks > seeds / 5 &&
-                        counts->disk_failures > seeds / 20 && counts->lost_words > seeds / 20 && counts->stops > seeds / 5 &&
+                        counts->disk_failures > seeds / 20 && counts->lost_words > seeds / 20 &&
+                        counts->cut_works > seeds / 50 && counts->stops > seeds / 5 &&
                         counts->jobs > 10 * seeds && counts->rests >= all);
 }
 
 static void tell(const struct campaign_counts *counts)
 {
 #define N(field) (guint) counts->field
-    printf(
-        "# %u jobs, %u power cuts, %u cables, %u one-way cuts, %u congestions, %u deaths, "
-        "%u stopped processes, %u deaths of jobs, %u of guests, %u lost replicas, %u lost words, %u failures of "
-        "disks, %u full disks, %u that hung, %u migrations\n",
-        N(jobs), N(power_cuts), N(cables), N(one_way), N(congestions), N(deaths), N(stops),
-        N(job_deaths), N(guest_deaths), N(lost_images), N(lost_words), N(disk_failures), N(full_disks), N(hangs),
-        N(moves));
+    printf("# %u jobs, %u power cuts, %u cables, %u one-way cuts, %u congestions, %u deaths, "
+           "%u stopped processes, %u deaths of jobs, %u of guests, %u lost replicas, %u lost "
+           "words, %u creations and removals cut, %u failures of "
+           "disks, %u full disks, %u that hung, %u migrations\n",
+           N(jobs), N(power_cuts), N(cables), N(one_way), N(congestions), N(deaths), N(stops),
+           N(job_deaths), N(guest_deaths), N(lost_images), N(lost_words), N(cut_works),
+           N(disk_failures), N(full_disks), N(hangs), N(moves));
     printf("# %u simulated hours, %u million steps; whole again %u times, after %u s at the most\n",
            N(virtual_s) / 3600, (guint)(counts->steps / 1000000), N(rests),
            N(worst_rest_ms) / 1000);

@@ -26,11 +26,23 @@ static const char *const node_keeps[] = {
     "primary_ip",        "port",          "master_candidate", "offline",
     "offline_statement", "offline_since", "unheard_since",    NULL};
 static const char *const node_told[] = {"primary_ip", "port", "master_candidate", "offline", NULL};
-static const char *const instance_keeps[] = {
-    "ctime",          "disk_template", "disks",          "primary_node",
-    "secondary_node", "replica",       "generation",     "holder",
-    "clean",          "sound",         "task_state",     "task_owner",
-    "task_since",     "migration",     "migration_node", NULL};
+static const char *const instance_keeps[] = {"ctime",
+                                             "disk_template",
+                                             "disks",
+                                             "primary_node",
+                                             "secondary_node",
+                                             "replica",
+                                             "generation",
+                                             "holder",
+                                             "clean",
+                                             "sound",
+                                             "task_state",
+                                             "task_owner",
+                                             "task_since",
+                                             "task_over",
+                                             "migration",
+                                             "migration_node",
+                                             NULL};
 static const char *const instance_told[] = {"disk_template", "disks", "primary_node",
                                             "secondary_node", NULL};
 static const char *const nothing_kept[] = {NULL};
@@ -253,7 +265,8 @@ static void keep_display(struct work *work, const char *subject, const json_t *b
 static void make_new(struct work *work, const char *subject, json_t *instance)
 {
     static const char *const emptied[] = {"secondary_node", "replica",   "holder",
-                                          "task_state",     "migration", "migration_node"};
+                                          "task_state",     "task_over", "migration",
+                                          "migration_node"};
     for (guint i = 0; i < G_N_ELEMENTS(emptied); i++)
         json_object_set_new(instance, emptied[i], json_string(""));
     static const char *const zeroed[] = {"generation", "task_owner", "task_since"};

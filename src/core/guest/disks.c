@@ -252,25 +252,39 @@ static bool remove_everything(struct guest *guest, const struct fence_op *op, gu
            storage->ops->remove_aside(storage, record->instance, error);
 }
 
+/* A request that knows of a lower generation only than was used here is a late one. */
+static bool remove_check(const struct guest *guest, const struct fence_op *op, guint64 generation,
+                         guint64 known, GError **error)
+{
+    struct stamp have = {MIN(guest->record->history, fence_op_stamp(op).history), known};
+    struct stamp asked = {fence_op_stamp(op).history, generation};
+    if (stamp_compare(asked, have) >= 0)
+        return true;
+    fettle_set_error(error, REFUSED,
+                     "images of instance %s were used here under generation "
+                     "%" G_GUINT64_FORMAT ", the request knows of %" G_GUINT64_FORMAT " only",
+                     guest->record->instance, known, generation);
+    return false;
+}
+
+bool disks_remove_all(struct guest *guest, const struct fence_op *op, guint64 generation,
+                      GError **error)
+{
+    const struct guest_record *record = guest->record;
+    guint64 known = MAX(record->generation, record->replica_generation);
+    return remove_check(guest, op, generation, known, error) &&
+           remove_everything(guest, op, generation, error);
+}
+
 static bool remove_locked(struct guest *guest, const struct fence_op *op,
                           const struct disks_remove_args *args, GError **error)
 {
     const struct guest_record *record = guest->record;
-    bool whole = !*args->replica;
-    guint64 known = whole ? MAX(record->generation, record->replica_generation)
-                    : strcmp(args->replica, record->replica) == 0 ? record->replica_generation
-                                                                  : 0;
-    struct stamp have = {MIN(record->history, fence_op_stamp(op).history), known};
-    struct stamp asked = {fence_op_stamp(op).history, args->generation};
-    if (stamp_compare(asked, have) < 0) {
-        fettle_set_error(error, REFUSED,
-                         "images of instance %s were used here under generation "
-                         "%" G_GUINT64_FORMAT ", the request knows of %" G_GUINT64_FORMAT " only",
-                         args->instance, known, args->generation);
-        return false;
-    }
-    return whole ? remove_everything(guest, op, args->generation, error)
-                 : remove_replica(guest, args->replica, error);
+    if (!*args->replica)
+        return disks_remove_all(guest, op, args->generation, error);
+    guint64 known = strcmp(args->replica, record->replica) == 0 ? record->replica_generation : 0;
+    return remove_check(guest, op, args->generation, known, error) &&
+           remove_replica(guest, args->replica, error);
 }
 
 json_t *disks_remove(struct node_core *node, struct fence_op *op, const void *args, GError **error)

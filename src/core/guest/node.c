@@ -24,6 +24,7 @@
 #include "core/guest/room.h"
 #include "core/guest/serial.h"
 #include "core/guest/statement.h"
+#include "core/guest/undo.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
 
@@ -47,6 +48,7 @@ static const struct procedure {
     {"image_info", disks_image_info, true},
     {"disks_create", disks_create, true},
     {"disks_remove", disks_remove, true},
+    {"disks_undo", undo_disks, true},
     {"replica_open", replica_open, true},
     {"replica_settle", replica_settle, false},
     {"replica_close", replica_close, true},

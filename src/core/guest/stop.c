@@ -275,8 +275,8 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     /* A write that failed here, or is held for lack of room, may be on the replica all the same:
      * that is not equal. */
     bool equal = finished && sound == SOUND_YES && guest->last_io.stop == IO_STOP_NONE;
-    return stop_record(guest, equal, sound, ends_alone(guest),
-                       *ret_forced ? "forced" : "shut down", error);
+    return stop_record(guest, equal, sound, ends_alone(guest), *ret_forced ? "forced" : "shut down",
+                       error);
 }
 
 /* After an error of stop_live() the guest may run on: somebody must watch its mirror again. */

@@ -47,6 +47,8 @@ void edit_mark(struct instance_edit *edit, enum task_state mark)
     bool same = instance->task_state == mark && instance->task_owner == edit->op->job;
     instance->task_state = mark;
     instance->task_owner = mark == TASK_NONE ? 0 : edit->op->job;
+    if (mark != TASK_REMOVING)
+        instance->task_over = TASK_NONE;
     if (!same)
         instance->task_since = mark == TASK_NONE ? 0 : op_now_seconds(edit->op);
 }

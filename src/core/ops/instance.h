@@ -155,3 +155,6 @@ bool instance_failover(struct op *op, const struct instance *instance, guint64 t
  * names of such nodes are appended to `left`. */
 bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool go_on, GString *left,
                      GError **error);
+/* Its last part, when no guest runs: the disks on all nodes but `except` ("": none), the record. */
+bool instance_remove_rest(struct op *op, const struct instance *instance, const char *except,
+                          bool go_on, GString *left, GError **error);

@@ -115,10 +115,12 @@ bool instance_need_whole(const struct instance *instance, GError **error)
 {
     if (instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING)
         fettle_set_error(error, WRONG_STATE,
-                         "instance \"%s\" is half %s: job %" G_GUINT64_FORMAT
-                         " did not finish; remove it",
-                         instance->name, instance->task_state == TASK_CREATING ? "made" : "removed",
-                         instance->task_owner);
+                         "job %" G_GUINT64_FORMAT " ended while %s instance \"%s\"; it is kept if "
+                         "it runs or is whole, else removed: by itself, or by: fettle instance "
+                         "settle %s",
+                         instance->task_owner,
+                         enum_word(&task_state_words, (int)instance->task_state), instance->name,
+                         instance->name);
     else if (instance->task_state == TASK_RECREATING_DISKS)
         fettle_set_error(error, WRONG_STATE,
                          "job %" G_GUINT64_FORMAT

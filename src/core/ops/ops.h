@@ -29,6 +29,7 @@ extern const struct op_impl ops_recreate[];
 extern const struct op_impl ops_reinstall[];
 extern const struct op_impl ops_remove[];
 extern const struct op_impl ops_replace[];
+extern const struct op_impl ops_settle[];
 extern const struct op_impl ops_tags[];
 extern const struct op_impl ops_test[];
 extern const struct op_impl ops_verify[];

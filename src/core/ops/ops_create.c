@@ -1,6 +1,7 @@
 /*
  * OP_INSTANCE_CREATE: all or nothing. A creation that fails removes what it made and names what it
- * could not remove; one whose job dies leaves the mark `creating`, and the watcher removes it.
+ * could not remove; one whose job dies leaves the mark `creating`, and what becomes of it
+ * says SAF-23.
  */
 #include "core/ops/copy.h"
 #include "core/ops/create.h"

@@ -263,6 +263,15 @@ bool instance_failover_check(struct op *op, const struct instance *instance, GEr
            target_boots_it(op, instance, error);
 }
 
+/* A job that was creating or removing it has died, and so has its node: what that has of it nobody
+ * can say (SAF-23), but its replica has everything. */
+static bool left_whole(const struct op *op, const struct instance *instance)
+{
+    const struct replica *replica = op_replica_of(op, instance);
+    bool half = instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING;
+    return half && instance->task_over == TASK_NONE && replica && replica->state == REPLICA_IN_SYNC;
+}
+
 static bool failover_check(struct op *op, GError **error)
 {
     const struct op_instance_failover *params = op->params;
@@ -271,7 +280,8 @@ static bool failover_check(struct op *op, GError **error)
         return false;
     /* The death of its node ends a migration: what waits on the target is ended there, and what
      * follows is a failover like any other. */
-    bool over = *found->migration && op_node_offline(op, found->primary_node);
+    bool over =
+        (*found->migration || left_whole(op, found)) && op_node_offline(op, found->primary_node);
     if (!over && !instance_need_whole(found, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
@@ -281,9 +291,9 @@ static bool failover_check(struct op *op, GError **error)
 /* --- exec --- */
 
 struct promotion {
-    char *replica;     /* out: UUID of the replica that is promoted, "" for none */
-    char *old_primary; /* out */
-    bool equal;        /* out: and its images are, by a clean close, those that are promoted */
+    char *replica;         /* out: UUID of the replica that is promoted, "" for none */
+    char *old_primary;     /* out */
+    bool equal;            /* out: and its images are, by a clean close, those that are promoted */
     guint64 unheard_since; /* out */
 };
 

@@ -1,6 +1,7 @@
 /*
  * OP_INSTANCE_REMOVE; also the undoing of a creation. What is left of the instance is a `removed`
- * record: the proof for nodes that were away that their copy is over (SAF-04).
+ * record: the proof for nodes that were away that their copy is over (SAF-04). The images that it
+ * runs from go last: until then it is whole, and stays if this job dies (SAF-23).
  */
 #include "core/config/late.h"
 #include "core/config/promised.h"
@@ -20,9 +21,13 @@ struct removing_call {
 static bool edit_removing(struct instance_edit *edit, void *data, GError **error)
 {
     struct removing_call *call = data;
-    call->before = edit->instance->admin_state;
-    call->settled = edit->instance->task_state == TASK_NONE;
-    edit->instance->admin_state = ADMIN_DOWN;
+    struct instance *instance = edit->instance;
+    call->before = instance->admin_state;
+    call->settled = instance->task_state == TASK_NONE;
+    instance->admin_state = ADMIN_DOWN;
+    /* A disk that is half written stays so, whoever removes it (SAF-22). */
+    if (instance->task_state != TASK_REMOVING && instance->task_state != TASK_CREATING)
+        instance->task_over = instance->task_state;
     edit_mark(edit, TASK_REMOVING);
     return true;
 }
@@ -114,6 +119,31 @@ static void note_failure(struct op *op, GString *left, const char *node, const c
     g_string_append_printf(left, "%s%s", left->len ? ", " : "", op_node_name(op, node));
 }
 
+bool instance_remove_rest(struct op *op, const struct instance *instance, const char *except,
+                          bool go_on, GString *left, GError **error)
+{
+    /* What a migration that was not settled left on its target is ended there too. */
+    const char *nodes[3];
+    for (guint i = promised_nodes(instance, nodes); i > 0; i--) {
+        const char *node = nodes[i - 1];
+        g_autoptr(GError) local = NULL;
+        if (!strcmp(node, except))
+            continue;
+        if (op_node_offline(op, node)) {
+            note_failure(op, left, node, "its node is offline");
+        } else if (!clean_node(op, instance, node, go_on ? 0 : ACT_PATIENCE_MS, &local)) {
+            if (!go_on) {
+                g_propagate_error(error, g_steal_pointer(&local));
+                return false;
+            }
+            note_failure(op, left, node, local->message);
+        }
+    }
+    if (needs_another(op, instance) && !clean_shared(op, instance, error))
+        return false;
+    return op_commit_built(op, "remove_instance", build_removed, instance->uuid, error);
+}
+
 bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool go_on, GString *left,
                      GError **error)
 {
@@ -123,31 +153,13 @@ bool instance_remove(struct op *op, const char *uuid, guint64 timeout_ms, bool g
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance)
         return false;
-    guint patience = go_on ? 0 : ACT_PATIENCE_MS;
     g_autoptr(GError) failure = NULL;
     if (!stop_guest(op, instance, timeout_ms, &removing, &failure) &&
         (!go_on || fettle_error_is(failure, CANCELED))) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
     }
-    /* What a migration that was not settled left on its target is ended there too. */
-    const char *nodes[3];
-    guint count = promised_nodes(instance, nodes);
-    for (guint i = 0; i < count; i++) {
-        g_autoptr(GError) local = NULL;
-        if (op_node_offline(op, nodes[i])) {
-            note_failure(op, left, nodes[i], "its node is offline");
-        } else if (!clean_node(op, instance, nodes[i], patience, &local)) {
-            if (!go_on) {
-                g_propagate_error(error, g_steal_pointer(&local));
-                return false;
-            }
-            note_failure(op, left, nodes[i], local->message);
-        }
-    }
-    if (needs_another(op, instance) && !clean_shared(op, instance, error))
-        return false;
-    return op_commit_built(op, "remove_instance", build_removed, (void *)uuid, error);
+    return instance_remove_rest(op, instance, "", go_on, left, error);
 }
 
 /* --- the opcode --- */
@@ -213,7 +225,7 @@ static bool remove_exec(struct op *op, GError **error)
     g_autofree char *uuid = g_strdup(found->uuid);
     g_autoptr(GString) left = g_string_new(NULL);
     /* No settling after a failure: a half removed instance keeps its mark, so that nobody starts
-     * it and the watcher removes the rest. */
+     * it until it is known whether anything is gone (ops_settle.c). */
     if (!instance_remove(op, uuid, params->shutdown_timeout * 1000, params->ignore_failures, left,
                          error))
         return false;

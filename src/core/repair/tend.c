@@ -111,7 +111,7 @@ static struct mending mending_of(const struct instance *instance, bool plainly)
     switch (instance->task_state) {
     case TASK_CREATING:
     case TASK_REMOVING:
-        return (struct mending){"OP_INSTANCE_REMOVE", "removed"};
+        return (struct mending){"OP_INSTANCE_SETTLE", "kept if it runs or is whole, else removed"};
     case TASK_MIGRATING:
         return (struct mending){"OP_INSTANCE_MIGRATE", "settled where it is"};
     case TASK_GROWING_DISK:
@@ -143,8 +143,6 @@ static json_t *mending_opcodes(const struct instance *instance, bool plainly)
 {
     json_t *opcodes = opcode_for(mending_of(instance, plainly).opcode, instance);
     json_t *first = json_array_get(opcodes, 0);
-    if (instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING)
-        json_object_set_new(first, "shutdown_timeout", json_integer(0));
     if (instance->task_state == TASK_MIGRATING)
         json_object_set_new(first, "cleanup", json_true());
     if (instance->task_state == TASK_GROWING_DISK && !plainly)
@@ -179,8 +177,7 @@ static bool needs_primary(const struct watcher *watcher, const struct instance *
 {
     if (instance->task_state == TASK_RECREATING_DISKS && its_replica_is_back(watcher, instance))
         return false;
-    return instance->task_state != TASK_CREATING && instance->task_state != TASK_REMOVING &&
-           instance->task_state != TASK_MIGRATING;
+    return instance->task_state != TASK_MIGRATING;
 }
 
 static struct decision *decide_mark(const struct instance *instance, bool plainly)
@@ -196,21 +193,57 @@ static struct decision *decide_mark(const struct instance *instance, bool plainl
     return decision;
 }
 
-/* Nothing comes of a start or stop on a node that does not answer, try after try. */
-static void wait_for_answer(struct watcher *watcher, const struct instance *instance)
+static struct decision *decide_wait(const struct watcher *watcher, const struct instance *instance,
+                                    const char *tail)
 {
-    g_autoptr(GPtrArray) changes = watcher_changes_new();
-    const char *node = config_node_name(follow_config(watcher->follow), instance->primary_node);
     struct decision *decision =
         decision_about_instance(instance, AUTHOR, VERDICT_WAIT, "Interrupted");
     decision_set(&decision->summary,
-                 "Job %" G_GUINT64_FORMAT " ended while %s it, and its primary node %s does not "
-                 "answer; if that is dead: fettle node modify %s --offline yes --statement \"…\"",
+                 "Job %" G_GUINT64_FORMAT " ended while %s it, and its primary node %s %s",
                  instance->task_owner, enum_word(&task_state_words, (int)instance->task_state),
-                 node, node);
-    decision_set(&decision->next_check, "when that node answers, or is marked offline");
+                 config_node_name(follow_config(watcher->follow), instance->primary_node), tail);
+    return decision;
+}
+
+static void record_wait(struct watcher *watcher, struct decision *decision)
+{
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
     watcher_record(watcher, decision, changes);
     watcher_commit(watcher, changes);
+}
+
+/* Nothing comes of a start or stop on a node that does not answer, try after try. */
+static void wait_for_answer(struct watcher *watcher, const struct instance *instance)
+{
+    const char *node = config_node_name(follow_config(watcher->follow), instance->primary_node);
+    g_autofree char *tail =
+        g_strdup_printf("does not answer; if that is dead: fettle node modify %s --offline yes "
+                        "--statement \"…\"",
+                        node);
+    struct decision *decision = decide_wait(watcher, instance, tail);
+    decision_set(&decision->next_check, "when that node answers, or is marked offline");
+    record_wait(watcher, decision);
+}
+
+static bool half_made(const struct instance *instance)
+{
+    return instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING;
+}
+
+/* What is on a dead node nobody knows: it may be all that there is (SAF-23). */
+static void wait_for_person(struct watcher *watcher, const struct instance *instance)
+{
+    const struct replica *replica = watcher_replica(watcher, instance);
+    bool whole = replica != NULL && replica->state == REPLICA_IN_SYNC;
+    g_autofree char *failover =
+        g_strdup_printf("; its replica is in sync: fettle instance failover %s", instance->name);
+    g_autofree char *tail =
+        g_strdup_printf("is offline: what that has of it is not known, and is not removed%s; to "
+                        "give it up: fettle instance remove %s",
+                        whole ? failover : "", instance->name);
+    struct decision *decision = decide_wait(watcher, instance, tail);
+    decision_set(&decision->next_check, "when that node is back");
+    record_wait(watcher, decision);
 }
 
 /* A mark whose job has ended is finished or undone by a job of its own. There is no last try: it
@@ -220,8 +253,11 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
     struct watched *watched = watcher_watched(watcher, instance->uuid);
     if (try_under_way(watcher, watched))
         return;
-    if (needs_primary(watcher, instance) && !watcher_node_online(watcher, instance->primary_node))
+    if (needs_primary(watcher, instance) && !watcher_node_online(watcher, instance->primary_node)) {
+        if (half_made(instance))
+            wait_for_person(watcher, instance);
         return;
+    }
     if (needs_primary(watcher, instance) &&
         !g_hash_table_contains(watcher->reports, instance->primary_node)) {
         wait_for_answer(watcher, instance);

@@ -336,6 +336,18 @@ static json_t *answer_migration(struct ops_world *world, const struct rpc_reques
     return json_object();
 }
 
+/* What a node finds when it is to remove what is half made. */
+static json_t *undo_disks(struct ops_world *world, const json_t *args, const char *node)
+{
+    bool process = !g_strcmp0(world->guest_node, node);
+    bool lacks = world->lost_disk && !strcmp(world->lost_disk, node);
+    bool whole = !listed(world->lost, node) && !lacks;
+    bool stays = process || whole || json_is_true(json_object_get(args, "look"));
+    return json_make("{ss sI sb sb}", "state", process ? world->guest_state : "absent",
+                     "generation", (json_int_t)world->guest_generation, "whole", (int)whole,
+                     "removed", (int)!stays);
+}
+
 static json_t *answer_node(const struct rpc_request *request, const char *node, void *data,
                            GError **error)
 {
@@ -362,6 +374,8 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
                    ? json_make("{sb ss}", "clean", !world->stop_unclean, "sound", world->sound)
                    : json_make("{sb}", "clean", !world->stop_unclean);
     }
+    if (!strcmp(method, "disks_undo"))
+        return undo_disks(world, request->args, node);
     if (!strcmp(method, "disks_progress"))
         return json_make("{sb si si}", "running", 1, "done_mib", (int)(10 * ++world->looks),
                          "total_mib", 100);
@@ -394,11 +408,11 @@ static void put_node(struct ops_world *world, const char *uuid, const char *name
 static void script(struct ops_world *world)
 {
     static const char *const methods[] = {
-        "node_report",   "image_info",     "disks_create",    "disks_remove",   "replica_open",
-        "replica_close", "guest_start",    "guest_stop",      "guest_reset",    "mirror_attach",
-        "mirror_detach", "mirror_wait",    "disk_grow",       "disks_renew",    "disks_progress",
-        "incoming_open", "incoming_close", "migration_start", "migration_wait", "migration_cancel",
-        "work_cancel",   "node_alive"};
+        "node_report",      "image_info",    "disks_create",   "disks_remove",    "disks_undo",
+        "replica_open",     "replica_close", "guest_start",    "guest_stop",      "guest_reset",
+        "mirror_attach",    "mirror_detach", "mirror_wait",    "disk_grow",       "disks_renew",
+        "disks_progress",   "incoming_open", "incoming_close", "migration_start", "migration_wait",
+        "migration_cancel", "work_cancel",   "node_alive"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     ops_script_wconfd(world);

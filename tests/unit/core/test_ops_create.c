@@ -548,8 +548,8 @@ static void test_undo_disks(void)
                "node1 disks_create\n"
                "node2 disks_create replica\n"
                "commit instance web1 g0 down @- node1/node2 removing\n"
-               "node1 disks_remove g0\n"
                "node2 disks_remove g0\n"
+               "node1 disks_remove g0\n"
                "commit removed web1 g1; delete replica; delete tag; delete instance\n"
                "commit job error\n");
 }
@@ -594,7 +594,7 @@ static void test_undo_fails(void)
     g_assert_cmpstr(ops_run_one(world, mirror_op()), ==,
                     "[\"OpExecError\", [\"store is full; the half made instance could not be "
                     "removed: store is full\", \"storage_error\", true]]");
-    g_assert_cmpint(web()->task_state, ==, TASK_CREATING); /* the watcher removes it */
+    g_assert_cmpint(web()->task_state, ==, TASK_CREATING); /* the watcher settles it */
 }
 
 static void put_reservation(const char *name, int memory)
@@ -663,8 +663,8 @@ static void test_remove(void)
     g_assert_cmpstr(remove_web(false), ==, "null");
     ops_expect(world, "commit instance web1 g1 down @node1 node1/node2 removing\n"
                       "node1 guest_stop g1\n"
-                      "node1 disks_remove g1\n"
                       "node2 disks_remove g1\n"
+                      "node1 disks_remove g1\n"
                       "commit removed web1 g2; delete replica; delete instance\n"
                       "commit job success\n");
 }

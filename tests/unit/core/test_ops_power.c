@@ -369,9 +369,11 @@ static void test_start_half_made(void)
     ops_put_web(world, NULL, false);
     ops_set(world, "instance", WEB, "task_state", json_string("creating"));
     ops_set(world, "instance", WEB, "task_owner", json_integer(12));
-    g_assert_cmpstr(start(), ==,
-                    "[\"OpPrereqError\", [\"instance \\\"web1\\\" is half made: job 12 did not "
-                    "finish; remove it\", \"wrong_state\"]]");
+    g_assert_cmpstr(
+        start(), ==,
+        "[\"OpPrereqError\", [\"job 12 ended while creating instance \\\"web1\\\"; it is "
+        "kept if it runs or is whole, else removed: by itself, or by: fettle instance "
+        "settle web1\", \"wrong_state\"]]");
 }
 
 /* --- stop --- */

@@ -44,6 +44,11 @@ static void half_migrated(struct ops_world *world)
     ops_set(world, "instance", WEB, "migration_node", json_string(NODE2));
 }
 
+static void half_made(struct ops_world *world)
+{
+    ops_set(world, "instance", WEB, "task_state", json_string("creating"));
+}
+
 #define WEB1 "\"instance_name\": \"web1\""
 static const struct row rows[] = {
     {"OP_INSTANCE_STARTUP", WEB1, false, NULL},
@@ -64,6 +69,7 @@ static const struct row rows[] = {
     {"OP_INSTANCE_REINSTALL", WEB1, false, give_image},
     {"OP_INSTANCE_VERIFY", WEB1, true, NULL},
     {"OP_INSTANCE_REMOVE", WEB1, true, NULL},
+    {"OP_INSTANCE_SETTLE", WEB1, true, half_made},
     {"OP_NODE_SET_PARAMS", "\"node_name\": \"node2\", \"drained\": \"yes\"", true, NULL},
     {"OP_NODE_MIGRATE", "\"node_name\": \"node1\"", true, NULL},
     {"OP_NODE_EVACUATE", "\"node_name\": \"node2\"", true, NULL},

@@ -195,8 +195,8 @@ static void check_mark(const char *mark, const char *admin_state, const char *op
 
 static void test_marks(void)
 {
-    check_mark("creating", "down", "OP_INSTANCE_REMOVE");
-    check_mark("removing", "up", "OP_INSTANCE_REMOVE");
+    check_mark("creating", "down", "OP_INSTANCE_SETTLE");
+    check_mark("removing", "up", "OP_INSTANCE_SETTLE");
     check_mark("starting", "up", "OP_INSTANCE_STARTUP");
     check_mark("stopping", "down", "OP_INSTANCE_SHUTDOWN");
     check_mark("failing-over", "up", "OP_INSTANCE_STARTUP");
@@ -212,6 +212,42 @@ static void mark(struct watcher_world *w, const char *mark)
     change_object(w, "instance", WEB1,
                   json_make("{s:s,s:i,s:i}", "task_state", mark, "task_owner", 900, "task_since",
                             1600000000));
+}
+
+/* Nothing is known of what it has, so nothing is done to it (SAF-23). */
+static void check_silence(const char *half)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->silent = NODE1;
+    mark(w, half);
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_autofree char *silent = g_strdup_printf(
+        "Job 900 ended while %s it, and its primary node node1 does not answer; if that is dead: "
+        "fettle node modify node1 --offline yes --statement \"…\"",
+        half);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->summary, ==, silent);
+    set_node(w, NODE1, "offline");
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_autofree char *dead = g_strdup_printf(
+        "Job 900 ended while %s it, and its primary node node1 is offline: what that has of it is "
+        "not known, and is not removed; its replica is in sync: fettle instance failover web1; to "
+        "give it up: fettle instance remove web1",
+        half);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->summary, ==, dead);
+    w->silent = NULL;
+    set_node(w, NODE1, "online");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_SETTLE");
+    watcher_world_free(w);
+}
+
+static void test_mark_of_a_silent_node(void)
+{
+    check_silence("creating");
+    check_silence("removing");
 }
 
 /* A migration that died is settled first, also when its node is dead and no policy says anything;
@@ -374,6 +410,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-tend/stale-report", test_stale_report);
     g_test_add_func("/watcher-tend/switched-off#SAF-11", test_switched_off);
     g_test_add_func("/watcher-tend/marks", test_marks);
+    g_test_add_func("/watcher-tend/mark-of-a-silent-node#SAF-23", test_mark_of_a_silent_node);
     g_test_add_func("/watcher-tend/mark-of-a-migration#SAF-17", test_mark_of_a_migration);
     g_test_add_func("/watcher-tend/mark-of-growing", test_mark_of_growing);
     g_test_add_func("/watcher-tend/mark-of-the-living", test_mark_of_the_living);

@@ -1,0 +1,209 @@
+/*
+ * OP_INSTANCE_SETTLE: what a job that died while it created or removed an instance has left
+ * (SAF-23; the table: procedures.md, "Marks of dead jobs"). What runs or is whole on its primary
+ * node is kept and the mark goes; only what is half made or half removed is undone, and only by the
+ * node's own finding at the moment at which it does that (core/guest/undo.h).
+ */
+#include "core/ops/copy.h"
+#include "core/ops/ops.h"
+
+#include <string.h>
+
+static bool settle_declare(struct op *op, GError **error)
+{
+    const struct op_instance_settle *params = op->params;
+    const struct instance *instance = op_declare_instance(op, params->instance_name, error);
+    if (!instance)
+        return false;
+    op_lock_node(op, instance->migration_node, LOCK_SHARED);
+    return true;
+}
+
+static bool settle_check(struct op *op, GError **error)
+{
+    const struct op_instance_settle *params = op->params;
+    const struct instance *found = op_find_instance(op, params->instance_name, error);
+    if (!found)
+        return false;
+    if (found->task_state != TASK_CREATING && found->task_state != TASK_REMOVING) {
+        fettle_set_error(error, WRONG_STATE,
+                         "instance \"%s\" is neither half made nor half removed; nothing is to be "
+                         "settled",
+                         found->name);
+        return false;
+    }
+    record_autoptr(instance) instance = instance_copy(found);
+    return instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
+           instance_need_node(op, instance, instance->primary_node, "primary", error);
+}
+
+/* --- what there is --- */
+
+static struct disks_undo_result *ask(struct op *op, const struct instance *instance, bool look,
+                                     GError **error)
+{
+    struct disks_undo_args args = {.instance = instance->uuid,
+                                   .generation = instance->generation,
+                                   .disks = instance->disks,
+                                   .disk_template = instance->disk_template,
+                                   .look = look};
+    return op_act(op, instance->primary_node, "disks_undo", &args, ACT_PATIENCE_MS, error);
+}
+
+static bool is_left(const struct disks_undo_result *found)
+{
+    return found->whole || found->state != GUEST_ABSENT;
+}
+
+static bool promised(const struct op *op, const struct instance *instance)
+{
+    const struct replica *replica = op_replica_of(op, instance);
+    return replica && replica->state == REPLICA_IN_SYNC;
+}
+
+/* The primary has nothing whole. A replica on record as in-sync is as good as that, unless its own
+ * node says that it is not there. */
+static bool replica_has_it(struct op *op, const struct instance *instance, bool *ret_has,
+                           GError **error)
+{
+    if (!instance_need_node(op, instance, instance->secondary_node, "secondary", error))
+        return false;
+    *ret_has =
+        copy_has_images(op_report(op, instance->secondary_node), instance, instance->replica);
+    return true;
+}
+
+/* `ret->removed`: the primary had only a half of it, and has nothing any more. */
+static struct disks_undo_result *undo_half(struct op *op, const struct instance *instance,
+                                           GError **error)
+{
+    bool careful = promised(op, instance), has = false;
+    record_autoptr(disks_undo_result) found = ask(op, instance, careful, error);
+    if (!found || found->removed || is_left(found) || !careful)
+        return g_steal_pointer(&found);
+    if (!replica_has_it(op, instance, &has, error))
+        return NULL;
+    return has ? g_steal_pointer(&found) : ask(op, instance, false, error);
+}
+
+/* --- what is kept --- */
+
+struct keep_call {
+    bool runs;
+    bool replica_gone; /* its node has answered that an image of it is missing */
+};
+
+/* What another dead job was to bring about before somebody removed the instance goes on. */
+static enum task_state mark_after(const struct instance *instance)
+{
+    if (*instance->migration)
+        return TASK_MIGRATING;
+    return instance->task_state == TASK_REMOVING ? instance->task_over : TASK_NONE;
+}
+
+static bool edit_keep(struct instance_edit *edit, void *data, GError **error)
+{
+    const struct keep_call *call = data;
+    edit_mark(edit, mark_after(edit->instance));
+    if (call->runs)
+        edit->instance->admin_state = ADMIN_UP;
+    if (call->replica_gone && edit->replica && edit->replica->state != REPLICA_STALE)
+        edit_replica(edit, REPLICA_STALE, "images of it are missing");
+    return true;
+}
+
+static bool replica_gone(const struct op *op, const struct instance *instance)
+{
+    const struct node_report *report = op_report(op, instance->secondary_node);
+    return *instance->replica && report && !copy_has_images(report, instance, instance->replica);
+}
+
+/* A process that is no guest of this generation is ended by its node, or by the migration that is
+ * settled next. */
+static bool is_ours(const struct instance *instance, const struct disks_undo_result *found)
+{
+    return found->state == GUEST_ABSENT || *instance->migration ||
+           (found->generation == instance->generation && found->state != GUEST_INCOMING &&
+            found->state != GUEST_MIGRATED);
+}
+
+/* Held, and does not run: only copied, ended, or never begun. Who should run is started, or closed
+ * as switched off, by the watcher as ever. */
+static bool is_to_be_closed(const struct instance *instance, const struct disks_undo_result *found)
+{
+    return *instance->holder && !*instance->migration && found->state != GUEST_RUNNING &&
+           (instance->admin_state != ADMIN_UP || found->state == GUEST_PREPARED);
+}
+
+static bool close_generation(struct op *op, const struct instance *instance, GError **error)
+{
+    struct instance_stop stop = {.mark = instance->task_state, .after = instance->task_state};
+    return instance_stop(op, instance->uuid, &stop, error);
+}
+
+/* On the word `stale` that is on record now. A mirror that is not ended is found lost by the node
+ * that has it. */
+static void end_mirror(struct op *op, const struct instance *instance)
+{
+    struct guest_args args = {.instance = instance->uuid, .generation = instance->generation};
+    g_autoptr(GError) failure = NULL;
+    record_autoptr(nothing) done =
+        op_act(op, instance->holder, "mirror_detach", &args, 0, &failure);
+    if (!done)
+        op_log(op, "its mirror was not ended: %s", failure->message);
+}
+
+static bool keep(struct op *op, const struct instance *instance,
+                 const struct disks_undo_result *found, GError **error)
+{
+    bool runs = found->state == GUEST_RUNNING;
+    struct keep_call call = {runs && is_ours(instance, found), replica_gone(op, instance)};
+    if (!is_ours(instance, found)) {
+        fettle_set_error(error, TEMPORARY,
+                         "%s has a process of instance \"%s\" of generation %" G_GUINT64_FORMAT
+                         ", %" G_GUINT64_FORMAT " is on record; it is not touched",
+                         op_node_name(op, instance->primary_node), instance->name,
+                         found->generation, instance->generation);
+        return false;
+    }
+    op_log(op, "%s %s: it is kept", instance->name,
+           runs           ? "runs"
+           : found->whole ? "is whole"
+                          : "has a process or a replica");
+    if ((is_to_be_closed(instance, found) && !close_generation(op, instance, error)) ||
+        !instance_edit(op, "keep_instance", instance->uuid, edit_keep, &call, error))
+        return false;
+    if (runs && call.replica_gone)
+        end_mirror(op, instance);
+    return true;
+}
+
+/* --- exec --- */
+
+/* A failure leaves the mark: the same again. */
+static bool settle_exec(struct op *op, GError **error)
+{
+    const struct op_instance_settle *params = op->params;
+    const struct instance *now = op_find_instance(op, params->instance_name, error);
+    if (!now)
+        return false;
+    record_autoptr(instance) instance = instance_copy(now);
+    record_autoptr(disks_undo_result) found = undo_half(op, instance, error);
+    if (!found)
+        return false;
+    if (!found->removed)
+        return keep(op, instance, found, error);
+    g_autoptr(GString) left = g_string_new(NULL);
+    op_log(op, "%s is half %s: what there is of it is removed", instance->name,
+           instance->task_state == TASK_CREATING ? "made" : "removed");
+    if (!instance_remove_rest(op, instance, instance->primary_node, false, left, error))
+        return false;
+    if (left->len)
+        op_log(op, "disks are left on %s; they are set aside when the node returns", left->str);
+    return true;
+}
+
+const struct op_impl ops_settle[] = {
+    {"OP_INSTANCE_SETTLE", settle_declare, settle_check, settle_exec, SEES_NAMED},
+    {NULL},
+};
