@@ -274,6 +274,7 @@ bool guest_query(struct guest *guest)
         return true;
     }
     guest->query_late = true;
+    guest->query_late_ms = guest->node->env->ops->boot_ms(guest->node->env);
     return false;
 }
 

@@ -27,7 +27,8 @@ struct guest {
     bool live;       /* there is one, as far as is known */
     bool adopted;    /* started by this node daemon, or confirmed by the master since it began */
     bool shutdown;   /* the guest switched itself off; it is paused */
-    bool query_late; /* the last question got no answer */
+    bool query_late; /* the last question got no answer … */
+    gint64 query_late_ms; /* … and ended then */
     enum guest_state last_state;
     struct mirror_info last_mirror;
     gint64 heard_ms; /* boot clock: when the question began that told these two */

@@ -15,7 +15,7 @@ struct waiter {
     guint open;
 };
 
-struct look {
+struct health_look {
     struct health *health;
     guint64 begun, ended;       /* how many */
     gint64 begun_ms, failed_ms; /* the newest one; since when it fails, 0: it does not */
@@ -28,7 +28,7 @@ struct look {
 struct health {
     struct node_core *node;
     guint users; /* the owner, and each look under way */
-    struct look looks[LOOKS];
+    struct health_look looks[LOOKS];
     GHashTable *since; /* kind of what needs no look -> gint64 *: boot clock, since when */
     guint64 copy_history, copy_serial; /* what the last look has found; 0: there is none */
     guint64 settled_serial;            /* what was there LIMIT_COPY_BEHIND_S ago … */
@@ -129,7 +129,7 @@ static void health_unref(struct health *health)
     g_free(health);
 }
 
-static void tell_waiters(struct look *look)
+static void tell_waiters(struct health_look *look)
 {
     GHashTableIter iter;
     void *key, *number;
@@ -144,7 +144,7 @@ static void tell_waiters(struct look *look)
     }
 }
 
-static void take_in(struct look *look, char *why)
+static void take_in(struct health_look *look, char *why)
 {
     if (!why)
         look->failed_ms = 0;
@@ -155,7 +155,7 @@ static void take_in(struct look *look, char *why)
     look->ended = look->begun;
 }
 
-static void note_begin(struct look *look)
+static void note_begin(struct health_look *look)
 {
     look->again = false;
     look->under_way = true;
@@ -165,7 +165,7 @@ static void note_begin(struct look *look)
 
 static void look_run(void *data)
 {
-    struct look *look = data;
+    struct health_look *look = data;
     struct health *health = look->health;
     struct node_core *node = health->node;
     bool more = true;
@@ -183,7 +183,7 @@ static void look_run(void *data)
 }
 
 /* The number of the look that a report is to wait for; 0: none is due. */
-static guint64 begin(struct look *look)
+static guint64 begin(struct health_look *look)
 {
     struct health *health = look->health;
     bool well = look->ended > 0 && !look->why;
@@ -215,7 +215,7 @@ static void add(struct node_report *report, const char *kind, const char *text, 
     g_ptr_array_add(report->faults, fault);
 }
 
-static void add_look(struct node_report *report, const struct look *look, guint64 wanted)
+static void add_look(struct node_report *report, const struct health_look *look, guint64 wanted)
 {
     const struct kind *kind = &kinds[look - look->health->looks];
     gint64 now = now_ms(look->health);

@@ -39,7 +39,6 @@ struct ops_world {
     const char *guest_state;
     char *guest_instance;
     const char *io_stop; /* why its hypervisor has stopped it; NULL: its node does not tell */
-    guint io_errors;     /* of its disk 0 */
 
     guint io_errors;            /* of the guest's own disks; the last one of disk 0 */
     bool stop_unclean;          /* guest_stop does not end with equal copies */
