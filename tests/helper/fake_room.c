@@ -61,11 +61,23 @@ enum guest_state fake_guest_told(const struct fake_guest *guest)
 
 /* --- ops --- */
 
+static bool io_query_fails(const struct fake_host *host, GError **error)
+{
+    struct fault *fault = g_hash_table_lookup(host->faults, "io_query");
+    if (!fault || fault->count == 0)
+        return false;
+    fault->count--;
+    fettle_set_error(error, HYPERVISOR, "io_query: failed as the test wanted");
+    return true;
+}
+
 /* In no time: it goes with each query. */
 static bool op_io_query(struct hypervisor *hv, const char *instance, guint64 generation,
                         struct io_info *ret_io, GError **error)
 {
     struct fake_host *host = fake_host_of_hv(hv);
+    if (io_query_fails(host, error))
+        return false;
     struct fake_guest *guest = NULL;
     if (fake_guest_find(host, instance)) {
         guest = fake_guest_for(host, instance, generation, error);

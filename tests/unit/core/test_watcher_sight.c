@@ -225,7 +225,8 @@ static void test_disks_not_known_to_fail(void)
     w->fault = NODE1;
     w->silent_trial = true;
     fake_advance(w->base.world, 60000);
-    w->io_stop = "no-space";
+    w->io_stop = "no-space"; /* and there is none elsewhere either */
+    w->full = NODE2;
     fake_advance(w->base.world, 60000);
     w->io_stop = NULL;
     w->late_guest = true;
@@ -330,7 +331,8 @@ static void test_no_room(void)
     w->io_stop = "none";
     passes(w, 2);
     g_assert_null(latest_about(w, WEB1, "watcher/disk"));
-    w->io_stop = "no-space";
+    w->io_stop = "no-space"; /* and there is none elsewhere either */
+    w->full = NODE2;
     passes(w, 3);
     const struct decision *told = latest_about(w, WEB1, "watcher/disk");
     g_assert_cmpstr(told->state, ==, "No-space");
@@ -357,7 +359,8 @@ static void test_no_room_moves(void)
 {
     struct watcher_world *w = watcher_world_new();
     set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
-    w->io_stop = "no-space";
+    w->io_stop = "no-space"; /* and there is none elsewhere either */
+    w->full = NODE2;
     w->full = NODE2;
     passes(w, 4);
     g_assert_cmpuint(jobs(w), ==, 0);
