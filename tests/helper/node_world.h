@@ -38,7 +38,8 @@ struct master_record {
     guint64 replica_generation;
     enum replica_state state;
     guint64 sync;
-    guint64 keep; /* generation at which its images were in-sync that a start copies anew; 0: none */
+    guint64
+        keep; /* generation at which its images were in-sync that a start copies anew; 0: none */
     enum disk_template disk_template;
     guint nics;
     bool routed;                /* they are; else bridged */

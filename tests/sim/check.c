@@ -155,7 +155,8 @@ static void check_given_up(struct sim *sim, const GPtrArray *changes, guint firs
         return;
     if (fake_host_disks_failed(host) ||
         !fake_hosts_whole(sim->hosts, before->primary_node, before->uuid, ""))
-        sim_find(sim, "the replica of %s on %s is given up, although the images on %s are not whole",
+        sim_find(sim,
+                 "the replica of %s on %s is given up, although the images on %s are not whole",
                  after->name, sim_node_name(sim, replica->node),
                  sim_node_name(sim, before->primary_node));
 }
