@@ -441,7 +441,6 @@ static bool op_run(struct hypervisor *hv, const char *instance, guint64 generati
     if (ok && guest->state != GUEST_RUNNING) {
         fake_truth_run(guest);
         guest->state = GUEST_RUNNING;
-        guest->finished = false;
         fake_guest_repeat(guest);
     }
     return fake_op_end(host, "run", late, ok, error);

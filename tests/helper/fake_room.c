@@ -25,6 +25,7 @@ void fake_guest_repeat(struct fake_guest *guest)
     if (guest->io.stop != IO_STOP_NONE)
         guest->went_on_ms = guest->host->env->ops->boot_ms(guest->host->env);
     guest->io.stop = IO_STOP_NONE;
+    guest->finished = false;
     fake_guest_wake(guest);
 }
 

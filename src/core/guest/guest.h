@@ -36,6 +36,7 @@ struct guest {
     struct io_info last_io;
     guint go_on_tries; /* in vain, though there was room (room.c) */
     gint64 went_on_ms; /* when it was last let go on */
+    bool looked_at;    /* by a task of room.c, right now */
 
     /* Of its mirror, while record->target is set. */
     struct mirror_watch *watch;

@@ -88,9 +88,10 @@ static void settle(struct guest *guest)
     }
 }
 
+/* With a guest that a procedure is busy with it is tried again later. */
 static void help(struct guest *guest)
 {
-    if (guest->procedure.locked || guest->outgoing || !has_room(guest, true) ||
+    if (!has_room(guest, true) || guest->procedure.locked || guest->outgoing ||
         !guest_lock(guest, NULL))
         return;
     bool tried = go_on_locked(guest);
@@ -102,7 +103,7 @@ static void help(struct guest *guest)
 static void look(struct guest *guest)
 {
     enum io_stop before = guest->last_io.stop;
-    if (!guest_look_io(guest) || !guest->live)
+    if (!guest_query(guest) || !guest->live || !guest_look_io(guest))
         return;
     if (guest->last_io.stop == IO_STOP_NONE) {
         if (guest->go_on_tries > 0 && now_ms(guest) - guest->went_on_ms >= STEADY_MS)
@@ -115,27 +116,37 @@ static void look(struct guest *guest)
         help(guest);
 }
 
+static void look_run(void *data)
+{
+    struct guest *guest = data;
+    struct node_core *node = guest->node;
+    look(guest);
+    guest->looked_at = false;
+    node_release(node);
+}
+
 static bool may_look(const struct guest *guest)
 {
     bool silent = guest->query_late && now_ms(guest) - guest->query_late_ms < LATE_MS;
-    return guest->live && guest->record->phase == PHASE_STARTED && !silent;
+    return guest->live && guest->record->phase == PHASE_STARTED && !silent && !guest->looked_at;
 }
 
-/* Whether one stands still and may be helped. */
+/* Each in a task of its own: one whose monitor is silent holds up nobody else. Returns whether one
+ * stands still and may be helped. */
 static bool room_round(struct node_core *node)
 {
-    g_autoptr(GPtrArray) guests = g_ptr_array_new();
     GHashTableIter iter;
     void *value;
     bool waits = false;
     g_hash_table_iter_init(&iter, node->guests);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        g_ptr_array_add(guests, value);
-    for (guint i = 0; i < guests->len && !node->ended && !task_killed(); i++) {
-        struct guest *guest = guests->pdata[i];
-        if (may_look(guest))
-            look(guest);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct guest *guest = value;
         waits = waits || guest_io_stop(guest) == IO_STOP_NO_SPACE;
+        if (!may_look(guest))
+            continue;
+        guest->looked_at = true;
+        node_hold(node);
+        task_spawn(node->env->tasks, look_run, guest);
     }
     return waits;
 }
