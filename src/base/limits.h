@@ -368,11 +368,11 @@
 #define LIMIT_SERVICE_CHARS 32               /* of the name of one */
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
-#define LOOK_WAIT_MS                                                                               \
-    1000u /* a report waits for what does not answer, well within its asker's time … */
-#define LOOK_LATE_MS 100u      /* … and for what did not answer the last time */
-#define LIMIT_SOURCES 256      /* files for guests that a node reports */
-#define LIMIT_SOURCE_CHARS 128 /* of the name of one */
+#define LOOK_WAIT_MS 1000u                   /* a report waits so long for who is silent … */
+#define LOOK_LATE_MS 100u                    /* … and so long for who was so the last time */
+#define LIMIT_SHARED_MS 500u                 /* a look at the shared folder: else it hangs */
+#define LIMIT_SOURCES 256                    /* files for guests that a node reports */
+#define LIMIT_SOURCE_CHARS 128               /* of the name of one */
 #define LIMIT_COMPLAINT_BYTES                                                                      \
     KIB(16) /* what is read of a program's standard error for a message                            \
              */

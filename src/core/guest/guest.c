@@ -272,6 +272,14 @@ bool guest_query(struct guest *guest)
     return false;
 }
 
+bool guest_sync(const struct guest *guest, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    const struct instance *spec = guest->record->spec;
+    return (spec && spec->disks->len == 0) ||
+           storage->ops->sync(storage, guest->record->instance, "", error);
+}
+
 void guest_forget_mirror(struct guest *guest)
 {
     g_autoptr(GError) error = NULL;

@@ -87,6 +87,9 @@ void guest_heard(struct guest *guest, gint64 when, enum guest_state state,
  * answer, `last_…` are old. */
 bool guest_query(struct guest *guest);
 
+/* Syncs its images. One without disks has none, and nothing that could hang for them. */
+bool guest_sync(const struct guest *guest, GError **error);
+
 /* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
  * asks the master before it touches a mirror. */
 void guest_forget_mirror(struct guest *guest);

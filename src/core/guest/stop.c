@@ -128,7 +128,6 @@ static bool stop_mirror(struct guest *guest)
 static bool stop_live(struct guest *guest, const struct fence_op *op,
                       const struct guest_stop_args *args, bool *ret_forced, GError **error)
 {
-    struct storage *storage = guest->node->storage;
     if (!return_adopt(guest, error) || !outgoing_stop(guest, "the guest is being stopped", error))
         return false;
     guest_query(guest);
@@ -146,7 +145,7 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     if (task_killed() || !guest_kill(guest, error))
         return task_killed() ? node_killed(error) : false;
     g_autoptr(GError) why = NULL;
-    bool synced = storage->ops->sync(storage, guest->record->instance, "", &why);
+    bool synced = guest_sync(guest, &why);
     if (!synced && !task_killed())
         log_error("", "images of instance %s: %s", guest->record->instance, why->message);
     *ret_forced = !down && guest->record->run; /* one that only copied had nothing to shut down */
