@@ -385,11 +385,11 @@
 #define LIMIT_COPY_BEHIND_S 30 /* a copy that lacks for so long what others have is one */
 #define LEAST_MEMORY_PERCENT 1 /* available, of a host */
 #define MOST_DESCRIPTORS_PERCENT 90
-#define LOOK_WAIT_MS                                                                               \
-    1000u /* a report waits for what does not answer, well within its asker's time … */
-#define LOOK_LATE_MS 100u      /* … and for what did not answer the last time */
-#define LIMIT_SOURCES 256      /* files for guests that a node reports */
-#define LIMIT_SOURCE_CHARS 128 /* of the name of one */
+#define LOOK_WAIT_MS 1000u                   /* a report waits so long for who is silent … */
+#define LOOK_LATE_MS 100u                    /* … and so long for who was so the last time */
+#define LIMIT_SHARED_MS 500u                 /* a look at the shared folder: else it hangs */
+#define LIMIT_SOURCES 256                    /* files for guests that a node reports */
+#define LIMIT_SOURCE_CHARS 128               /* of the name of one */
 #define LIMIT_COMPLAINT_BYTES                                                                      \
     KIB(16) /* what is read of a program's standard error for a message                            \
              */

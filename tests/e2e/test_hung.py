@@ -92,6 +92,7 @@ def test_guests():
 
 @title('/hung/shared-folder#SAF-90,SAF-91')
 def test_folder():
+    lab.do('OP_INSTANCE_CREATE', instance_name='own', disk_template='file', disks=[{'size': 8}], memory=8, os_type='tick', pnode='node2')
     lab.do('OP_INSTANCE_CREATE', instance_name='shared', disk_template='sharedfile', disks=[{'size': 8}], memory=8, os_type='tick', pnode='node1')
     with hung_folder(os.path.join(lab.root('node2'), 'var', 'shared')):
         for _ in range(5):
@@ -102,8 +103,9 @@ def test_folder():
         assert re.search(r'^node2 answers, but for shared: no answer', lab.cli('why', 'node2'), re.M)
         code, _, err = lab.run('instance', 'migrate', 'shared', '--target-node', 'node2', check=False)
         assert code != 0 and 'cannot go to node2: it does not get an answer from the shared folder; try again when it does' in err, err
-        lab.cli('instance', 'shutdown', 'well', '--timeout', '0')
-        lab.cli('instance', 'startup', 'well')
+        for name in ('well', 'own'):  # their disks, if any, are elsewhere
+            lab.cli('instance', 'shutdown', name, '--timeout', '0')
+            lab.cli('instance', 'startup', name)
     wait_until('it answers', lambda: 'node2: shared' not in lab.cli('node', 'list'), 30)
     lab.cli('instance', 'migrate', 'shared', '--target-node', 'node2')
     e2e.verify_clean(lab)

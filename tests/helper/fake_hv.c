@@ -220,46 +220,6 @@ static bool goes_on(const struct fake_host *host)
     return true;
 }
 
-/* --- what hangs --- */
-
-void fake_host_hang(struct fake_host *host, const char *what, bool hangs)
-{
-    if (hangs)
-        g_hash_table_add(host->hangs, g_strdup(what));
-    else if (what == NULL)
-        g_hash_table_remove_all(host->hangs);
-    else
-        g_hash_table_remove(host->hangs, what);
-}
-
-bool fake_host_hangs(const struct fake_host *host, const char *what)
-{
-    return g_hash_table_size(host->hangs) > 0 &&
-           (what == NULL || g_hash_table_contains(host->hangs, what));
-}
-
-bool fake_op_comes_back(const struct fake_host *host, const char *op)
-{
-    while (fake_host_hangs(host, op))
-        if (!env_sleep(host->env, FAKE_TICK_MS))
-            return false;
-    return true;
-}
-
-/* Whether the op is one that the process of the guest has to answer. */
-static bool asks_monitor(const char *op)
-{
-    static const char *const ops[] = {
-        "query",          "run",           "pause",         "reset",
-        "powerdown",      "mirror_start",  "mirror_finish", "mirror_release",
-        "announce",       "migrate_start", "migrate_query", "migrate_continue",
-        "migrate_cancel", "disk_resize"};
-    for (guint i = 0; i < G_N_ELEMENTS(ops); i++)
-        if (strcmp(ops[i], op) == 0)
-            return true;
-    return false;
-}
-
 static bool op_silent(const struct fake_host *host, const char *op, GError **error)
 {
     if (!env_sleep(host->env, COMMAND_TIMEOUT_MS))
@@ -283,7 +243,7 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
         return op_killed(op, error);
     if (!fake_op_comes_back(host, op))
         return op_killed(op, error);
-    if (asks_monitor(op) && fake_host_hangs(host, instance))
+    if (fake_op_hangs(host, op, instance))
         return op_silent(host, op, error);
     struct fault *fault =
         g_hash_table_size(host->faults) > 0 ? g_hash_table_lookup(host->faults, op) : NULL;

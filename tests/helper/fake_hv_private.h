@@ -165,6 +165,8 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
                    GError **error);
 /* Waits while that op hangs; false: the caller was killed meanwhile. */
 bool fake_op_comes_back(const struct fake_host *host, const char *op);
+/* Whether it asks the process of an instance that hangs. */
+bool fake_op_hangs(const struct fake_host *host, const char *op, const char *instance);
 /* Ends it: `ok` unless a late fault turns it into TIMEOUT. */
 bool fake_op_end(struct fake_host *host, const char *op, bool late, bool ok, GError **error);
 

@@ -44,6 +44,7 @@ static bool run_step(struct file_storage *storage, struct image_plan *plan,
 {
     struct image_call *call = image_call_new(&storage->images, step, "", "");
     call->plan = image_plan_ref(plan);
+    call->shared = plan->shared;
     return image_call_finish(call, error);
 }
 
@@ -128,6 +129,7 @@ static struct image_plan *plan_creation(struct file_storage *storage, const char
     call->disk = first;
     call->os_type = g_strdup(os_type != NULL ? os_type : "");
     call->disk_template = disk_template;
+    call->shared = disk_template == TEMPLATE_SHAREDFILE;
     call->disks = g_ptr_array_new_with_free_func((GDestroyNotify)disk_free);
     for (guint i = 0; disks != NULL && i < disks->len; i++)
         g_ptr_array_add(call->disks, disk_copy(disks->pdata[i]));
@@ -174,6 +176,7 @@ static bool trim(struct file_storage *storage, const char *instance, const char 
 {
     struct image_call *call = image_call_new(&storage->images, do_trim, instance, replica);
     call->disk = first;
+    call->shared = storage_may_be_shared(&storage->base, instance, replica);
     return image_call_finish(call, error);
 }
 
@@ -268,7 +271,7 @@ static bool read_qcow2_size(const char *path, guint64 *ret_bytes, GError **error
 static bool do_grow(struct image_call *call, GError **error)
 {
     guint64 want = call->bytes;
-    call->path = images_file(&call->images, call->instance, call->replica, call->disk, error);
+    call->path = images_file(&call->images, call->instance, call->replica, call->disk, true, error);
     if (call->path == NULL)
         return false;
     if (g_str_has_suffix(call->path, ".raw"))
@@ -320,6 +323,7 @@ bool storage_grow(struct storage *base, const char *instance, const char *replic
     call->disk = disk;
     call->bytes = bytes;
     call->format = FORMAT_RAW;
+    call->shared = storage_may_be_shared(base, instance, replica);
     call = image_call_run(call, error);
     if (call == NULL)
         return false;

@@ -5,6 +5,7 @@
 #include "backend/storage/probe.h"
 #include "backend/storage/storage_private.h"
 #include "base/limits.h"
+#include "io/loop.h"
 #include "io/trial.h"
 
 #include <errno.h>
@@ -109,9 +110,31 @@ bool storage_check_not_exported(const struct file_storage *storage, const char *
     return false;
 }
 
+static bool do_find_own(struct image_call *call, GError **error)
+{
+    call->list =
+        images_find(&call->images, call->images.disks, call->instance, call->replica, error);
+    return call->list != NULL;
+}
+
+bool storage_may_be_shared(struct storage *storage, const char *instance, const char *replica)
+{
+    if (replica[0] != '\0')
+        return false;
+    g_autoptr(GPtrArray) own = call_list(call_new(storage, do_find_own, instance, replica), NULL);
+    return own == NULL || own->len == 0;
+}
+
+/* A report looks at the shared folder every few seconds; it hangs if that takes so long. */
+static bool shared_hangs(const struct file_storage *storage)
+{
+    return storage->shared_ms != 0 && loop_boot_ms() - storage->shared_ms >= LIMIT_SHARED_MS;
+}
+
 static bool do_files(struct image_call *call, GError **error)
 {
-    call->list = images_files(&call->images, call->instance, call->replica, call->count, error);
+    call->list = images_files(&call->images, call->instance, call->replica, call->count,
+                              call->shared, error);
     return call->list != NULL;
 }
 
@@ -122,6 +145,7 @@ GPtrArray *file_storage_files(struct storage *storage, const char *instance, con
         return NULL;
     struct image_call *call = call_new(storage, do_files, instance, replica);
     call->count = count;
+    call->shared = !shared_hangs((struct file_storage *)storage);
     return call_list(call, error);
 }
 
@@ -133,8 +157,11 @@ static bool do_sync(struct image_call *call, GError **error)
 bool file_storage_sync(struct storage *storage, const char *instance, const char *replica,
                        GError **error)
 {
-    return images_check_names(instance, replica, error) &&
-           image_call_finish(call_new(storage, do_sync, instance, replica), error);
+    if (!images_check_names(instance, replica, error))
+        return false;
+    struct image_call *call = call_new(storage, do_sync, instance, replica);
+    call->shared = storage_may_be_shared(storage, instance, replica);
+    return image_call_finish(call, error);
 }
 
 static bool do_check(struct image_call *call, GError **error)
@@ -216,9 +243,12 @@ static bool do_remove(struct image_call *call, GError **error)
 static bool file_storage_remove(struct storage *storage, const char *instance, const char *replica,
                                 GError **error)
 {
-    return images_check_names(instance, replica, error) &&
-           storage_check_not_exported((struct file_storage *)storage, replica, error) &&
-           image_call_finish(call_new(storage, do_remove, instance, replica), error);
+    if (!images_check_names(instance, replica, error) ||
+        !storage_check_not_exported((struct file_storage *)storage, replica, error))
+        return false;
+    struct image_call *call = call_new(storage, do_remove, instance, replica);
+    call->shared = storage_may_be_shared(storage, instance, replica);
+    return image_call_finish(call, error);
 }
 
 static bool do_remove_aside(struct image_call *call, GError **error)
@@ -254,7 +284,9 @@ static bool do_shared(struct image_call *call, GError **error)
 static const char *file_storage_shared(struct storage *base, struct storage_space *ret_space)
 {
     struct file_storage *storage = (struct file_storage *)base;
+    storage->shared_ms = loop_boot_ms();
     struct image_call *call = image_call_look(call_new(base, do_shared, "", ""), NULL);
+    storage->shared_ms = 0;
     if (call == NULL)
         return NULL;
     g_strlcpy(storage->marker, call->path != NULL ? call->path : "", sizeof storage->marker);

@@ -67,12 +67,12 @@ static void call_in_thread(void *data, void *unused)
     loop_post(call_done, call);
 }
 
-static GThreadPool *image_threads(void)
+static GThreadPool *image_threads(bool shared)
 {
-    static GThreadPool *pool;
-    if (pool == NULL)
-        pool = g_thread_pool_new(call_in_thread, NULL, LIMIT_IMAGE_THREADS, FALSE, NULL);
-    return pool;
+    static GThreadPool *pools[2];
+    if (pools[shared] == NULL)
+        pools[shared] = g_thread_pool_new(call_in_thread, NULL, LIMIT_IMAGE_THREADS, FALSE, NULL);
+    return pools[shared];
 }
 
 static struct image_call *call_wait(struct image_call *call, GError **error)
@@ -91,7 +91,7 @@ static struct image_call *call_wait(struct image_call *call, GError **error)
 
 struct image_call *image_call_run(struct image_call *call, GError **error)
 {
-    g_thread_pool_push(image_threads(), call, NULL);
+    g_thread_pool_push(image_threads(call->shared), call, NULL);
     return call_wait(call, error);
 }
 

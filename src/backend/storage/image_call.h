@@ -23,6 +23,7 @@ struct image_call {
     struct storage_space space;
     guint disk, count;
     bool aside;
+    bool shared; /* it may touch the folder that all nodes mount */
     enum disk_format format;
     char *path;
     GPtrArray *list;
@@ -39,7 +40,8 @@ struct image_call *image_call_new(const struct images *images,
 /* What only looks does not wait for what copies: it gets a thread of its own, which hangs alone.
  * Otherwise as image_call_run(). */
 struct image_call *image_call_look(struct image_call *call, GError **error);
-/* Runs it and waits; NULL with the error if it failed, else to be freed. Takes the call. */
+/* What may hang with the shared folder waits for its like only. Runs it and waits; NULL with the
+ * error if it failed, else to be freed. Takes the call. */
 struct image_call *image_call_run(struct image_call *call, GError **error);
 /* The same for a call without a result. */
 bool image_call_finish(struct image_call *call, GError **error);

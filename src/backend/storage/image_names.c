@@ -150,12 +150,12 @@ static void say_missing(const struct images *images, const char *instance, guint
 }
 
 char *images_file(const struct images *images, const char *instance, const char *replica,
-                  guint disk, GError **error)
+                  guint disk, bool shared, GError **error)
 {
     const char *const folders[] = {images->disks, images->shared};
     bool own = replica[0] != '\0'; /* replicas are always a node's own */
     g_autofree char *found = NULL;
-    for (guint i = 0; i < (own ? 1 : G_N_ELEMENTS(folders)); i++)
+    for (guint i = 0; i < (own || !shared ? 1 : G_N_ELEMENTS(folders)); i++)
         for (int format = FORMAT_RAW; format <= FORMAT_QCOW2; format++) {
             g_autofree char *path =
                 images_path(folders[i], instance, replica, disk, (enum disk_format)format);
@@ -174,17 +174,22 @@ char *images_file(const struct images *images, const char *instance, const char 
         fettle_set_error(error, UNKNOWN_ENTITY,
                          "disk %u of replica %s of instance %s has no image in %s", disk, replica,
                          instance, images->disks);
+    else if (found == NULL && !shared)
+        fettle_set_error(error, TEMPORARY,
+                         "disk %u of instance %s has no image in %s, and the shared folder %s does "
+                         "not answer",
+                         disk, instance, images->disks, images->shared);
     else if (found == NULL)
         say_missing(images, instance, disk, error);
     return g_steal_pointer(&found);
 }
 
 GPtrArray *images_files(const struct images *images, const char *instance, const char *replica,
-                        guint count, GError **error)
+                        guint count, bool shared, GError **error)
 {
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < count; i++) {
-        char *path = images_file(images, instance, replica, i, error);
+        char *path = images_file(images, instance, replica, i, shared, error);
         if (path == NULL)
             return NULL;
         g_ptr_array_add(files, path);

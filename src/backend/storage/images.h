@@ -55,12 +55,13 @@ GPtrArray *images_find_set(const struct images *images, const char *instance, co
 bool image_is_shared(const struct images *images, const struct image *image);
 
 /* The one file of a disk. UNKNOWN_ENTITY if it is missing; CORRUPT if there are two, in both
- * folders or in both formats: nobody can tell which is current. */
+ * folders or in both formats: nobody can tell which is current. Without `shared` only the node's
+ * own disks are looked at, because the shared folder hangs: TEMPORARY if it is not there. */
 char *images_file(const struct images *images, const char *instance, const char *replica,
-                  guint disk, GError **error);
+                  guint disk, bool shared, GError **error);
 /* The same for disks 0 to count - 1. */
 GPtrArray *images_files(const struct images *images, const char *instance, const char *replica,
-                        guint count, GError **error);
+                        guint count, bool shared, GError **error);
 
 /* WRONG_STATE if a process has the image open: QEMU locks what it opens, on a shared folder for all
  * nodes to see. */

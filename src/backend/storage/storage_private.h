@@ -15,6 +15,7 @@ struct file_storage {
     const struct node_paths *paths;
     struct images images;
     struct storage_events events;
+    gint64 shared_ms; /* boot clock: when the look at the shared folder began that is under way */
     char marker[SHARED_MARKER_BYTES]; /* of the shared folder, as it was seen last */
     GHashTable *creating;             /* instance -> struct image_plan */
     GHashTable *exports;              /* replica -> struct export */
@@ -30,6 +31,10 @@ GPtrArray *file_storage_files(struct storage *storage, const char *instance, con
  * noticing. WRONG_STATE. */
 bool storage_check_not_exported(const struct file_storage *storage, const char *replica,
                                 GError **error);
+
+/* Whether what is done with that set may reach for the shared folder: the node's own disks have
+ * none of it. Stops nobody else if they hang. */
+bool storage_may_be_shared(struct storage *storage, const char *instance, const char *replica);
 
 /* create.c */
 bool storage_create(struct storage *storage, const char *instance, const char *replica,

@@ -297,6 +297,14 @@ enum io_stop guest_io_stop(const struct guest *guest)
     return guest->go_on_tries < GO_ON_TRIES ? IO_STOP_NO_SPACE : IO_STOP_FAILED;
 }
 
+bool guest_sync(const struct guest *guest, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    const struct instance *spec = guest->record->spec;
+    return (spec && spec->disks->len == 0) ||
+           storage->ops->sync(storage, guest->record->instance, "", error);
+}
+
 void guest_forget_mirror(struct guest *guest)
 {
     g_autoptr(GError) error = NULL;

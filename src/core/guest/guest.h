@@ -99,6 +99,8 @@ bool guest_query(struct guest *guest);
 bool guest_look_io(struct guest *guest);
 /* Why it stands still by itself. */
 enum io_stop guest_io_stop(const struct guest *guest);
+/* Syncs its images. One without disks has none, and nothing that could hang for them. */
+bool guest_sync(const struct guest *guest, GError **error);
 
 /* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
  * asks the master before it touches a mirror. */

@@ -133,11 +133,8 @@ void outgoing_switch(struct outgoing *out)
 
 static bool leave_sync(struct guest *guest)
 {
-    struct storage *storage = guest->node->storage;
-    const struct instance *spec = guest->record->spec;
     g_autoptr(GError) error = NULL;
-    if ((spec && spec->disks->len == 0) ||
-        storage->ops->sync(storage, guest->record->instance, "", &error))
+    if (guest_sync(guest, &error))
         return true;
     if (!task_killed())
         log_error("", "images of instance %s: %s", guest->record->instance, error->message);
