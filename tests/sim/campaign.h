@@ -25,7 +25,7 @@ struct campaign_shape {
 /* What has happened in all runs. */
 struct campaign_counts {
     guint64 jobs, power_cuts, cables, one_way, congestions, deaths, stops, job_deaths, guest_deaths,
-        lost_images, moves, rests, worst_rest_ms, virtual_s, steps;
+        lost_images, read_only, clocks, moves, rests, worst_rest_ms, virtual_s, steps;
 };
 
 struct campaign {

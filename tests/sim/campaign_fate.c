@@ -97,6 +97,14 @@ static void lose_images(const struct campaign *campaign)
         sim_lose_images(campaign->sim, instance, true);
 }
 
+/* By seconds or by years, forth or back. */
+static void set_clock(const struct campaign *campaign, const char *node)
+{
+    static const gint64 steps_s[] = {3, -3, 600, -600, 3 * 365 * 86400, -3 * 365 * 86400, 0};
+    campaign->counts->clocks++;
+    sim_set_clock(campaign->sim, node, steps_s[sim_random(campaign->sim, G_N_ELEMENTS(steps_s))]);
+}
+
 /* What was broken is mended again sooner than something else breaks: else a long run is a dead
  * cluster. */
 static bool mend_something(const struct campaign *campaign)
@@ -140,8 +148,20 @@ static void harm_something(const struct campaign *campaign, const char *node)
         stop_something(campaign, node);
         break;
     case 8:
-        if (sim_random(sim, 4) == 0)
+        switch (sim_random(sim, 4)) {
+        case 0:
             lose_images(campaign);
+            break;
+        case 1:
+            set_clock(campaign, node);
+            break;
+        case 2:
+            campaign->counts->read_only++;
+            sim_read_only(sim, node, true);
+            break;
+        default:
+            break;
+        }
         break;
     default:
         campaign->counts->job_deaths += sim_kill_job(sim, 0) ? 1 : 0;

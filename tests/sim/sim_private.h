@@ -25,6 +25,8 @@ struct sim_process {
 struct sim_node {
     char *name, *uuid;
     bool powered, linked;
+    bool read_only;
+    gint64 ahead_s; /* of its wall clock */
     guint congested_ms;
     GPtrArray *unheard_by; /* struct sim_node: who gets nothing that this one sends */
     struct env *host_env;  /* of the hardware: outlives every process */
@@ -60,6 +62,9 @@ struct sim {
     GHashTable *healthy;   /* instance -> since when it is healthy on record, ms */
     struct config *mirror; /* the store as committed, followed by the checkers */
     GHashTable *replicas;  /* instance -> set of the keys of its replicas in `mirror` */
+    GHashTable *seen;      /* ids of jobs of repairs -> when they were seen first, ms */
+    bool clocks_set;       /* some clock was */
+    gint64 forward_ms;     /* when one was set forward last; 0: never */
     bool checks_all;       /* everything after each event, not only what was touched */
     guint moves;           /* migrations seen */
     guint64 checked_serial, checked_epoch;

@@ -33,11 +33,11 @@ static bool enough_happened(guint64 all, const struct campaign_counts *counts)
 static void tell(const struct campaign_counts *counts)
 {
 #define N(field) (guint) counts->field
-    printf(
-        "# %u jobs, %u power cuts, %u cables, %u one-way cuts, %u congestions, %u deaths, "
-        "%u stopped processes, %u deaths of jobs, %u of guests, %u lost replicas, %u migrations\n",
-        N(jobs), N(power_cuts), N(cables), N(one_way), N(congestions), N(deaths), N(stops),
-        N(job_deaths), N(guest_deaths), N(lost_images), N(moves));
+    printf("# %u jobs, %u power cuts, %u cables, %u one-way cuts, %u congestions, %u deaths, "
+           "%u stopped processes, %u deaths of jobs, %u of guests, %u lost replicas, "
+           "%u read-only roots, %u clocks that were set, %u migrations\n",
+           N(jobs), N(power_cuts), N(cables), N(one_way), N(congestions), N(deaths), N(stops),
+           N(job_deaths), N(guest_deaths), N(lost_images), N(read_only), N(clocks), N(moves));
     printf("# %u simulated hours, %u million steps; whole again %u times, after %u s at the most\n",
            N(virtual_s) / 3600, (guint)(counts->steps / 1000000), N(rests),
            N(worst_rest_ms) / 1000);
