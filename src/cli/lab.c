@@ -261,6 +261,30 @@ static int lab_cmd_disk_unfill(struct cli *cli, int argc, char **argv, GError **
     return said(cli, ok, "The disks of %s have their space back.", ok ? argv[0] : "");
 }
 
+static int state_fill(struct cli *cli, int argc, char **argv, bool full, GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    bool ok =
+        dir != NULL &&
+        cli_expect(argc, argv, 1,
+                   full ? "lab state-fill NODE [--dir DIR]" : "lab state-unfill NODE [--dir DIR]",
+                   error) &&
+        lab_state_fill(dir, argv[0], full, error);
+    return full ? said(cli, ok, "The disk with the state of %s is full.", ok ? argv[0] : "")
+                : said(cli, ok, "The disk with the state of %s has its space back.",
+                       ok ? argv[0] : "");
+}
+
+static int lab_cmd_state_fill(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return state_fill(cli, argc, argv, true, error);
+}
+
+static int lab_cmd_state_unfill(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return state_fill(cli, argc, argv, false, error);
+}
+
 static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *dir = take_dir(&argc, argv, error);
@@ -302,5 +326,8 @@ const struct command lab_commands[] = {
     {"lab", "disk-fill", "NODE [--leave MIB] [--dir DIR]", "Fill a node's disks.",
      lab_cmd_disk_fill},
     {"lab", "disk-unfill", "NODE [--dir DIR]", "Give the space back.", lab_cmd_disk_unfill},
+    {"lab", "state-fill", "NODE [--dir DIR]", "Fill the disk with the state of a node's daemons.",
+     lab_cmd_state_fill},
+    {"lab", "state-unfill", "NODE [--dir DIR]", "Give that space back.", lab_cmd_state_unfill},
     {0},
 };

@@ -162,8 +162,8 @@ bool lab_wait_ready(const char *dir, const char *node, guint timeout_ms, GError 
 
 /* --- disks --- */
 
-/* The mounted var/disks of a node. */
-static char *disks_of(const char *dir, const char *node, GError **error)
+/* A folder of a node that has power. */
+static char *folder_of(const char *dir, const char *node, const char *folder, GError **error)
 {
     layout_autoptr layout = tools_check_root(error) ? layout_load(dir, error) : NULL;
     if (!layout)
@@ -179,7 +179,13 @@ static char *disks_of(const char *dir, const char *node, GError **error)
         fettle_set_error(error, WRONG_STATE, "%s has no power", node);
         return NULL;
     }
-    return g_steal_pointer(&disks);
+    return layout_below_root(layout, number, folder);
+}
+
+/* The mounted var/disks of a node. */
+static char *disks_of(const char *dir, const char *node, GError **error)
+{
+    return folder_of(dir, node, "var/disks", error);
 }
 
 bool lab_disk_shutdown(const char *dir, const char *node, GError **error)
@@ -198,6 +204,12 @@ bool lab_disk_unfill(const char *dir, const char *node, GError **error)
 {
     g_autofree char *disks = disks_of(dir, node, error);
     return disks && disk_unfill(disks, error);
+}
+
+bool lab_state_fill(const char *dir, const char *node, bool full, GError **error)
+{
+    g_autofree char *var = folder_of(dir, node, "var", error);
+    return var && (full ? disk_fill(var, 0, error) : disk_unfill(var, error));
 }
 
 /* --- network --- */

@@ -103,6 +103,8 @@ bool lab_disk_shutdown(const char *dir, const char *node, GError **error);
 /* Fills var/disks until `leave_mib` MiB are free; unfill gives the space back. */
 bool lab_disk_fill(const char *dir, const char *node, guint leave_mib, GError **error);
 bool lab_disk_unfill(const char *dir, const char *node, GError **error);
+/* The same of the file system in which its daemons keep their state. */
+bool lab_state_fill(const char *dir, const char *node, bool full, GError **error);
 
 /* Becomes the command (ended by NULL, looked up in PATH) in the network of a node, or of the switch
  * ("switch", 10.99.0.254): for a ping of guests, say. Returns only on failure. */

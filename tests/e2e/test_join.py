@@ -204,6 +204,10 @@ def test_refusals(host):
     found = host.join(seal(body))
     assert found[0] == 19 and 'this node is not the master, which alone lets hosts join' in found[2], found
     assert os.listdir(host.root) == []
+    code, _, err = host.run('env', f'FETTLE_CLOCK_AHEAD_MS={3 * 365 * 86400 * 1000}', NODED, 'join', token, '--root', host.root)
+    assert code == 2 and re.fullmatch(r'fettle-noded: the clock of this host shows \d{4}-\d\d-\d\d [0-9:]{8} UTC, the master\'s '
+                                      r'\d{4}-\d\d-\d\d [0-9:]{8} UTC; set the one that is wrong, then run the same command '
+                                      r'again\n', err), (code, err)
     body = raw(token)
     body[58] ^= 1
     for count in range(1, 6):

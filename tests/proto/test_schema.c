@@ -53,7 +53,7 @@ static json_t *records_now(void)
 
 static json_t *methods_now(void)
 {
-    static const char *const classes[] = {"quick", "normal", "copy", "wait"};
+    static const char *const classes[] = {"quick", "normal", "copy", "wait", "fresh"};
     json_t *methods = json_object();
     size_t count;
     const struct method *table = method_table(&count);

@@ -25,8 +25,8 @@ struct campaign_shape {
 /* What has happened in all runs. */
 struct campaign_counts {
     guint64 jobs, power_cuts, cables, one_way, congestions, deaths, stops, job_deaths, guest_deaths,
-        lost_images, lost_words, cut_works, hangs, disk_failures, full_disks, moves, rests,
-        worst_rest_ms, virtual_s, steps;
+        lost_images, lost_words, cut_works, hangs, disk_failures, full_disks, read_only, clocks,
+        moves, rests, worst_rest_ms, virtual_s, steps;
 };
 
 struct campaign {

@@ -163,6 +163,14 @@ static void cut_work(const struct campaign *campaign)
         sim_kill_job(sim, find(campaign, name)->task_owner);
 }
 
+/* By seconds or by years, forth or back. */
+static void set_clock(const struct campaign *campaign, const char *node)
+{
+    static const gint64 steps_s[] = {3, -3, 600, -600, 3 * 365 * 86400, -3 * 365 * 86400, 0};
+    campaign->counts->clocks++;
+    sim_set_clock(campaign->sim, node, steps_s[sim_random(campaign->sim, G_N_ELEMENTS(steps_s))]);
+}
+
 /* What was broken is mended again sooner than something else breaks: else a long run is a dead
  * cluster. */
 static bool mend_something(const struct campaign *campaign)
@@ -189,7 +197,7 @@ static bool mend_something(const struct campaign *campaign)
 static void harm_something(const struct campaign *campaign, const char *node)
 {
     struct sim *sim = campaign->sim;
-    switch (sim_random(sim, 12)) {
+    switch (sim_random(sim, 14)) {
     case 0:
     case 1:
         campaign->counts->power_cuts++;
@@ -210,20 +218,33 @@ static void harm_something(const struct campaign *campaign, const char *node)
         stop_something(campaign, node);
         break;
     case 8:
-        if (sim_random(sim, 4) == 0)
+        switch (sim_random(sim, 4)) {
+        case 0:
             lose_images(campaign);
-        else if (sim_random(sim, 2) == 0)
-            fail_disks(campaign, node);
-        else if (sim_random(sim, 2) == 0 || !sim_powered(sim, "node1"))
-            sim_lose_word(sim);
-        else
-            cut_work(campaign);
+            break;
+        case 1:
+            set_clock(campaign, node);
+            break;
+        case 2:
+            campaign->counts->read_only++;
+            sim_read_only(sim, node, true);
+            break;
+        default:
+            if (sim_powered(sim, "node1"))
+                cut_work(campaign);
+        }
         break;
     case 9:
         fill_disks(campaign, node);
         break;
     case 10:
         hang_something(campaign, node);
+        break;
+    case 11:
+        fail_disks(campaign, node);
+        break;
+    case 12:
+        sim_lose_word(sim);
         break;
     default:
         campaign->counts->job_deaths += sim_kill_job(sim, 0) ? 1 : 0;

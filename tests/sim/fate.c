@@ -65,10 +65,33 @@ void sim_congest(struct sim *sim, const char *name, guint ms)
     node->congested_ms = ms;
 }
 
+void sim_read_only(struct sim *sim, const char *name, bool read_only)
+{
+    struct sim_node *node = sim_node(sim, name);
+    if (node->read_only != read_only)
+        sim_log(sim, "fate: the root of %s is %s", name,
+                read_only ? "read-only" : "written to again");
+    node->read_only = read_only;
+    fake_set_read_only(sim->world, node->uuid, read_only);
+}
+
+void sim_set_clock(struct sim *sim, const char *name, gint64 ahead_s)
+{
+    struct sim_node *node = sim_node(sim, name);
+    sim_log(sim, "fate: the clock of %s is set %" G_GINT64_FORMAT " s %s", name,
+            ABS(ahead_s - node->ahead_s), ahead_s > node->ahead_s ? "forward" : "back");
+    sim->clocks_set = true;
+    if (ahead_s > node->ahead_s)
+        sim->forward_ms = sim_now_ms(sim);
+    node->ahead_s = ahead_s;
+    fake_set_clock(sim->world, node->uuid, ahead_s * 1000);
+}
+
 bool sim_troubled(const struct sim *sim, const char *name)
 {
     const struct sim_node *node = sim_node(sim, name);
-    return node->congested_ms > 0 || node->unheard_by->len > 0 || fake_host_hangs(node->host, NULL);
+    return node->congested_ms > 0 || node->unheard_by->len > 0 || node->read_only ||
+           fake_host_hangs(node->host, NULL);
 }
 
 void sim_ease(struct sim *sim, const char *name)
@@ -76,6 +99,7 @@ void sim_ease(struct sim *sim, const char *name)
     struct sim_node *node = sim_node(sim, name);
     sim_congest(sim, name, 0);
     sim_hang(sim, name, NULL, false);
+    sim_read_only(sim, name, false);
     while (node->unheard_by->len > 0)
         sim_one_way(sim, name, ((struct sim_node *)node->unheard_by->pdata[0])->name, false);
 }

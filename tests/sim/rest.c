@@ -118,5 +118,7 @@ guint sim_pause_ms(const struct sim *sim)
     g_autoptr(GPtrArray) decisions = config_list(sim->mirror, "decision");
     for (guint i = 0; i < decisions->len; i++)
         pause_ms = MAX(pause_ms, 1000 * next_check_s(decisions->pdata[i]) - now_ms);
+    if (sim->clocks_set) /* what they name may be of another time */
+        return 1000 * LIMIT_REPAIR_PAUSE_S;
     return (guint)MIN(pause_ms, 1000 * LIMIT_REPAIR_PAUSE_S);
 }

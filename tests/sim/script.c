@@ -306,6 +306,16 @@ static void do_hang(struct line *line)
              instance != NULL ? instance->uuid : script_word(line, 2), script_is(line, 0, "hang"));
 }
 
+static void do_root(struct line *line)
+{
+    sim_read_only(line->sim, script_word(line, 1), script_is(line, 2, "read-only"));
+}
+
+static void do_clock(struct line *line)
+{
+    sim_set_clock(line->sim, script_word(line, 1), g_ascii_strtoll(script_word(line, 2), NULL, 10));
+}
+
 /* The disk below a replica fails. */
 static void do_break(struct line *line)
 {
@@ -346,6 +356,7 @@ static const struct {
     {"slow", do_slow},         {"lose-images", do_lose_images},
     {"disks", do_disks},       {"break", do_break},
     {"hang", do_hang},         {"unhang", do_hang},
+    {"root", do_root},         {"clock", do_clock},
     {"show", do_show},         {"wait", do_wait},
     {"expect", script_expect},
 };

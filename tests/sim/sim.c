@@ -249,6 +249,7 @@ struct sim *sim_new(const struct sim_options *options)
     fake_hosts_set_witness(sim->hosts, sim_witness, sim);
     sim->ran = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     sim->lost = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    sim->seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     sim->healthy = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     sim->mirror = config_new();
     sim->replicas =
@@ -298,6 +299,7 @@ void sim_free(struct sim *sim)
     g_hash_table_unref(sim->takings);
     g_hash_table_unref(sim->ran);
     g_hash_table_unref(sim->lost);
+    g_hash_table_unref(sim->seen);
     g_hash_table_unref(sim->healthy);
     g_hash_table_unref(sim->replicas);
     config_free(sim->mirror);

@@ -67,6 +67,10 @@ void sim_one_way(struct sim *sim, const char *from, const char *to, bool cut);
 /* Messages from and to the node take up to so long, and overtake each other; 0: as usual. */
 void sim_congest(struct sim *sim, const char *node, guint ms);
 /* Whether one of the two is so; everything that the node sends gets through in time again. */
+/* Its daemons cannot write what must survive a power cut; what runs there goes on. */
+void sim_read_only(struct sim *sim, const char *node, bool read_only);
+/* Somebody sets its wall clock: so much ahead of what it was in the beginning. */
+void sim_set_clock(struct sim *sim, const char *node, gint64 ahead_s);
 bool sim_troubled(const struct sim *sim, const char *node);
 void sim_ease(struct sim *sim, const char *node);
 /* How often guests that have nothing under way look for something to write (fake_hv.h). */

@@ -26,6 +26,8 @@ struct sim_node {
     struct sim *sim;
     char *name, *uuid;
     bool powered, linked, disks_fail;
+    bool read_only;
+    gint64 ahead_s; /* of its wall clock */
     guint congested_ms;
     GPtrArray *unheard_by; /* struct sim_node: who gets nothing that this one sends */
     struct env *host_env;  /* of the hardware: outlives every process */
@@ -62,6 +64,9 @@ struct sim {
     GHashTable *healthy;   /* instance -> since when it is healthy on record, ms */
     struct config *mirror; /* the store as committed, followed by the checkers */
     GHashTable *replicas;  /* instance -> set of the keys of its replicas in `mirror` */
+    GHashTable *seen;      /* ids of jobs of repairs -> when they were seen first, ms */
+    bool clocks_set;       /* some clock was */
+    gint64 forward_ms;     /* when one was set forward last; 0: never */
     bool checks_all;       /* everything after each event, not only what was touched */
     guint moves;           /* migrations seen */
     guint64 checked_serial, checked_epoch;

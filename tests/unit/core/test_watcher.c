@@ -423,7 +423,7 @@ static void test_pauses(void)
     watcher_world_free(w);
 }
 
-/* A clock that was set back far holds nothing up. */
+/* What ended in the future ended when that was seen first: the pause is no longer for it. */
 static void test_pause_by_another_clock(void)
 {
     struct watcher_world *w = watcher_world_new();
@@ -431,6 +431,8 @@ static void test_pause_by_another_clock(void)
     end_job(w, 0, "error", job_error("node2 is busy", "resource_not_available", false));
     change_object(w, "job", "1", json_make("{sI}", "end_us", (json_int_t)1900000000000000));
     passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    fake_advance(w->base.world, LIMIT_REPAIR_FIRST_PAUSE_S * 1000 + 1000);
     g_assert_cmpuint(jobs(w), ==, 2);
     watcher_world_free(w);
 }
@@ -560,6 +562,43 @@ static void test_submission_fails(void)
     w->luxid_refuses = NULL;
     passes(w, 1);
     assert_tags(w, "pending:failover:I:T:1");
+    watcher_world_free(w);
+}
+
+/* A node that failed a step is not asked again by the same repair while another fits, and only when
+ * none is left the repair is a failure (SAF-92). */
+static void test_other_node(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    add_node4(w);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    set_node(w, NODE2, "offline");
+    passes(w, 1);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_null(strstr(job(w, 0)->body, "node4"));
+    end_job(w, 0, "error", job_error("node3: disk 0: Input/output error", "storage_error", false));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_nonnull(strstr(job(w, 1)->body, "\"remote_node\":\"node4\""));
+    end_job(w, 1, "error",
+            job_error("instance \"web1\": node4: Read-only file system", "storage_error", true));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    assert_tags(w, "result:fix-storage:I:T:failure:1+2");
+    watcher_world_free(w);
+}
+
+/* An error that names no node, or its primary, is nobody else's. */
+static void test_no_other_node(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    add_node4(w);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "fix-storage");
+    set_node(w, NODE2, "offline");
+    passes(w, 1);
+    end_job(w, 0, "error", job_error("it is broken", "storage_error", false));
+    passes(w, 2);
+    assert_tags(w, "result:fix-storage:I:T:failure:1");
     watcher_world_free(w);
 }
 
@@ -704,6 +743,8 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher/no-room#ARP-57,ARP-33", test_no_room);
     g_test_add_func("/watcher/no-room-for-the-job#ARP-57", test_no_room_for_the_job);
     g_test_add_func("/watcher/submission-fails#ARP-68,ARP-28", test_submission_fails);
+    g_test_add_func("/watcher/another-node#SAF-92", test_other_node);
+    g_test_add_func("/watcher/no-other-node#SAF-92", test_no_other_node);
     g_test_add_func("/watcher/results-kept", test_results_kept);
     g_test_add_func("/watcher/records-kept#ARP-68", test_records_kept);
     g_test_add_func("/watcher/pending-before-jobs#ARP-63,ARP-29", test_pending_before_jobs);
