@@ -115,9 +115,11 @@ static bool edit_keep(struct instance_edit *edit, void *data, GError **error)
 /* A removal begins with its images: of that only the word of its node counts. */
 static bool replica_gone(const struct op *op, const struct instance *instance)
 {
+    const struct replica *replica = op_replica_of(op, instance);
     const struct node_report *report = op_report(op, instance->secondary_node);
     bool may_be = instance->task_state == TASK_REMOVING || report;
-    return *instance->replica && may_be && !copy_has_images(report, instance, instance->replica);
+    return replica && replica->state != REPLICA_STALE && may_be &&
+           !copy_has_images(report, instance, instance->replica);
 }
 
 /* A process that is no guest of this generation is ended by its node, or by the migration that is

@@ -99,6 +99,7 @@ static void test_under_another_name(void)
     json_object_set_new(args, "generation", json_integer(0));
     json_autoptr made = nw_call(nw, &nw->a, "disks_create", args, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(made);
     fake_host_lose_disk(nw->a.host, WEB1, "", 0);
     expect_undo(nw, false, ANSWER("0", "false", "absent", "true"));
     g_assert_cmpuint(removals(nw), ==, 0);
