@@ -92,12 +92,6 @@ void fake_hosts_forget_calls(struct fake_hosts *hosts)
     hosts->forgets = true;
 }
 
-void fake_hosts_set_witness(struct fake_hosts *hosts, fake_hosts_witness witness, void *data)
-{
-    hosts->witness = witness;
-    hosts->witness_data = data;
-}
-
 const char *fake_hosts_problem(const struct fake_hosts *hosts)
 {
     return hosts->problem;

@@ -37,6 +37,12 @@ void fake_truth_problem(struct fake_hosts *hosts, const char *format, ...)
     va_end(args);
 }
 
+void fake_hosts_set_witness(struct fake_hosts *hosts, fake_hosts_witness witness, void *data)
+{
+    hosts->witness = witness;
+    hosts->witness_data = data;
+}
+
 static bool block_is_good(const struct fake_truth *truth, guint block, guint64 value)
 {
     if (value == truth->acked[block])

@@ -41,11 +41,27 @@ static bool look_at_shared(struct guest *guest, guint count, bool *ret_whole, GE
     return false;
 }
 
+/* A folder on disks that have failed may list nothing, or anything. */
+static bool disks_work(struct guest *guest, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    struct storage_space space = {0};
+    if (!storage->ops->space(storage, &space, error))
+        return false;
+    if (space.total_mib > 0)
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "the disks here do not work: whether the images are there is not known");
+    return false;
+}
+
 /* Images that were to be promoted, or wait to be taken (SAF-22), are here under another name; they
  * are taken disk by disk. */
 static bool look_at_images(struct guest *guest, guint count, bool *ret_whole, GError **error)
 {
     struct storage *storage = guest->node->storage;
+    if (!disks_work(guest, error))
+        return false;
     guint64 all = (G_GUINT64_CONSTANT(1) << count) - 1, there = 0;
     g_autoptr(GPtrArray) sets = storage->ops->list(storage, false, error);
     for (guint i = 0; sets && i < sets->len; i++) {

@@ -90,7 +90,7 @@ static struct disks_undo_result *undo_half(struct op *op, const struct instance 
 
 struct keep_call {
     bool runs;
-    bool replica_gone; /* its node has answered that an image of it is missing */
+    bool replica_gone; /* an image of it is missing, or may be */
 };
 
 /* What another dead job was to bring about before somebody removed the instance goes on. */
@@ -112,10 +112,14 @@ static bool edit_keep(struct instance_edit *edit, void *data, GError **error)
     return true;
 }
 
+/* A removal begins with its images: of that only the word of its node counts. */
 static bool replica_gone(const struct op *op, const struct instance *instance)
 {
+    const struct replica *replica = op_replica_of(op, instance);
     const struct node_report *report = op_report(op, instance->secondary_node);
-    return *instance->replica && report && !copy_has_images(report, instance, instance->replica);
+    bool may_be = instance->task_state == TASK_REMOVING || report;
+    return replica && replica->state != REPLICA_STALE && may_be &&
+           !copy_has_images(report, instance, instance->replica);
 }
 
 /* A process that is no guest of this generation is ended by its node, or by the migration that is

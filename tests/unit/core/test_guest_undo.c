@@ -99,6 +99,7 @@ static void test_under_another_name(void)
     json_object_set_new(args, "generation", json_integer(0));
     json_autoptr made = nw_call(nw, &nw->a, "disks_create", args, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(made);
     fake_host_lose_disk(nw->a.host, WEB1, "", 0);
     expect_undo(nw, false, ANSWER("0", "false", "absent", "true"));
     g_assert_cmpuint(removals(nw), ==, 0);
@@ -188,6 +189,20 @@ static void test_in_its_turn(void)
     node_world_free(nw);
 }
 
+/* Disks that fail say nothing about what was on them. */
+static void test_failed_disks(void)
+{
+    struct node_world *nw = world_with(TEMPLATE_FILE, false);
+    g_autoptr(GError) error = NULL;
+    fake_host_lose_disk(nw->a.host, WEB1, "", 0);
+    fake_host_set_disks_failed(nw->a.host, true);
+    json_t *answer = nw_call(nw, &nw->a, "disks_undo", undo_args(nw, false), &error);
+    assert_refused(answer, error, TEMPORARY,
+                   "the disks here do not work: whether the images are there is not known");
+    g_assert_cmpuint(removals(nw), ==, 0);
+    node_world_free(nw);
+}
+
 /* A request of a master that knows less than the node. */
 static void test_late_request(void)
 {
@@ -216,6 +231,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest-undo/images-under-way#SAF-23", test_images_under_way);
     g_test_add_func("/guest-undo/stop-under-way#SAF-23", test_stop_under_way);
     g_test_add_func("/guest-undo/in-its-turn#SAF-23", test_in_its_turn);
+    g_test_add_func("/guest-undo/failed-disks#SAF-23", test_failed_disks);
     g_test_add_func("/guest-undo/late-request#SAF-20,SAF-23", test_late_request);
     return g_test_run();
 }
