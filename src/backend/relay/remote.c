@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <libnbd.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -112,8 +113,21 @@ static bool set_up(struct nbd_handle *nbd, const struct remote_place *place)
 {
     return nbd_set_export_name(nbd, place->name) == 0 &&
            nbd_set_tls(nbd, LIBNBD_TLS_REQUIRE) == 0 && nbd_set_tls_username(nbd, USER) == 0 &&
-           nbd_set_tls_psk_file(nbd, place->key) == 0 &&
-           nbd_aio_connect_tcp(nbd, place->address, place->port) == 0;
+           nbd_set_tls_psk_file(nbd, place->key) == 0;
+}
+
+/* By the address itself: a host's name, as which libnbd takes what nbd_aio_connect_tcp() is given,
+ * would be told to the server in the TLS handshake, and GnuTLS takes no IPv6 address for one. */
+static bool begin(struct nbd_handle *nbd, const struct remote_place *place)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(place->address, place->port, &hints, &found) != 0)
+        return false;
+    bool begun = nbd_aio_connect(nbd, found->ai_addr, found->ai_addrlen) == 0;
+    freeaddrinfo(found);
+    return begun;
 }
 
 /* A host that is gone says nothing; this is how long it takes to notice, so that the connection is
@@ -169,7 +183,7 @@ static bool is_fit(struct remote *remote, struct nbd_handle *nbd)
 static struct nbd_handle *dial(struct remote *remote)
 {
     struct nbd_handle *nbd = nbd_create();
-    if (nbd == NULL || !set_up(nbd, &remote->place))
+    if (nbd == NULL || !set_up(nbd, &remote->place) || !begin(nbd, &remote->place))
         complain(remote, "cannot connect", reason());
     else if (shake_hands(remote, nbd) && is_fit(remote, nbd)) {
         notice_silence(nbd);
