@@ -349,8 +349,10 @@
 #define LIMIT_SETTLE_MS 20000u      /* an export that puts on stable storage what it was written */
 #define LIMIT_GREETING_BYTES 32     /* what a server says first, NBD or one of ours */
 #define LIMIT_ACCEL_PROBE_MS 10000u /* a boot to see whether an accelerator works */
-#define LIMIT_IMAGE_THREADS 4       /* images that are copied or synced at once */
-#define LIMIT_IMAGE_LAYERS 8        /* a qcow2 image and what it rests on */
+#define LIMIT_ACCEL_AGAIN_MS 30000u /* before one is repeated; doubled each time */
+#define LIMIT_ACCEL_AGAIN_MOST_MS 600000u
+#define LIMIT_IMAGE_THREADS 4                /* images that are copied or synced at once */
+#define LIMIT_IMAGE_LAYERS 8                 /* a qcow2 image and what it rests on */
 #define LIMIT_QCOW2_HEADER_BYTES KIB(64)     /* what is read of an image to judge it */
 #define LIMIT_IMAGE_COPY_BYTES MIB(64)       /* one step of a copy, for its progress to be seen */
 #define LIMIT_IMAGE_TOOL_BYTES MIB(1024)     /* address space of qemu-img */

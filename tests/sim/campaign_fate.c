@@ -3,6 +3,7 @@
 
 #define CONGESTED_MS 4000
 #define STOPPED_MS 8000
+#define SLOW_START_MS 8000
 
 char *campaign_pick_node(const struct campaign *campaign, bool with_master)
 {
@@ -97,6 +98,13 @@ static void lose_images(const struct campaign *campaign)
         sim_lose_images(campaign->sim, instance, true);
 }
 
+/* The next guests of a node are made after a while, as if an accelerator had to be tried out. */
+static void slow_start(const struct campaign *campaign, const char *node)
+{
+    guint ms = sim_random(campaign->sim, 2) * sim_random(campaign->sim, SLOW_START_MS);
+    fake_host_set_prepare_ms(sim_host(campaign->sim, node), ms);
+}
+
 /* What was broken is mended again sooner than something else breaks: else a long run is a dead
  * cluster. */
 static bool mend_something(const struct campaign *campaign)
@@ -142,6 +150,8 @@ static void harm_something(const struct campaign *campaign, const char *node)
     case 8:
         if (sim_random(sim, 4) == 0)
             lose_images(campaign);
+        else
+            slow_start(campaign, node);
         break;
     default:
         campaign->counts->job_deaths += sim_kill_job(sim, 0) ? 1 : 0;
@@ -165,6 +175,7 @@ void campaign_fate_ends(const struct campaign *campaign)
     for (guint i = 1; i <= campaign->shape->nodes; i++) {
         g_autofree char *node = g_strdup_printf("node%u", i);
         sim_ease(campaign->sim, node);
+        fake_host_set_prepare_ms(sim_host(campaign->sim, node), 0);
         sim_link(campaign->sim, node, true);
         sim_power(campaign->sim, node, true);
     }

@@ -243,6 +243,8 @@ bool guest_query(struct guest *guest)
     enum guest_state state = GUEST_ABSENT;
     struct mirror_info mirror = {0};
     g_autoptr(GError) error = NULL;
+    if (guest->making)
+        return true;
     if (hv->ops->query(hv, guest->record->instance, generation, &state, &mirror, &error)) {
         if (generation != guest->record->generation)
             return false;

@@ -140,6 +140,15 @@ static void report_master_ip(struct node_core *node, struct node_report *report)
         g_ptr_array_add(report->master_ip, g_strdup(devices->pdata[i]));
 }
 
+/* Only where it is not a person's wish. */
+static void report_accelerator(struct node_core *node, struct node_report *report)
+{
+    g_autofree char *why = fence_announced(node->fence)->accelerator == ACCEL_AUTO
+                               ? node->hv->ops->without_kvm(node->hv)
+                               : NULL;
+    set_string(&report->without_kvm, why != NULL ? why : "");
+}
+
 static void report_services(struct node_core *node, struct node_report *report)
 {
     services_report(node->env, report->services);
@@ -176,6 +185,7 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     if (!bridges)
         return NULL;
     set_string(&report->qemu_version, node->hv->ops->version(node->hv));
+    report_accelerator(node, report);
     set_string(&report->shared, storage->ops->shared(storage, &space));
     report->shared_total = space.total_mib;
     report->shared_free = space.free_mib;
