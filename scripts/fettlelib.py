@@ -21,6 +21,7 @@ LAB_FOLDER = '/var/tmp'  # on a disk, which /tmp need not be
 NOT_TAKEN = ('resource_not_available', 'unreachable')
 OPEN = ('unknown_result', 'timeout', 'killed')
 PASSING = NOT_TAKEN + OPEN
+SIX = os.environ.get('FETTLE_LAB_IPV6') == '1'  # labs have IPv6 addresses, and no others
 COUNT = re.compile(rb'COUNT (\d+)\r\n')
 
 
@@ -98,6 +99,16 @@ class Luxi(Frames):
         return reply['result']
 
 
+def address(number):
+    """Of a node, as the lab gives it (src/lab/layout.c)."""
+    return f'fd99::{number:x}' if SIX else f'10.99.0.{number}'
+
+
+def address_words(own):
+    """The same for `ip address add`: with its prefix, and usable at once."""
+    return [f'{own}/64', 'nodad'] if SIX else [f'{own}/24']
+
+
 def namespace_prefix(directory):
     """What the names of the network namespaces of the lab in this folder begin with (src/lab/layout.c)."""
     return 'ft' + hashlib.sha256(os.path.realpath(directory).encode()).hexdigest()[:6] + '-'
@@ -111,7 +122,7 @@ class Lab:
         self.fettle = os.path.join(self.build, 'src', 'cli', 'fettle')
         self.directory = directory or tempfile.mkdtemp(prefix='fettle-lab-', dir=LAB_FOLDER)
         self.nodes = nodes
-        self.options = list(options)
+        self.options = [*options, *(['--ipv6'] if SIX else [])]
         self.master = 'node1'
         self.luxi_connection = None
         self.leaks = False

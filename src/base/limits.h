@@ -355,8 +355,10 @@
 #define LIMIT_SETTLE_MS 20000u      /* an export that puts on stable storage what it was written */
 #define LIMIT_GREETING_BYTES 32     /* what a server says first, NBD or one of ours */
 #define LIMIT_ACCEL_PROBE_MS 10000u /* a boot to see whether an accelerator works */
-#define LIMIT_IMAGE_THREADS 4       /* images that are copied or synced at once */
-#define LIMIT_IMAGE_LAYERS 8        /* a qcow2 image and what it rests on */
+#define LIMIT_ACCEL_AGAIN_MS 30000u /* before one is repeated; doubled each time */
+#define LIMIT_ACCEL_AGAIN_MOST_MS 600000u
+#define LIMIT_IMAGE_THREADS 4                /* images that are copied or synced at once */
+#define LIMIT_IMAGE_LAYERS 8                 /* a qcow2 image and what it rests on */
 #define LIMIT_QCOW2_HEADER_BYTES KIB(64)     /* what is read of an image to judge it */
 #define LIMIT_IMAGE_COPY_BYTES MIB(64)       /* one step of a copy, for its progress to be seen */
 #define LIMIT_IMAGE_TOOL_BYTES MIB(1024)     /* address space of qemu-img */
@@ -385,11 +387,11 @@
 #define LIMIT_COPY_BEHIND_S 30 /* a copy that lacks for so long what others have is one */
 #define LEAST_MEMORY_PERCENT 1 /* available, of a host */
 #define MOST_DESCRIPTORS_PERCENT 90
-#define LOOK_WAIT_MS 1000u                   /* a report waits so long for who is silent … */
-#define LOOK_LATE_MS 100u                    /* … and so long for who was so the last time */
-#define LIMIT_SHARED_MS 500u                 /* a look at the shared folder: else it hangs */
-#define LIMIT_SOURCES 256                    /* files for guests that a node reports */
-#define LIMIT_SOURCE_CHARS 128               /* of the name of one */
+#define LOOK_WAIT_MS 1000u     /* a report waits so long for who is silent … */
+#define LOOK_LATE_MS 100u      /* … and so long for who was so the last time */
+#define LIMIT_SHARED_MS 500u   /* a look at the shared folder: else it hangs */
+#define LIMIT_SOURCES 256      /* files for guests that a node reports */
+#define LIMIT_SOURCE_CHARS 128 /* of the name of one */
 #define LIMIT_COMPLAINT_BYTES                                                                      \
     KIB(16) /* what is read of a program's standard error for a message                            \
              */

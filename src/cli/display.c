@@ -1,6 +1,8 @@
 /* See display.h. There is no viewer of ours: any VNC viewer does. */
 #include "cli/display.h"
 
+#include "base/endpoint.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +21,8 @@ static char *address_of(struct cli *cli, const char *node)
 
 static void print_ways(const json_t *row, const char *host, gint64 port)
 {
-    bool everywhere = strcmp(cli_cell_string(row, BIND), "0.0.0.0") == 0;
+    bool everywhere = strcmp(cli_cell_string(row, BIND), "127.0.0.1") != 0;
+    g_autofree char *viewed = endpoint_host(host);
     printf("Screen of %s: on node %s, port %" G_GINT64_FORMAT ", %s\n", cli_cell_string(row, NAME),
            cli_cell_string(row, NODE), port,
            everywhere ? "for whoever reaches that node, without a password"
@@ -34,7 +37,7 @@ static void print_ways(const json_t *row, const char *host, gint64 port)
     if (everywhere)
         printf("Directly, which others on the way can read:\n"
                "    vncviewer %s::%" G_GINT64_FORMAT "\n",
-               host, port);
+               viewed, port);
 }
 
 static json_t *find_row(struct cli *cli, const char *name, GError **error)

@@ -77,8 +77,10 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
         !take_engine(&argc, argv, &options.etcd, error))
         return -1;
     options.no_init = cli_take_flag(&argc, argv, "--no-init");
+    options.ipv6 = cli_take_flag(&argc, argv, "--ipv6");
     if (!cli_expect(argc, argv, 0,
-                    "lab up [--nodes N] [--candidates N] [--engine etcd] [--dir DIR] [--no-init]",
+                    "lab up [--nodes N] [--candidates N] [--engine etcd] [--ipv6] [--dir DIR] "
+                    "[--no-init]",
                     error) ||
         !lab_up(&options, error))
         return -1;
@@ -301,7 +303,7 @@ static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command lab_commands[] = {
     {"lab", "up",
-     "[--nodes N] [--candidates N] [--engine sqlite|etcd] [--root-mib MIB] "
+     "[--nodes N] [--candidates N] [--engine sqlite|etcd] [--ipv6] [--root-mib MIB] "
      "[--disks-mib MIB] [--replica-lost-ms MS] "
      "[--watcher-interval-ms "
      "MS] [--no-init] "

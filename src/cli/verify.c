@@ -208,10 +208,20 @@ static bool find_late(struct findings *findings, const char *node, const json_t 
     return disks;
 }
 
+/* No fault of the cluster's, and many hosts have no KVM that works; but guests are slow there. */
+static void note_accelerator(struct findings *findings, const char *node, const char *why)
+{
+    if (*why)
+        note(findings,
+             "node %s: has /dev/kvm, and its guests run without it: %s. If that is how it shall "
+             "be: fettle cluster modify --accelerator tcg",
+             node, why);
+}
+
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
-    static const char *const fields[] = {"name",   "offline", "mfree", "dtotal", "leftovers",
-                                         "faults", "dfree",   "late",  NULL};
+    static const char *const fields[] = {"name",   "offline", "mfree", "dtotal",      "leftovers",
+                                         "faults", "dfree",   "late",  "without_kvm", NULL};
     json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -230,6 +240,7 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
             verify_room(findings, name, json_integer_value(cli_cell_value(row, 3)),
                         json_integer_value(cli_cell_value(row, 6)));
         note_leftovers(findings, name, cli_cell_value(row, 4));
+        note_accelerator(findings, name, cli_cell_string(row, 8));
     }
     return rows != NULL;
 }

@@ -1,5 +1,7 @@
 /* See bus_tls.h. */
 #include "io/bus_tls.h"
+
+#include "base/endpoint.h"
 #include "io/certs.h"
 #include "io/crash.h"
 #include "io/loop.h"
@@ -247,7 +249,7 @@ struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint po
 
     dial->dialled = true;
     dial->expected = g_strdup(node);
-    dial->place = g_strdup_printf("%s:%u", address, port);
+    dial->place = endpoint_text(address, port);
     dial->done = done;
     dial->data = data;
     dial->timer = loop_timer(limit_ms, timeout_cb, dial);
@@ -267,7 +269,7 @@ static char *place_of(GSocketConnection *connection)
         return g_strdup("an unknown address");
     GInetSocketAddress *inet = G_INET_SOCKET_ADDRESS(address);
     g_autofree char *text = g_inet_address_to_string(g_inet_socket_address_get_address(inet));
-    return g_strdup_printf("%s:%u", text, g_inet_socket_address_get_port(inet));
+    return endpoint_text(text, g_inet_socket_address_get_port(inet));
 }
 
 static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GObject *source,

@@ -294,9 +294,7 @@ static const struct env_ops ops = {
 
 /* --- life --- */
 
-/* FETTLE_BOOT_ID stands in for the kernel's in a lab, where "power off" does not reboot the host.
- */
-static char *read_boot_id(GError **error)
+char *real_env_boot_id(GError **error)
 {
     const char *given = g_getenv("FETTLE_BOOT_ID");
 
@@ -326,7 +324,7 @@ struct env *real_env_new(const char *root, const char *role, const struct real_e
     bool of_job = options != NULL && options->of_job;
     if (self->paths == NULL || (!of_job && !node_paths_make(self->paths, error)) ||
         (self->config = node_config_read(self->paths, error)) == NULL ||
-        (self->boot_id = read_boot_id(error)) == NULL) {
+        (self->boot_id = real_env_boot_id(error)) == NULL) {
         real_env_free(&self->env);
         return NULL;
     }

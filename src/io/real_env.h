@@ -29,6 +29,10 @@ void real_env_free(struct env *env);
 /* The environment's from then on: env's livelock_drop() of its name unlocks and removes it. */
 void real_env_take_livelock(struct env *env, struct livelock *livelock);
 
+/* Changes with every boot of the host. FETTLE_BOOT_ID stands in for the kernel's in a lab, where
+ * "power off" does not reboot the host. Free with g_free(). */
+char *real_env_boot_id(GError **error);
+
 const struct node_paths *real_env_paths(const struct env *env);
 const struct node_config *real_env_config(const struct env *env);
 

@@ -33,7 +33,7 @@ static bool init_cluster(const struct layout *layout, const struct lab_options *
     guint lost_ms = options->replica_lost_ms ? options->replica_lost_ms : REPLICA_LOST_MS;
     guint interval_ms =
         options->watcher_interval_ms ? options->watcher_interval_ms : WATCHER_INTERVAL_MS;
-    g_autofree char *address = layout_address(1);
+    g_autofree char *address = layout_address(layout, 1);
     g_autofree char *lost = g_strdup_printf("%u", lost_ms);
     g_autofree char *interval = g_strdup_printf("%u", interval_ms);
     const char *accelerator = options->accelerator ? options->accelerator : "tcg";
@@ -51,7 +51,7 @@ static bool init_cluster(const struct layout *layout, const struct lab_options *
 static bool add_node(const struct layout *layout, guint node, GError **error)
 {
     g_autofree char *name = g_strdup_printf("node%u", node);
-    g_autofree char *address = layout_address(node);
+    g_autofree char *address = layout_address(layout, node);
     const char *uuid = g_ptr_array_index(layout->node_uuids, node - 1);
     bool candidate = node <= layout->candidates;
     const char *arguments[] = {

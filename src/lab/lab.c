@@ -78,7 +78,7 @@ static json_t *status_from_outside(const struct layout *layout)
     for (guint node = 1; node <= layout->nodes; node++) {
         g_autofree char *name = g_strdup_printf("node%u", node);
         g_autofree char *root = layout_root(layout, node);
-        g_autofree char *address = layout_address(node);
+        g_autofree char *address = layout_address(layout, node);
         json_array_append_new(
             nodes, json_make("{s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:[]}", "name", name, "uuid",
                              (char *)g_ptr_array_index(layout->node_uuids, node - 1), "address",
@@ -268,9 +268,4 @@ char *lab_node_netns(const char *dir, const char *node)
     g_autofree char *resolved = layout_resolve(dir, NULL);
     g_autofree char *prefix = layout_prefix(resolved ? resolved : dir);
     return g_strdup_printf("%s-n%u", prefix, layout_node_number(node));
-}
-
-char *lab_node_address(const char *node)
-{
-    return layout_address(layout_node_number(node));
 }

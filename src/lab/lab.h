@@ -2,15 +2,15 @@
  * The lab: a whole cluster on one machine, with power cuts that are real. `fettle lab …` and the
  * end-to-end tests call this; both only name what they want.
  *
- * Each node is a network namespace on a switch of its own lab (address 10.99.0.N on its bridge br0,
- * to which guests are connected too), and its root DIR/nodeN is an ext4 on a loop file, with
- * var/disks an ext4 of its own, run/ a tmpfs, and log/ bound to DIR/log/nodeN outside (as a serial
- * console would record it: what was printed stays known after a power cut). var/shared is
- * DIR/shared on all nodes: an ext4 of its own that no node's power cut concerns. Programs in
- * DIR/nodeN.programs are found first by that node's daemons: another QEMU, for example. A
- * supervisor (the program fettle-lab, one per lab) starts the daemons, restarts those that die, and
- * reaps what they orphan. Its own death is no harm to the nodes, and lab_down() cleans up after any
- * crash, of anything, at any moment: it works from DIR alone.
+ * Each node is a network namespace on a switch of its own lab (address 10.99.0.N, or fd99::N in
+ * hexadecimal digits, on its bridge br0, to which guests are connected too), and its root DIR/nodeN
+ * is an ext4 on a loop file, with var/disks an ext4 of its own, run/ a tmpfs, and log/ bound to
+ * DIR/log/nodeN outside (as a serial console would record it: what was printed stays known after a
+ * power cut). var/shared is DIR/shared on all nodes: an ext4 of its own that no node's power cut
+ * concerns. Programs in DIR/nodeN.programs are found first by that node's daemons: another QEMU,
+ * for example. A supervisor (the program fettle-lab, one per lab) starts the daemons, restarts
+ * those that die, and reaps what they orphan. Its own death is no harm to the nodes, and lab_down()
+ * cleans up after any crash, of anything, at any moment: it works from DIR alone.
  *
  * All functions need root and block; times are seconds at most. `dir` is the folder of the lab;
  * nodes are "node1"…, daemons are named "DAEMON@NODE" ("noded@node2"). Errors: ENVIRONMENT (no
@@ -39,6 +39,7 @@ struct lab_options {
     const char *dir;  /* must not exist or be empty */
     guint nodes;      /* 0: 3 */
     guint candidates; /* node1 to this one may be master; 0: 1 */
+    bool ipv6;        /* nodes have IPv6 addresses, and no others */
     bool etcd;        /* the engine is etcd on the candidates, of which there are 3 at least */
     guint root_mib;   /* size of a node's root, MiB; 0: 256, with etcd 1024 */
     guint disks_mib;  /* size of its var/disks, MiB; 0: 256 */
@@ -107,7 +108,7 @@ bool lab_disk_unfill(const char *dir, const char *node, GError **error);
 bool lab_state_fill(const char *dir, const char *node, bool full, GError **error);
 
 /* Becomes the command (ended by NULL, looked up in PATH) in the network of a node, or of the switch
- * ("switch", 10.99.0.254): for a ping of guests, say. Returns only on failure. */
+ * ("switch", 10.99.0.254 or fd99::fe): for a ping of guests, say. Returns only on failure. */
 bool lab_exec(const char *dir, const char *where, const char *const *command, GError **error);
 
 /* If `root` is the root folder of a lab's node, this thread goes into the node's network, as a
@@ -115,8 +116,7 @@ bool lab_exec(const char *dir, const char *where, const char *const *command, GE
  * it before there are other threads. */
 void lab_join(const char *root);
 
-/* Root folder of a node; name of its network namespace (for `ip netns exec`); its address. Free
- * with g_free(). */
+/* Root folder of a node; name of its network namespace (for `ip netns exec`). Free with g_free().
+ */
 char *lab_node_root(const char *dir, const char *node);
 char *lab_node_netns(const char *dir, const char *node);
-char *lab_node_address(const char *node);

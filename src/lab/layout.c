@@ -14,6 +14,7 @@
 
 #define LAYOUT_VERSION 1
 #define PREFIX_HEX_DIGITS 6
+#define SWITCH 254 /* in place of a node's number */
 
 static void daemon_free(void *data)
 {
@@ -85,12 +86,12 @@ static json_t *layout_to_json(const struct layout *layout)
         json_array_append_new(daemons, json_make("{s:s, s:o, s:b}", "name", daemon->name, "command",
                                                  command, "master_only", daemon->master_only));
     }
-    return json_make("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:O, s:O}", "version",
+    return json_make("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:s, s:O, s:O}", "version",
                      LAYOUT_VERSION, "nodes", (int)layout->nodes, "candidates",
                      (int)layout->candidates, "root_mib", (int)layout->root_mib, "disks_mib",
                      (int)layout->disks_mib, "made_dir", layout->made_dir, "identity",
-                     layout->identity, "cluster_uuid", layout->cluster_uuid, "node_uuids", uuids,
-                     "daemons", daemons);
+                     layout->identity, "ipv6", layout->ipv6, "cluster_uuid", layout->cluster_uuid,
+                     "node_uuids", uuids, "daemons", daemons);
 }
 
 static bool make_lock_file(const struct layout *layout, GError **error)
@@ -154,13 +155,14 @@ static bool daemons_from_json(struct layout *layout, json_t *daemons)
 
 static bool layout_from_json(struct layout *layout, json_t *json)
 {
-    int version, nodes, candidates, root_mib, disks_mib, made_dir, identity;
+    int version, nodes, candidates, root_mib, disks_mib, made_dir, identity, ipv6 = 0;
     const char *cluster_uuid;
     json_t *uuids, *daemons;
-    if (json_unpack(json, "{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:o, s:o}", "version", &version,
-                    "nodes", &nodes, "candidates", &candidates, "root_mib", &root_mib, "disks_mib",
-                    &disks_mib, "made_dir", &made_dir, "identity", &identity, "cluster_uuid",
-                    &cluster_uuid, "node_uuids", &uuids, "daemons", &daemons) != 0)
+    if (json_unpack(json, "{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s?b, s:s, s:o, s:o}", "version",
+                    &version, "nodes", &nodes, "candidates", &candidates, "root_mib", &root_mib,
+                    "disks_mib", &disks_mib, "made_dir", &made_dir, "identity", &identity, "ipv6",
+                    &ipv6, "cluster_uuid", &cluster_uuid, "node_uuids", &uuids, "daemons",
+                    &daemons) != 0)
         return false;
     if (version != LAYOUT_VERSION || nodes < 1 || nodes > LIMIT_LAB_NODES || candidates < 1 ||
         candidates > nodes || root_mib < 1 || disks_mib < 1 ||
@@ -172,6 +174,7 @@ static bool layout_from_json(struct layout *layout, json_t *json)
     layout->disks_mib = (guint)disks_mib;
     layout->made_dir = made_dir;
     layout->identity = identity;
+    layout->ipv6 = ipv6;
     layout->cluster_uuid = g_strdup(cluster_uuid);
     for (int i = 0; i < nodes; i++) {
         const char *uuid = json_string_value(json_array_get(uuids, (size_t)i));
@@ -320,7 +323,17 @@ char *layout_switch(const struct layout *layout)
     return g_strdup_printf("%s-sw", layout->prefix);
 }
 
-char *layout_address(guint node)
+char *layout_address(const struct layout *layout, guint node)
 {
-    return g_strdup_printf("10.99.0.%u", node);
+    return g_strdup_printf(layout->ipv6 ? "fd99::%x" : "10.99.0.%u", node);
+}
+
+char *layout_switch_address(const struct layout *layout)
+{
+    return layout_address(layout, SWITCH);
+}
+
+char *layout_with_prefix(const struct layout *layout, const char *address)
+{
+    return g_strconcat(address, layout->ipv6 ? "/64" : "/24", NULL);
 }

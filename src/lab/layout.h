@@ -15,9 +15,6 @@ struct layout_daemon {
     bool master_only;
 };
 
-/* Of the switch itself, for whoever wants to talk to guests from outside of all nodes. */
-#define LAYOUT_SWITCH_ADDRESS "10.99.0.254"
-
 struct layout {
     char *dir;    /* absolute, without symbolic links */
     char *prefix; /* of its namespaces: "ft3a9c21" */
@@ -27,6 +24,7 @@ struct layout {
     guint disks_mib;
     bool made_dir; /* DIR was made by the lab and goes with it */
     bool identity; /* nodes get certificates */
+    bool ipv6;     /* nodes have IPv6 addresses, and no others */
     char *cluster_uuid;
     GPtrArray *node_uuids; /* char *; node N's is at N - 1 */
     GPtrArray *daemons;    /* struct layout_daemon * */
@@ -73,4 +71,8 @@ char *layout_shared_in(const struct layout *layout, guint node);
 char *layout_programs(const struct layout *layout, guint node);
 char *layout_netns(const struct layout *layout, guint node);
 char *layout_switch(const struct layout *layout);
-char *layout_address(guint node);
+char *layout_address(const struct layout *layout, guint node);
+/* The same of the switch, for whoever wants to talk to guests from outside of all nodes. */
+char *layout_switch_address(const struct layout *layout);
+/* With the length of its prefix: "10.99.0.1/24". */
+char *layout_with_prefix(const struct layout *layout, const char *address);

@@ -36,24 +36,33 @@ bool net_check_free(const char *prefix, GError **error)
     return false;
 }
 
+/* Usable at once, without a look whether somebody else has it: nobody has. */
+static char *address_words(const struct layout *layout, const char *address)
+{
+    g_autofree char *full = layout_with_prefix(layout, address);
+    return g_strconcat(full, layout->ipv6 ? " nodad" : "", NULL);
+}
+
 bool net_make_switch(const struct layout *layout, GError **error)
 {
     g_autofree char *name = layout_switch(layout);
     g_autofree char *add = g_strdup_printf("netns add %s\n", name);
-    return ip_batch(NULL, add, error) &&
-           ip_batch(name,
-                    "link set lo up\n"
-                    "link add br0 address 02:00:0a:63:00:fe type bridge\n"
-                    "addr add " LAYOUT_SWITCH_ADDRESS "/24 dev br0\n"
-                    "link set br0 up\n",
-                    error);
+    g_autofree char *own = layout_switch_address(layout);
+    g_autofree char *address = address_words(layout, own);
+    g_autofree char *inside = g_strdup_printf("link set lo up\n"
+                                              "link add br0 address 02:00:0a:63:00:fe type bridge\n"
+                                              "addr add %s dev br0\n"
+                                              "link set br0 up\n",
+                                              address);
+    return ip_batch(NULL, add, error) && ip_batch(name, inside, error);
 }
 
 bool net_plug_node(const struct layout *layout, guint node, bool link, GError **error)
 {
     g_autofree char *name = layout_netns(layout, node);
     g_autofree char *hub = layout_switch(layout);
-    g_autofree char *address = layout_address(node);
+    g_autofree char *own = layout_address(layout, node);
+    g_autofree char *address = address_words(layout, own);
     g_autofree char *add = g_strdup_printf("netns add %s\n", name);
     g_autofree char *cable = g_strdup_printf(
         "link add p%u type veth peer name eth0 address 02:00:0a:63:00:%02x netns %s\n"
@@ -63,7 +72,7 @@ bool net_plug_node(const struct layout *layout, guint node, bool link, GError **
         g_strdup_printf("link set lo up\n"
                         "link add br0 address 02:00:0a:63:00:%02x type bridge\n"
                         "link set eth0 master br0 up\n"
-                        "addr add %s/24 dev br0\n"
+                        "addr add %s dev br0\n"
                         "link set br0 up\n",
                         node, address);
     return ip_batch(NULL, add, error) && ip_batch(hub, cable, error) &&

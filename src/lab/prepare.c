@@ -77,7 +77,7 @@ static bool write_config(const struct layout *layout, guint node, GError **error
     g_free(config->cluster_uuid);
     config->cluster_uuid = g_strdup(layout->cluster_uuid);
     g_free(config->address);
-    config->address = layout_address(node);
+    config->address = layout_address(layout, node);
     return node_paths_make(paths, error) && node_config_write(paths, config, error);
 }
 

@@ -110,7 +110,7 @@ static json_t *do_status(struct supervisor *supervisor, json_t *command, GError 
         const struct machine *machine = &supervisor->machines[node];
         g_autofree char *name = g_strdup_printf("node%u", node);
         g_autofree char *root = layout_root(layout, node);
-        g_autofree char *address = layout_address(node);
+        g_autofree char *address = layout_address(layout, node);
         json_array_append_new(
             nodes, json_make("{s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:o}", "name", name, "uuid",
                              (char *)g_ptr_array_index(layout->node_uuids, node - 1), "address",

@@ -27,6 +27,17 @@ bool tools_check_root(GError **error)
     return false;
 }
 
+bool tools_check_ipv6(GError **error)
+{
+    if (access("/proc/sys/net/ipv6/conf", F_OK) == 0)
+        return true;
+    fettle_set_error(
+        error, ENVIRONMENT,
+        "--ipv6: the kernel of this machine has no IPv6 (/proc/sys/net/ipv6/conf is "
+        "missing; was it booted with ipv6.disable=1?), so a lab here has IPv4 addresses");
+    return false;
+}
+
 bool tools_check(bool guests, GError **error)
 {
     for (guint i = 0; i < G_N_ELEMENTS(TOOLS); i++) {

@@ -149,6 +149,7 @@ static struct layout *plan(const struct lab_options *options, GError **error)
                                          : ROOT_MIB_DEFAULT;
     layout->disks_mib = options->disks_mib ? options->disks_mib : DISKS_MIB_DEFAULT;
     layout->identity = !options->no_identity;
+    layout->ipv6 = options->ipv6;
     if (!add_daemons(layout, options, error) || !net_check_free(layout->prefix, error))
         return NULL;
     return g_steal_pointer(&layout);
@@ -209,7 +210,8 @@ static bool bring_up(const struct layout *layout, const struct lab_options *opti
 
 bool lab_up(const struct lab_options *options, GError **error)
 {
-    if (!tools_check_root(error) || !tools_check(!options->no_identity, error))
+    if (!tools_check_root(error) || !tools_check(!options->no_identity, error) ||
+        (options->ipv6 && !tools_check_ipv6(error)))
         return false;
     layout_autoptr layout = plan(options, error);
     if (!layout || !check_folder(layout->dir, &layout->made_dir, error))

@@ -1,6 +1,8 @@
 /* See engine_config.h. */
 #include "proto/engine_config.h"
 
+#include "base/endpoint.h"
+
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -18,9 +20,8 @@ struct engine_config *engine_config_sqlite(void)
 
 char *engine_url(const char *address, guint64 port)
 {
-    const char *format = strchr(address, ':') != NULL ? SCHEME "[%s]:%" G_GUINT64_FORMAT
-                                                      : SCHEME "%s:%" G_GUINT64_FORMAT;
-    return g_strdup_printf(format, address, port);
+    g_autofree char *place = endpoint_text(address, port);
+    return g_strconcat(SCHEME, place, NULL);
 }
 
 static bool is_address(const char *text)

@@ -103,7 +103,7 @@ struct hypervisor_ops {
                       GError **error);
     bool (*reset)(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
     /* SIGKILL by pidfd; returns true when the exit has been seen, also if there was no such
-     * process. */
+     * process. WRONG_STATE: it is being prepared. */
     bool (*kill)(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
     /* Only queries: safe at any time. One that the hypervisor has stopped by itself (io_query) is
      * told as running: nobody else has stopped it. Absent process: GUEST_ABSENT. No answer in time:
@@ -181,6 +181,10 @@ struct hypervisor_ops {
                           GError **error);
     /* Version of the hypervisor, "7.2.22"; borrowed. Does not wait. */
     const char *(*version)(struct hypervisor *hv);
+
+    /* Why guests that may have any accelerator run without KVM here although the host has it; NULL:
+     * they do not, or it is not known yet. Does not wait; free with g_free(). */
+    char *(*without_kvm)(struct hypervisor *hv);
 
     /* Finds guests that outlived the node daemon; returns GPtrArray of struct guest_report. They
      * are known from then on but adopt nothing by themselves. */

@@ -10,7 +10,7 @@ import time
 
 import e2e
 import test_join
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 name = None  # of the cluster
@@ -79,7 +79,7 @@ def test_follow():
 def test_standby():
     lab.master = 'node2'
     try:
-        e2e.expect_cli_error(lab, NOT_MASTER, 'fettle: this node is not the master, node1 (10.99.0.1) is',
+        e2e.expect_cli_error(lab, NOT_MASTER, f'fettle: this node is not the master, node1 ({fettlelib.address(1)}) is',
                              'node', 'list')
     finally:
         lab.master = 'node1'
@@ -128,7 +128,7 @@ def test_flush():
         e2e.expect_cli_error(lab, WRONG_INPUT, f'fettle: {message}', 'cluster', 'flush', *words)
     lab.master = 'node2'
     try:
-        e2e.expect_cli_error(lab, NOT_MASTER, 'fettle: this node is not the master, node1 (10.99.0.1) is', 'cluster', 'flush')
+        e2e.expect_cli_error(lab, NOT_MASTER, f'fettle: this node is not the master, node1 ({fettlelib.address(1)}) is', 'cluster', 'flush')
     finally:
         lab.master = 'node1'
 
@@ -355,8 +355,8 @@ def reads_without_master():
     path = os.path.join(lab.directory, 'of-node2.json')
     said = lab.cli('cluster', 'export', '--to', path)
     assert said == f"The configuration of serial {store('node2')['serial']}, by this host's copy, is in {path}.\n", said
-    e2e.expect_cli_error(lab, NOT_MASTER, 'fettle: this node is not the master, node1 (10.99.0.1) is', 'node', 'list')
-    e2e.expect_cli_error(lab, NOT_MASTER, 'fettle: this node is not the master, node1 (10.99.0.1) is', 'cluster', 'flush')
+    e2e.expect_cli_error(lab, NOT_MASTER, f'fettle: this node is not the master, node1 ({fettlelib.address(1)}) is', 'node', 'list')
+    e2e.expect_cli_error(lab, NOT_MASTER, f'fettle: this node is not the master, node1 ({fettlelib.address(1)}) is', 'cluster', 'flush')
 
 
 def serves():

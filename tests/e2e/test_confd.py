@@ -14,7 +14,7 @@ import time
 import uuid
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 EXCHANGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'confd-exchanges.txt')
 INSTANCE = {'disk_template': 'diskless', 'memory': 8, 'start': False}
@@ -37,7 +37,7 @@ def _exchange(namespace, address, datagram, timeout, out):
     handle = os.open(f'/run/netns/{namespace}', os.O_RDONLY)
     if ctypes.CDLL(None, use_errno=True).setns(handle, 0x40000000) != 0:
         raise OSError(ctypes.get_errno(), 'setns')
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+    with socket.socket(socket.AF_INET6 if fettlelib.SIX else socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(timeout)
         client.connect((address, 1814))
         try:
@@ -52,7 +52,7 @@ def exchange(datagram, node='node1', timeout=3):
     out = multiprocessing.Queue()
     number = int(node[4:])
     process = multiprocessing.Process(target=_exchange,
-                                      args=(lab.namespace('node1'), f'10.99.0.{number}', datagram, timeout, out))
+                                      args=(lab.namespace('node1'), fettlelib.address(number), datagram, timeout, out))
     process.start()
     reply = out.get(timeout=timeout + 10)
     process.join()
@@ -223,12 +223,12 @@ def test_command():
            'master', '9')
     expect(2, 'fettle: --timeout-ms: "soon" is no number of milliseconds from 1 to 86400000', 'ping', '--timeout-ms', 'soon')
     expect(2, 'fettle: --candidates: "node1" is no IP address, or address and port', 'ping', '--candidates', 'node1')
-    expect(19, 'fettle: no candidate has answered within 2000 ms: 10.99.0.2: nobody answers ConfD there', 'ping',
-           '--candidates', '10.99.0.2')
+    expect(19, f'fettle: no candidate has answered within 2000 ms: {fettlelib.address(2)}: nobody answers ConfD there', 'ping',
+           '--candidates', fettlelib.address(2))
     wrong = os.path.join(lab.directory, 'wrong.key')
     with open(wrong, 'w', encoding='utf-8') as file:
         file.write('wrong')
-    expect(19, 'fettle: no candidate has answered within 400 ms: node1 (10.99.0.1): no answer', 'ping', '--key', wrong,
+    expect(19, f'fettle: no candidate has answered within 400 ms: node1 ({fettlelib.address(1)}): no answer', 'ping', '--key', wrong,
            '--timeout-ms', '400')
     key = os.path.join(lab.root('node2'), 'var/confd.key')
     code, _, err = in_network('confd', 'ping', node='node2')

@@ -12,7 +12,7 @@ import tempfile
 import time
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 NODED = os.path.join(e2e.build(), 'src/daemons/noded/fettle-noded')
@@ -25,7 +25,7 @@ class Host:
 
     def __init__(self, number):
         self.switch = switch_of_lab()
-        self.name, self.address = f'host{number}', f'10.99.0.{number}'
+        self.name, self.address = f'host{number}', fettlelib.address(number)
         self.netns = self.switch[:-3] + f'-h{number}'
         self.root = tempfile.mkdtemp(prefix='fh', dir='/var/tmp')
         os.chmod(self.root, 0o755)  # guests run as nobody
@@ -34,7 +34,7 @@ class Host:
         ip('-n', self.switch, 'link', 'add', f'h{number}', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', self.netns)
         ip('-n', self.switch, 'link', 'set', f'h{number}', 'master', 'br0', 'up')
         ip('-n', self.netns, 'link', 'set', 'lo', 'up')
-        ip('-n', self.netns, 'addr', 'add', f'{self.address}/24', 'dev', 'eth0')
+        ip('-n', self.netns, 'addr', 'add', *fettlelib.address_words(self.address), 'dev', 'eth0')
         ip('-n', self.netns, 'link', 'set', 'eth0', 'up')
 
     def run(self, *command):
@@ -188,7 +188,7 @@ def test_refusals(host):
     body = raw(token)
     fingerprint = body[26:58].hex()
     body[26] ^= 1
-    expect(host, 8, f'10.99.0.1 port 1811: the node there is of an authority with the fingerprint {fingerprint}, the '
+    expect(host, 8, f'{fettlelib.address(1)} port 1811: the node there is of an authority with the fingerprint {fingerprint}, the '
            f'token names {body[26:58].hex()}: it belongs to another cluster, or somebody is in between; nothing was '
            'sent, nothing was written', seal(body))
     body = raw(token)
@@ -196,9 +196,9 @@ def test_refusals(host):
     expect(host, 3, f'token {uuid_in(seal(body))} {GONE}; {NIL_NOTE}',
            seal(body))
     body = raw(token)
-    body[-5] = ord('9')  # 10.99.0.9, where nobody is
+    body[-5] = ord('9')  # the address that ends in 9, where nobody is
     code, _, err = host.join(seal(body))
-    assert code == 19 and err.startswith('fettle-noded: 10.99.0.9 port 1811: '), err
+    assert code == 19 and err.startswith(f'fettle-noded: {fettlelib.address(9)} port 1811: '), err
     body = raw(token)
     body[-5] = ord('2')  # a node that is not the master
     found = host.join(seal(body))
@@ -235,7 +235,7 @@ def test_refusals(host):
 def test_invite(host):
     for code, message, *args in (
             (4, 'node "node2" exists already', 'node2', '--primary-ip', host.address),
-            (4, 'primary_ip: 10.99.0.2 port 1811 is the address of node "node2"', 'new', '--primary-ip', '10.99.0.2'),
+            (4, f'primary_ip: {fettlelib.address(2)} port 1811 is the address of node "node2"', 'new', '--primary-ip', fettlelib.address(2)),
             (2, 'primary_ip: "nowhere" is no IP address', 'new', '--primary-ip', 'nowhere'),
             (3, 'nodegroup "attic" does not exist', 'new', '--primary-ip', host.address, '--group', 'attic')):
         found, out, err = lab.run('node', 'invite', *args, check=False)
@@ -296,8 +296,8 @@ def test_list(host):
     lab.cli('node', 'invite', '--withdraw', uuid_in(token))
     assert listed() == {}
     # What nobody needs any more, or somebody tries to guess, is told by the check of the cluster.
-    lab.cli('node', 'invite', 'late', '--primary-ip', '10.99.0.88', '--expires-s', '1')
-    guessed = lab.cli('node', 'invite', 'guessed', '--primary-ip', '10.99.0.89').strip()
+    lab.cli('node', 'invite', 'late', '--primary-ip', fettlelib.address(88), '--expires-s', '1')
+    guessed = lab.cli('node', 'invite', 'guessed', '--primary-ip', fettlelib.address(89)).strip()
     body = raw(guessed)
     body[58] ^= 1
     for _ in range(2):
@@ -370,19 +370,19 @@ def test_removed(host):
     report = {'v': 1, 'history': members['history'], 'epoch': members['epoch'], 'id': 1, 'from': f'{me}/job/1',
               'method': 'node_report', 'args': {}}
     del announce['to']
-    found = speak(host, '10.99.0.2', report)
+    found = speak(host, fettlelib.address(2), report)
     assert '"memory_total"' in found[1], found  # a member may ask
     lab.cli('node', 'remove', host.name)
     refusal = f'node {me} is no member of this cluster: it was never added, or it was removed and its certificate is ' \
         'revoked; it joins with a token of `fettle node invite`'
 
     def shut_out():
-        for address in ('10.99.0.1', '10.99.0.2'):
+        for address in (fettlelib.address(1), fettlelib.address(2)):
             for question in (report, announce):
                 lines = [json.loads(line) for line in speak(host, address, question)[1].splitlines()]
                 assert [line.get('welcome', {}).get('error') for line in lines] == \
                     [{'code': 'permission_denied', 'message': refusal}], lines
-    wait_until('node2 has heard of it', lambda: refusal in speak(host, '10.99.0.2', report)[1])
+    wait_until('node2 has heard of it', lambda: refusal in speak(host, fettlelib.address(2), report)[1])
     shut_out()
     wait_until('the removed host says so', lambda: f'no link to node node1: refused by the peer: {refusal}' in host.log(), 20)
     for daemon in ('noded@node1', 'noded@node2', 'wconfd@node1'):
@@ -454,7 +454,7 @@ def test_cluster_of_its_own(host):
         own = out.strip()
         # The token of the other cluster at the master of the lab, and the other way round.
         body = raw(own)
-        astray = seal(body[:90] + b'10.99.0.1' + b'....')
+        astray = seal(body[:90] + fettlelib.address(1).encode() + b'....')
         found = guest.join(astray)
         assert found[0] == 8 and 'it belongs to another cluster, or somebody is in between' in found[2], found
         assert os.listdir(guest.root) == []

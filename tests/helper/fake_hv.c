@@ -381,6 +381,8 @@ static bool op_prepare(struct hypervisor *hv, const struct guest_spec *spec, GEr
     bool late;
     if (!fake_op_begin(host, "prepare", spec->instance->uuid, &late, error))
         return false;
+    if (host->prepare_ms > 0 && !env_sleep(host->env, host->prepare_ms))
+        return op_killed("prepare", error);
     return fake_op_end(host, "prepare", late, prepare_now(host, spec, error), error);
 }
 

@@ -141,6 +141,8 @@ guint fake_host_announced(const struct fake_host *host);
 void fake_host_set_sources(struct fake_host *host, const char *names);
 /* The folder that all nodes mount is not mounted on this host (or again). */
 void fake_host_set_shared(struct fake_host *host, bool there);
+/* How long the process of a guest takes to be made, beyond the usual; 0 at first. */
+void fake_host_set_prepare_ms(struct fake_host *host, guint ms);
 /* How long images take to be made; 0 at first. */
 void fake_host_set_create_ms(struct fake_host *host, guint ms);
 /* The disk below an export fails: it ends by itself (SAF-14). */

@@ -122,6 +122,7 @@ struct fake_host {
     GPtrArray *devices;   /* char * */
     guint announced;      /* how often neighbours were told */
     guint powerdown_ms;
+    guint prepare_ms;
     guint create_ms;
     char *creating; /* instance */
     struct env_pause create_pause;

@@ -415,8 +415,15 @@ static bool op_announce(struct hypervisor *hv, const char *instance, guint64 gen
     return fake_op_end(host, "announce", late, ok, error);
 }
 
+/* Guests of hosts like these run under nothing that could be slow. */
+static char *op_without_kvm(struct hypervisor *hv)
+{
+    return NULL;
+}
+
 void fake_migration_fill(struct hypervisor_ops *ops)
 {
+    ops->without_kvm = op_without_kvm;
     ops->incoming_prepare = op_incoming_prepare;
     ops->incoming_finish = op_incoming_finish;
     ops->migrate_start = op_migrate_start;
@@ -484,6 +491,11 @@ void fake_host_migration_break(struct fake_host *host, const char *instance)
         return;
     break_incoming(peer_of(guest, &cut));
     end_sending(guest, STEP_FAILED, "the connection broke (made by the test)");
+}
+
+void fake_host_set_prepare_ms(struct fake_host *host, guint ms)
+{
+    host->prepare_ms = ms;
 }
 
 void fake_host_set_slow(struct fake_host *host, guint ms)

@@ -3,6 +3,7 @@
 
 #define CONGESTED_MS 4000
 #define STOPPED_MS 8000
+#define SLOW_START_MS 8000
 
 char *campaign_pick_node(const struct campaign *campaign, bool with_master)
 {
@@ -171,6 +172,13 @@ static void set_clock(const struct campaign *campaign, const char *node)
     sim_set_clock(campaign->sim, node, steps_s[sim_random(campaign->sim, G_N_ELEMENTS(steps_s))]);
 }
 
+/* The next guests of a node are made after a while, as if an accelerator had to be tried out. */
+static void slow_start(const struct campaign *campaign, const char *node)
+{
+    guint ms = sim_random(campaign->sim, 2) * sim_random(campaign->sim, SLOW_START_MS);
+    fake_host_set_prepare_ms(sim_host(campaign->sim, node), ms);
+}
+
 /* What was broken is mended again sooner than something else breaks: else a long run is a dead
  * cluster. */
 static bool mend_something(const struct campaign *campaign)
@@ -197,7 +205,7 @@ static bool mend_something(const struct campaign *campaign)
 static void harm_something(const struct campaign *campaign, const char *node)
 {
     struct sim *sim = campaign->sim;
-    switch (sim_random(sim, 14)) {
+    switch (sim_random(sim, 15)) {
     case 0:
     case 1:
         campaign->counts->power_cuts++;
@@ -246,6 +254,9 @@ static void harm_something(const struct campaign *campaign, const char *node)
     case 12:
         sim_lose_word(sim);
         break;
+    case 13:
+        slow_start(campaign, node);
+        break;
     default:
         campaign->counts->job_deaths += sim_kill_job(sim, 0) ? 1 : 0;
     }
@@ -270,6 +281,7 @@ void campaign_fate_ends(const struct campaign *campaign)
         fake_host_set_full(sim_host(campaign->sim, node), false);
         sim_ease(campaign->sim, node);
         sim_fail_disks(campaign->sim, node, false);
+        fake_host_set_prepare_ms(sim_host(campaign->sim, node), 0);
         sim_link(campaign->sim, node, true);
         sim_power(campaign->sim, node, true);
     }

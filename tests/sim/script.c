@@ -238,6 +238,13 @@ static void do_slow(struct line *line)
                        script_duration(line, script_word(line, 2)));
 }
 
+/* slow-start NODE TIME: so long it takes until the process of a guest is made there. */
+static void do_slow_start(struct line *line)
+{
+    fake_host_set_prepare_ms(sim_host(line->sim, script_word(line, 1)),
+                             script_duration(line, script_word(line, 2)));
+}
+
 /* stop|go DAEMON NODE, stop|go job: SIGSTOP, SIGCONT */
 static void do_stop(struct line *line)
 {
@@ -343,21 +350,37 @@ static const struct {
     const char *name;
     void (*run)(struct line *line);
 } commands[] = {
-    {"create", do_create},     {"submit", do_submit},
-    {"refused", do_refused},   {"modify", do_modify},
-    {"migrate", do_migrate},   {"evacuate", do_evacuate},
-    {"advise", do_advise},     {"drain", do_drain},
-    {"continue", do_continue}, {"tag", do_tag},
-    {"untag", do_tag},         {"offline", do_offline},
-    {"power", do_power},       {"link", do_link},
-    {"kill", do_kill},         {"stop", do_stop},
-    {"go", do_stop},           {"mute", do_mute},
-    {"congest", do_congest},   {"cancel", do_cancel},
-    {"slow", do_slow},         {"lose-images", do_lose_images},
-    {"disks", do_disks},       {"break", do_break},
-    {"hang", do_hang},         {"unhang", do_hang},
-    {"root", do_root},         {"clock", do_clock},
-    {"show", do_show},         {"wait", do_wait},
+    {"create", do_create},
+    {"submit", do_submit},
+    {"refused", do_refused},
+    {"modify", do_modify},
+    {"migrate", do_migrate},
+    {"evacuate", do_evacuate},
+    {"advise", do_advise},
+    {"drain", do_drain},
+    {"continue", do_continue},
+    {"tag", do_tag},
+    {"untag", do_tag},
+    {"offline", do_offline},
+    {"power", do_power},
+    {"link", do_link},
+    {"kill", do_kill},
+    {"stop", do_stop},
+    {"go", do_stop},
+    {"mute", do_mute},
+    {"congest", do_congest},
+    {"cancel", do_cancel},
+    {"slow", do_slow},
+    {"lose-images", do_lose_images},
+    {"disks", do_disks},
+    {"break", do_break},
+    {"hang", do_hang},
+    {"unhang", do_hang},
+    {"root", do_root},
+    {"clock", do_clock},
+    {"show", do_show},
+    {"wait", do_wait},
+    {"slow-start", do_slow_start},
     {"expect", script_expect},
 };
 

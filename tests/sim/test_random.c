@@ -38,11 +38,11 @@ static void tell(const struct campaign_counts *counts)
     printf("# %u jobs, %u power cuts, %u cables, %u one-way cuts, %u congestions, %u deaths, "
            "%u stopped processes, %u deaths of jobs, %u of guests, %u lost replicas, %u lost "
            "words, %u creations and removals cut, %u failures of "
-           "disks, %u full disks, %u that hung, %u read-only roots, %u clocks that were set, %u migrations\n",
+           "disks, %u full disks, %u that hung, %u read-only roots, %u clocks that were set, %u "
+           "migrations\n",
            N(jobs), N(power_cuts), N(cables), N(one_way), N(congestions), N(deaths), N(stops),
            N(job_deaths), N(guest_deaths), N(lost_images), N(lost_words), N(cut_works),
-           N(disk_failures), N(full_disks), N(hangs),
-           N(read_only), N(clocks), N(moves));
+           N(disk_failures), N(full_disks), N(hangs), N(read_only), N(clocks), N(moves));
     printf("# %u simulated hours, %u million steps; whole again %u times, after %u s at the most\n",
            N(virtual_s) / 3600, (guint)(counts->steps / 1000000), N(rests),
            N(worst_rest_ms) / 1000);

@@ -6,6 +6,7 @@
  */
 #include "backend/hypervisor/jobs.h"
 #include "backend/hypervisor/keys.h"
+#include "base/endpoint.h"
 #include "base/limits.h"
 
 #include <errno.h>
@@ -46,8 +47,8 @@ static bool set_up_receiver(struct guest *guest, const struct guest_spec *spec, 
 /* QEMU takes a free port and tells it. */
 static bool listen_for_memory(struct guest *guest, struct migration_target *target, GError **error)
 {
-    bool v6 = strchr(target->address, ':') != NULL;
-    g_autofree char *uri = g_strdup_printf(v6 ? "tcp:[%s]:0" : "tcp:%s:0", target->address);
+    g_autofree char *place = endpoint_text(target->address, 0);
+    g_autofree char *uri = g_strconcat("tcp:", place, NULL);
     if (!guest_command(guest, "migrate-incoming", json_make("{s:s}", "uri", uri),
                        LIMIT_QMP_COMMAND_MS, error))
         return false;

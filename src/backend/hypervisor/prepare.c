@@ -6,8 +6,8 @@
 #include "base/limits.h"
 #include "io/files.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -69,7 +69,10 @@ static bool spawn_with(struct guest *guest, const GPtrArray *args, const int *fd
     if (!guest_state_write(guest, error))
         return false;
     guest->process = process_spawn(&options, error);
-    return guest->process != NULL && guest_state_write(guest, error);
+    if (guest->process == NULL)
+        return false;
+    g_hash_table_insert(guest->qemu->guests, guest->instance, guest_ref(guest));
+    return guest_state_write(guest, error);
 }
 
 static bool spawn_qemu(struct guest *guest, const GPtrArray *args, GError **error)
@@ -104,14 +107,18 @@ static void explain_failure(const struct guest *guest, GError **failure, GError 
 /* 0, or why not. QEMU binds as this does, so a port that was left a moment ago is free. */
 static int try_to_listen(const char *address, guint64 port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((guint16)port)};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo *at = NULL;
     int on = 1, failure = 0;
-    if (inet_pton(AF_INET, address, &at.sin_addr) != 1)
+    g_autofree char *service = g_strdup_printf("%" G_GUINT64_FORMAT, port);
+    if (getaddrinfo(address, service, &hints, &at) != 0)
         return EADDRNOTAVAIL;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 1) != 0)
+        bind(fd, at->ai_addr, at->ai_addrlen) != 0 || listen(fd, 1) != 0)
         failure = errno;
+    freeaddrinfo(at);
     if (fd >= 0)
         close(fd);
     return failure;
@@ -136,12 +143,12 @@ static bool display_can_listen(const struct instance *instance, GError **error)
     return failure == 0;
 }
 
-static bool start_guest(struct guest *guest, const struct guest_spec *spec, bool incoming,
+/* From here to the spawned process nothing waits, so that nobody meets a guest without one
+ * (SAF-28). */
+static bool start_guest(struct guest *guest, const struct guest_spec *spec, bool incoming, bool kvm,
                         GError **error)
 {
-    bool kvm = false;
-    if (!display_can_listen(spec->instance, error) ||
-        !accel_choose(guest->qemu->paths, spec->accelerator, &kvm, error))
+    if (!display_can_listen(spec->instance, error))
         return false;
     g_autoptr(GPtrArray) args = qemu_args(guest, spec, incoming, kvm, error);
     guest->console = console_size(guest->qemu, guest->instance);
@@ -160,6 +167,10 @@ static bool start_guest(struct guest *guest, const struct guest_spec *spec, bool
 static bool check_prepare(const struct qemu *qemu, const struct instance *instance, GError **error)
 {
     const struct guest *there = g_hash_table_lookup(qemu->guests, instance->uuid);
+    if (g_hash_table_contains(qemu->starting, instance->uuid)) {
+        fettle_set_error(error, ALREADY_EXISTS, "guest %s is being started", instance->name);
+        return false;
+    }
     if (there == NULL)
         return true;
     if (there->generation == instance->generation)
@@ -202,8 +213,19 @@ static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec
         guest->migration.side = SIDE_TARGET;
         guest->migration.serving = incoming->serve_disks;
     }
-    g_hash_table_insert(qemu->guests, guest->instance, guest_ref(guest));
     return guest;
+}
+
+/* The one thing that may wait for long before there is a process. */
+static bool choose_accelerator(struct qemu *qemu, const struct guest_spec *spec, bool *ret_kvm,
+                               GError **error)
+{
+    const char *instance = spec->instance->uuid;
+    g_hash_table_add(qemu->starting, g_strdup(instance));
+    bool chosen = accel_choose(qemu->accel, spec->accelerator, ret_kvm, error);
+    if (!task_killed())
+        g_hash_table_remove(qemu->starting, instance);
+    return chosen;
 }
 
 /* Whatever there is of it goes; if it does not, it stays known. */
@@ -223,10 +245,11 @@ bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
                    bool (*ready)(struct guest *guest, void *data, GError **error), void *data,
                    GError **error)
 {
-    if (!check_prepare(qemu, spec->instance, error))
+    bool kvm = false;
+    if (!check_prepare(qemu, spec->instance, error) || !choose_accelerator(qemu, spec, &kvm, error))
         return false;
     guest_autoptr guest = make_guest(qemu, spec, incoming);
-    bool started = start_guest(guest, spec, incoming != NULL, error) &&
+    bool started = start_guest(guest, spec, incoming != NULL, kvm, error) &&
                    (ready == NULL || ready(guest, data, error)) && !guest->gone;
     if (started) {
         guest->prepared = true;

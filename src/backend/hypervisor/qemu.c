@@ -4,6 +4,7 @@
  */
 #include "backend/hypervisor/qemu.h"
 
+#include "backend/hypervisor/accel.h"
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/relay.h"
 #include "backend/hypervisor/still.h"
@@ -103,15 +104,15 @@ static bool qemu_kill(struct hypervisor *hv, const char *instance, guint64 gener
                       GError **error)
 {
     struct qemu *qemu = (struct qemu *)hv;
+    if (g_hash_table_contains(qemu->starting, instance)) {
+        fettle_set_error(error, WRONG_STATE, "the guest of instance %s is being started", instance);
+        return false;
+    }
     if (g_hash_table_lookup(qemu->guests, instance) == NULL)
         return true;
     guest_autoptr guest = guest_find(qemu, instance, generation, error);
     if (guest == NULL)
         return false;
-    if (guest->process == NULL) {
-        fettle_set_error(error, WRONG_STATE, "guest %s is being started", guest->name);
-        return false;
-    }
     guest->killed = true;
     if (process_kill(guest->process, error) && relay_end(guest, error)) {
         guest_remove_leftovers(guest);
@@ -207,6 +208,11 @@ static bool qemu_host(struct hypervisor *hv, guint64 *ret_memory_total, guint64 
     return true;
 }
 
+static char *qemu_without_kvm(struct hypervisor *hv)
+{
+    return accel_without_kvm(((struct qemu *)hv)->accel);
+}
+
 static const struct hypervisor_ops qemu_ops = {
     .set_events = qemu_set_events,
     .prepare = qemu_prepare,
@@ -233,6 +239,7 @@ static const struct hypervisor_ops qemu_ops = {
     .console_read = console_read,
     .console_write = console_write,
     .version = qemu_version,
+    .without_kvm = qemu_without_kvm,
     .rediscover = qemu_rediscover,
     .host = qemu_host,
 };
@@ -244,6 +251,9 @@ struct hypervisor *qemu_new(const struct node_paths *paths, guint32 qemu_uid)
     qemu->paths = paths;
     qemu->uid = reach_effective_uid(qemu_uid);
     qemu->tasks = task_group_new();
+    const struct accel_options usual = {NULL, 0, 0};
+    qemu->accel = accel_new(paths, qemu->tasks, &usual);
+    qemu->starting = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     qemu->guests =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)guest_unref);
     consoles_watch(qemu);
@@ -258,6 +268,8 @@ void qemu_free(struct hypervisor *hypervisor)
     loop_timer_cancel(qemu->trimming);
     task_group_kill(qemu->tasks);
     task_group_unref(qemu->tasks);
+    accel_unref(qemu->accel);
+    g_hash_table_unref(qemu->starting);
     g_hash_table_unref(qemu->guests);
     g_free(qemu);
 }

@@ -3,6 +3,7 @@
  * what a guest sees.
  */
 #include "backend/hypervisor/qemu_private.h"
+#include "base/endpoint.h"
 
 #include <string.h>
 
@@ -132,8 +133,7 @@ static bool add_display(GPtrArray *args, const struct instance *instance, GError
         return false;
     }
     add(args, "-vnc",
-        g_strdup_printf("%s:%" G_GUINT64_FORMAT, instance->vnc_bind_address,
-                        instance->network_port - VNC_PORT_0));
+        endpoint_text(instance->vnc_bind_address, instance->network_port - VNC_PORT_0));
     add(args, "-device", g_strdup("VGA,id=screen"));
     return true;
 }

@@ -10,6 +10,8 @@
 #include "io/process.h"
 #include "io/qmp.h"
 
+struct accel;
+
 struct qemu {
     struct hypervisor base;
     struct task_group *tasks; /* what goes on in the background */
@@ -18,7 +20,9 @@ struct qemu {
     const struct node_paths *paths;
     guint32 uid;
     struct hypervisor_events events;
-    GHashTable *guests; /* instance -> struct guest */
+    struct accel *accel;
+    GHashTable *starting; /* instances whose process is about to be made */
+    GHashTable *guests;   /* instance -> struct guest, which has a process */
 };
 
 enum job_outcome { JOB_UNKNOWN, JOB_READY, JOB_DONE, JOB_FAILED };
@@ -93,7 +97,7 @@ struct guest {
     guint disks;
     guint64 console; /* bytes in the file of its console when it was made */
 
-    struct process *process; /* NULL before it was started */
+    struct process *process; /* NULL before it was started; never of one in the table */
     bool prepared;           /* its end is news */
     bool killed;             /* by us: what it says then is no news */
     bool gone;

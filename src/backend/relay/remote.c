@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <libnbd.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -112,8 +113,45 @@ static bool set_up(struct nbd_handle *nbd, const struct remote_place *place)
 {
     return nbd_set_export_name(nbd, place->name) == 0 &&
            nbd_set_tls(nbd, LIBNBD_TLS_REQUIRE) == 0 && nbd_set_tls_username(nbd, USER) == 0 &&
-           nbd_set_tls_psk_file(nbd, place->key) == 0 &&
-           nbd_aio_connect_tcp(nbd, place->address, place->port) == 0;
+           nbd_set_tls_psk_file(nbd, place->key) == 0;
+}
+
+/* 0 when it stands, or why it does not; EINPROGRESS: the time is over. */
+static int await_connection(int fd, int64_t deadline)
+{
+    struct pollfd look = {.fd = fd, .events = POLLOUT};
+    int failure = 0;
+    socklen_t len = sizeof failure;
+    for (int64_t left = deadline - now_ms(); left > 0; left = deadline - now_ms())
+        if (poll(&look, 1, (int)left) > 0)
+            return getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &len) == 0 ? failure : errno;
+    return EINPROGRESS;
+}
+
+/* -1: not this time; the reason has been told. Not by nbd_aio_connect_tcp(), since libnbd takes
+ * what that is given for a host's name, which the server is told in the TLS handshake, and GnuTLS
+ * takes no IPv6 address for one. */
+static int reach(struct remote *remote, int64_t deadline)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo *at = NULL;
+    int failure = EADDRNOTAVAIL, on = 1, fd = -1;
+    if (getaddrinfo(remote->place.address, remote->place.port, &hints, &at) == 0) {
+        fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        failure = fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
+        freeaddrinfo(at);
+    }
+    if (fd >= 0 && failure == EINPROGRESS)
+        failure = await_connection(fd, deadline);
+    if (failure == 0) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        return fd;
+    }
+    complain(remote, "cannot connect", failure == EINPROGRESS ? "no answer" : strerror(failure));
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
 /* A host that is gone says nothing; this is how long it takes to notice, so that the connection is
@@ -130,9 +168,8 @@ static void notice_silence(struct nbd_handle *nbd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-static bool shake_hands(struct remote *remote, struct nbd_handle *nbd)
+static bool shake_hands(struct remote *remote, struct nbd_handle *nbd, int64_t deadline)
 {
-    int64_t deadline = now_ms() + CONNECT_MS;
     while (nbd_aio_is_connecting(nbd) == 1) {
         int64_t left = deadline - now_ms();
         if (left <= 0) {
@@ -165,13 +202,27 @@ static bool is_fit(struct remote *remote, struct nbd_handle *nbd)
     return false;
 }
 
+/* libnbd takes the socket, whatever comes of it. */
+static bool begin(struct remote *remote, struct nbd_handle *nbd, int64_t deadline)
+{
+    if (nbd == NULL || !set_up(nbd, &remote->place)) {
+        complain(remote, "cannot connect", reason());
+        return false;
+    }
+    int fd = reach(remote, deadline);
+    if (fd >= 0 && nbd_aio_connect_socket(nbd, fd) == 0)
+        return true;
+    if (fd >= 0)
+        complain(remote, "cannot connect", reason());
+    return false;
+}
+
 /* NULL: not this time; the reason has been told. */
 static struct nbd_handle *dial(struct remote *remote)
 {
+    int64_t deadline = now_ms() + CONNECT_MS;
     struct nbd_handle *nbd = nbd_create();
-    if (nbd == NULL || !set_up(nbd, &remote->place))
-        complain(remote, "cannot connect", reason());
-    else if (shake_hands(remote, nbd) && is_fit(remote, nbd)) {
+    if (begin(remote, nbd, deadline) && shake_hands(remote, nbd, deadline) && is_fit(remote, nbd)) {
         notice_silence(nbd);
         return nbd;
     }

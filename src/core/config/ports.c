@@ -74,15 +74,19 @@ bool port_is_in_range(const struct config *config, guint64 port, GError **error)
     return false;
 }
 
+bool display_is_everywhere(const char *address)
+{
+    return !strcmp(address, "0.0.0.0") || !strcmp(address, "::");
+}
+
 bool display_address_check(const char *address, GError **error)
 {
-    static const char *const everywhere[] = {"", "127.0.0.1", "0.0.0.0", NULL};
-    if (g_strv_contains(everywhere, address))
+    if (!*address || !strcmp(address, "127.0.0.1") || display_is_everywhere(address))
         return true;
     fettle_set_error(error, WRONG_INPUT,
                      "vnc_bind_address: \"%s\" is no address that every node has; there are "
-                     "127.0.0.1 (only from the node itself, or by a tunnel) and 0.0.0.0 (from "
-                     "everywhere, without a password)",
+                     "127.0.0.1 (only from the node itself, or by a tunnel), 0.0.0.0, and :: with "
+                     "IPv6 too (from everywhere, without a password)",
                      address);
     return false;
 }

@@ -23,6 +23,8 @@ bool port_range_parse(const char *text, struct port_range *ret_range, GError **e
 bool port_is_in_range(const struct config *config, guint64 port, GError **error);
 /* WRONG_INPUT if `address` is not one that every node has; "" is none, and right. */
 bool display_address_check(const char *address, GError **error);
+/* Whoever reaches the node reaches the display too. */
+bool display_is_everywhere(const char *address);
 
 /* The lowest port of the range that no instance has, nobody has reserved and no daemon of the
  * cluster is known to listen on. LIMIT if there is none. */

@@ -13,6 +13,7 @@
 #include "core/config/wconf_private.h"
 #include "proto/change.h"
 #include "proto/invitation.h"
+#include "proto/master_ip.h"
 
 #define MAKE_ANOTHER "make another with `fettle node invite`"
 
@@ -113,7 +114,7 @@ static bool name_is_free(const struct config *head, const struct join_token *tok
         const struct node *node = nodes->pdata[i];
         if (!strcmp(node->name, token->node_name))
             fettle_set_error(error, ALREADY_EXISTS, "node \"%s\" exists already", node->name);
-        else if (!strcmp(node->primary_ip, token->primary_ip) && node->port == token->port)
+        else if (master_ip_same(node->primary_ip, token->primary_ip) && node->port == token->port)
             fettle_set_error(error, ALREADY_EXISTS,
                              "%s port %" G_GUINT64_FORMAT " is the address of node \"%s\"",
                              node->primary_ip, node->port, node->name);

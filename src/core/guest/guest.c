@@ -258,6 +258,8 @@ bool guest_query(struct guest *guest)
     struct mirror_info mirror = {0};
     gint64 began = guest->node->env->ops->boot_ms(guest->node->env);
     g_autoptr(GError) error = NULL;
+    if (guest->making)
+        return true;
     if (hv->ops->query(hv, guest->record->instance, generation, &state, &mirror, &error)) {
         if (generation != guest->record->generation)
             return false;

@@ -25,6 +25,7 @@ struct guest {
 
     /* Of the process of record->generation. */
     bool live;       /* there is one, as far as is known */
+    bool making;     /* it is being made, so nobody asks it (SAF-28) */
     bool adopted;    /* started by this node daemon, or confirmed by the master since it began */
     bool shutdown;   /* the guest switched itself off; it is paused */
     bool query_late; /* the last question got no answer … */

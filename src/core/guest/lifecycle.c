@@ -211,6 +211,20 @@ static bool start_mirror(struct guest *guest, bool full, GError **error)
     return mirror_give_up(guest, reason, STALE_WAIT_MS, error);
 }
 
+/* Whoever asks meanwhile is told what it will be: a process that waits for its first `cont`. */
+static bool start_make(struct guest *guest, const struct guest_spec *spec, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    guest->live = true; /* from here on it may live, whatever prepare says */
+    guest->making = true;
+    guest->query_late = false;
+    guest->last_state = GUEST_PREPARED;
+    guest->last_mirror = (struct mirror_info){MIRROR_NONE, 0};
+    bool ok = hv->ops->prepare(hv, spec, error);
+    guest->making = false;
+    return ok;
+}
+
 /* Images, tap devices and kernel are ready before the process is. */
 static bool start_prepare(struct guest *guest, GError **error)
 {
@@ -227,8 +241,7 @@ static bool start_prepare(struct guest *guest, GError **error)
     if (ok) {
         spec.images = images;
         spec.taps = taps;
-        guest->live = true; /* from here on it may live, whatever prepare says */
-        ok = node->hv->ops->prepare(node->hv, &spec, error);
+        ok = start_make(guest, &spec, error);
     }
     guest_boot_files_clear(&spec);
     return ok;

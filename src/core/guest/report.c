@@ -151,6 +151,15 @@ static void report_master_ip(struct node_core *node, struct node_report *report)
         g_ptr_array_add(report->master_ip, g_strdup(devices->pdata[i]));
 }
 
+/* Only where it is not a person's wish. */
+static void report_accelerator(struct node_core *node, struct node_report *report)
+{
+    g_autofree char *why = fence_announced(node->fence)->accelerator == ACCEL_AUTO
+                               ? node->hv->ops->without_kvm(node->hv)
+                               : NULL;
+    set_string(&report->without_kvm, why != NULL ? why : "");
+}
+
 static void report_services(struct node_core *node, struct node_report *report)
 {
     services_report(node->env, report->services);
@@ -187,6 +196,7 @@ static json_t *report_known(struct node_core *node, const struct look_round *rou
 {
     if (!parts_report(node->parts, round, looks, report, error))
         return NULL;
+    report_accelerator(node, report);
     report_master_ip(node, report);
     report_guests(node, round, looks, report);
     report_replicas(node, parts_images(node->parts), report);

@@ -54,7 +54,7 @@ bool display_set(const struct op *op, struct instance *instance, const char *wor
 
 void display_warn(struct op *op, const struct instance *instance)
 {
-    if (strcmp(instance->vnc_bind_address, "0.0.0.0") != 0)
+    if (!display_is_everywhere(instance->vnc_bind_address))
         return;
     op_log(op,
            "warning: whoever reaches port %" G_GUINT64_FORMAT

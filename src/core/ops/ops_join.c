@@ -4,6 +4,7 @@
  * token is wconfd's (core/config/wconf_join.c), forgetting those that have ended the watcher's.
  */
 #include "core/ops/ops.h"
+#include "proto/master_ip.h"
 
 #include <string.h>
 
@@ -18,7 +19,7 @@ bool op_node_in_the_way(const struct node *node, const char *name, const char *p
 {
     if (!strcmp(node->name, name))
         fettle_set_error(error, ALREADY_EXISTS, "node \"%s\" exists already", node->name);
-    else if (!strcmp(node->primary_ip, primary_ip) && node->port == port)
+    else if (master_ip_same(node->primary_ip, primary_ip) && node->port == port)
         fettle_set_error(error, ALREADY_EXISTS,
                          "primary_ip: %s port %" G_GUINT64_FORMAT " is the address of node \"%s\"",
                          node->primary_ip, node->port, node->name);

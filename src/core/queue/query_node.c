@@ -201,6 +201,14 @@ json_t *query_get_node_late(struct query_source *source, const void *row,
     return list;
 }
 
+json_t *query_get_node_without_kvm(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+
+    return report == NULL ? NULL : json_string(report->without_kvm);
+}
+
 json_t *query_get_node_leftovers(struct query_source *source, const void *row,
                                  enum query_status *ret_status)
 {

@@ -221,14 +221,14 @@ json_t *query_get_instance_network_port(struct query_source *source, const void 
     return instance->network_port != 0 ? json_integer((json_int_t)instance->network_port) : NULL;
 }
 
-/* As Ganeti's clients know it. A display of 0.0.0.0 is found at the node's own address; one of
- * 127.0.0.1 from that node only. */
+/* As Ganeti's clients know it. A display of 0.0.0.0 or :: is found at the node's own address; one
+ * of 127.0.0.1 from that node only. */
 json_t *query_get_instance_console(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
     const struct instance *instance = row;
     const struct node *node = config_get(source->config, "node", instance->primary_node, NULL);
-    bool everywhere = strcmp(instance->vnc_bind_address, "0.0.0.0") == 0;
+    bool everywhere = display_is_everywhere(instance->vnc_bind_address);
     json_int_t port = (json_int_t)instance->network_port;
 
     if (port == 0)

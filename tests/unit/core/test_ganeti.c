@@ -238,8 +238,8 @@ static void test_displays_left_out(void)
     g_autoptr(import_t) odd = plan_displays(three_nodes(), "/run/vnc", 11000, NULL, 20000);
     assert_no_display(odd, MAIL, "mail.example.org",
                       "vnc_bind_address: \"/run/vnc\" is no address that every node has; there are "
-                      "127.0.0.1 (only from the node itself, or by a tunnel) and 0.0.0.0 (from "
-                      "everywhere, without a password)");
+                      "127.0.0.1 (only from the node itself, or by a tunnel), 0.0.0.0, and :: "
+                      "with IPv6 too (from everywhere, without a password)");
     assert_no_display(odd, WEB, "web.example.org",
                       "network_port: 20000 is not in the cluster's port_range, 11000-14999; see "
                       "fettle cluster modify --port-range");

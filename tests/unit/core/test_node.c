@@ -325,6 +325,38 @@ static void test_report(void)
     node_world_free(nw);
 }
 
+/* A report in the middle of a start asks no process that is not there yet, and takes nothing from
+ * the guest that it becomes. */
+static void test_report_while_made(void)
+{
+    struct node_world *nw = node_world_new(1);
+    struct fake_reply reply;
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, "", 0, &error);
+    nw_start(nw, &error);
+    g_assert_true(nw_stop(nw, 1000, &error));
+    fake_host_set_prepare_ms(nw->a.host, 8000);
+    nw_commit_start(nw);
+    nw_call_start(nw, &nw->a, "guest_start", nw->stamp, nw_start_args(nw, NULL, false, true),
+                  &reply);
+    nw_pass(nw, 4000);
+    g_assert_false(reply.done);
+    guint asked = fake_host_count(nw->a.host, "query");
+    json_autoptr made = nw_report(nw, &nw->a);
+    const json_t *guest = json_array_get(json_object_get(made, "guests"), 0);
+    g_assert_cmpstr(json_string_value(json_object_get(guest, "state")), ==, "prepared");
+    g_assert_cmpint(json_integer_value(json_object_get(guest, "generation")), ==,
+                    (json_int_t)nw->web1.generation);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "query"), ==, asked);
+    nw_until(nw, reply.done);
+    g_assert_no_error(reply.error);
+    fake_reply_clear(&reply);
+    json_autoptr after = nw_report(nw, &nw->a);
+    guest = json_array_get(json_object_get(after, "guests"), 0);
+    g_assert_cmpstr(json_string_value(json_object_get(guest, "state")), ==, "running");
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -338,5 +370,6 @@ int main(int argc, char **argv)
     g_test_add_func("/node/not-ready#SAF-19", test_not_ready);
     g_test_add_func("/node/operations-limited#SAF-06", test_operations_limited);
     g_test_add_func("/node/report#SAF-19", test_report);
+    g_test_add_func("/node/report-while-made#SAF-28", test_report_while_made);
     return g_test_run();
 }

@@ -54,6 +54,10 @@ static void test_settings(void)
     g_assert_cmpuint(cluster()->commit_copies, ==, 0);
     g_assert_cmpuint(cluster()->copy_patience_ms, ==, 500);
     g_assert_cmpuint(cluster()->sweep_interval_ms, ==, 2000);
+    g_assert_cmpint(cluster()->accelerator, ==, ACCEL_AUTO);
+    g_assert_cmpstr(run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "accelerator", "kvm")), ==,
+                    "null");
+    g_assert_cmpint(cluster()->accelerator, ==, ACCEL_KVM);
 }
 
 static void test_settings_refused(void)
@@ -74,6 +78,9 @@ static void test_settings_refused(void)
     ops_expect_refusal(world,
                        run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "repair_shadow", "maybe")),
                        "repair_shadow: must be yes or no, not \"maybe\"", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "accelerator", "fast")),
+                       "accelerator: must be one of auto, tcg, kvm", "wrong_input");
     ops_expect_refusal(world,
                        run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "lock_coverage", "off")),
                        "lock_coverage: must be one of mandatory, log", "wrong_input");

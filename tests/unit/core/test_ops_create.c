@@ -292,8 +292,8 @@ static void test_refused_display(void)
     ops_expect_refusal(
         world, with_display("localhost", 0),
         "vnc_bind_address: \"localhost\" is no address that every node has; there are 127.0.0.1 "
-        "(only from the node itself, or by a tunnel) and 0.0.0.0 (from everywhere, without a "
-        "password)",
+        "(only from the node itself, or by a tunnel), 0.0.0.0, and :: with IPv6 too (from "
+        "everywhere, without a password)",
         "wrong_input");
 }
 

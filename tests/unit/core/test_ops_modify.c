@@ -58,6 +58,10 @@ static void test_given_and_taken(void)
                     "warning: whoever reaches port 11000 of the node that runs web1 can see its "
                     "screen and type: VNC has no password here; with vnc_bind_address 127.0.0.1 it "
                     "takes a login on that node\n");
+    done(bind_to("::"));
+    expect_display("::", 11000);
+    g_autofree char *six = ops_log(world, 0);
+    g_assert_cmpstr(six, ==, log);
     done(bind_to("none"));
     expect_display("", 0);
 }
@@ -147,8 +151,8 @@ static void test_refused(void)
     ops_expect_refusal(
         world, bind_to("10.0.0.1"),
         "vnc_bind_address: \"10.0.0.1\" is no address that every node has; there are 127.0.0.1 "
-        "(only from the node itself, or by a tunnel) and 0.0.0.0 (from everywhere, without a "
-        "password)",
+        "(only from the node itself, or by a tunnel), 0.0.0.0, and :: with IPv6 too (from "
+        "everywhere, without a password)",
         "wrong_input");
     ops_expect_refusal(
         world, modify(json_make("{ss si}", "vnc_bind_address", "127.0.0.1", "network_port", 5900)),

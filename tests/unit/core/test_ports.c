@@ -51,8 +51,8 @@ static void test_shape(void)
     SAYS(stopped(), put_db("192.0.2.1", 11000),
          "wrong_input: " DB
          "vnc_bind_address: \"192.0.2.1\" is no address that every node has; there are 127.0.0.1 "
-         "(only from the node itself, or by a tunnel) and 0.0.0.0 (from everywhere, without a "
-         "password)");
+         "(only from the node itself, or by a tunnel), 0.0.0.0, and :: with IPv6 too (from "
+         "everywhere, without a password)");
 }
 
 static void test_never_twice(void)

@@ -15,7 +15,7 @@ static void test_names(void)
     layout_autoptr other = layout_new("/var/tmp/y", 2);
     g_autofree char *root = layout_root(layout, 2);
     g_autofree char *netns = layout_netns(layout, 2);
-    g_autofree char *address = layout_address(2);
+    g_autofree char *address = layout_address(layout, 2);
     g_assert_cmpstr(root, ==, "/var/tmp/x/node2");
     g_assert_cmpstr(address, ==, "10.99.0.2");
     g_assert_true(g_str_has_prefix(netns, layout->prefix));
