@@ -166,7 +166,8 @@ bool file_storage_sync(struct storage *storage, const char *instance, const char
 
 static bool do_check(struct image_call *call, GError **error)
 {
-    return images_check(&call->images, call->instance, call->replica, call->count, error);
+    return images_check(&call->images, call->instance, call->replica, call->count, call->shared,
+                        error);
 }
 
 static bool file_storage_check(struct storage *storage, const char *instance, const char *replica,
@@ -176,6 +177,7 @@ static bool file_storage_check(struct storage *storage, const char *instance, co
         return false;
     struct image_call *call = call_new(storage, do_check, instance, replica);
     call->count = count;
+    call->shared = storage_may_be_shared(storage, instance, replica);
     return image_call_finish(call, error);
 }
 

@@ -61,9 +61,9 @@ static bool check_file(const char *path, GError **error)
 }
 
 bool images_check(const struct images *images, const char *instance, const char *replica,
-                  guint count, GError **error)
+                  guint count, bool shared, GError **error)
 {
-    g_autoptr(GPtrArray) files = images_files(images, instance, replica, count, error);
+    g_autoptr(GPtrArray) files = images_files(images, instance, replica, count, shared, error);
     for (guint i = 0; files != NULL && i < files->len; i++)
         if (!check_file(files->pdata[i], error))
             return false;

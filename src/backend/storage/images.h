@@ -71,9 +71,10 @@ bool images_check_unused(const char *path, GError **error);
 
 bool images_sync(const struct images *images, const char *instance, const char *replica,
                  GError **error);
-/* image_check.c: all of disks 0 to count - 1 are there, and can be read from the disk. */
+/* image_check.c: all of disks 0 to count - 1 are there, and can be read from the disk. `shared` as
+ * for images_file(). */
 bool images_check(const struct images *images, const char *instance, const char *replica,
-                  guint count, GError **error);
+                  guint count, bool shared, GError **error);
 bool images_promote(const struct images *images, const char *instance, const char *replica,
                     guint64 aside_generation, GError **error);
 bool images_demote(const struct images *images, const char *instance, const char *replica,
