@@ -458,6 +458,9 @@ static bool move_instance(struct op *op, const struct instance *before, struct p
         (!instance_half_installed(instance) && !instance_settle(op, instance->uuid, error)))
         return false;
     clean_old_primary(op, instance, promotion);
+    if (mirrored(instance))
+        op_log(op, "%s has no replica any more; give it one: fettle instance replace-disks %s",
+               instance->name, instance->name);
     return true;
 }
 

@@ -145,6 +145,10 @@ static void test_primary_alive_is_stopped_first(void)
                "commit instance web1 g3 up @node2 node2\n"
                "node3 disks_remove g3\n"
                "commit job success\n");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_true(g_str_has_suffix(log,
+                                   "web1 has no replica any more; give it one: fettle instance "
+                                   "replace-disks web1\n"));
 }
 
 static void test_stopped_stays_stopped(void)

@@ -51,7 +51,8 @@ static void test_rests(void)
     /* Wishes are free. */
     assert_says(check(true, web1_with("memory", json_integer(512)), NULL), "ok");
     /* The brake of a storm is another matter. */
-    assert_says(check(false, web1_with("generation", json_integer(5)),
+    json_t *closed = with(object_web1(), "holder", json_string(""));
+    assert_says(check(false, put("instance", WEB1, 1, with(closed, "generation", json_integer(5))),
                       put("replica", REPLICA1, 1,
                           with(with(object_replica1(), "state", json_string("stale")), "sync",
                                json_integer(8)))),
