@@ -115,7 +115,9 @@ class Host:
         root = f'/srv/{name}'
         token = self.fettle('node', 'invite', name, '--primary-ip', address).stdout.strip()
         self.run('mkdir', '-p', root)
-        self.run(os.path.join(e2e.build(), 'src/daemons/noded/fettle-noded'), 'join', token, '--root', root)
+        join = os.path.join(e2e.build(), 'src/daemons/noded/fettle-noded'), 'join', token, '--root', root
+        # A busy machine may not answer in time; then nothing was changed.
+        wait_until(f'{name} joins', lambda: self.run(*join, check=False).returncode == 0, 120)
         self.run('mkdir', '-p', f'{root}/var/images')
         self.run('cp', '/var/lib/fettle/images/says.raw', f'{root}/var/images')
         self.daemons[name] = self.start('noded', '--root', root)

@@ -17,6 +17,7 @@
 #define RESULT "accelerator.json"
 #define IMAGE "accelerator.img"
 #define WORDS "accelerator.log"
+#define LAST_WORDS_BYTES 200
 #define ROUNDS_MOST 3  /* of trials that are too close to tell */
 #define CLEARLY 4      /* times as long: nothing but the accelerator explains that */
 #define EXIT_BOOTED 33 /* isa-debug-exit: (0x10 << 1) | 1 */
@@ -49,6 +50,7 @@ struct accel {
     struct task_mutex trying; /* the first time: trials side by side would disturb each other */
     bool known, kvm;          /* what came of them */
     bool repeating;           /* a task does, so nobody waits */
+    enum accelerator wanted;  /* by the guest that came last */
     char *why;                /* KVM is not used; NULL: it is, or nothing was tried */
 };
 
@@ -126,12 +128,12 @@ static char *last_words(const struct accel *accel, int code)
 {
     g_autofree char *path = run_file(accel, WORDS);
     g_autofree char *said = files_read_path(path, LIMIT_COMPLAINT_BYTES, NULL, NULL);
-    g_autofree char *valid = said != NULL ? g_utf8_make_valid(g_strstrip(said), -1) : NULL;
-    if (valid == NULL || *valid == '\0')
+    if (said == NULL || *g_strstrip(said) == '\0')
         return g_strdup_printf(code > 128 ? "QEMU ended by signal %d" : "QEMU ended with code %d",
                                code > 128 ? code - 128 : code);
-    const char *line = strrchr(valid, '\n');
-    return g_strdup_printf("%.200s", line != NULL ? line + 1 : valid);
+    const char *line = strrchr(said, '\n');
+    g_autofree char *cut = g_strndup(line != NULL ? line + 1 : said, LAST_WORDS_BYTES);
+    return g_utf8_make_valid(cut, -1);
 }
 
 /* A process that somebody has ended has shown nothing. */
@@ -272,7 +274,7 @@ static void repeat(void *data)
     struct accel *accel = data;
     guint pause_ms = accel->options.again_ms;
     while (!accel->known && loop_sleep(pause_ms)) {
-        if (has_device(accel))
+        if (has_device(accel) && accel->wanted == ACCEL_AUTO)
             try_out(accel, NULL);
         pause_ms = MIN(2 * pause_ms, LIMIT_ACCEL_AGAIN_MOST_MS);
     }
@@ -298,6 +300,7 @@ static bool try_first(struct accel *accel, GError **error)
 bool accel_choose(struct accel *accel, enum accelerator wanted, bool *ret_kvm, GError **error)
 {
     *ret_kvm = wanted == ACCEL_KVM;
+    accel->wanted = wanted;
     if (wanted != ACCEL_AUTO || !has_device(accel))
         return true;
     g_rc_box_acquire(accel);
