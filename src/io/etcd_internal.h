@@ -21,7 +21,8 @@ struct etcd_head {
 
 struct etcd_engine {
     struct engine base;
-    guint refs; /* the owner, and each task that is in it */
+    guint refs;    /* the owner, and each task that is in it */
+    guint lease_s; /* its ttl */
     struct etcd_client *client;
     char *prefix; /* "/fettle/CLUSTER/" */
     struct task_group *tasks;
