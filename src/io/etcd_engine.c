@@ -137,7 +137,7 @@ static void lease_cb(void *data)
 /* The lease counts from the sending of what renewed it (SAF-08). */
 static void lease_renewed(struct etcd_engine *engine, gint64 sent_ms)
 {
-    engine->held_until_ms = sent_ms + engine->lease_s * 1000 - ETCD_LEASE_MARGIN_MS;
+    engine->held_until_ms = sent_ms + ETCD_LEASE_TTL_S * 1000 - ETCD_LEASE_MARGIN_MS;
     if (engine->lease_timer == 0)
         lease_cb(engine);
 }
@@ -165,7 +165,7 @@ static void keep_task(void *data)
 {
     struct etcd_engine *engine = data;
 
-    while (loop_sleep(engine->lease_s * 1000 / 3) && engine->lost_why == NULL &&
+    while (loop_sleep(ETCD_LEASE_TTL_S * 1000 / 3) && engine->lost_why == NULL &&
            engine->created != 0) {
         g_autoptr(GError) error = NULL;
         bool gone = false;
@@ -378,7 +378,7 @@ static bool take_free_seat(struct etcd_engine *engine, struct mastership *me, st
 {
     gint64 sent = loop_boot_ms();
 
-    seat->lease = grant_lease(engine, engine->lease_s, error);
+    seat->lease = grant_lease(engine, ETCD_LEASE_TTL_S, error);
     if (seat->lease == 0)
         return false;
     if (!put_master(engine, me, seat, error)) {
@@ -553,11 +553,6 @@ static const struct engine_ops ops = {
     .close = engine_close,
 };
 
-void etcd_engine_set_lease(struct engine *base, guint seconds)
-{
-    ((struct etcd_engine *)base)->lease_s = seconds;
-}
-
 struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster)
 {
     struct etcd_engine *engine = g_new0(struct etcd_engine, 1);
@@ -565,7 +560,6 @@ struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster)
     engine->base.ops = &ops;
     engine->base.replicated = true;
     engine->refs = 1;
-    engine->lease_s = ETCD_LEASE_TTL_S;
     engine->client = client;
     engine->prefix = g_strdup_printf("/fettle/%s/", cluster);
     engine->tasks = task_group_new();

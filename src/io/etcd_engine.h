@@ -15,10 +15,6 @@
  * below /fettle/CLUSTER/. */
 struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster);
 
-/* Before it campaigns: a lease of other than ETCD_LEASE_TTL_S. For tests that are not about its
- * end, on machines that have more to do than they can. */
-void etcd_engine_set_lease(struct engine *engine, guint seconds);
-
 /* `tell` hears, in words, when a member answers what was never stored. Another one is asked then.
  */
 void etcd_engine_on_damaged(struct engine *engine, void (*tell)(const char *what));

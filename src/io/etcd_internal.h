@@ -21,8 +21,7 @@ struct etcd_head {
 
 struct etcd_engine {
     struct engine base;
-    guint refs;    /* the owner, and each task that is in it */
-    guint lease_s; /* its ttl */
+    guint refs; /* the owner, and each task that is in it */
     struct etcd_client *client;
     char *prefix; /* "/fettle/CLUSTER/" */
     struct task_group *tasks;

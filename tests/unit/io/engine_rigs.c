@@ -14,7 +14,6 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#define RIG_LEASE_S 60 /* its end is made by who wants it */
 #define MASTER_KEY "/fettle/" CLUSTER "/master"
 #define CLIENT_MS 10000
 #define DISK "size=128m"
@@ -226,9 +225,7 @@ static void etcd_free(struct rig *rig)
 
 static struct engine *etcd_open(struct rig *rig)
 {
-    struct engine *engine = etcd_engine_new(rig->client, CLUSTER);
-    etcd_engine_set_lease(engine, RIG_LEASE_S);
-    return engine;
+    return etcd_engine_new(rig->client, CLUSTER);
 }
 
 static json_t *must_call(const struct rig *rig, const char *path, json_t *body)
