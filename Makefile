@@ -27,9 +27,8 @@ $(CHECK)/build.ninja: | packages
 demo: root all ## a cluster that loses a node and mends itself, live; GUEST=linux: a node emptied under ping
 	@$(PYTHON) scripts/demo --build $(RELEASE) --guest $(GUEST)
 
-check: root $(CHECK)/build.ninja ## build with sanitizers and run every test that a commit must pass
-	@ninja -C $(CHECK) --quiet
-	@$(PYTHON) scripts/run-tests --build $(CHECK)
+check: root $(CHECK)/build.ninja ## build with sanitizers and run every test that a commit must pass; ONLY=word: those with it in a name
+	@$(PYTHON) scripts/run-tests --build $(CHECK) --make $(if $(ONLY),--only "$(ONLY)")
 
 check-long: root $(CHECK)/build.ninja ## the longer suites too
 	@ninja -C $(CHECK) --quiet

@@ -3,6 +3,7 @@
 Everything that a user could do goes through the `fettle` command or the LUXI socket; only what a test must see from
 outside (consoles, images, processes) is looked at directly.
 """
+import glob
 import hashlib
 import json
 import os
@@ -117,6 +118,8 @@ def namespace_prefix(directory):
 class Lab:
     """A lab in a folder of its own; use it in a `with` so that nothing is left behind."""
 
+    living = []  # those of this program that are up
+
     def __init__(self, build, nodes=3, directory=None, options=()):
         self.build = os.path.abspath(build)
         self.fettle = os.path.join(self.build, 'src', 'cli', 'fettle')
@@ -133,12 +136,15 @@ class Lab:
         except BaseException:
             self.down()
             raise
+        Lab.living.append(self)
         return self
 
     def __exit__(self, *_):
         self.down()
 
     def down(self):
+        if self in Lab.living:
+            Lab.living.remove(self)
         if self.luxi_connection:
             self.luxi_connection.close()
         subprocess.run([self.fettle, 'lab', 'down', '--dir', self.directory], check=False, stdin=subprocess.DEVNULL,
@@ -194,18 +200,18 @@ class Lab:
 
     def call(self, method, *args):
         """A LUXI call that survives a restart of luxid."""
-        end = time.monotonic() + 20
+        patience = Patience(20)
         while True:
             try:
                 return self.luxi.call(method, *args)
             except (ConnectionError, FileNotFoundError, BrokenPipeError):
                 self.luxi_connection = None
-                if time.monotonic() > end:
+                if patience.is_over():
                     raise
             except LuxiError as error:
                 # Asking twice does no harm; submitting does without a request id, unless surely nothing was taken.
                 passing = PASSING if method.startswith('Query') or has_request_id(args) else NOT_TAKEN
-                if error.code not in passing or time.monotonic() > end:
+                if error.code not in passing or patience.is_over():
                     raise
             time.sleep(0.05)
 
@@ -227,8 +233,8 @@ class Lab:
 
     def wait_job(self, job, timeout=60):
         status, result = None, None
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
+        patience = Patience(timeout)
+        while not patience.is_over():
             status, result = self.job_status(job)
             if status in ('success', 'error', 'canceled'):
                 return status, result
@@ -253,6 +259,39 @@ class Lab:
 
     def status(self):
         return json.loads(self.lab('status', '--json'))
+
+    def logs(self):
+        """Of daemons; not the consoles of guests, some of which count for ever."""
+        return glob.glob(os.path.join(self.directory, 'log', 'node*', '*.log'))
+
+    def mend(self):
+        """Takes back what a test that has failed may have left: power, cables, full disks, stopped daemons, nodes that were said to
+        be dead. What cannot be done is passed over; tells what was done, in words."""
+        done = []
+
+        def try_to(what, *words, by=None):
+            try:
+                (by or self.lab)(*words)
+                done.append(what)
+            except (CommandFailed, subprocess.TimeoutExpired):
+                pass
+        for node in self.status()['nodes']:
+            name = node['name']
+            if node['power']:
+                for daemon in node['daemons']:
+                    if daemon['state'] == 'paused':
+                        try_to(f'{daemon["name"]} of {name} goes on', 'resume', f'{daemon["name"]}@{name}')
+                if os.path.exists(os.path.join(self.root(name), 'var', 'disks', '.lab-fill')):
+                    try_to(f'{name} has room again', 'disk-unfill', name)
+            else:
+                try_to(f'{name} has power again', 'power', name, 'on')
+            if not node['link']:
+                try_to(f'{name} is plugged in again', 'link', name, 'up')
+        self.luxi_connection = None
+        for node in self.query('node', ['name', 'offline']):
+            if node['offline']:
+                try_to(f'{node["name"]} is not offline any more', 'node', 'modify', node['name'], '--offline', 'no', by=self.cli)
+        return done
 
     def console_path(self, instance, uuid, node):
         """Outside of the node's own disks, so that what was printed stays known after a power cut."""
@@ -406,8 +445,49 @@ def image_count(path):
     return count
 
 
-# How much longer a machine may take that has other things to do as well.
+# How much longer a machine may take that has other things to do as well; and how often as long it may take all in all, while
+# it has so much to do that what is waited for gets little of it, but goes on.
 PATIENCE = 4
+PATIENCE_BUSY = 4
+PATIENCE_STEP = 5  # seconds in which something has to move then, at least
+
+
+class Patience:
+    """How long to wait for something that happens in labs: `seconds` of a machine that has other things to do as well. When they
+    are over, and the machine has more to do than it can, the wait goes on as long as the labs' daemons do anything at all."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.step = max(PATIENCE_STEP, seconds / 8)
+        self.end = time.monotonic() + seconds
+        self.last = self.end + seconds * (PATIENCE_BUSY - 1)
+        self.seen = None
+
+    def is_over(self):
+        now = time.monotonic()
+        if self.seen is None and now > self.end - self.step:
+            self.seen = moved()
+        if now <= self.end:
+            return False
+        seen, self.seen = self.seen, moved()
+        if now > self.last or self.seen == seen or not machine_is_busy():
+            return True
+        self.end = now + self.step
+        return False
+
+
+def moved():
+    """Changes whenever a daemon of a lab of this program does something that it tells: what the logs have, but consoles of guests."""
+    return {path: os.path.getsize(path) for lab in Lab.living for path in lab.logs() if os.path.exists(path)}
+
+
+def machine_is_busy():
+    """Whether some process had to wait for a processor most of the last ten seconds."""
+    try:
+        with open('/proc/pressure/cpu', encoding='utf-8') as file:
+            return float(re.search(r'some avg10=(\S+)', file.read()).group(1)) > 50
+    except OSError:
+        return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
 
 
 def wait_until(what, condition, timeout=30, step=None):
@@ -415,13 +495,14 @@ def wait_until(what, condition, timeout=30, step=None):
     a `step` it looks ever more seldom, as each look may be a process.
     """
     timeout *= PATIENCE
-    end = time.monotonic() + timeout
+    patience = Patience(timeout)
     pause = step or 0.05
     while True:
+        over = patience.is_over()  # looked at once more after that
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        if over:
             raise TimeoutError(f'{what}: not within {timeout} s')
         time.sleep(pause)
         pause = pause if step else min(0.5, pause * 1.3)

@@ -11,6 +11,7 @@ PROGRAMS = {
               'echo "# ValueError: the reason"; echo "ok 3 d"; exit 1',
     'dies': 'echo 1..2; echo "ok 1 a"; echo "ERROR: it broke"; exit 6',
     'stops': 'echo 1..2; echo "ok 1 a"',
+    'colours.py': 'echo "1..1 # \'/colours/blue#SAF-01\'"; echo "ok 1 $FETTLE_ONLY"',
     'skips': 'echo 1..1; echo "ok 1 a # SKIP no such thing here"',
 }
 END = [  # in any order, and the sum
@@ -18,7 +19,20 @@ END = [  # in any order, and the sum
     'FAILED   points: /b/c#SAF-01\n         ValueError: the reason\n',
     'FAILED   stops: ran all its points (planned 2, ran 1)\n         ok 1 a\n',
 ]
-SUM = '4 passed, 3 failed, 1 skipped\n'
+SUM = '5 passed, 3 failed, 1 skipped\n'
+
+
+ONLY = [  # words, exit code, last line
+    ('skip', 1, '0 passed, 0 failed, 1 skipped'),  # nothing was proven
+    ('skip dies', 1, '1 passed, 1 failed, 1 skipped'),
+    ('blue', 0, '1 passed, 0 failed, 0 skipped'),  # of no test's name, so of a point's
+    ('nonsense', 1, '0 passed, 0 failed, 0 skipped'),
+]
+
+
+def only_these(build, only):
+    done = subprocess.run([RUN_TESTS, '--build', build, '--only', only, '--make'], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.splitlines()[-1]
 
 
 def check():
@@ -33,7 +47,9 @@ def check():
         build = os.path.join(folder, 'build')
         subprocess.run(['meson', 'setup', build], cwd=folder, check=True, capture_output=True)
         done = subprocess.run([RUN_TESTS, '--build', build], capture_output=True, text=True, check=False)
+        chosen = [(only, *only_these(build, only)) for only, *_ in ONLY]
     lines = done.stdout.splitlines(keepends=True)
+    assert chosen == ONLY, chosen
     assert done.returncode == 1, done.returncode
     assert sorted(map(''.join, zip(lines[-7:-1:2], lines[-6:-1:2]))) == END and lines[-1] == SUM, done.stdout
     assert 'skipped  skips: a: no such thing here\n' in lines, done.stdout
