@@ -83,7 +83,8 @@ struct repair_history repair_history_read(const struct watcher *watcher,
         } else if (history.last != JOB_UNDER_WAY) {
             history.failures++;
             history.tries += !vain;
-            note_failure(watcher, &history, message);
+            if (!vain)
+                note_failure(watcher, &history, message);
             g_free(history.message);
             history.message = g_steal_pointer(&message);
         }

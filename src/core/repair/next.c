@@ -45,7 +45,9 @@ static bool find_another(struct watcher *watcher, const struct patient *patient,
     bool moves =
         patient->plan.step == REPAIR_STEP_MIGRATE || patient->plan.step == REPAIR_STEP_FAILOVER;
     bool any = patient->plan.step == REPAIR_STEP_REPLACE_DISKS || (moves && !mirrored);
-    if (!any || g_hash_table_size(history->failed_on) == 0 ||
+    /* Its primary is no choice of the step's. */
+    bool own = g_hash_table_contains(history->failed_on, patient->instance->primary_node);
+    if (!any || g_hash_table_size(history->failed_on) <= (own ? 1 : 0) ||
         !room_without(watcher, patient, history->failed_on, ret_goal, &reason))
         return false;
     ret_goal->named = true;

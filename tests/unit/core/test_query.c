@@ -517,6 +517,7 @@ static void test_pause_over(void)
     queue_world_free(w);
 }
 
+/* In the order in which they were made, although the clock was set back in between (SAF-93). */
 static void test_decisions(void)
 {
     struct queue_world *w = query_world_new();
@@ -525,8 +526,8 @@ static void test_decisions(void)
     put_decision(w, "11111111-0000-4000-8000-000000000002", 1000000, "wait");
     fake_settle(w->world);
     query_check(w, "decision", "subject_name verdict at evidence summary", NULL,
-                "0:\"web1\" 0:\"wait\" 0:1 0:[\"node3 is offline\"] 0:\"because\"\n"
-                "0:\"web1\" 0:\"act\" 0:2 0:[\"node3 is offline\"] 0:\"because\"\n");
+                "0:\"web1\" 0:\"act\" 0:2 0:[\"node3 is offline\"] 0:\"because\"\n"
+                "0:\"web1\" 0:\"wait\" 0:1 0:[\"node3 is offline\"] 0:\"because\"\n");
     query_check(w, "decision", "verdict", "[\"=\", \"subject\", \"" WEB2 "\"]", "");
     queue_world_free(w);
 }
