@@ -7,11 +7,6 @@
 #define COMMAND_TIMEOUT_MS 2000
 #define DRAIN_TICKS 3
 
-struct fault {
-    enum fake_fault kind;
-    guint count;
-};
-
 /* --- hosts --- */
 
 struct fake_hosts *fake_hosts_new(guint64 seed)

@@ -100,6 +100,12 @@ struct fake_truth {
     guint64 acknowledged;
 };
 
+/* What a test wants of an operation, so many times. */
+struct fault {
+    enum fake_fault kind;
+    guint count;
+};
+
 struct fake_host {
     struct hypervisor hv;
     struct storage storage;

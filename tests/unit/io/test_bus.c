@@ -1,5 +1,5 @@
 /* The bus between nodes, with real certificates over loopback: bus.c, bus_tls.c, certs.c. */
-#include "world.h"
+#include "bus_world.h"
 
 #include "base/limits.h"
 #include "io/bus.h"
@@ -17,232 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OTHER_CLUSTER "88888888-0000-4000-8000-000000000008"
-#define PING_MS 50
-#define DEAD_MS 400
-#define MOST_HANDSHAKES 8
-
-/* A node with its noded's bus, a wconfd of its own, and a job process that calls. */
-struct host {
-    const char *uuid;
-    struct node_paths *paths;
-    struct node_config *config;
-    struct bus *bus;
-    struct rpc_server *wconfd;
-    struct rpc_client *job;
-    GPtrArray *members;
-    const char *master;
-    GPtrArray *lines;
-    GPtrArray *kept; /* requests that are not answered */
-    guint served, master_seen;
-    char *served_from;
-    bool refuse_epoch;
-};
-
-static char *ca_cert, *ca_key, *ca_folder;
-
-/* --- what the bus asks its node --- */
-
-static void handle(struct rpc_request *request, void *data)
-{
-    struct host *node = data;
-
-    node->served++;
-    g_free(node->served_from);
-    node->served_from =
-        g_strdup_printf("%s/%s/%u", request->from_node, request->from_role, request->from_job);
-    if (strcmp(request->name, "guest_reset") == 0)
-        g_ptr_array_add(node->kept, request);
-    else
-        rpc_answer(request,
-                   json_make("{s:s, s:i, s:i, s:i, s:i}", "node", node->uuid, "memory_total", 1,
-                             "memory_free", 1, "disk_total", 1, "disk_free", 1));
-}
-
-static void handle_wconfd(struct rpc_request *request, void *data)
-{
-    struct host *node = data;
-
-    g_free(node->served_from);
-    node->served_from =
-        g_strdup_printf("%s/%s/%u", request->from_node, request->from_role, request->from_job);
-    rpc_answer(request,
-               json_make("{s:i, s:i, s:i, s:s}", "history", 1, "epoch", (int)request->stamp.epoch,
-                         "serial", 3, "master_node", node->uuid));
-}
-
-static const GPtrArray *members_cb(void *data)
-{
-    return ((struct host *)data)->members;
-}
-
-static const char *master_cb(void *data)
-{
-    return ((struct host *)data)->master;
-}
-
-static bool admit_cb(const char *from, const struct method *method, struct stamp stamp,
-                     GError **error, void *data)
-{
-    struct host *node = data;
-
-    if (!node->refuse_epoch)
-        return true;
-    fettle_set_error(error, STALE_EPOCH, "epoch %u of %s is over", (guint)stamp.epoch, from);
-    return false;
-}
-
-static void master_reachable_cb(void *data)
-{
-    ((struct host *)data)->master_seen++;
-}
-
-static void complain_cb(const char *line, void *data)
-{
-    world_complain(line, ((struct host *)data)->lines);
-}
-
-/* --- nodes --- */
-
-static void write_certificates(struct host *node, const char *authority, const char *authority_key,
-                               const char *cluster, const char *uuid)
-{
-    g_autofree char *cert = g_build_filename(node->paths->etc, "node.crt", NULL);
-    g_autofree char *key = g_build_filename(node->paths->etc, "node.key", NULL);
-    g_autofree char *ca = g_build_filename(node->paths->etc, "ca.crt", NULL);
-    g_autofree char *text = NULL;
-    g_autoptr(GError) error = NULL;
-
-    certs_make_node(authority, authority_key, cluster, uuid, cert, key, &error);
-    g_assert_no_error(error);
-    g_assert_true(g_file_get_contents(ca_cert, &text, NULL, NULL));
-    g_assert_true(g_file_set_contents(ca, text, -1, NULL));
-}
-
-static struct host *host_new(const char *uuid)
-{
-    struct host *node = g_new0(struct host, 1);
-    g_autoptr(GError) error = NULL;
-
-    node->uuid = uuid;
-    node->paths = world_new(uuid);
-    node->config = node_config_read(node->paths, &error);
-    g_assert_no_error(error);
-    node->members = g_ptr_array_new_with_free_func((GDestroyNotify)member_free);
-    node->lines = g_ptr_array_new_with_free_func(g_free);
-    node->kept = g_ptr_array_new();
-    node->master = "";
-    write_certificates(node, ca_cert, ca_key, CLUSTER, uuid);
-    return node;
-}
-
-static void host_start(struct host *node)
-{
-    const struct bus_options options = {
-        .paths = node->paths,
-        .config = node->config,
-        .ping_ms = PING_MS,
-        .dead_ms = DEAD_MS,
-        .handshakes = MOST_HANDSHAKES,
-        .handle = handle,
-        .members = members_cb,
-        .master = master_cb,
-        .admit = admit_cb,
-        .master_reachable = master_reachable_cb,
-        .complain = complain_cb,
-        .data = node,
-    };
-    g_autofree char *path = node_paths_socket(node->paths, ROLE_WCONFD);
-    const struct rpc_server_options wconfd = {path, ROLE_WCONFD, node->uuid, handle_wconfd,
-                                              NULL, complain_cb, node};
-    g_autoptr(GError) error = NULL;
-
-    node->bus = bus_new(&options, &error);
-    g_assert_no_error(error);
-    node->wconfd = rpc_server_new(&wconfd, &error);
-    g_assert_no_error(error);
-    node->job = rpc_client_new(node->paths, node->uuid, ROLE_JOB);
-}
-
-static void host_stop(struct host *node)
-{
-    g_clear_pointer(&node->job, rpc_client_free);
-    g_clear_pointer(&node->wconfd, rpc_server_free);
-    g_clear_pointer(&node->bus, bus_free);
-    for (guint i = 0; i < node->kept->len; i++)
-        rpc_answer(node->kept->pdata[i], NULL);
-    g_ptr_array_set_size(node->kept, 0);
-}
-
-static void host_free(struct host *node)
-{
-    host_stop(node);
-    world_pause(20);
-    node_config_free(node->config);
-    g_ptr_array_unref(node->members);
-    g_ptr_array_unref(node->lines);
-    g_ptr_array_unref(node->kept);
-    g_free(node->served_from);
-    world_remove(node->paths);
-    g_free(node);
-}
-
-static void introduce(struct host *node, const struct host *other)
-{
-    struct member *member = member_new();
-
-    g_free(member->uuid);
-    g_free(member->name);
-    g_free(member->address);
-    member->uuid = g_strdup(other->uuid);
-    member->name = g_strdup(other->config->name);
-    member->address = g_strdup("127.0.0.1");
-    member->port = other->config->port;
-    g_ptr_array_add(node->members, member);
-    if (node->bus != NULL)
-        bus_members_changed(node->bus);
-}
-
-/* Two nodes that know each other; the first is the master. */
-struct pair {
-    struct host *a, *b;
-};
-
-static void set_up(struct pair *pair, gconstpointer unused)
-{
-    pair->a = host_new(NODE_A);
-    pair->b = host_new(NODE_B);
-    struct host *nodes[] = {pair->a, pair->b};
-    for (int i = 0; i < 2; i++) {
-        host_start(nodes[i]);
-        introduce(nodes[i], pair->a);
-        introduce(nodes[i], pair->b);
-    }
-}
-
-static void tear_down(struct pair *pair, gconstpointer unused)
-{
-    host_free(pair->a);
-    host_free(pair->b);
-}
-
-static void call(struct host *from, const char *to, const char *role, const char *method,
-                 json_t *args, struct answer *answer)
-{
-    const struct rpc_call call = {
-        .to_node = to, .to_role = role, .method = method, .args = args, .stamp = {1, 6}, .job = 12};
-    rpc_client_call(from->job, &call, answer_cb, answer);
-}
-
-static void ask_report(struct host *from, const char *to, struct answer *answer)
-{
-    call(from, to, ROLE_NODED, "node_report", json_object(), answer);
-}
-
-static json_t *guest_args(void)
-{
-    return json_make("{s:s, s:i}", "instance", NODE_C, "generation", 1);
-}
+static char *ca_folder;
 
 /* --- tests --- */
 
@@ -250,24 +25,24 @@ static void test_ways(struct pair *pair, gconstpointer unused)
 {
     struct answer here = {0}, there = {0}, master = {0}, direct = {0}, own = {0};
 
-    ask_report(pair->b, NODE_LOCAL, &here);
+    host_ask_report(pair->b, NODE_LOCAL, &here);
     world_wait(&here.done);
     g_assert_no_error(here.error);
     g_assert_cmpstr(json_string_value(json_object_get(here.result, "node")), ==, NODE_B);
     g_assert_cmpstr(pair->b->served_from, ==, NODE_B "/job/12");
 
-    ask_report(pair->b, NODE_A, &there);
+    host_ask_report(pair->b, NODE_A, &there);
     world_wait(&there.done);
     g_assert_no_error(there.error);
     g_assert_cmpstr(json_string_value(json_object_get(there.result, "node")), ==, NODE_A);
     g_assert_cmpstr(pair->a->served_from, ==, NODE_B "/job/12");
 
-    call(pair->b, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &master);
+    host_call(pair->b, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &master);
     world_wait(&master.done);
     assert_error(&master.error, UNREACHABLE, "this node has not heard of a master yet");
     pair->b->master = NODE_A;
     answer_clear(&master);
-    call(pair->b, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &master);
+    host_call(pair->b, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &master);
     world_wait(&master.done);
     g_assert_no_error(master.error);
     g_assert_cmpstr(json_string_value(json_object_get(master.result, "master_node")), ==, NODE_A);
@@ -276,7 +51,7 @@ static void test_ways(struct pair *pair, gconstpointer unused)
 
     /* The master's own job takes the same way of speaking. */
     pair->a->master = NODE_A;
-    call(pair->a, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &own);
+    host_call(pair->a, NODE_MASTER, ROLE_WCONFD, "cluster_status", json_object(), &own);
     world_wait(&own.done);
     g_assert_no_error(own.error);
 
@@ -300,12 +75,12 @@ static void test_refused(struct pair *pair, gconstpointer unused)
     struct answer forbidden = {0}, unknown = {0}, wrong = {0}, stale = {0}, nobody = {0},
                   luxi = {0};
 
-    call(pair->b, NODE_A, ROLE_NODED, "announce", json_object(), &forbidden);
-    call(pair->b, NODE_A, ROLE_NODED, "nonsense", json_object(), &unknown);
-    call(pair->b, NODE_A, ROLE_NODED, "guest_reset", json_make("{s:s}", "instance", "web1"),
-         &wrong);
-    call(pair->b, NODE_A, ROLE_WCONFD, "confirm", json_make("{s:[]}", "items"), &luxi);
-    call(pair->b, NODE_C, ROLE_NODED, "node_report", json_object(), &nobody);
+    host_call(pair->b, NODE_A, ROLE_NODED, "announce", json_object(), &forbidden);
+    host_call(pair->b, NODE_A, ROLE_NODED, "nonsense", json_object(), &unknown);
+    host_call(pair->b, NODE_A, ROLE_NODED, "guest_reset", json_make("{s:s}", "instance", "web1"),
+              &wrong);
+    host_call(pair->b, NODE_A, ROLE_WCONFD, "confirm", json_make("{s:[]}", "items"), &luxi);
+    host_call(pair->b, NODE_C, ROLE_NODED, "node_report", json_object(), &nobody);
     world_wait(&forbidden.done);
     world_wait(&unknown.done);
     world_wait(&wrong.done);
@@ -319,15 +94,15 @@ static void test_refused(struct pair *pair, gconstpointer unused)
     g_assert_cmpuint(pair->a->served, ==, 0);
 
     pair->a->refuse_epoch = true;
-    ask_report(pair->b, NODE_A, &stale);
+    host_ask_report(pair->b, NODE_A, &stale);
     world_wait(&stale.done);
     assert_error(&stale.error, STALE_EPOCH, "epoch 6 of " NODE_B " is over");
     answer_clear(&stale);
-    call(pair->b, NODE_A, ROLE_WCONFD, "cluster_status", json_object(), &stale);
+    host_call(pair->b, NODE_A, ROLE_WCONFD, "cluster_status", json_object(), &stale);
     world_wait(&stale.done);
     assert_error(&stale.error, STALE_EPOCH, "epoch 6 of " NODE_B " is over");
     answer_clear(&stale);
-    ask_report(pair->a, NODE_LOCAL, &stale);
+    host_ask_report(pair->a, NODE_LOCAL, &stale);
     world_wait(&stale.done);
     assert_error(&stale.error, STALE_EPOCH, "epoch 6 of " NODE_A " is over");
 }
@@ -337,7 +112,7 @@ static void test_daemon_absent(struct pair *pair, gconstpointer unused)
     struct answer answer = {0};
 
     g_clear_pointer(&pair->a->wconfd, rpc_server_free);
-    call(pair->b, NODE_A, ROLE_WCONFD, "cluster_status", json_object(), &answer);
+    host_call(pair->b, NODE_A, ROLE_WCONFD, "cluster_status", json_object(), &answer);
     world_wait(&answer.done);
     assert_error(&answer.error, UNREACHABLE, "nobody listens there");
 }
@@ -349,7 +124,7 @@ static void test_both_dial(struct pair *pair, gconstpointer unused)
     struct answer *answers = g_new0(struct answer, CALLS);
 
     for (guint i = 0; i < CALLS; i++)
-        ask_report(i % 2 == 0 ? pair->a : pair->b, i % 2 == 0 ? NODE_B : NODE_A, &answers[i]);
+        host_ask_report(i % 2 == 0 ? pair->a : pair->b, i % 2 == 0 ? NODE_B : NODE_A, &answers[i]);
     for (guint i = 0; i < CALLS; i++) {
         world_wait(&answers[i].done);
         g_assert_no_error(answers[i].error);
@@ -366,14 +141,14 @@ static void test_one_link(struct pair *pair, gconstpointer unused)
 {
     struct answer forth = {0}, back = {0};
 
-    ask_report(pair->b, NODE_A, &forth);
+    host_ask_report(pair->b, NODE_A, &forth);
     world_wait(&forth.done);
     g_assert_true(bus_connected(pair->a->bus, NODE_B));
     g_assert_true(bus_connected(pair->b->bus, NODE_A));
     /* With the listener of B gone there is no other way than the link that B opened. */
     struct member *member = pair->a->members->pdata[1];
     member->port = world_free_port();
-    ask_report(pair->a, NODE_B, &back);
+    host_ask_report(pair->a, NODE_B, &back);
     world_wait(&back.done);
     g_assert_no_error(back.error);
     answer_clear(&forth);
@@ -400,19 +175,19 @@ static void test_peer_dies(struct pair *pair, gconstpointer unused)
 {
     struct answer waiting = {0}, next = {0}, again = {0};
 
-    call(pair->b, NODE_A, ROLE_NODED, "guest_reset", guest_args(), &waiting);
+    host_call(pair->b, NODE_A, ROLE_NODED, "guest_reset", host_guest_args(), &waiting);
     world_wait_count(&pair->a->kept->len, 1);
     host_stop(pair->a);
     world_wait(&waiting.done);
     assert_error(&waiting.error, UNKNOWN_RESULT, "connection lost after the request was sent");
-    ask_report(pair->b, NODE_A, &next);
+    host_ask_report(pair->b, NODE_A, &next);
     world_wait(&next.done);
     assert_error(&next.error, UNREACHABLE, "not delivered: 127.0.0.1:");
     host_start(pair->a);
     do {
         answer_clear(&again);
         world_pause(20);
-        ask_report(pair->b, NODE_A, &again);
+        host_ask_report(pair->b, NODE_A, &again);
         world_wait(&again.done);
     } while (again.error != NULL && fettle_error_is(again.error, UNREACHABLE));
     g_assert_no_error(again.error);
@@ -476,7 +251,7 @@ static void test_cut_link(struct pair *pair, gconstpointer unused)
     cable_lay(&cable, (guint16)pair->a->config->port);
     struct member *member = pair->b->members->pdata[0];
     member->port = cable.port;
-    call(pair->b, NODE_A, ROLE_NODED, "guest_reset", guest_args(), &waiting);
+    host_call(pair->b, NODE_A, ROLE_NODED, "guest_reset", host_guest_args(), &waiting);
     world_wait_count(&pair->a->kept->len, 1);
     /* An idle link that is not cut lives on. */
     world_pause(DEAD_MS * 2);
@@ -489,7 +264,7 @@ static void test_cut_link(struct pair *pair, gconstpointer unused)
     assert_error(&waiting.error, UNKNOWN_RESULT, "no sign of life for 400 ms");
     world_wait_line(pair->a->lines, "no sign of life for 400 ms");
     g_assert_false(bus_connected(pair->b->bus, NODE_A));
-    ask_report(pair->b, NODE_A, &next);
+    host_ask_report(pair->b, NODE_A, &next);
     world_wait(&next.done);
     assert_error(&next.error, UNREACHABLE, "not delivered");
     close(cable.ends[0]);
@@ -500,7 +275,7 @@ static void test_cut_link(struct pair *pair, gconstpointer unused)
 
 static void ask_alive(struct host *from, const char *to, struct answer *answer)
 {
-    call(from, to, ROLE_NODED, "node_alive", json_object(), answer);
+    host_call(from, to, ROLE_NODED, "node_alive", json_object(), answer);
 }
 
 /* It was away for so long that nobody dials it at the moment, and comes back in the moment of the
@@ -512,7 +287,7 @@ static void test_fresh_after_failures(struct pair *pair, gconstpointer unused)
     host_stop(pair->a);
     for (guint i = 0; i < 2; i++) { /* the second one is not even tried */
         answer_clear(&away);
-        ask_report(pair->b, NODE_A, &away);
+        host_ask_report(pair->b, NODE_A, &away);
         world_wait(&away.done);
         assert_error(&away.error, UNREACHABLE, "not delivered");
     }
@@ -553,7 +328,7 @@ static void test_fresh_beside_a_dial(struct pair *pair, gconstpointer unused)
     int listening = deaf_port(&deaf, callers);
 
     member->port = deaf;
-    ask_report(pair->b, NODE_A, &hanging);
+    host_ask_report(pair->b, NODE_A, &hanging);
     ask_alive(pair->b, NODE_A, &silent);
     world_wait(&silent.done);
     assert_error(&silent.error, UNREACHABLE, "not delivered");
@@ -580,14 +355,14 @@ static void expect_refused(struct host *server, struct host *stranger, const cha
 
     if (stranger->bus == NULL)
         host_start(stranger);
-    introduce(stranger, server);
-    ask_report(stranger, server->uuid, &answer);
+    host_introduce(stranger, server);
+    host_ask_report(stranger, server->uuid, &answer);
     world_wait(&answer.done);
     assert_error(&answer.error, UNREACHABLE, answer_part);
     world_wait_line(server->lines, line);
     g_assert_cmpuint(server->served, ==, 0);
     /* The daemon lives. */
-    ask_report(server, NODE_LOCAL, &fine);
+    host_ask_report(server, NODE_LOCAL, &fine);
     world_wait(&fine.done);
     g_assert_no_error(fine.error);
     server->served = 0;
@@ -608,7 +383,7 @@ static void test_strangers(struct pair *pair, gconstpointer unused)
 
     /* Of our CA, but of another cluster. */
     stranger = host_new(NODE_C);
-    write_certificates(stranger, ca_cert, ca_key, OTHER_CLUSTER, NODE_C);
+    host_write_certificates(stranger, bus_ca_cert, bus_ca_key, OTHER_CLUSTER, NODE_C);
     expect_refused(pair->a, stranger,
                    "its certificate is of the cluster " OTHER_CLUSTER ", this node is of " CLUSTER,
                    "not delivered");
@@ -618,17 +393,17 @@ static void test_strangers(struct pair *pair, gconstpointer unused)
     certs_make_ca(cert, key, CLUSTER, &error);
     g_assert_no_error(error);
     stranger = host_new(NODE_C);
-    write_certificates(stranger, cert, key, CLUSTER, NODE_B);
+    host_write_certificates(stranger, cert, key, CLUSTER, NODE_B);
     expect_refused(pair->a, stranger, "it is signed by another CA", "not delivered");
     host_free(stranger);
 
     /* The certificate of a member, but the member that was dialled is another. */
     stranger = host_new(NODE_C);
-    write_certificates(stranger, ca_cert, ca_key, CLUSTER, NODE_B);
+    host_write_certificates(stranger, bus_ca_cert, bus_ca_key, CLUSTER, NODE_B);
     host_start(stranger);
     struct answer answer = {0};
-    introduce(pair->a, stranger);
-    ask_report(pair->a, NODE_C, &answer);
+    host_introduce(pair->a, stranger);
+    host_ask_report(pair->a, NODE_C, &answer);
     world_wait(&answer.done);
     assert_error(&answer.error, UNREACHABLE,
                  "its certificate is of the node " NODE_B ", expected was " NODE_C);
@@ -702,13 +477,13 @@ static void test_newcomer(struct pair *pair, gconstpointer unused)
     struct host *fresh = host_new(NODE_C);
 
     host_start(fresh);
-    introduce(pair->a, fresh);
-    ask_report(pair->a, NODE_C, &answer);
+    host_introduce(pair->a, fresh);
+    host_ask_report(pair->a, NODE_C, &answer);
     world_wait(&answer.done);
     g_assert_no_error(answer.error);
     answer_clear(&answer);
     /* Once it knows the members and A is none of them, the link ends. */
-    introduce(fresh, fresh);
+    host_introduce(fresh, fresh);
     world_wait_line(fresh->lines, "the node is no member any more");
     g_assert_false(bus_connected(fresh->bus, NODE_A));
     host_free(fresh);
@@ -806,11 +581,11 @@ static void make_authority(void)
 
     ca_folder = g_dir_make_tmp("fettle-ca-XXXXXX", &error);
     g_assert_no_error(error);
-    ca_cert = g_build_filename(ca_folder, "ca.crt", NULL);
-    ca_key = g_build_filename(ca_folder, "ca.key", NULL);
-    certs_make_ca(ca_cert, ca_key, CLUSTER, &error);
+    bus_ca_cert = g_build_filename(ca_folder, "ca.crt", NULL);
+    bus_ca_key = g_build_filename(ca_folder, "ca.key", NULL);
+    certs_make_ca(bus_ca_cert, bus_ca_key, CLUSTER, &error);
     g_assert_no_error(error);
-    g_assert_cmpint(g_stat(ca_key, &info), ==, 0);
+    g_assert_cmpint(g_stat(bus_ca_key, &info), ==, 0);
     g_assert_cmpuint(info.st_mode & 0777, ==, 0600);
 }
 
@@ -821,11 +596,11 @@ static void remove_authority(void)
     g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
                  NULL);
     g_free(ca_folder);
-    g_free(ca_cert);
-    g_free(ca_key);
+    g_free(bus_ca_cert);
+    g_free(bus_ca_key);
 }
 
-#define ADD(path, fn) g_test_add(path, struct pair, NULL, set_up, fn, tear_down)
+#define ADD(path, fn) g_test_add(path, struct pair, NULL, pair_set_up, fn, pair_tear_down)
 
 int main(int argc, char **argv)
 {
