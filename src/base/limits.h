@@ -375,9 +375,9 @@
 #define HEALTH_WAIT_MS 500u        /* a report waits so long for looks … */
 #define LIMIT_LOOK_SILENT_MS 10000 /* … and one that takes so long is a fault */
 #define LIMIT_CLOCK_OFF_MS 2000    /* a clock that differs more from the others' is a fault */
-#define LIMIT_JOIN_CLOCK_S 60     /* a host whose clock differs more from the master's cannot join */
-#define LIMIT_COPY_BEHIND_S 30     /* a copy that lacks for so long what others have is one */
-#define LEAST_MEMORY_PERCENT 1     /* available, of a host */
+#define LIMIT_JOIN_CLOCK_S 60  /* a host whose clock differs more from the master's cannot join */
+#define LIMIT_COPY_BEHIND_S 30 /* a copy that lacks for so long what others have is one */
+#define LEAST_MEMORY_PERCENT 1 /* available, of a host */
 #define MOST_DESCRIPTORS_PERCENT 90
 #define LIMIT_LOOK_MS 500u /* for a folder whose server may be dead */
 #define LOOK_POLL_MS 1u
