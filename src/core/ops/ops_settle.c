@@ -4,6 +4,7 @@
  * node is kept and the mark goes; only what is half made or half removed is undone, and only by the
  * node's own finding at the moment at which it does that (core/guest/undo.h).
  */
+#include "core/config/late.h"
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 
@@ -66,7 +67,8 @@ static bool promised(const struct op *op, const struct instance *instance)
 static bool replica_has_it(struct op *op, const struct instance *instance, bool *ret_has,
                            GError **error)
 {
-    if (!instance_need_node(op, instance, instance->secondary_node, "secondary", error))
+    if (!instance_need_node(op, instance, instance->secondary_node, "secondary", error) ||
+        !instance_need_disks(op, instance->secondary_node, error))
         return false;
     *ret_has =
         copy_has_images(op_report(op, instance->secondary_node), instance, instance->replica);
@@ -117,7 +119,8 @@ static bool replica_gone(const struct op *op, const struct instance *instance)
 {
     const struct replica *replica = op_replica_of(op, instance);
     const struct node_report *report = op_report(op, instance->secondary_node);
-    bool may_be = instance->task_state == TASK_REMOVING || report;
+    bool told = report && !late_part_of(report, PART_DISKS);
+    bool may_be = instance->task_state == TASK_REMOVING || told;
     return replica && replica->state != REPLICA_STALE && may_be &&
            !copy_has_images(report, instance, instance->replica);
 }

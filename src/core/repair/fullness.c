@@ -3,6 +3,7 @@
  * and about guests that stand still because of it (ARP-68, SAF-27). Nothing follows from the first:
  * what is there may be a person's. See watcher_internal.h.
  */
+#include "core/config/late.h"
 #include "core/repair/watcher_internal.h"
 
 #include <string.h>
@@ -47,7 +48,7 @@ static struct decision *decide_node(const struct watcher *watcher, const struct 
 {
     const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
     const struct decision *latest = watcher_latest(watcher, node->uuid, AUTHOR);
-    if (report == NULL || report->disk_total == 0)
+    if (report == NULL || report->disk_total == 0 || late_part_of(report, PART_DISKS) != NULL)
         return NULL;
     const char *before = latest != NULL && latest->verdict == VERDICT_LEAVE ? latest->state : "";
     guint used = used_percent(report);
@@ -96,7 +97,7 @@ static struct decision *decide_guest(const struct watcher *watcher, const struct
 {
     bool reported = false;
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
-    if (!reported || (guest != NULL && guest->generation != instance->generation))
+    if (!reported || (guest != NULL && (guest->late || guest->generation != instance->generation)))
         return NULL;
     enum io_stop stop = guest != NULL ? guest->io_stop : IO_STOP_NONE;
     if (stop == IO_STOP_NONE && !decisions_open(watcher->decisions, instance->uuid, AUTHOR))
@@ -124,7 +125,8 @@ bool watcher_told_no_room(const struct watcher *watcher, const struct instance *
 
 bool watcher_node_has_room(const struct node_report *report)
 {
-    return report->disk_total > 0 && used_percent(report) < LIMIT_DISK_FULL_PERCENT &&
+    return report->disk_total > 0 && late_part_of(report, PART_DISKS) == NULL &&
+           used_percent(report) < LIMIT_DISK_FULL_PERCENT &&
            report->disk_free >= LIMIT_ROOM_LEAST_MIB;
 }
 
