@@ -102,9 +102,9 @@ struct host *host_new(const char *uuid)
     return node;
 }
 
-void host_start(struct host *node)
+struct bus_options host_options(struct host *node)
 {
-    const struct bus_options options = {
+    return (struct bus_options){
         .paths = node->paths,
         .config = node->config,
         .ping_ms = PING_MS,
@@ -118,6 +118,11 @@ void host_start(struct host *node)
         .complain = complain_cb,
         .data = node,
     };
+}
+
+void host_start(struct host *node)
+{
+    const struct bus_options options = host_options(node);
     g_autofree char *path = node_paths_socket(node->paths, ROLE_WCONFD);
     const struct rpc_server_options wconfd = {path, ROLE_WCONFD, node->uuid, handle_wconfd,
                                               NULL, complain_cb, node};

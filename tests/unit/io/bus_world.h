@@ -40,6 +40,8 @@ extern char *bus_ca_cert, *bus_ca_key;
 void host_write_certificates(struct host *node, const char *authority, const char *authority_key,
                              const char *cluster, const char *uuid);
 struct host *host_new(const char *uuid);
+/* With which it starts its bus. */
+struct bus_options host_options(struct host *node);
 void host_start(struct host *node);
 void host_stop(struct host *node);
 void host_free(struct host *node);

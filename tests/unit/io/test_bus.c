@@ -515,13 +515,7 @@ static void test_false_from(struct pair *pair, gconstpointer unused)
 static void test_bad_start(void)
 {
     struct host *node = host_new(NODE_A);
-    struct bus_options options = {.paths = node->paths,
-                                  .config = node->config,
-                                  .handle = handle,
-                                  .members = members_cb,
-                                  .master = master_cb,
-                                  .admit = admit_cb,
-                                  .data = node};
+    struct bus_options options = host_options(node);
     g_autofree char *key = g_build_filename(node->paths->etc, "node.key", NULL);
     g_autofree char *ca = g_build_filename(node->paths->etc, "ca.crt", NULL);
     g_autoptr(GError) error = NULL;
